@@ -1,0 +1,269 @@
+/*===- abi.h - The C ABI between compiled stage programs and the runtime ----===
+ *
+ * Part of the Penstock project, under the Apache License v2.0 with LLVM
+ * Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Compiled code exports one constant `penstock_program` and calls the
+ * functions below. The compiler shares this header with the runtime and
+ * nothing else. All sizes and offsets are in bytes unless a comment says
+ * otherwise; k counts microbatches and t counts updates, both from the start
+ * of training.
+ *===-----------------------------------------------------------------------===*/
+
+#ifndef PENSTOCK_ABI_H
+#define PENSTOCK_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PENSTOCK_ABI_VERSION 1u
+
+/* Exit codes of every executable and return codes of the embedding API. */
+enum {
+  PENSTOCK_DONE = 0,
+  PENSTOCK_USER_ERROR = 1,
+  PENSTOCK_DEFECT = 2,
+  PENSTOCK_DOES_NOT_FIT = 3,
+  PENSTOCK_VERIFICATION_FAILED = 4,
+  PENSTOCK_PEER_FAILED = 5,
+  PENSTOCK_WATCHDOG = 6
+};
+
+/*===--- The descriptor ----------------------------------------------------===*/
+
+/* Element types carry the numbers of ONNX's TensorProto.DataType. */
+enum {
+  PENSTOCK_F32 = 1,
+  PENSTOCK_U8 = 2,
+  PENSTOCK_I8 = 3,
+  PENSTOCK_U16 = 4,
+  PENSTOCK_I16 = 5,
+  PENSTOCK_I32 = 6,
+  PENSTOCK_I64 = 7,
+  PENSTOCK_BOOL = 9,
+  PENSTOCK_F16 = 10,
+  PENSTOCK_F64 = 11,
+  PENSTOCK_U32 = 12,
+  PENSTOCK_U64 = 13,
+  PENSTOCK_BF16 = 16
+};
+
+/* A dense row-major tensor type. `bytes` is the size of one value. */
+typedef struct {
+  uint32_t element;
+  uint32_t rank;
+  const int64_t *shape;
+  uint64_t bytes;
+} penstock_tensor;
+
+/* A file that holds initial values. files[0] of a program is the model. Paths
+ * are absolute. `digest` is the SHA-256 of files[0], zero for the others. */
+typedef struct {
+  const char *path;
+  uint64_t size;
+  uint8_t digest[32];
+} penstock_file;
+
+/* Devices are numbered from 0. The arena is all memory that the device's
+ * compiled code uses; the last `library_scratch` bytes of it (before
+ * alignment) belong to library calls and start at `library_offset`. */
+typedef struct {
+  uint64_t arena_bytes;
+  uint64_t arena_alignment;
+  uint64_t library_offset;
+  uint64_t library_scratch;
+  uint32_t threads;
+} penstock_device_descriptor;
+
+enum {
+  PENSTOCK_ROLE_PARAMETER = 0,
+  PENSTOCK_ROLE_GRADIENT = 1,
+  PENSTOCK_ROLE_OPTIMIZER = 2,
+  PENSTOCK_ROLE_COMPENSATION = 3,
+  PENSTOCK_ROLE_STATISTIC = 4,
+  PENSTOCK_ROLE_MASTER = 5,
+  PENSTOCK_ROLE_SCALAR = 6
+};
+
+/* Where one copy (one replica) of a variable lives: version v (the value after
+ * v updates) is at arena + offset + (v mod versions) * stride. */
+typedef struct {
+  uint32_t device;
+  uint64_t offset;
+  uint64_t stride;
+} penstock_placement;
+
+/* A variable. `name` is the initialiser's name for parameters and statistics.
+ * `file` < 0: starts at zero; else the bytes are at files[file] + file_offset,
+ * type.bytes long, little-endian raw data. `frozen`: never written. */
+typedef struct {
+  const char *name;
+  uint32_t role;
+  uint32_t stage;
+  uint32_t frozen;
+  penstock_tensor type;
+  int32_t file;
+  uint64_t file_offset;
+  uint32_t versions;
+  uint32_t placement_count;
+  const penstock_placement *placements;
+} penstock_variable;
+
+/* A channel that is a transfer in some schedule, or has a source or a sink.
+ * One message is one tensor. `source`: name of the model input (or "labels")
+ * that feeds it, else null; `sink`: what it reports ("loss", "correct",
+ * "count", or an output's name), else null. sender/receiver: device numbers,
+ * -1 where a source or sink stands. Sinks named "loss" carry one f32 (the mean
+ * over the labels of the microbatch); "correct" and "count" one i64 each (right
+ * predictions, and labels that count, of the microbatch). */
+typedef struct {
+  const char *name;
+  const char *source;
+  const char *sink;
+  penstock_tensor type;
+  int32_t sender;
+  int32_t receiver;
+  uint32_t slots;
+  uint32_t staging;
+} penstock_channel;
+
+/* `letter` is the PyTorch-compatible action letter: F B I W G U E. */
+typedef struct {
+  const char *name;
+  uint32_t letter;
+  uint32_t stage;
+  uint32_t device;
+} penstock_task;
+
+#define PENSTOCK_MAX_BATCH_RANK 4
+
+/* C = A.B, or C += A.B when accumulate: for every index of the batch
+ * dimensions a product of m x k by k x n. Strides are in elements, listed as
+ * batch..., row, column; of A (m, k), of B (k, n), of C (m, n). */
+typedef struct {
+  uint32_t element;
+  uint32_t batch_rank;
+  int64_t batch[PENSTOCK_MAX_BATCH_RANK];
+  int64_t m, n, k;
+  int64_t stride_a[PENSTOCK_MAX_BATCH_RANK + 2];
+  int64_t stride_b[PENSTOCK_MAX_BATCH_RANK + 2];
+  int64_t stride_c[PENSTOCK_MAX_BATCH_RANK + 2];
+  uint32_t accumulate;
+  uint32_t device;
+} penstock_gemm_descriptor;
+
+/* A run-time knob, e.g. "lr", with the value given at compile time. */
+typedef struct {
+  const char *name;
+  double value;
+} penstock_hyperparameter_descriptor;
+
+/* Runs updates `first` .. `first + updates - 1` (for evaluation: microbatches
+ * first .. first + updates - 1) of one segment on one device. */
+typedef void (*penstock_device_function)(penstock_device *device,
+                                         int64_t first, int64_t updates);
+
+/* `functions` has one entry per device, null where a device takes no part.
+ * Names: "train", "evaluate", "replay". */
+typedef struct {
+  const char *name;
+  uint32_t microbatches;
+  double predicted_bubble;
+  const penstock_device_function *functions;
+} penstock_schedule;
+
+typedef struct penstock_program {
+  uint32_t abi_version;
+  uint32_t stage_count;
+  const char *cpu;      /* what the code was compiled for, e.g. "znver5" */
+  const char *features; /* x86 features that must be present, "+avx2,+fma" */
+  int64_t microbatch_size;
+  const char *method;      /* "sync" */
+  const char *schedule;    /* "1f1b" */
+  const char *plan;        /* the report of the compiler, as JSON text */
+  uint32_t file_count;
+  const penstock_file *files;
+  uint32_t device_count;
+  const penstock_device_descriptor *devices;
+  uint32_t variable_count;
+  const penstock_variable *variables;
+  uint32_t channel_count;
+  const penstock_channel *channels;
+  uint32_t task_count;
+  const penstock_task *tasks;
+  uint32_t gemm_count;
+  const penstock_gemm_descriptor *gemms;
+  uint32_t hyperparameter_count;
+  const penstock_hyperparameter_descriptor *hyperparameters;
+  uint32_t schedule_count;
+  const penstock_schedule *schedules;
+  /* The same tasks under a one-device schedule, for --verify; may be null.
+   * Its variables are the same, by name, in any order; its schedule is named
+   * "train". */
+  const struct penstock_program *replay;
+} penstock_program;
+
+/*===--- What compiled code calls ------------------------------------------===*/
+
+/* Every function returns nothing: a failure is recorded once, positions are
+ * printed, and the process ends with the matching exit code. */
+
+/* Queue a transfer; never blocks. `channel` indexes program->channels, n is the
+ * message number (microbatch). */
+void penstock_recv(penstock_device *device, uint32_t channel, int64_t n,
+                   void *slot);
+void penstock_send(penstock_device *device, uint32_t channel, int64_t n,
+                   const void *slot);
+/* This device waits until message n of the channel has arrived here (receiver)
+ * or has left its slot (sender). Negative n returns at once. */
+void penstock_await(penstock_device *device, uint32_t channel, int64_t n);
+/* The device is about to run the n-th microbatch (or update) of a task. */
+void penstock_mark(penstock_device *device, uint32_t task, int64_t n);
+double penstock_hyperparameter(penstock_device *device, uint32_t id);
+void penstock_gemm(penstock_device *device, uint32_t id, const float *a,
+                   const float *b, float *c);
+/* body(closure, i) for i in [0, count), split over the device's threads in a
+ * fixed way. */
+void penstock_parallel(penstock_device *device,
+                       void (*body)(void *closure, int64_t index),
+                       void *closure, int64_t count);
+/* Base address of the device's arena. Constant for the life of the device. */
+void *penstock_arena(penstock_device *device);
+
+/*===--- Embedding ---------------------------------------------------------===*/
+
+typedef struct penstock_run penstock_run;
+
+/* Options are given as strings, spelled like the flags of the executable
+ * without "--", e.g. {"data", "x=train.npy"}; a null name ends the list. */
+typedef struct {
+  const char *name;
+  const char *value;
+} penstock_option;
+
+typedef struct {
+  double loss;
+  double accuracy; /* negative when the loss has no classes */
+  int64_t samples;
+  int64_t samples_left_out;
+} penstock_results;
+
+int penstock_open(const penstock_program *program,
+                  const penstock_option *options, penstock_run **run);
+int penstock_train(penstock_run *run, int64_t updates);
+int penstock_evaluate(penstock_run *run, penstock_results *results);
+int penstock_save(penstock_run *run, const char *path);
+/* Runs the last `updates` updates again on one device and compares. */
+int penstock_replay(penstock_run *run, int64_t updates);
+const char *penstock_error(const penstock_run *run);
+void penstock_close(penstock_run *run);
+int penstock_main(int argc, char **argv, const penstock_program *program);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PENSTOCK_ABI_H */
