@@ -71,4 +71,5 @@ function(penstock_unit_test name)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/unit)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_UNIT_TESTS ${name})
 endfunction()

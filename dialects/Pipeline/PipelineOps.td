@@ -315,6 +315,26 @@ def Pipeline_AllReduceOp : Pipeline_Entry<"all_reduce"> {
 // Device programs
 //===----------------------------------------------------------------------===//
 
+def Pipeline_ArenaOp : Pipeline_Op<"arena", [InModule]> {
+  let summary = "All the memory of one device";
+  let description = [{
+    `bytes` is its size, of which `library_bytes` from `library_at` on belong to
+    library calls. `threads` is the fixed number of threads that the device
+    computes with: a fact of the numerics, since library results depend on it.
+
+    ```mlir
+    pipeline.arena 0 bytes(4096) library_at(3840) library_bytes(256) threads(1)
+    ```
+  }];
+  let arguments = (ins NonNegative:$device, NonNegative:$bytes,
+                       NonNegative:$library_at, NonNegative:$library_bytes,
+                       Positive:$threads);
+  let assemblyFormat = [{
+    $device `bytes` `(` $bytes `)` `library_at` `(` $library_at `)`
+    `library_bytes` `(` $library_bytes `)` `threads` `(` $threads `)` attr-dict
+  }];
+}
+
 def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction]> {
   let summary = "The buffer of a variable's version or of a message";
   let description = [{

@@ -57,6 +57,7 @@ LogicalResult RunOp::verify() { return success(); }
 LogicalResult SendOp::verify() { return success(); }
 LogicalResult RecvOp::verify() { return success(); }
 LogicalResult AllReduceOp::verify() { return success(); }
+LogicalResult ArenaOp::verify() { return success(); }
 LogicalResult SlotOp::verify() { return success(); }
 LogicalResult ScratchOp::verify() { return success(); }
 LogicalResult StartRecvOp::verify() { return success(); }

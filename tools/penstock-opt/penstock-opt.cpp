@@ -10,6 +10,12 @@
 #include "dialects/Nn/Nn.h"
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Frontend/Passes.h"
+#include "passes/Lowering/Passes.h"
+#include "passes/Partition/Passes.h"
+#include "passes/Program/Passes.h"
+#include "passes/Schedule/Passes.h"
+#include "passes/Training/Passes.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -21,6 +27,18 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
+  penstock::registerFrontendPasses();
+  penstock::registerFrontendPipelines();
+  penstock::registerPartitionPasses();
+  penstock::registerPartitionPipelines();
+  penstock::registerTrainingPasses();
+  penstock::registerTrainingPipelines();
+  penstock::registerSchedulePasses();
+  penstock::registerSchedulePipelines();
+  penstock::registerProgramPasses();
+  penstock::registerProgramPipelines();
+  penstock::registerLoweringPasses();
+  penstock::registerLoweringPipelines();
   registry.insert<penstock::onnx::OnnxDialect, penstock::nn::NnDialect,
                   penstock::pipeline::PipelineDialect>();
   return mlir::asMainReturnCode(
