@@ -36,13 +36,14 @@ for sanitizer in filter(None, config.penstock_sanitize.split(",")):
     config.available_features.add(sanitizer)
 
 fixtures = os.path.join(config.test_source_root, "fixtures")
-helpers = os.path.join(config.test_source_root, "e2e", "inputs")
+helpers = os.path.join(config.test_source_root, "e2e")
 config.substitutions += [
     ("%examples", os.path.join(config.penstock_source_dir, "examples")),
     ("%digits", os.path.join(config.penstock_source_dir, "examples", "digits")),
     ("%fixtures", fixtures),
-    ("%e2e-inputs", helpers),
     ("%python", sys.executable),
+    ("%compare-losses",
+     f"{sys.executable} {os.path.join(helpers, 'compare_losses.py')}"),
 ]
 
 # With the parameter, the tool's name becomes the tool and the flag; a path that
