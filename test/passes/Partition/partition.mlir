@@ -14,7 +14,7 @@ pipeline.task @model.F forward of @model(%k) {
   %y = func.call @model.forward(%x, %w) : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<5x7xf32>
   pipeline.put %y to @loss : tensor<5x7xf32>
 }
-// CHECK: remark: stage 1 begins here, after 'relu1': it carries 140 bytes
+// CHECK: stage 1 begins here, after 'relu1': it carries 140 bytes
 // CHECK-LABEL: func private @model.forward
 // CHECK:         math.tanh
 // CHECK-NOT:     boundary
