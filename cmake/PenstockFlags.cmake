@@ -13,6 +13,9 @@ if(PENSTOCK_ASSERTIONS)
   add_compile_definitions(PENSTOCK_ASSERTIONS)
 endif()
 
+# Set here and not by the target property: executables share the precompiled
+# header of the libraries, which would be PIC there and PIE here.
+add_compile_options(-fPIC)
 add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter -ffp-contract=off)
 option(PENSTOCK_USE_CCACHE "Compile through ccache when it is installed" ON)
 find_program(CCACHE_PROGRAM ccache)

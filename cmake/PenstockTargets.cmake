@@ -2,6 +2,8 @@
 # not see LLVM.
 
 include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+# For the tablegen includes of our own .td files.
+include_directories(${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 
 # One precompiled header for all of the compiler; its owner comes first.
 file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
@@ -69,4 +71,5 @@ function(penstock_unit_test name)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/unit)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_UNIT_TESTS ${name})
 endfunction()

@@ -1,0 +1,58 @@
+//===- NnDialect.cpp - The nn dialect ---------------------------------------
+//===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Registers the ops and holds their verifiers.
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Nn/Nn.h"
+
+using namespace mlir;
+using namespace penstock::nn;
+
+#include "dialects/Nn/NnDialect.cpp.inc"
+
+void NnDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Nn/NnOps.cpp.inc"
+      >();
+}
+
+/// Labels have the shape of the logits without the class axis, which is last.
+static LogicalResult verifyLabels(Operation *op, RankedTensorType classes,
+                                  RankedTensorType labels) {
+  if (classes.getRank() < 1)
+    return op->emitOpError("needs a class axis, got ") << classes;
+  if (classes.getShape().drop_back() != labels.getShape())
+    return op->emitOpError("labels ")
+           << labels << " do not match " << classes
+           << ": their shape is that of the classes without the last axis";
+  return success();
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  if (failed(verifyLabels(*this, getLogits().getType(), getLabels().getType())))
+    return failure();
+  if (getProbabilities().getType() != getLogits().getType())
+    return emitOpError("probabilities and logits differ in type");
+  if (getLoss().getType().getRank() != 0)
+    return emitOpError("the loss is a scalar, got ") << getLoss().getType();
+  return success();
+}
+
+LogicalResult CrossEntropyGradOp::verify() {
+  if (failed(verifyLabels(*this, getProbabilities().getType(),
+                          getLabels().getType())))
+    return failure();
+  if (getResult().getType() != getProbabilities().getType())
+    return emitOpError("result and probabilities differ in type");
+  if (getSeed().getType().getRank() != 0)
+    return emitOpError("the seed is a scalar, got ") << getSeed().getType();
+  return success();
+}
+
+#define GET_OP_CLASSES
+#include "dialects/Nn/NnOps.cpp.inc"

@@ -1,0 +1,73 @@
+//===- NnOps.td - Composite ops of neural networks ---------------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What autodiff must see whole, because the derivative of the composite is
+// stabler or cheaper than the derivative of its parts. Everything else of a
+// network is upstream linalg.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_NN_NNOPS_TD
+#define PENSTOCK_DIALECTS_NN_NNOPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Nn_Dialect : Dialect {
+  let name = "nn";
+  let cppNamespace = "::penstock::nn";
+  let summary = "Composite operations that are differentiated as a whole";
+}
+
+class Nn_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Nn_Dialect, mnemonic, traits>;
+
+def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure]> {
+  let summary = "Mean softmax cross-entropy of logits against class labels";
+  let description = [{
+    `logits` is [..., C] with the classes last, `labels` [...] of integers. The
+    loss is the mean of -log softmax(logits)[label] over the labels that differ
+    from `ignore`; `probabilities` is softmax(logits), kept for the derivative.
+
+    ```mlir
+    %l, %p = nn.cross_entropy %z, %y ignore(-100)
+           : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$logits,
+                       RankedTensorOf<[AnySignlessInteger]>:$labels,
+                       OptionalAttr<I64Attr>:$ignore);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$loss,
+                      RankedTensorOf<[AnyFloat]>:$probabilities);
+  let assemblyFormat = [{
+    $logits `,` $labels (`ignore` `(` $ignore^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Nn_CrossEntropyGradOp : Nn_Op<"cross_entropy_grad", [Pure]> {
+  let summary = "Cotangent of the logits of nn.cross_entropy";
+  let description = [{
+    (probabilities - onehot(labels)) * seed / (labels that count), zero where a
+    label equals `ignore`. `seed` is the cotangent of the loss, a scalar tensor.
+
+    ```mlir
+    %dz = nn.cross_entropy_grad %p, %y, %dl
+        : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x3xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$probabilities,
+                       RankedTensorOf<[AnySignlessInteger]>:$labels,
+                       RankedTensorOf<[AnyFloat]>:$seed,
+                       OptionalAttr<I64Attr>:$ignore);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = [{
+    $probabilities `,` $labels `,` $seed (`ignore` `(` $ignore^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // PENSTOCK_DIALECTS_NN_NNOPS_TD

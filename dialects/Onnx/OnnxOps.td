@@ -1,0 +1,72 @@
+//===- OnnxOps.td - ONNX nodes as one generic op -----------------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One op for every ONNX operator. What an operator means (types, folding,
+// lowering) is in a table keyed by (domain, op_type, since-version), so that the
+// next operator is an entry there and nothing here.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_ONNX_ONNXOPS_TD
+#define PENSTOCK_DIALECTS_ONNX_ONNXOPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Onnx_Dialect : Dialect {
+  let name = "onnx";
+  let cppNamespace = "::penstock::onnx";
+  let summary = "A model as imported: ONNX nodes over ranked tensors";
+}
+
+class Onnx_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Onnx_Dialect, mnemonic, traits>;
+
+def Onnx_NodeOp : Onnx_Op<"node", [Pure]> {
+  let summary = "One node of an ONNX graph";
+  let description = [{
+    `since` is the operator's since-version that the model's opset selects, not
+    the opset itself. `params` are the ONNX attributes that the node gives. The
+    node's name is the op's location. An absent optional input is a value of
+    type `none` (see `onnx.absent`).
+
+    ```mlir
+    %y = onnx.node "LeakyRelu"(%x) since 16 {alpha = 0.1 : f32}
+       : (tensor<5x7xf32>) -> tensor<5x7xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$op_type,
+                       Variadic<AnyType>:$inputs,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$since,
+                       OptionalAttr<StrAttr>:$domain,
+                       OptionalAttr<DictionaryAttr>:$params);
+  let results = (outs Variadic<AnyType>:$outputs);
+  let assemblyFormat = [{
+    $op_type `(` $inputs `)` `since` $since (`domain` $domain^)?
+    `` custom<Params>($params) attr-dict-with-keyword
+    `:` functional-type($inputs, $outputs)
+  }];
+  let extraClassDeclaration = [{
+    /// The ONNX attribute `name`, or null when the node does not give it.
+    ::mlir::Attribute getParam(::llvm::StringRef name) {
+      return getParams() ? getParams()->get(name) : ::mlir::Attribute();
+    }
+    /// "" for the default domain.
+    ::llvm::StringRef getDomainName() {
+      return getDomain().value_or(::llvm::StringRef());
+    }
+  }];
+  let hasVerifier = 1;
+}
+
+def Onnx_AbsentOp : Onnx_Op<"absent", [Pure]> {
+  let summary = "Stands for an optional input that a node leaves out";
+  let results = (outs NoneType:$result);
+  let assemblyFormat = "attr-dict";
+  let builders = [OpBuilder<(ins), [{
+    $_state.addTypes($_builder.getNoneType());
+  }]>];
+}
+
+#endif // PENSTOCK_DIALECTS_ONNX_ONNXOPS_TD

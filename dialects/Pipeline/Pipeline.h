@@ -1,0 +1,50 @@
+//===- Pipeline.h - The pipeline dialect ---------------------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Declares the dialect, its attributes and its ops; see PipelineOps.td.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H
+#define PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace penstock::pipeline {
+/// What reads, writes, takes and puts act on.
+struct State : mlir::SideEffects::Resource::Base<State> {
+  llvm::StringRef getName() override { return "PipelineState"; }
+};
+} // namespace penstock::pipeline
+
+#include "dialects/Pipeline/PipelineDialect.h.inc"
+#include "dialects/Pipeline/PipelineEnums.h.inc"
+#include "dialects/Pipeline/PipelineInterfaces.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Pipeline/PipelineAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Pipeline/PipelineOps.h.inc"
+
+namespace penstock::pipeline {
+/// Names of the dialect's discardable attributes.
+inline constexpr llvm::StringLiteral kModelAttr = "pipeline.model";
+inline constexpr llvm::StringLiteral kIntoAttr = "pipeline.into";
+inline constexpr llvm::StringLiteral kScheduleAttr = "pipeline.schedule";
+inline constexpr llvm::StringLiteral kDeviceAttr = "pipeline.device";
+} // namespace penstock::pipeline
+
+#endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H

@@ -1,0 +1,117 @@
+//===- PipelineDialect.cpp - The pipeline dialect ---------------------------
+//===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Registers attributes and ops; custom syntax and small accessors. Verifiers
+// are in PipelineVerifiers.cpp.
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Pipeline/Pipeline.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace penstock::pipeline;
+
+#include "dialects/Pipeline/PipelineDialect.cpp.inc"
+#include "dialects/Pipeline/PipelineEnums.cpp.inc"
+#include "dialects/Pipeline/PipelineInterfaces.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Pipeline/PipelineAttributes.cpp.inc"
+
+void PipelineDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Pipeline/PipelineAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Pipeline/PipelineOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Syntax
+//===----------------------------------------------------------------------===//
+
+/// `(%k) { ... }`, or nothing for a declaration. The counter is an index.
+static ParseResult parseTaskBody(OpAsmParser &parser, Region &body) {
+  if (parser.parseOptionalLParen())
+    return success();
+  OpAsmParser::Argument counter;
+  if (parser.parseArgument(counter) || parser.parseRParen())
+    return failure();
+  counter.type = parser.getBuilder().getIndexType();
+  return parser.parseRegion(body, counter);
+}
+
+static void printTaskBody(OpAsmPrinter &printer, Operation *, Region &body) {
+  if (body.empty())
+    return;
+  printer << '(' << body.getArgument(0) << ") ";
+  printer.printRegion(body, /*printEntryBlockArgs=*/false);
+}
+
+/// A region whose empty form is left out.
+static ParseResult parseOptionalBody(OpAsmParser &parser, Region &body) {
+  OptionalParseResult result = parser.parseOptionalRegion(body);
+  if (result.has_value() && succeeded(*result) && body.empty())
+    body.emplaceBlock();
+  return result.has_value() ? *result : ParseResult(success());
+}
+
+static void printOptionalBody(OpAsmPrinter &printer, Operation *,
+                              Region &body) {
+  if (!body.empty()) {
+    printer << ' ';
+    printer.printRegion(body);
+  }
+}
+
+/// The count of `times n`; the other loops have none.
+static ParseResult parseRepeatCount(OpAsmParser &parser, IntegerAttr &count) {
+  int64_t value;
+  OptionalParseResult result = parser.parseOptionalInteger(value);
+  if (!result.has_value())
+    return success();
+  count = parser.getBuilder().getI64IntegerAttr(value);
+  return *result;
+}
+
+static void printRepeatCount(OpAsmPrinter &printer, Operation *,
+                             IntegerAttr count) {
+  if (count)
+    printer << ' ' << count.getValue();
+}
+
+//===----------------------------------------------------------------------===//
+// Accessors
+//===----------------------------------------------------------------------===//
+
+void TaskOp::getAsmBlockArgumentNames(Region &region,
+                                      OpAsmSetValueNameFn setName) {
+  if (!region.empty())
+    setName(region.getArgument(0), countsMicrobatches() ? "k" : "t");
+}
+
+bool TaskOp::countsMicrobatches() {
+  return getKind() != TaskKind::Norm && getKind() != TaskKind::Update;
+}
+
+char TaskOp::getLetter() { return "FBIWGUE"[static_cast<int>(getKind())]; }
+
+Block *TaskOp::addBody() {
+  Block &block = getBody().emplaceBlock();
+  block.addArgument(IndexType::get(getContext()), getLoc());
+  return &block;
+}
+
+int64_t WeightStashOp::getVersions() { return getDepth(); }
+int64_t DoubleBufferOp::getVersions() { return 2; }
+
+#define GET_OP_CLASSES
+#include "dialects/Pipeline/PipelineOps.cpp.inc"

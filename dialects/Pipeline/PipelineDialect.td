@@ -1,0 +1,85 @@
+//===- PipelineDialect.td - The pipeline dialect ----------------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The dialect, its attributes and enumerations.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_PIPELINE_PIPELINEDIALECT_TD
+#define PENSTOCK_DIALECTS_PIPELINE_PIPELINEDIALECT_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def Pipeline_Dialect : Dialect {
+  let name = "pipeline";
+  let cppNamespace = "::penstock::pipeline";
+  let summary = "Programs that train a model as a pipeline of stages";
+  let description = [{
+    A module holds variables (what lives across microbatches), channels (what
+    flows), stages (where), tasks (what one step of a stage does), schedules
+    (when) and pure functions.
+
+    Discardable attributes of the dialect:
+    - `pipeline.model = #pipeline.bytes<"f.onnx", 0, size>` on the module: the
+      model file, that `--save` patches;
+    - `pipeline.into = i : i64` on a function argument: result i of the function
+      is stored into this argument's buffer (accumulators, optimizer state);
+    - `pipeline.schedule = @s`, `pipeline.device = d : i64` on a function: it is
+      the program of device d under schedule s.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+}
+
+class Pipeline_Attr<string name, string attrMnemonic>
+    : AttrDef<Pipeline_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Pipeline_BytesAttr : Pipeline_Attr<"Bytes", "bytes"> {
+  let summary = "A range of bytes in a file";
+  let parameters = (ins StringRefParameter<"path as the user gave it">:$file,
+                        "int64_t":$offset, "int64_t":$length);
+  let assemblyFormat = "`<` $file `,` $offset `,` $length `>`";
+  let genVerifyDecl = 1;
+}
+
+class Pipeline_I32Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::penstock::pipeline";
+  let genSpecializedAttr = 0;
+}
+
+def Pipeline_Role : Pipeline_I32Enum<"Role", "what a variable is for", [
+  I32EnumAttrCase<"Parameter", 0, "parameter">,
+  I32EnumAttrCase<"Gradient", 1, "gradient">,
+  I32EnumAttrCase<"Optimizer", 2, "optimizer">,
+  I32EnumAttrCase<"Compensation", 3, "compensation">,
+  I32EnumAttrCase<"Statistic", 4, "statistic">,
+  I32EnumAttrCase<"Master", 5, "master">,
+  I32EnumAttrCase<"Scalar", 6, "scalar">]>;
+def Pipeline_RoleAttr : EnumAttr<Pipeline_Dialect, Pipeline_Role, "role">;
+
+def Pipeline_TaskKind : Pipeline_I32Enum<"TaskKind", "what a task does", [
+  I32EnumAttrCase<"Forward", 0, "forward">,
+  I32EnumAttrCase<"Backward", 1, "backward">,
+  I32EnumAttrCase<"InputGrad", 2, "input_grad">,
+  I32EnumAttrCase<"WeightGrad", 3, "weight_grad">,
+  I32EnumAttrCase<"Norm", 4, "norm">,
+  I32EnumAttrCase<"Update", 5, "update">,
+  I32EnumAttrCase<"Evaluate", 6, "evaluate">]>;
+def Pipeline_TaskKindAttr
+    : EnumAttr<Pipeline_Dialect, Pipeline_TaskKind, "kind">;
+
+def Pipeline_RepeatKind : Pipeline_I32Enum<"RepeatKind", "what a loop counts", [
+  I32EnumAttrCase<"Updates", 0, "updates">,
+  I32EnumAttrCase<"Microbatches", 1, "microbatches">,
+  I32EnumAttrCase<"Times", 2, "times">]>;
+def Pipeline_RepeatKindAttr
+    : EnumAttr<Pipeline_Dialect, Pipeline_RepeatKind, "repeat_kind">;
+
+#endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINEDIALECT_TD

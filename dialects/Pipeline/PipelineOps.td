@@ -1,0 +1,433 @@
+//===- PipelineOps.td - Ops of the pipeline dialect -------------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Variables, channels, stages and tasks (what there is), schedules (when), and
+// the ops of device programs. Rules C1 to C28 are explained in docs/ir.md.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_PIPELINE_PIPELINEOPS_TD
+#define PENSTOCK_DIALECTS_PIPELINE_PIPELINEOPS_TD
+
+include "dialects/Pipeline/PipelineDialect.td"
+include "dialects/Pipeline/PipelineInterfaces.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Pipeline_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Pipeline_Dialect, mnemonic, traits> {
+  let hasVerifier = 1;
+}
+
+// Reads and writes of variables and messages are ordered among themselves:
+// CSE and canonicalisation leave them alone.
+def Pipeline_State : Resource<"::penstock::pipeline::State">;
+def Pipeline_ReadsState : MemoryEffects<[MemRead<Pipeline_State>]>;
+def Pipeline_WritesState : MemoryEffects<[MemWrite<Pipeline_State>]>;
+
+class In<string parent> : HasParent<parent>;
+def InModule : In<"::mlir::ModuleOp">;
+def InTask : In<"TaskOp">;
+def InSchedule : ParentOneOf<["OrderOp", "RepeatOp"]>;
+def InFunction : ParentOneOf<["::mlir::func::FuncOp", "::mlir::scf::ForOp",
+                              "::mlir::scf::IfOp"]>;
+
+def Positive : ConfinedAttr<I64Attr, [IntPositive]>;
+def NonNegative : ConfinedAttr<I64Attr, [IntNonNegative]>;
+def Pipeline_Tensor : RankedTensorOf<[AnyType]>;
+
+//===----------------------------------------------------------------------===//
+// What there is
+//===----------------------------------------------------------------------===//
+
+def Pipeline_VariableOp : Pipeline_Op<"variable", [Symbol, InModule]> {
+  let summary = "A tensor that lives across microbatches";
+  let description = [{
+    Without `init` it starts at zero. `frozen` variables are not differentiated.
+
+    ```mlir
+    pipeline.variable @fc1 : tensor<7x11xf32> parameter of @s0
+      init <"mlp.onnx", 118, 308>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeAttrOf<Pipeline_Tensor>:$type,
+                       Pipeline_RoleAttr:$role,
+                       OptionalAttr<FlatSymbolRefAttr>:$stage,
+                       OptionalAttr<Pipeline_BytesAttr>:$init,
+                       UnitAttr:$frozen);
+  let assemblyFormat = [{
+    $sym_name `:` $type `` $role (`of` $stage^)? (`init` $init^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getType());
+    }
+  }];
+}
+
+def Pipeline_WeightStashOp : Pipeline_Op<"weight_stash",
+    [InModule, DeclareOpInterfaceMethods<VersionStorageOpInterface>]> {
+  let summary = "Keeps a ring of versions of a variable (PipeDream)";
+  let arguments = (ins FlatSymbolRefAttr:$variable, Positive:$depth);
+  let assemblyFormat = "$variable `depth` `(` $depth `)` attr-dict";
+}
+
+def Pipeline_DoubleBufferOp : Pipeline_Op<"double_buffer",
+    [InModule, DeclareOpInterfaceMethods<VersionStorageOpInterface>]> {
+  let summary = "Keeps two versions of a variable (PipeDream-2BW)";
+  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let assemblyFormat = "$variable attr-dict";
+}
+
+def Pipeline_ChannelOp : Pipeline_Op<"channel", [Symbol, InModule]> {
+  let summary = "What flows from one task to another, a message at a time";
+  let description = [{
+    A channel with a source is a model input (or `labels`), one with a sink a
+    result that leaves the program. `slots` messages fit on the receiving
+    device, `staging` on the sending one. A channel that joins two devices, or
+    has a source or a sink, carries one tensor.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeArrayAttr:$types,
+                       OptionalAttr<StrAttr>:$source,
+                       OptionalAttr<StrAttr>:$sink,
+                       OptionalAttr<Positive>:$slots,
+                       OptionalAttr<Positive>:$staging);
+  let assemblyFormat = [{
+    $sym_name `:` $types (`source` `(` $source^ `)`)? (`sink` `(` $sink^ `)`)?
+    (`slots` `(` $slots^ `)`)? (`staging` `(` $staging^ `)`)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType(unsigned field) {
+      return ::llvm::cast<::mlir::RankedTensorType>(
+          ::llvm::cast<::mlir::TypeAttr>(getTypes()[field]).getValue());
+    }
+  }];
+}
+
+def Pipeline_StageOp : Pipeline_Op<"stage", [Symbol, InModule]> {
+  let summary = "A part of the model and, once placed, its devices";
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       OptionalAttr<DenseI64ArrayAttr>:$devices);
+  let assemblyFormat = "$sym_name (`devices` $devices^)? attr-dict";
+}
+
+def Pipeline_GroupOp : Pipeline_Op<"group", [Symbol, InModule]> {
+  let summary = "Variables whose values are summed over stages or replicas";
+  let arguments = (ins SymbolNameAttr:$sym_name, ArrayAttr:$members);
+  let assemblyFormat = "$sym_name `members` $members attr-dict";
+}
+
+def Pipeline_TaskOp : Pipeline_Op<"task",
+    [Symbol, InModule, IsolatedFromAbove, SingleBlock, NoTerminator,
+     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "One step of a stage: local, without loops or waiting";
+  let description = [{
+    Takes from channels, reads variables, calls pure functions, puts and writes.
+    The block argument counts microbatches (updates, for kinds norm and update)
+    from the start of training. At level `program` a task is a declaration, a
+    name for `pipeline.mark`, and has no body.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       Pipeline_TaskKindAttr:$kind,
+                       FlatSymbolRefAttr:$stage);
+  let regions = (region AnyRegion:$body);
+  let assemblyFormat = [{
+    $sym_name `` $kind `of` $stage `` custom<TaskBody>($body)
+    attr-dict-with-keyword
+  }];
+  let extraClassDeclaration = [{
+    bool isBodyless() { return getBody().empty(); }
+    /// Whether the task runs once per microbatch; the others run per update.
+    bool countsMicrobatches();
+    /// The letter of reports and schedule files: F B I W G U E.
+    char getLetter();
+    /// Appends the block with its counter argument.
+    ::mlir::Block *addBody();
+    ::mlir::Value getCounter() { return getBody().getArgument(0); }
+  }];
+}
+
+def Pipeline_BoundaryOp : Pipeline_Op<"boundary", []> {
+  let summary = "Ops from here to the next boundary are stage `index`";
+  let arguments = (ins Positive:$index);
+  let assemblyFormat = "$index attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// What a task does
+//===----------------------------------------------------------------------===//
+
+def Pipeline_TakeOp : Pipeline_Op<"take", [InTask, Pipeline_WritesState]> {
+  let summary = "Takes the next message from a channel";
+  let arguments = (ins FlatSymbolRefAttr:$channel);
+  let results = (outs Variadic<Pipeline_Tensor>:$values);
+  let assemblyFormat = "$channel attr-dict `:` type($values)";
+}
+
+def Pipeline_PutOp : Pipeline_Op<"put", [InTask, Pipeline_WritesState]> {
+  let summary = "Puts a message into a channel";
+  let arguments = (ins Variadic<Pipeline_Tensor>:$values, FlatSymbolRefAttr:$channel);
+  let assemblyFormat = "$values `to` $channel attr-dict `:` type($values)";
+}
+
+def Pipeline_ReadOp : Pipeline_Op<"read", [InTask, Pipeline_ReadsState]> {
+  let summary = "Reads a variable, `lag` microbatches old";
+  let description = [{
+    Microbatch k reads the version after max(0, floor((k - lag) / M)) updates of
+    the segment. Without a lag: the newest.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable, OptionalAttr<NonNegative>:$lag);
+  let results = (outs Pipeline_Tensor:$value);
+  let assemblyFormat = [{
+    $variable (`lag` `(` $lag^ `)`)? attr-dict `:` type($value)
+  }];
+}
+
+def Pipeline_WriteOp : Pipeline_Op<"write", [InTask, Pipeline_WritesState]> {
+  let summary = "Writes a variable";
+  let arguments = (ins Pipeline_Tensor:$value, FlatSymbolRefAttr:$variable);
+  let assemblyFormat = "$value `to` $variable attr-dict `:` type($value)";
+}
+
+def Pipeline_CompensateOp : Pipeline_Op<"compensate",
+    [Pure, InTask, AllTypesMatch<["weight", "delta", "result"]>]> {
+  let summary = "w - tau * delta (PipeMare, T2)";
+  let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$delta, F64Attr:$tau);
+  let results = (outs Pipeline_Tensor:$result);
+  let assemblyFormat = [{
+    $weight `,` $delta `tau` `(` $tau `)` attr-dict `:` type($result)
+  }];
+}
+
+def Pipeline_PredictOp : Pipeline_Op<"predict",
+    [Pure, InTask, AllTypesMatch<["weight", "velocity", "result"]>]> {
+  let summary = "w - steps * lr * v (SpecTrain)";
+  let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$velocity, AnyFloat:$rate,
+                       F64Attr:$steps);
+  let results = (outs Pipeline_Tensor:$result);
+  let assemblyFormat = [{
+    $weight `,` $velocity `,` $rate `steps` `(` $steps `)` attr-dict
+    `:` type($result) `,` type($rate)
+  }];
+}
+
+def Pipeline_HyperparameterOp : Pipeline_Op<"hyperparameter", [Pure, InTask]> {
+  let summary = "A number that the user may set when the program runs";
+  let arguments = (ins StrAttr:$name, OptionalAttr<F64Attr>:$default_value);
+  let results = (outs AnyFloat:$value);
+  let assemblyFormat = [{
+    $name (`default` `(` $default_value^ `)`)? attr-dict `:` type($value)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// When
+//===----------------------------------------------------------------------===//
+
+def Pipeline_ScheduleOp : Pipeline_Op<"schedule",
+    [Symbol, InModule, SingleBlock, NoTerminator]> {
+  let summary = "What each device does, in order";
+  let description = [{
+    `microbatches` is M, the microbatches per weight update. At level `program`
+    the orders have become functions and the schedule is a declaration.
+    `predicted_bubble`, when known, is the idle share of the simulation.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Positive:$microbatches,
+                       OptionalAttr<F64Attr>:$predicted_bubble);
+  let regions = (region AnyRegion:$body);
+  let assemblyFormat = [{
+    $sym_name `microbatches` `(` $microbatches `)`
+    (`predicted_bubble` `(` $predicted_bubble^ `)`)?
+    `` custom<OptionalBody>($body) attr-dict-with-keyword
+  }];
+  let extraClassDeclaration = [{
+    bool isBodyless() { return getBody().empty(); }
+  }];
+}
+
+def Pipeline_OrderOp : Pipeline_Op<"order",
+    [In<"ScheduleOp">, SingleBlock, NoTerminator]> {
+  let summary = "What one device does, in order";
+  let arguments = (ins NonNegative:$device);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$device $body attr-dict";
+}
+
+def Pipeline_RepeatOp : Pipeline_Op<"repeat",
+    [InSchedule, SingleBlock, NoTerminator]> {
+  let summary = "A loop of a schedule";
+  let description = [{
+    `updates` runs N times, `microbatches` N*M/r times (N: updates of the
+    segment, r: replicas of the stage), `times n` n times.
+  }];
+  let arguments = (ins Pipeline_RepeatKindAttr:$kind, OptionalAttr<Positive>:$count);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`` $kind `` custom<RepeatCount>($count) $body attr-dict";
+}
+
+// An entry with ahead(a) in a loop of c iterations runs in iteration j exactly
+// when 0 <= j + a < c; every(m) keeps those with (j + a + 1) mod m = 0.
+class Pipeline_Entry<string mnemonic> : Pipeline_Op<mnemonic, [InSchedule]> {
+  code entryDeclaration = [{
+    int64_t getAheadOr0() { return getAhead().value_or(0); }
+  }];
+  let extraClassDeclaration = entryDeclaration;
+}
+
+def Pipeline_RunOp : Pipeline_Entry<"run"> {
+  let summary = "Runs a task on its next microbatch or update";
+  let arguments = (ins FlatSymbolRefAttr:$task, OptionalAttr<I64Attr>:$ahead,
+                       OptionalAttr<Positive>:$every);
+  let assemblyFormat = [{
+    $task (`ahead` `(` $ahead^ `)`)? (`every` `(` $every^ `)`)? attr-dict
+  }];
+}
+
+def Pipeline_SendOp : Pipeline_Entry<"send"> {
+  let summary = "Queues the next message of a channel for sending";
+  let arguments = (ins FlatSymbolRefAttr:$channel, OptionalAttr<I64Attr>:$ahead);
+  let assemblyFormat = "$channel (`ahead` `(` $ahead^ `)`)? attr-dict";
+}
+
+def Pipeline_RecvOp : Pipeline_Entry<"recv"> {
+  let summary = "Queues the next message of a channel for receiving";
+  let arguments = (ins FlatSymbolRefAttr:$channel, OptionalAttr<I64Attr>:$ahead);
+  let assemblyFormat = "$channel (`ahead` `(` $ahead^ `)`)? attr-dict";
+}
+
+def Pipeline_AllReduceOp : Pipeline_Entry<"all_reduce"> {
+  let summary = "Queues the sum over a group, in the order (stage, replica)";
+  let arguments = (ins FlatSymbolRefAttr:$group, OptionalAttr<I64Attr>:$ahead,
+                       OptionalAttr<Positive>:$every);
+  let assemblyFormat = [{
+    $group (`ahead` `(` $ahead^ `)`)? (`every` `(` $every^ `)`)? attr-dict
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Device programs
+//===----------------------------------------------------------------------===//
+
+def Pipeline_ArenaOp : Pipeline_Op<"arena", [InModule]> {
+  let summary = "All the memory of one device";
+  let description = [{
+    `bytes` is its size, of which `library_bytes` from `library_at` on belong to
+    library calls. `threads` is the fixed number of threads that the device
+    computes with: a fact of the numerics, since library results depend on it.
+
+    ```mlir
+    pipeline.arena 0 bytes(4096) library_at(3840) library_bytes(256) threads(1)
+    ```
+  }];
+  let arguments = (ins NonNegative:$device, NonNegative:$bytes,
+                       NonNegative:$library_at, NonNegative:$library_bytes,
+                       Positive:$threads);
+  let assemblyFormat = [{
+    $device `bytes` `(` $bytes `)` `library_at` `(` $library_at `)`
+    `library_bytes` `(` $library_bytes `)` `threads` `(` $threads `)` attr-dict
+  }];
+}
+
+def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction]> {
+  let summary = "The buffer of a variable's version or of a message";
+  let description = [{
+    Its address in the device's arena is at + (n mod ring) * stride, in bytes.
+    `ring`, `at` and `stride` default to 1, unset and 0; `at` and `stride` are
+    set by `pipeline-plan-memory`.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$symbol, Index:$number,
+                       OptionalAttr<NonNegative>:$field,
+                       OptionalAttr<Positive>:$ring,
+                       OptionalAttr<NonNegative>:$at,
+                       OptionalAttr<NonNegative>:$stride);
+  let results = (outs AnyMemRef:$buffer);
+  let assemblyFormat = [{
+    $symbol `[` $number `]` (`field` `(` $field^ `)`)? (`ring` `(` $ring^ `)`)?
+    (`at` `(` $at^ `)`)? (`stride` `(` $stride^ `)`)? attr-dict
+    `:` type($buffer)
+  }];
+}
+
+def Pipeline_ScratchOp : Pipeline_Op<"scratch", [Pure, InFunction]> {
+  let summary = "Temporary memory of one kernel call, shared by all of them";
+  let arguments = (ins OptionalAttr<NonNegative>:$at);
+  let results = (outs AnyMemRef:$buffer);
+  let assemblyFormat = "(`at` `(` $at^ `)`)? attr-dict `:` type($buffer)";
+}
+
+def Pipeline_StartRecvOp : Pipeline_Op<"start_recv", [InFunction]> {
+  let summary = "Queues a receive behind all work issued; never blocks";
+  let arguments = (ins FlatSymbolRefAttr:$channel, Index:$number,
+                       AnyMemRef:$buffer);
+  let assemblyFormat = [{
+    $channel `[` $number `]` `,` $buffer attr-dict `:` type($buffer)
+  }];
+}
+
+def Pipeline_StartSendOp : Pipeline_Op<"start_send", [InFunction]> {
+  let summary = "Queues a send behind all work issued; never blocks";
+  let arguments = (ins FlatSymbolRefAttr:$channel, Index:$number,
+                       AnyMemRef:$buffer);
+  let assemblyFormat = [{
+    $channel `[` $number `]` `,` $buffer attr-dict `:` type($buffer)
+  }];
+}
+
+def Pipeline_StartAllReduceOp : Pipeline_Op<"start_all_reduce", [InFunction]> {
+  let summary = "Queues a sum over a group; never blocks";
+  let arguments = (ins FlatSymbolRefAttr:$group, Index:$number,
+                       Variadic<AnyMemRef>:$buffers);
+  let assemblyFormat = [{
+    $group `[` $number `]` `,` $buffers attr-dict `:` type($buffers)
+  }];
+}
+
+def Pipeline_AwaitOp : Pipeline_Op<"await", [InFunction]> {
+  let summary = "Later work waits for this transfer of this device";
+  let description = [{
+    On the receiving device: until the message is there; on the sending one:
+    until it has left its buffer. A negative number waits for nothing.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$channel, Index:$number);
+  let assemblyFormat = "$channel `[` $number `]` attr-dict";
+}
+
+def Pipeline_MarkOp : Pipeline_Op<"mark", [InFunction]> {
+  let summary = "The device is about to run a task: for trace and watchdog";
+  let arguments = (ins FlatSymbolRefAttr:$task, Index:$number);
+  let assemblyFormat = "$task `[` $number `]` attr-dict";
+}
+
+def Pipeline_GemmOp : Pipeline_Op<"gemm",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "A matrix product by the vendor library";
+  let description = [{
+    C = A.B, or C += A.B with `accumulate`, for every index of the batch
+    dimensions. `sizes` is [batch..., m, n, k]; strides are in elements, as
+    [batch..., row, column]. In kernel functions only.
+
+    ```mlir
+    pipeline.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
+      accumulate : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, AnyMemRef:$c,
+                       DenseI64ArrayAttr:$sizes,
+                       DenseI64ArrayAttr:$strides_a,
+                       DenseI64ArrayAttr:$strides_b,
+                       DenseI64ArrayAttr:$strides_c,
+                       UnitAttr:$accumulate);
+  let assemblyFormat = [{
+    $a `,` $b `,` $c `sizes` $sizes `strides` $strides_a $strides_b $strides_c
+    (`accumulate` $accumulate^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+  }];
+}
+
+#endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINEOPS_TD

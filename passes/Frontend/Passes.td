@@ -1,0 +1,14 @@
+//===- Passes.td - Frontend passes --------------------------------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From an imported ONNX model to linalg on tensors.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_FRONTEND_PASSES_TD
+#define PENSTOCK_PASSES_FRONTEND_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+#endif // PENSTOCK_PASSES_FRONTEND_PASSES_TD

@@ -1,0 +1,29 @@
+//===- Passes.h - Lowering passes -------------------------------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From device programs and kernels to LLVM IR.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_LOWERING_PASSES_H
+#define PENSTOCK_PASSES_LOWERING_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace penstock {
+
+#define GEN_PASS_DECL
+#include "passes/Lowering/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/Lowering/Passes.h.inc"
+
+/// Registers the named pipeline `lower-program-to-llvm`.
+void registerLoweringPipelines();
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_LOWERING_PASSES_H

@@ -1,0 +1,14 @@
+//===- Pipelines.cpp - The pipeline lower-stages-to-training ===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What runs between the two levels, in order, and why in this order.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Training/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+
+void penstock::registerTrainingPipelines() {}

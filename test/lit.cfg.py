@@ -1,0 +1,59 @@
+# Configuration of the lit tests. Needs nothing but lit's own Python.
+#
+#   lit build/default/test                               all of them
+#   lit build/default/test --filter passes/Schedule      some of them
+#   lit build/default/test --param verify-roundtrip=1    each penstock-opt run
+#                            also prints, parses and prints its input again
+
+import os
+import sys
+
+import lit.formats
+import lit.util
+
+config.name = "Penstock"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".onnxtext", ".test"]
+config.excludes = ["inputs", "fixtures", "unit"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.penstock_binary_dir, "test")
+config.recursiveExpansionLimit = 10
+
+tools = os.path.join(config.penstock_binary_dir, "bin")
+config.environment["PATH"] = os.path.pathsep.join(
+    [tools, config.llvm_tools_dir, os.environ.get("PATH", "/usr/bin:/bin")]
+)
+config.environment["FILECHECK_OPTS"] = (
+    "-enable-var-scope --allow-unused-prefixes=false"
+)
+
+# A test may say "REQUIRES: penstockc"; a sanitizer build says which.
+for tool in ("penstock-opt", "penstock-translate", "penstockc",
+             "penstock-lsp-server", "penstock-schedule", "penstock-plan"):
+    if os.access(os.path.join(tools, tool), os.X_OK):
+        config.available_features.add(tool)
+for sanitizer in filter(None, config.penstock_sanitize.split(",")):
+    config.available_features.add(sanitizer)
+
+fixtures = os.path.join(config.test_source_root, "fixtures")
+helpers = os.path.join(config.test_source_root, "e2e")
+config.substitutions += [
+    ("%examples", os.path.join(config.penstock_source_dir, "examples")),
+    ("%digits", os.path.join(config.penstock_source_dir, "examples", "digits")),
+    ("%fixtures", fixtures),
+    ("%python", sys.executable),
+    ("%compare-losses",
+     f"{sys.executable} {os.path.join(helpers, 'compare_losses.py')}"),
+]
+
+# With the parameter, the tool's name becomes the tool and the flag; a path that
+# merely contains the name is left alone.
+if lit_config.params.get("verify-roundtrip", "0") not in ("", "0"):
+    config.substitutions.append(
+        (r"(?<![\w./-])penstock-opt(?![\w./-]| --verify-roundtrip)",
+         "penstock-opt --verify-roundtrip")
+    )
+
+# A test that hangs is a failure, not a hung suite.
+if lit.util.killProcessAndChildrenIsSupported()[0]:
+    lit_config.maxIndividualTestTime = 600
