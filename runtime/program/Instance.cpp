@@ -24,7 +24,7 @@ Instance::~Instance() {
   }
   // Library objects are destroyed where they were used.
   for (auto &device : deviceList)
-    device->worker->start([&device] { device->gemms = Gemms(); });
+    device->worker->start([&device] { device->gemms.clear(); });
   for (auto &device : deviceList)
     device->worker->wait(-1);
 }

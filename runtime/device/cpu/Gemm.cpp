@@ -143,6 +143,7 @@ std::string penstock::runtime::shapeText(const penstock_gemm_descriptor &gemm) {
 
 Gemms::Gemms() = default;
 Gemms::~Gemms() = default;
+void Gemms::clear() { state = nullptr; }
 
 Gemms::State::~State() {
   const Library &dnnl = library();

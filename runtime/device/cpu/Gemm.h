@@ -23,6 +23,8 @@ class Gemms {
 public:
   Gemms();
   ~Gemms();
+  /// Destroys every product.
+  void clear();
 
   /// `arena` is the device's. The library's scratch comes out of it.
   Error prepare(const penstock_program &program, uint32_t device, char *arena);
