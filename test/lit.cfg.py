@@ -41,7 +41,13 @@ config.substitutions += [
     ("%examples", os.path.join(config.penstock_source_dir, "examples")),
     ("%digits", os.path.join(config.penstock_source_dir, "examples", "digits")),
     ("%fixtures", fixtures),
+    ("%build", config.penstock_binary_dir),
     ("%python", sys.executable),
+    ("%expect-error",
+     f"{sys.executable} {os.path.join(helpers, 'expect_error.py')}"),
+    ("%run-fixture",
+     f"{sys.executable} {os.path.join(helpers, 'run_fixture.py')} "
+     + os.path.join(fixtures, "losses.json")),
     ("%compare-losses",
      f"{sys.executable} {os.path.join(helpers, 'compare_losses.py')}"),
 ]
