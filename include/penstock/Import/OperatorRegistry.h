@@ -81,14 +81,17 @@ constexpr int64_t kNewestOpset = 23;
 mlir::Type getElementType(mlir::MLIRContext *context, int64_t dataType);
 
 /// The name of a node: that of its location, or the type of the operator and
-/// its first result's number when the model gives none.
+/// the node's position in its function ("Gemm#3") when it has none.
 std::string getNodeName(NodeOp node);
 
 /// An error at the node, which begins "node 'fc1' (Gemm, since-version 13): ".
 mlir::InFlightDiagnostic emitNodeError(NodeOp node);
 
-/// Computes the node's result types and sets them. The operands' types must be
-/// ranked and static. Fails with an error at the node.
+/// The result types that follow from the node's operands, which must be ranked
+/// and static. Fails with an error at the node.
+llvm::FailureOr<llvm::SmallVector<mlir::Type>> computeResultTypes(NodeOp node);
+
+/// Computes the node's result types and sets them.
 llvm::LogicalResult inferResultTypes(NodeOp node);
 
 /// Folds the node if it can be: `values` has a value per result afterwards, or
@@ -96,6 +99,12 @@ llvm::LogicalResult inferResultTypes(NodeOp node);
 llvm::LogicalResult
 foldNode(NodeOp node, llvm::SmallVectorImpl<mlir::DenseElementsAttr> &values,
          int64_t limit = 1 << 16);
+
+/// Emits what computes the node at `builder`: `values` replace its results.
+/// A node that folds becomes constants. The result types must be those that
+/// follow from the operands.
+llvm::LogicalResult lowerNode(NodeOp node, mlir::OpBuilder &builder,
+                              llvm::SmallVectorImpl<mlir::Value> &values);
 
 /// The constant that a value holds, or null.
 mlir::DenseElementsAttr getConstant(mlir::Value value);
