@@ -9,6 +9,8 @@
 
 #include "ModelFile.h"
 
+#include "penstock/Import/OperatorRegistry.h"
+
 #include "llvm/Support/CheckedArithmetic.h"
 
 #include <cstring>
@@ -18,50 +20,10 @@ using namespace mlir;
 using namespace penstock::onnx;
 using ::onnx::TensorProto;
 
-/// Signed integers are signless in MLIR's sense, as `arith` wants them.
-static Type getElement(MLIRContext *context, int64_t dataType) {
-  auto integer = [&](unsigned width) {
-    return IntegerType::get(context, width);
-  };
-  auto unsignedInteger = [&](unsigned width) {
-    return IntegerType::get(context, width, IntegerType::Unsigned);
-  };
-  switch (dataType) {
-  case TensorProto::FLOAT:
-    return Float32Type::get(context);
-  case TensorProto::DOUBLE:
-    return Float64Type::get(context);
-  case TensorProto::FLOAT16:
-    return Float16Type::get(context);
-  case TensorProto::BFLOAT16:
-    return BFloat16Type::get(context);
-  case TensorProto::BOOL:
-    return integer(1);
-  case TensorProto::INT8:
-    return integer(8);
-  case TensorProto::INT16:
-    return integer(16);
-  case TensorProto::INT32:
-    return integer(32);
-  case TensorProto::INT64:
-    return integer(64);
-  case TensorProto::UINT8:
-    return unsignedInteger(8);
-  case TensorProto::UINT16:
-    return unsignedInteger(16);
-  case TensorProto::UINT32:
-    return unsignedInteger(32);
-  case TensorProto::UINT64:
-    return unsignedInteger(64);
-  default:
-    return nullptr;
-  }
-}
-
 Expected<RankedTensorType> penstock::onnx::getTensorType(MLIRContext *context,
                                                          ArrayRef<int64_t> dims,
                                                          int64_t dataType) {
-  Type element = getElement(context, dataType);
+  Type element = getElementType(context, dataType);
   if (!element)
     return createStringError("ONNX element type " + Twine(dataType) +
                              " is not supported");

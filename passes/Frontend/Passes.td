@@ -57,7 +57,7 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"loss", "loss", "std::string", /*default=*/""output"",
+    Option<"loss", "loss", "std::string", /*default=*/"\"output\"",
            "softmax-cross-entropy, mse, or output: the model's own scalar">,
     Option<"lossInput", "loss-input", "std::string", /*default=*/"",
            "Name of the output that enters the loss (default: the first)">,
