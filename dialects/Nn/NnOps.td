@@ -12,6 +12,7 @@
 #define PENSTOCK_DIALECTS_NN_NNOPS_TD
 
 include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Nn_Dialect : Dialect {

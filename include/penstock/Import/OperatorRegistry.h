@@ -25,7 +25,6 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <optional>
@@ -121,7 +120,8 @@ public:
   llvm::LogicalResult report(mlir::Location loc) const;
 
 private:
-  llvm::MapVector<std::string, llvm::SmallVector<std::string>> nodes;
+  llvm::SmallVector<std::pair<std::string, llvm::SmallVector<std::string>>>
+      nodes;
 };
 
 } // namespace penstock::onnx

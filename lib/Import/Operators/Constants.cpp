@@ -45,7 +45,7 @@ static FailureOr<DenseElementsAttr> bindConstant(NodeBinder &node) {
     if (auto dense = dyn_cast<DenseElementsAttr>(node.node.getParam(given)))
       if (isa<RankedTensorType>(dense.getType()))
         return dense;
-    return failure(node.badAttribute(given, "a tensor"));
+    return node.badAttribute(given, "a tensor");
   }
   if (given == "value_int") {
     int64_t value = 0;
@@ -75,7 +75,7 @@ static FailureOr<DenseElementsAttr> bindConstant(NodeBinder &node) {
   }
   auto list = dyn_cast<DenseF32ArrayAttr>(node.node.getParam(given));
   if (!list)
-    return failure(node.badAttribute(given, "a list of floats"));
+    return node.badAttribute(given, "a list of floats");
   return DenseElementsAttr::get(
       RankedTensorType::get({list.size()}, builder.getF32Type()),
       list.asArrayRef());
@@ -119,11 +119,12 @@ static FailureOr<DenseElementsAttr> bindConstantOfShape(NodeBinder &node) {
     if (size < 0)
       return node.error() << "operand 'input' has the size " << size;
   Builder builder(node.getContext());
-  DenseElementsAttr value = builder.getF32TensorAttr({0.0f});
+  DenseElementsAttr value = DenseElementsAttr::get(
+      RankedTensorType::get({1}, builder.getF32Type()), ArrayRef<float>{0.0f});
   if (Attribute given = node.node.getParam("value")) {
     value = dyn_cast<DenseElementsAttr>(given);
     if (!value || value.getNumElements() != 1)
-      return failure(node.badAttribute("value", "a tensor of one element"));
+      return node.badAttribute("value", "a tensor of one element");
   }
   return DenseElementsAttr::get(
       RankedTensorType::get(shape, value.getElementType()),

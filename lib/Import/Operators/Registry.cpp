@@ -159,7 +159,7 @@ static LogicalResult emitUnknown(NodeOp node) {
 FailureOr<SmallVector<Type>> penstock::onnx::computeResultTypes(NodeOp node) {
   const Operator *entry = lookupOperator(node);
   if (!entry)
-    return failure(emitUnknown(node));
+    return emitUnknown(node);
   NodeBinder binder(node);
   SmallVector<Type> types;
   if (failed(entry->infer(binder, types)))
@@ -251,7 +251,14 @@ bool UnsupportedNodes::addIfUnknown(NodeOp node) {
 }
 
 void UnsupportedNodes::add(NodeOp node) {
-  nodes[describe(node)].push_back(getNodeName(node));
+  std::string type = describe(node);
+  auto *group = llvm::find_if(
+      nodes, [&](const auto &entry) { return entry.first == type; });
+  if (group == nodes.end()) {
+    nodes.push_back({type, {}});
+    group = std::prev(nodes.end());
+  }
+  group->second.push_back(getNodeName(node));
 }
 
 LogicalResult UnsupportedNodes::report(Location loc) const {

@@ -12,7 +12,10 @@
 
 #include "dialects/Nn/Nn.h"
 
+#include <cmath>
+
 using namespace mlir;
+using namespace penstock;
 using namespace penstock::onnx;
 
 //===--- Softmax, LogSoftmax ---===//
@@ -164,17 +167,22 @@ Value ClassLoss::pick(NodeBinder &node, Emitter &emitter, Value operand,
         Value isLabel = inside.equal(
             column,
             arith::IndexCastOp::create(b, inside.loc, b.getIndexType(), label));
-        if (ignore) {
-          Value counts = arith::CmpIOp::create(
-              b, inside.loc, arith::CmpIPredicate::ne, label,
-              arith::ConstantOp::create(
-                  b, inside.loc, b.getIntegerAttr(label.getType(), *ignore)));
-          isLabel = arith::AndIOp::create(b, inside.loc, isLabel, counts);
-        }
-        Value value = scale(inside, scalars.drop_back());
-        return inside.add(
-            scalars.back(),
-            inside.select(isLabel, value, inside.scalar(element, 0)));
+        Value zero = inside.scalar(element, 0);
+        Value term = inside.select(isLabel, scale(inside, scalars.drop_back()),
+                                   zero);
+        // A label that names no class makes the loss NaN, unless it is ignored.
+        auto integer = [&](int64_t value) -> Value {
+          return arith::ConstantOp::create(
+              b, inside.loc, b.getIntegerAttr(label.getType(), value));
+        };
+        Value valid =
+            arith::CmpIOp::create(b, inside.loc, arith::CmpIPredicate::ult,
+                                  label, integer(node.shape(0)[1]));
+        term = inside.select(valid, term, inside.scalar(element, NAN));
+        if (ignore)
+          term = inside.select(
+              inside.equal(label, integer(*ignore)), zero, term);
+        return inside.add(scalars.back(), term);
       });
 }
 
