@@ -28,7 +28,8 @@ using namespace penstock::onnx;
 
 namespace {
 
-struct OnnxAttachLoss : public impl::OnnxAttachLossBase<OnnxAttachLoss> {
+struct OnnxAttachLoss
+    : public penstock::impl::OnnxAttachLossBase<OnnxAttachLoss> {
   using OnnxAttachLossBase::OnnxAttachLossBase;
 
   void runOnOperation() override;
@@ -60,6 +61,15 @@ private:
 };
 
 } // namespace
+
+/// Behind the last op of a kind in `block`, or before `otherwise`.
+template <typename OpTy>
+static void setAfterLast(OpBuilder &builder, Block &block,
+                         Operation *otherwise) {
+  builder.setInsertionPoint(otherwise);
+  for (OpTy op : block.getOps<OpTy>())
+    builder.setInsertionPointAfter(op);
+}
 
 LogicalResult OnnxAttachLoss::findProgram() {
   ModuleOp module = getOperation();
@@ -142,7 +152,8 @@ Value OnnxAttachLoss::addLabels(RankedTensorType type) {
               << "'labels', which the labels of the loss need; rename it";
       return nullptr;
     }
-  OpBuilder builder(task);
+  OpBuilder builder(&getContext());
+  setAfterLast<pipeline::ChannelOp>(builder, *module.getBody(), task);
   labels = pipeline::ChannelOp::create(
       builder, module.getLoc(), makeSymbol("labels"),
       builder.getTypeArrayAttr(Type(type)), builder.getStringAttr("labels"),
@@ -151,7 +162,7 @@ Value OnnxAttachLoss::addLabels(RankedTensorType type) {
   unsigned taken = 0;
   for (Value operand : call.getOperands())
     taken += isa_and_nonnull<pipeline::TakeOp>(operand.getDefiningOp());
-  builder.setInsertionPoint(call);
+  setAfterLast<pipeline::TakeOp>(builder, task.getBody().front(), call);
   auto take =
       pipeline::TakeOp::create(builder, task.getLoc(), TypeRange(type),
                                FlatSymbolRefAttr::get(labels.getSymNameAttr()));
@@ -330,7 +341,8 @@ void OnnxAttachLoss::rebuildTask() {
   function.setFunctionType(
       FunctionType::get(&getContext(), block.getArgumentTypes(),
                         block.getTerminator()->getOperandTypes()));
-  OpBuilder builder(task);
+  OpBuilder builder(&getContext());
+  setAfterLast<pipeline::ChannelOp>(builder, *module.getBody(), task);
   StringAttr symbol = makeSymbol("loss");
   pipeline::ChannelOp::create(builder, module.getLoc(), symbol,
                               builder.getTypeArrayAttr(value.getType()),

@@ -29,7 +29,7 @@ using namespace penstock::onnx;
 
 namespace {
 struct OnnxResolveShapes
-    : public impl::OnnxResolveShapesBase<OnnxResolveShapes> {
+    : public penstock::impl::OnnxResolveShapesBase<OnnxResolveShapes> {
   void runOnOperation() override;
 };
 } // namespace
