@@ -108,8 +108,7 @@ SmallVector<bool> penstock::findActiveResults(func::FuncOp forward,
 
 FailureOr<Differentiation>
 penstock::differentiate(func::FuncOp forward,
-                        const DifferentiationRequest &request,
-                        StringRef name) {
+                        const DifferentiationRequest &request, StringRef name) {
   Location loc = forward.getLoc();
   Block &source = forward.front();
   OpBuilder builder(forward->getContext());
@@ -145,9 +144,8 @@ penstock::differentiate(func::FuncOp forward,
       auto type = cast<RankedTensorType>(value.getType());
       cotangent = arith::ConstantOp::create(
           pullback.getBuilder(), value.getLoc(),
-          DenseElementsAttr::get(type,
-                                 builder.getFloatAttr(type.getElementType(),
-                                                      seed.value)));
+          DenseElementsAttr::get(
+              type, builder.getFloatAttr(type.getElementType(), seed.value)));
     }
     pullback.add(value, cotangent, value.getLoc());
   }
@@ -179,7 +177,8 @@ penstock::differentiate(func::FuncOp forward,
     if (cotangent == prior)
       continue;
     inputGradients.emplace_back(index, cotangent);
-    if (!isa<BlockArgument>(cotangent) && !llvm::is_contained(results, cotangent))
+    if (!isa<BlockArgument>(cotangent) &&
+        !llvm::is_contained(results, cotangent))
       results.push_back(cotangent);
   }
   result.firstAccumulatorResult = results.size();

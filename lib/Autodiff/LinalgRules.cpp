@@ -124,8 +124,8 @@ struct StructuredModel
   }
 };
 
-struct FillModel : DifferentiableOpInterface::ExternalModel<FillModel,
-                                                            linalg::FillOp> {
+struct FillModel
+    : DifferentiableOpInterface::ExternalModel<FillModel, linalg::FillOp> {
   LogicalResult pullBack(Operation *op, Pullback &pullback) const {
     return pullBackFill(cast<linalg::FillOp>(op), pullback);
   }

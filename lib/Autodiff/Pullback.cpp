@@ -22,7 +22,8 @@ void penstock::forEachUsedValue(Operation *op,
                                 function_ref<void(Value)> visit) {
   op->walk([&](Operation *nested) {
     for (Value operand : nested->getOperands())
-      if (nested == op || !op->isAncestor(operand.getParentBlock()->getParentOp()))
+      if (nested == op ||
+          !op->isAncestor(operand.getParentBlock()->getParentOp()))
         visit(operand);
   });
 }

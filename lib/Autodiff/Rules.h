@@ -18,8 +18,8 @@ namespace penstock {
 
 /// An external model of the interface for Op: the rule is a function.
 template <typename Op, llvm::LogicalResult (*rule)(Op, Pullback &)>
-struct RuleModel : DifferentiableOpInterface::ExternalModel<
-                       RuleModel<Op, rule>, Op> {
+struct RuleModel
+    : DifferentiableOpInterface::ExternalModel<RuleModel<Op, rule>, Op> {
   llvm::LogicalResult pullBack(mlir::Operation *op, Pullback &pullback) const {
     return rule(llvm::cast<Op>(op), pullback);
   }

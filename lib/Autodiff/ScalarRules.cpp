@@ -108,8 +108,8 @@ void divRule(S &s, Operation *op, Value d) {
 void remRule(S &s, Operation *op, Value d) {
   s.add(op->getOperand(0), d);
   if (s.isActive(op->getOperand(1))) {
-    Value quotient = s.make<math::TruncOp>(
-        s.div(operand(s, op, 0), operand(s, op, 1)));
+    Value quotient =
+        s.make<math::TruncOp>(s.div(operand(s, op, 0), operand(s, op, 1)));
     s.add(op->getOperand(1), s.neg(s.mul(d, quotient)));
   }
 }
@@ -181,8 +181,7 @@ Value copySignSlope(S &s, Operation *op, Value d) {
 
 /// d * scale * exp(-x^2): erf and erfc.
 template <int sign> Value erfSlope(S &s, Operation *op, Value d) {
-  Value bell =
-      s.make<math::ExpOp>(s.neg(square(s, operand(s, op, 0))));
+  Value bell = s.make<math::ExpOp>(s.neg(square(s, operand(s, op, 0))));
   return s.mul(d, s.mul(s.like(d, sign * 2 * std::numbers::inv_sqrtpi), bell));
 }
 
@@ -216,28 +215,40 @@ const Entry entries[] = {
     {"arith.remf", remRule},
     {"arith.negf", SLOPE(s.neg(d))},
     {"arith.select", selectRule},
-    {"arith.maximumf", [](S &s, Operation *op, Value d) { extremum(s, op, d, true); }},
-    {"arith.maxnumf", [](S &s, Operation *op, Value d) { extremum(s, op, d, true); }},
-    {"arith.minimumf", [](S &s, Operation *op, Value d) { extremum(s, op, d, false); }},
-    {"arith.minnumf", [](S &s, Operation *op, Value d) { extremum(s, op, d, false); }},
-    {"arith.extf", SLOPE(s.make<arith::TruncFOp>(op->getOperand(0).getType(), d))},
-    {"arith.truncf", SLOPE(s.make<arith::ExtFOp>(op->getOperand(0).getType(), d))},
+    {"arith.maximumf",
+     [](S &s, Operation *op, Value d) { extremum(s, op, d, true); }},
+    {"arith.maxnumf",
+     [](S &s, Operation *op, Value d) { extremum(s, op, d, true); }},
+    {"arith.minimumf",
+     [](S &s, Operation *op, Value d) { extremum(s, op, d, false); }},
+    {"arith.minnumf",
+     [](S &s, Operation *op, Value d) { extremum(s, op, d, false); }},
+    {"arith.extf",
+     SLOPE(s.make<arith::TruncFOp>(op->getOperand(0).getType(), d))},
+    {"arith.truncf",
+     SLOPE(s.make<arith::ExtFOp>(op->getOperand(0).getType(), d))},
     {"math.absf", unary<absSlope>},
     {"math.acos", unary<arcSlope<-1>>},
-    {"math.acosh", SLOPE(overRoot(s, d, s.sub(square(s, operand(s, op, 0)), s.like(d, 1))))},
+    {"math.acosh",
+     SLOPE(overRoot(s, d, s.sub(square(s, operand(s, op, 0)), s.like(d, 1))))},
     {"math.asin", unary<arcSlope<1>>},
-    {"math.asinh", SLOPE(overRoot(s, d, s.sum(square(s, operand(s, op, 0)), s.like(d, 1))))},
-    {"math.atan", SLOPE(s.div(d, s.sum(s.like(d, 1), square(s, operand(s, op, 0)))))},
+    {"math.asinh",
+     SLOPE(overRoot(s, d, s.sum(square(s, operand(s, op, 0)), s.like(d, 1))))},
+    {"math.atan",
+     SLOPE(s.div(d, s.sum(s.like(d, 1), square(s, operand(s, op, 0)))))},
     {"math.atan2", atan2Rule},
-    {"math.atanh", SLOPE(s.div(d, s.sub(s.like(d, 1), square(s, operand(s, op, 0)))))},
+    {"math.atanh",
+     SLOPE(s.div(d, s.sub(s.like(d, 1), square(s, operand(s, op, 0)))))},
     {"math.clampf", clampRule},
     {"math.copysign", unary<copySignSlope>},
-    {"math.cos", SLOPE(s.neg(s.mul(d, s.make<math::SinOp>(operand(s, op, 0)))))},
+    {"math.cos",
+     SLOPE(s.neg(s.mul(d, s.make<math::SinOp>(operand(s, op, 0)))))},
     {"math.cosh", SLOPE(s.mul(d, s.make<math::SinhOp>(operand(s, op, 0))))},
     {"math.erf", unary<erfSlope<1>>},
     {"math.erfc", unary<erfSlope<-1>>},
     {"math.exp", SLOPE(s.mul(d, result(s, op)))},
-    {"math.exp2", SLOPE(s.mul(d, s.mul(s.like(d, std::numbers::ln2), result(s, op))))},
+    {"math.exp2",
+     SLOPE(s.mul(d, s.mul(s.like(d, std::numbers::ln2), result(s, op))))},
     {"math.expm1", SLOPE(s.mul(d, s.sum(result(s, op), s.like(d, 1))))},
     {"math.fma", fmaRule},
     {"math.log", unary<logSlope<0>>},
@@ -245,12 +256,15 @@ const Entry entries[] = {
     {"math.log1p", SLOPE(s.div(d, s.sum(s.like(d, 1), operand(s, op, 0))))},
     {"math.log2", unary<logSlope<2>>},
     {"math.powf", powRule},
-    {"math.rsqrt", SLOPE(s.mul(s.mul(d, s.like(d, -0.5)), s.div(result(s, op), operand(s, op, 0))))},
+    {"math.rsqrt", SLOPE(s.mul(s.mul(d, s.like(d, -0.5)),
+                               s.div(result(s, op), operand(s, op, 0))))},
     {"math.sin", SLOPE(s.mul(d, s.make<math::CosOp>(operand(s, op, 0))))},
     {"math.sinh", SLOPE(s.mul(d, s.make<math::CoshOp>(operand(s, op, 0))))},
     {"math.sqrt", SLOPE(s.div(s.mul(d, s.like(d, 0.5)), result(s, op)))},
-    {"math.tan", SLOPE(s.mul(d, s.sum(s.like(d, 1), square(s, result(s, op)))))},
-    {"math.tanh", SLOPE(s.mul(d, s.sub(s.like(d, 1), square(s, result(s, op)))))},
+    {"math.tan",
+     SLOPE(s.mul(d, s.sum(s.like(d, 1), square(s, result(s, op)))))},
+    {"math.tanh",
+     SLOPE(s.mul(d, s.sub(s.like(d, 1), square(s, result(s, op)))))},
 };
 
 #undef SLOPE

@@ -35,11 +35,10 @@ SmallVector<unsigned> getAbsentDims(AffineMap map) {
 }
 
 bool isReduction(linalg::LinalgOp op, OpOperand *out) {
-  return llvm::any_of(getAbsentDims(op.getMatchingIndexingMap(out)),
-                      [&](unsigned dim) {
-                        return op.getIteratorTypesArray()[dim] ==
-                               IteratorType::reduction;
-                      });
+  return llvm::any_of(
+      getAbsentDims(op.getMatchingIndexingMap(out)), [&](unsigned dim) {
+        return op.getIteratorTypesArray()[dim] == IteratorType::reduction;
+      });
 }
 
 /// The op that combines a reduction's partial result with the next element, if
@@ -66,8 +65,7 @@ void propagateActivity(Block &body, llvm::DenseSet<Value> &active) {
     if (isLocallyConstant(&op))
       continue;
     bool any = false;
-    forEachUsedValue(&op,
-                     [&](Value used) { any |= active.contains(used); });
+    forEachUsedValue(&op, [&](Value used) { any |= active.contains(used); });
     if (any)
       for (Value result : op.getResults())
         if (isa<FloatType>(result.getType()))
@@ -81,8 +79,7 @@ public:
   BodyPullback(linalg::LinalgOp op, Pullback &pullback, OpBuilder &body,
                Block &block)
       : ScalarPullback(body, op.getLoc()), op(op), pullback(pullback),
-        block(block),
-        mayReuse(!pullback.mixesDataAndParameters(op)) {}
+        block(block), mayReuse(!pullback.mixesDataAndParameters(op)) {}
 
   /// An element of a tensor of the backward function.
   Value input(Value tensor, AffineMap map) {
@@ -202,9 +199,9 @@ FailureOr<Value> BodyPullback::pullBackTo(ArrayRef<BlockArgument> targets) {
     Value element = getOtherOperand(getCombiner(op, &out),
                                     op.getMatchingBlockArgument(&out));
     if (Value position = positions.lookup(result)) {
-      Value here = make<arith::CmpIOp>(
-          arith::CmpIPredicate::eq, linearIndex(&out),
-          input(position, op.getMatchingIndexingMap(&out)));
+      Value here =
+          make<arith::CmpIOp>(arith::CmpIPredicate::eq, linearIndex(&out),
+                              input(position, op.getMatchingIndexingMap(&out)));
       cotangent = select(here, cotangent, like(cotangent, 0));
     }
     add(element, cotangent);
@@ -219,8 +216,8 @@ FailureOr<Value> BodyPullback::pullBackTo(ArrayRef<BlockArgument> targets) {
       if (!cotangent)
         continue;
       InFlightDiagnostic error =
-          op.emitError() << "'" << scalar.getName()
-                         << "' in a '" << op->getName()
+          op.emitError() << "'" << scalar.getName() << "' in a '"
+                         << op->getName()
                          << "' has no derivative rule, and a gradient has to "
                             "flow through it";
       error.attachNote() << "freeze every parameter before it (--freeze), or "
@@ -260,8 +257,8 @@ Value emitGeneric(BodyPullback &body, std::unique_ptr<Block> block,
     Type element = getElementTypeOrSelf(destination.getType());
     inputs.push_back(
         tensor::EmptyOp::create(builder, op.getLoc(), sizes, element));
-    maps.push_back(AffineMap::get(map.getNumDims(), 0, uncovered,
-                                  builder.getContext()));
+    maps.push_back(
+        AffineMap::get(map.getNumDims(), 0, uncovered, builder.getContext()));
     block->insertArgument(body.inputs.size(), element, op.getLoc());
   }
   maps.push_back(map);
@@ -288,15 +285,16 @@ FailureOr<Value> emitPosition(linalg::LinalgOp op, OpOperand *out,
   Type i64 = builder.getI64Type();
   auto type = RankedTensorType::get(
       cast<RankedTensorType>(result.getType()).getShape(), i64);
-  Value none = arith::ConstantOp::create(
-      builder, loc, builder.getI64IntegerAttr(INT64_MAX));
-  Value destination = linalg::FillOp::create(
-                          builder, loc, none,
-                          Value(tensor::EmptyOp::create(builder, loc, type,
-                                                        ValueRange())))
-                          .getResult(0);
+  Value none = arith::ConstantOp::create(builder, loc,
+                                         builder.getI64IntegerAttr(INT64_MAX));
+  Value destination =
+      linalg::FillOp::create(
+          builder, loc, none,
+          Value(tensor::EmptyOp::create(builder, loc, type, ValueRange())))
+          .getResult(0);
   auto block = std::make_unique<Block>();
-  OpBuilder bodyBuilder = OpBuilder::atBlockEnd(block.get());
+  OpBuilder bodyBuilder(op.getContext());
+  bodyBuilder.setInsertionPointToEnd(block.get());
   BodyPullback body(op, pullback, bodyBuilder, *block);
   Value partial = op.getMatchingBlockArgument(out);
   Value element = body.value(getOtherOperand(getCombiner(op, out), partial));
@@ -317,10 +315,12 @@ LogicalResult emitGradient(linalg::LinalgOp op, Value value,
   AffineMap map = op.getMatchingIndexingMap(operands.front());
   if (!isAccess(map))
     return op.emitError()
-           << "'" << op->getName() << "' reads an operand as " << AffineMapAttr::get(map)
+           << "'" << op->getName() << "' reads an operand as "
+           << AffineMapAttr::get(map)
            << ", whose derivative would have to scatter: not supported";
   auto block = std::make_unique<Block>();
-  OpBuilder bodyBuilder = OpBuilder::atBlockEnd(block.get());
+  OpBuilder bodyBuilder(op.getContext());
+  bodyBuilder.setInsertionPointToEnd(block.get());
   BodyPullback body(op, pullback, bodyBuilder, *block);
   body.positions = positions;
   auto targets = llvm::map_to_vector(operands, [&](OpOperand *operand) {
@@ -339,9 +339,8 @@ LogicalResult emitGradient(linalg::LinalgOp op, Value value,
   bool adds = accumulator || !getAbsentDims(map).empty();
   Value destination =
       accumulator ? accumulator
-      : adds      ? createZeros(builder, loc, type)
-                  : Value(tensor::EmptyOp::create(builder, loc, type,
-                                                  ValueRange()));
+      : adds ? createZeros(builder, loc, type)
+             : Value(tensor::EmptyOp::create(builder, loc, type, ValueRange()));
   Value old = block->addArgument(type.getElementType(), loc);
   Value yielded = adds ? body.sum(old, *contribution) : *contribution;
   linalg::YieldOp::create(bodyBuilder, loc, yielded);
@@ -383,21 +382,22 @@ LogicalResult penstock::pullBackStructured(linalg::LinalgOp op,
     if (!pullback.getCotangent(result))
       continue;
     if (!isAccess(op.getMatchingIndexingMap(&out)))
-      return op.emitError() << "'" << op->getName() << "' writes as "
-                            << AffineMapAttr::get(op.getMatchingIndexingMap(&out))
-                            << ": its derivative is not supported";
+      return op.emitError()
+             << "'" << op->getName() << "' writes as "
+             << AffineMapAttr::get(op.getMatchingIndexingMap(&out))
+             << ": its derivative is not supported";
     if (!isReduction(op, &out))
       continue;
     Operation *combiner = getCombiner(op, &out);
-    bool isExtremum = isa_and_present<arith::MaximumFOp, arith::MinimumFOp,
-                                      arith::MaxNumFOp, arith::MinNumFOp>(
-        combiner);
+    bool isExtremum =
+        isa_and_present<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+                        arith::MinNumFOp>(combiner);
     if (!isExtremum && !isa_and_present<arith::AddFOp>(combiner)) {
-      InFlightDiagnostic error = op.emitError()
-                                 << "a reduction by "
-                                 << (combiner ? combiner->getName().getStringRef()
-                                              : StringRef("several operations"))
-                                 << " has no derivative rule";
+      InFlightDiagnostic error =
+          op.emitError() << "a reduction by "
+                         << (combiner ? combiner->getName().getStringRef()
+                                      : StringRef("several operations"))
+                         << " has no derivative rule";
       error.attachNote() << "sums, maxima and minima have one";
       return error;
     }

@@ -22,8 +22,7 @@ static SmallVector<OpFoldResult> getAttrs(OpBuilder &builder,
   });
 }
 
-template <typename Op>
-static LogicalResult reportDynamic(Op op) {
+template <typename Op> static LogicalResult reportDynamic(Op op) {
   return op.emitError() << "'" << op->getName()
                         << "' with offsets or sizes that are not constant has "
                            "no derivative rule";
@@ -33,9 +32,9 @@ static LogicalResult pullBackExpand(tensor::ExpandShapeOp op,
                                     Pullback &pullback) {
   Value dy = pullback.getCotangent(op.getResult());
   pullback.add(op.getSrc(),
-               tensor::CollapseShapeOp::create(
-                   pullback.getBuilder(), op.getLoc(), op.getSrcType(), dy,
-                   op.getReassociationIndices()),
+               tensor::CollapseShapeOp::create(pullback.getBuilder(),
+                                               op.getLoc(), op.getSrcType(), dy,
+                                               op.getReassociationIndices()),
                op.getLoc());
   return success();
 }
@@ -44,9 +43,9 @@ static LogicalResult pullBackCollapse(tensor::CollapseShapeOp op,
                                       Pullback &pullback) {
   Value dy = pullback.getCotangent(op.getResult());
   pullback.add(op.getSrc(),
-               tensor::ExpandShapeOp::create(
-                   pullback.getBuilder(), op.getLoc(), op.getSrcType(), dy,
-                   op.getReassociationIndices()),
+               tensor::ExpandShapeOp::create(pullback.getBuilder(), op.getLoc(),
+                                             op.getSrcType(), dy,
+                                             op.getReassociationIndices()),
                op.getLoc());
   return success();
 }
@@ -136,8 +135,7 @@ static LogicalResult pullBackConcat(tensor::ConcatOp op, Pullback &pullback) {
       continue;
     pullback.add(input,
                  tensor::ExtractSliceOp::create(
-                     builder, op.getLoc(), type, dy,
-                     getAttrs(builder, offsets),
+                     builder, op.getLoc(), type, dy, getAttrs(builder, offsets),
                      getAttrs(builder, type.getShape()),
                      getAttrs(builder, ones)),
                  op.getLoc());

@@ -102,8 +102,8 @@ FailureOr<OptimizerSpec> penstock::parseOptimizerSpec(StringRef text,
   const Kind *kind = llvm::find_if(
       kinds, [name = name](const Kind &kind) { return kind.name == name; });
   if (kind == std::end(kinds)) {
-    error = "unknown optimizer '" + name.str() +
-            "': known are " + listNames(kinds);
+    error =
+        "unknown optimizer '" + name.str() + "': known are " + listNames(kinds);
     return failure();
   }
   OptimizerSpec spec;
@@ -123,7 +123,8 @@ FailureOr<OptimizerSpec> penstock::parseOptimizerSpec(StringRef text,
       return key.name == keyName && applies(key);
     });
     if (key == std::end(keys)) {
-      error = name.str() + " has no option '" + keyName.str() + "': known are " +
+      error = name.str() + " has no option '" + keyName.str() +
+              "': known are " +
               listNames(llvm::make_filter_range(keys, applies));
       return failure();
     }

@@ -16,6 +16,7 @@
 #include "passes/Program/Passes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Training/Passes.h"
+#include "penstock/Autodiff/Autodiff.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -41,6 +42,7 @@ int main(int argc, char **argv) {
   penstock::registerLoweringPipelines();
   registry.insert<penstock::onnx::OnnxDialect, penstock::nn::NnDialect,
                   penstock::pipeline::PipelineDialect>();
+  penstock::registerAutodiffModels(registry);
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Penstock optimizer driver\n", registry));
 }

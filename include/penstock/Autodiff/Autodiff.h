@@ -74,8 +74,8 @@ llvm::SmallVector<bool> findActiveResults(mlir::func::FuncOp forward,
 /// Emits the backward function `name` after `forward`, which does not change.
 /// Reports an op without a rule at that op.
 mlir::FailureOr<Differentiation>
-differentiate(mlir::func::FuncOp forward,
-              const DifferentiationRequest &request, llvm::StringRef name);
+differentiate(mlir::func::FuncOp forward, const DifferentiationRequest &request,
+              llvm::StringRef name);
 
 } // namespace penstock
 

@@ -39,10 +39,10 @@ class Pullback {
 public:
   /// Emits at the end of `backward`, whose arguments it adds as needed.
   explicit Pullback(mlir::Block &backward)
-      : block(backward),
-        builder(mlir::OpBuilder::atBlockEnd(&backward)) {}
+      : block(backward), builder(mlir::OpBuilder::atBlockEnd(&backward)) {}
 
-  //===--- For rules --------------------------------------------------------===//
+  //===--- For rules
+  //--------------------------------------------------------===//
 
   mlir::OpBuilder &getBuilder() { return builder; }
 
@@ -75,7 +75,8 @@ public:
   /// Adds a contribution to the cotangent of a value; inactive ones need none.
   void add(mlir::Value value, mlir::Value contribution, mlir::Location loc);
 
-  //===--- For the driver ---------------------------------------------------===//
+  //===--- For the driver
+  //---------------------------------------------------===//
 
   void setKind(mlir::Value value, ValueKind kind) { kinds[value] = kind; }
   void setActive(mlir::Value value) { active.insert(value); }
