@@ -2,7 +2,7 @@
 # Installs, builds and runs every test: scripts/test.sh [preset]
 # The last line is "N passed, N failed"; the exit status is 0 when none failed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 preset=${1:-default}
 build=build/$preset
 started=$SECONDS
