@@ -10,6 +10,10 @@
 #ifndef PENSTOCK_PASSES_LOWERING_PASSES_H
 #define PENSTOCK_PASSES_LOWERING_PASSES_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
