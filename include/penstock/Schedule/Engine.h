@@ -247,11 +247,18 @@ struct Proof {
   int64_t steps = 0;
 };
 
-/// Proves S1 to S7 for segments of any length from a few of them. `furthest` is
-/// the largest |ahead| of any entry of an open loop, in microbatches of its
-/// device. With `sizing`, the sizes of the model are not held against it.
-Proof verifyAll(const Model &model, StreamMaker streams, int64_t furthest,
+/// Proves S1 to S7 for segments of any length from a few of them: once the state
+/// at the end of an update equals the one before, a longer segment repeats the
+/// same moves between the same fill and drain. `fill` is the most updates that
+/// any entry runs ahead or behind, rounded up. A size that no segment uses up is
+/// a violation too.
+Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
                 Awaits awaits);
+
+/// The other direction of S5 and S3: sizes that are larger than the needs, of
+/// all schedules together. Staging may be larger: it lets a run go on before
+/// its last result has left.
+std::optional<Violation> findWaste(const Model &model, const Needs &needs);
 
 } // namespace penstock::schedule
 
