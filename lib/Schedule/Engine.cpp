@@ -78,32 +78,6 @@ static std::optional<int64_t> findSteadyState(const Model &model,
   return result;
 }
 
-std::optional<Violation> findWaste(const Model &model,
-                                          const Needs &needs) {
-  for (auto [id, channel] : llvm::enumerate(model.channels))
-    if (channel.slots > needs.slots[id])
-      return Violation{5,
-                       "@" + channel.name + " has slots(" +
-                           std::to_string(channel.slots) + "), but at most " +
-                           countOf(needs.slots[id], "message") +
-                           " is ever alive",
-                       {},
-                       -1,
-                       -1};
-  for (auto [id, variable] : llvm::enumerate(model.variables))
-    if (variable.versions > std::max<int64_t>(1, needs.versions[id]))
-      return Violation{
-          3,
-          "@" + variable.name + " keeps " +
-              countOf(variable.versions, "version") + ", but no read needs " +
-              "more than " +
-              std::to_string(std::max<int64_t>(1, needs.versions[id])),
-          {},
-          -1,
-          -1};
-  return std::nullopt;
-}
-
 Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
                 Awaits awaits) {
   Proof proof;

@@ -68,11 +68,12 @@ private:
 LogicalResult ModelBuilder::addStages() {
   Model &model = result.model;
   for (auto op : module.getOps<pipeline::StageOp>()) {
-    if (!op.getDevices() || op.getDevices()->empty())
+    ArrayRef<int64_t> devices = op.getDevices().value_or(ArrayRef<int64_t>());
+    if (devices.empty())
       return op.emitOpError("has no device; run pipeline-place first");
     Stage stage;
     stage.name = op.getSymName().str();
-    for (int64_t device : *op.getDevices()) {
+    for (int64_t device : devices) {
       stage.devices.push_back(device);
       model.devices = std::max<int>(model.devices, device + 1);
     }

@@ -29,24 +29,23 @@ std::vector<DeviceTasks> tasksByDevice(const Model &model) {
         place->device = device;
       }
       // Norms come before updates.
+      SmallVector<int, 2> backward;
       for (char letter : {'F', 'B', 'I', 'W', 'G', 'U', 'E'})
         for (auto [id, task] : llvm::enumerate(model.tasks)) {
           if (task.stage != int(index) || task.letter != letter)
             continue;
-          (letter == 'F'                    ? place->forward
-           : letter == 'E'                  ? place->evaluate
-           : letter == 'U' || letter == 'G' ? place->update
-                                            : place->backward)
-              .push_back(id);
+          if (letter == 'B' || letter == 'I' || letter == 'W')
+            backward.push_back(id);
+          else
+            (letter == 'F'   ? place->forward
+             : letter == 'E' ? place->evaluate
+                             : place->update)
+                .push_back(id);
         }
+      // By stage in reverse; within a stage I before W.
+      place->backward.insert(place->backward.begin(), backward.begin(),
+                             backward.end());
     }
-  for (DeviceTasks &tasks : result) {
-    // By stage in reverse, within a stage as they are: I before W.
-    std::stable_sort(tasks.backward.begin(), tasks.backward.end(),
-                     [&](int a, int b) {
-                       return model.tasks[a].stage > model.tasks[b].stage;
-                     });
-  }
   return result;
 }
 

@@ -255,11 +255,6 @@ struct Proof {
 Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
                 Awaits awaits);
 
-/// The other direction of S5 and S3: sizes that are larger than the needs, of
-/// all schedules together. Staging may be larger: it lets a run go on before
-/// its last result has left.
-std::optional<Violation> findWaste(const Model &model, const Needs &needs);
-
 } // namespace penstock::schedule
 
 #endif // PENSTOCK_SCHEDULE_ENGINE_H
