@@ -1,0 +1,33 @@
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule --pipeline-assign-versions | FileCheck %s
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule --pipeline-assign-versions='method=pipedream' 2>&1 | FileCheck %s --check-prefix=LATER
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule --pipeline-assign-versions='method=hogwild' 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not penstock-opt %s --pipeline-assign-versions 2>&1 | FileCheck %s --check-prefix=OPEN
+
+// Reads of what updates write get a lag in forward and backward: not in updates,
+// not of gradients, and not in evaluation, which sees the newest.
+// CHECK:      pipeline.task @s0.F
+// CHECK:        pipeline.read @fc1 lag(0)
+// CHECK-NEXT:   pipeline.read @fc2 lag(0)
+// CHECK:      pipeline.task @s0.B
+// CHECK:        pipeline.read @fc2 lag(0)
+// CHECK-NEXT:   pipeline.read @fc1.grad :
+// CHECK:      pipeline.task @s0.U
+// CHECK:        pipeline.read @fc1 :
+// CHECK:      pipeline.task @s0.E
+// CHECK:        pipeline.read @fc1 :
+
+// LATER: error: method 'pipedream' comes with asynchronous training, which is not there yet; use sync
+// NAME: error: method 'hogwild' is not known; there is: sync
+// OPEN: error: 'pipeline.schedule' op does not fit method sync, which drains at every update
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<3xf32>] source("x")
+pipeline.task @s.F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<3xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat microbatches {
+      pipeline.run @s.F
+    }
+  }
+}

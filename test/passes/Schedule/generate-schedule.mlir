@@ -1,0 +1,60 @@
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=1f1b microbatches=6' | FileCheck %s --check-prefix=FLUSH
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=gpipe microbatches=6' | FileCheck %s --check-prefix=GPIPE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2' --pipeline-generate-schedule='microbatches=6' | FileCheck %s --check-prefix=SHARED
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule | FileCheck %s --check-prefix=EVAL
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=2f2b' 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule='microbatches=0' 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=NOWHERE
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=TWICE
+
+// F runs ahead by the number of stages that follow.
+// FLUSH:      pipeline.schedule @train microbatches(6) {
+// FLUSH-NEXT:   pipeline.order 0 {
+// FLUSH-NEXT:     pipeline.repeat updates {
+// FLUSH-NEXT:       pipeline.repeat times 6 {
+// FLUSH-NEXT:         pipeline.run @s0.F ahead(3)
+// FLUSH-NEXT:         pipeline.run @s0.B
+// FLUSH-NEXT:       }
+// FLUSH-NEXT:       pipeline.run @s0.U
+// FLUSH-NEXT:     }
+// FLUSH-NEXT:   }
+// FLUSH:        pipeline.order 2 {
+// FLUSH:              pipeline.run @s2.F ahead(1)
+// FLUSH:        pipeline.order 3 {
+// FLUSH:              pipeline.run @s3.F{{$}}
+// There are no evaluate tasks.
+// FLUSH-NOT:  @evaluate
+
+// GPIPE:          pipeline.repeat times 6 {
+// GPIPE-NEXT:       pipeline.run @s0.F
+// GPIPE-NEXT:     }
+// GPIPE-NEXT:     pipeline.repeat times 6 {
+// GPIPE-NEXT:       pipeline.run @s0.B
+// GPIPE-NEXT:     }
+// GPIPE-NEXT:     pipeline.run @s0.U
+
+// Stages of one device run like one stage.
+// SHARED:       pipeline.order 0
+// SHARED:           pipeline.run @s0.F ahead(1)
+// SHARED-NEXT:      pipeline.run @s1.F ahead(1)
+// SHARED-NEXT:      pipeline.run @s1.B
+// SHARED-NEXT:      pipeline.run @s0.B
+// SHARED-NEXT:    }
+// SHARED-NEXT:    pipeline.run @s0.U
+// SHARED-NEXT:    pipeline.run @s1.U
+// SHARED:       pipeline.order 1
+// SHARED-NOT:   pipeline.order
+
+// EVAL:      pipeline.schedule @train microbatches(1)
+// EVAL:      pipeline.schedule @evaluate microbatches(1) {
+// EVAL-NEXT:   pipeline.order 0 {
+// EVAL-NEXT:     pipeline.repeat microbatches {
+// EVAL-NEXT:       pipeline.run @s0.E
+// EVAL:        pipeline.order 1 {
+// EVAL-NEXT:     pipeline.repeat microbatches {
+// EVAL-NEXT:       pipeline.run @s1.E
+
+// NAME: error: schedule '2f2b' is not known; there are gpipe, 1f1b
+// ZERO: error: microbatches must be at least 1, got 0
+// NOWHERE: error: 'pipeline.stage' op has no device; run pipeline-place first
+// TWICE: error: has a schedule already

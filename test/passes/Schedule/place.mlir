@@ -1,0 +1,32 @@
+// RUN: penstock-opt %s --pipeline-place | FileCheck %s --check-prefix=ALL
+// RUN: penstock-opt %s --pipeline-place='devices=2' | FileCheck %s --check-prefix=TWO
+// RUN: penstock-opt %s --pipeline-place='devices=3' | FileCheck %s --check-prefix=THREE
+// RUN: penstock-opt %s --pipeline-place='devices=1' | FileCheck %s --check-prefix=ONE
+// RUN: not penstock-opt %s --pipeline-place='devices=6' 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not penstock-opt %s --pipeline-place='placement=ring' 2>&1 | FileCheck %s --check-prefix=RING
+
+// A device per stage; or neighbours share one, the first devices having more.
+// ALL:      @s0 devices [0]
+// ALL-NEXT: @s1 devices [1]
+// ALL-NEXT: @s2 devices [2]
+// ALL-NEXT: @s3 devices [3]
+// ALL-NEXT: @s4 devices [4]
+// TWO:      @s0 devices [0]
+// TWO-NEXT: @s1 devices [0]
+// TWO-NEXT: @s2 devices [0]
+// TWO-NEXT: @s3 devices [1]
+// TWO-NEXT: @s4 devices [1]
+// THREE:      @s0 devices [0]
+// THREE-NEXT: @s1 devices [0]
+// THREE-NEXT: @s2 devices [1]
+// THREE-NEXT: @s3 devices [1]
+// THREE-NEXT: @s4 devices [2]
+// ONE:      @s0 devices [0]
+// ONE:      @s4 devices [0]
+// MANY: error: cannot place 5 stages on 6 devices: between 1 and 5 can be used
+// RING: error: placement 'ring' is not known; there is: line
+pipeline.stage @s0
+pipeline.stage @s1
+pipeline.stage @s2
+pipeline.stage @s3
+pipeline.stage @s4
