@@ -10,6 +10,9 @@
 #ifndef PENSTOCK_PASSES_PROGRAM_PASSES_H
 #define PENSTOCK_PASSES_PROGRAM_PASSES_H
 
+#include "dialects/Pipeline/Pipeline.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
