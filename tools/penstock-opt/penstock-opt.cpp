@@ -16,6 +16,7 @@
 #include "passes/Program/Passes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Training/Passes.h"
+#include "passes/Verify/Passes.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -39,6 +40,7 @@ int main(int argc, char **argv) {
   penstock::registerProgramPipelines();
   penstock::registerLoweringPasses();
   penstock::registerLoweringPipelines();
+  penstock::registerVerifyPasses();
   registry.insert<penstock::onnx::OnnxDialect, penstock::nn::NnDialect,
                   penstock::pipeline::PipelineDialect>();
   return mlir::asMainReturnCode(
