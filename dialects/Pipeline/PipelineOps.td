@@ -324,6 +324,7 @@ def Pipeline_ArenaOp : Pipeline_Op<"arena", [InModule]> {
     `bytes` is its size, of which `library_bytes` from `library_at` on belong to
     library calls. `threads` is the fixed number of threads that the device
     computes with: a fact of the numerics, since library results depend on it.
+    `alignment`, 64 by default, is that of its base.
 
     ```mlir
     pipeline.arena 0 bytes(4096) library_at(3840) library_bytes(256) threads(1)
@@ -331,10 +332,12 @@ def Pipeline_ArenaOp : Pipeline_Op<"arena", [InModule]> {
   }];
   let arguments = (ins NonNegative:$device, NonNegative:$bytes,
                        NonNegative:$library_at, NonNegative:$library_bytes,
-                       Positive:$threads);
+                       Positive:$threads,
+                       DefaultValuedAttr<Positive, "64">:$alignment);
   let assemblyFormat = [{
     $device `bytes` `(` $bytes `)` `library_at` `(` $library_at `)`
-    `library_bytes` `(` $library_bytes `)` `threads` `(` $threads `)` attr-dict
+    `library_bytes` `(` $library_bytes `)` `threads` `(` $threads `)`
+    (`alignment` `(` $alignment^ `)`)? attr-dict
   }];
 }
 

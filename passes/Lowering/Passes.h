@@ -10,6 +10,9 @@
 #ifndef PENSTOCK_PASSES_LOWERING_PASSES_H
 #define PENSTOCK_PASSES_LOWERING_PASSES_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -20,6 +23,10 @@ namespace penstock {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/Lowering/Passes.h.inc"
+
+/// From device programs and lowered kernels to the LLVM dialect.
+void addRuntimeConversion(mlir::OpPassManager &manager,
+                          const ConvertPipelineToRuntimeOptions &options = {});
 
 /// Registers the named pipeline `lower-program-to-llvm`.
 void registerLoweringPipelines();

@@ -43,6 +43,8 @@ struct Device {
   SmallVector<ScratchOp> scratches;
   uint64_t scratchBytes = 0;
   uint64_t libraryBytes = 0;
+  /// Library calls and the scratch that they ask for.
+  llvm::MapVector<Operation *, uint64_t> products;
 };
 
 /// Scratch that the library asks for in one product.
@@ -90,6 +92,7 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
     }
     for (auto arena : llvm::make_early_inc_range(module.getOps<ArenaOp>()))
       arena.erase();
+    shareProducts(devices);
     for (auto &[number, device] : devices) {
       uint64_t at = layOut(module, device);
       uint64_t libraryAt = at;
@@ -99,8 +102,8 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
         return builder.getI64IntegerAttr(static_cast<int64_t>(value));
       };
       ArenaOp::create(builder, before.getLoc(), attr(number), attr(at),
-                      attr(libraryAt), attr(device.libraryBytes),
-                      attr(threads));
+                      attr(libraryAt), attr(device.libraryBytes), attr(threads),
+                      attr(alignment));
       if (limit && at > limit)
         return reportTooLarge(module, number, device, at);
     }
@@ -135,7 +138,7 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
           FailureOr<uint64_t> bytes = getLibraryBytes(gemm, threads);
           if (failed(bytes))
             return WalkResult::interrupt();
-          device.libraryBytes = std::max(device.libraryBytes, *bytes);
+          device.products[gemm] = *bytes;
         } else if (auto call = dyn_cast<func::CallOp>(op)) {
           auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee());
           if (callee)
@@ -147,6 +150,19 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
         return failure();
     }
     return success();
+  }
+
+  /// Products of a kernel that several devices share are prepared on all.
+  static void shareProducts(std::map<int64_t, Device> &devices) {
+    llvm::MapVector<Operation *, unsigned> users;
+    for (auto &[number, device] : devices)
+      for (auto &[gemm, bytes] : device.products)
+        ++users[gemm];
+    for (auto &[number, device] : devices)
+      for (auto &[gemm, bytes] : device.products)
+        for (auto &[other, needs] : devices)
+          if (&needs == &device || users[gemm] > 1)
+            needs.libraryBytes = std::max(needs.libraryBytes, bytes);
   }
 
   /// Sets places; returns the first free byte.
