@@ -120,7 +120,7 @@ std::vector<Constant> FileTable::getTable(ConstantBuilder &constants) const {
 // Library products
 //===----------------------------------------------------------------------===//
 
-Attribute GemmTable::getKey(GemmOp gemm) {
+ArrayAttr GemmTable::getKey(GemmOp gemm) {
   auto element = cast<MemRefType>(gemm.getA().getType()).getElementType();
   Builder builder(gemm.getContext());
   return builder.getArrayAttr({TypeAttr::get(element), gemm.getSizesAttr(),
@@ -138,7 +138,7 @@ LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
       gemm.getStridesC().size() + 1 != rank)
     return gemm.emitError() << "the library multiplies f32 matrices with up to "
                             << PENSTOCK_MAX_BATCH_RANK << " batch dimensions";
-  auto [it, inserted] = products.insert({getKey(gemm), Product{gemm, device}});
+  auto [it, inserted] = products.insert({getKey(gemm), Product{device}});
   if (!inserted && it->second.device != device)
     it->second.shared = true;
   return success();
@@ -155,8 +155,10 @@ uint32_t GemmTable::getIndex(GemmOp gemm) const {
 std::vector<Constant> GemmTable::getTable(std::optional<int64_t> device) const {
   std::vector<Constant> table;
   for (auto &[key, product] : products) {
-    GemmOp gemm = product.gemm;
-    ArrayRef<int64_t> sizes = gemm.getSizes();
+    auto field = [&](unsigned i) {
+      return cast<DenseI64ArrayAttr>(key[i]).asArrayRef();
+    };
+    ArrayRef<int64_t> sizes = field(1);
     size_t batchRank = sizes.size() - 3;
     SmallVector<int64_t> batch(sizes.take_front(batchRank));
     batch.resize(PENSTOCK_MAX_BATCH_RANK, 0);
@@ -168,14 +170,15 @@ std::vector<Constant> GemmTable::getTable(std::optional<int64_t> device) const {
     int64_t where = device ? *device
                     : product.shared
                         ? static_cast<int32_t>(PENSTOCK_EVERY_DEVICE)
-                        : *product.device;
+                        : product.device;
     table.push_back(Constant::fields(
         {Constant::i32(PENSTOCK_F32), Constant::i32(batchRank),
          Constant::integers(batch), Constant::i64(sizes[batchRank]),
          Constant::i64(sizes[batchRank + 1]),
-         Constant::i64(sizes[batchRank + 2]), strides(gemm.getStridesA()),
-         strides(gemm.getStridesB()), strides(gemm.getStridesC()),
-         Constant::i32(gemm.getAccumulate()), Constant::i32(where)}));
+         Constant::i64(sizes[batchRank + 2]), strides(field(2)),
+         strides(field(3)), strides(field(4)),
+         Constant::i32(cast<BoolAttr>(key[5]).getValue()),
+         Constant::i32(where)}));
   }
   return table;
 }

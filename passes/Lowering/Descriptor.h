@@ -52,12 +52,12 @@ public:
 
 private:
   struct Product {
-    pipeline::GemmOp gemm;
-    std::optional<int64_t> device;
+    int64_t device = 0;
     bool shared = false;
   };
-  static mlir::Attribute getKey(pipeline::GemmOp gemm);
-  llvm::MapVector<mlir::Attribute, Product> products;
+  /// All that tells products apart; the ops are gone when the table is made.
+  static mlir::ArrayAttr getKey(pipeline::GemmOp gemm);
+  llvm::MapVector<mlir::ArrayAttr, Product> products;
 };
 
 /// What options of the compiler add.

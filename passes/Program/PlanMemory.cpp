@@ -224,8 +224,9 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
       if (llvm::is_contained(stage.getDevices().value_or(ArrayRef<int64_t>()),
                              number))
         diagnostic << " @" << stage.getSymName();
-    diagnostic << ") needs " << bytes << " bytes of memory, " << bytes - limit
-               << " more than its limit of " << limit;
+    diagnostic << ") needs " << bytes << " bytes of memory, "
+               << bytes - limit.getValue() << " more than its limit of "
+               << limit.getValue();
     uint64_t variables = 0, channels = 0;
     for (auto &[key, ring] : device.rings) {
       uint64_t total = llvm::alignTo(ring.bytes, alignment) * ring.count;
