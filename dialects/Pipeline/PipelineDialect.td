@@ -31,6 +31,7 @@ def Pipeline_Dialect : Dialect {
       parameter that it belongs to;
     - `pipeline.scratch` on the last argument of a function on memrefs: memory
       for temporaries, with no meaning before or after the call;
+    - `pipeline.out` on an argument of a bufferised function: a result;
     - `pipeline.schedule = @s`, `pipeline.device = d : i64` on a function: it is
       the program of device d under schedule s.
   }];

@@ -42,6 +42,16 @@ struct LowerProgramToLlvmOptions
   Option<int64_t> vectorWidth{
       *this, "vector-width",
       llvm::cl::desc("Lanes of f32 in the CPU's vectors"), llvm::cl::init(16)};
+  Option<std::string> cpu{*this, "cpu",
+                          llvm::cl::desc("The processor, for its check")};
+  Option<std::string> features{*this, "features",
+                               llvm::cl::desc("Features that it must have")};
+  Option<std::string> method{*this, "method", llvm::cl::desc("Name to report"),
+                             llvm::cl::init("sync")};
+  Option<std::string> schedule{*this, "schedule",
+                               llvm::cl::desc("Name to report")};
+  Option<std::string> plan{*this, "plan",
+                           llvm::cl::desc("The report, as JSON text")};
 };
 
 /// Kernels become loops over vectors, and all functions get the device.

@@ -69,6 +69,13 @@ void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
 void penstock::buildLowerProgramToLlvmPipeline(
     OpPassManager &manager, const LowerProgramToLlvmOptions &options) {
   buildLowerKernelsCpuPipeline(manager, options);
+  ConvertPipelineToRuntimeOptions runtime;
+  runtime.cpu = options.cpu;
+  runtime.features = options.features;
+  runtime.method = options.method;
+  runtime.schedule = options.schedule;
+  runtime.plan = options.plan;
+  manager.addPass(createConvertPipelineToRuntime(runtime));
   buildConvertToLlvmPipeline(manager);
 }
 
