@@ -2,7 +2,7 @@
 # Installs, builds and runs every test: scripts/test.sh [preset]
 # The last line is "N passed, N failed"; the exit status is 0 when none failed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 preset=${1:-default}
 build=build/$preset
 started=$SECONDS
@@ -26,7 +26,7 @@ unit_failed=${unit_failed:-0} unit_total=${unit_total:-0}
 
 echo "== lit tests"
 lit=$(llvm-config-22 --bindir 2>/dev/null || echo /usr/lib/llvm-22/bin)/lit
-"$lit" -sv -j "$jobs" ${LIT_ARGS:-} --output "$build/lit-tests.json" "$build/test"
+"$lit" -sv --no-progress-bar -j "$jobs" ${LIT_ARGS:-} --output "$build/lit-tests.json" "$build/test"
 lit_status=$?
 read -r lit_passed lit_failed lit_skipped < <(python3 - "$build/lit-tests.json" <<'PYTHON'
 import collections
@@ -51,6 +51,10 @@ failed=$((unit_failed + lit_failed))
 if ((failed == 0)) && ((unit_status != 0 || lit_status != 0 || unit_total == 0 || lit_passed == 0)); then
   echo "test.sh: a test runner failed without naming a test (ctest: $unit_status, lit: $lit_status)" >&2
   failed=1
+fi
+if [[ ! -x $build/bin/penstockc ]]; then
+  echo "test.sh: there is no penstockc, so the end-to-end tests did not run" >&2
+  failed=$((failed + 1))
 fi
 
 echo

@@ -29,6 +29,8 @@ def Pipeline_Dialect : Dialect {
       is stored into this argument's buffer (accumulators, optimizer state);
     - `pipeline.out` on an argument of a bufferised function: a result;
     - `pipeline.scratch` on its last argument: temporary memory;
+    - `pipeline.parameter = @w` on a gradient or optimizer variable: the
+      parameter that it belongs to;
     - `pipeline.schedule = @s`, `pipeline.device = d : i64` on a function: it is
       the program of device d under schedule s.
   }];

@@ -34,4 +34,28 @@ def ConvertPipelineToRuntime
                            "::mlir::memref::MemRefDialect"];
 }
 
+def NnExpandComposites : Pass<"nn-expand-composites"> {
+  let summary = "Expands softmax and cross-entropy into linalg generics";
+  let description = [{
+    `linalg.softmax`, `nn.cross_entropy` and `nn.cross_entropy_grad` become
+    `linalg.generic` ops in the form that is stable for large logits. Labels are
+    compared with column numbers, so labels out of range address nothing; they
+    make the loss and the gradient of their row NaN. Labels equal to `ignore` do
+    neither and do not count in the mean.
+
+    ```mlir
+    %dz = nn.cross_entropy_grad %p, %y, %dl
+        : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x3xf32>
+    // becomes
+    %f = linalg.generic ... ins(%y, %dl) { ... %dl / 5 ... } : tensor<5xf32>
+    %dz = linalg.generic ... ins(%p, %y, %f) {
+      ... (%p - select(linalg.index 1 == %y, 1, 0)) * %f ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // PENSTOCK_PASSES_LOWERING_PASSES_TD

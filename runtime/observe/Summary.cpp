@@ -28,8 +28,10 @@ static std::string stagesOf(const penstock_program &program, uint32_t device) {
   return text;
 }
 
-static std::string megabytes(uint64_t bytes) {
-  return format("%.2f MiB", double(bytes) / (1 << 20));
+static std::string sizeText(uint64_t bytes) {
+  if (bytes < 1 << 20)
+    return format("%.1f KiB", double(bytes) / (1 << 10));
+  return format("%.1f MiB", double(bytes) / (1 << 20));
 }
 
 std::string penstock_run::summary() const {
@@ -51,8 +53,8 @@ std::string penstock_run::summary() const {
     busySum += busy;
     text +=
         format("%-8u%-14s%6.1f %%%16s%16s\n", i, stagesOf(program, i).c_str(),
-               100 * busy, megabytes(device->arena.size()).c_str(),
-               megabytes(program.devices[i].arena_bytes).c_str());
+               100 * busy, sizeText(device->arena.size()).c_str(),
+               sizeText(program.devices[i].arena_bytes).c_str());
   }
   text += format("bubble: %.1f %% measured, %.1f %% predicted%s\n",
                  100 * (1 - busySum / program.device_count),
@@ -64,6 +66,6 @@ std::string penstock_run::summary() const {
   rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) == 0)
     text += format("peak memory of the process: %s\n",
-                   megabytes(uint64_t(usage.ru_maxrss) << 10).c_str());
+                   sizeText(uint64_t(usage.ru_maxrss) << 10).c_str());
   return text;
 }

@@ -16,6 +16,11 @@
 
 using namespace penstock::runtime;
 
+Instance::Instance(const penstock_program &program) : program(program) {
+  for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
+    hyperparameters.push_back(program.hyperparameters[i].value);
+}
+
 Instance::~Instance() {
   if (sourceThread.joinable()) {
     isSourceStopping.store(true);
@@ -136,8 +141,6 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
   if (Error error = check())
     return error;
   policy.spinNanoseconds = isOversubscribed(program) ? 0 : 50000;
-  for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
-    hyperparameters.push_back(program.hyperparameters[i].value);
 
   std::vector<Error> errors(program.device_count);
   for (uint32_t i = 0; i < program.device_count; ++i) {

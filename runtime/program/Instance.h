@@ -29,7 +29,7 @@ void finishTransfers(penstock_device *device);
 
 class Instance {
 public:
-  explicit Instance(const penstock_program &program) : program(program) {}
+  explicit Instance(const penstock_program &program);
   ~Instance();
 
   /// Builds devices and channels; initial values come out of `files`.

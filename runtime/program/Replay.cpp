@@ -76,6 +76,8 @@ Error penstock_run::replay(int64_t updates) {
   if (updates != updatesDone)
     return userError("the replay covers the whole run of %lld updates",
                      (long long)updatesDone);
+  if (hasReplayed)
+    return userError("the replay of a run can be done once");
   const penstock_schedule *schedule = oneDevice->schedule("train");
   if (!schedule)
     return defect("verify: the replay has no schedule 'train'");
@@ -88,7 +90,7 @@ Error penstock_run::replay(int64_t updates) {
       values.collect(*oneDevice);
       watchdog.check();
     });
-  segments.clear();
+  hasReplayed = true;
 
   // 2. Compare.
   std::vector<float> again;

@@ -72,7 +72,7 @@ private:
   std::vector<Segment> segments;
   std::vector<float> losses; // of every microbatch, for --verify
   int64_t loggedUpdates = 0;
-  bool hasWarned = false, isTraceWritten = false;
+  bool hasWarned = false, isTraceWritten = false, hasReplayed = false;
   int64_t startTime = 0; // of training
   double trainSeconds = 0;
   std::vector<double> waitSeconds; // in training, by device

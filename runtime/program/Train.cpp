@@ -64,16 +64,15 @@ Error penstock_run::train(int64_t updates) {
   const penstock_schedule *schedule = instance->schedule("train");
   if (!schedule)
     return userError("this program was not compiled for training");
-  if (!hasTrainData && !sourceNames(program).empty()) {
-    // Says what is missing.
+  if (!hasTrainData) {
+    // Says what is missing; a program without sources misses nothing.
     if (Error error = trainData.open(program, {}, "", "data", "labels"))
+      return error;
+    if (Error error = trainData.setUpdate(schedule->microbatches, "data"))
       return error;
   }
   if (updates <= 0)
     return {};
-  if (sourceNames(program).empty())
-    if (Error error = trainData.setUpdate(schedule->microbatches, "data"))
-      return error;
 
   // 1. Run.
   int64_t begin = nanoseconds();
@@ -157,7 +156,7 @@ Error penstock_run::save(const std::string &path) {
 }
 
 Error penstock_run::finish() {
-  if (options.trace.empty() || isTraceWritten || segments.empty())
+  if (options.trace.empty() || isTraceWritten || updatesDone == 0)
     return {};
   isTraceWritten = true;
   std::vector<const TraceBuffer *> buffers;

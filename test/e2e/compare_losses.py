@@ -42,13 +42,18 @@ def read_log(path):
     return rows
 
 
+def number(text):
+    """A log writes null for what JSON has no number for."""
+    return math.nan if text is None else float(text)
+
+
 def compare_with_fixture(fixture_path, name, log_path, tolerance):
     with open(fixture_path, encoding="utf-8") as file:
         fixtures = {f["name"]: f for f in json.load(file)["fixtures"]}
     if name not in fixtures:
         fail(f"{fixture_path} has no fixture {name}, but {', '.join(fixtures)}")
     expected = fixtures[name]["losses"]
-    losses = [float(row["loss"]) for row in read_log(log_path)]
+    losses = [number(row["loss"]) for row in read_log(log_path)]
     if len(losses) != len(expected):
         fail(f"{log_path}: {len(losses)} updates, {name} has {len(expected)}")
     differences = [abs(a - b) / abs(b) for a, b in zip(losses, expected)]
@@ -72,7 +77,7 @@ def same(paths):
 
 
 def falls(path, factor):
-    losses = [float(row["loss"]) for row in read_log(path)]
+    losses = [number(row["loss"]) for row in read_log(path)]
     print(f"loss {losses[0]:.6g} -> {losses[-1]:.6g}")
     if not losses[-1] <= factor * losses[0]:
         fail(f"{path}: the loss does not fall to {factor:g} of the first")
