@@ -39,6 +39,16 @@ def PlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
            "Threads that each device computes with">];
 }
 
+def VerifyProgram : Pass<"pipeline-verify-program", "::mlir::ModuleOp"> {
+  let summary = "Prove that device programs are right: rules S8 and S9";
+  let description = [{
+    Interprets the device functions of each schedule for several segments: every
+    read finds the message or version that it names, nothing is overwritten
+    while it is needed or moves, transfers match and end, runs are complete and
+    in order. Then checks that no two buffers share bytes of the arena.
+  }];
+}
+
 def PipelineBufferizeFunctions
     : Pass<"pipeline-bufferize-functions", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor function a version on buffers";
