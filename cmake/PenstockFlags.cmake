@@ -41,3 +41,7 @@ if(PENSTOCK_SANITIZE)
     -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${PENSTOCK_SANITIZE})
 endif()
+
+# An installed tool finds the packaged libMLIR where the build found it: its
+# folder is not on the loader's path.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)

@@ -36,13 +36,20 @@ for sanitizer in filter(None, config.penstock_sanitize.split(",")):
     config.available_features.add(sanitizer)
 
 fixtures = os.path.join(config.test_source_root, "fixtures")
-helpers = os.path.join(config.test_source_root, "e2e", "inputs")
+helpers = os.path.join(config.test_source_root, "e2e")
 config.substitutions += [
     ("%examples", os.path.join(config.penstock_source_dir, "examples")),
     ("%digits", os.path.join(config.penstock_source_dir, "examples", "digits")),
     ("%fixtures", fixtures),
-    ("%e2e-inputs", helpers),
+    ("%build", config.penstock_binary_dir),
     ("%python", sys.executable),
+    ("%expect-error",
+     f"{sys.executable} {os.path.join(helpers, 'expect_error.py')}"),
+    ("%run-fixture",
+     f"{sys.executable} {os.path.join(helpers, 'run_fixture.py')} "
+     + os.path.join(fixtures, "losses.json")),
+    ("%compare-losses",
+     f"{sys.executable} {os.path.join(helpers, 'compare_losses.py')}"),
 ]
 
 # With the parameter, the tool's name becomes the tool and the flag; a path that

@@ -54,5 +54,13 @@ LogicalResult CrossEntropyGradOp::verify() {
   return success();
 }
 
+LogicalResult LogSoftmaxOp::verify() {
+  int64_t rank = getInput().getType().getRank();
+  if (static_cast<int64_t>(getDim()) >= rank)
+    return emitOpError("dim ")
+           << getDim() << " is not an axis of " << getInput().getType();
+  return success();
+}
+
 #define GET_OP_CLASSES
 #include "dialects/Nn/NnOps.cpp.inc"

@@ -12,6 +12,7 @@
 #define PENSTOCK_DIALECTS_NN_NNOPS_TD
 
 include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Nn_Dialect : Dialect {
@@ -67,6 +68,23 @@ def Nn_CrossEntropyGradOp : Nn_Op<"cross_entropy_grad", [Pure]> {
     $probabilities `,` $labels `,` $seed (`ignore` `(` $ignore^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
+}
+
+def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Pure, SameOperandsAndResultType]> {
+  let summary = "Logarithm of the softmax along one axis";
+  let description = [{
+    x - max(x) - log(sum(exp(x - max(x)))) along axis `dim`: neither overflows
+    nor takes the logarithm of 0. The cotangent of x is dy - exp(y) * sum(dy).
+
+    ```mlir
+    %y = nn.log_softmax %x dim(1) : tensor<5x3xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$dim);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$input `dim` `(` $dim `)` attr-dict `:` type($input)";
   let hasVerifier = 1;
 }
 

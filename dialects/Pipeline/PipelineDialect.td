@@ -27,6 +27,8 @@ def Pipeline_Dialect : Dialect {
       model file, that `--save` patches;
     - `pipeline.into = i : i64` on a function argument: result i of the function
       is stored into this argument's buffer (accumulators, optimizer state);
+    - `pipeline.parameter = @w` on a gradient or optimizer variable: the
+      parameter that it belongs to;
     - `pipeline.scratch` on the last argument of a function on memrefs: memory
       for temporaries, with no meaning before or after the call;
     - `pipeline.schedule = @s`, `pipeline.device = d : i64` on a function: it is

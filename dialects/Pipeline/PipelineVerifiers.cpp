@@ -4,13 +4,23 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules that one op can check by itself or with its parent.
+// The rules that one op can check by itself or with its parent. Rules about
+// several ops of a module, and those that hold from a level on, are checked by
+// the pass pipeline-verify.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/SmallSet.h"
+
 using namespace mlir;
 using namespace penstock::pipeline;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
 
 LogicalResult BytesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StringRef file, int64_t offset,
@@ -25,6 +35,21 @@ LogicalResult BytesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult PipelineDialect::verifyOperationAttribute(Operation *op,
                                                         NamedAttribute attr) {
+  StringRef name = attr.getName();
+  if (name == kModelAttr)
+    return isa<ModuleOp>(op) && isa<BytesAttr>(attr.getValue())
+               ? success()
+               : op->emitOpError()
+                     << "'" << name << "' is a byte range, on the module";
+  if (name == kScheduleAttr || name == kDeviceAttr) {
+    bool typed = name == kScheduleAttr ? isa<FlatSymbolRefAttr>(attr.getValue())
+                                       : isa<IntegerAttr>(attr.getValue());
+    return isa<func::FuncOp>(op) && typed
+               ? success()
+               : op->emitOpError() << "'" << name
+                                   << "' names the schedule or the device of a "
+                                      "device function";
+  }
   return success();
 }
 
@@ -32,37 +57,315 @@ LogicalResult PipelineDialect::verifyRegionArgAttribute(Operation *op,
                                                         unsigned region,
                                                         unsigned argument,
                                                         NamedAttribute attr) {
+  if (attr.getName() != kIntoAttr)
+    return success();
+  auto function = dyn_cast<func::FuncOp>(op);
+  auto result = dyn_cast<IntegerAttr>(attr.getValue());
+  if (!function || !result)
+    return op->emitOpError()
+           << "'" << kIntoAttr << "' is the number of a function's result";
+  // A bufferised function has no tensor results left.
+  Type type = function.getArgumentTypes()[argument];
+  if (!isa<TensorType>(type))
+    return success();
+  if (result.getInt() < 0 ||
+      result.getInt() >= static_cast<int64_t>(function.getNumResults()))
+    return op->emitOpError()
+           << "'" << kIntoAttr << "' names result " << result.getInt() << " of "
+           << function.getNumResults();
+  if (function.getResultTypes()[result.getInt()] != type)
+    return op->emitOpError()
+           << "'" << kIntoAttr << "' stores "
+           << function.getResultTypes()[result.getInt()] << " into " << type;
   return success();
 }
 
-LogicalResult VariableOp::verify() { return success(); }
-LogicalResult WeightStashOp::verify() { return success(); }
+//===----------------------------------------------------------------------===//
+// What there is
+//===----------------------------------------------------------------------===//
+
+/// Bytes of a value in memory; i1 takes one.
+static int64_t getBytes(RankedTensorType type) {
+  return type.getNumElements() *
+         std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+}
+
+LogicalResult VariableOp::verify() {
+  RankedTensorType type = getTensorType();
+  if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+    return emitOpError("needs a static shape of numbers, got ") << type;
+  if (getInit() && getInit()->getLength() != getBytes(type))
+    return emitOpError("init has ") << getInit()->getLength() << " bytes, "
+                                    << type << " takes " << getBytes(type);
+  return success();
+}
+
+LogicalResult WeightStashOp::verify() {
+  if (getDepth() < 2)
+    return emitOpError("needs a depth of 2 or more, got ") << getDepth();
+  return success();
+}
+
 LogicalResult DoubleBufferOp::verify() { return success(); }
-LogicalResult ChannelOp::verify() { return success(); }
-LogicalResult StageOp::verify() { return success(); }
-LogicalResult GroupOp::verify() { return success(); }
-LogicalResult TaskOp::verify() { return success(); }
+
+LogicalResult ChannelOp::verify() {
+  if (getTypes().empty())
+    return emitOpError("carries nothing");
+  for (Attribute type : getTypes()) {
+    auto tensor = dyn_cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
+    if (!tensor || !tensor.hasStaticShape())
+      return emitOpError("carries tensors of static shape, got ") << type;
+  }
+  if (getSource() && getSink())
+    return emitOpError("has both a source and a sink");
+  if ((getSource() || getSink()) && getTypes().size() != 1)
+    return emitOpError("with a source or a sink carries one tensor, got ")
+           << getTypes().size();
+  return success();
+}
+
+LogicalResult StageOp::verify() {
+  llvm::SmallSet<int64_t, 8> seen;
+  for (int64_t device : getDevices().value_or(ArrayRef<int64_t>())) {
+    if (device < 0)
+      return emitOpError("has a negative device ") << device;
+    if (!seen.insert(device).second)
+      return emitOpError("has device ") << device << " twice";
+  }
+  return success();
+}
+
+LogicalResult GroupOp::verify() {
+  if (getMembers().size() < 1)
+    return emitOpError("has no members");
+  size_t count = 0;
+  for (Attribute member : getMembers()) {
+    auto names = dyn_cast<ArrayAttr>(member);
+    if (!names || names.empty() ||
+        !llvm::all_of(names, llvm::IsaPred<FlatSymbolRefAttr>))
+      return emitOpError("members are lists of variables");
+    if (count && names.size() != count)
+      return emitOpError("members have ")
+             << count << " and " << names.size() << " variables";
+    count = names.size();
+  }
+  return success();
+}
+
+/// C9 and C10.
+LogicalResult TaskOp::verify() {
+  if (isBodyless())
+    return success();
+  Block &block = getBody().front();
+  if (block.getNumArguments() != 1 || !getCounter().getType().isIndex())
+    return emitOpError("has one argument, an index that counts");
+  llvm::SmallDenseSet<Attribute> taken, put, written;
+  for (Operation &op : block) {
+    if (auto take = dyn_cast<TakeOp>(op)) {
+      if (!taken.insert(take.getChannelAttr()).second)
+        return take.emitOpError("is the second take from ")
+               << take.getChannelAttr() << " in one task";
+    } else if (auto putOp = dyn_cast<PutOp>(op)) {
+      if (!put.insert(putOp.getChannelAttr()).second)
+        return putOp.emitOpError("is the second put to ")
+               << putOp.getChannelAttr() << " in one task";
+    } else if (auto write = dyn_cast<WriteOp>(op)) {
+      if (!written.insert(write.getVariableAttr()).second)
+        return write.emitOpError("is the second write to ")
+               << write.getVariableAttr() << " in one task";
+    } else if (auto read = dyn_cast<ReadOp>(op)) {
+      if (written.contains(read.getVariableAttr()))
+        return read.emitOpError("reads ")
+               << read.getVariableAttr() << " after the task wrote it";
+    } else if (!isa<HyperparameterOp, CompensateOp, PredictOp, func::CallOp>(
+                   op)) {
+      bool scalar =
+          isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+              op.getDialect()) &&
+          llvm::none_of(op.getResultTypes(), llvm::IsaPred<TensorType>);
+      if (!scalar)
+        return op.emitOpError(
+            "does not belong into a task, which takes, reads, "
+            "calls functions, puts and writes");
+    }
+  }
+  return success();
+}
+
 LogicalResult BoundaryOp::verify() { return success(); }
+
+//===----------------------------------------------------------------------===//
+// What a task does
+//===----------------------------------------------------------------------===//
+
 LogicalResult TakeOp::verify() { return success(); }
 LogicalResult PutOp::verify() { return success(); }
 LogicalResult ReadOp::verify() { return success(); }
 LogicalResult WriteOp::verify() { return success(); }
-LogicalResult CompensateOp::verify() { return success(); }
-LogicalResult PredictOp::verify() { return success(); }
-LogicalResult HyperparameterOp::verify() { return success(); }
-LogicalResult ScheduleOp::verify() { return success(); }
-LogicalResult OrderOp::verify() { return success(); }
-LogicalResult RepeatOp::verify() { return success(); }
-LogicalResult RunOp::verify() { return success(); }
-LogicalResult SendOp::verify() { return success(); }
-LogicalResult RecvOp::verify() { return success(); }
-LogicalResult AllReduceOp::verify() { return success(); }
-LogicalResult ArenaOp::verify() { return success(); }
-LogicalResult SlotOp::verify() { return success(); }
-LogicalResult ScratchOp::verify() { return success(); }
-LogicalResult StartRecvOp::verify() { return success(); }
-LogicalResult StartSendOp::verify() { return success(); }
-LogicalResult StartAllReduceOp::verify() { return success(); }
+
+/// C17, the part that needs no other op.
+LogicalResult CompensateOp::verify() {
+  if (!(getTau().convertToDouble() > 0))
+    return emitOpError("needs a positive tau");
+  if (!getWeight().getDefiningOp<ReadOp>() ||
+      !getDelta().getDefiningOp<ReadOp>())
+    return emitOpError("needs reads of a parameter and of its delta");
+  return success();
+}
+
+/// C18, the part that needs no other op.
+LogicalResult PredictOp::verify() {
+  if (!(getSteps().convertToDouble() > 0))
+    return emitOpError("needs a positive number of steps");
+  auto weight = getWeight().getDefiningOp<ReadOp>();
+  auto velocity = getVelocity().getDefiningOp<ReadOp>();
+  if (!weight || !velocity)
+    return emitOpError("needs reads of a parameter and of optimizer state");
+  if (weight.getLag() != velocity.getLag())
+    return emitOpError("reads the weight and the direction at different lags");
+  return success();
+}
+
+LogicalResult HyperparameterOp::verify() {
+  if (getName().empty())
+    return emitOpError("needs a name");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// When
+//===----------------------------------------------------------------------===//
+
+/// C20, the part about orders.
+LogicalResult ScheduleOp::verify() {
+  if (isBodyless())
+    return success();
+  llvm::SmallSet<int64_t, 8> devices;
+  for (Operation &op : getBody().front()) {
+    auto order = dyn_cast<OrderOp>(op);
+    if (!order)
+      return op.emitOpError(
+          "does not belong into a schedule, which holds orders");
+    if (!devices.insert(order.getDevice()).second)
+      return order.emitOpError("is the second order of device ")
+             << order.getDevice();
+  }
+  return success();
+}
+
+LogicalResult OrderOp::verify() {
+  for (Operation &op : getBody().front())
+    if (!isa<RepeatOp, RunOp, SendOp, RecvOp, AllReduceOp>(op))
+      return op.emitOpError("does not belong into an order");
+  return success();
+}
+
+/// C21.
+LogicalResult RepeatOp::verify() {
+  auto outer = dyn_cast<RepeatOp>((*this)->getParentOp());
+  if (getKind() == RepeatKind::Times) {
+    if (!getCount())
+      return emitOpError("times needs a count");
+    if (outer && outer.getKind() == RepeatKind::Microbatches)
+      return emitOpError("times may nest in updates, not in microbatches");
+  } else {
+    if (getCount())
+      return emitOpError("counts by itself, without a number");
+    if (outer)
+      return emitOpError("over updates or microbatches is outermost");
+  }
+  for (Operation &op : getBody().front())
+    if (!isa<RepeatOp, RunOp, SendOp, RecvOp, AllReduceOp>(op))
+      return op.emitOpError("does not belong into a schedule's loop");
+  return success();
+}
+
+/// C23, the part that needs no other op.
+static LogicalResult verifyEvery(Operation *op, bool hasEvery) {
+  auto repeat = dyn_cast<RepeatOp>(op->getParentOp());
+  if (hasEvery && !(repeat && repeat.getKind() == RepeatKind::Microbatches))
+    return op->emitOpError("has every(m) outside of a loop over microbatches");
+  return success();
+}
+
+/// Running ahead has a meaning in a loop only.
+static LogicalResult verifyAhead(Operation *op, int64_t ahead) {
+  if (ahead != 0 && !isa<RepeatOp>(op->getParentOp()))
+    return op->emitOpError("has ahead(a) outside of a loop");
+  return success();
+}
+
+LogicalResult RunOp::verify() {
+  return failed(verifyAhead(*this, getAheadOr0()))
+             ? failure()
+             : verifyEvery(*this, getEvery().has_value());
+}
+LogicalResult SendOp::verify() { return verifyAhead(*this, getAheadOr0()); }
+LogicalResult RecvOp::verify() { return verifyAhead(*this, getAheadOr0()); }
+LogicalResult AllReduceOp::verify() {
+  return failed(verifyAhead(*this, getAheadOr0()))
+             ? failure()
+             : verifyEvery(*this, getEvery().has_value());
+}
+
+//===----------------------------------------------------------------------===//
+// Device programs
+//===----------------------------------------------------------------------===//
+
+/// C26, the part that needs no other op.
+static LogicalResult verifyBuffer(Operation *op, Type type) {
+  auto buffer = dyn_cast<MemRefType>(type);
+  if (!buffer || !buffer.hasStaticShape() || !buffer.getLayout().isIdentity())
+    return op->emitOpError(
+               "needs a buffer of static shape and identity layout, "
+               "got ")
+           << type;
+  return success();
+}
+
+LogicalResult ArenaOp::verify() {
+  if (getLibraryAt() + getLibraryBytes() > getBytes())
+    return emitOpError("has its library memory, up to byte ")
+           << getLibraryAt() + getLibraryBytes() << ", outside of its "
+           << getBytes() << " bytes";
+  return success();
+}
+
+LogicalResult SlotOp::verify() {
+  if (getRing().value_or(1) > 1 && getAt() && getStride().value_or(0) == 0)
+    return emitOpError("of a ring of ")
+           << *getRing() << " needs a stride where it has an address";
+  return verifyBuffer(*this, getBuffer().getType());
+}
+
+LogicalResult ScratchOp::verify() {
+  return verifyBuffer(*this, getBuffer().getType());
+}
+LogicalResult StartRecvOp::verify() {
+  return verifyBuffer(*this, getBuffer().getType());
+}
+LogicalResult StartSendOp::verify() {
+  return verifyBuffer(*this, getBuffer().getType());
+}
+LogicalResult StartAllReduceOp::verify() {
+  for (Type type : getBuffers().getTypes())
+    if (failed(verifyBuffer(*this, type)))
+      return failure();
+  return success();
+}
 LogicalResult AwaitOp::verify() { return success(); }
 LogicalResult MarkOp::verify() { return success(); }
-LogicalResult GemmOp::verify() { return success(); }
+
+LogicalResult GemmOp::verify() {
+  size_t rank = getSizes().size();
+  if (rank < 3)
+    return emitOpError("needs sizes [batch..., m, n, k]");
+  if (llvm::any_of(getSizes(), [](int64_t size) { return size <= 0; }))
+    return emitOpError("needs positive sizes");
+  for (ArrayRef<int64_t> strides :
+       {getStridesA(), getStridesB(), getStridesC()})
+    if (strides.size() != rank - 1)
+      return emitOpError("needs ")
+             << rank - 1 << " strides per operand, got " << strides.size();
+  return success();
+}

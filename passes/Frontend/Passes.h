@@ -21,7 +21,35 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Frontend/Passes.h.inc"
 
-/// Registers the named pipeline `lower-onnx-to-graph`.
+/// Options of `lower-onnx-to-graph`; those of the pass onnx-attach-loss.
+struct LowerOnnxToGraphOptions
+    : public mlir::PassPipelineOptions<LowerOnnxToGraphOptions> {
+  Option<std::string> loss{
+      *this, "loss",
+      llvm::cl::desc("softmax-cross-entropy, mse, or output (default)"),
+      llvm::cl::init("output")};
+  Option<std::string> lossInput{
+      *this, "loss-input",
+      llvm::cl::desc("Name of the output that enters the loss"),
+      llvm::cl::init("")};
+  Option<int64_t> classAxis{*this, "class-axis",
+                            llvm::cl::desc("Axis of the classes"),
+                            llvm::cl::init(-1)};
+  Option<std::string> ignoreLabel{
+      *this, "ignore-label",
+      llvm::cl::desc("Label that is left out of the mean"), llvm::cl::init("")};
+};
+
+/// What makes an imported module valid at level `onnx`: shapes and the loss.
+/// Does nothing to a module that it was applied to before.
+void buildCompleteOnnxPipeline(mlir::OpPassManager &manager,
+                               const LowerOnnxToGraphOptions &options);
+
+/// From level `onnx` to level `graph`; begins with buildCompleteOnnxPipeline.
+void buildLowerOnnxToGraphPipeline(mlir::OpPassManager &manager,
+                                   const LowerOnnxToGraphOptions &options);
+
+/// Registers the named pipelines `complete-onnx` and `lower-onnx-to-graph`.
 void registerFrontendPipelines();
 
 } // namespace penstock

@@ -11,4 +11,95 @@
 
 include "mlir/Pass/PassBase.td"
 
+def OnnxResolveShapes : Pass<"onnx-resolve-shapes", "::mlir::ModuleOp"> {
+  let summary = "Infer the types of all nodes, and fold shape arithmetic";
+  let description = [{
+    From the static types of the function's arguments. Nodes whose operands are
+    constant become constants, so that shapes computed by the model (Shape,
+    Gather, Concat, ..., Reshape) are known. All unsupported nodes are reported
+    at once.
+
+    ```mlir
+    %a = onnx.node "MatMul"(%x, %w) since 13
+       : (tensor<5x7xf32>, tensor<7x11xf32>) -> tensor<*xf32>
+    ```
+    becomes
+    ```mlir
+    %a = onnx.node "MatMul"(%x, %w) since 13
+       : (tensor<5x7xf32>, tensor<7x11xf32>) -> tensor<5x11xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::penstock::onnx::OnnxDialect",
+                           "::penstock::pipeline::PipelineDialect"];
+}
+
+def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
+  let summary = "Append the loss to the model";
+  let description = [{
+    The function ends in the loss, which its task puts into a channel with the
+    sink "loss". Labels come from a new channel with the source "labels". Nodes,
+    inputs and variables that do not reach the loss are dropped. A module that
+    has such a sink already is left alone.
+
+    A Softmax or LogSoftmax over the class axis that directly gives the input of
+    `softmax-cross-entropy` is folded into the loss, with a remark.
+
+    ```mlir
+    return %z : tensor<5x3xf32>
+    ```
+    becomes
+    ```mlir
+    %l = onnx.node "SoftmaxCrossEntropyLoss"(%z, %labels) since 13
+       {reduction = "mean"} : (tensor<5x3xf32>, tensor<5xi64>) -> tensor<f32>
+    return %l : tensor<f32>
+    ```
+  }];
+  let options = [
+    Option<"loss", "loss", "std::string", /*default=*/"\"output\"",
+           "softmax-cross-entropy, mse, or output: the model's own scalar">,
+    Option<"lossInput", "loss-input", "std::string", /*default=*/"",
+           "Name of the output that enters the loss (default: the first)">,
+    Option<"classAxis", "class-axis", "int64_t", /*default=*/"-1",
+           "Axis of the classes; negative: counted from the end">,
+    Option<"ignoreLabel", "ignore-label", "std::string", /*default=*/"",
+           "Label (an integer) that is left out of the mean">
+  ];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::penstock::onnx::OnnxDialect",
+                           "::penstock::pipeline::PipelineDialect"];
+}
+
+def ConvertOnnxToGraph : Pass<"convert-onnx-to-graph", "::mlir::ModuleOp"> {
+  let summary = "Lower ONNX nodes to linalg, tensor, arith, math and nn";
+  let description = [{
+    Replaces every `onnx.node` by what the operator table emits for it; what is
+    computed for a node has the node's location. Contractions become
+    `linalg.contract` with transposes in the maps, everything elementwise and
+    every reduction a `linalg.generic` whose maps are projected permutations;
+    softmax, log-softmax and the cross-entropy stay composite. Nodes without an
+    entry are listed in one error.
+
+    ```mlir
+    %y = onnx.node "Relu"(%x) since 14 : (tensor<5x7xf32>) -> tensor<5x7xf32>
+    ```
+    becomes
+    ```mlir
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<5x7xf32>
+    %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+         ins(%x : tensor<5x7xf32>) outs(%e : tensor<5x7xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %r = arith.maximumf %a, %zero : f32
+        linalg.yield %r : f32 } -> tensor<5x7xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect",
+                           "::penstock::nn::NnDialect"];
+}
+
 #endif // PENSTOCK_PASSES_FRONTEND_PASSES_TD

@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - The pipeline lower-onnx-to-graph ===//
+//===- Pipelines.cpp - The pipeline lower-onnx-to-graph -------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,5 +10,36 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
 
-void penstock::registerFrontendPipelines() {}
+using namespace mlir;
+
+void penstock::buildCompleteOnnxPipeline(
+    OpPassManager &manager, const LowerOnnxToGraphOptions &options) {
+  // The loss depends on the shape of the output that it takes.
+  manager.addPass(createOnnxResolveShapes());
+  OnnxAttachLossOptions loss;
+  loss.loss = options.loss;
+  loss.lossInput = options.lossInput;
+  loss.classAxis = options.classAxis;
+  loss.ignoreLabel = options.ignoreLabel;
+  manager.addPass(createOnnxAttachLoss(loss));
+}
+
+void penstock::buildLowerOnnxToGraphPipeline(
+    OpPassManager &manager, const LowerOnnxToGraphOptions &options) {
+  buildCompleteOnnxPipeline(manager, options);
+  manager.addPass(createConvertOnnxToGraph());
+  // Lowering leaves unused constants and repeats shapes and zeros.
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
+void penstock::registerFrontendPipelines() {
+  PassPipelineRegistration<LowerOnnxToGraphOptions>(
+      "complete-onnx", "Resolve shapes and attach the loss",
+      buildCompleteOnnxPipeline);
+  PassPipelineRegistration<LowerOnnxToGraphOptions>(
+      "lower-onnx-to-graph", "From level onnx to level graph",
+      buildLowerOnnxToGraphPipeline);
+}

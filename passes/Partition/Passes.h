@@ -21,6 +21,17 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Partition/Passes.h.inc"
 
+struct LowerGraphToStagesOptions
+    : mlir::PassPipelineOptions<LowerGraphToStagesOptions> {
+  Option<int64_t> stages{*this, "stages", llvm::cl::desc("Number of stages"),
+                         llvm::cl::init(0)};
+  ListOption<std::string> splitAt{
+      *this, "split-at", llvm::cl::desc("ONNX nodes or values to cut after")};
+};
+
+void buildLowerGraphToStagesPipeline(mlir::OpPassManager &manager,
+                                     const LowerGraphToStagesOptions &options);
+
 /// Registers the named pipeline `lower-graph-to-stages`.
 void registerPartitionPipelines();
 

@@ -11,4 +11,49 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PipelinePartition : Pass<"pipeline-partition", "::mlir::ModuleOp"> {
+  let summary = "Cut the forward function into stages";
+  let description = [{
+    Inserts `pipeline.boundary` ops into the function of the forward task. A cut
+    stands between two ONNX nodes of the linear order. With `split-at`, the cuts
+    stand after the named nodes or values; else an exact dynamic programme
+    minimises the time of the slowest stage under the analytic cost model.
+    A function that has boundaries already is left as it is.
+
+    ```mlir
+    %h = linalg.generic ... loc("Relu_1")
+    pipeline.boundary 1               // split-at=Relu_1
+    %z = linalg.contract ...
+    ```
+
+    Remarks say why each cut stands where it does.
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", "0",
+           "Number of stages; 0: one more than the explicit cuts">,
+    ListOption<"splitAt", "split-at", "std::string",
+               "ONNX nodes or values to cut after, in order">
+  ];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> {
+  let summary = "Give each stage its function, its task and its channels";
+  let description = [{
+    The function of the forward task becomes one function and one task per
+    stage. A value that crosses from stage i to stage j gets a channel. Constants
+    and expressions of parameters only are cloned into the stages that use them.
+    A trained parameter that two stages read is an error.
+
+    ```mlir
+    pipeline.task @s0.F forward of @s0(%k) {
+      %x = pipeline.take @x : !x    %w1 = pipeline.read @fc1 : !w1
+      %h = func.call @s0.forward(%x, %w1) : (!x, !w1) -> !h
+      pipeline.put %h to @h : !h }
+    ```
+  }];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect",
+                           "::mlir::func::FuncDialect"];
+}
+
 #endif // PENSTOCK_PASSES_PARTITION_PASSES_TD

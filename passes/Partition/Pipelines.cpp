@@ -1,14 +1,32 @@
-//===- Pipelines.cpp - The pipeline lower-graph-to-stages ===//
+//===- Pipelines.cpp - The pipeline lower-graph-to-stages -------------------
+//===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What runs between the two levels, in order, and why in this order.
+// What runs between the two levels, in order.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Partition/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
 
-void penstock::registerPartitionPipelines() {}
+using namespace penstock;
+
+void penstock::buildLowerGraphToStagesPipeline(
+    mlir::OpPassManager &manager, const LowerGraphToStagesOptions &options) {
+  PipelinePartitionOptions partition;
+  partition.stages = options.stages;
+  for (const std::string &name : options.splitAt)
+    partition.splitAt.push_back(name);
+  manager.addPass(createPipelinePartition(partition));
+  manager.addPass(createPipelineOutlineStages());
+}
+
+void penstock::registerPartitionPipelines() {
+  mlir::PassPipelineRegistration<LowerGraphToStagesOptions>(
+      "lower-graph-to-stages", "Cut the model into stages",
+      buildLowerGraphToStagesPipeline);
+}

@@ -10,6 +10,11 @@
 #ifndef PENSTOCK_PASSES_TRAINING_PASSES_H
 #define PENSTOCK_PASSES_TRAINING_PASSES_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -20,6 +25,24 @@ namespace penstock {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/Training/Passes.h.inc"
+
+struct LowerStagesToTrainingOptions
+    : mlir::PassPipelineOptions<LowerStagesToTrainingOptions> {
+  Option<int64_t> microbatches{*this, "microbatches",
+                               llvm::cl::desc("Microbatches per weight update"),
+                               llvm::cl::init(1)};
+  Option<std::string> optimizer{
+      *this, "optimizer",
+      llvm::cl::desc("sgd, adam or adamw, with :lr=0.1,momentum=0.9,..."),
+      llvm::cl::init("sgd")};
+  Option<bool> splitBackward{
+      *this, "split-backward",
+      llvm::cl::desc("Input and weight gradients as tasks of their own"),
+      llvm::cl::init(false)};
+};
+
+void buildLowerStagesToTrainingPipeline(
+    mlir::OpPassManager &manager, const LowerStagesToTrainingOptions &options);
 
 /// Registers the named pipeline `lower-stages-to-training`.
 void registerTrainingPipelines();

@@ -11,4 +11,109 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
+  let summary = "Adds the tasks that evaluate the model";
+  let description = [{
+    Every stage gets a task of kind `evaluate` that calls a copy of its forward
+    function over the same channels. Where the loss is one `nn.cross_entropy`,
+    its stage also puts how many labels were predicted (`correct`; the first
+    index of the largest logit) and how many there were (`count`). Functions that
+    are equal become one.
+
+    Runs before `pipeline-differentiate`, which adds residuals to the forward
+    functions.
+
+    ```mlir
+    pipeline.task @s1.E evaluate of @s1(%k) {
+      %h2 = pipeline.take @h2 : !h2    %y = pipeline.take @labels : !y
+      %w3 = pipeline.read @fc3 : !w3
+      %l, %correct, %count = func.call @s1.evaluate(%h2, %w3, %y)
+        : (!h2, !w3, !y) -> (!l, tensor<i64>, tensor<i64>)
+      pipeline.put %l to @loss : !l
+      pipeline.put %correct to @correct : tensor<i64>
+      pipeline.put %count to @count : tensor<i64>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def Differentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Adds the backward tasks";
+  let description = [{
+    From the last stage to the first: the backward function of each stage's
+    forward function, its residuals as further results of the forward and a
+    channel from forward to backward task, gradient variables, and channels for
+    cotangents. A stage without trained parameters through which no gradient has
+    to flow gets none of them.
+
+    The cotangent of a value with several consuming stages runs from the last of
+    them to the first and then to its producer, each adding its own
+    contributions: the additions happen in the order that they have without
+    stages, so the cut does not change a bit.
+
+    ```mlir
+    pipeline.task @s0.B backward of @s0(%k) {
+      %dh2 = pipeline.take @dh2 : !h2
+      %x, %h1, %h2 = pipeline.take @s0.residuals : !x, !h1, !h2
+      %w2 = pipeline.read @fc2 : !w2
+      %g1 = pipeline.read @fc1.grad : !w1    %g2 = pipeline.read @fc2.grad : !w2
+      %n1, %n2 = func.call @s0.backward(%dh2, %x, %h1, %h2, %w2, %g1, %g2)
+        : (!h2, !x, !h1, !h2, !w2, !w1, !w2) -> (!w1, !w2)
+      pipeline.write %n1 to @fc1.grad : !w1
+      pipeline.write %n2 to @fc2.grad : !w2
+    }
+    ```
+  }];
+  let options = [
+    Option<"microbatches", "microbatches", "int64_t", "1",
+           "Microbatches per weight update: the seed of the loss is 1/M">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def SplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
+  let summary = "Splits backward tasks into input and weight gradients";
+  let description = [{
+    The part of a backward function that the input cotangents need becomes the
+    function of a task of kind `input_grad`, the rest that of a task of kind
+    `weight_grad`. What the second needs of the first, and of the cotangents that
+    the first takes, flows through a channel between them; residuals that only
+    the second needs go to it directly. A backward task without input cotangents
+    stays whole.
+  }];
+}
+
+def InsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
+  let summary = "Adds the tasks that update the parameters";
+  let description = [{
+    Every stage with gradients gets a task of kind `update`: per parameter one
+    call of a function that is shared by all parameters of the same type, and
+    that also sets the gradient to zero.
+
+    ```mlir
+    pipeline.task @s0.U update of @s0(%t) {
+      %lr = pipeline.hyperparameter "lr" default(0.01) : f32
+      %w1 = pipeline.read @fc1 : !w1    %g1 = pipeline.read @fc1.grad : !w1
+      %n1, %c1 = func.call @sgd.7x11(%w1, %g1, %lr)
+        : (!w1, !w1, f32) -> (!w1, !w1)
+      pipeline.write %n1 to @fc1 : !w1
+      pipeline.write %c1 to @fc1.grad : !w1
+    }
+    ```
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "std::string", "\"sgd\"",
+           "sgd, adam or adamw, with :lr=0.1,momentum=0.9,...">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // PENSTOCK_PASSES_TRAINING_PASSES_TD

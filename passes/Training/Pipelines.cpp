@@ -11,4 +11,23 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
-void penstock::registerTrainingPipelines() {}
+using namespace mlir;
+using namespace penstock;
+
+void penstock::buildLowerStagesToTrainingPipeline(
+    OpPassManager &manager, const LowerStagesToTrainingOptions &options) {
+  // Evaluation copies the forward functions, so it comes before residuals.
+  manager.addPass(createDeriveEvaluate());
+  manager.addPass(createDifferentiate({options.microbatches}));
+  if (options.splitBackward)
+    manager.addPass(createSplitBackward());
+  // Updates are made for the parameters that a gradient reaches.
+  manager.addPass(createInsertOptimizer({options.optimizer}));
+}
+
+void penstock::registerTrainingPipelines() {
+  PassPipelineRegistration<LowerStagesToTrainingOptions>(
+      "lower-stages-to-training",
+      "Differentiates the stages and adds updates and evaluation",
+      buildLowerStagesToTrainingPipeline);
+}

@@ -118,7 +118,9 @@ typedef struct {
  * "count", or an output's name), else null. sender/receiver: device numbers,
  * -1 where a source or sink stands. Sinks named "loss" carry one f32 (the mean
  * over the labels of the microbatch); "correct" and "count" one i64 each (right
- * predictions, and labels that count, of the microbatch). */
+ * predictions, and labels that count, of the microbatch). A sink named "lr"
+ * (optional) carries one f32 per update, the rate that the update used; without
+ * it the log shows the hyperparameter "lr". */
 typedef struct {
   const char *name;
   const char *source;
@@ -160,6 +162,9 @@ typedef struct {
   const char *name;
   double value;
 } penstock_hyperparameter_descriptor;
+
+/* A device of an opened program; compiled code only passes it on. */
+typedef struct penstock_device penstock_device;
 
 /* Runs updates `first` .. `first + updates - 1` (for evaluation: microbatches
  * first .. first + updates - 1) of one segment on one device. */
@@ -251,6 +256,7 @@ typedef struct {
   int64_t samples_left_out;
 } penstock_results;
 
+/* Also where it fails, penstock_open sets *run, for penstock_error; close it. */
 int penstock_open(const penstock_program *program,
                   const penstock_option *options, penstock_run **run);
 int penstock_train(penstock_run *run, int64_t updates);

@@ -1,0 +1,61 @@
+"""What the benchmarks share: compile, time updates, name the machine."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def build_folder():
+    folder = pathlib.Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "default"))
+    if not (folder / "bin" / "penstockc").exists():
+        sys.exit(f"no penstockc in {folder}/bin: run scripts/build.sh, or set PENSTOCK_BUILD")
+    return folder
+
+
+def work_folder():
+    folder = build_folder() / "bench" / "work"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def compile_model(model, program, *flags):
+    subprocess.run([build_folder() / "bin" / "penstockc", model, "-o", program, *flags],
+                   check=True)
+
+
+def wall(program, data, steps):
+    begin = time.perf_counter()
+    subprocess.run([program, *data, "--steps", str(steps)], check=True,
+                   stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def seconds_per_update(program, data, few, many, rounds=5):
+    """The difference of a long and a short run: start and end cancel out."""
+    shortest = longest = float("inf")
+    for _ in range(rounds):
+        shortest = min(shortest, wall(program, data, few))
+        longest = min(longest, wall(program, data, many))
+    return (longest - shortest) / (many - few)
+
+
+def gemm_gflops(layers, width, batch, threads, callers):
+    output = subprocess.run(
+        [build_folder() / "bench" / "gemm_rate", *map(str, (layers, width, batch, threads, callers))],
+        check=True, capture_output=True, text=True).stdout
+    return json.loads(output)["gflops"]
+
+
+def machine():
+    model = "unknown CPU"
+    for line in open("/proc/cpuinfo", encoding="utf-8"):
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    load = os.getloadavg()[0]
+    return f"{len(os.sched_getaffinity(0))} cores of {model}, load {load:.1f}"

@@ -1,0 +1,71 @@
+//===- Options.h - The command line of penstockc -------------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the user asks for, checked as far as the words alone tell.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DRIVER_OPTIONS_H
+#define PENSTOCK_DRIVER_OPTIONS_H
+
+#include "penstock/Support/Level.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock {
+
+/// Where the compiler stops: at a level of the IR, or at a file of machine code.
+enum class Product { Ir, Object, Executable };
+
+struct CompileOptions {
+  std::string input;
+  std::string output;
+
+  Product product = Product::Executable;
+  Level level = Level::Llvm; ///< Of Product::Ir.
+  std::string march = "native";
+
+  std::map<std::string, int64_t> dims;
+  std::optional<int64_t> microbatchSize;
+  int64_t microbatches = 1;
+
+  std::string loss = "output";
+  std::string lossInput;
+  int64_t classAxis = -1;
+  std::string ignoreLabel;
+  std::string trainRegex;
+  std::string freezeRegex;
+
+  int64_t stages = 0; ///< 0: one per device, or as many as the cuts make.
+  std::vector<std::string> splitAt;
+  int64_t devices = 0; ///< 0: one per stage.
+  int64_t threads = 1;
+  std::string method = "sync";
+  std::string schedule = "1f1b";
+  std::string optimizer = "sgd:lr=0.01";
+  std::optional<int64_t> deviceMemory; ///< Bytes.
+
+  bool report = false;
+  std::string reportJson;
+  bool explain = false;
+};
+
+/// Parses argv; exits after --help and --version. On a mistake it prints one line
+/// to `errors`, "penstockc: ...", and returns false.
+bool parseCommandLine(int argc, const char *const *argv,
+                      CompileOptions &options, llvm::raw_ostream &errors);
+
+/// Bytes of a size such as 16GiB, 512MiB, 4096 or 2GB; nothing if it is none.
+std::optional<int64_t> parseBytes(llvm::StringRef text);
+
+} // namespace penstock
+
+#endif // PENSTOCK_DRIVER_OPTIONS_H

@@ -1,0 +1,25 @@
+//===- Registration.h - All dialects and passes of Penstock --------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One place that knows them all, shared by the tools.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DRIVER_REGISTRATION_H
+#define PENSTOCK_DRIVER_REGISTRATION_H
+
+#include "mlir/IR/DialectRegistry.h"
+
+namespace penstock {
+
+/// The dialects of Penstock, the upstream ones that its passes use, and the
+/// interfaces that are attached to upstream ops.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// Every pass and named pipeline of Penstock.
+void registerPasses();
+
+} // namespace penstock
+
+#endif // PENSTOCK_DRIVER_REGISTRATION_H

@@ -1,0 +1,366 @@
+//===- Compiler.cpp - From a model to an executable ------------------------- ===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One step per level change: its pipeline, the verifier of the level that it
+// reaches, and what the report can learn there. The input enters at the level that
+// it is at.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Driver/Compiler.h"
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "passes/Frontend/Passes.h"
+#include "passes/Lowering/Passes.h"
+#include "passes/Partition/Passes.h"
+#include "passes/Program/Passes.h"
+#include "passes/Schedule/Passes.h"
+#include "passes/Training/Passes.h"
+#include "passes/Verify/Passes.h"
+#include "penstock/Codegen/ObjectFile.h"
+#include "penstock/Driver/OutputFile.h"
+#include "penstock/Driver/Registration.h"
+#include "penstock/Driver/Report.h"
+#include "penstock/Import/Import.h"
+#include "penstock/Training/OptimizerSpec.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/TargetSelect.h"
+
+using namespace mlir;
+using namespace penstock;
+
+namespace {
+class Compiler {
+public:
+  explicit Compiler(const CompileOptions &options)
+      : options(options), context(makeRegistry()) {
+    context.printOpOnDiagnostic(false);
+  }
+
+  int run();
+
+private:
+  static DialectRegistry makeRegistry() {
+    DialectRegistry registry;
+    registerDialects(registry);
+    return registry;
+  }
+
+  /// Prints one error, with the file that it is about, and what else the user
+  /// asked to hear.
+  void installDiagnostics();
+  int fail(const Twine &message, int code = kUserError) {
+    llvm::errs() << "penstockc: " << message << "\n";
+    return code;
+  }
+
+  bool load();
+  bool runPasses(llvm::function_ref<void(OpPassManager &)> build);
+  /// Takes the module from `level` to the next one.
+  bool lower(Level from);
+  bool lowerTo(Level target);
+  int checkMemory();
+  int writeProduct();
+  int writeReports();
+  std::string getLocalPath(StringRef suffix);
+
+  const CompileOptions &options;
+  MLIRContext context;
+  std::unique_ptr<ScopedDiagnosticHandler> diagnostics;
+  OwningOpRef<ModuleOp> module;
+  bool isModel = false; ///< Not a printed program.
+  bool hasError = false;
+  Level level = Level::Onnx;
+  Report report;
+};
+} // namespace
+
+void Compiler::installDiagnostics() {
+  diagnostics = std::make_unique<ScopedDiagnosticHandler>(
+      &context, [this](Diagnostic &diagnostic) {
+        DiagnosticSeverity severity = diagnostic.getSeverity();
+        if (severity == DiagnosticSeverity::Remark && !options.explain)
+          return success();
+        // A mistake is said in one line: what follows the first is its echo.
+        if (severity == DiagnosticSeverity::Error &&
+            std::exchange(hasError, true))
+          return success();
+        llvm::errs() << options.input;
+        if (auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
+            place && !isModel)
+          llvm::errs() << ":" << place.getLine() << ":" << place.getColumn();
+        std::string text = diagnostic.str();
+        // A drawing (of a deadlock) keeps its lines, a sentence has one.
+        llvm::errs() << ": "
+                     << (severity == DiagnosticSeverity::Error     ? ""
+                         : severity == DiagnosticSeverity::Warning ? "warning: "
+                                                                   : "note: ")
+                     << text << "\n";
+        for (Diagnostic &note : diagnostic.getNotes())
+          llvm::errs() << note.str() << "\n";
+        return success();
+      });
+}
+
+bool Compiler::load() {
+  isModel = !StringRef(options.input).ends_with(".mlir");
+  if (!isModel) {
+    ParserConfig config(&context);
+    module = parseSourceFile<ModuleOp>(options.input, config);
+    if (module)
+      level = detectLevel(*module);
+    return static_cast<bool>(module);
+  }
+  ImportOptions import;
+  import.dims = options.dims;
+  import.microbatchSize = options.microbatchSize;
+  import.onlyLossOutput = true;
+  import.lossInput = options.lossInput;
+  import.trainRegex = options.trainRegex;
+  import.freezeRegex = options.freezeRegex;
+  if (options.output != "-")
+    import.binaryCopy = options.output + ".onnx";
+  module = importModel(&context, options.input, import);
+  if (!module)
+    return false;
+  return runPasses([&](OpPassManager &manager) {
+    LowerOnnxToGraphOptions frontend;
+    frontend.loss = options.loss;
+    frontend.lossInput = options.lossInput;
+    frontend.classAxis = options.classAxis;
+    frontend.ignoreLabel = options.ignoreLabel;
+    buildCompleteOnnxPipeline(manager, frontend);
+    manager.addPass(createPipelineVerify());
+  });
+}
+
+bool Compiler::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager manager(&context, ModuleOp::getOperationName());
+  build(manager);
+  return succeeded(manager.run(*module));
+}
+
+bool Compiler::lower(Level from) {
+  return runPasses([&](OpPassManager &manager) {
+    switch (from) {
+    case Level::Onnx:
+      manager.addPass(createConvertOnnxToGraph());
+      break;
+    case Level::Graph: {
+      LowerGraphToStagesOptions partition;
+      partition.stages = options.stages;
+      for (const std::string &name : options.splitAt)
+        partition.splitAt.push_back(name);
+      buildLowerGraphToStagesPipeline(manager, partition);
+      break;
+    }
+    case Level::Stages: {
+      LowerStagesToTrainingOptions training;
+      training.microbatches = options.microbatches;
+      training.optimizer = options.optimizer;
+      buildLowerStagesToTrainingPipeline(manager, training);
+      break;
+    }
+    case Level::Training: {
+      LowerTrainingToScheduleOptions schedule;
+      schedule.devices = options.devices;
+      schedule.microbatches = options.microbatches;
+      schedule.schedule = options.schedule;
+      schedule.method = options.method;
+      buildLowerTrainingToSchedulePipeline(manager, schedule);
+      break;
+    }
+    case Level::Schedule: {
+      LowerScheduleToProgramOptions program;
+      program.threads = options.threads;
+      buildLowerScheduleToProgramPipeline(manager, program);
+      break;
+    }
+    case Level::Program: {
+      LowerProgramToLlvmOptions lowering;
+      buildLowerProgramToLlvmPipeline(manager, lowering);
+      return;
+    }
+    case Level::Llvm:
+      return;
+    }
+    manager.addPass(createPipelineVerify());
+  });
+}
+
+/// Goes down to `target`, collecting for the report on the way.
+bool Compiler::lowerTo(Level target) {
+  while (level < target) {
+    if (!lower(level))
+      return false;
+    level = static_cast<Level>(static_cast<int>(level) + 1);
+    if (level == Level::Stages)
+      report.collectStages(*module);
+    else if (level == Level::Schedule)
+      report.collectSchedule(*module);
+    else if (level == Level::Program)
+      report.collectProgram(*module);
+  }
+  return true;
+}
+
+/// Says which stage does not fit, and by how much.
+int Compiler::checkMemory() {
+  if (!options.deviceMemory)
+    return kDone;
+  for (auto [index, stage] : llvm::enumerate(report.stages))
+    if (stage.bytes.arena > *options.deviceMemory)
+      return fail(llvm::formatv(
+                      "--device-memory={0}: stage {1} needs {2} bytes, {3} more "
+                      "than its device has; use more stages, fewer microbatches "
+                      "in flight or a smaller --microbatch-size",
+                      *options.deviceMemory, index, stage.bytes.arena,
+                      stage.bytes.arena - *options.deviceMemory),
+                  kDoesNotFit);
+  return kDone;
+}
+
+int Compiler::run() {
+  installDiagnostics();
+  std::string error;
+  if (failed(parseOptimizerSpec(options.optimizer, error)))
+    return fail("--optimizer=" + options.optimizer + ": " + error);
+  if (!llvm::sys::fs::exists(options.input))
+    return fail(options.input + ": no such file");
+  if (!load())
+    return kUserError;
+  report.model = options.input;
+  report.method = options.method;
+  report.schedule = options.schedule;
+  report.optimizer = options.optimizer;
+
+  bool wantsCode = options.product != Product::Ir;
+  Level target = wantsCode ? Level::Llvm : options.level;
+  if (target < level)
+    return fail(options.input + " is at level " + getLevelName(level) +
+                " already, after --emit=" + getLevelName(target));
+  if (level >= Level::Stages && level <= Level::Schedule)
+    report.collectStages(*module);
+  if (level == Level::Schedule)
+    report.collectSchedule(*module);
+  if (level == Level::Program)
+    report.collectProgram(*module);
+  // A printed program is checked before anything is built on it.
+  if (!isModel && level != Level::Llvm &&
+      !runPasses([](OpPassManager &manager) {
+        manager.addPass(createPipelineVerify());
+      }))
+    return kUserError;
+
+  // Mistakes of a model or a plan show by level training; what fails later is
+  // ours, unless the user wrote the program.
+  if (!lowerTo(std::min(target, Level::Training)))
+    return kUserError;
+  if (!lowerTo(std::min(target, Level::Program)))
+    return isModel ? kDefect : kUserError;
+  if (int code = checkMemory())
+    return code;
+  if (int code = writeReports())
+    return code;
+  return writeProduct();
+}
+
+int Compiler::writeReports() {
+  if (options.report)
+    report.print(llvm::outs());
+  if (options.reportJson.empty())
+    return kDone;
+  OutputFile file(options.reportJson);
+  file.stream() << llvm::formatv("{0:2}", report.toJson()) << "\n";
+  return file.commit(llvm::errs()) ? kDone : kUserError;
+}
+
+/// The path of a temporary file beside the output.
+std::string Compiler::getLocalPath(StringRef suffix) {
+  return (options.output + suffix).str();
+}
+
+/// The runtime library, beside the compiler: in an installation, or in a build.
+static std::string findRuntime() {
+  std::string self = llvm::sys::fs::getMainExecutable(
+      nullptr, reinterpret_cast<void *>(&findRuntime));
+  StringRef folder = llvm::sys::path::parent_path(self);
+  for (StringRef place : {"../lib", "../runtime"}) {
+    llvm::SmallString<256> path(folder);
+    llvm::sys::path::append(path, place, "libpenstock_runtime.a");
+    llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
+    if (llvm::sys::fs::exists(path))
+      return path.str().str();
+  }
+  return "";
+}
+
+int Compiler::writeProduct() {
+  if (options.product == Product::Ir && options.level != Level::Llvm) {
+    OutputFile file(options.output);
+    // Locations name ONNX nodes: what comes until the stages are cut needs them.
+    OpPrintingFlags flags;
+    flags.enableDebugInfo(level <= Level::Stages);
+    module->print(file.stream(), flags);
+    return file.commit(llvm::errs()) ? kDone : kUserError;
+  }
+
+  TargetOptions target;
+  target.march = options.march;
+  FailureOr<TargetCpu> cpu = resolveTargetCpu(options.march, module->getLoc());
+  if (failed(cpu))
+    return kUserError;
+  if (level == Level::Program) {
+    bool done = runPasses([&](OpPassManager &manager) {
+      LowerProgramToLlvmOptions lowering;
+      lowering.vectorWidth = cpu->vectorWidth;
+      lowering.cpu = cpu->name;
+      lowering.features = cpu->required;
+      lowering.method = options.method;
+      lowering.schedule = options.schedule;
+      lowering.plan = llvm::formatv("{0}", report.toJson()).str();
+      buildLowerProgramToLlvmPipeline(manager, lowering);
+    });
+    if (!done)
+      return isModel ? kDefect : kUserError;
+    level = Level::Llvm;
+  }
+
+  if (options.product == Product::Ir) {
+    OutputFile file(options.output);
+    OpPrintingFlags flags;
+    module->print(file.stream(), flags);
+    return file.commit(llvm::errs()) ? kDone : kUserError;
+  }
+  if (options.product == Product::Object) {
+    OutputFile file(options.output);
+    if (failed(emitObject(*module, target, file.stream())))
+      return kDefect;
+    return file.commit(llvm::errs()) ? kDone : kUserError;
+  }
+
+  std::string runtime = findRuntime();
+  if (runtime.empty())
+    return fail("cannot find libpenstock_runtime.a beside the compiler; install "
+                "Penstock with cmake --install");
+  OutputFile object(getLocalPath(".o")), executable(options.output);
+  if (failed(emitObject(*module, target, object.stream())))
+    return kDefect;
+  object.flush();
+  if (failed(linkExecutable({object.temporaryPath()},
+                            executable.temporaryPath(), {runtime},
+                            module->getLoc())))
+    return kUserError;
+  return executable.commit(llvm::errs()) ? kDone : kUserError;
+}
+
+int penstock::compile(const CompileOptions &options) {
+  return Compiler(options).run();
+}

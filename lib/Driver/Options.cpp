@@ -1,0 +1,325 @@
+//===- Options.cpp - The command line of penstockc -------------------------- ===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The options of the public contract. Those whose machinery is not in this build
+// are accepted with their default and refused with any other value.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Driver/Options.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Regex.h"
+
+using namespace llvm;
+using namespace penstock;
+
+static cl::OptionCategory category("penstockc options");
+
+namespace {
+/// All flags, registered for the life of the object.
+struct Flags {
+  using Text = cl::opt<std::string>;
+  using Texts = cl::list<std::string>;
+  using Count = cl::opt<int64_t>;
+  using Switch = cl::opt<bool>;
+
+  Text input{cl::Positional, cl::desc("MODEL.onnx|MODEL.onnxtext|PROGRAM.mlir"),
+             cl::cat(category)};
+  Text output{"o", cl::desc("Output file"), cl::value_desc("file"),
+              cl::cat(category)};
+  Text emit{"emit",
+            cl::desc("What to write: onnx, graph, stages, training, schedule, "
+                     "program, llvm, obj or exe"),
+            cl::init("exe"), cl::cat(category)};
+  Text mode{"mode", cl::desc("train"), cl::init("train"), cl::cat(category)};
+  Text target{"target", cl::desc("cpu"), cl::init("cpu"), cl::cat(category)};
+  Text march{"march", cl::desc("CPU to compile for (default: native)"),
+             cl::init("native"), cl::cat(category)};
+  Text precision{"precision", cl::desc("f32"), cl::init("f32"),
+                 cl::cat(category)};
+  Texts dims{"dim", cl::desc("Bind a symbolic dimension: NAME=N or INPUT:AXIS=N"),
+             cl::value_desc("name=n"), cl::cat(category)};
+  Count microbatchSize{"microbatch-size",
+                       cl::desc("Samples per microbatch; binds the batch "
+                                "dimension"),
+                       cl::init(0), cl::cat(category)};
+  Count microbatches{"microbatches",
+                     cl::desc("Microbatches per weight update (default 1)"),
+                     cl::init(1), cl::cat(category)};
+  Text loss{"loss",
+            cl::desc("softmax-cross-entropy, mse or output (default: the "
+                     "model's own scalar output)"),
+            cl::init("output"), cl::cat(category)};
+  Text lossInput{"loss-input", cl::desc("The output that enters the loss"),
+                 cl::cat(category)};
+  Count classAxis{"class-axis",
+                  cl::desc("Axis of the classes (default: the last)"),
+                  cl::init(-1), cl::cat(category)};
+  Text ignoreLabel{"ignore-label", cl::desc("Labels of this value do not count"),
+                   cl::cat(category)};
+  Text train{"train", cl::desc("Initialisers to train, a regular expression"),
+             cl::cat(category)};
+  Text freeze{"freeze",
+              cl::desc("Initialisers not to train, a regular expression"),
+              cl::cat(category)};
+  Texts tie{"tie", cl::desc("Train two equal initialisers as one: A=B"),
+            cl::cat(category)};
+  Text stages{"stages", cl::desc("Number of stages"), cl::cat(category)};
+  Texts splitAt{"split-at", cl::desc("ONNX nodes or values to cut after"),
+                cl::CommaSeparated, cl::cat(category)};
+  Count devices{"devices", cl::desc("Number of devices (default: one per stage)"),
+                cl::init(0), cl::cat(category)};
+  Count threads{"threads", cl::desc("Threads per device (default 1)"),
+                cl::init(1), cl::cat(category)};
+  Text replicas{"replicas", cl::desc("Replicas per stage"), cl::init("1"),
+                cl::cat(category)};
+  Text method{"method", cl::desc("Training method: sync"), cl::init("sync"),
+              cl::cat(category)};
+  Text schedule{"schedule", cl::desc("gpipe or 1f1b (default)"),
+                cl::init("1f1b"), cl::cat(category)};
+  Text scheduleFile{"schedule-file", cl::desc("Schedule from a CSV file"),
+                    cl::cat(category)};
+  Text optimizer{"optimizer",
+                 cl::desc("sgd, adam or adamw, with parameters: "
+                          "sgd:lr=0.1,momentum=0.9"),
+                 cl::init("sgd:lr=0.01"), cl::cat(category)};
+  Text rateSchedule{"lr-schedule", cl::desc("constant"), cl::init("constant"),
+                    cl::cat(category)};
+  Text clip{"clip-grad-norm", cl::desc("Global norm of gradients"),
+            cl::cat(category)};
+  Text batchNorm{"batch-norm", cl::desc("train"), cl::init("train"),
+                 cl::cat(category)};
+  Text recompute{"recompute", cl::desc("none"), cl::init("none"),
+                 cl::cat(category)};
+  Text deviceMemory{"device-memory",
+                    cl::desc("Memory of a device, e.g. 16GiB; exit code 3 when "
+                             "a stage does not fit"),
+                    cl::cat(category)};
+  Text gpuArch{"gpu-arch", cl::desc("GPU architecture, for --target=cuda"),
+               cl::cat(category)};
+  Switch report{"report", cl::desc("Print the plan"), cl::cat(category)};
+  Text reportJson{"report-json", cl::desc("Write the plan as JSON"),
+                  cl::value_desc("file"), cl::cat(category)};
+  Switch explain{"explain", cl::desc("Say why each cut stands where it does"),
+                 cl::cat(category)};
+};
+
+/// Turns flags into options; the first thing that is wrong is said.
+class Checker {
+public:
+  Checker(Flags &flags, CompileOptions &options, raw_ostream &errors)
+      : flags(flags), options(options), errors(errors) {}
+  bool check();
+
+private:
+  bool fail(const Twine &message) {
+    errors << "penstockc: " << message << "\n";
+    return false;
+  }
+  bool checkProduct();
+  bool checkModel();
+  bool checkPlan();
+  /// Flags whose machinery is not in this build: only the default is there.
+  bool checkDefaults();
+  bool checkRegex(StringRef flag, StringRef text);
+  bool positive(StringRef flag, int64_t value) {
+    return value >= 1 || fail("--" + flag + "=" + Twine(value) +
+                              ": a positive number is needed");
+  }
+
+  Flags &flags;
+  CompileOptions &options;
+  raw_ostream &errors;
+};
+} // namespace
+
+std::optional<int64_t> penstock::parseBytes(StringRef text) {
+  static constexpr std::pair<StringLiteral, int64_t> kUnits[] = {
+      {"KiB", 1LL << 10}, {"MiB", 1LL << 20},     {"GiB", 1LL << 30},
+      {"TiB", 1LL << 40}, {"KB", 1000},           {"MB", 1000 * 1000},
+      {"GB", 1000000000}, {"TB", 1000000000000LL}, {"B", 1},
+  };
+  int64_t unit = 1;
+  for (auto &[name, bytes] : kUnits) {
+    if (text.consume_back_insensitive(name)) {
+      unit = bytes;
+      break;
+    }
+  }
+  double number;
+  if (text.trim().getAsDouble(number) || !(number > 0) ||
+      number * static_cast<double>(unit) > 9e18)
+    return std::nullopt;
+  return static_cast<int64_t>(number * static_cast<double>(unit));
+}
+
+bool Checker::checkProduct() {
+  options.input = flags.input;
+  options.output = flags.output;
+  if (options.input.empty())
+    return fail("no model given; usage: penstockc MODEL.onnx -o OUT [options]");
+  StringRef emit = flags.emit;
+  if (emit == "exe") {
+    options.product = Product::Executable;
+  } else if (emit == "obj") {
+    options.product = Product::Object;
+  } else if (std::optional<Level> level = parseLevel(emit)) {
+    options.product = Product::Ir;
+    options.level = *level;
+  } else if (emit == "ptx") {
+    return fail("--emit=ptx: this build has no CUDA target");
+  } else {
+    return fail("--emit=" + emit +
+                ": unknown level; levels are onnx, graph, stages, training, "
+                "schedule, program, llvm, obj, exe");
+  }
+  if (options.output.empty()) {
+    if (options.product != Product::Ir)
+      return fail("no output given: -o OUT");
+    options.output = "-";
+  }
+  options.march = flags.march;
+  options.report = flags.report;
+  options.reportJson = flags.reportJson;
+  options.explain = flags.explain;
+  return true;
+}
+
+bool Checker::checkRegex(StringRef flag, StringRef text) {
+  std::string problem;
+  if (!text.empty() && !Regex(text).isValid(problem))
+    return fail("--" + flag + "=" + text + ": " + problem);
+  return true;
+}
+
+bool Checker::checkModel() {
+  for (StringRef dim : flags.dims) {
+    auto [name, value] = dim.rsplit('=');
+    int64_t size;
+    if (name.empty() || value.getAsInteger(10, size) || size < 1)
+      return fail("--dim " + dim + ": expected NAME=N or INPUT:AXIS=N with N >= 1");
+    auto [it, isNew] = options.dims.try_emplace(name.str(), size);
+    if (!isNew && it->second != size)
+      return fail("--dim " + name + " is given as " + Twine(it->second) +
+                  " and as " + Twine(size));
+  }
+  if (flags.microbatchSize.getNumOccurrences()) {
+    if (!positive("microbatch-size", flags.microbatchSize))
+      return false;
+    options.microbatchSize = flags.microbatchSize;
+  }
+  options.microbatches = flags.microbatches;
+  options.loss = flags.loss;
+  options.lossInput = flags.lossInput;
+  options.classAxis = flags.classAxis;
+  options.ignoreLabel = flags.ignoreLabel;
+  options.trainRegex = flags.train;
+  options.freezeRegex = flags.freeze;
+  if (options.loss == "bce-with-logits")
+    return fail("--loss=bce-with-logits is not in this build; losses are "
+                "softmax-cross-entropy, mse, output");
+  if (options.loss != "softmax-cross-entropy" && options.loss != "mse" &&
+      options.loss != "output")
+    return fail("--loss=" + options.loss +
+                ": unknown loss; losses are softmax-cross-entropy, mse, output");
+  int64_t label;
+  if (!options.ignoreLabel.empty() &&
+      StringRef(options.ignoreLabel).getAsInteger(10, label))
+    return fail("--ignore-label=" + options.ignoreLabel +
+                ": an integer is needed");
+  return positive("microbatches", options.microbatches) &&
+         checkRegex("train", options.trainRegex) &&
+         checkRegex("freeze", options.freezeRegex);
+}
+
+bool Checker::checkPlan() {
+  StringRef stages = flags.stages;
+  if (stages == "auto")
+    return fail("--stages=auto is not in this build; give a number of stages");
+  if (!stages.empty() &&
+      (stages.getAsInteger(10, options.stages) || options.stages < 1))
+    return fail("--stages=" + stages + ": a positive number is needed");
+  options.splitAt.assign(flags.splitAt.begin(), flags.splitAt.end());
+  if (flags.devices.getNumOccurrences()) {
+    if (!positive("devices", flags.devices))
+      return false;
+    options.devices = flags.devices;
+  }
+  options.threads = flags.threads;
+  if (!positive("threads", options.threads))
+    return false;
+  if (options.stages == 0 && options.splitAt.empty())
+    options.stages = std::max<int64_t>(options.devices, 1);
+  options.schedule = flags.schedule;
+  if (options.schedule != "gpipe" && options.schedule != "1f1b")
+    return fail("--schedule=" + options.schedule +
+                " is not in this build; schedules are gpipe, 1f1b");
+  options.optimizer = flags.optimizer;
+  if (!flags.deviceMemory.empty()) {
+    options.deviceMemory = parseBytes(flags.deviceMemory);
+    if (!options.deviceMemory)
+      return fail("--device-memory=" + flags.deviceMemory +
+                  ": expected a size such as 16GiB or 512MiB");
+  }
+  return true;
+}
+
+bool Checker::checkDefaults() {
+  struct Only {
+    StringLiteral flag;
+    const Flags::Text &value;
+    StringLiteral fallback;
+  };
+  for (const Only &only : {
+           Only{"mode", flags.mode, "train"},
+           Only{"target", flags.target, "cpu"},
+           Only{"precision", flags.precision, "f32"},
+           Only{"replicas", flags.replicas, "1"},
+           Only{"method", flags.method, "sync"},
+           Only{"schedule-file", flags.scheduleFile, ""},
+           Only{"lr-schedule", flags.rateSchedule, "constant"},
+           Only{"clip-grad-norm", flags.clip, ""},
+           Only{"batch-norm", flags.batchNorm, "train"},
+           Only{"recompute", flags.recompute, "none"},
+           Only{"gpu-arch", flags.gpuArch, ""},
+       }) {
+    if (StringRef(only.value) == only.fallback)
+      continue;
+    std::string wayOut =
+        only.fallback.empty()
+            ? "; leave it out"
+            : ("; it has --" + only.flag + "=" + only.fallback).str();
+    return fail("--" + only.flag + "=" + only.value + " is not in this build" +
+                wayOut);
+  }
+  if (!flags.tie.empty())
+    return fail("--tie is not in this build");
+  return true;
+}
+
+bool Checker::check() {
+  return checkProduct() && checkDefaults() && checkModel() && checkPlan();
+}
+
+bool penstock::parseCommandLine(int argc, const char *const *argv,
+                                CompileOptions &options, raw_ostream &errors) {
+  static Flags flags;
+  cl::HideUnrelatedOptions(category);
+  // LLVM says more than one line, and starts with the program's path.
+  std::string text;
+  raw_string_ostream stream(text);
+  if (!cl::ParseCommandLineOptions(
+          argc, argv,
+          "compiles an ONNX model into a pipeline program that trains it\n",
+          &stream)) {
+    StringRef line = StringRef(text).ltrim().split('\n').first;
+    line.consume_front(argv[0]);
+    line.consume_front(": ");
+    errors << "penstockc: " << line.rtrim() << "\n";
+    return false;
+  }
+  return Checker(flags, options, errors).check();
+}

@@ -1,0 +1,78 @@
+//===- Registration.cpp - All dialects and passes of Penstock --------------- ===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See Registration.h. Upstream dialects are named one by one: a compiler that loads
+// all of them starts in twice the time.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Driver/Registration.h"
+
+#include "dialects/Nn/Nn.h"
+#include "dialects/Onnx/Onnx.h"
+#include "dialects/Pipeline/Pipeline.h"
+#include "passes/Frontend/Passes.h"
+#include "passes/Lowering/Passes.h"
+#include "passes/Partition/Passes.h"
+#include "passes/Program/Passes.h"
+#include "passes/Schedule/Passes.h"
+#include "passes/Training/Passes.h"
+#include "passes/Verify/Passes.h"
+#include "penstock/Autodiff/Autodiff.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/AllInterfaces.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/IR/TensorInferTypeOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/IR/TensorTilingInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+
+using namespace mlir;
+
+void penstock::registerDialects(DialectRegistry &registry) {
+  registry.insert<onnx::OnnxDialect, nn::NnDialect, pipeline::PipelineDialect,
+                  affine::AffineDialect, arith::ArithDialect,
+                  bufferization::BufferizationDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, LLVM::LLVMDialect, linalg::LinalgDialect,
+                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                  tensor::TensorDialect, vector::VectorDialect>();
+  arith::registerBufferizableOpInterfaceExternalModels(registry);
+  bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
+      registry);
+  linalg::registerAllDialectInterfaceImplementations(registry);
+  scf::registerBufferizableOpInterfaceExternalModels(registry);
+  tensor::registerBufferizableOpInterfaceExternalModels(registry);
+  tensor::registerInferTypeOpInterfaceExternalModels(registry);
+  tensor::registerTilingInterfaceExternalModels(registry);
+  vector::registerBufferizableOpInterfaceExternalModels(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerAutodiffModels(registry);
+}
+
+void penstock::registerPasses() {
+  registerFrontendPasses();
+  registerPartitionPasses();
+  registerTrainingPasses();
+  registerSchedulePasses();
+  registerProgramPasses();
+  registerLoweringPasses();
+  registerVerifyPasses();
+  registerFrontendPipelines();
+  registerPartitionPipelines();
+  registerTrainingPipelines();
+  registerSchedulePipelines();
+  registerProgramPipelines();
+  registerLoweringPipelines();
+}

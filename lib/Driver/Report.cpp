@@ -1,0 +1,270 @@
+//===- Report.cpp - The plan, for people and programs ----------------------- ===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See Report.h. Stages are found by their order in the module.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Driver/Report.h"
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Cost/AnalyticCost.h"
+#include "penstock/Support/NodeName.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+/// Number of each stage, in the order of the module.
+static llvm::MapVector<StringAttr, unsigned> numberStages(ModuleOp module) {
+  llvm::MapVector<StringAttr, unsigned> numbers;
+  for (StageOp stage : module.getOps<StageOp>())
+    numbers.insert({stage.getSymNameAttr(), numbers.size()});
+  return numbers;
+}
+
+static int64_t getBytes(RankedTensorType type) {
+  return static_cast<int64_t>(getTypeBytes(type));
+}
+
+void Report::collectStages(ModuleOp module) {
+  auto numbers = numberStages(module);
+  stages.assign(numbers.size(), {});
+  SymbolTable symbols(module);
+  for (TaskOp task : module.getOps<TaskOp>()) {
+    if (task.getKind() != TaskKind::Forward || task.isBodyless())
+      continue;
+    StageReport &stage = stages[numbers.lookup(task.getStageAttr().getAttr())];
+    llvm::StringSet<> names;
+    for (func::CallOp call : task.getBody().getOps<func::CallOp>()) {
+      auto function = symbols.lookup<func::FuncOp>(call.getCallee());
+      if (!function)
+        continue;
+      function.walk([&](Operation *op) {
+        if (op->getParentOp() != function)
+          return;
+        stage.flops += getAnalyticCost(op).flops;
+        if (StringRef name = getNodeName(op->getLoc()); !name.empty())
+          names.insert(name);
+      });
+    }
+    stage.nodes = names.size();
+  }
+  for (ChannelOp channel : module.getOps<ChannelOp>())
+    if (channel.getSource() && channel.getTensorType(0).getRank() > 0)
+      microbatchSize = channel.getTensorType(0).getDimSize(0);
+}
+
+void Report::collectSchedule(ModuleOp module) {
+  auto numbers = numberStages(module);
+  stages.resize(numbers.size());
+  for (ScheduleOp schedule : module.getOps<ScheduleOp>()) {
+    if (schedule.getSymName() != "train")
+      continue;
+    microbatches = schedule.getMicrobatches();
+    if (schedule.getPredictedBubble())
+      predictedBubble = schedule.getPredictedBubble()->convertToDouble();
+  }
+  updated.clear();
+  for (TaskOp task : module.getOps<TaskOp>()) {
+    if (task.isBodyless())
+      continue;
+    if (task.getKind() == TaskKind::Update)
+      for (WriteOp write : task.getBody().getOps<WriteOp>())
+        updated.insert(write.getVariable());
+    StageReport &stage = stages[numbers.lookup(task.getStageAttr().getAttr())];
+    for (ReadOp read : task.getBody().getOps<ReadOp>()) {
+      int64_t lag = read.getLag().value_or(0);
+      if (task.getKind() == TaskKind::Forward)
+        stage.lagForward = std::max(stage.lagForward, lag);
+      else
+        stage.lagBackward = std::max(stage.lagBackward, lag);
+    }
+  }
+  for (StageReport &stage : stages)
+    stage.tau = static_cast<double>(stage.lagForward - stage.lagBackward) /
+                static_cast<double>(microbatches);
+}
+
+/// Adds the bytes of variables and channels to their stages.
+void Report::collectProgram(ModuleOp module) {
+  auto numbers = numberStages(module);
+  stages.resize(numbers.size());
+  trained.clear();
+  frozen.clear();
+  llvm::DenseMap<StringAttr, int64_t> versionsOf;
+  for (Operation &op : module.getBody()->getOperations())
+    if (auto storage = dyn_cast<VersionStorageOpInterface>(op))
+      versionsOf[storage.getVariableAttr().getAttr()] = storage.getVersions();
+
+  llvm::DenseSet<Attribute> ranges;
+  for (auto [stage, report] : llvm::zip(module.getOps<StageOp>(), stages)) {
+    report.bytes = {};
+    report.parameters.clear();
+    report.devices.assign(stage.getDevices()->begin(),
+                          stage.getDevices()->end());
+  }
+  for (VariableOp variable : module.getOps<VariableOp>()) {
+    StageReport &stage =
+        stages[numbers.lookup(variable.getStageAttr().getAttr())];
+    int64_t bytes = getBytes(variable.getTensorType());
+    int64_t versions = std::max<int64_t>(
+        1, versionsOf.lookup(variable.getSymNameAttr()));
+    switch (variable.getRole()) {
+    case Role::Parameter:
+      stage.bytes.weights += bytes;
+      stage.bytes.versions += (versions - 1) * bytes;
+      stage.versions = std::max(stage.versions, versions);
+      // A frozen parameter that several stages read is there once for each.
+      if (updated.empty() ? !variable.getFrozen()
+                          : updated.contains(variable.getSymName())) {
+        trained.push_back(variable.getSymName().str());
+        stage.parameters.push_back(variable.getSymName().str());
+      } else if (!variable.getInit() || ranges.insert(variable.getInitAttr()).second) {
+        frozen.push_back(variable.getSymName().str());
+      }
+      break;
+    case Role::Gradient:
+      stage.bytes.gradients += bytes;
+      break;
+    case Role::Statistic:
+    case Role::Scalar:
+      stage.bytes.weights += bytes;
+      break;
+    case Role::Optimizer:
+    case Role::Compensation:
+    case Role::Master:
+      stage.bytes.optimizer += bytes * versions;
+      break;
+    }
+  }
+  // A buffer belongs to the stages of the device whose program has its slot;
+  // with several stages there, to the first of them.
+  llvm::DenseMap<int64_t, unsigned> stageOfDevice;
+  for (auto [index, stage] : llvm::enumerate(stages))
+    for (int64_t device : stage.devices)
+      stageOfDevice.try_emplace(device, index);
+  llvm::DenseMap<int64_t, int64_t> scratch;
+  llvm::DenseSet<std::tuple<int64_t, StringAttr, uint64_t>> seen;
+  SymbolTable symbols(module);
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    auto deviceAttr = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
+    if (!deviceAttr)
+      continue;
+    int64_t device = deviceAttr.getInt();
+    StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
+    function.walk([&](SlotOp slot) {
+      auto channel = symbols.lookup<ChannelOp>(slot.getSymbol());
+      if (!channel ||
+          !seen.insert({device, channel.getSymNameAttr(), slot.getAt().value_or(0)})
+               .second)
+        return;
+      uint64_t field = slot.getField().value_or(0);
+      int64_t size = getBytes(channel.getTensorType(field)) *
+                     static_cast<int64_t>(slot.getRing().value_or(1));
+      bool leaves = channel.getTypes().size() == 1;
+      (leaves ? bytes.channels : bytes.residuals) += size;
+    });
+    function.walk([&](ScratchOp op) {
+      auto type = cast<MemRefType>(op.getBuffer().getType());
+      scratch[device] = std::max(scratch[device], type.getNumElements());
+    });
+  }
+  for (ArenaOp arena : module.getOps<ArenaOp>()) {
+    StageBytes &bytes = stages[stageOfDevice.lookup(arena.getDevice())].bytes;
+    bytes.arena = arena.getBytes();
+    bytes.temporaries =
+        scratch.lookup(arena.getDevice()) + arena.getLibraryBytes();
+  }
+}
+
+static llvm::json::Array toArray(ArrayRef<std::string> names) {
+  return llvm::json::Array(names);
+}
+
+llvm::json::Value Report::toJson() const {
+  llvm::json::Array list;
+  for (auto [index, stage] : llvm::enumerate(stages)) {
+    list.push_back(llvm::json::Object{
+        {"index", static_cast<int64_t>(index)},
+        {"device", stage.devices.empty() ? 0 : stage.devices.front()},
+        {"parameters", toArray(stage.parameters)},
+        {"nodes", stage.nodes},
+        {"flops", stage.flops},
+        {"lag_forward", stage.lagForward},
+        {"lag_backward", stage.lagBackward},
+        {"tau", stage.tau},
+        {"versions", stage.versions},
+        {"bytes",
+         llvm::json::Object{{"weights", stage.bytes.weights},
+                            {"versions", stage.bytes.versions},
+                            {"gradients", stage.bytes.gradients},
+                            {"optimizer", stage.bytes.optimizer},
+                            {"residuals", stage.bytes.residuals},
+                            {"temporaries", stage.bytes.temporaries},
+                            {"channels", stage.bytes.channels},
+                            {"arena", stage.bytes.arena}}}});
+  }
+  return llvm::json::Object{{"model", model},
+                            {"method", method},
+                            {"schedule", schedule},
+                            {"optimizer", optimizer},
+                            {"microbatch_size", microbatchSize},
+                            {"microbatches", microbatches},
+                            {"predicted_bubble", predictedBubble},
+                            {"trained", toArray(trained)},
+                            {"frozen", toArray(frozen)},
+                            {"stages", std::move(list)}};
+}
+
+/// 1234567 as "1.18 MiB".
+static std::string formatBytes(int64_t bytes) {
+  static constexpr llvm::StringLiteral kUnits[] = {"B", "KiB", "MiB", "GiB",
+                                                   "TiB"};
+  double value = static_cast<double>(bytes);
+  unsigned unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit)
+    value /= 1024;
+  return unit == 0 ? llvm::formatv("{0} B", bytes).str()
+                   : llvm::formatv("{0:F1} {1}", value, kUnits[unit]).str();
+}
+
+void Report::print(llvm::raw_ostream &stream) const {
+  stream << llvm::formatv("{0}: {1} stages, {2}, {3}, {4} microbatches of {5} "
+                          "samples per update, {6}\n",
+                          model, stages.size(), method, schedule, microbatches,
+                          microbatchSize, optimizer);
+  stream << llvm::formatv("predicted bubble: {0:F1} %\n", 100 * predictedBubble);
+  stream << "stage  device  nodes  Mflop/microbatch  staleness  versions"
+            "     weights   gradients   optimizer   residuals    channels"
+            " temporaries       arena\n";
+  for (auto [index, stage] : llvm::enumerate(stages)) {
+    const StageBytes &bytes = stage.bytes;
+    stream << llvm::formatv(
+        "{0,5}  {1,6}  {2,5}  {3,16:F2}  {4,9:F2}  {5,8}", index,
+        stage.devices.empty() ? 0 : stage.devices.front(), stage.nodes,
+        stage.flops / 1e6, stage.tau, stage.versions);
+    for (int64_t size :
+         {bytes.weights + bytes.versions, bytes.gradients, bytes.optimizer,
+          bytes.residuals, bytes.channels, bytes.temporaries, bytes.arena})
+      stream << llvm::formatv("{0,12}", formatBytes(size));
+    stream << "\n";
+  }
+  for (auto [index, stage] : llvm::enumerate(stages)) {
+    stream << "stage " << index << " trains:";
+    for (const std::string &name : stage.parameters)
+      stream << " " << name;
+    stream << (stage.parameters.empty() ? " nothing\n" : "\n");
+  }
+  if (!frozen.empty()) {
+    stream << "not trained:";
+    for (const std::string &name : frozen)
+      stream << " " << name;
+    stream << "\n";
+  }
+}

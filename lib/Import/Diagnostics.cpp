@@ -1,0 +1,34 @@
+//===- Diagnostics.cpp - Diagnostics about a model file -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A model has no lines: the file and the node are what a user can look up.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Import/Import.h"
+
+using namespace mlir;
+using namespace penstock;
+
+ModelDiagnosticHandler::ModelDiagnosticHandler(MLIRContext *context,
+                                               StringRef file,
+                                               llvm::raw_ostream &stream)
+    : ScopedDiagnosticHandler(context) {
+  setHandler([file = file.str(), &stream](Diagnostic &diagnostic) {
+    auto print = [&](Diagnostic &line) {
+      std::string text = line.str();
+      std::replace(text.begin(), text.end(), '\n', ' ');
+      stream << file << ": ";
+      if (line.getSeverity() == DiagnosticSeverity::Warning)
+        stream << "warning: ";
+      else if (line.getSeverity() != DiagnosticSeverity::Error)
+        stream << "note: ";
+      stream << text << "\n";
+    };
+    print(diagnostic);
+    for (Diagnostic &note : diagnostic.getNotes())
+      print(note);
+    return success();
+  });
+}

@@ -1,0 +1,294 @@
+//===- Emitter.cpp - Emits linalg on static tensors -----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See Emitter.h.
+//===----------------------------------------------------------------------===//
+
+#include "Emitter.h"
+
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace penstock::onnx;
+
+//===--- Scalars ---===//
+
+Value Emitter::scalar(Type type, double value) {
+  TypedAttr attribute;
+  if (auto floatType = dyn_cast<FloatType>(type))
+    attribute = FloatAttr::get(floatType, value);
+  else
+    attribute = IntegerAttr::get(type, static_cast<int64_t>(value));
+  return arith::ConstantOp::create(builder, loc, attribute);
+}
+
+Value Emitter::lowest(Type type) {
+  TypedAttr attribute;
+  if (auto floatType = dyn_cast<FloatType>(type))
+    attribute = FloatAttr::get(
+        floatType, APFloat::getInf(floatType.getFloatSemantics(), true));
+  else
+    attribute = IntegerAttr::get(
+        type, APInt::getSignedMinValue(type.getIntOrFloatBitWidth()));
+  return arith::ConstantOp::create(builder, loc, attribute);
+}
+
+Value Emitter::highest(Type type) {
+  TypedAttr attribute;
+  if (auto floatType = dyn_cast<FloatType>(type))
+    attribute = FloatAttr::get(floatType,
+                               APFloat::getInf(floatType.getFloatSemantics()));
+  else
+    attribute = IntegerAttr::get(
+        type, APInt::getSignedMaxValue(type.getIntOrFloatBitWidth()));
+  return arith::ConstantOp::create(builder, loc, attribute);
+}
+
+Value Emitter::add(Value a, Value b) {
+  if (isFloat(a))
+    return arith::AddFOp::create(builder, loc, a, b);
+  return arith::AddIOp::create(builder, loc, a, b);
+}
+
+Value Emitter::sub(Value a, Value b) {
+  if (isFloat(a))
+    return arith::SubFOp::create(builder, loc, a, b);
+  return arith::SubIOp::create(builder, loc, a, b);
+}
+
+Value Emitter::mul(Value a, Value b) {
+  if (isFloat(a))
+    return arith::MulFOp::create(builder, loc, a, b);
+  return arith::MulIOp::create(builder, loc, a, b);
+}
+
+Value Emitter::div(Value a, Value b) {
+  if (isFloat(a))
+    return arith::DivFOp::create(builder, loc, a, b);
+  return arith::DivSIOp::create(builder, loc, a, b);
+}
+
+Value Emitter::max(Value a, Value b) {
+  if (isFloat(a))
+    return arith::MaximumFOp::create(builder, loc, a, b);
+  return arith::MaxSIOp::create(builder, loc, a, b);
+}
+
+Value Emitter::min(Value a, Value b) {
+  if (isFloat(a))
+    return arith::MinimumFOp::create(builder, loc, a, b);
+  return arith::MinSIOp::create(builder, loc, a, b);
+}
+
+Value Emitter::less(Value a, Value b) {
+  if (isFloat(a))
+    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
+}
+
+Value Emitter::equal(Value a, Value b) {
+  if (isFloat(a))
+    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, a, b);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
+}
+
+Value Emitter::select(Value condition, Value a, Value b) {
+  return arith::SelectOp::create(builder, loc, condition, a, b);
+}
+
+Value Emitter::cast(Value value, Type to) {
+  Type from = value.getType();
+  if (from == to)
+    return value;
+  // Anything to bool: whether it is not zero. NaN is not zero.
+  if (to.isInteger(1)) {
+    Value zero = scalar(from, 0);
+    if (isFloat(value))
+      return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE,
+                                   value, zero);
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, value,
+                                 zero);
+  }
+  unsigned fromWidth = from.getIntOrFloatBitWidth();
+  unsigned toWidth = to.getIntOrFloatBitWidth();
+  if (isFloat(value) && isa<FloatType>(to)) {
+    // f16 and bf16 have no direct way to each other.
+    if (fromWidth == toWidth)
+      value = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+    if (fromWidth < toWidth)
+      return arith::ExtFOp::create(builder, loc, to, value);
+    return arith::TruncFOp::create(builder, loc, to, value);
+  }
+  if (isFloat(value))
+    return arith::FPToSIOp::create(builder, loc, to, value);
+  if (isa<FloatType>(to)) {
+    if (from.isInteger(1))
+      return arith::UIToFPOp::create(builder, loc, to, value);
+    return arith::SIToFPOp::create(builder, loc, to, value);
+  }
+  if (from.isInteger(1))
+    return arith::ExtUIOp::create(builder, loc, to, value);
+  if (fromWidth < toWidth)
+    return arith::ExtSIOp::create(builder, loc, to, value);
+  return arith::TruncIOp::create(builder, loc, to, value);
+}
+
+//===--- Tensors ---===//
+
+Value Emitter::empty(RankedTensorType type) {
+  return tensor::EmptyOp::create(builder, loc, type.getShape(),
+                                 type.getElementType());
+}
+
+Value Emitter::filled(RankedTensorType type, Value value) {
+  return linalg::FillOp::create(builder, loc, value, empty(type)).getResult(0);
+}
+
+Value Emitter::constant(DenseElementsAttr value) {
+  return arith::ConstantOp::create(builder, loc, value);
+}
+
+Value Emitter::reshape(Value value, ArrayRef<int64_t> shape) {
+  RankedTensorType from = typeOf(value);
+  if (from.getShape() == shape)
+    return value;
+  auto to = RankedTensorType::get(shape, from.getElementType());
+  // Without elements the sizes do not tell which axes belong together, and
+  // there is nothing to keep.
+  if (to.getNumElements() == 0)
+    return empty(to);
+  if (from.getRank() > to.getRank())
+    if (auto groups = getReassociationIndicesForReshape(from, to))
+      return tensor::CollapseShapeOp::create(builder, loc, to, value, *groups);
+  if (from.getRank() < to.getRank())
+    if (auto groups = getReassociationIndicesForReshape(from, to))
+      return tensor::ExpandShapeOp::create(builder, loc, to, value, *groups);
+  // Neither alone: through one axis.
+  auto flat =
+      RankedTensorType::get({from.getNumElements()}, from.getElementType());
+  auto all = [](int64_t rank) -> SmallVector<ReassociationIndices> {
+    if (rank == 0)
+      return {};
+    return {llvm::to_vector<2>(llvm::seq<int64_t>(0, rank))};
+  };
+  if (from.getRank() > 1)
+    value = tensor::CollapseShapeOp::create(builder, loc, flat, value,
+                                            all(from.getRank()));
+  else if (from.getRank() == 0)
+    value = tensor::ExpandShapeOp::create(builder, loc, flat, value, all(0));
+  if (to == flat)
+    return value;
+  if (to.getRank() == 0)
+    return tensor::CollapseShapeOp::create(builder, loc, to, value, all(0));
+  return tensor::ExpandShapeOp::create(builder, loc, to, value,
+                                       all(to.getRank()));
+}
+
+Value Emitter::transpose(Value value, ArrayRef<int64_t> order) {
+  if (llvm::equal(order, llvm::seq<int64_t>(0, order.size())))
+    return value;
+  RankedTensorType from = typeOf(value);
+  SmallVector<int64_t> shape;
+  for (int64_t axis : order)
+    shape.push_back(from.getDimSize(axis));
+  Value out = empty(RankedTensorType::get(shape, from.getElementType()));
+  return linalg::TransposeOp::create(builder, loc, value, out, order)
+      ->getResult(0);
+}
+
+AffineMap Emitter::map(int64_t rank, ArrayRef<int64_t> dims) {
+  SmallVector<AffineExpr> results;
+  for (int64_t dim : dims)
+    results.push_back(builder.getAffineDimExpr(dim));
+  return AffineMap::get(rank, 0, results, builder.getContext());
+}
+
+Value Emitter::generic(ArrayRef<Value> operands, Value out,
+                       ArrayRef<AffineMap> maps,
+                       ArrayRef<utils::IteratorType> iterators, Body body) {
+  auto op = linalg::GenericOp::create(
+      builder, loc, out.getType(), operands, out, maps, iterators,
+      [&](OpBuilder &nested, Location nestedLoc, ValueRange arguments) {
+        Emitter inside(nested, nestedLoc);
+        Value result = body(inside, SmallVector<Value>(arguments));
+        linalg::YieldOp::create(nested, nestedLoc, result);
+      });
+  // Constants stand before the op, as canonicalisation would have them.
+  for (Operation &nested : llvm::make_early_inc_range(*op.getBody()))
+    if (isa<arith::ConstantOp>(nested))
+      nested.moveBefore(op);
+  return op.getResult(0);
+}
+
+Value Emitter::elementwise(RankedTensorType type, ArrayRef<Value> operands,
+                           Body body) {
+  int64_t rank = type.getRank();
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  for (Value operand : operands) {
+    ArrayRef<int64_t> shape = shapeOf(operand);
+    int64_t offset = rank - static_cast<int64_t>(shape.size());
+    SmallVector<int64_t> dims, kept;
+    for (auto [d, size] : llvm::enumerate(shape))
+      if (size == type.getDimSize(offset + d)) {
+        dims.push_back(offset + d);
+        kept.push_back(size);
+      }
+    inputs.push_back(reshape(operand, kept));
+    maps.push_back(map(rank, dims));
+  }
+  maps.push_back(AffineMap::getMultiDimIdentityMap(rank, builder.getContext()));
+  SmallVector<utils::IteratorType> iterators(rank,
+                                             utils::IteratorType::parallel);
+  return generic(inputs, empty(type), maps, iterators,
+                 [&](Emitter &inside, ArrayRef<Value> scalars) {
+                   return body(inside, scalars.drop_back());
+                 });
+}
+
+Value Emitter::broadcast(Value value, RankedTensorType type) {
+  if (value.getType() == type)
+    return value;
+  return elementwise(type, value, [](Emitter &, ArrayRef<Value> scalars) {
+    return scalars[0];
+  });
+}
+
+Value Emitter::reduce(Value value, ArrayRef<int64_t> axes, Value neutral,
+                      Body combine) {
+  RankedTensorType from = typeOf(value);
+  int64_t rank = from.getRank();
+  SmallVector<int64_t> kept, shape;
+  SmallVector<utils::IteratorType> iterators(rank,
+                                             utils::IteratorType::reduction);
+  for (int64_t d = 0; d < rank; ++d) {
+    if (llvm::is_contained(axes, d))
+      continue;
+    kept.push_back(d);
+    shape.push_back(from.getDimSize(d));
+    iterators[d] = utils::IteratorType::parallel;
+  }
+  Value out =
+      filled(RankedTensorType::get(shape, from.getElementType()), neutral);
+  return generic(value, out,
+                 {AffineMap::getMultiDimIdentityMap(rank, builder.getContext()),
+                  map(rank, kept)},
+                 iterators, [&](Emitter &inside, ArrayRef<Value> scalars) {
+                   return combine(inside, {scalars[1], scalars[0]});
+                 });
+}
+
+Value Emitter::contract(Value a, Value b, RankedTensorType type,
+                        ArrayRef<AffineMap> maps) {
+  Value zeros = filled(type, scalar(type.getElementType(), 0));
+  SmallVector<Attribute> attributes;
+  for (AffineMap map : maps)
+    attributes.push_back(AffineMapAttr::get(map));
+  return linalg::ContractOp::create(builder, loc, TypeRange(type),
+                                    ValueRange{a, b}, ValueRange(zeros),
+                                    builder.getArrayAttr(attributes))
+      ->getResult(0);
+}

@@ -1,0 +1,431 @@
+//===- Movement.cpp - Gather, Slice, Concat, Split, Expand ----------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operators that move elements. All fold, since models compute shapes with
+// them; what a tensor.extract_slice or an insert_slice can say is lowered.
+//===----------------------------------------------------------------------===//
+
+#include "ConstantTensor.h"
+#include "OperatorTable.h"
+
+using namespace mlir;
+using namespace penstock::onnx;
+
+static RankedTensorType resultType(NodeBinder &node) {
+  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
+}
+
+/// `sizes` elements of `value` from `offsets` on, `strides` apart.
+static Value emitSlice(Emitter &emitter, Value value, ArrayRef<int64_t> offsets,
+                       ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
+  OpBuilder &builder = emitter.builder;
+  return tensor::ExtractSliceOp::create(
+      builder, emitter.loc, value,
+      getAsIndexOpFoldResult(builder.getContext(), offsets),
+      getAsIndexOpFoldResult(builder.getContext(), sizes),
+      getAsIndexOpFoldResult(builder.getContext(), strides));
+}
+
+//===--- Gather ---===//
+
+static LogicalResult bindGather(NodeBinder &node, int64_t &axis) {
+  axis = 0;
+  if (failed(node.operands({"data", "indices"}, 2)) ||
+      failed(node.requireInteger(1)) || failed(node.attribute("axis", axis)) ||
+      failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0))))
+    return failure();
+  return success();
+}
+
+/// The constant indices in 0..size-1.
+static LogicalResult bindIndices(NodeBinder &node, int64_t size,
+                                 SmallVector<int64_t> &indices) {
+  for (int64_t index : ConstantTensor(node.constant(1)).integers) {
+    if (index < -size || index >= size)
+      return node.error() << "operand 'indices' holds " << index
+                          << ", out of the range " << -size << ".." << size - 1
+                          << " of the axis";
+    indices.push_back(index < 0 ? index + size : index);
+  }
+  return success();
+}
+
+static LogicalResult inferGather(NodeBinder &node, Types &types) {
+  int64_t axis;
+  if (failed(bindGather(node, axis)))
+    return failure();
+  SmallVector<int64_t> shape(node.shape(0).take_front(axis));
+  llvm::append_range(shape, node.shape(1));
+  llvm::append_range(shape, node.shape(0).drop_front(axis + 1));
+  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+  return success();
+}
+
+static LogicalResult foldGather(NodeBinder &node, Constants &results) {
+  if (!node.constant(0) || !node.constant(1))
+    return success();
+  int64_t axis;
+  SmallVector<int64_t> indices;
+  if (failed(bindGather(node, axis)) ||
+      failed(bindIndices(node, node.shape(0)[axis], indices)))
+    return failure();
+  ConstantTensor data(node.constant(0));
+  int64_t rank = node.rank(1);
+  auto source = [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> from(index.take_front(axis));
+    from.push_back(indices[linearize(index.slice(axis, rank), node.shape(1))]);
+    llvm::append_range(from, index.drop_front(axis + rank));
+    return linearize(from, data.shape());
+  };
+  results.push_back(data.gather(resultType(node).getShape(), source).pack());
+  return success();
+}
+
+/// One constant index is a slice. The general form needs an op whose derivative
+/// adds at equal indices, and is refused until there is one.
+static LogicalResult lowerGather(NodeBinder &node, OpBuilder &builder,
+                                 Values &results) {
+  int64_t axis;
+  if (failed(bindGather(node, axis)))
+    return failure();
+  if (!node.constant(1) || node.constant(1).getNumElements() != 1)
+    return node.error() << "operand 'indices' must be one constant index; "
+                           "gathering by other indices is not supported";
+  SmallVector<int64_t> indices;
+  if (failed(bindIndices(node, node.shape(0)[axis], indices)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  SmallVector<int64_t> offsets(node.rank(0), 0), sizes(node.shape(0)),
+      strides(node.rank(0), 1);
+  offsets[axis] = indices[0];
+  sizes[axis] = 1;
+  results.push_back(emitter.reshape(
+      emitSlice(emitter, node.operand(0), offsets, sizes, strides),
+      resultType(node).getShape()));
+  return success();
+}
+
+//===--- Slice ---===//
+
+namespace {
+struct Slice {
+  SmallVector<int64_t> offsets, sizes, strides;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Slice::bind(NodeBinder &node) {
+  SmallVector<int64_t> starts, ends, axes, steps;
+  bool hasAxes = false;
+  if (node.getSince() < 10) {
+    if (failed(node.operands({"data"}, 1)) ||
+        failed(node.attribute("starts", starts)) ||
+        failed(node.attribute("ends", ends)) ||
+        failed(node.attribute("axes", axes)))
+      return failure();
+    hasAxes = node.hasAttribute("axes");
+  } else {
+    if (failed(node.operands({"data", "starts", "ends", "axes", "steps"}, 3)) ||
+        failed(node.constantIntegers(1, starts)) ||
+        failed(node.constantIntegers(2, ends)) ||
+        (node.has(3) && failed(node.constantIntegers(3, axes))) ||
+        (node.has(4) && failed(node.constantIntegers(4, steps))))
+      return failure();
+    hasAxes = node.has(3);
+  }
+  if (!hasAxes)
+    axes = llvm::to_vector(llvm::seq<int64_t>(0, starts.size()));
+  if (steps.empty())
+    steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() ||
+      steps.size() != starts.size())
+    return node.error() << "'starts', 'ends', 'axes' and 'steps' have "
+                        << starts.size() << ", " << ends.size() << ", "
+                        << axes.size() << " and " << steps.size()
+                        << " elements; they must have equally many";
+  offsets.assign(node.rank(0), 0);
+  strides.assign(node.rank(0), 1);
+  sizes = SmallVector<int64_t>(node.shape(0));
+  SmallVector<bool> seen(node.rank(0), false);
+  for (auto [start, end, axis, step] :
+       llvm::zip_equal(starts, ends, axes, steps)) {
+    if (failed(node.normalizeAxis("'axes'", axis, node.rank(0))))
+      return failure();
+    if (seen[axis] || step == 0 || step == INT64_MIN)
+      return node.error() << (seen[axis] ? "'axes' names axis "
+                                         : "'steps' has the step ")
+                          << (seen[axis] ? axis : step)
+                          << (seen[axis] ? " twice" : "");
+    seen[axis] = true;
+    int64_t size = node.shape(0)[axis];
+    // Out-of-range bounds are clamped; backwards, from size-1 to before 0.
+    int64_t lowest = step > 0 ? 0 : -1;
+    int64_t highest = step > 0 ? size : size - 1;
+    auto clamp = [&](int64_t bound) {
+      if (bound < 0)
+        bound += size;
+      return std::clamp(bound, lowest, std::max(highest, lowest));
+    };
+    int64_t first = clamp(start);
+    int64_t distance = clamp(end) - first;
+    offsets[axis] = first;
+    strides[axis] = step;
+    sizes[axis] = (distance > 0) == (step > 0) && distance != 0
+                      ? (std::abs(distance) - 1) / std::abs(step) + 1
+                      : 0;
+    if (sizes[axis] == 0)
+      offsets[axis] = 0;
+  }
+  return success();
+}
+
+static LogicalResult inferSlice(NodeBinder &node, Types &types) {
+  Slice slice;
+  if (failed(slice.bind(node)))
+    return failure();
+  types.push_back(RankedTensorType::get(slice.sizes, node.elementType(0)));
+  return success();
+}
+
+static LogicalResult foldSlice(NodeBinder &node, Constants &results) {
+  if (!node.constant(0))
+    return success();
+  Slice slice;
+  if (failed(slice.bind(node)))
+    return failure();
+  ConstantTensor data(node.constant(0));
+  auto source = [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> from;
+    for (auto [i, offset, stride] :
+         llvm::zip_equal(index, slice.offsets, slice.strides))
+      from.push_back(offset + i * stride);
+    return linearize(from, data.shape());
+  };
+  results.push_back(data.gather(slice.sizes, source).pack());
+  return success();
+}
+
+static LogicalResult lowerSlice(NodeBinder &node, OpBuilder &builder,
+                                Values &results) {
+  Slice slice;
+  if (failed(slice.bind(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  if (llvm::is_contained(slice.sizes, 0)) {
+    results.push_back(emitter.empty(resultType(node)));
+    return success();
+  }
+  for (auto [d, stride] : llvm::enumerate(slice.strides))
+    if (stride < 0)
+      return node.error() << "operand 'steps' is " << stride << " at axis " << d
+                          << "; slices backwards are supported of constants "
+                             "only";
+  results.push_back(emitSlice(emitter, node.operand(0), slice.offsets,
+                              slice.sizes, slice.strides));
+  return success();
+}
+
+//===--- Concat ---===//
+
+static LogicalResult bindConcat(NodeBinder &node, int64_t &axis) {
+  if (failed(node.operands({"inputs..."}, 1)))
+    return failure();
+  if (!node.hasAttribute("axis"))
+    return node.error() << "attribute 'axis' is missing";
+  if (failed(node.attribute("axis", axis)) ||
+      failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0))))
+    return failure();
+  for (unsigned i = 1; i < node.size(); ++i) {
+    if (failed(node.requireSameElementType(0, i)))
+      return failure();
+    bool fits = node.rank(i) == node.rank(0);
+    for (int64_t d = 0; fits && d < node.rank(0); ++d)
+      fits = d == axis || node.shape(i)[d] == node.shape(0)[d];
+    if (!fits)
+      return node.error() << "operand " << i << " is " << node.type(i)
+                          << ", it must be as " << node.type(0)
+                          << " but for axis " << axis;
+  }
+  return success();
+}
+
+static LogicalResult inferConcat(NodeBinder &node, Types &types) {
+  int64_t axis;
+  if (failed(bindConcat(node, axis)))
+    return failure();
+  SmallVector<int64_t> shape(node.shape(0));
+  for (unsigned i = 1; i < node.size(); ++i)
+    shape[axis] += node.shape(i)[axis];
+  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+  return success();
+}
+
+static LogicalResult foldConcat(NodeBinder &node, Constants &results) {
+  int64_t axis;
+  for (unsigned i = 0; i < node.size(); ++i)
+    if (!node.constant(i))
+      return success();
+  if (failed(bindConcat(node, axis)))
+    return failure();
+  ConstantTensor result(resultType(node));
+  int64_t offset = 0;
+  for (unsigned i = 0; i < node.size(); ++i) {
+    ConstantTensor part(node.constant(i));
+    int64_t position = 0;
+    forEachIndex(part.shape(), [&](ArrayRef<int64_t> index) {
+      SmallVector<int64_t> to(index);
+      to[axis] += offset;
+      int64_t at = linearize(to, result.shape());
+      if (part.isFloat())
+        result.floats[at] = part.floats[position++];
+      else
+        result.integers[at] = part.integers[position++];
+    });
+    offset += part.shape()[axis];
+  }
+  results.push_back(result.pack());
+  return success();
+}
+
+static LogicalResult lowerConcat(NodeBinder &node, OpBuilder &builder,
+                                 Values &results) {
+  int64_t axis;
+  if (failed(bindConcat(node, axis)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  Value result = emitter.empty(resultType(node));
+  SmallVector<int64_t> offsets(node.rank(0), 0), strides(node.rank(0), 1);
+  MLIRContext *context = builder.getContext();
+  for (unsigned i = 0; i < node.size(); ++i) {
+    if (node.type(i).getNumElements() != 0)
+      result = tensor::InsertSliceOp::create(
+          builder, node.getLoc(), node.operand(i), result,
+          getAsIndexOpFoldResult(context, offsets),
+          getAsIndexOpFoldResult(context, node.shape(i)),
+          getAsIndexOpFoldResult(context, strides));
+    offsets[axis] += node.shape(i)[axis];
+  }
+  results.push_back(result);
+  return success();
+}
+
+//===--- Split ---===//
+
+/// The sizes along the axis: an attribute up to since-version 11, an operand
+/// after; equal parts when not given, since 18 the last one may be smaller.
+static LogicalResult bindSplit(NodeBinder &node, int64_t &axis,
+                               SmallVector<int64_t> &sizes) {
+  axis = 0;
+  bool operand = node.getSince() >= 13;
+  if (failed(operand ? node.operands({"input", "split"}, 1)
+                     : node.operands({"input"}, 1)) ||
+      failed(node.attribute("axis", axis)) ||
+      failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0))))
+    return failure();
+  int64_t count = node.node.getNumResults();
+  int64_t size = node.shape(0)[axis];
+  if (operand ? node.has(1) : node.hasAttribute("split")) {
+    if (failed(operand ? node.constantIntegers(1, sizes)
+                       : node.attribute("split", sizes)))
+      return failure();
+  } else {
+    int64_t outputs = count;
+    if (failed(node.attribute("num_outputs", outputs)))
+      return failure();
+    if (outputs != count)
+      return node.badAttribute("num_outputs",
+                               "the " + Twine(count) + " outputs of the node");
+    if (node.getSince() < 18 && size % count != 0)
+      return node.error() << "cuts axis " << axis << " of size " << size
+                          << " into " << count << " equal parts";
+    int64_t part = (size + count - 1) / count;
+    for (int64_t rest = size, i = 0; i < count; ++i, rest -= part)
+      sizes.push_back(std::clamp<int64_t>(rest, 0, part));
+  }
+  int64_t sum = 0;
+  for (int64_t part : sizes) {
+    if (part < 0)
+      return node.error() << "'split' has the size " << part;
+    sum += part;
+  }
+  if (static_cast<int64_t>(sizes.size()) != count || sum != size)
+    return node.error() << "'split' gives " << sizes.size() << " parts of "
+                        << sum << " elements in all; the node has " << count
+                        << " outputs and axis " << axis << " has " << size;
+  return success();
+}
+
+static LogicalResult inferSplit(NodeBinder &node, Types &types) {
+  int64_t axis;
+  SmallVector<int64_t> sizes;
+  if (failed(bindSplit(node, axis, sizes)))
+    return failure();
+  SmallVector<int64_t> shape(node.shape(0));
+  for (int64_t size : sizes) {
+    shape[axis] = size;
+    types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+  }
+  return success();
+}
+
+static LogicalResult lowerSplit(NodeBinder &node, OpBuilder &builder,
+                                Values &results) {
+  int64_t axis;
+  SmallVector<int64_t> sizes;
+  if (failed(bindSplit(node, axis, sizes)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  SmallVector<int64_t> offsets(node.rank(0), 0), shape(node.shape(0)),
+      strides(node.rank(0), 1);
+  for (int64_t size : sizes) {
+    shape[axis] = size;
+    if (size == 0)
+      results.push_back(
+          emitter.empty(RankedTensorType::get(shape, node.elementType(0))));
+    else
+      results.push_back(
+          emitSlice(emitter, node.operand(0), offsets, shape, strides));
+    offsets[axis] += size;
+  }
+  return success();
+}
+
+//===--- Expand ---===//
+
+static LogicalResult inferExpand(NodeBinder &node, Types &types) {
+  SmallVector<int64_t> shape;
+  if (failed(node.operands({"input", "shape"}, 2)) ||
+      failed(node.constantIntegers(1, shape)))
+    return failure();
+  for (int64_t size : shape)
+    if (size < 0)
+      return node.error() << "operand 'shape' has the size " << size;
+  if (failed(node.broadcast(0, shape)))
+    return failure();
+  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+  return success();
+}
+
+static LogicalResult foldExpand(NodeBinder &node, Constants &results) {
+  if (DenseElementsAttr constant = node.constant(0))
+    results.push_back(
+        ConstantTensor(constant).broadcast(resultType(node).getShape()).pack());
+  return success();
+}
+
+static LogicalResult lowerExpand(NodeBinder &node, OpBuilder &builder,
+                                 Values &results) {
+  Emitter emitter(builder, node.getLoc());
+  results.push_back(emitter.broadcast(node.operand(0), resultType(node)));
+  return success();
+}
+
+void penstock::onnx::addMovement(OperatorTable &table) {
+  table.add("Gather", {1, 11, 13}, inferGather, foldGather, lowerGather);
+  table.add("Slice", {1, 10, 11, 13}, inferSlice, foldSlice, lowerSlice);
+  table.add("Concat", {4, 11, 13}, inferConcat, foldConcat, lowerConcat);
+  table.add("Split", {2, 11, 13, 18}, inferSplit, nullptr, lowerSplit);
+  table.add("Expand", {8, 13}, inferExpand, foldExpand, lowerExpand);
+}

@@ -1,0 +1,68 @@
+//===- OperatorTable.h - Where operators enter themselves -------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each file of operators has a function here that adds its entries.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_IMPORT_OPERATORS_OPERATORTABLE_H
+#define PENSTOCK_LIB_IMPORT_OPERATORS_OPERATORTABLE_H
+
+#include "Emitter.h"
+#include "NodeBinder.h"
+
+#include <initializer_list>
+#include <vector>
+
+namespace penstock::onnx {
+
+using Types = llvm::SmallVectorImpl<mlir::Type>;
+using Values = llvm::SmallVectorImpl<mlir::Value>;
+using Constants = llvm::SmallVectorImpl<mlir::DenseElementsAttr>;
+
+struct OperatorTable {
+  std::vector<Operator> entries;
+
+  /// Adds `type` at each since-version of the default domain: `sinces` are all
+  /// of them from the one that opset 7 selects. `fold` and `lower` may be null.
+  void add(llvm::StringRef type, std::initializer_list<int64_t> sinces,
+           Operator::InferFn infer, Operator::FoldFn fold,
+           Operator::LowerFn lower,
+           Operator::Derivative derivative = Operator::Differentiable) {
+    for (int64_t since : sinces)
+      entries.push_back({"", type, since, infer, fold, lower, derivative});
+  }
+};
+
+void addArithmetic(OperatorTable &table);
+void addActivations(OperatorTable &table);
+void addLogic(OperatorTable &table);
+void addContractions(OperatorTable &table);
+void addReductions(OperatorTable &table);
+void addSoftmaxAndLosses(OperatorTable &table);
+void addShapes(OperatorTable &table);
+void addMovement(OperatorTable &table);
+void addConstants(OperatorTable &table);
+
+//===--- Shared by several files ---===//
+
+/// One operand, the result has its type.
+llvm::LogicalResult inferFloatUnary(NodeBinder &node, Types &types);
+llvm::LogicalResult inferArithmeticUnary(NodeBinder &node, Types &types);
+
+/// Lowers a node of one operand to one linalg.generic.
+template <mlir::Value (*scalar)(NodeBinder &, Emitter &, mlir::Value)>
+llvm::LogicalResult lowerUnary(NodeBinder &node, mlir::OpBuilder &builder,
+                               Values &results) {
+  Emitter emitter(builder, node.getLoc());
+  auto body = [&](Emitter &inside, llvm::ArrayRef<mlir::Value> scalars) {
+    return scalar(node, inside, scalars[0]);
+  };
+  results.push_back(emitter.elementwise(node.type(0), node.operand(0), body));
+  return mlir::success();
+}
+
+} // namespace penstock::onnx
+
+#endif // PENSTOCK_LIB_IMPORT_OPERATORS_OPERATORTABLE_H

@@ -1,0 +1,282 @@
+//===- SoftmaxAndLosses.cpp - Softmax, LogSoftmax and class losses --------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Softmax, log-softmax and the plain cross-entropy stay composite, so that they
+// are differentiated whole; the other forms of the losses pick from the
+// log-probabilities by comparing the class index with the label.
+//===----------------------------------------------------------------------===//
+
+#include "OperatorTable.h"
+
+#include "dialects/Nn/Nn.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::onnx;
+
+//===--- Softmax, LogSoftmax ---===//
+
+namespace {
+struct Softmax {
+  int64_t axis;
+  /// The shape in which a single axis is normalised: since 13 the operand's,
+  /// before it the operand as a matrix, cut at the axis.
+  SmallVector<int64_t> shape;
+
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Softmax::bind(NodeBinder &node) {
+  bool oneAxis = node.getSince() >= 13;
+  axis = oneAxis ? -1 : 1;
+  if (failed(node.operands({"input"}, 1)) || failed(node.requireFloat(0)) ||
+      failed(node.attribute("axis", axis)) ||
+      failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0),
+                                /*end=*/!oneAxis)))
+    return failure();
+  llvm::append_range(shape, node.shape(0));
+  if (oneAxis)
+    return success();
+  SmallVector<int64_t> matrix = {1, 1};
+  for (auto [d, size] : llvm::enumerate(shape))
+    matrix[static_cast<int64_t>(d) >= axis] *= size;
+  shape = matrix;
+  axis = 1;
+  return success();
+}
+
+static LogicalResult inferSoftmax(NodeBinder &node, Types &types) {
+  Softmax softmax;
+  if (failed(softmax.bind(node)))
+    return failure();
+  types.push_back(node.type(0));
+  return success();
+}
+
+template <bool log>
+static LogicalResult lowerSoftmax(NodeBinder &node, OpBuilder &builder,
+                                  Values &results) {
+  Softmax softmax;
+  if (failed(softmax.bind(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  Value input = emitter.reshape(node.operand(0), softmax.shape);
+  RankedTensorType type = Emitter::typeOf(input);
+  Value result;
+  if (log)
+    result =
+        nn::LogSoftmaxOp::create(builder, node.getLoc(), input, softmax.axis);
+  else
+    result = linalg::SoftmaxOp::create(builder, node.getLoc(), TypeRange(type),
+                                       input, emitter.empty(type),
+                                       static_cast<uint64_t>(softmax.axis))
+                 ->getResult(0);
+  results.push_back(emitter.reshape(result, node.shape(0)));
+  return success();
+}
+
+//===--- SoftmaxCrossEntropyLoss, NegativeLogLikelihoodLoss ---===//
+
+namespace {
+struct ClassLoss {
+  std::string reduction = "mean";
+  std::optional<int64_t> ignore;
+  /// The scores without their class axis, which is axis 1.
+  SmallVector<int64_t> samples;
+  RankedTensorType loss;
+
+  LogicalResult bind(NodeBinder &node);
+  /// The sum (or, without a reduction, each) of what `scale` makes of the
+  /// scalars of `operand` at the label's class; ignored labels give zero.
+  Value pick(NodeBinder &node, Emitter &emitter, Value operand,
+             Emitter::Body scale);
+};
+} // namespace
+
+LogicalResult ClassLoss::bind(NodeBinder &node) {
+  if (failed(node.operands({"scores", "labels", "weights"}, 2)) ||
+      failed(node.requireFloat(0)) || failed(node.requireInteger(1)) ||
+      failed(node.attribute("reduction", reduction)) ||
+      failed(node.attribute("ignore_index", ignore)))
+    return failure();
+  if (reduction != "mean" && reduction != "sum" && reduction != "none")
+    return node.badAttribute("reduction", "\"mean\", \"sum\" or \"none\"");
+  if (node.rank(0) < 2)
+    return node.error() << "operand 'scores' is " << node.type(0)
+                        << ", it must have the samples at axis 0 and the "
+                           "classes at axis 1";
+  llvm::append_range(samples, node.shape(0));
+  samples.erase(samples.begin() + 1);
+  if (node.shape(1) != ArrayRef<int64_t>(samples))
+    return node.error() << "operand 'labels' is " << node.type(1)
+                        << ", its shape must be that of the scores "
+                        << node.type(0) << " without axis 1";
+  if (node.has(2)) {
+    if (failed(node.requireSameElementType(0, 2)))
+      return failure();
+    if (node.shape(2) != ArrayRef<int64_t>({node.shape(0)[1]}))
+      return node.error() << "operand 'weights' is " << node.type(2)
+                          << ", it must have one weight for each of the "
+                          << node.shape(0)[1] << " classes";
+  }
+  loss = RankedTensorType::get(reduction == "none" ? ArrayRef<int64_t>(samples)
+                                                   : ArrayRef<int64_t>(),
+                               node.elementType(0));
+  return success();
+}
+
+Value ClassLoss::pick(NodeBinder &node, Emitter &emitter, Value operand,
+                      Emitter::Body scale) {
+  // Dimensions: the samples' axes, then the classes.
+  int64_t rank = node.rank(0);
+  SmallVector<int64_t> sampleDims =
+      llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
+  SmallVector<int64_t> scoreDims = sampleDims;
+  scoreDims.insert(scoreDims.begin() + 1, rank - 1);
+  bool isVector = Emitter::shapeOf(operand).size() == 1;
+  bool each = reduction == "none";
+
+  SmallVector<Value> operands = {operand, node.operand(1)};
+  SmallVector<AffineMap> maps = {isVector ? emitter.map(rank, {rank - 1})
+                                          : emitter.map(rank, scoreDims),
+                                 emitter.map(rank, sampleDims)};
+  bool weighted = node.has(2) && !isVector;
+  if (weighted) {
+    operands.push_back(node.operand(2));
+    maps.push_back(emitter.map(rank, {rank - 1}));
+  }
+  maps.push_back(each ? emitter.map(rank, sampleDims) : emitter.map(rank, {}));
+  SmallVector<utils::IteratorType> iterators(
+      rank,
+      each ? utils::IteratorType::parallel : utils::IteratorType::reduction);
+  iterators.back() = utils::IteratorType::reduction;
+
+  Type element = node.elementType(0);
+  Value out = emitter.filled(loss, emitter.scalar(element, 0));
+  return emitter.generic(
+      operands, out, maps, iterators,
+      [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
+        OpBuilder &b = inside.builder;
+        Value label = scalars[1];
+        Value column = linalg::IndexOp::create(b, inside.loc, rank - 1);
+        Value isLabel = inside.equal(
+            column,
+            arith::IndexCastOp::create(b, inside.loc, b.getIndexType(), label));
+        Value zero = inside.scalar(element, 0);
+        Value term =
+            inside.select(isLabel, scale(inside, scalars.drop_back()), zero);
+        // A label that names no class makes the loss NaN, unless it is ignored.
+        auto integer = [&](int64_t value) -> Value {
+          return arith::ConstantOp::create(
+              b, inside.loc, b.getIntegerAttr(label.getType(), value));
+        };
+        Value valid =
+            arith::CmpIOp::create(b, inside.loc, arith::CmpIPredicate::ult,
+                                  label, integer(node.shape(0)[1]));
+        term = inside.select(valid, term, inside.scalar(element, NAN));
+        if (ignore)
+          term =
+              inside.select(inside.equal(label, integer(*ignore)), zero, term);
+        return inside.add(scalars.back(), term);
+      });
+}
+
+template <bool hasLogProbabilities>
+static LogicalResult inferClassLoss(NodeBinder &node, Types &types) {
+  ClassLoss loss;
+  if (failed(loss.bind(node)))
+    return failure();
+  types.push_back(loss.loss);
+  if (hasLogProbabilities && node.node.getNumResults() == 2)
+    types.push_back(node.type(0));
+  return success();
+}
+
+/// From log-probabilities [N, C, ...] to the loss.
+static Value emitFromLogProbabilities(ClassLoss &loss, NodeBinder &node,
+                                      Emitter &emitter, Value logs) {
+  Value sum = loss.pick(node, emitter, logs,
+                        [](Emitter &inside, ArrayRef<Value> scalars) -> Value {
+                          Value negative = arith::NegFOp::create(
+                              inside.builder, inside.loc, scalars[0]);
+                          return scalars.size() == 3
+                                     ? inside.mul(negative, scalars[2])
+                                     : negative;
+                        });
+  if (loss.reduction != "mean")
+    return sum;
+  // The mean is over the weights of the labels that count.
+  Value ones = node.has(2)
+                   ? node.operand(2)
+                   : emitter.filled(RankedTensorType::get({node.shape(0)[1]},
+                                                          node.elementType(0)),
+                                    emitter.scalar(node.elementType(0), 1));
+  Value total =
+      loss.pick(node, emitter, ones,
+                [](Emitter &, ArrayRef<Value> scalars) { return scalars[0]; });
+  return emitter.elementwise(loss.loss, {sum, total},
+                             [](Emitter &inside, ArrayRef<Value> scalars) {
+                               return inside.div(scalars[0], scalars[1]);
+                             });
+}
+
+static LogicalResult lowerCrossEntropy(NodeBinder &node, OpBuilder &builder,
+                                       Values &results) {
+  ClassLoss loss;
+  if (failed(loss.bind(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  bool wantsLogs = node.node.getNumResults() == 2;
+  bool plain = loss.reduction == "mean" && !node.has(2);
+  Value logs;
+  if (!plain || (wantsLogs && !node.node.getOutputs()[1].use_empty()))
+    logs = nn::LogSoftmaxOp::create(builder, node.getLoc(), node.operand(0),
+                                    /*dim=*/1);
+  if (plain) {
+    // The classes last.
+    SmallVector<int64_t> order =
+        llvm::to_vector(llvm::seq<int64_t>(0, node.rank(0)));
+    order.erase(order.begin() + 1);
+    order.push_back(1);
+    Value scores = emitter.transpose(node.operand(0), order);
+    IntegerAttr ignore =
+        loss.ignore ? builder.getI64IntegerAttr(*loss.ignore) : IntegerAttr();
+    results.push_back(
+        nn::CrossEntropyOp::create(builder, node.getLoc(),
+                                   TypeRange{loss.loss, scores.getType()},
+                                   scores, node.operand(1), ignore)
+            .getLoss());
+  } else {
+    results.push_back(emitFromLogProbabilities(loss, node, emitter, logs));
+  }
+  // Nobody reads it: any value of the type stands for it.
+  if (wantsLogs)
+    results.push_back(logs ? logs : emitter.empty(node.type(0)));
+  return success();
+}
+
+static LogicalResult lowerLikelihood(NodeBinder &node, OpBuilder &builder,
+                                     Values &results) {
+  ClassLoss loss;
+  if (failed(loss.bind(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  results.push_back(
+      emitFromLogProbabilities(loss, node, emitter, node.operand(0)));
+  return success();
+}
+
+void penstock::onnx::addSoftmaxAndLosses(OperatorTable &table) {
+  table.add("Softmax", {1, 11, 13}, inferSoftmax, nullptr, lowerSoftmax<false>);
+  table.add("LogSoftmax", {1, 11, 13}, inferSoftmax, nullptr,
+            lowerSoftmax<true>);
+  table.add("SoftmaxCrossEntropyLoss", {12, 13}, inferClassLoss<true>, nullptr,
+            lowerCrossEntropy);
+  table.add("NegativeLogLikelihoodLoss", {12, 13}, inferClassLoss<false>,
+            nullptr, lowerLikelihood);
+}

@@ -1,0 +1,187 @@
+//===- Proto.cpp - The border to libonnx and protobuf ---------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// libonnx gives us the textual syntax and the table of operator versions up to
+// opset 17; its checker and its shape inference refuse or mistake today's files
+// and are not used.
+//===----------------------------------------------------------------------===//
+
+#include "Proto.h"
+
+#include <onnx/defs/parser.h>
+#include <onnx/defs/schema.h>
+
+#include <bit>
+#include <cstring>
+#include <exception>
+
+using namespace penstock::onnx;
+using ::onnx::TensorProto;
+
+static_assert(std::endian::native == std::endian::little,
+              "byte images of tensors are little-endian");
+
+/// Runs `body`, and turns what it throws into a message.
+template <typename Body> static std::string guarded(Body body) {
+  // The library would print to stderr what we report ourselves.
+  google::protobuf::SetLogHandler(nullptr);
+  try {
+    return body();
+  } catch (const std::exception &error) {
+    return error.what()[0] ? error.what() : "unknown error";
+  } catch (...) {
+    return "unknown error";
+  }
+}
+
+std::string penstock::onnx::parseText(const std::string &text,
+                                      ::onnx::ModelProto &model) {
+  return guarded([&]() -> std::string {
+    ::onnx::OnnxParser parser(text.c_str());
+    ::onnx::Common::Status status = parser.Parse(model);
+    if (!status.IsOK())
+      return status.ErrorMessage();
+    if (!parser.EndOfInput())
+      return "text after the end of the model";
+    return "";
+  });
+}
+
+std::string
+penstock::onnx::parseBinary(const char *bytes, size_t size,
+                            google::protobuf::MessageLite &message) {
+  return guarded([&]() -> std::string {
+    if (size > size_t(INT32_MAX))
+      return "it has more than 2 GiB outside of its weights";
+    if (!message.ParseFromArray(bytes, int(size)))
+      return "not an ONNX model: malformed message";
+    return "";
+  });
+}
+
+std::string
+penstock::onnx::serialize(const google::protobuf::MessageLite &message,
+                          std::string &bytes) {
+  return guarded([&]() -> std::string {
+    if (!message.SerializeToString(&bytes))
+      return "the model is too large to be written (2 GiB)";
+    return "";
+  });
+}
+
+template <typename Value, typename List>
+static void moveToRaw(TensorProto &tensor, List &list) {
+  std::string raw(list.size() * sizeof(Value), '\0');
+  char *out = raw.data();
+  for (auto element : list) {
+    Value value = Value(element);
+    std::memcpy(out, &value, sizeof(Value));
+    out += sizeof(Value);
+  }
+  list.Clear();
+  tensor.set_raw_data(std::move(raw));
+}
+
+std::string penstock::onnx::moveFloatsToRawData(::onnx::ModelProto &model) {
+  return guarded([&]() -> std::string {
+    for (TensorProto &tensor : *model.mutable_graph()->mutable_initializer()) {
+      if (tensor.data_location() == TensorProto::EXTERNAL)
+        return "it has external data, which a binary copy cannot refer to";
+      if (tensor.has_raw_data())
+        continue;
+      switch (tensor.data_type()) {
+      case TensorProto::FLOAT:
+        moveToRaw<float>(tensor, *tensor.mutable_float_data());
+        break;
+      case TensorProto::DOUBLE:
+        moveToRaw<double>(tensor, *tensor.mutable_double_data());
+        break;
+      case TensorProto::FLOAT16:
+      case TensorProto::BFLOAT16:
+        moveToRaw<uint16_t>(tensor, *tensor.mutable_int32_data());
+        break;
+      default:
+        break;
+      }
+    }
+    return "";
+  });
+}
+
+std::string penstock::onnx::readAttributeDefaults(
+    const ::onnx::FunctionProto &function,
+    google::protobuf::RepeatedPtrField<::onnx::AttributeProto> &defaults) {
+  constexpr int kAttributeProtoField = 11;
+  return guarded([&]() -> std::string {
+    const google::protobuf::UnknownFieldSet &fields =
+        function.GetReflection()->GetUnknownFields(function);
+    for (int i = 0; i < fields.field_count(); ++i) {
+      const google::protobuf::UnknownField &field = fields.field(i);
+      if (field.number() != kAttributeProtoField ||
+          field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+        continue;
+      if (!defaults.Add()->ParseFromString(field.length_delimited()))
+        return "function '" + function.name() +
+               "': malformed default of an attribute";
+    }
+    return "";
+  });
+}
+
+namespace {
+struct NewVersions {
+  int64_t opset;
+  const char *types;
+};
+} // namespace
+
+// Operators that opsets 18 to 23 added or changed; libonnx knows the older
+// ones.
+static constexpr NewVersions kNewVersions[] = {
+    {18, " BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CenterCropPad Col2Im "
+         "GroupNormalization LpPool Mish OptionalGetElement "
+         "OptionalHasElement Pad ReduceL1 ReduceL2 ReduceLogSum "
+         "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
+         "ReduceSumSquare Resize ScatterElements ScatterND Split "},
+    {19, " AveragePool Cast CastLike Constant DeformConv DequantizeLinear "
+         "Equal Identity If Loop Pad QuantizeLinear Reshape Resize Scan Shape "
+         "Size "},
+    {20, " AffineGrid ConstantOfShape DFT Gelu GridSample ImageDecoder IsInf "
+         "IsNaN ReduceMax ReduceMin RegexFullMatch StringConcat StringSplit "},
+    {21, " Cast CastLike Constant ConstantOfShape DequantizeLinear Flatten "
+         "GroupNormalization Identity If Loop Pad QLinearMatMul "
+         "QuantizeLinear Reshape Scan Shape Size Squeeze Transpose "
+         "Unsqueeze "},
+    {22, " Acos Acosh Asin Asinh Atan Atanh AveragePool Bernoulli Conv "
+         "ConvTranspose Cos Cosh DeformConv Det Dropout Elu EyeLike GRU "
+         "GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample HardSigmoid "
+         "HardSwish InstanceNormalization LSTM LpNormalization LpPool MaxPool "
+         "MaxRoiPool MaxUnpool Mish Multinomial NegativeLogLikelihoodLoss "
+         "NonMaxSuppression RNN RandomNormal RandomNormalLike RandomUniform "
+         "RandomUniformLike RoiAlign Round Selu Sin Sinh Softplus Softsign "
+         "Tan ThresholdedRelu "},
+    {23, " Attention Cast CastLike Constant ConstantOfShape DequantizeLinear "
+         "Flatten Identity If Loop Pad QuantizeLinear RMSNormalization "
+         "Reshape RotaryEmbedding Scan Shape Size Squeeze Transpose "
+         "Unsqueeze "}};
+
+int64_t penstock::onnx::getStandardSinceVersion(const std::string &type,
+                                                int64_t opset) {
+  int64_t since = 0;
+  for (const NewVersions &row : kNewVersions)
+    if (row.opset <= opset &&
+        std::strstr(row.types, (" " + type + " ").c_str()))
+      since = row.opset;
+  if (since)
+    return since;
+  guarded([&]() -> std::string {
+    constexpr int64_t kNewestKnown = 17;
+    if (const ::onnx::OpSchema *schema = ::onnx::OpSchemaRegistry::Schema(
+            type, int(std::min(opset, kNewestKnown)), ""))
+      since = schema->SinceVersion();
+    return "";
+  });
+  return since;
+}

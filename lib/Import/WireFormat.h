@@ -1,0 +1,59 @@
+//===- WireFormat.h - Where the weights are in a model file -----*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A walk over the protobuf encoding of a model that finds the byte range of
+// every initialiser's values, and leaves the values where they are.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_IMPORT_WIREFORMAT_H
+#define PENSTOCK_LIB_IMPORT_WIREFORMAT_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock::onnx {
+
+/// An initialiser, as the file describes it.
+struct TensorRecord {
+  std::string name;
+  llvm::SmallVector<int64_t> dims;
+  /// TensorProto.DataType.
+  int64_t dataType = 0;
+
+  /// Whether the values are in another file, and the entries that say where.
+  bool external = false;
+  std::vector<std::pair<std::string, std::string>> externalData;
+
+  /// Whether the file holds the values as they are in memory, and where. An
+  /// initialiser without any values has the range 0, 0.
+  bool hasBytes = false;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+
+  /// The range of the whole TensorProto message.
+  uint64_t messageOffset = 0;
+  uint64_t messageLength = 0;
+};
+
+/// A model file, taken apart.
+struct ModelRecord {
+  /// The model without its initialisers: small, whatever the weights are.
+  std::string skeleton;
+  std::vector<TensorRecord> initializers;
+  bool hasSparseInitializers = false;
+};
+
+/// Takes apart the encoded ModelProto `bytes`. The error says at which byte it
+/// is not one.
+llvm::Expected<ModelRecord> walkModel(llvm::StringRef bytes);
+
+} // namespace penstock::onnx
+
+#endif // PENSTOCK_LIB_IMPORT_WIREFORMAT_H

@@ -1,0 +1,102 @@
+//===- LinearPartition.cpp - Cuts of a linear order into stages -------------
+//===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See LinearPartition.h.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Planner/LinearPartition.h"
+#include "penstock/Support/Assert.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+using namespace penstock;
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+namespace {
+/// Sums over ranges of units in constant time.
+class StageTimes {
+public:
+  explicit StageTimes(const LinearProblem &problem) : problem(problem) {
+    sums.push_back(0);
+    for (double seconds : problem.unitSeconds)
+      sums.push_back(sums.back() + seconds);
+  }
+  double operator()(int64_t begin, int64_t end) const {
+    int64_t count = static_cast<int64_t>(problem.unitSeconds.size());
+    return sums[end] - sums[begin] +
+           (begin > 0 ? problem.cutSeconds[begin] : 0) +
+           (end < count ? problem.cutSeconds[end] : 0);
+  }
+
+private:
+  const LinearProblem &problem;
+  std::vector<double> sums;
+};
+} // namespace
+
+double penstock::getStageSeconds(const LinearProblem &problem, int64_t begin,
+                                 int64_t end) {
+  return StageTimes(problem)(begin, end);
+}
+
+/// The dynamic programme: best[s][e] is the least value of the first e units in
+/// s stages, where the last stage [b, e) adds to the value before it by
+/// `extend`.
+template <typename Extend>
+static double solve(int64_t count, int64_t stages, Extend extend,
+                    llvm::SmallVectorImpl<int64_t> &cuts) {
+  std::vector<std::vector<double>> best(
+      stages + 1, std::vector<double>(count + 1, kInfinity));
+  std::vector<std::vector<int64_t>> lastBegin(
+      stages + 1, std::vector<int64_t>(count + 1, 0));
+  best[0][0] = 0;
+  for (int64_t stage = 1; stage <= stages; ++stage) {
+    for (int64_t end = stage; end <= count; ++end) {
+      for (int64_t begin = stage - 1; begin < end; ++begin) {
+        double value = extend(best[stage - 1][begin], begin, end);
+        if (value < best[stage][end]) {
+          best[stage][end] = value;
+          lastBegin[stage][end] = begin;
+        }
+      }
+    }
+  }
+  cuts.clear();
+  for (int64_t stage = stages, end = count; stage > 1; --stage) {
+    end = lastBegin[stage][end];
+    cuts.push_back(end);
+  }
+  std::reverse(cuts.begin(), cuts.end());
+  return best[stages][count];
+}
+
+LinearPlan penstock::partitionLinearly(const LinearProblem &problem,
+                                       int64_t stages) {
+  int64_t count = static_cast<int64_t>(problem.unitSeconds.size());
+  PENSTOCK_ASSERT(stages >= 1 && stages <= count, "more stages than units");
+  StageTimes time(problem);
+  LinearPlan plan;
+  // Two passes, since the pair (slowest, transfers) has no optimal prefixes:
+  // first the bound, then the cheapest transfers within it.
+  plan.slowestSeconds = solve(
+      count, stages,
+      [&](double before, int64_t begin, int64_t end) {
+        return std::max(before, time(begin, end));
+      },
+      plan.cuts);
+  plan.transferSeconds = solve(
+      count, stages,
+      [&](double before, int64_t begin, int64_t end) {
+        return time(begin, end) > plan.slowestSeconds
+                   ? kInfinity
+                   : before + (begin > 0 ? problem.cutSeconds[begin] : 0);
+      },
+      plan.cuts);
+  return plan;
+}

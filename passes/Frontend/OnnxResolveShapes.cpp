@@ -1,0 +1,143 @@
+//===- OnnxResolveShapes.cpp - Types of nodes, and constants --------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One walk in order: a node's types follow from its operands', and a node that
+// folds is a constant for the nodes after it. The operator table does the rest.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Frontend/Passes.h"
+
+#include "dialects/Onnx/Onnx.h"
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Import/Import.h"
+#include "penstock/Import/OperatorRegistry.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/CheckedArithmetic.h"
+
+namespace penstock {
+#define GEN_PASS_DEF_ONNXRESOLVESHAPES
+#include "passes/Frontend/Passes.h.inc"
+} // namespace penstock
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::onnx;
+
+namespace {
+struct OnnxResolveShapes
+    : public penstock::impl::OnnxResolveShapesBase<OnnxResolveShapes> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// Inferred shapes are products of what the model says: they may be absurd.
+static LogicalResult checkSize(NodeOp node) {
+  constexpr int64_t kLimit = int64_t(1) << 48;
+  for (Type type : node.getResultTypes()) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor)
+      continue;
+    int64_t count = 1;
+    for (int64_t dim : tensor.getShape()) {
+      std::optional<int64_t> product =
+          llvm::checkedMul(count, std::max<int64_t>(dim, 1));
+      if (!product || *product > kLimit)
+        return emitNodeError(node) << "its result " << tensor
+                                   << " is too large; bind smaller dimensions";
+      count = *product;
+    }
+  }
+  return success();
+}
+
+static LogicalResult resolveNode(NodeOp node) {
+  if (failed(inferResultTypes(node)) || failed(checkSize(node)))
+    return failure();
+  SmallVector<DenseElementsAttr> values;
+  if (failed(foldNode(node, values)))
+    return failure();
+  // `arith` has no unsigned integers.
+  if (values.empty() || llvm::any_of(values, [](DenseElementsAttr value) {
+        return value.getElementType().isUnsignedInteger();
+      }))
+    return success();
+  OpBuilder builder(node);
+  for (auto [result, value] : llvm::zip_equal(node.getOutputs(), values))
+    result.replaceAllUsesWith(
+        arith::ConstantOp::create(builder, node.getLoc(), value));
+  node.erase();
+  return success();
+}
+
+/// Constants are operands of folded nodes only, afterwards.
+static void dropDeadOps(func::FuncOp function) {
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+    if (op.use_empty() && isa<NodeOp, AbsentOp, arith::ConstantOp>(op))
+      op.erase();
+}
+
+/// A model with a fixed batch of 1 was given another: its results must follow.
+static LogicalResult checkReboundBatch(func::FuncOp function) {
+  auto batch = function->getAttrOfType<IntegerAttr>(kReboundBatchAttr);
+  if (!batch)
+    return success();
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || tensor.getRank() == 0 ||
+        tensor.getDimSize(0) == batch.getInt())
+      continue;
+    auto name =
+        function.getResultAttrOfType<StringAttr>(index, kOutputNameAttr);
+    return emitError(function.getLoc())
+           << "--microbatch-size=" << batch.getInt()
+           << ": the model has a fixed batch of 1, and its output '"
+           << (name ? name.getValue() : StringRef("?")) << "' would be "
+           << tensor << "; export the model with an open batch dimension";
+  }
+  function->removeAttr(kReboundBatchAttr);
+  return success();
+}
+
+static LogicalResult resolveFunction(func::FuncOp function) {
+  for (NodeOp node : llvm::make_early_inc_range(function.getOps<NodeOp>()))
+    if (failed(resolveNode(node)))
+      return failure();
+  dropDeadOps(function);
+  Block &block = function.getBody().front();
+  function.setFunctionType(
+      FunctionType::get(function.getContext(), block.getArgumentTypes(),
+                        block.getTerminator()->getOperandTypes()));
+  return checkReboundBatch(function);
+}
+
+void OnnxResolveShapes::runOnOperation() {
+  ModuleOp module = getOperation();
+
+  // 1. What the operator table does not know, all of it at once.
+  UnsupportedNodes unsupported;
+  module.walk([&](NodeOp node) { unsupported.addIfUnknown(node); });
+  if (!unsupported.empty()) {
+    (void)unsupported.report(module.getLoc());
+    return signalPassFailure();
+  }
+
+  // 2. Functions, then the calls of them.
+  SymbolTable symbols(module);
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    if (!function.isDeclaration() && !function.getOps<NodeOp>().empty() &&
+        failed(resolveFunction(function)))
+      return signalPassFailure();
+  module.walk([&](func::CallOp call) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (!callee || callee.getNumResults() != call.getNumResults())
+      return;
+    for (auto [result, type] :
+         llvm::zip(call.getResults(), callee.getResultTypes()))
+      result.setType(type);
+  });
+}

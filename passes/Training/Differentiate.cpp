@@ -1,0 +1,340 @@
+//===- Differentiate.cpp - Adds the backward tasks ------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decides which values between stages need cotangents (forwards), then
+// differentiates each stage's function (backwards) and wraps the result in a
+// task with its channels and variables.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Training/ForwardStage.h"
+#include "passes/Training/Passes.h"
+#include "penstock/Autodiff/Autodiff.h"
+
+namespace penstock {
+#define GEN_PASS_DEF_DIFFERENTIATE
+#include "passes/Training/Passes.h.inc"
+} // namespace penstock
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+namespace {
+
+/// A value that leaves a stage: the stage's number and the result's.
+using Produced = std::pair<unsigned, unsigned>;
+
+class DifferentiatePass
+    : public penstock::impl::DifferentiateBase<DifferentiatePass> {
+  using DifferentiateBase::DifferentiateBase;
+  void runOnOperation() override;
+
+  LogicalResult checkVariables();
+  void findActiveChannels();
+  FailureOr<DifferentiationRequest> makeRequest(unsigned number);
+  LogicalResult differentiateStage(unsigned number);
+  void addResiduals(ForwardStage &stage, const Differentiation &backward);
+  void addTask(ForwardStage &stage, unsigned number, Differentiation &backward);
+  ChannelOp createChannel(const Twine &name, ArrayRef<Type> types,
+                          Location loc);
+  VariableOp createGradient(VariableOp parameter, StageOp stage);
+  void report(ForwardStage &stage, const Differentiation &backward);
+
+  SymbolTable *symbols = nullptr;
+  SmallVector<ForwardStage> stages;
+  llvm::DenseMap<Operation *, Produced> producers;
+  /// Channels whose value depends on a trained parameter.
+  llvm::DenseSet<Operation *> active;
+  /// The channel that holds the cotangent summed so far of a value: it has been
+  /// put by one stage and is still to be taken by another.
+  llvm::DenseMap<Produced, ChannelOp> pending;
+  ChannelOp residualChannel;
+};
+
+bool isTrained(VariableOp variable) {
+  return variable && variable.getRole() == Role::Parameter &&
+         !variable.getFrozen() &&
+         isa<FloatType>(variable.getTensorType().getElementType());
+}
+
+int64_t getBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  Type element = tensor.getElementType();
+  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  return tensor.getNumElements() * llvm::divideCeil(bits, 8);
+}
+
+} // namespace
+
+void DifferentiatePass::runOnOperation() {
+  if (microbatches < 1) {
+    getOperation().emitError()
+        << "microbatches=" << microbatches.getValue() << " is not positive";
+    return signalPassFailure();
+  }
+  SymbolTable table(getOperation());
+  symbols = &table;
+  FailureOr<SmallVector<ForwardStage>> collected =
+      collectForwardStages(getOperation(), table);
+  if (failed(collected))
+    return signalPassFailure();
+  stages = std::move(*collected);
+  for (auto [number, stage] : llvm::enumerate(stages))
+    for (unsigned result = 0; result < stage.sinks.size(); ++result)
+      for (ChannelOp channel : stage.getSinks(result))
+        producers[channel] = {number, result};
+  if (failed(checkVariables()))
+    return signalPassFailure();
+
+  // 1. Forwards: where gradients have to flow. 2. Backwards: the functions.
+  findActiveChannels();
+  for (unsigned number = stages.size(); number-- > 0;)
+    if (failed(differentiateStage(number)))
+      return signalPassFailure();
+}
+
+/// A parameter that two stages read has a gradient on each.
+LogicalResult DifferentiatePass::checkVariables() {
+  llvm::DenseMap<Operation *, StageOp> readers;
+  for (ForwardStage &stage : stages)
+    for (VariableOp variable : stage.variables) {
+      if (!isTrained(variable))
+        continue;
+      StageOp &reader = readers[variable];
+      if (reader && reader != stage.stage)
+        return variable.emitError()
+               << "parameter @" << variable.getSymName()
+               << " is read on stages @" << reader.getSymName() << " and @"
+               << stage.stage.getSymName()
+               << ": tied parameters are not supported yet; cut elsewhere "
+                  "(--split-at) or freeze it (--freeze)";
+      reader = stage.stage;
+    }
+  return success();
+}
+
+/// Per argument of the stage's function: whether a gradient is wanted.
+static SmallVector<bool> findWanted(const ForwardStage &stage,
+                                    const llvm::DenseSet<Operation *> &active) {
+  SmallVector<bool> wanted;
+  for (unsigned i = 0; i < stage.getNumArguments(); ++i)
+    wanted.push_back(
+        isTrained(stage.getVariable(i)) ||
+        (stage.getChannel(i) && active.contains(stage.getChannel(i))));
+  return wanted;
+}
+
+void DifferentiatePass::findActiveChannels() {
+  for (ForwardStage &stage : stages) {
+    SmallVector<bool> results =
+        findActiveResults(stage.function, findWanted(stage, active));
+    for (auto [index, isActive] : llvm::enumerate(results))
+      if (isActive)
+        for (ChannelOp channel : stage.getSinks(index))
+          active.insert(channel);
+  }
+}
+
+FailureOr<DifferentiationRequest>
+DifferentiatePass::makeRequest(unsigned number) {
+  ForwardStage &stage = stages[number];
+  DifferentiationRequest request;
+  request.isWanted = findWanted(stage, active);
+  for (unsigned i = 0; i < stage.getNumArguments(); ++i) {
+    request.isParameter.push_back(!!stage.getVariable(i));
+    request.hasPriorCotangent.push_back(
+        stage.getChannel(i) && producers.contains(stage.getChannel(i)) &&
+        pending.contains(producers[stage.getChannel(i)]));
+  }
+  for (unsigned result = 0; result < stage.sinks.size(); ++result) {
+    Seed seed;
+    if (pending.contains({number, result}))
+      seed.kind = Seed::Argument;
+    for (ChannelOp channel : stage.getSinks(result)) {
+      if (channel.getSink() != "loss")
+        continue;
+      if (seed.kind == Seed::Argument)
+        return channel.emitError()
+               << "the loss is also an input of a later stage";
+      seed = {Seed::Constant, 1.0 / microbatches};
+    }
+    request.seeds.push_back(seed);
+  }
+  return request;
+}
+
+LogicalResult DifferentiatePass::differentiateStage(unsigned number) {
+  ForwardStage &stage = stages[number];
+  FailureOr<DifferentiationRequest> request = makeRequest(number);
+  if (failed(request))
+    return failure();
+  std::string name = (stage.stage.getSymName() + ".backward").str();
+  FailureOr<Differentiation> backward =
+      differentiate(stage.function, *request, name);
+  if (failed(backward))
+    return failure();
+  report(stage, *backward);
+  if (backward->cotangents.empty() && backward->inputGradients.empty() &&
+      !backward->function)
+    return success();
+  if (backward->function) {
+    // The table learns of the function, and renames it on a clash.
+    backward->function->remove();
+    symbols->insert(backward->function,
+                    std::next(stage.function->getIterator()));
+    addResiduals(stage, *backward);
+  }
+  addTask(stage, number, *backward);
+  return success();
+}
+
+void DifferentiatePass::report(ForwardStage &stage,
+                               const Differentiation &backward) {
+  int64_t bytes = 0;
+  for (Value residual : backward.residuals)
+    bytes += getBytes(residual.getType());
+  emitRemark(stage.task.getLoc())
+      << "stage @" << stage.stage.getSymName() << " keeps " << bytes
+      << " bytes of residuals per microbatch";
+  for (unsigned i = 0; i < stage.getNumArguments(); ++i)
+    if (isTrained(stage.getVariable(i)) &&
+        !llvm::is_contained(backward.accumulators, i))
+      emitRemark(stage.getVariable(i).getLoc())
+          << "no gradient reaches parameter @"
+          << stage.getVariable(i).getSymName() << ": it is not trained";
+}
+
+ChannelOp DifferentiatePass::createChannel(const Twine &name,
+                                           ArrayRef<Type> types, Location loc) {
+  OpBuilder builder(&getContext());
+  SmallString<32> storage;
+  auto channel = ChannelOp::create(
+      builder, loc, name.toStringRef(storage), builder.getTypeArrayAttr(types),
+      StringAttr(), StringAttr(), IntegerAttr(), IntegerAttr());
+  insertAfterLast(getOperation(), *symbols, channel);
+  return channel;
+}
+
+VariableOp DifferentiatePass::createGradient(VariableOp parameter,
+                                             StageOp stage) {
+  OpBuilder builder(&getContext());
+  auto gradient = VariableOp::create(
+      builder, parameter.getLoc(), (parameter.getSymName() + ".grad").str(),
+      parameter.getTensorType(), Role::Gradient, FlatSymbolRefAttr::get(stage),
+      BytesAttr());
+  gradient->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
+  insertAfterLast(getOperation(), *symbols, gradient);
+  return gradient;
+}
+
+/// Makes the forward return what the backward needs, and the task put it.
+void DifferentiatePass::addResiduals(ForwardStage &stage,
+                                     const Differentiation &backward) {
+  residualChannel = nullptr;
+  if (backward.residuals.empty())
+    return;
+  func::FuncOp function = stage.function;
+  Operation *terminator = function.front().getTerminator();
+  SmallVector<Value> results(terminator->getOperands());
+  SmallVector<unsigned> resultNumbers;
+  for (Value residual : backward.residuals) {
+    if (isa<BlockArgument>(residual))
+      continue;
+    if (!llvm::is_contained(results, residual))
+      results.push_back(residual);
+  }
+  terminator->setOperands(results);
+  OpBuilder builder(stage.call);
+  function.setFunctionType(builder.getFunctionType(
+      function.getArgumentTypes(), ValueRange(results).getTypes()));
+  auto call = func::CallOp::create(builder, stage.call.getLoc(), function,
+                                   stage.call.getOperands());
+  stage.call.replaceAllUsesWith(
+      call.getResults().take_front(stage.call.getNumResults()));
+  stage.call.erase();
+  stage.call = call;
+
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  for (Value residual : backward.residuals) {
+    if (auto argument = dyn_cast<BlockArgument>(residual))
+      values.push_back(call.getOperand(argument.getArgNumber()));
+    else
+      values.push_back(
+          call.getResult(llvm::find(results, residual) - results.begin()));
+    types.push_back(residual.getType());
+  }
+  residualChannel = createChannel(stage.stage.getSymName() + ".residuals",
+                                  types, stage.task.getLoc());
+  builder.setInsertionPointToEnd(&stage.task.getBody().front());
+  PutOp::create(builder, stage.task.getLoc(), values,
+                FlatSymbolRefAttr::get(residualChannel));
+}
+
+void DifferentiatePass::addTask(ForwardStage &stage, unsigned number,
+                                Differentiation &backward) {
+  OpBuilder builder(&getContext());
+  Location loc = stage.task.getLoc();
+  auto task =
+      TaskOp::create(builder, loc, (stage.stage.getSymName() + ".B").str(),
+                     TaskKind::Backward, stage.stage.getSymName());
+  symbols->insert(task, std::next(stage.task->getIterator()));
+  builder.setInsertionPointToEnd(task.addBody());
+  auto take = [&](ChannelOp channel) {
+    auto types =
+        llvm::map_to_vector(channel.getTypes().getAsValueRange<TypeAttr>(),
+                            [](Type type) { return type; });
+    return TakeOp::create(builder, loc, types, channel.getSymName())
+        .getValues();
+  };
+  auto read = [&](VariableOp variable) {
+    return ReadOp::create(builder, loc, variable.getTensorType(),
+                          FlatSymbolRefAttr::get(variable), IntegerAttr());
+  };
+
+  // 1. What comes in.
+  SmallVector<Value> operands;
+  for (unsigned result : backward.cotangents) {
+    Produced value{number, result};
+    llvm::append_range(operands, take(pending[value]));
+    pending.erase(value);
+  }
+  for (unsigned argument : backward.priorCotangents) {
+    Produced value = producers[stage.getChannel(argument)];
+    llvm::append_range(operands, take(pending[value]));
+    pending.erase(value);
+  }
+  if (backward.function && residualChannel)
+    llvm::append_range(operands, take(residualChannel));
+  for (unsigned argument : backward.parameters)
+    operands.push_back(read(stage.getVariable(argument)));
+  SmallVector<VariableOp> gradients;
+  for (auto [index, argument] : llvm::enumerate(backward.accumulators)) {
+    gradients.push_back(
+        createGradient(stage.getVariable(argument), stage.stage));
+    backward.function.setArgAttr(
+        operands.size(), kIntoAttr,
+        builder.getI64IntegerAttr(backward.firstAccumulatorResult + index));
+    operands.push_back(read(gradients.back()));
+  }
+
+  // 2. The call, 3. what goes out.
+  func::CallOp call;
+  if (backward.function)
+    call = func::CallOp::create(builder, loc, backward.function, operands);
+  for (const InputGradient &gradient : backward.inputGradients) {
+    ChannelOp source = stage.getChannel(gradient.argument);
+    Value value = gradient.isResult ? call.getResult(gradient.index)
+                                    : operands[gradient.index];
+    ChannelOp channel =
+        createChannel("d" + source.getSymName(), value.getType(), loc);
+    PutOp::create(builder, loc, value, FlatSymbolRefAttr::get(channel));
+    pending[producers[source]] = channel;
+  }
+  for (auto [index, gradient] : llvm::enumerate(gradients))
+    WriteOp::create(builder, loc,
+                    call.getResult(backward.firstAccumulatorResult + index),
+                    FlatSymbolRefAttr::get(gradient));
+}

@@ -1,0 +1,233 @@
+//===- InsertOptimizer.cpp - Adds the update tasks ------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One task per stage with gradients, one function per type of parameter. The
+// numbers that change with the update are computed once per task, in double
+// precision, and rounded.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Training/ForwardStage.h"
+#include "passes/Training/Optimizers.h"
+#include "passes/Training/Passes.h"
+
+namespace penstock {
+#define GEN_PASS_DEF_INSERTOPTIMIZER
+#include "passes/Training/Passes.h.inc"
+} // namespace penstock
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+namespace {
+
+class InsertOptimizerPass
+    : public penstock::impl::InsertOptimizerBase<InsertOptimizerPass> {
+  using InsertOptimizerBase::InsertOptimizerBase;
+  void runOnOperation() override;
+
+  LogicalResult addTask(StageOp stage, ArrayRef<VariableOp> gradients);
+  func::FuncOp createFunction(StringRef name, FunctionType type);
+  func::FuncOp getRatesFunction(Location loc);
+  func::FuncOp getUpdateFunction(RankedTensorType type, Location loc);
+  VariableOp createState(VariableOp parameter, StringRef suffix);
+
+  std::shared_ptr<Optimizer> method; // shared, as passes are copied
+  SymbolTable *symbols = nullptr;
+  func::FuncOp rates;
+  llvm::DenseMap<Type, func::FuncOp> updates;
+};
+
+/// `7x11`, with the element type unless it is f32.
+std::string describe(RankedTensorType type) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::interleave(type.getShape(), stream, "x");
+  if (type.getRank() == 0)
+    stream << "scalar";
+  if (!type.getElementType().isF32())
+    stream << "x" << type.getElementType();
+  return text;
+}
+
+/// A scalar in another float type.
+Value convert(OpBuilder &builder, Location loc, Value scalar, Type type) {
+  unsigned from = scalar.getType().getIntOrFloatBitWidth();
+  unsigned to = type.getIntOrFloatBitWidth();
+  if (from < to)
+    return arith::ExtFOp::create(builder, loc, type, scalar);
+  if (from > to)
+    return arith::TruncFOp::create(builder, loc, type, scalar);
+  return scalar;
+}
+
+} // namespace
+
+void InsertOptimizerPass::runOnOperation() {
+  std::string error;
+  FailureOr<OptimizerSpec> spec = parseOptimizerSpec(optimizer, error);
+  if (failed(spec)) {
+    getOperation().emitError() << "optimizer: " << error;
+    return signalPassFailure();
+  }
+  method = Optimizer::create(*spec);
+  rates = nullptr;
+  updates.clear();
+  SymbolTable table(getOperation());
+  symbols = &table;
+
+  llvm::DenseMap<Attribute, SmallVector<VariableOp>> gradients;
+  for (auto variable : getOperation().getOps<VariableOp>())
+    if (variable.getRole() == Role::Gradient)
+      gradients[variable.getStageAttr()].push_back(variable);
+  for (auto stage : getOperation().getOps<StageOp>()) {
+    auto found = gradients.find(FlatSymbolRefAttr::get(stage));
+    if (found != gradients.end() && failed(addTask(stage, found->second)))
+      return signalPassFailure();
+  }
+}
+
+func::FuncOp InsertOptimizerPass::createFunction(StringRef name,
+                                                 FunctionType type) {
+  auto function = func::FuncOp::create(getOperation().getLoc(), name, type);
+  function.setPrivate();
+  function.addEntryBlock();
+  insertAfterLast(getOperation(), *symbols, function);
+  return function;
+}
+
+/// (learning rate, number of updates done) -> the optimizer's numbers.
+func::FuncOp InsertOptimizerPass::getRatesFunction(Location loc) {
+  if (rates)
+    return rates;
+  OpBuilder builder(&getContext());
+  Type f32 = builder.getF32Type(), f64 = builder.getF64Type();
+  rates = createFunction(
+      (method->getSpec().getName() + ".rates").str(),
+      builder.getFunctionType({f32, builder.getIndexType()}, {}));
+  Block &body = rates.front();
+  builder.setInsertionPointToEnd(&body);
+  Value rate = convert(builder, loc, body.getArgument(0), f64);
+  Value done = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
+                                          body.getArgument(1));
+  done = arith::SIToFPOp::create(builder, loc, f64, done);
+  Arithmetic f{builder, loc, f64};
+  SmallVector<Value> results =
+      method->emitRates(f, rate, f.add(done, f.constant(1)));
+  for (Value &result : results)
+    result = convert(builder, loc, result, f32);
+  func::ReturnOp::create(builder, loc, results);
+  rates.setFunctionType(builder.getFunctionType(
+      body.getArgumentTypes(), ValueRange(results).getTypes()));
+  return rates;
+}
+
+/// (weight, gradient, state..., rates...) -> (weight, zero, state...).
+func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
+                                                    Location loc) {
+  func::FuncOp &update = updates[type];
+  if (update)
+    return update;
+  OpBuilder builder(&getContext());
+  unsigned tensors = 2 + method->getStates().size();
+  unsigned numRates =
+      method->hasRates() ? getRatesFunction(loc).getNumResults() : 1;
+  SmallVector<Type> results(tensors, type);
+  SmallVector<Type> arguments = results;
+  arguments.append(numRates, builder.getF32Type());
+  update =
+      createFunction((method->getSpec().getName() + "." + describe(type)).str(),
+                     builder.getFunctionType(arguments, results));
+  for (unsigned i = 1; i < tensors; ++i)
+    update.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(i));
+
+  builder.setInsertionPointToEnd(&update.front());
+  Type element = type.getElementType();
+  SmallVector<Value> numbers;
+  for (Value rate : update.getArguments().drop_front(tensors))
+    numbers.push_back(convert(builder, loc, rate, element));
+  SmallVector<Value> outputs = {
+      tensor::EmptyOp::create(builder, loc, type, ValueRange())};
+  llvm::append_range(outputs, update.getArguments().slice(1, tensors - 1));
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  auto generic = linalg::GenericOp::create(
+      builder, loc, results, ValueRange(update.getArgument(0)), outputs,
+      SmallVector<AffineMap>(tensors + 1, identity),
+      SmallVector<utils::IteratorType>(type.getRank(),
+                                       utils::IteratorType::parallel),
+      [&](OpBuilder &body, Location loc, ValueRange elements) {
+        Arithmetic f{body, loc, element};
+        Value weight = elements[0], gradient = elements[2];
+        SmallVector<Value> state = method->emitState(
+            f, weight, gradient, elements.drop_front(3), numbers);
+        Value step = method->emitStep(f, gradient, state, numbers);
+        Value moved = f.sub(method->emitDecay(f, weight, numbers), step);
+        SmallVector<Value> yielded = {moved, f.constant(0)};
+        yielded.append(state);
+        linalg::YieldOp::create(body, loc, yielded);
+      });
+  func::ReturnOp::create(builder, loc, generic.getResults());
+  return update;
+}
+
+VariableOp InsertOptimizerPass::createState(VariableOp parameter,
+                                            StringRef suffix) {
+  OpBuilder builder(&getContext());
+  auto state = VariableOp::create(builder, parameter.getLoc(),
+                                  (parameter.getSymName() + "." + suffix).str(),
+                                  parameter.getTensorType(), Role::Optimizer,
+                                  parameter.getStageAttr(), BytesAttr());
+  state->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
+  insertAfterLast(getOperation(), *symbols, state);
+  return state;
+}
+
+LogicalResult InsertOptimizerPass::addTask(StageOp stage,
+                                           ArrayRef<VariableOp> gradients) {
+  OpBuilder builder(&getContext());
+  Location loc = stage.getLoc();
+  auto task = TaskOp::create(builder, loc, (stage.getSymName() + ".U").str(),
+                             TaskKind::Update, stage.getSymName());
+  insertAfterLast(getOperation(), *symbols, task);
+  builder.setInsertionPointToEnd(task.addBody());
+
+  // 1. The numbers of this update.
+  const OptimizerSpec &spec = method->getSpec();
+  Value rate = HyperparameterOp::create(
+      builder, loc, builder.getF32Type(), builder.getStringAttr("lr"),
+      builder.getF64FloatAttr(spec.learningRate));
+  SmallVector<Value> numbers = {rate};
+  if (method->hasRates())
+    numbers = llvm::to_vector_of<Value>(
+        func::CallOp::create(builder, loc, getRatesFunction(loc),
+                             ValueRange{rate, task.getCounter()})
+            .getResults());
+
+  // 2. Each parameter with its state.
+  for (VariableOp gradient : gradients) {
+    auto name = gradient->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+    auto parameter =
+        name ? symbols->lookup<VariableOp>(name.getAttr()) : VariableOp();
+    if (!parameter)
+      return gradient.emitError() << "the gradient does not say by '"
+                                  << kParameterAttr << "' whose it is";
+    SmallVector<VariableOp> variables = {parameter, gradient};
+    for (StringRef suffix : method->getStates())
+      variables.push_back(createState(parameter, suffix));
+    SmallVector<Value> operands;
+    for (VariableOp variable : variables)
+      operands.push_back(
+          ReadOp::create(builder, parameter.getLoc(), variable.getTensorType(),
+                         FlatSymbolRefAttr::get(variable), IntegerAttr()));
+    operands.append(numbers);
+    auto call = func::CallOp::create(
+        builder, parameter.getLoc(),
+        getUpdateFunction(parameter.getTensorType(), loc), operands);
+    for (auto [variable, result] : llvm::zip(variables, call.getResults()))
+      WriteOp::create(builder, parameter.getLoc(), result,
+                      FlatSymbolRefAttr::get(variable));
+  }
+  return success();
+}

@@ -1,0 +1,53 @@
+//===- Rules.h - The rules that need more than one op --------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each function checks one group of rules on one module; pipeline-verify calls
+// them. The numbers are those of docs/ir.md.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_VERIFY_RULES_H
+#define PENSTOCK_PASSES_VERIFY_RULES_H
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Support/Level.h"
+
+namespace penstock {
+
+/// A module under check: its symbols and its level.
+struct Subject {
+  Subject(mlir::ModuleOp module, Level level)
+      : module(module), symbols(module), level(level) {}
+
+  /// The symbol of this kind that `user` names, or null after an error.
+  template <typename SymbolOp>
+  SymbolOp resolve(mlir::Operation *user, mlir::FlatSymbolRefAttr name) {
+    auto op = symbols.lookup<SymbolOp>(name.getValue());
+    if (!op)
+      user->emitOpError("names ")
+          << name << ", which is no "
+          << SymbolOp::getOperationName().rsplit('.').second
+          << " of this module";
+    return op;
+  }
+  bool isFrom(Level first) const { return level >= first; }
+
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  Level level;
+};
+
+/// The invariant of the level: which ops and types may be there.
+mlir::LogicalResult verifyLevel(Subject &subject);
+/// C1, C4 to C6, C11 to C13, C15 to C19: variables, channels, tasks.
+mlir::LogicalResult verifyTasks(Subject &subject);
+/// C2, C7, C8, C20, C22 to C25: storage, devices, schedules.
+mlir::LogicalResult verifySchedules(Subject &subject);
+/// C26 to C28: the ops of device functions.
+mlir::LogicalResult verifyProgramOps(Subject &subject);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_VERIFY_RULES_H

@@ -1,0 +1,86 @@
+//===- VerifyProgramOps.cpp - Slots, transfers and marks --------------------
+//===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rules C26 to C28 of docs/ir.md: what the ops of device functions name.
+//===----------------------------------------------------------------------===//
+
+#include "Rules.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+/// Whether a buffer holds a value of this tensor type.
+static bool matches(Type buffer, RankedTensorType tensor) {
+  auto memref = cast<MemRefType>(buffer);
+  return memref.getShape() == tensor.getShape() &&
+         memref.getElementType() == tensor.getElementType();
+}
+
+/// C26: the buffer of a variable or of a field of a channel.
+static LogicalResult verifySlot(Subject &subject, SlotOp slot) {
+  Operation *symbol = subject.symbols.lookup(slot.getSymbol());
+  RankedTensorType type;
+  if (auto variable = dyn_cast_or_null<VariableOp>(symbol)) {
+    if (slot.getField())
+      return slot.emitOpError("names a field of a variable");
+    type = variable.getTensorType();
+  } else if (auto channel = dyn_cast_or_null<ChannelOp>(symbol)) {
+    uint64_t field = slot.getField().value_or(0);
+    if (field >= channel.getTypes().size())
+      return slot.emitOpError("names field ")
+             << field << " of " << slot.getSymbolAttr() << ", which has "
+             << channel.getTypes().size();
+    type = channel.getTensorType(field);
+  } else {
+    return slot.emitOpError("names ")
+           << slot.getSymbolAttr()
+           << ", which is no variable or channel of this module";
+  }
+  if (!matches(slot.getBuffer().getType(), type))
+    return slot.emitOpError("has buffer ")
+           << slot.getBuffer().getType() << " for " << slot.getSymbolAttr()
+           << " of " << type;
+  return success();
+}
+
+/// C27: a message of the channel's type.
+static LogicalResult verifyStart(Subject &subject, Operation *op,
+                                 FlatSymbolRefAttr name, Type buffer) {
+  auto channel = subject.resolve<ChannelOp>(op, name);
+  if (!channel)
+    return failure();
+  if (channel.getTypes().size() != 1 ||
+      !matches(buffer, channel.getTensorType(0)))
+    return op->emitOpError("moves ") << buffer << " over channel " << name
+                                     << " of " << channel.getTypes();
+  return success();
+}
+
+LogicalResult penstock::verifyProgramOps(Subject &subject) {
+  for (func::FuncOp function : subject.module.getOps<func::FuncOp>()) {
+    auto result = function.walk([&](Operation *op) -> WalkResult {
+      if (auto slot = dyn_cast<SlotOp>(op))
+        return verifySlot(subject, slot);
+      if (auto send = dyn_cast<StartSendOp>(op))
+        return verifyStart(subject, op, send.getChannelAttr(),
+                           send.getBuffer().getType());
+      if (auto recv = dyn_cast<StartRecvOp>(op))
+        return verifyStart(subject, op, recv.getChannelAttr(),
+                           recv.getBuffer().getType());
+      if (auto await = dyn_cast<AwaitOp>(op))
+        return WalkResult(success(static_cast<bool>(
+            subject.resolve<ChannelOp>(op, await.getChannelAttr()))));
+      if (auto mark = dyn_cast<MarkOp>(op))
+        return WalkResult(success(static_cast<bool>(
+            subject.resolve<TaskOp>(op, mark.getTaskAttr()))));
+      return success();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  return success();
+}

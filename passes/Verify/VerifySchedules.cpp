@@ -1,0 +1,238 @@
+//===- VerifySchedules.cpp - Storage, devices and schedules -----------------
+//===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rules C2, C7, C8, C20 and C22 to C25 of docs/ir.md.
+//===----------------------------------------------------------------------===//
+
+#include "Rules.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+/// C2: a ring belongs to a variable that updates write.
+static LogicalResult verifyStorage(Subject &subject) {
+  llvm::DenseSet<StringAttr> written, stored;
+  bool hasBodies = false;
+  for (TaskOp task : subject.module.getOps<TaskOp>()) {
+    if (task.isBodyless())
+      continue;
+    hasBodies = true;
+    if (task.getKind() == TaskKind::Update)
+      for (WriteOp write : task.getBody().getOps<WriteOp>())
+        written.insert(write.getVariableAttr().getAttr());
+  }
+  for (Operation &op : subject.module.getBody()->getOperations()) {
+    auto storage = dyn_cast<VersionStorageOpInterface>(op);
+    if (!storage)
+      continue;
+    FlatSymbolRefAttr name = storage.getVariableAttr();
+    if (!subject.resolve<VariableOp>(&op, name))
+      return failure();
+    if (hasBodies && !written.contains(name.getAttr()))
+      return op.emitOpError("keeps versions of ")
+             << name << ", which no update task writes";
+    if (!stored.insert(name.getAttr()).second)
+      return op.emitOpError("is the second version storage of ") << name;
+  }
+  return success();
+}
+
+/// C7: placed stages; those that share a device have equally many.
+static LogicalResult verifyPlacement(Subject &subject) {
+  llvm::MapVector<int64_t, StageOp> owner;
+  for (StageOp stage : subject.module.getOps<StageOp>()) {
+    ArrayRef<int64_t> devices =
+        stage.getDevices().value_or(ArrayRef<int64_t>());
+    if (devices.empty())
+      return stage.emitOpError("has no devices at level ")
+             << getLevelName(subject.level);
+    for (int64_t device : devices) {
+      auto [it, isFirst] = owner.try_emplace(device, stage);
+      if (!isFirst && it->second.getDevices()->size() != devices.size())
+        return stage.emitOpError("shares device ")
+               << device << " with @" << it->second.getSymName()
+               << ", but has another number of replicas";
+    }
+  }
+  return success();
+}
+
+/// C8: members agree in types and belong to distinct stages.
+static LogicalResult verifyGroup(Subject &subject, GroupOp group) {
+  SmallVector<Type> types;
+  llvm::DenseSet<Attribute> stages;
+  for (Attribute member : group.getMembers()) {
+    FlatSymbolRefAttr stage;
+    for (auto [index, name] : llvm::enumerate(
+             cast<ArrayAttr>(member).getAsRange<FlatSymbolRefAttr>())) {
+      auto variable = subject.resolve<VariableOp>(group, name);
+      if (!variable)
+        return failure();
+      if (types.size() <= index)
+        types.push_back(variable.getType());
+      if (types[index] != variable.getType())
+        return group.emitOpError("sums ")
+               << types[index] << " and " << variable.getType();
+      if (stage && stage != variable.getStageAttr())
+        return group.emitOpError("has a member on two stages");
+      stage = variable.getStageAttr();
+    }
+    if (!stage || !stages.insert(stage).second)
+      return group.emitOpError("has two members on one stage");
+  }
+  return success();
+}
+
+namespace {
+/// One schedule under check.
+class ScheduleRules {
+public:
+  ScheduleRules(Subject &subject, ScheduleOp schedule)
+      : subject(subject), schedule(schedule) {}
+  LogicalResult verify();
+
+private:
+  LogicalResult verifyRun(RunOp run, int64_t device);
+  LogicalResult verifyTransfer(Operation *op, FlatSymbolRefAttr name,
+                               int64_t device, bool isSend);
+  LogicalResult verifyAllReduce(AllReduceOp op, int64_t device);
+  LogicalResult verifyEvery(Operation *op, std::optional<uint64_t> every,
+                            size_t replicas);
+  StageOp getStage(TaskOp task) {
+    return subject.symbols.lookup<StageOp>(task.getStage());
+  }
+
+  Subject &subject;
+  ScheduleOp schedule;
+  llvm::DenseMap<StringAttr, StageOp> putter, taker;
+};
+} // namespace
+
+/// C23: every(m) with m = M / r.
+LogicalResult ScheduleRules::verifyEvery(Operation *op,
+                                         std::optional<uint64_t> every,
+                                         size_t replicas) {
+  uint64_t period = schedule.getMicrobatches() / replicas;
+  if (every && *every != period)
+    return op->emitOpError("has every(")
+           << *every << "), expected every(" << period << "): M / replicas";
+  return success();
+}
+
+LogicalResult ScheduleRules::verifyRun(RunOp run, int64_t device) {
+  auto task = subject.resolve<TaskOp>(run, run.getTaskAttr());
+  if (!task)
+    return failure();
+  StageOp stage = getStage(task);
+  if (!llvm::is_contained(*stage.getDevices(), device))
+    return run.emitOpError("of ")
+           << run.getTaskAttr() << " on device " << device << ", but stage @"
+           << stage.getSymName() << " is not there";
+  return verifyEvery(run, run.getEvery(), stage.getDevices()->size());
+}
+
+/// C24: the device is the end of a channel that leaves it.
+LogicalResult ScheduleRules::verifyTransfer(Operation *op,
+                                            FlatSymbolRefAttr name,
+                                            int64_t device, bool isSend) {
+  auto channel = subject.resolve<ChannelOp>(op, name);
+  if (!channel)
+    return failure();
+  StageOp from = putter.lookup(name.getAttr());
+  StageOp to = taker.lookup(name.getAttr());
+  StageOp here = isSend ? from : to, there = isSend ? to : from;
+  if (!here || !llvm::is_contained(*here.getDevices(), device))
+    return op->emitOpError("of ") << name << " on device " << device
+                                  << ", which is not that end of it";
+  bool outside =
+      isSend ? channel.getSink().has_value() : channel.getSource().has_value();
+  bool otherDevice = there && !llvm::is_contained(*there.getDevices(), device);
+  if (!outside && !otherDevice)
+    return op->emitOpError("of ")
+           << name << ", whose both ends are on device " << device;
+  if (channel.getTypes().size() != 1)
+    return op->emitOpError("of ")
+           << name << ", which carries " << channel.getTypes().size()
+           << " tensors; a transfer is one tensor";
+  return success();
+}
+
+/// C25: a member's stage is on this device.
+LogicalResult ScheduleRules::verifyAllReduce(AllReduceOp op, int64_t device) {
+  auto group = subject.resolve<GroupOp>(op, op.getGroupAttr());
+  if (!group)
+    return failure();
+  for (Attribute member : group.getMembers()) {
+    auto name = cast<FlatSymbolRefAttr>(cast<ArrayAttr>(member)[0]);
+    auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
+    auto stage = subject.symbols.lookup<StageOp>(*variable.getStage());
+    if (llvm::is_contained(*stage.getDevices(), device))
+      return verifyEvery(op, op.getEvery(), stage.getDevices()->size());
+  }
+  return op.emitOpError("of ") << op.getGroupAttr() << " on device " << device
+                               << ", which has no member of it";
+}
+
+LogicalResult ScheduleRules::verify() {
+  for (StageOp stage : subject.module.getOps<StageOp>())
+    if (schedule.getMicrobatches() % stage.getDevices()->size() != 0)
+      return schedule.emitOpError("has ")
+             << schedule.getMicrobatches() << " microbatches for "
+             << stage.getDevices()->size() << " replicas of stage @"
+             << stage.getSymName() << ": not a multiple";
+  // The ends of channels, among the tasks that this schedule runs.
+  schedule.walk([&](RunOp run) {
+    auto task = subject.symbols.lookup<TaskOp>(run.getTask());
+    if (!task || task.isBodyless())
+      return;
+    for (TakeOp take : task.getBody().getOps<TakeOp>())
+      taker[take.getChannelAttr().getAttr()] = getStage(task);
+    for (PutOp put : task.getBody().getOps<PutOp>())
+      putter[put.getChannelAttr().getAttr()] = getStage(task);
+  });
+  for (OrderOp order : schedule.getBody().getOps<OrderOp>()) {
+    int64_t device = order.getDevice();
+    auto result = order.walk([&](Operation *op) -> WalkResult {
+      if (auto run = dyn_cast<RunOp>(op))
+        return verifyRun(run, device);
+      if (auto send = dyn_cast<SendOp>(op))
+        return verifyTransfer(op, send.getChannelAttr(), device, true);
+      if (auto recv = dyn_cast<RecvOp>(op))
+        return verifyTransfer(op, recv.getChannelAttr(), device, false);
+      if (auto reduce = dyn_cast<AllReduceOp>(op))
+        return verifyAllReduce(reduce, device);
+      return success();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult penstock::verifySchedules(Subject &subject) {
+  if (failed(verifyStorage(subject)))
+    return failure();
+  for (GroupOp group : subject.module.getOps<GroupOp>())
+    if (failed(verifyGroup(subject, group)))
+      return failure();
+  if (!subject.isFrom(Level::Schedule))
+    return success();
+  if (failed(verifyPlacement(subject)))
+    return failure();
+  for (ScheduleOp schedule : subject.module.getOps<ScheduleOp>()) {
+    if (schedule.isBodyless()) {
+      if (!subject.isFrom(Level::Program))
+        return schedule.emitOpError("needs orders before level program");
+      continue;
+    }
+    if (failed(ScheduleRules(subject, schedule).verify()))
+      return failure();
+  }
+  return success();
+}

@@ -1,0 +1,299 @@
+//===- VerifyTasks.cpp - Variables, channels and tasks ----------------------
+//===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rules C1, C4 to C6, C11 to C13 and C15 to C19 of docs/ir.md.
+//===----------------------------------------------------------------------===//
+
+#include "Rules.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+namespace {
+/// The tasks that one schedule runs; before there are schedules, all tasks of
+/// training, or all of evaluation.
+using TaskSet = SmallVector<TaskOp>;
+
+struct Ends {
+  TaskOp put, take;
+};
+} // namespace
+
+static bool isUpdateLike(TaskOp task) { return !task.countsMicrobatches(); }
+
+/// Variables that an update task writes have versions.
+static llvm::DenseSet<StringAttr> getVersioned(Subject &subject) {
+  llvm::DenseSet<StringAttr> versioned;
+  for (TaskOp task : subject.module.getOps<TaskOp>())
+    if (task.getKind() == TaskKind::Update && !task.isBodyless())
+      for (WriteOp write : task.getBody().getOps<WriteOp>())
+        versioned.insert(write.getVariableAttr().getAttr());
+  return versioned;
+}
+
+/// C12: who may write what.
+static LogicalResult verifyWriter(TaskOp task, WriteOp write, Role role) {
+  TaskKind kind = task.getKind();
+  bool allowed = false;
+  switch (role) {
+  case Role::Parameter:
+  case Role::Optimizer:
+  case Role::Compensation:
+  case Role::Master:
+    allowed = kind == TaskKind::Update;
+    break;
+  case Role::Gradient:
+    allowed = kind == TaskKind::Backward || kind == TaskKind::WeightGrad ||
+              kind == TaskKind::Update;
+    break;
+  case Role::Statistic:
+    allowed = kind == TaskKind::Forward;
+    break;
+  case Role::Scalar:
+    allowed = kind == TaskKind::Norm || kind == TaskKind::Update;
+    break;
+  }
+  if (!allowed)
+    return write.emitOpError("in a ")
+           << stringifyTaskKind(kind) << " task writes " << stringifyRole(role)
+           << " " << write.getVariableAttr();
+  if (role == Role::Gradient && kind != TaskKind::Update &&
+      llvm::none_of(task.getBody().getOps<ReadOp>(), [&](ReadOp read) {
+        return read.getVariableAttr() == write.getVariableAttr();
+      }))
+    return write.emitOpError("of gradient ")
+           << write.getVariableAttr()
+           << " does not accumulate: the task does not read it";
+  return success();
+}
+
+/// C11, C15 and C16 of one read or write.
+static LogicalResult verifyAccess(Subject &subject, TaskOp task, Operation *op,
+                                  FlatSymbolRefAttr name, Type type,
+                                  VariableOp &variable) {
+  variable = subject.resolve<VariableOp>(op, name);
+  if (!variable)
+    return failure();
+  if (variable.getType() != type)
+    return op->emitOpError("has type ")
+           << type << ", but " << name << " is " << variable.getType();
+  if (variable.getStageAttr() && variable.getStageAttr() != task.getStageAttr())
+    return op->emitOpError("of ")
+           << name << ", which is of stage " << variable.getStageAttr()
+           << ", in a task of stage " << task.getStageAttr();
+  return success();
+}
+
+static LogicalResult verifyReads(Subject &subject, TaskOp task,
+                                 const llvm::DenseSet<StringAttr> &versioned) {
+  for (ReadOp read : task.getBody().getOps<ReadOp>()) {
+    VariableOp variable;
+    if (failed(verifyAccess(subject, task, read, read.getVariableAttr(),
+                            read.getValue().getType(), variable)))
+      return failure();
+    // Evaluation stands between segments and sees the newest version.
+    bool hasLag = versioned.contains(variable.getSymNameAttr()) &&
+                  task.countsMicrobatches() &&
+                  task.getKind() != TaskKind::Evaluate &&
+                  variable.getRole() != Role::Gradient;
+    if (!subject.isFrom(Level::Schedule) || read.getLag().has_value() == hasLag)
+      continue;
+    if (hasLag)
+      return read.emitOpError("of ")
+             << read.getVariableAttr()
+             << ", which an update task writes, needs a lag at level schedule";
+    return read.emitOpError("of ")
+           << read.getVariableAttr() << " sees the newest value and has no lag";
+  }
+  for (CompensateOp op : task.getBody().getOps<CompensateOp>()) {
+    auto delta = op.getDelta().getDefiningOp<ReadOp>();
+    auto variable = subject.symbols.lookup<VariableOp>(delta.getVariable());
+    if (variable.getRole() != Role::Compensation)
+      return op.emitOpError("needs a delta of role compensation, ")
+             << delta.getVariableAttr() << " is "
+             << stringifyRole(variable.getRole());
+  }
+  for (PredictOp op : task.getBody().getOps<PredictOp>()) {
+    auto velocity = op.getVelocity().getDefiningOp<ReadOp>();
+    auto variable = subject.symbols.lookup<VariableOp>(velocity.getVariable());
+    if (variable.getRole() != Role::Optimizer)
+      return op.emitOpError("needs a direction of role optimizer, ")
+             << velocity.getVariableAttr() << " is "
+             << stringifyRole(variable.getRole());
+  }
+  return success();
+}
+
+/// C6 of one take or put.
+static LogicalResult verifyMessage(Subject &subject, Operation *op,
+                                   FlatSymbolRefAttr name, TypeRange types) {
+  auto channel = subject.resolve<ChannelOp>(op, name);
+  if (!channel)
+    return failure();
+  if (channel.getTypes().size() != types.size())
+    return op->emitOpError("moves ")
+           << types.size() << " values, channel " << name << " carries "
+           << channel.getTypes().size();
+  for (auto [index, type] : llvm::enumerate(types))
+    if (channel.getTensorType(index) != type)
+      return op->emitOpError("moves ")
+             << type << " where channel " << name << " carries "
+             << channel.getTensorType(index);
+  return success();
+}
+
+static LogicalResult verifyTask(Subject &subject, TaskOp task,
+                                const llvm::DenseSet<StringAttr> &versioned) {
+  if (!subject.resolve<StageOp>(task, task.getStageAttr()))
+    return failure();
+  if (task.isBodyless())
+    return subject.isFrom(Level::Program)
+               ? success()
+               : LogicalResult(task.emitOpError("needs a body before level "
+                                                "program"));
+  if (failed(verifyReads(subject, task, versioned)))
+    return failure();
+  for (WriteOp write : task.getBody().getOps<WriteOp>()) {
+    VariableOp variable;
+    if (failed(verifyAccess(subject, task, write, write.getVariableAttr(),
+                            write.getValue().getType(), variable)) ||
+        failed(verifyWriter(task, write, variable.getRole())))
+      return failure();
+  }
+  for (TakeOp take : task.getBody().getOps<TakeOp>())
+    if (failed(verifyMessage(subject, take, take.getChannelAttr(),
+                             take.getResultTypes())))
+      return failure();
+  for (PutOp put : task.getBody().getOps<PutOp>())
+    if (failed(verifyMessage(subject, put, put.getChannelAttr(),
+                             put.getOperandTypes())))
+      return failure();
+  return success();
+}
+
+/// C4 and C5: of the tasks that run together, one puts and one takes.
+static LogicalResult verifyEnds(Subject &subject, const TaskSet &tasks) {
+  llvm::MapVector<ChannelOp, Ends> ends;
+  auto record = [&](Operation *op, FlatSymbolRefAttr name, TaskOp task,
+                    TaskOp Ends::*end) -> LogicalResult {
+    auto channel = subject.symbols.lookup<ChannelOp>(name.getValue());
+    TaskOp &known = ends[channel].*end;
+    if (known)
+      return op->emitOpError("is the second end of channel ")
+             << name << ", after task @" << known.getSymName();
+    known = task;
+    return success();
+  };
+  for (TaskOp task : tasks) {
+    for (TakeOp take : task.getBody().getOps<TakeOp>())
+      if (failed(record(take, take.getChannelAttr(), task, &Ends::take)))
+        return failure();
+    for (PutOp put : task.getBody().getOps<PutOp>())
+      if (failed(record(put, put.getChannelAttr(), task, &Ends::put)))
+        return failure();
+  }
+  for (auto &[channel, end] : ends) {
+    if (channel.getSource() && end.put)
+      return channel.emitOpError("has a source, but task @")
+             << end.put.getSymName() << " puts into it";
+    if (channel.getSink() && end.take)
+      return channel.emitOpError("has a sink, but task @")
+             << end.take.getSymName() << " takes from it";
+    if (!channel.getSource() && !end.put)
+      return channel.emitOpError("is taken by task @")
+             << end.take.getSymName() << ", but no task puts into it";
+    if (!channel.getSink() && !end.take)
+      return channel.emitOpError("is put by task @")
+             << end.put.getSymName() << ", but no task takes from it";
+    if (end.put && end.take && isUpdateLike(end.put) != isUpdateLike(end.take))
+      return channel.emitOpError("joins task @")
+             << end.put.getSymName() << " and task @" << end.take.getSymName()
+             << ", which count microbatches and updates";
+  }
+  return success();
+}
+
+/// C13, over the tasks of training.
+static LogicalResult verifyStages(Subject &subject, const TaskSet &tasks) {
+  llvm::MapVector<StringAttr, SmallVector<TaskKind>> kinds;
+  for (StageOp stage : subject.module.getOps<StageOp>())
+    kinds[stage.getSymNameAttr()];
+  for (TaskOp task : tasks) {
+    auto &known = kinds[task.getStageAttr().getAttr()];
+    if (llvm::is_contained(known, task.getKind()))
+      return task.emitOpError("is the second ")
+             << stringifyTaskKind(task.getKind()) << " task of its stage";
+    known.push_back(task.getKind());
+  }
+  if (!subject.isFrom(Level::Training))
+    return success();
+  for (auto &[name, known] : kinds) {
+    auto has = [&](TaskKind kind) { return llvm::is_contained(known, kind); };
+    auto stage = subject.symbols.lookup<StageOp>(name);
+    if (!has(TaskKind::Forward))
+      return stage.emitOpError("has no forward task");
+    bool hasGradient = llvm::any_of(
+        subject.module.getOps<VariableOp>(), [&](VariableOp variable) {
+          return variable.getRole() == Role::Gradient &&
+                 variable.getStageAttr() &&
+                 variable.getStageAttr().getAttr() == name;
+        });
+    bool whole = has(TaskKind::Backward);
+    bool halves = has(TaskKind::InputGrad) || has(TaskKind::WeightGrad);
+    if (whole && halves)
+      return stage.emitOpError("has a backward task and halves of it");
+    if (hasGradient && !whole && !has(TaskKind::WeightGrad))
+      return stage.emitOpError("has gradients, but no task that makes them");
+  }
+  return success();
+}
+
+/// C19: one name, one default.
+static LogicalResult verifyHyperparameters(Subject &subject) {
+  llvm::StringMap<HyperparameterOp> known;
+  for (TaskOp task : subject.module.getOps<TaskOp>()) {
+    if (task.isBodyless())
+      continue;
+    for (HyperparameterOp op : task.getBody().getOps<HyperparameterOp>()) {
+      auto [it, isFirst] = known.try_emplace(op.getName(), op);
+      if (!isFirst &&
+          it->second.getDefaultValueAttr() != op.getDefaultValueAttr())
+        return op.emitOpError("declares '")
+               << op.getName() << "' with another default than before";
+    }
+  }
+  return success();
+}
+
+LogicalResult penstock::verifyTasks(Subject &subject) {
+  for (VariableOp variable : subject.module.getOps<VariableOp>()) {
+    if (variable.getStageAttr() &&
+        !subject.resolve<StageOp>(variable, variable.getStageAttr()))
+      return failure();
+    if (subject.isFrom(Level::Stages) && !variable.getStageAttr())
+      return variable.emitOpError("has no stage at level ")
+             << getLevelName(subject.level);
+  }
+  llvm::DenseSet<StringAttr> versioned = getVersioned(subject);
+  TaskSet training, evaluation;
+  for (TaskOp task : subject.module.getOps<TaskOp>()) {
+    if (failed(verifyTask(subject, task, versioned)))
+      return failure();
+    if (!task.isBodyless())
+      (task.getKind() == TaskKind::Evaluate ? evaluation : training)
+          .push_back(task);
+  }
+  if (subject.isFrom(Level::Program))
+    return success();
+  return success(succeeded(verifyEnds(subject, training)) &&
+                 succeeded(verifyEnds(subject, evaluation)) &&
+                 succeeded(verifyStages(subject, training)) &&
+                 succeeded(verifyHyperparameters(subject)));
+}

@@ -1,0 +1,102 @@
+//===- Device.cpp - A CPU device: a thread and an arena -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The worker thread and where it may run. Cores are divided in proportion to
+// threads; neighbouring devices get neighbouring cores, as they talk most.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cpu/Device.h"
+#include "runtime/device/cpu/OpenMP.h"
+
+#include <chrono>
+#include <pthread.h>
+
+using namespace penstock::runtime;
+
+static std::vector<int> allowedCores() {
+  cpu_set_t allowed;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &allowed))
+        cores.push_back(core);
+  return cores;
+}
+
+static uint64_t threadsBefore(const penstock_program &program,
+                              uint32_t device) {
+  uint64_t threads = 0;
+  for (uint32_t i = 0; i < device; ++i)
+    threads += std::max(program.devices[i].threads, 1u);
+  return threads;
+}
+
+bool penstock::runtime::isOversubscribed(const penstock_program &program) {
+  return threadsBefore(program, program.device_count) > allowedCores().size();
+}
+
+cpu_set_t penstock::runtime::shareOfCores(const penstock_program &program,
+                                          uint32_t device) {
+  cpu_set_t share;
+  CPU_ZERO(&share);
+  std::vector<int> cores = allowedCores();
+  uint64_t total = threadsBefore(program, program.device_count);
+  if (total > cores.size())
+    return share;
+  uint64_t begin = threadsBefore(program, device) * cores.size() / total;
+  uint64_t end = threadsBefore(program, device + 1) * cores.size() / total;
+  for (uint64_t i = begin; i < end; ++i)
+    CPU_SET(cores[i], &share);
+  return share;
+}
+
+Worker::Worker(const cpu_set_t &cores, uint32_t threads)
+    : thread([this, cores, threads] { loop(cores, threads); }) {}
+
+Worker::~Worker() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    isStopping = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void Worker::loop(const cpu_set_t &cores, uint32_t threads) {
+  if (CPU_COUNT(&cores) > 0)
+    pthread_setaffinity_np(pthread_self(), sizeof(cores), &cores);
+  // The number of threads of a library call is part of its numerics.
+  omp_set_dynamic(0);
+  omp_set_num_threads(std::max(threads, 1u));
+  std::unique_lock<std::mutex> lock(mutex);
+  while (true) {
+    changed.wait(lock, [&] { return isStopping || job; });
+    if (!job)
+      return;
+    lock.unlock();
+    job();
+    lock.lock();
+    job = nullptr;
+    changed.notify_all();
+  }
+}
+
+void Worker::start(std::function<void()> next) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    job = std::move(next);
+  }
+  changed.notify_all();
+}
+
+bool Worker::wait(int milliseconds) {
+  std::unique_lock<std::mutex> lock(mutex);
+  auto isDone = [&] { return !job; };
+  if (milliseconds >= 0)
+    return changed.wait_for(lock, std::chrono::milliseconds(milliseconds),
+                            isDone);
+  changed.wait(lock, isDone);
+  return true;
+}

@@ -1,0 +1,22 @@
+//===- Features.h - Is this the CPU that code was compiled for? --*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Compares LLVM's feature list of the program with what cpuid says, so that a
+// program on the wrong machine ends in a sentence, not in SIGILL.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_CPU_FEATURES_H
+#define PENSTOCK_RUNTIME_DEVICE_CPU_FEATURES_H
+
+#include "runtime/program/Error.h"
+
+namespace penstock::runtime {
+
+Error checkFeatures(const penstock_program &program);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_DEVICE_CPU_FEATURES_H

@@ -1,0 +1,25 @@
+/*===- sha256.h - The digest that ties a program to its model ---------------===*
+ *
+ * Part of the Penstock project, under the Apache License v2.0 with LLVM
+ * Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The compiler records the SHA-256 of the model file, the runtime checks it
+ * before it maps weights out of that file. Library: penstock_sha256.
+ *===-----------------------------------------------------------------------===*/
+
+#ifndef PENSTOCK_SHA256_H
+#define PENSTOCK_SHA256_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void penstock_sha256(const void *data, uint64_t size, uint8_t digest[32]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PENSTOCK_SHA256_H */

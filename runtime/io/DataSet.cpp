@@ -1,0 +1,202 @@
+//===- DataSet.cpp - Samples for the sources of a program -----------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Opening checks types, shapes and lengths, each with a message that says what
+// was expected and what was found. Gathering is a copy of whole samples.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/io/DataSet.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+using namespace penstock::runtime;
+
+/// The finaliser of SplitMix64: every output bit depends on every input bit.
+static uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+uint64_t penstock::runtime::permute(uint64_t index, uint64_t size,
+                                    uint64_t seed, uint64_t epoch) {
+  if (size < 2)
+    return index;
+  unsigned half = (std::bit_width(size - 1) + 1) / 2;
+  uint64_t mask = (uint64_t(1) << half) - 1;
+  uint64_t key = mix(mix(seed) ^ epoch);
+  do {
+    uint64_t left = index >> half, right = index & mask;
+    for (uint64_t round = 0; round < 6; ++round) {
+      uint64_t next = left ^ (mix(key + (round << 56) + right) & mask);
+      left = right;
+      right = next;
+    }
+    index = left << half | right;
+  } while (index >= size);
+  return index;
+}
+
+std::vector<std::string>
+penstock::runtime::sourceNames(const penstock_program &program) {
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < program.channel_count; ++i) {
+    const char *source = program.channels[i].source;
+    if (source && std::find(names.begin(), names.end(), source) == names.end())
+      names.push_back(source);
+  }
+  return names;
+}
+
+uint32_t DataSet::inputOf(const char *source) const {
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].name == source)
+      return i;
+  return 0; // Not reached: open() checked every source.
+}
+
+Error DataSet::check(const Input &input, const penstock_channel &channel,
+                     const char *flag) const {
+  const penstock_tensor &type = channel.type;
+  const NpyArray &array = input.array;
+  if (type.rank == 0 || type.shape[0] != microbatch)
+    return defect("source '%s' does not start with the microbatch axis",
+                  channel.source);
+  bool isWidened = type.element == PENSTOCK_I64 &&
+                   array.element == PENSTOCK_I32 && input.name == "labels";
+  if (array.element != type.element && !isWidened)
+    return userError("%s: input '%s' takes %s, '%s' holds %s", flag,
+                     input.name.c_str(), elementName(type.element),
+                     input.path.c_str(), elementName(array.element));
+  bool isSame =
+      array.shape.size() == type.rank &&
+      std::equal(array.shape.begin() + 1, array.shape.end(), type.shape + 1);
+  if (!isSame) {
+    std::string expected = "(samples";
+    for (uint32_t i = 1; i < type.rank; ++i)
+      expected += format(", %lld", (long long)type.shape[i]);
+    expected += type.rank == 1 ? ",)" : ")";
+    return userError("%s: input '%s' takes arrays of shape %s, '%s' has %s",
+                     flag, input.name.c_str(), expected.c_str(),
+                     input.path.c_str(),
+                     shapeText(array.shape.data(), array.shape.size()).c_str());
+  }
+  return {};
+}
+
+Error DataSet::add(const penstock_program &program, const std::string &name,
+                   const std::string &path, const char *flag) {
+  Input input{name, path, {}};
+  if (Error error = readNpy(path, flag, input.array))
+    return error;
+  for (uint32_t i = 0; i < program.channel_count; ++i) {
+    const penstock_channel &channel = program.channels[i];
+    if (channel.source && name == channel.source)
+      if (Error error = check(input, channel, flag))
+        return error;
+  }
+  int64_t count = input.array.shape[0];
+  if (samples >= 0 && count != samples)
+    return userError("'%s' has %lld samples, '%s' has %lld",
+                     inputs.front().path.c_str(), (long long)samples,
+                     path.c_str(), (long long)count);
+  samples = count;
+  inputs.push_back(std::move(input));
+  return {};
+}
+
+Error DataSet::open(
+    const penstock_program &program,
+    const std::vector<std::pair<std::string, std::string>> &files,
+    const std::string &labels, const char *dataFlag, const char *labelsFlag) {
+  microbatch = program.microbatch_size;
+  std::vector<std::string> names = sourceNames(program);
+  std::string known;
+  for (const std::string &name : names)
+    if (name != "labels")
+      known += (known.empty() ? "'" : ", '") + name + "'";
+
+  // 1. Each file belongs to one known input.
+  for (const auto &[name, path] : files) {
+    if (name == "labels" ||
+        std::find(names.begin(), names.end(), name) == names.end())
+      return userError("--%s: unknown input '%s', the model's inputs are %s",
+                       dataFlag, name.c_str(), known.c_str());
+    if (std::count_if(files.begin(), files.end(),
+                      [&](auto &file) { return file.first == name; }) > 1)
+      return userError("--%s: input '%s' is given twice", dataFlag,
+                       name.c_str());
+  }
+  bool takesLabels =
+      std::find(names.begin(), names.end(), "labels") != names.end();
+  if (!labels.empty() && !takesLabels)
+    return userError("--%s: this program takes no labels", labelsFlag);
+
+  // 2. Each input has a file.
+  for (const std::string &name : names) {
+    if (name == "labels") {
+      if (labels.empty())
+        return userError("--%s FILE.npy is missing", labelsFlag);
+      std::string flag = format("--%s", labelsFlag);
+      if (Error error = add(program, name, labels, flag.c_str()))
+        return error;
+      continue;
+    }
+    auto file = std::find_if(files.begin(), files.end(),
+                             [&](auto &file) { return file.first == name; });
+    if (file == files.end())
+      return userError("--%s %s=FILE.npy is missing", dataFlag, name.c_str());
+    std::string flag = format("--%s %s", dataFlag, name.c_str());
+    if (Error error = add(program, name, file->second, flag.c_str()))
+      return error;
+  }
+  return {};
+}
+
+Error DataSet::setUpdate(int64_t microbatches, const char *flag) {
+  int64_t update = microbatch * microbatches;
+  usable = inputs.empty() ? update : samples / update * update;
+  if (usable > 0)
+    return {};
+  if (microbatches == 1)
+    return userError("--%s: %lld samples do not fill one microbatch of %lld",
+                     flag, (long long)samples, (long long)microbatch);
+  return userError("--%s: %lld samples do not fill one update of %lld "
+                   "microbatches of %lld",
+                   flag, (long long)samples, (long long)microbatches,
+                   (long long)microbatch);
+}
+
+void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
+                     void *target) const {
+  const NpyArray &array = inputs[input].array;
+  uint64_t first = uint64_t(n) * microbatch;
+  uint64_t epoch = first / usable;
+  uint64_t position = first % usable; // usable is a multiple of microbatch
+  uint64_t elements = 1;
+  for (uint32_t i = 1; i < channel.type.rank; ++i)
+    elements *= channel.type.shape[i];
+
+  auto copy = [&](uint64_t sample, uint64_t count, uint64_t to) {
+    if (array.element == channel.type.element) {
+      uint64_t bytes = elements * elementBytes(array.element);
+      std::memcpy(static_cast<char *>(target) + to * bytes,
+                  array.data + sample * bytes, count * bytes);
+      return;
+    }
+    const int32_t *from =
+        reinterpret_cast<const int32_t *>(array.data) + sample * elements;
+    int64_t *wide = static_cast<int64_t *>(target) + to * elements;
+    std::copy(from, from + count * elements, wide);
+  };
+
+  if (!shuffle)
+    return copy(position, microbatch, 0);
+  for (int64_t i = 0; i < microbatch; ++i)
+    copy(permute(position + i, samples, seed, epoch), 1, i);
+}

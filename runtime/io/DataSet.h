@@ -1,0 +1,75 @@
+//===- DataSet.h - Samples for the sources of a program ----------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The arrays of one data set, one per source, checked against the program, and
+// the rule that says which samples microbatch k consists of. The rule knows
+// nothing of devices or stages, so every cut sees the same data.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_IO_DATASET_H
+#define PENSTOCK_RUNTIME_IO_DATASET_H
+
+#include "runtime/io/Npy.h"
+
+#include <utility>
+
+namespace penstock::runtime {
+
+/// A pseudo-random permutation of [0, size) without storage: a Feistel network
+/// over the next even power of two, walked until it falls inside.
+uint64_t permute(uint64_t index, uint64_t size, uint64_t seed, uint64_t epoch);
+
+class DataSet {
+public:
+  /// `files` are the NAME=FILE pairs of `dataFlag` ("data"), `labels` the file
+  /// of `labelsFlag`, or empty. Checks every array against the channels.
+  Error open(const penstock_program &program,
+             const std::vector<std::pair<std::string, std::string>> &files,
+             const std::string &labels, const char *dataFlag,
+             const char *labelsFlag);
+
+  /// Microbatches per update of training; 1 for evaluation. Fails when the
+  /// samples do not fill one update.
+  Error setUpdate(int64_t microbatches, const char *flag);
+  void setShuffle(uint64_t value) {
+    shuffle = true;
+    seed = value;
+  }
+
+  /// Copies microbatch n of a channel's source to `target`.
+  void gather(const penstock_channel &channel, uint32_t input, int64_t n,
+              void *target) const;
+
+  /// The number of a source in this set.
+  uint32_t inputOf(const char *source) const;
+  int64_t sampleCount() const { return samples; }
+  /// The largest multiple of one update's samples that fits.
+  int64_t usableCount() const { return usable; }
+  int64_t microbatchSize() const { return microbatch; }
+
+private:
+  struct Input {
+    std::string name, path;
+    NpyArray array;
+  };
+
+  Error add(const penstock_program &program, const std::string &name,
+            const std::string &path, const char *flag);
+  Error check(const Input &input, const penstock_channel &channel,
+              const char *flag) const;
+
+  std::vector<Input> inputs;
+  int64_t samples = -1, usable = 0, microbatch = 0;
+  bool shuffle = false;
+  uint64_t seed = 0;
+};
+
+/// The names of all sources, in the order of the channels, once each.
+std::vector<std::string> sourceNames(const penstock_program &program);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_IO_DATASET_H

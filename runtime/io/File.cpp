@@ -1,0 +1,163 @@
+//===- File.cpp - Mapped input, output under a temporary name -------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Plain POSIX calls: every failure carries the path and the system's reason.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/io/File.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace penstock::runtime;
+
+MappedFile::MappedFile(MappedFile &&other)
+    : bytes(std::exchange(other.bytes, nullptr)),
+      length(std::exchange(other.length, 0)) {}
+
+MappedFile &MappedFile::operator=(MappedFile &&other) {
+  std::swap(bytes, other.bytes);
+  std::swap(length, other.length);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (bytes && length)
+    munmap(const_cast<char *>(bytes), length);
+}
+
+Error MappedFile::open(const std::string &path, const char *what) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return userError("%s: cannot open '%s': %s", what, path.c_str(),
+                     std::strerror(errno));
+  struct stat info;
+  if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(descriptor);
+    return userError("%s: '%s' is not a regular file", what, path.c_str());
+  }
+  if (info.st_size == 0) {
+    ::close(descriptor);
+    return userError("%s: '%s' is empty", what, path.c_str());
+  }
+  void *mapped =
+      mmap(nullptr, info.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
+  int reason = errno;
+  ::close(descriptor);
+  if (mapped == MAP_FAILED)
+    return userError("%s: cannot map '%s': %s", what, path.c_str(),
+                     std::strerror(reason));
+  // Read ahead in the background, so that device threads seldom fault.
+  madvise(mapped, info.st_size, MADV_WILLNEED);
+  bytes = static_cast<const char *>(mapped);
+  length = info.st_size;
+  return {};
+}
+
+OutputFile::OutputFile(OutputFile &&other)
+    : target(std::move(other.target)),
+      temporary(std::exchange(other.temporary, {})),
+      descriptor(std::exchange(other.descriptor, -1)) {}
+
+OutputFile::~OutputFile() {
+  if (descriptor >= 0)
+    ::close(descriptor);
+  if (!temporary.empty())
+    unlink(temporary.c_str());
+}
+
+Error OutputFile::failed(const char *action) {
+  return userError("cannot %s '%s': %s", action, target.c_str(),
+                   std::strerror(errno));
+}
+
+Error OutputFile::create(const std::string &path) {
+  target = path;
+  std::string name = path + format(".tmp%d", int(getpid()));
+  descriptor =
+      ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0)
+    return failed("create");
+  temporary = std::move(name);
+  return {};
+}
+
+Error OutputFile::append(const void *data, uint64_t size) {
+  const char *bytes = static_cast<const char *>(data);
+  while (size) {
+    ssize_t done = write(descriptor, bytes, size);
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0)
+      return failed("write");
+    bytes += done;
+    size -= done;
+  }
+  return {};
+}
+
+Error OutputFile::overwrite(uint64_t offset, const void *data, uint64_t size) {
+  const char *bytes = static_cast<const char *>(data);
+  while (size) {
+    ssize_t done = pwrite(descriptor, bytes, size, offset);
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0)
+      return failed("write");
+    bytes += done;
+    offset += done;
+    size -= done;
+  }
+  return {};
+}
+
+Error OutputFile::close() {
+  int open = std::exchange(descriptor, -1);
+  if (open >= 0 && ::close(open) != 0)
+    return failed("write");
+  return {};
+}
+
+Error OutputFile::commit() {
+  if (Error error = close())
+    return error;
+  if (rename(temporary.c_str(), target.c_str()) != 0)
+    return failed("rename to");
+  temporary.clear();
+  return {};
+}
+
+std::string penstock::runtime::folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos)
+    return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Error penstock::runtime::checkWritable(const std::string &path,
+                                       const char *flag) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+    return userError("%s: '%s' is a folder", flag, path.c_str());
+  std::string folder = folderOf(path);
+  if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+    return userError("%s: folder '%s' does not exist", flag, folder.c_str());
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    return userError("%s: cannot write into folder '%s': %s", flag,
+                     folder.c_str(), std::strerror(errno));
+  return {};
+}
+
+bool penstock::runtime::sameFile(const std::string &first,
+                                 const std::string &second) {
+  struct stat a, b;
+  return stat(first.c_str(), &a) == 0 && stat(second.c_str(), &b) == 0 &&
+         a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}

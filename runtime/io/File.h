@@ -1,0 +1,76 @@
+//===- File.h - Mapped input, output under a temporary name ------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Input files are mapped read-only. Output files are written under a temporary
+// name beside the target and renamed when complete, so that a failure leaves
+// nothing half-written.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_IO_FILE_H
+#define PENSTOCK_RUNTIME_IO_FILE_H
+
+#include "runtime/program/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::runtime {
+
+/// A regular file, mapped read-only for the life of the object.
+class MappedFile {
+public:
+  MappedFile() = default;
+  MappedFile(MappedFile &&other);
+  MappedFile &operator=(MappedFile &&other);
+  ~MappedFile();
+
+  /// `what` starts the error message, e.g. "--labels".
+  Error open(const std::string &path, const char *what);
+
+  const char *data() const { return bytes; }
+  uint64_t size() const { return length; }
+
+private:
+  const char *bytes = nullptr;
+  uint64_t length = 0;
+};
+
+/// Writes to a temporary file; commit() renames it, the destructor removes it.
+class OutputFile {
+public:
+  OutputFile() = default;
+  OutputFile(OutputFile &&other);
+  ~OutputFile();
+
+  Error create(const std::string &path);
+  Error append(const void *data, uint64_t size);
+  Error append(std::string_view text) {
+    return append(text.data(), text.size());
+  }
+  Error overwrite(uint64_t offset, const void *data, uint64_t size);
+  Error close();
+  Error commit();
+
+private:
+  Error failed(const char *action);
+
+  std::string target, temporary;
+  int descriptor = -1;
+};
+
+/// The folder part of a path, "." when it has none.
+std::string folderOf(const std::string &path);
+
+/// Fails unless a file can be created at `path`; `flag` starts the message.
+Error checkWritable(const std::string &path, const char *flag);
+
+/// Both exist and are one file (or folder).
+bool sameFile(const std::string &first, const std::string &second);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_IO_FILE_H

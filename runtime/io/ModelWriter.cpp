@@ -1,0 +1,142 @@
+//===- ModelWriter.cpp - The model with its trained weights ---------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Values in the model file are patched in a copy of it. External data files get
+// a copy at the same relative place beside the saved model, so the locations in
+// it stay right; saving beside the input would overwrite the input's own data
+// and is refused.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/io/ModelWriter.h"
+#include "runtime/io/WireFormat.h"
+
+#include <algorithm>
+#include <filesystem>
+
+using namespace penstock::runtime;
+
+bool penstock::runtime::isSaved(const penstock_variable &variable) {
+  return !variable.frozen && (variable.role == PENSTOCK_ROLE_PARAMETER ||
+                              variable.role == PENSTOCK_ROLE_STATISTIC);
+}
+
+Error ModelWriter::checkExternal(const std::string &path,
+                                 const std::string &location) {
+  for (const External &known : externals)
+    if (known.location == location)
+      return {};
+  std::filesystem::path relative(location);
+  if (relative.is_absolute() ||
+      std::find(relative.begin(), relative.end(), "..") != relative.end())
+    return userError("--save: the model's external data '%s' is not inside "
+                     "its folder",
+                     location.c_str());
+  std::string source =
+      folderOf(program.files[0].path) + "/" + relative.string();
+  std::string target = folderOf(path) + "/" + relative.string();
+  if (sameFile(folderOf(path), folderOf(program.files[0].path)) ||
+      sameFile(source, target))
+    return userError("--save: '%s' would overwrite the model's own weights in "
+                     "'%s'; save into another folder",
+                     path.c_str(), source.c_str());
+  if (std::filesystem::path(target).lexically_normal() ==
+      std::filesystem::path(path).lexically_normal())
+    return userError("--save: '%s' is also the name of the model's external "
+                     "data",
+                     path.c_str());
+  int32_t file = -1;
+  for (uint32_t i = 1; i < program.file_count; ++i)
+    if (sameFile(program.files[i].path, source))
+      file = i;
+  externals.push_back({location, source, file});
+  return {};
+}
+
+Error ModelWriter::check(const std::string &path) {
+  if (Error error = checkWritable(path, "--save"))
+    return error;
+  for (uint32_t i = 0; i < program.file_count; ++i)
+    if (sameFile(path, program.files[i].path))
+      return userError("--save: '%s' is a file that this program was compiled "
+                       "from; choose another name",
+                       path.c_str());
+  if (program.file_count == 0)
+    return defect("--save: the program names no model file");
+
+  // 1. The tensors of the model, and where their values are.
+  std::vector<TensorRange> tensors;
+  if (!findTensors({files[0].data(), files[0].size()}, tensors))
+    return userError("--save: '%s' is not a binary ONNX model",
+                     program.files[0].path);
+  externals.clear();
+  for (const TensorRange &tensor : tensors)
+    if (!tensor.location.empty())
+      if (Error error = checkExternal(path, tensor.location))
+        return error;
+
+  // 2. Each variable is exactly one of them.
+  auto fileOf = [&](const TensorRange &tensor) {
+    if (tensor.location.empty())
+      return 0;
+    for (const External &external : externals)
+      if (external.location == tensor.location)
+        return external.file;
+    return -1;
+  };
+  for (uint32_t i = 0; i < program.variable_count; ++i) {
+    const penstock_variable &variable = program.variables[i];
+    if (!isSaved(variable))
+      continue;
+    auto isHome = [&](const TensorRange &tensor) {
+      return variable.file >= 0 && fileOf(tensor) == variable.file &&
+             tensor.offset == variable.file_offset &&
+             (tensor.length == variable.type.bytes ||
+              (tensor.length == 0 && !tensor.location.empty()));
+    };
+    if (std::none_of(tensors.begin(), tensors.end(), isHome))
+      return defect("--save: variable '%s' is no tensor of the model",
+                    variable.name);
+  }
+  return {};
+}
+
+Error ModelWriter::write(const std::string &path,
+                         const std::vector<Patch> &patches) {
+  auto fill = [&](OutputFile &output, const MappedFile &from, int32_t file) {
+    Error error = output.append(from.data(), from.size());
+    for (const Patch &patch : patches)
+      if (!error && patch.file == file)
+        error = output.overwrite(patch.offset, patch.data, patch.size);
+    return error ? error : output.close();
+  };
+
+  std::vector<OutputFile> outputs;
+  for (const External &external : externals) {
+    std::string target = folderOf(path) + "/" + external.location;
+    std::error_code status;
+    std::filesystem::create_directories(folderOf(target), status);
+    OutputFile &output = outputs.emplace_back();
+    if (Error error = output.create(target))
+      return error;
+    MappedFile mapped;
+    if (external.file < 0)
+      if (Error error = mapped.open(external.source, "--save"))
+        return error;
+    const MappedFile &from = external.file < 0 ? mapped : files[external.file];
+    if (Error error = fill(output, from, external.file))
+      return error;
+  }
+  OutputFile &model = outputs.emplace_back();
+  if (Error error = model.create(path))
+    return error;
+  if (Error error = fill(model, files[0], 0))
+    return error;
+
+  // The model comes last: where it stands, its data stands too.
+  for (OutputFile &output : outputs)
+    if (Error error = output.commit())
+      return error;
+  return {};
+}

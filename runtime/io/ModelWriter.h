@@ -1,0 +1,62 @@
+//===- ModelWriter.h - The model with its trained weights --------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Saving copies the model byte for byte and patches the values of what was
+// trained, in place: same names, same lengths, nothing is encoded again.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_IO_MODELWRITER_H
+#define PENSTOCK_RUNTIME_IO_MODELWRITER_H
+
+#include "runtime/io/File.h"
+
+#include <utility>
+#include <vector>
+
+namespace penstock::runtime {
+
+/// New bytes for a range of program.files[file].
+struct Patch {
+  int32_t file;
+  uint64_t offset;
+  const void *data;
+  uint64_t size;
+};
+
+/// Whether saving writes this variable.
+bool isSaved(const penstock_variable &variable);
+
+class ModelWriter {
+public:
+  /// `files` are the mapped files of the program.
+  ModelWriter(const penstock_program &program,
+              const std::vector<MappedFile> &files)
+      : program(program), files(files) {}
+
+  /// Everything that can be known before training: the place is writable, each
+  /// variable has its range in the model, no input is overwritten.
+  Error check(const std::string &path);
+  /// Needs a successful check().
+  Error write(const std::string &path, const std::vector<Patch> &patches);
+
+private:
+  Error checkExternal(const std::string &path, const std::string &location);
+
+  /// An external data file of the model.
+  struct External {
+    std::string location; // relative to the model's folder
+    std::string source;
+    int32_t file; // in program.files, -1 when it holds no variable
+  };
+
+  const penstock_program &program;
+  const std::vector<MappedFile> &files;
+  std::vector<External> externals;
+};
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_IO_MODELWRITER_H

@@ -1,0 +1,39 @@
+//===- Npy.h - Arrays in NumPy's file format ---------------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An .npy file (format versions 1 to 3) is mapped, its header parsed, and
+// everything that would make its bytes mean something else is refused.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_IO_NPY_H
+#define PENSTOCK_RUNTIME_IO_NPY_H
+
+#include "runtime/io/File.h"
+
+#include <vector>
+
+namespace penstock::runtime {
+
+/// A mapped array in row-major order.
+struct NpyArray {
+  MappedFile file;
+  uint32_t element = 0; // as in abi.h
+  std::vector<int64_t> shape;
+  const char *data = nullptr;
+};
+
+/// "float32" and so on.
+const char *elementName(uint32_t element);
+/// Bytes of one element.
+uint64_t elementBytes(uint32_t element);
+/// "(5, 7)".
+std::string shapeText(const int64_t *shape, size_t rank);
+
+Error readNpy(const std::string &path, const char *what, NpyArray &array);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_IO_NPY_H

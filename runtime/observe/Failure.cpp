@@ -1,0 +1,57 @@
+//===- Failure.cpp - The end of a run that cannot go on -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The message goes out in one write, so that lines of other threads do not mix
+// with it.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/observe/Failure.h"
+#include "runtime/program/Instance.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <unistd.h>
+
+using namespace penstock::runtime;
+
+std::string penstock::runtime::positions(const Instance &instance) {
+  const penstock_program &program = instance.program;
+  std::string text;
+  for (const auto &device : instance.devices()) {
+    text += format("  device %u: ", device->index);
+    uint32_t task = device->task.load(std::memory_order_relaxed);
+    if (task >= program.task_count)
+      text += "before its first action";
+    else
+      text += format(
+          "%s %c%lld (%s)", device->isRunning.load() ? "at" : "done after",
+          char(program.tasks[task].letter),
+          (long long)device->taskNumber.load(), program.tasks[task].name);
+    uint32_t channel = device->waitChannel.load(std::memory_order_relaxed);
+    if (channel < program.channel_count)
+      text += format(", waits for message %lld of channel '%s'",
+                     (long long)device->waitNumber.load(),
+                     program.channels[channel].name);
+    text += "\n";
+  }
+  return text;
+}
+
+void penstock::runtime::fail(const Instance &instance, int code,
+                             const char *pattern, ...) {
+  static std::atomic<bool> hasFailed{false};
+  if (hasFailed.exchange(true))
+    while (true)
+      pause(); // The first failure ends the process.
+  char sentence[1024];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(sentence, sizeof(sentence), pattern, arguments);
+  va_end(arguments);
+  std::string text = format("penstock: %s\n", sentence) + positions(instance);
+  [[maybe_unused]] ssize_t written =
+      write(STDERR_FILENO, text.data(), text.size());
+  _exit(code);
+}

@@ -1,0 +1,29 @@
+//===- Failure.h - The end of a run that cannot go on ------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A failure in the steady state: the first one is printed with every device's
+// position, and the process ends at once with its exit code. Other threads may
+// be blocked, so nothing is unwound; output files are still temporary then.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_OBSERVE_FAILURE_H
+#define PENSTOCK_RUNTIME_OBSERVE_FAILURE_H
+
+#include <string>
+
+namespace penstock::runtime {
+
+class Instance;
+
+[[noreturn, gnu::format(printf, 3, 4)]] void
+fail(const Instance &instance, int code, const char *pattern, ...);
+
+/// One line per device: what it runs and what it waits for.
+std::string positions(const Instance &instance);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_OBSERVE_FAILURE_H

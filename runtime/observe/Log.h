@@ -1,0 +1,39 @@
+//===- Log.h - One JSON object per weight update -----------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The stream behind --log. Each line is flushed, so that a reader can follow a
+// run and loses nothing when it ends early.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_OBSERVE_LOG_H
+#define PENSTOCK_RUNTIME_OBSERVE_LOG_H
+
+#include "runtime/program/Error.h"
+
+#include <cstdio>
+
+namespace penstock::runtime {
+
+class Log {
+public:
+  Log() = default;
+  Log(const Log &) = delete;
+  ~Log();
+
+  Error open(const std::string &path);
+  bool isOpen() const { return stream; }
+  /// `step` counts from 1. A loss that is not finite is written as null: JSON
+  /// has no other word for it.
+  Error write(int64_t step, double loss, double rate, double seconds);
+
+private:
+  std::string path;
+  FILE *stream = nullptr;
+};
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_OBSERVE_LOG_H

@@ -1,0 +1,61 @@
+//===- SinkRing.h - Scalars on their way to the log --------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A device drops a loss or a count here and goes on; the observing thread picks
+// it up, formats and writes. One producer, one consumer, no lock.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_OBSERVE_SINKRING_H
+#define PENSTOCK_RUNTIME_OBSERVE_SINKRING_H
+
+#include "runtime/transport/threads/Wait.h"
+
+#include <cstring>
+#include <memory>
+#include <sched.h>
+
+namespace penstock::runtime {
+
+class SinkRing {
+public:
+  struct Item {
+    int64_t n;
+    int64_t time; // nanoseconds()
+    uint64_t bits;
+  };
+
+  void push(int64_t n, const void *value, uint64_t bytes) {
+    uint64_t at = head.load(std::memory_order_relaxed);
+    // The consumer looks every few milliseconds; filling the ring in less is
+    // rare, and then the producer waits.
+    while (at - tail.load(std::memory_order_acquire) == kSize)
+      sched_yield();
+    Item &item = items[at % kSize];
+    item = {n, nanoseconds(), 0};
+    std::memcpy(&item.bits, value, bytes);
+    head.store(at + 1, std::memory_order_release);
+  }
+
+  bool pop(Item &item) {
+    uint64_t at = tail.load(std::memory_order_relaxed);
+    if (at == head.load(std::memory_order_acquire))
+      return false;
+    item = items[at % kSize];
+    tail.store(at + 1, std::memory_order_release);
+    return true;
+  }
+
+private:
+  static constexpr uint64_t kSize = 8192;
+
+  std::unique_ptr<Item[]> items = std::make_unique<Item[]>(kSize);
+  alignas(64) std::atomic<uint64_t> head{0};
+  alignas(64) std::atomic<uint64_t> tail{0};
+};
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_OBSERVE_SINKRING_H

@@ -1,0 +1,71 @@
+//===- Summary.cpp - The table that ends a run ----------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Speed, how busy each device was, and what the plan had said. A device is busy
+// when it does not wait for a message.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/program/Run.h"
+
+#include <algorithm>
+#include <sys/resource.h>
+
+using namespace penstock::runtime;
+
+/// "0, 2": the stages that run on a device.
+static std::string stagesOf(const penstock_program &program, uint32_t device) {
+  std::vector<uint32_t> stages;
+  for (uint32_t i = 0; i < program.task_count; ++i)
+    if (program.tasks[i].device == device)
+      stages.push_back(program.tasks[i].stage);
+  std::sort(stages.begin(), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  std::string text;
+  for (uint32_t stage : stages)
+    text += format(text.empty() ? "%u" : ", %u", stage);
+  return text;
+}
+
+static std::string sizeText(uint64_t bytes) {
+  if (bytes < 1 << 20)
+    return format("%.1f KiB", double(bytes) / (1 << 10));
+  return format("%.1f MiB", double(bytes) / (1 << 20));
+}
+
+std::string penstock_run::summary() const {
+  const penstock_schedule *schedule = instance->schedule("train");
+  if (!schedule || updatesDone == 0)
+    return "";
+  double samples = double(updatesDone) * schedule->microbatches *
+                   double(program.microbatch_size);
+  std::string text = format(
+      "%lld updates of %u x %lld samples in %.3f s: %.0f samples/s\n",
+      (long long)updatesDone, schedule->microbatches,
+      (long long)program.microbatch_size, trainSeconds, samples / trainSeconds);
+  text += format("%-8s%-14s%8s%16s%16s\n", "device", "stages", "busy", "arena",
+                 "planned");
+  double busySum = 0;
+  for (const auto &device : instance->devices()) {
+    uint32_t i = device->index;
+    double busy = std::clamp(1 - waitSeconds[i] / trainSeconds, 0.0, 1.0);
+    busySum += busy;
+    text +=
+        format("%-8u%-14s%6.1f %%%16s%16s\n", i, stagesOf(program, i).c_str(),
+               100 * busy, sizeText(device->arena.size()).c_str(),
+               sizeText(program.devices[i].arena_bytes).c_str());
+  }
+  text += format("bubble: %.1f %% measured, %.1f %% predicted%s\n",
+                 100 * (1 - busySum / program.device_count),
+                 100 * schedule->predicted_bubble,
+                 isOversubscribed(program)
+                     ? " (devices share cores: busy includes their waiting "
+                       "for one)"
+                     : "");
+  rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) == 0)
+    text += format("peak memory of the process: %s\n",
+                   sizeText(uint64_t(usage.ru_maxrss) << 10).c_str());
+  return text;
+}

@@ -1,0 +1,88 @@
+//===- Trace.h - The run as a Chrome/Perfetto trace --------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Devices record slices into buffers reserved when the program opens; the file
+// is written at the end. Without --trace there is no buffer and no clock read.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_OBSERVE_TRACE_H
+#define PENSTOCK_RUNTIME_OBSERVE_TRACE_H
+
+#include "runtime/io/File.h"
+#include "runtime/transport/threads/Wait.h"
+
+#include <vector>
+
+namespace penstock::runtime {
+
+/// The slices of one device, written by its thread only.
+class TraceBuffer {
+public:
+  struct Slice {
+    int64_t begin, end;
+    int64_t n;
+    uint32_t id; // task, or channel for a wait
+    bool isWait;
+  };
+
+  TraceBuffer();
+  ~TraceBuffer();
+  TraceBuffer(const TraceBuffer &) = delete;
+
+  void begin(uint32_t task, int64_t n) {
+    int64_t now = nanoseconds();
+    closeAt(now);
+    open = {now, now, n, task, false};
+    isOpen = true;
+  }
+  void close() {
+    if (isOpen)
+      closeAt(nanoseconds());
+  }
+  void wait(uint32_t channel, int64_t n, int64_t begin, int64_t end) {
+    add({begin, end, n, channel, true});
+  }
+
+  uint64_t size() const { return count; }
+  const Slice &operator[](uint64_t i) const { return slices[i]; }
+  uint64_t lost() const { return dropped; }
+
+private:
+  void closeAt(int64_t now) {
+    if (!isOpen)
+      return;
+    open.end = now;
+    add(open);
+    isOpen = false;
+  }
+  void add(const Slice &slice) {
+    if (count < kCapacity)
+      slices[count++] = slice;
+    else
+      ++dropped;
+  }
+
+  // Pages come into being when they are written.
+  static constexpr uint64_t kCapacity = 4 << 20;
+
+  Slice *slices;
+  Slice open;
+  bool isOpen = false;
+  uint64_t count = 0, dropped = 0;
+};
+
+/// Writes one row per stage (and device), one slice per action. `buffers` has
+/// an entry per device; times count from `origin`.
+Error writeTrace(const std::string &path, const penstock_program &program,
+                 const std::vector<const TraceBuffer *> &buffers,
+                 int64_t origin);
+
+/// Text as a JSON string, with quotes.
+std::string jsonString(const char *text);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_OBSERVE_TRACE_H

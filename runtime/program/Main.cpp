@@ -1,0 +1,108 @@
+//===- Main.cpp - The compiled executable ---------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The command line over the embedding API: train in segments, evaluate between
+// them, verify, save, and print the table. Results go to stdout.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/program/Run.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace penstock::runtime;
+
+static Error evaluateAndPrint(penstock_run &run) {
+  penstock_results results;
+  if (Error error = run.evaluate(results))
+    return error;
+  std::printf("eval: step %lld loss %.6f", (long long)run.updatesDone,
+              results.loss);
+  if (results.accuracy >= 0)
+    std::printf(" accuracy %.2f %% (%lld/%lld samples", 100 * results.accuracy,
+                std::llround(results.accuracy * double(results.samples)),
+                (long long)results.samples);
+  else
+    std::printf(" (%lld samples", (long long)results.samples);
+  if (results.samples_left_out)
+    std::printf(", %lld left out", (long long)results.samples_left_out);
+  std::printf(")\n");
+  std::fflush(stdout);
+  return {};
+}
+
+static Error trainAndPrint(penstock_run &run) {
+  const Options &options = run.options;
+  if (!options.steps && !options.epochs)
+    return userError("one of --steps and --epochs is required (see --help)");
+  if (Error error = run.open())
+    return error;
+
+  // 1. Train, and evaluate between segments.
+  bool evaluates = !options.evalData.empty() || !options.evalLabels.empty();
+  if (Error error = run.train(0)) // says what data is missing
+    return error;
+  int64_t total = run.requestedUpdates(), evaluated = -1;
+  while (run.updatesDone < total) {
+    int64_t left = total - run.updatesDone;
+    if (Error error =
+            run.train(std::min(options.evalEvery.value_or(left), left)))
+      return error;
+    if (!options.evalEvery)
+      continue;
+    if (Error error = evaluateAndPrint(run))
+      return error;
+    evaluated = run.updatesDone;
+  }
+  if (evaluates && evaluated != run.updatesDone)
+    if (Error error = evaluateAndPrint(run))
+      return error;
+
+  // 2. Only what was verified is saved.
+  if (options.verify) {
+    if (Error error = run.replay(run.updatesDone))
+      return error;
+    std::printf("verify: %lld updates, %u variables, %lld losses: bitwise "
+                "equal\n",
+                (long long)run.updatesDone, run.program.variable_count,
+                (long long)run.lossCount());
+  }
+  if (!options.save.empty())
+    if (Error error = run.save(options.save))
+      return error;
+  if (Error error = run.finish())
+    return error;
+  std::fputs(run.summary().c_str(), stdout);
+  if (std::fflush(stdout) != 0)
+    return userError("cannot write to standard output");
+  return {};
+}
+
+extern "C" int penstock_main(int argc, char **argv,
+                             const penstock_program *program) {
+  penstock_run run(*program);
+  Error error = run.options.parse(argc, argv);
+  if (!error && run.options.help) {
+    std::fputs(helpText(*program, argc ? argv[0] : "program").c_str(), stdout);
+    return PENSTOCK_DONE;
+  }
+  if (!error && run.options.version) {
+    std::printf("penstock %s, runtime interface %u, compiled for %s\n",
+                PENSTOCK_VERSION, program->abi_version,
+                program->cpu ? program->cpu : "any CPU");
+    return PENSTOCK_DONE;
+  }
+  if (!error && run.options.plan) {
+    std::printf("%s\n", program->plan ? program->plan : "{}");
+    return PENSTOCK_DONE;
+  }
+  if (!error)
+    error = trainAndPrint(run);
+  if (!error)
+    return PENSTOCK_DONE;
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s\n", error.text.c_str());
+  return error.code;
+}

@@ -1,0 +1,126 @@
+//===- Open.cpp - From options to a run that can train --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Checks in the order of their cost, and every one before training starts: what
+// can fail after an hour of training is known to work after milliseconds.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/sha256.h"
+#include "runtime/device/cpu/Features.h"
+#include "runtime/program/Run.h"
+
+#include <cstring>
+
+using namespace penstock::runtime;
+
+Error penstock_run::openFiles() {
+  files.resize(program.file_count);
+  for (uint32_t i = 0; i < program.file_count; ++i) {
+    const penstock_file &file = program.files[i];
+    if (Error error = files[i].open(file.path, i ? "weights" : "model"))
+      return error;
+    bool isSame = files[i].size() == file.size;
+    if (isSame && i == 0) {
+      uint8_t digest[32];
+      penstock_sha256(files[0].data(), files[0].size(), digest);
+      isSame = std::memcmp(digest, file.digest, sizeof(digest)) == 0;
+    }
+    if (!isSame)
+      return userError("'%s' has changed since it was compiled; compile it "
+                       "again",
+                       file.path);
+  }
+  return {};
+}
+
+Error penstock_run::openData() {
+  const penstock_schedule *train = instance->schedule("train");
+  hasTrainData = !options.data.empty() || !options.labels.empty();
+  if (hasTrainData) {
+    if (Error error = trainData.open(program, options.data, options.labels,
+                                     "data", "labels"))
+      return error;
+    if (Error error =
+            trainData.setUpdate(train ? train->microbatches : 1, "data"))
+      return error;
+    if (options.shuffle)
+      trainData.setShuffle(
+          options.seed ? uint64_t(*options.seed)
+                       : uint64_t(instance->findHyperparameter("seed")));
+  }
+  hasEvalData = !options.evalData.empty() || !options.evalLabels.empty();
+  if (!hasEvalData)
+    return {};
+  if (!instance->schedule("evaluate"))
+    return userError("--eval-data: this program was compiled without "
+                     "evaluation");
+  if (Error error = evalData.open(program, options.evalData, options.evalLabels,
+                                  "eval-data", "eval-labels"))
+    return error;
+  return evalData.setUpdate(1, "eval-data");
+}
+
+void penstock_run::setHyperparameters(Instance &target) {
+  if (options.rate)
+    target.setHyperparameter("lr", *options.rate);
+  if (options.seed)
+    target.setHyperparameter("seed", double(*options.seed));
+}
+
+Error penstock_run::open() {
+  if (program.abi_version != PENSTOCK_ABI_VERSION)
+    return defect("the program was compiled against version %u of the runtime "
+                  "interface, this is version %u",
+                  program.abi_version, PENSTOCK_ABI_VERSION);
+  if (Error error = checkFeatures(program))
+    return error;
+  if (Error error = options.checkTogether())
+    return error;
+  if (options.verify && !program.replay)
+    return userError("--verify: this program was compiled without its "
+                     "one-device replay");
+
+  // 1. Input files.
+  instance = std::make_unique<Instance>(program);
+  if (Error error = openFiles())
+    return error;
+  if (Error error = openData())
+    return error;
+
+  // 2. Places of output files.
+  writer = std::make_unique<ModelWriter>(program, files);
+  if (!options.save.empty())
+    if (Error error = writer->check(options.save))
+      return error;
+  if (!options.trace.empty())
+    if (Error error = checkWritable(options.trace, "--trace"))
+      return error;
+  if (!options.log.empty())
+    if (Error error = checkWritable(options.log, "--log"))
+      return error;
+
+  // 3. Devices.
+  if (Error error = instance->open(files, !options.trace.empty()))
+    return error;
+  if (options.rate && !instance->setHyperparameter("lr", *options.rate))
+    return userError("--lr: this program has no learning rate");
+  setHyperparameters(*instance);
+  waitSeconds.resize(program.device_count);
+  if (options.verify) {
+    oneDevice = std::make_unique<Instance>(*program.replay);
+    if (Error error = oneDevice->open(files, /*isTraced=*/false))
+      return error;
+    setHyperparameters(*oneDevice);
+  }
+  return options.log.empty() ? Error() : log.open(options.log);
+}
+
+int64_t penstock_run::requestedUpdates() const {
+  if (options.steps)
+    return *options.steps;
+  const penstock_schedule *train = instance->schedule("train");
+  int64_t update = trainData.microbatchSize() * train->microbatches;
+  return *options.epochs * (trainData.usableCount() / update);
+}

@@ -1,0 +1,233 @@
+//===- Options.cpp - The flags of a compiled executable -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every mistake is one line that names the flag.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/program/Options.h"
+#include "runtime/io/DataSet.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+using namespace penstock::runtime;
+
+namespace {
+
+Error parseInteger(const char *flag, const char *text, int64_t least,
+                   std::optional<int64_t> &result) {
+  int64_t value = 0;
+  const char *end = text + std::strlen(text);
+  auto [stop, status] = std::from_chars(text, end, value);
+  if (status != std::errc() || stop != end || value < least)
+    return userError("--%s: '%s' is not a whole number of at least %lld", flag,
+                     text, (long long)least);
+  result = value;
+  return {};
+}
+
+Error parseNumber(const char *flag, const char *text,
+                  std::optional<double> &result) {
+  char *end = nullptr;
+  double value = std::strtod(text, &end);
+  if (end == text || *end || !std::isfinite(value) || value < 0)
+    return userError("--%s: '%s' is not a number of at least 0", flag, text);
+  result = value;
+  return {};
+}
+
+Error parseFile(const char *flag, const char *text, std::string &result) {
+  if (!*text)
+    return userError("--%s: the file name is empty", flag);
+  result = text;
+  return {};
+}
+
+Error parsePair(const char *flag, const char *text,
+                std::vector<std::pair<std::string, std::string>> &result) {
+  // Names may contain '=' no more than files do; the first one separates.
+  const char *equals = std::strchr(text, '=');
+  if (!equals || equals == text || !equals[1])
+    return userError("--%s: '%s' is not of the form NAME=FILE.npy", flag, text);
+  result.emplace_back(std::string(text, equals), equals + 1);
+  return {};
+}
+
+using Setter = Error (*)(Options &, const char *flag, const char *value);
+
+struct Flag {
+  const char *name;
+  const char *value; // in the help text, null when there is none
+  const char *help;
+  Setter set;
+};
+
+template <bool Options::*Member>
+Error setTrue(Options &options, const char *, const char *) {
+  options.*Member = true;
+  return {};
+}
+template <std::string Options::*Member>
+Error setFile(Options &options, const char *flag, const char *value) {
+  return parseFile(flag, value, options.*Member);
+}
+template <std::optional<int64_t> Options::*Member, int64_t Least>
+Error setInteger(Options &options, const char *flag, const char *value) {
+  return parseInteger(flag, value, Least, options.*Member);
+}
+template <std::optional<double> Options::*Member>
+Error setNumber(Options &options, const char *flag, const char *value) {
+  return parseNumber(flag, value, options.*Member);
+}
+template <auto Member>
+Error setPair(Options &options, const char *flag, const char *value) {
+  return parsePair(flag, value, options.*Member);
+}
+
+Error setTransport(Options &, const char *, const char *value) {
+  if (!std::strcmp(value, "threads"))
+    return {};
+  if (!std::strcmp(value, "mpi") || !std::strcmp(value, "nccl"))
+    return userError("--transport: this build has no %s transport", value);
+  return userError("--transport: '%s' is not one of threads, mpi, nccl", value);
+}
+
+Error setLater(Options &, const char *flag, const char *) {
+  if (!std::strcmp(flag, "outputs"))
+    return userError("--outputs: this program trains; outputs are written by "
+                     "one compiled with --mode=infer");
+  return userError("--%s: this build has no checkpoints; use --save", flag);
+}
+
+constexpr Flag kFlags[] = {
+    {"data", "NAME=FILE.npy", "samples of a model input (repeatable)",
+     setPair<&Options::data>},
+    {"labels", "FILE.npy", "labels of the samples", setFile<&Options::labels>},
+    {"steps", "N", "number of weight updates (or --epochs)",
+     setInteger<&Options::steps, 0>},
+    {"epochs", "N", "passes over the data (or --steps)",
+     setInteger<&Options::epochs, 0>},
+    {"lr", "X", "learning rate instead of the compiled one",
+     setNumber<&Options::rate>},
+    {"seed", "S", "seed of --shuffle and of random masks (0)",
+     setInteger<&Options::seed, 0>},
+    {"shuffle", nullptr, "a new order of the samples in every epoch",
+     setTrue<&Options::shuffle>},
+    {"log", "FILE.jsonl", "one JSON object per update", setFile<&Options::log>},
+    {"save", "FILE.onnx", "the model with its trained weights",
+     setFile<&Options::save>},
+    {"trace", "FILE.json", "the run as a Chrome/Perfetto trace",
+     setFile<&Options::trace>},
+    {"eval-data", "NAME=FILE.npy", "samples to evaluate (repeatable)",
+     setPair<&Options::evalData>},
+    {"eval-labels", "FILE.npy", "labels to evaluate",
+     setFile<&Options::evalLabels>},
+    {"eval-every", "N", "evaluate after every N updates, too",
+     setInteger<&Options::evalEvery, 1>},
+    {"verify", nullptr, "run again on one device and compare bitwise",
+     setTrue<&Options::verify>},
+    {"watchdog", "SECONDS", "end with code 6 when nothing moves so long",
+     setNumber<&Options::watchdog>},
+    {"transport", "threads", "how stages talk", setTransport},
+    {"plan", nullptr, "print the compiler's plan (JSON) and end",
+     setTrue<&Options::plan>},
+    {"help", nullptr, "print this and end", setTrue<&Options::help>},
+    {"version", nullptr, "print the version and end",
+     setTrue<&Options::version>},
+    {"outputs", "DIR", nullptr, setLater},
+    {"checkpoint-dir", "DIR", nullptr, setLater},
+    {"checkpoint-every", "N", nullptr, setLater},
+    {"resume", "DIR", nullptr, setLater},
+};
+
+const Flag *findFlag(const std::string &name) {
+  for (const Flag &flag : kFlags)
+    if (name == flag.name)
+      return &flag;
+  return nullptr;
+}
+
+} // namespace
+
+Error Options::set(const std::string &name, const char *value) {
+  const Flag *flag = findFlag(name);
+  if (!flag)
+    return userError("unknown flag --%s (see --help)", name.c_str());
+  if (flag->value && !value)
+    return userError("--%s needs a value: %s", flag->name, flag->value);
+  if (!flag->value && value)
+    return userError("--%s takes no value", flag->name);
+  return flag->set(*this, flag->name, value);
+}
+
+Error Options::parse(int argc, char **argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument.substr(0, 2) != "--" || argument.size() == 2)
+      return userError("unexpected argument '%s' (see --help)",
+                       argument.c_str());
+    size_t equals = argument.find('=');
+    std::string name = argument.substr(2, equals - 2);
+    const char *value = nullptr;
+    if (equals != std::string::npos) {
+      name = argument.substr(2, equals - 2);
+      value = argv[i] + equals + 1;
+    } else if (const Flag *flag = findFlag(name); flag && flag->value) {
+      // A following flag is not a value.
+      if (i + 1 < argc && std::strncmp(argv[i + 1], "--", 2) != 0)
+        value = argv[++i];
+    }
+    if (Error error = set(name, value))
+      return error;
+  }
+  return {};
+}
+
+Error Options::checkTogether() const {
+  if (steps && epochs)
+    return userError("--steps and --epochs exclude each other");
+  if (evalEvery && evalData.empty() && evalLabels.empty())
+    return userError("--eval-every needs --eval-data");
+  return {};
+}
+
+std::string penstock::runtime::helpText(const penstock_program &program,
+                                        const char *executable) {
+  std::string text = format("usage: %s", executable);
+  std::string inputs;
+  for (const std::string &name : sourceNames(program)) {
+    bool isLabels = name == "labels";
+    text += isLabels ? " --labels FILE.npy"
+                     : format(" --data %s=FILE.npy", name.c_str());
+    for (uint32_t i = 0; i < program.channel_count; ++i) {
+      const penstock_channel &channel = program.channels[i];
+      if (!channel.source || name != channel.source)
+        continue;
+      inputs += format("  %-22s %s (samples", name.c_str(),
+                       elementName(channel.type.element));
+      for (uint32_t j = 1; j < channel.type.rank; ++j)
+        inputs += format(", %lld", (long long)channel.type.shape[j]);
+      inputs += channel.type.rank == 1 ? ",)\n" : ")\n";
+      break;
+    }
+  }
+  text += " --steps N [options]\n\n";
+  text += format("Trains a model in %u stages on %u devices (method %s, "
+                 "schedule %s).\n\ninputs:\n%s\noptions:\n",
+                 program.stage_count, program.device_count, program.method,
+                 program.schedule, inputs.c_str());
+  for (const Flag &flag : kFlags) {
+    if (!flag.help)
+      continue;
+    std::string left = format("--%s%s%s", flag.name, flag.value ? " " : "",
+                              flag.value ? flag.value : "");
+    text += format("  %-26s %s\n", left.c_str(), flag.help);
+  }
+  text += "\nexit codes: 0 done, 1 user error, 2 defect, 3 does not fit, "
+          "4 verification failed,\n5 a peer failed, 6 watchdog\n";
+  return text;
+}

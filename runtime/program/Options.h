@@ -1,0 +1,43 @@
+//===- Options.h - The flags of a compiled executable ------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One table serves the command line and the embedding API: names, whether a
+// value follows, and what it means.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_PROGRAM_OPTIONS_H
+#define PENSTOCK_RUNTIME_PROGRAM_OPTIONS_H
+
+#include "runtime/program/Error.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace penstock::runtime {
+
+struct Options {
+  std::vector<std::pair<std::string, std::string>> data, evalData;
+  std::string labels, evalLabels, log, save, trace;
+  std::optional<int64_t> steps, epochs, evalEvery, seed;
+  std::optional<double> rate, watchdog;
+  bool shuffle = false, verify = false;
+  bool help = false, version = false, plan = false;
+
+  /// Sets one option; `value` is null for a flag without one.
+  Error set(const std::string &name, const char *value);
+  /// A command line, `--name value` or `--name=value`.
+  Error parse(int argc, char **argv);
+  /// What can be said without the data.
+  Error checkTogether() const;
+};
+
+/// The text of --help.
+std::string helpText(const penstock_program &program, const char *executable);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_PROGRAM_OPTIONS_H

@@ -1,0 +1,102 @@
+//===- Replay.cpp - The same run again on one device ----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// --verify: the tasks and lags of the run, under a one-device schedule, must
+// give the same bits in every loss and every variable.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/program/Run.h"
+
+#include <cstring>
+
+using namespace penstock::runtime;
+
+Error penstock_run::compareLosses(const std::vector<float> &again) const {
+  if (losses.size() != again.size())
+    return notEqual("verify: %zu losses in the pipeline, %zu on one device",
+                    losses.size(), again.size());
+  int64_t microbatches = instance->schedule("train")->microbatches;
+  for (size_t i = 0; i < losses.size(); ++i)
+    if (std::memcmp(&losses[i], &again[i], sizeof(float)) != 0)
+      return notEqual("verify: the loss of update %lld, microbatch %lld "
+                      "differs: %.9g in the pipeline, %.9g on one device",
+                      (long long)(i / microbatches + 1),
+                      (long long)(i % microbatches), losses[i], again[i]);
+  return {};
+}
+
+/// The value of element i, for messages.
+static std::string elementText(const penstock_tensor &type, const char *data,
+                               uint64_t i) {
+  if (type.element == PENSTOCK_F32) {
+    float value;
+    std::memcpy(&value, data + 4 * i, 4);
+    return format("%.9g", value);
+  }
+  std::string text = "0x";
+  uint64_t bytes = elementBytes(type.element);
+  for (uint64_t j = bytes; j-- > 0;)
+    text += format("%02x", uint8_t(data[bytes * i + j]));
+  return text;
+}
+
+Error penstock_run::compareVariables(const Instance &again) const {
+  for (uint32_t i = 0; i < program.variable_count; ++i) {
+    const penstock_variable &variable = program.variables[i];
+    const penstock_variable *other = nullptr;
+    for (uint32_t j = 0; j < again.program.variable_count && !other; ++j)
+      if (!std::strcmp(again.program.variables[j].name, variable.name))
+        other = &again.program.variables[j];
+    if (!other || other->type.bytes != variable.type.bytes)
+      return defect("verify: the replay has no variable '%s'", variable.name);
+    const char *expected = again.value(*other, updatesDone);
+    for (uint32_t copy = 0; copy < variable.placement_count; ++copy) {
+      const char *found = instance->value(variable, updatesDone, copy);
+      if (!std::memcmp(found, expected, variable.type.bytes))
+        continue;
+      uint64_t bytes = elementBytes(variable.type.element), at = 0;
+      while (!std::memcmp(found + at * bytes, expected + at * bytes, bytes))
+        ++at;
+      return notEqual(
+          "verify: element %llu of variable '%s' differs: %s in the pipeline, "
+          "%s on one device",
+          (unsigned long long)at, variable.name,
+          elementText(variable.type, found, at).c_str(),
+          elementText(variable.type, expected, at).c_str());
+    }
+  }
+  return {};
+}
+
+Error penstock_run::replay(int64_t updates) {
+  if (!oneDevice)
+    return userError("the replay needs the option --verify");
+  if (updates != updatesDone)
+    return userError("the replay covers the whole run of %lld updates",
+                     (long long)updatesDone);
+  if (hasReplayed)
+    return userError("the replay of a run can be done once");
+  const penstock_schedule *schedule = oneDevice->schedule("train");
+  if (!schedule)
+    return defect("verify: the replay has no schedule 'train'");
+
+  // 1. The same segments: where a pipe drained, versions start anew.
+  SinkValues values;
+  Watchdog watchdog(*oneDevice, options.watchdog.value_or(0));
+  for (const Segment &segment : segments)
+    oneDevice->run(*schedule, segment.first, segment.updates, trainData, [&] {
+      values.collect(*oneDevice);
+      watchdog.check();
+    });
+  hasReplayed = true;
+
+  // 2. Compare.
+  std::vector<float> again;
+  for (const SinkRing::Item &item : values.losses)
+    again.push_back(floatOf(item));
+  if (Error error = compareLosses(again))
+    return error;
+  return compareVariables(*oneDevice);
+}

@@ -1,0 +1,81 @@
+//===- Run.h - What penstock_run is ------------------------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A program with its options, data and devices, and what happened so far. The
+// functions of the embedding API are thin wrappers of its methods.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_PROGRAM_RUN_H
+#define PENSTOCK_RUNTIME_PROGRAM_RUN_H
+
+#include "runtime/io/ModelWriter.h"
+#include "runtime/observe/Observer.h"
+#include "runtime/program/Options.h"
+
+struct penstock_run {
+  using Error = penstock::runtime::Error;
+
+  explicit penstock_run(const penstock_program &program) : program(program) {}
+
+  Error open();
+  Error train(int64_t updates);
+  Error evaluate(penstock_results &results);
+  Error save(const std::string &path);
+  Error replay(int64_t updates);
+  /// Writes the trace, once.
+  Error finish();
+  /// The table that ends a run.
+  std::string summary() const;
+
+  /// --steps, or what --epochs come to.
+  int64_t requestedUpdates() const;
+
+  /// Losses recorded for --verify.
+  uint64_t lossCount() const { return losses.size(); }
+
+  /// Stores the error and returns its code.
+  int report(Error error) {
+    lastError = error.text;
+    return error.code;
+  }
+
+  const penstock_program &program;
+  penstock::runtime::Options options;
+  std::string lastError;
+  int64_t updatesDone = 0;
+
+private:
+  Error openFiles();
+  Error openData();
+  void logUpdates(penstock::runtime::SinkValues &values,
+                  const penstock_schedule &schedule,
+                  penstock::runtime::ProgressLine &progress, bool isEnd);
+  void setHyperparameters(penstock::runtime::Instance &instance);
+  Error compareLosses(const std::vector<float> &again) const;
+  Error compareVariables(const penstock::runtime::Instance &again) const;
+
+  struct Segment {
+    int64_t first, updates;
+  };
+
+  std::vector<penstock::runtime::MappedFile> files;
+  std::unique_ptr<penstock::runtime::ModelWriter> writer;
+  penstock::runtime::DataSet trainData, evalData;
+  bool hasTrainData = false, hasEvalData = false;
+  penstock::runtime::Log log;
+  Error logError;
+  std::unique_ptr<penstock::runtime::Instance> instance, oneDevice;
+
+  std::vector<Segment> segments;
+  std::vector<float> losses; // of every microbatch, for --verify
+  int64_t loggedUpdates = 0;
+  bool hasWarned = false, isTraceWritten = false, hasReplayed = false;
+  int64_t startTime = 0; // of training
+  double trainSeconds = 0;
+  std::vector<double> waitSeconds; // in training, by device
+};
+
+#endif // PENSTOCK_RUNTIME_PROGRAM_RUN_H

@@ -1,0 +1,173 @@
+//===- Train.cpp - Segments of training and evaluation --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Starts the device functions and turns what the sinks deliver into log lines
+// and results.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/program/Run.h"
+
+#include <cmath>
+
+using namespace penstock::runtime;
+
+/// Writes a line for each update whose losses are all there.
+void penstock_run::logUpdates(SinkValues &values,
+                              const penstock_schedule &schedule,
+                              ProgressLine &progress, bool isEnd) {
+  uint64_t microbatches = schedule.microbatches;
+  bool hasRates = false;
+  for (Endpoint &endpoint : instance->allEndpoints())
+    hasRates |= endpoint.sink &&
+                std::string_view(endpoint.channel->description.sink) == "lr";
+  while (values.losses.size() >= microbatches &&
+         (!hasRates || isEnd || !values.rates.empty())) {
+    // 1. The mean, in the order of the microbatches.
+    double sum = 0;
+    int64_t time = 0;
+    for (uint64_t i = 0; i < microbatches; ++i) {
+      const SinkRing::Item &item = values.losses[i];
+      sum += floatOf(item);
+      time = std::max(time, item.time);
+      if (options.verify)
+        losses.push_back(floatOf(item));
+    }
+    values.losses.erase(values.losses.begin(),
+                        values.losses.begin() + microbatches);
+    double loss = sum / double(microbatches);
+    double rate = instance->findHyperparameter("lr");
+    if (!values.rates.empty()) {
+      rate = floatOf(values.rates.front());
+      values.rates.pop_front();
+    }
+
+    // 2. Log and progress.
+    double seconds = double(time - startTime) * 1e-9;
+    ++loggedUpdates;
+    if (!std::isfinite(loss) && !hasWarned) {
+      hasWarned = true;
+      progress.clear();
+      std::fprintf(stderr, "warning: the loss is not finite at step %lld\n",
+                   (long long)loggedUpdates);
+    }
+    if (!logError)
+      logError = log.write(loggedUpdates, loss, rate, seconds);
+    double samples =
+        double(loggedUpdates) * double(microbatches) * program.microbatch_size;
+    progress.show(loggedUpdates, loss, samples / seconds);
+  }
+}
+
+Error penstock_run::train(int64_t updates) {
+  const penstock_schedule *schedule = instance->schedule("train");
+  if (!schedule)
+    return userError("this program was not compiled for training");
+  if (!hasTrainData) {
+    // Says what is missing; a program without sources misses nothing.
+    if (Error error = trainData.open(program, {}, "", "data", "labels"))
+      return error;
+    if (Error error = trainData.setUpdate(schedule->microbatches, "data"))
+      return error;
+  }
+  if (updates <= 0)
+    return {};
+
+  // 1. Run.
+  int64_t begin = nanoseconds();
+  if (segments.empty())
+    startTime = begin;
+  std::vector<int64_t> waited;
+  for (const auto &device : instance->devices())
+    waited.push_back(device->waitedNanoseconds.load());
+  SinkValues values;
+  ProgressLine progress(options.steps ? *options.steps : updatesDone + updates);
+  Watchdog watchdog(*instance, options.watchdog.value_or(0));
+  instance->run(*schedule, updatesDone, updates, trainData, [&] {
+    values.collect(*instance);
+    logUpdates(values, *schedule, progress, /*isEnd=*/false);
+    watchdog.check();
+  });
+  logUpdates(values, *schedule, progress, /*isEnd=*/true);
+
+  // 2. Account.
+  trainSeconds += double(nanoseconds() - begin) * 1e-9;
+  for (const auto &device : instance->devices())
+    waitSeconds[device->index] +=
+        double(device->waitedNanoseconds.load() - waited[device->index]) * 1e-9;
+  segments.push_back({updatesDone, updates});
+  updatesDone += updates;
+  return logError;
+}
+
+Error penstock_run::evaluate(penstock_results &results) {
+  const penstock_schedule *schedule = instance->schedule("evaluate");
+  if (!schedule)
+    return userError("this program was compiled without evaluation");
+  if (!hasEvalData)
+    return userError("--eval-data is missing");
+  int64_t microbatches = evalData.usableCount() / evalData.microbatchSize();
+  SinkValues values;
+  Watchdog watchdog(*instance, options.watchdog.value_or(0));
+  instance->run(*schedule, 0, microbatches, evalData, [&] {
+    values.collect(*instance);
+    watchdog.check();
+  });
+  if (int64_t(values.losses.size()) != microbatches)
+    return defect("evaluation of %lld microbatches gave %zu losses",
+                  (long long)microbatches, values.losses.size());
+
+  // The mean over labels: each microbatch counts by the labels in it.
+  bool hasCounts = values.counts.size() == values.losses.size();
+  double loss = 0, labels = 0, correct = 0;
+  for (int64_t i = 0; i < microbatches; ++i) {
+    double count = hasCounts ? double(integerOf(values.counts[i])) : 1;
+    // A microbatch without labels has no mean.
+    if (count > 0)
+      loss += double(floatOf(values.losses[i])) * count;
+    labels += count;
+  }
+  for (const SinkRing::Item &item : values.corrects)
+    correct += double(integerOf(item));
+  results.loss = loss / labels;
+  results.accuracy = -1;
+  if (!values.corrects.empty())
+    results.accuracy =
+        correct / (hasCounts ? labels : double(evalData.usableCount()));
+  results.samples = evalData.usableCount();
+  results.samples_left_out = evalData.sampleCount() - evalData.usableCount();
+  return {};
+}
+
+Error penstock_run::save(const std::string &path) {
+  if (path != options.save)
+    if (Error error = writer->check(path))
+      return error;
+  std::vector<Patch> patches;
+  for (uint32_t i = 0; i < program.variable_count; ++i) {
+    const penstock_variable &variable = program.variables[i];
+    if (isSaved(variable))
+      patches.push_back({variable.file, variable.file_offset,
+                         instance->value(variable, updatesDone),
+                         variable.type.bytes});
+  }
+  return writer->write(path, patches);
+}
+
+Error penstock_run::finish() {
+  if (options.trace.empty() || isTraceWritten || updatesDone == 0)
+    return {};
+  isTraceWritten = true;
+  std::vector<const TraceBuffer *> buffers;
+  uint64_t lost = 0;
+  for (const auto &device : instance->devices()) {
+    buffers.push_back(device->trace.get());
+    lost += device->trace->lost();
+  }
+  if (lost)
+    std::fprintf(stderr,
+                 "warning: --trace: the last %llu slices are left out\n",
+                 (unsigned long long)lost);
+  return writeTrace(options.trace, program, buffers, startTime);
+}

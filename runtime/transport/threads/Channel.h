@@ -1,0 +1,89 @@
+//===- Channel.h - A rendezvous between two threads --------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A ring of entries, one per outstanding message. Each side posts its address;
+// whoever comes second copies. No lock, no allocation, one atomic exchange per
+// post. A source is a sender that looks at the ring by itself: whoever claims a
+// posted receive first, the source thread or the waiting device, fills it.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_TRANSPORT_THREADS_CHANNEL_H
+#define PENSTOCK_RUNTIME_TRANSPORT_THREADS_CHANNEL_H
+
+#include "penstock/abi.h"
+#include "runtime/transport/threads/Wait.h"
+
+#include <memory>
+
+namespace penstock::runtime {
+
+/// What came of a post. All but Queued are defects of the compiled program.
+enum class PostResult { Queued, OutOfOrder, TooMany, Mismatch };
+
+class Channel {
+public:
+  /// What one side has posted in this segment; touched by its device only.
+  struct alignas(64) Side {
+    int64_t base = 0;      // number of the first message
+    int64_t posted = 0;    // messages posted
+    int64_t completed = 0; // messages known to be done
+  };
+
+  Channel(const penstock_channel &description, uint32_t index);
+
+  PostResult postReceive(int64_t n, void *slot);
+  PostResult postSend(int64_t n, const void *slot);
+
+  bool isDone(int64_t i) const {
+    return entry(i).state.hasReached(doneState(i));
+  }
+  void wait(int64_t i, WaitPolicy policy) {
+    entry(i).state.wait(doneState(i), policy);
+  }
+
+  /// For sources: takes posted receive i, if it is there and nobody else took
+  /// it; finish() it after filling `slot`.
+  bool claim(int64_t i, int64_t &n, void *&slot);
+  void finish(int64_t i) { entry(i).state.set(doneState(i)); }
+  /// Posted receive i was taken or is done.
+  bool isTaken(int64_t i) const {
+    return entry(i).state.hasReached(emptyState(i) + 2);
+  }
+
+  /// Between segments, when no device runs.
+  void reset();
+
+  /// Messages that may be outstanding.
+  uint32_t capacity() const { return mask + 1; }
+
+  const penstock_channel &description;
+  const uint32_t index;
+  uint32_t input = 0; // of the data set, for a source
+  Side sender, receiver;
+
+private:
+  // The state of message i rises from empty over "receive posted" or "send
+  // posted" (for a source: "claimed") to done, which is empty for the message
+  // that uses the entry next.
+  struct alignas(64) Entry {
+    WaitWord state;
+    int64_t receiveNumber, sendNumber;
+    void *target;
+    const void *source;
+  };
+
+  Entry &entry(int64_t i) const { return entries[i & mask]; }
+  uint32_t emptyState(int64_t i) const { return 3 * uint32_t(i >> shift); }
+  uint32_t doneState(int64_t i) const { return emptyState(i) + 3; }
+  static PostResult number(Side &side, int64_t n);
+
+  std::unique_ptr<Entry[]> entries;
+  uint32_t mask, shift;
+};
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_TRANSPORT_THREADS_CHANNEL_H

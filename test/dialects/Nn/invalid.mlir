@@ -1,0 +1,47 @@
+// RUN: penstock-opt %s --split-input-file --verify-diagnostics
+
+func.func @f(%z: tensor<5x3xf32>, %y: tensor<3xi64>) {
+  // expected-error @+1 {{labels 'tensor<3xi64>' do not match 'tensor<5x3xf32>': their shape is that of the classes without the last axis}}
+  %l, %p = nn.cross_entropy %z, %y : (tensor<5x3xf32>, tensor<3xi64>) -> (tensor<f32>, tensor<5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%z: tensor<f32>, %y: tensor<i64>) {
+  // expected-error @+1 {{needs a class axis, got 'tensor<f32>'}}
+  %l, %p = nn.cross_entropy %z, %y : (tensor<f32>, tensor<i64>) -> (tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
+  // expected-error @+1 {{probabilities and logits differ in type}}
+  %l, %p = nn.cross_entropy %z, %y : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf64>)
+  return
+}
+
+// -----
+
+func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
+  // expected-error @+1 {{the loss is a scalar, got 'tensor<5xf32>'}}
+  %l, %p = nn.cross_entropy %z, %y : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<5xf32>, tensor<5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%p: tensor<5x3xf32>, %y: tensor<5xi64>, %s: tensor<1xf32>) {
+  // expected-error @+1 {{the seed is a scalar, got 'tensor<1xf32>'}}
+  %0 = nn.cross_entropy_grad %p, %y, %s : (tensor<5x3xf32>, tensor<5xi64>, tensor<1xf32>) -> tensor<5x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%p: tensor<5x3xf32>, %y: tensor<5xi64>, %s: tensor<f32>) {
+  // expected-error @+1 {{result and probabilities differ in type}}
+  %0 = nn.cross_entropy_grad %p, %y, %s : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x4xf32>
+  return
+}

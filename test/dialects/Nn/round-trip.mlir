@@ -1,0 +1,10 @@
+// RUN: penstock-opt %s | penstock-opt | FileCheck %s
+
+// CHECK-LABEL: func @cross_entropy
+func.func @cross_entropy(%z: tensor<5x3xf32>, %y: tensor<5xi64>) -> tensor<5x3xf32> {
+  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} ignore(-100) : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
+  %l, %p = nn.cross_entropy %z, %y ignore(-100) : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
+  // CHECK: nn.cross_entropy_grad %{{.*}}, %{{.*}}, %{{.*}} ignore(-100) : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x3xf32>
+  %dz = nn.cross_entropy_grad %p, %y, %l ignore(-100) : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x3xf32>
+  return %dz : tensor<5x3xf32>
+}

@@ -1,0 +1,346 @@
+// RUN: penstock-opt %s --split-input-file --verify-diagnostics
+
+// One case for each rule that an op checks by itself.
+
+// expected-error @+1 {{init has 4 bytes, 'tensor<2xf32>' takes 8}}
+pipeline.variable @w : tensor<2xf32> parameter init <"f", 0, 4>
+
+// -----
+
+// expected-error @+1 {{needs a static shape of numbers, got 'tensor<?xf32>'}}
+pipeline.variable @w : tensor<?xf32> parameter
+
+// -----
+
+// expected-error @+1 {{a byte range cannot be negative, got offset -1 and length 8}}
+pipeline.variable @w : tensor<2xf32> parameter init <"f", -1, 8>
+
+// -----
+
+// expected-error @+1 {{a byte range needs a file name}}
+pipeline.variable @w : tensor<2xf32> parameter init <"", 0, 8>
+
+// -----
+
+// expected-error @+1 {{needs a depth of 2 or more, got 1}}
+pipeline.weight_stash @w depth(1)
+
+// -----
+
+// expected-error @+1 {{carries nothing}}
+pipeline.channel @c : []
+
+// -----
+
+// expected-error @+1 {{has both a source and a sink}}
+pipeline.channel @c : [tensor<f32>] source("x") sink("loss")
+
+// -----
+
+// expected-error @+1 {{with a source or a sink carries one tensor, got 2}}
+pipeline.channel @c : [tensor<f32>, tensor<f32>] source("x")
+
+// -----
+
+// expected-error @+1 {{carries tensors of static shape, got}}
+pipeline.channel @c : [f32]
+
+// -----
+
+// expected-error @+1 {{has device 1 twice}}
+pipeline.stage @s devices [1, 1]
+
+// -----
+
+// expected-error @+1 {{has a negative device -1}}
+pipeline.stage @s devices [-1]
+
+// -----
+
+// expected-error @+1 {{members are lists of variables}}
+pipeline.group @g members [@a]
+
+// -----
+
+// expected-error @+1 {{members have 1 and 2 variables}}
+pipeline.group @g members [[@a], [@b, @c]]
+
+// -----
+
+// expected-error @+1 {{has no members}}
+pipeline.group @g members []
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %a = pipeline.take @c : tensor<2xf32>
+  // expected-error @+1 {{is the second take from @c in one task}}
+  %b = pipeline.take @c : tensor<2xf32>
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %a = pipeline.take @d : tensor<2xf32>
+  pipeline.put %a to @c : tensor<2xf32>
+  // expected-error @+1 {{is the second put to @c in one task}}
+  pipeline.put %a to @c : tensor<2xf32>
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %a = pipeline.take @d : tensor<2xf32>
+  pipeline.write %a to @w : tensor<2xf32>
+  // expected-error @+1 {{is the second write to @w in one task}}
+  pipeline.write %a to @w : tensor<2xf32>
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %a = pipeline.take @d : tensor<2xf32>
+  pipeline.write %a to @w : tensor<2xf32>
+  // expected-error @+1 {{reads @w after the task wrote it}}
+  %w = pipeline.read @w : tensor<2xf32>
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  // expected-error @+1 {{does not belong into a task, which takes, reads, calls functions, puts and writes}}
+  %a = tensor.empty() : tensor<2xf32>
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %a = pipeline.read @w : tensor<2xf32>
+  // expected-error @+1 {{needs a positive tau}}
+  %b = pipeline.compensate %a, %a tau(0.0) : tensor<2xf32>
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %a = pipeline.take @c : tensor<2xf32>
+  // expected-error @+1 {{needs reads of a parameter and of its delta}}
+  %b = pipeline.compensate %a, %a tau(1.0) : tensor<2xf32>
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %lr = pipeline.hyperparameter "lr" : f32
+  %a = pipeline.read @w : tensor<2xf32>
+  // expected-error @+1 {{needs a positive number of steps}}
+  %b = pipeline.predict %a, %a, %lr steps(0.0) : tensor<2xf32>, f32
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %lr = pipeline.hyperparameter "lr" : f32
+  %a = pipeline.take @w : tensor<2xf32>
+  // expected-error @+1 {{needs reads of a parameter and of optimizer state}}
+  %b = pipeline.predict %a, %a, %lr steps(1.0) : tensor<2xf32>, f32
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %lr = pipeline.hyperparameter "lr" : f32
+  %a = pipeline.read @w lag(1) : tensor<2xf32>
+  %v = pipeline.read @v lag(2) : tensor<2xf32>
+  // expected-error @+1 {{reads the weight and the direction at different lags}}
+  %b = pipeline.predict %a, %v, %lr steps(1.0) : tensor<2xf32>, f32
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  // expected-error @+1 {{needs a name}}
+  %lr = pipeline.hyperparameter "" : f32
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { }
+  // expected-error @+1 {{is the second order of device 0}}
+  pipeline.order 0 { }
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  // expected-error @+1 {{does not belong into a schedule, which holds orders}}
+  %c = arith.constant 1 : index
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  // expected-error @+1 {{does not belong into an order}}
+  %c = arith.constant 1 : index
+  }
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  // expected-error @+1 {{times needs a count}}
+  pipeline.repeat times { }
+  }
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  // expected-error @+1 {{counts by itself, without a number}}
+  pipeline.repeat updates 3 { }
+  }
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat microbatches {
+  // expected-error @+1 {{times may nest in updates, not in microbatches}}
+  pipeline.repeat times 3 { }
+  } }
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+  // expected-error @+1 {{over updates or microbatches is outermost}}
+  pipeline.repeat microbatches { }
+  } }
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+  // expected-error @+1 {{does not belong into a schedule's loop}}
+  %c = arith.constant 1 : index
+  } }
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+  // expected-error @+1 {{has every(m) outside of a loop over microbatches}}
+  pipeline.run @s.U every(4)
+  } }
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  // expected-error @+1 {{has ahead(a) outside of a loop}}
+  pipeline.run @s.F ahead(1)
+  }
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  // expected-error @+1 {{has ahead(a) outside of a loop}}
+  pipeline.send @c ahead(1)
+  }
+}
+
+// -----
+
+// expected-error @+1 {{has its library memory, up to byte 80, outside of its 64 bytes}}
+pipeline.arena 0 bytes(64) library_at(32) library_bytes(48) threads(1)
+
+// -----
+
+func.func @f(%n: index) {
+  // expected-error @+1 {{of a ring of 2 needs a stride where it has an address}}
+  %b = pipeline.slot @w[%n] ring(2) at(0) : memref<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%n: index) {
+  // expected-error @+1 {{needs a buffer of static shape and identity layout, got}}
+  %b = pipeline.slot @w[%n] : memref<?xf32>
+  return
+}
+
+// -----
+
+func.func @f(%n: index, %b: memref<2xf32, strided<[2]>>) {
+  // expected-error @+1 {{needs a buffer of static shape and identity layout, got}}
+  pipeline.start_send @c[%n], %b : memref<2xf32, strided<[2]>>
+  return
+}
+
+// -----
+
+func.func @f(%n: index, %b: memref<2xf32, strided<[2]>>) {
+  // expected-error @+1 {{needs a buffer of static shape and identity layout, got}}
+  pipeline.start_recv @c[%n], %b : memref<2xf32, strided<[2]>>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x2xf32>) {
+  // expected-error @+1 {{needs sizes [batch..., m, n, k]}}
+  pipeline.gemm %a, %a, %a sizes [2, 2] strides [2] [2] [2] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x2xf32>) {
+  // expected-error @+1 {{needs positive sizes}}
+  pipeline.gemm %a, %a, %a sizes [2, 0, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x2xf32>) {
+  // expected-error @+1 {{needs 2 strides per operand, got 1}}
+  pipeline.gemm %a, %a, %a sizes [2, 2, 2] strides [2, 1] [2] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'pipeline.into' names result 1 of 1}}
+func.func private @f(tensor<2xf32> {pipeline.into = 1 : i64}) -> tensor<2xf32>
+
+// -----
+
+// expected-error @+1 {{'pipeline.into' stores 'tensor<3xf32>' into 'tensor<2xf32>'}}
+func.func private @f(tensor<2xf32> {pipeline.into = 0 : i64}) -> tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{'pipeline.into' is the number of a function's result}}
+func.func private @f(tensor<2xf32> {pipeline.into}) -> tensor<2xf32>
+
+// -----
+
+// expected-error @+1 {{'pipeline.model' is a byte range, on the module}}
+func.func private @f() attributes {pipeline.model = 1}
+
+// -----
+
+// expected-error @+1 {{'pipeline.device' names the schedule or the device of a device function}}
+func.func private @f() attributes {pipeline.device = @a}

@@ -1,0 +1,78 @@
+// RUN: penstock-opt %s --split-input-file --pipeline-outline-stages --verify-diagnostics
+
+// One trained parameter on two stages.
+pipeline.stage @model
+pipeline.channel @x : [tensor<5x7xf32>] source("x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+// expected-error @+1 {{parameter 'w' is read on stages 0 and 1; training a parameter that several stages share is not supported: cut elsewhere with --split-at so that one stage reads it, or --freeze it}}
+pipeline.variable @w : tensor<5x7xf32> parameter of @model init <"m.onnx", 8, 140>
+pipeline.task @model.F forward of @model(%k) {
+  %x = pipeline.take @x : tensor<5x7xf32>
+  %w = pipeline.read @w : tensor<5x7xf32>
+  %y = func.call @model.forward(%x, %w) : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<5x7xf32>
+  pipeline.put %y to @loss : tensor<5x7xf32>
+}
+func.func private @model.forward(%x: tensor<5x7xf32>, %w: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %1 = arith.mulf %x, %w : tensor<5x7xf32>
+  pipeline.boundary 1
+  %2 = arith.mulf %1, %w : tensor<5x7xf32>
+  return %2 : tensor<5x7xf32>
+}
+
+// -----
+
+// Boundaries rise by one.
+pipeline.stage @model
+pipeline.channel @x : [tensor<5x7xf32>] source("x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.task @model.F forward of @model(%k) {
+  %x = pipeline.take @x : tensor<5x7xf32>
+  %y = func.call @model.forward(%x) : (tensor<5x7xf32>) -> tensor<5x7xf32>
+  pipeline.put %y to @loss : tensor<5x7xf32>
+}
+func.func private @model.forward(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %1 = math.absf %x : tensor<5x7xf32> loc("abs")
+  // expected-error @+1 {{expected boundary 1: boundaries rise by one}}
+  pipeline.boundary 2
+  %2 = math.exp %1 : tensor<5x7xf32> loc("exp")
+  return %2 : tensor<5x7xf32>
+}
+
+// -----
+
+// A stage without ops.
+pipeline.stage @model
+pipeline.channel @x : [tensor<5x7xf32>] source("x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.task @model.F forward of @model(%k) {
+  %x = pipeline.take @x : tensor<5x7xf32>
+  %y = func.call @model.forward(%x) : (tensor<5x7xf32>) -> tensor<5x7xf32>
+  pipeline.put %y to @loss : tensor<5x7xf32>
+}
+// expected-error @+1 {{stage 1 would have nothing to compute}}
+func.func private @model.forward(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %1 = math.absf %x : tensor<5x7xf32> loc("abs")
+  %2 = math.exp %1 : tensor<5x7xf32> loc("exp")
+  pipeline.boundary 1
+  return %2 : tensor<5x7xf32>
+}
+
+// -----
+
+// Two tasks.
+pipeline.stage @model
+pipeline.channel @x : [tensor<5x7xf32>] source("x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.task @model.F forward of @model(%k) {
+  %x = pipeline.take @x : tensor<5x7xf32>
+  %y = func.call @model.forward(%x) : (tensor<5x7xf32>) -> tensor<5x7xf32>
+  pipeline.put %y to @loss : tensor<5x7xf32>
+}
+func.func private @model.forward(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %1 = math.absf %x : tensor<5x7xf32> loc("abs")
+  %2 = math.exp %1 : tensor<5x7xf32> loc("exp")
+  return %2 : tensor<5x7xf32>
+}
+// expected-error @+1 {{expected one forward task before the cut into stages, found 'model.F' and 'model.G'}}
+pipeline.task @model.G forward of @model(%k) {
+}

@@ -1,0 +1,25 @@
+// RUN: not penstock-opt %s --pipeline-partition='split-at=nothing' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not penstock-opt %s --pipeline-partition='split-at=exp' 2>&1 | FileCheck %s --check-prefix=LAST
+// RUN: not penstock-opt %s --pipeline-partition='split-at=abs,abs' 2>&1 | FileCheck %s --check-prefix=ORDER
+// RUN: not penstock-opt %s --pipeline-partition='stages=3' 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not penstock-opt %s --pipeline-partition='stages=3 split-at=abs' 2>&1 | FileCheck %s --check-prefix=CONTRADICTION
+
+// UNKNOWN: error: --split-at: the model has no node or value named 'nothing' that reaches the loss
+// LAST: error: --split-at: nothing comes after 'exp', it cannot end a stage
+// ORDER: error: --split-at: 'abs' does not come after 'abs'; list the cuts in the order of the model
+// MANY: error: --stages=3: the model has 2 nodes that compute, so at most 2 stages
+// CONTRADICTION: error: --stages=3 contradicts --split-at, which names 1 cuts for 2 stages
+
+pipeline.stage @model
+pipeline.channel @x : [tensor<5x7xf32>] source("x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.task @model.F forward of @model(%k) {
+  %x = pipeline.take @x : tensor<5x7xf32>
+  %y = func.call @model.forward(%x) : (tensor<5x7xf32>) -> tensor<5x7xf32>
+  pipeline.put %y to @loss : tensor<5x7xf32>
+}
+func.func private @model.forward(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %1 = math.absf %x : tensor<5x7xf32> loc("abs")
+  %2 = math.exp %1 : tensor<5x7xf32> loc("exp")
+  return %2 : tensor<5x7xf32>
+}

@@ -1,0 +1,354 @@
+// RUN: penstock-opt %s --split-input-file --pipeline-verify=level=schedule --verify-diagnostics
+
+// One case for each rule that needs more than one op, by its number.
+
+// C15
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.task @s0.F forward of @s0(%k) {
+  // expected-error @+1 {{of @w, which an update task writes, needs a lag at level schedule}}
+  %a = pipeline.read @w : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.task @s0.U update of @s0(%t) {
+  %a = pipeline.read @w : tensor<2xf32>
+  pipeline.write %a to @w : tensor<2xf32>
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.task @s0.F forward of @s0(%k) {
+  // expected-error @+1 {{of @w sees the newest value and has no lag}}
+  %a = pipeline.read @w lag(0) : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+// C17
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.read @w : tensor<2xf32>
+  // expected-error @+1 {{needs a delta of role compensation, @w is parameter}}
+  %b = pipeline.compensate %a, %a tau(1.0) : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+// C18
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.task @s0.F forward of @s0(%k) {
+  %lr = pipeline.hyperparameter "lr" : f32
+  %a = pipeline.read @w : tensor<2xf32>
+  // expected-error @+1 {{needs a direction of role optimizer, @w is parameter}}
+  %b = pipeline.predict %a, %a, %lr steps(1.0) : tensor<2xf32>, f32
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+// C2
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+// expected-error @+1 {{keeps versions of @w, which no update task writes}}
+pipeline.double_buffer @w
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.double_buffer @w
+// expected-error @+1 {{is the second version storage of @w}}
+pipeline.weight_stash @w depth(2)
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.task @s0.U update of @s0(%t) {
+  %a = pipeline.read @w : tensor<2xf32>
+  pipeline.write %a to @w : tensor<2xf32>
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+// expected-error @+1 {{names @nothing, which is no variable of this module}}
+pipeline.double_buffer @nothing
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+// C7
+// expected-error @+1 {{has no devices at level schedule}}
+pipeline.stage @s0
+pipeline.task @s0.F forward of @s0(%k) {
+}
+
+// -----
+
+pipeline.stage @s0 devices [0, 1]
+// expected-error @+1 {{shares device 0 with @s0, but has another number of replicas}}
+pipeline.stage @s1 devices [0]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+// C8
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.variable @v : tensor<3xf32> parameter of @s1
+// expected-error @+1 {{sums 'tensor<2xf32>' and 'tensor<3xf32>'}}
+pipeline.group @g members [[@w], [@v]]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.variable @v : tensor<2xf32> parameter of @s0
+// expected-error @+1 {{has two members on one stage}}
+pipeline.group @g members [[@w], [@v]]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.variable @v : tensor<2xf32> parameter of @s1
+// expected-error @+1 {{has a member on two stages}}
+pipeline.group @g members [[@w, @v]]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+// C20
+pipeline.stage @s0 devices [0, 1]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+// expected-error @+1 {{has 3 microbatches for 2 replicas of stage @s0: not a multiple}}
+pipeline.schedule @train microbatches(3) {
+}
+
+// -----
+
+// C22
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 1 { pipeline.repeat updates {
+    // expected-error @+1 {{of @s0.F on device 1, but stage @s0 is not there}}
+    pipeline.run @s0.F
+  } }
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 1 { pipeline.repeat updates {
+    // expected-error @+1 {{names @nothing, which is no task of this module}}
+    pipeline.run @nothing
+  } }
+}
+
+// -----
+
+// C23
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat microbatches {
+    // expected-error @+1 {{has every(3), expected every(4): M / replicas}}
+    pipeline.run @s0.F every(3)
+  } }
+}
+
+// -----
+
+// C24
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.channel @r : [tensor<2xf32>, tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+  pipeline.put %a, %a to @r : tensor<2xf32>, tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+  %b:2 = pipeline.take @r : tensor<2xf32>, tensor<2xf32>
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.run @s0.F
+  } }
+  pipeline.order 1 { pipeline.repeat updates { pipeline.run @s1.F
+// expected-error @+1 {{of @x on device 1, which is not that end of it}}
+    pipeline.recv @x
+  } }
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.channel @r : [tensor<2xf32>, tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+  pipeline.put %a, %a to @r : tensor<2xf32>, tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+  %b:2 = pipeline.take @r : tensor<2xf32>, tensor<2xf32>
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.run @s0.F
+// expected-error @+1 {{of @h on device 0, which is not that end of it}}
+    pipeline.recv @h
+  } }
+  pipeline.order 1 { pipeline.repeat updates { pipeline.run @s1.F
+  } }
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.channel @r : [tensor<2xf32>, tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+  pipeline.put %a, %a to @r : tensor<2xf32>, tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+  %b:2 = pipeline.take @r : tensor<2xf32>, tensor<2xf32>
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.run @s0.F
+// expected-error @+1 {{of @r, which carries 2 tensors; a transfer is one tensor}}
+    pipeline.send @r
+  } }
+  pipeline.order 1 { pipeline.repeat updates { pipeline.run @s1.F
+  } }
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [0]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.channel @r : [tensor<2xf32>, tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+  pipeline.put %a, %a to @r : tensor<2xf32>, tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+  %b:2 = pipeline.take @r : tensor<2xf32>, tensor<2xf32>
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.run @s0.F pipeline.run @s1.F
+// expected-error @+1 {{of @h, whose both ends are on device 0}}
+    pipeline.send @h
+  } }
+}
+
+// -----
+
+// C25
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.stage @s2 devices [2]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.variable @v : tensor<2xf32> parameter of @s1
+pipeline.group @g members [[@w], [@v]]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.task @s2.F forward of @s2(%k) {
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 2 { pipeline.repeat updates {
+    // expected-error @+1 {{of @g on device 2, which has no member of it}}
+    pipeline.all_reduce @g
+  } }
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+// expected-error @+1 {{needs a body before level program}}
+pipeline.task @s0.F forward of @s0
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+// expected-error @+1 {{needs orders before level program}}
+pipeline.schedule @train microbatches(4)

@@ -1,0 +1,47 @@
+// RUN: penstock-opt %s --split-input-file --pipeline-verify=level=training --verify-diagnostics
+
+// One case for each rule that needs more than one op, by its number.
+
+// C13
+// expected-error @+1 {{has no forward task}}
+pipeline.stage @s0
+
+// -----
+
+pipeline.stage @s0
+pipeline.task @s0.F forward of @s0(%k) {
+}
+// expected-error @+1 {{is the second forward task of its stage}}
+pipeline.task @s0.G forward of @s0(%k) {
+}
+
+// -----
+
+// expected-error @+1 {{has a backward task and halves of it}}
+pipeline.stage @s0
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s0.B backward of @s0(%k) {
+}
+pipeline.task @s0.I input_grad of @s0(%k) {
+}
+
+// -----
+
+// expected-error @+1 {{has gradients, but no task that makes them}}
+pipeline.stage @s0
+pipeline.variable @g : tensor<2xf32> gradient of @s0
+pipeline.task @s0.F forward of @s0(%k) {
+}
+
+// -----
+
+// C19
+pipeline.stage @s0
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.hyperparameter "lr" default(0.1) : f32
+}
+pipeline.task @s0.U update of @s0(%k) {
+  // expected-error @+1 {{declares 'lr' with another default than before}}
+  %a = pipeline.hyperparameter "lr" default(0.2) : f32
+}

@@ -1,0 +1,106 @@
+//===- Files.h - Files for the import tests ---------------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A folder that goes when the test ends, and models to put into it.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_TEST_UNIT_IMPORT_FILES_H
+#define PENSTOCK_TEST_UNIT_IMPORT_FILES_H
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace penstock::test {
+
+class Folder {
+public:
+  Folder() { llvm::sys::fs::createUniqueDirectory("penstock-import", path); }
+  ~Folder() { llvm::sys::fs::remove_directories(path); }
+
+  std::string operator/(llvm::StringRef name) const {
+    llvm::SmallString<128> file(path);
+    llvm::sys::path::append(file, name);
+    return file.str().str();
+  }
+  std::string write(llvm::StringRef name, llvm::StringRef bytes) const {
+    std::string file = *this / name;
+    std::error_code error;
+    llvm::raw_fd_ostream out(file, error);
+    out << bytes;
+    return file;
+  }
+
+private:
+  llvm::SmallString<128> path;
+};
+
+template <typename Value>
+std::string bytesOf(const std::vector<Value> &values) {
+  std::string bytes(values.size() * sizeof(Value), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+inline onnx::TensorProto *addInitializer(onnx::ModelProto &model,
+                                         const std::string &name,
+                                         std::vector<int64_t> dims,
+                                         int type = onnx::TensorProto::FLOAT) {
+  onnx::TensorProto *tensor = model.mutable_graph()->add_initializer();
+  tensor->set_name(name);
+  tensor->set_data_type(type);
+  for (int64_t dim : dims)
+    tensor->add_dims(dim);
+  return tensor;
+}
+
+inline void addNode(onnx::ModelProto &model, const std::string &type,
+                    std::vector<std::string> inputs, const std::string &output,
+                    const std::string &name = "") {
+  onnx::NodeProto *node = model.mutable_graph()->add_node();
+  node->set_op_type(type);
+  node->set_name(name);
+  for (const std::string &input : inputs)
+    node->add_input(input);
+  node->add_output(output);
+}
+
+inline onnx::ValueInfoProto *addInput(onnx::ModelProto &model,
+                                      const std::string &name,
+                                      std::vector<int64_t> dims) {
+  onnx::ValueInfoProto *input = model.mutable_graph()->add_input();
+  input->set_name(name);
+  auto *tensor = input->mutable_type()->mutable_tensor_type();
+  tensor->set_elem_type(onnx::TensorProto::FLOAT);
+  tensor->mutable_shape();
+  for (int64_t dim : dims)
+    tensor->mutable_shape()->add_dim()->set_dim_value(dim);
+  return input;
+}
+
+/// z = MatMul(x, w), x: 5x2, w: 2x3, without the values of w.
+inline onnx::ModelProto makeModel(int64_t opset = 20) {
+  onnx::ModelProto model;
+  model.set_ir_version(10);
+  model.add_opset_import()->set_version(opset);
+  model.mutable_graph()->set_name("m");
+  addInput(model, "x", {5, 2});
+  addNode(model, "MatMul", {"x", "w"}, "z", "product");
+  model.mutable_graph()->add_output()->set_name("z");
+  return model;
+}
+
+inline const std::vector<float> kWeights{1, 2, 3, 4, 5, 6};
+
+} // namespace penstock::test
+
+#endif // PENSTOCK_TEST_UNIT_IMPORT_FILES_H

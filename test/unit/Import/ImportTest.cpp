@@ -1,0 +1,267 @@
+//===- ImportTest.cpp - Models that text cannot express -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Binary files, good and bad: what the textual syntax covers is tested by lit.
+//===----------------------------------------------------------------------===//
+
+#include "Files.h"
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Import/Import.h"
+
+#include "dialects/Onnx/Onnx.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+using namespace llvm;
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::test;
+using ::onnx::TensorProto;
+
+namespace {
+
+class Import : public testing::Test {
+protected:
+  OwningOpRef<ModuleOp> import(StringRef path,
+                               const ImportOptions &options = {}) {
+    raw_string_ostream stream(diagnostics);
+    ModelDiagnosticHandler handler(&context, "m.onnx", stream);
+    diagnostics.clear();
+    return importModel(&context, path, options);
+  }
+  OwningOpRef<ModuleOp> import(const ::onnx::ModelProto &model,
+                               const ImportOptions &options = {}) {
+    return import(folder.write("m.onnx", model.SerializeAsString()), options);
+  }
+  /// The diagnostics of a model that must not import.
+  std::string errorOf(const ::onnx::ModelProto &model,
+                      const ImportOptions &options = {}) {
+    EXPECT_FALSE(bool(import(model, options)));
+    return diagnostics;
+  }
+  static pipeline::VariableOp variable(ModuleOp module, StringRef name) {
+    return module.lookupSymbol<pipeline::VariableOp>(name);
+  }
+  /// The bytes that a variable refers to.
+  static std::string bytesAt(pipeline::VariableOp variable) {
+    auto init = *variable.getInit();
+    auto buffer = MemoryBuffer::getFile(init.getFile());
+    return (*buffer)
+        ->getBuffer()
+        .substr(init.getOffset(), init.getLength())
+        .str();
+  }
+
+  Folder folder;
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  std::string diagnostics;
+};
+
+} // namespace
+
+TEST_F(Import, VariablesReferToBytesOfTheFile) {
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  OwningOpRef<ModuleOp> module = import(model);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  pipeline::VariableOp w = variable(*module, "w");
+  ASSERT_TRUE(bool(w));
+  EXPECT_FALSE(w.getFrozen());
+  EXPECT_EQ(w.getInit()->getFile(), folder / "m.onnx");
+  EXPECT_EQ(bytesAt(w), bytesOf(kWeights));
+}
+
+TEST_F(Import, ExternalDataIsReferredTo) {
+  ::onnx::ModelProto model = makeModel();
+  TensorProto *w = addInitializer(model, "w", {2, 3});
+  w->set_data_location(TensorProto::EXTERNAL);
+  auto *entry = w->add_external_data();
+  entry->set_key("location");
+  entry->set_value("m.data");
+  folder.write("m.data", bytesOf(kWeights));
+  OwningOpRef<ModuleOp> module = import(model);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_EQ(variable(*module, "w").getInit()->getFile(), folder / "m.data");
+  EXPECT_EQ(bytesAt(variable(*module, "w")), bytesOf(kWeights));
+
+  folder.write("m.data", bytesOf(std::vector<float>{1, 2}));
+  EXPECT_EQ(errorOf(model),
+            "m.onnx: external data of initializer 'w': its type needs 24 "
+            "bytes, but 8 are given\n");
+}
+
+// float16 values stored as integers have no image in the file: a copy has.
+TEST_F(Import, EncodedWeightsNeedACopy) {
+  ::onnx::ModelProto model = makeModel();
+  TensorProto *w = addInitializer(model, "w", {2, 3}, TensorProto::FLOAT16);
+  std::vector<uint16_t> halves{15360, 0, 48128, 1, 2, 16384};
+  for (uint16_t half : halves)
+    w->add_int32_data(half);
+  EXPECT_EQ(errorOf(model),
+            "m.onnx: the values of initializer 'w' are not stored as bytes, "
+            "which a program could refer to: give a path for a copy of the "
+            "model that has them so\n");
+  ImportOptions options;
+  options.binaryCopy = folder / "copy.onnx";
+  OwningOpRef<ModuleOp> module = import(model, options);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_EQ(variable(*module, "w").getInit()->getFile(), folder / "copy.onnx");
+  EXPECT_EQ(bytesAt(variable(*module, "w")), bytesOf(halves));
+}
+
+TEST_F(Import, WhatTrains) {
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> mask(40, 0);
+  mask[17] = -inf;
+  addInitializer(model, "mask", {40})->set_raw_data(bytesOf(mask));
+  std::vector<float> nan(40, std::nanf(""));
+  addInitializer(model, "nan", {40})->set_raw_data(bytesOf(nan));
+  addInitializer(model, "eps", {})
+      ->set_raw_data(bytesOf(std::vector<float>{1e-5f}));
+  addInitializer(model, "b", {3})
+      ->set_raw_data(bytesOf(std::vector<float>{1, 2, 3}));
+  addInitializer(model, "unused", {3})
+      ->set_raw_data(bytesOf(std::vector<float>{1, 2, 3}));
+  addNode(model, "Sum", {"z", "mask", "nan", "eps", "b"}, "s");
+  model.mutable_graph()->mutable_output(0)->set_name("s");
+
+  ImportOptions options;
+  options.freezeRegex = "^b$";
+  OwningOpRef<ModuleOp> module = import(model, options);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_FALSE(variable(*module, "w").getFrozen());
+  EXPECT_TRUE(variable(*module, "mask").getFrozen());
+  EXPECT_TRUE(variable(*module, "nan").getFrozen());
+  EXPECT_TRUE(variable(*module, "b").getFrozen());
+  EXPECT_FALSE(variable(*module, "unused"));
+  EXPECT_FALSE(variable(*module, "eps"));
+  auto constants = (*module)->getAttrOfType<ArrayAttr>(
+      penstock::onnx::kConstantInitializersAttr);
+  ASSERT_TRUE(constants && constants.size() == 1);
+  EXPECT_EQ(cast<StringAttr>(constants[0]).getValue(), "eps");
+
+  options.trainRegex = "eps";
+  module = import(model, options);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_FALSE(variable(*module, "eps").getFrozen());
+
+  options.trainRegex = "mask";
+  EXPECT_EQ(errorOf(model, options),
+            "m.onnx: --train=mask: initializer 'mask' has infinite or NaN "
+            "values\n");
+  options.trainRegex = "(";
+  EXPECT_EQ(errorOf(model, options),
+            "m.onnx: --train=( is not a regular expression: parentheses not "
+            "balanced\n");
+  options.trainRegex = "b";
+  EXPECT_EQ(errorOf(model, options), "m.onnx: initializer 'b' matches both "
+                                     "--train and --freeze\n");
+}
+
+// Before IR version 4, initialisers were also inputs.
+TEST_F(Import, InitializersAmongTheInputs) {
+  ::onnx::ModelProto model = makeModel(7);
+  addInput(model, "w", {2, 3});
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  OwningOpRef<ModuleOp> module = import(model);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_TRUE(variable(*module, "w"));
+  unsigned channels = 0;
+  for (auto channel : module->getOps<pipeline::ChannelOp>()) {
+    EXPECT_EQ(channel.getSource(), "x");
+    ++channels;
+  }
+  EXPECT_EQ(channels, 1u);
+}
+
+TEST_F(Import, NodeAndValueNamesAreLocations) {
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  OwningOpRef<ModuleOp> module = import(model);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  module->walk([](penstock::onnx::NodeOp node) {
+    auto loc = cast<NameLoc>(node.getLoc());
+    EXPECT_EQ(loc.getName(), "product");
+    EXPECT_EQ(cast<NameLoc>(loc.getChildLoc()).getName(), "z");
+  });
+}
+
+TEST_F(Import, FilesThatAreNoModels) {
+  auto errorAt = [&](StringRef path) {
+    EXPECT_FALSE(bool(import(path)));
+    return diagnostics;
+  };
+  EXPECT_EQ(errorAt(folder / "absent.onnx"),
+            "m.onnx: cannot be read: No such file or directory\n");
+  EXPECT_EQ(errorAt(folder.write("empty.onnx", "")),
+            "m.onnx: the file is empty\n");
+  ASSERT_FALSE(sys::fs::create_directory(folder / "dir.onnx"));
+  EXPECT_EQ(errorAt(folder / "dir.onnx"), "m.onnx: it is a directory\n");
+  EXPECT_EQ(
+      errorAt(folder.write("png.onnx", "\x89PNG\r\n\x1a\n")),
+      "m.onnx: not an ONNX model: byte 0: a field runs beyond the end: the "
+      "file is truncated or corrupt\n");
+  EXPECT_EQ(StringRef(errorAt(folder.write("bad.onnxtext", "agraph (")))
+                .take_front(47),
+            "m.onnx: not an ONNX model in textual form: [Par");
+}
+
+// No prefix and no changed bit of a model makes the importer crash, and every
+// refusal is one line.
+TEST_F(Import, SurvivesTruncationAndCorruption) {
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  const std::string bytes = model.SerializeAsString();
+  auto check = [&](StringRef changed) {
+    if (import(folder.write("m.onnx", changed)))
+      return;
+    EXPECT_EQ(StringRef(diagnostics).count('\n'), 1u) << diagnostics;
+  };
+  for (size_t length = 0; length < bytes.size(); ++length)
+    check(StringRef(bytes).take_front(length));
+  for (size_t at = 0; at < bytes.size(); ++at)
+    for (unsigned bit = 0; bit < 8; bit += 3) {
+      std::string corrupt = bytes;
+      corrupt[at] ^= char(1u << bit);
+      check(corrupt);
+    }
+}
+
+TEST_F(Import, WrongTensors) {
+  ::onnx::ModelProto model = makeModel();
+  TensorProto *w = addInitializer(model, "w", {2, 4});
+  w->set_raw_data(bytesOf(kWeights));
+  EXPECT_EQ(errorOf(model), "m.onnx: initializer 'w': its type needs 32 bytes, "
+                            "but it has 24\n");
+  w->set_dims(0, int64_t(1) << 40);
+  w->set_dims(1, int64_t(1) << 40);
+  EXPECT_EQ(errorOf(model),
+            "m.onnx: initializer 'w': its dimensions are too large\n");
+  w->set_dims(0, -2);
+  EXPECT_EQ(errorOf(model), "m.onnx: initializer 'w': negative dimension -2\n");
+  w->set_dims(0, 2);
+  w->set_data_type(TensorProto::STRING);
+  EXPECT_EQ(errorOf(model),
+            "m.onnx: initializer 'w': ONNX element type 8 is not supported\n");
+}
+
+TEST_F(Import, Cycles) {
+  ::onnx::ModelProto model = makeModel();
+  addNode(model, "Add", {"z", "q"}, "p", "first");
+  addNode(model, "Relu", {"p"}, "q", "second");
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  EXPECT_EQ(errorOf(model),
+            "m.onnx: node 'first' (Add, since-version 14): it reads 'q', which "
+            "no earlier node computes: the nodes are in a cycle, or not "
+            "sorted\n");
+}

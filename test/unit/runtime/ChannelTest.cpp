@@ -1,0 +1,151 @@
+//===- ChannelTest.cpp - The rendezvous under stress ----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Two threads, many messages, few slots: every message arrives once, in order,
+// whole, and no slot is overwritten early. Also under the thread sanitizer.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/threads/Channel.h"
+
+#include <gtest/gtest.h>
+#include <thread>
+#include <vector>
+
+using namespace penstock::runtime;
+
+namespace {
+
+constexpr int64_t kWords = 9;
+constexpr int64_t kShape[] = {kWords};
+
+penstock_channel channelOf(uint32_t slots, uint32_t staging) {
+  return {"c", nullptr, nullptr, {PENSTOCK_I64, 1, kShape, 8 * kWords},
+          0,   1,       slots,   staging};
+}
+
+/// Sends `count` messages from number `first`; policy with or without spin.
+void stress(uint32_t slots, uint32_t staging, int64_t first, int64_t count,
+            int64_t spin) {
+  penstock_channel description = channelOf(slots, staging);
+  Channel channel(description, 0);
+  WaitPolicy policy = {spin};
+  std::thread sender([&] {
+    uint32_t ring = staging + slots;
+    std::vector<int64_t> buffer(ring * kWords);
+    for (int64_t i = 0; i < count; ++i) {
+      if (i >= ring)
+        channel.wait(i - ring, policy);
+      int64_t *message = &buffer[i % ring * kWords];
+      for (int64_t word = 0; word < kWords; ++word)
+        message[word] = 1000 * (first + i) + word;
+      ASSERT_EQ(channel.postSend(first + i, message), PostResult::Queued);
+    }
+    channel.wait(count - 1, policy);
+  });
+  std::vector<int64_t> buffer(slots * kWords);
+  for (int64_t i = 0; i < count + slots - 1; ++i) {
+    if (i < count)
+      ASSERT_EQ(
+          channel.postReceive(first + i, &buffer[i % slots * kWords]),
+          PostResult::Queued);
+    int64_t due = i - (slots - 1);
+    if (due < 0)
+      continue;
+    channel.wait(due, policy);
+    for (int64_t word = 0; word < kWords; ++word)
+      ASSERT_EQ(buffer[due % slots * kWords + word],
+                1000 * (first + due) + word);
+  }
+  sender.join();
+}
+
+TEST(Channel, DeliversInOrderWithFewSlots) {
+  for (uint32_t slots : {1u, 2u, 3u})
+    for (uint32_t staging : {1u, 2u})
+      for (int64_t spin : {0, 20000})
+        stress(slots, staging, /*first=*/40, /*count=*/3000, spin);
+}
+
+TEST(Channel, TwoDirectionsAtOnce) {
+  std::thread other([] { stress(2, 1, 0, 3000, 0); });
+  stress(1, 1, 7, 3000, 1000);
+  other.join();
+}
+
+TEST(Channel, RefusesMessagesOutOfOrder) {
+  penstock_channel description = channelOf(2, 1);
+  Channel channel(description, 0);
+  int64_t buffer[kWords] = {};
+  EXPECT_EQ(channel.postSend(5, buffer), PostResult::Queued);
+  EXPECT_EQ(channel.postSend(7, buffer), PostResult::OutOfOrder);
+}
+
+TEST(Channel, RefusesPeersThatDisagreeOnNumbers) {
+  penstock_channel description = channelOf(2, 1);
+  Channel channel(description, 0);
+  int64_t buffer[kWords] = {};
+  EXPECT_EQ(channel.postSend(5, buffer), PostResult::Queued);
+  EXPECT_EQ(channel.postReceive(6, buffer), PostResult::Mismatch);
+}
+
+TEST(Channel, RefusesMoreThanItHolds) {
+  penstock_channel description = channelOf(1, 1);
+  Channel channel(description, 0);
+  int64_t buffer[kWords] = {};
+  for (uint32_t i = 0; i < channel.capacity(); ++i)
+    EXPECT_EQ(channel.postSend(i, buffer), PostResult::Queued);
+  EXPECT_EQ(channel.postSend(channel.capacity(), buffer), PostResult::TooMany);
+}
+
+TEST(Channel, BeginsAnewAfterAReset) {
+  penstock_channel description = channelOf(1, 1);
+  Channel channel(description, 0);
+  int64_t from[kWords] = {3}, to[kWords] = {};
+  for (int64_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(channel.postSend(i, from), PostResult::Queued);
+    EXPECT_EQ(channel.postReceive(i, to), PostResult::Queued);
+  }
+  channel.reset();
+  from[0] = 4;
+  EXPECT_EQ(channel.postReceive(9, to), PostResult::Queued);
+  EXPECT_FALSE(channel.isDone(0));
+  EXPECT_EQ(channel.postSend(9, from), PostResult::Queued);
+  EXPECT_TRUE(channel.isDone(0));
+  EXPECT_EQ(to[0], 4);
+}
+
+// A source: two threads race for each posted receive; one fills it.
+TEST(Channel, ASourceMessageIsClaimedOnce) {
+  penstock_channel description = channelOf(3, 0);
+  Channel channel(description, 0);
+  constexpr int64_t kCount = 3000;
+  int64_t slots[3] = {};
+  std::atomic<int64_t> filled{0};
+  auto fill = [&](int64_t i) {
+    int64_t n;
+    void *slot;
+    if (!channel.claim(i, n, slot))
+      return;
+    *static_cast<int64_t *>(slot) = 10 * n;
+    ++filled;
+    channel.finish(i);
+  };
+  std::thread source([&] {
+    for (int64_t i = 0; i < kCount; ++i) {
+      while (!channel.isTaken(i))
+        fill(i);
+    }
+  });
+  for (int64_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(channel.postReceive(i, &slots[i % 3]), PostResult::Queued);
+    fill(i);
+    channel.wait(i, {});
+    ASSERT_EQ(slots[i % 3], 10 * i);
+  }
+  source.join();
+  EXPECT_EQ(filled.load(), kCount);
+}
+
+} // namespace

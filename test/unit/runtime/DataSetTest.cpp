@@ -1,0 +1,184 @@
+//===- DataSetTest.cpp - Which samples a microbatch has -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order of samples with and without shuffling, and one case per message
+// about arrays that do not fit the program.
+//===----------------------------------------------------------------------===//
+
+#include "LinearProgram.h"
+#include "runtime/io/DataSet.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <set>
+
+using namespace penstock::runtime;
+using namespace penstock::test;
+
+namespace {
+
+constexpr int64_t kLabelShape[] = {kB};
+
+class DataSetTest : public testing::Test {
+protected:
+  using Files = std::vector<std::pair<std::string, std::string>>;
+
+  std::string errorOf(const Files &files, const std::string &labels) {
+    DataSet set;
+    Error error = set.open(linear.program, files, labels, "data", "labels");
+    if (!error)
+      error = set.setUpdate(kM, "data");
+    EXPECT_EQ(error.code, 1);
+    return error.text;
+  }
+  template <typename T>
+  std::string file(const char *descr, const std::vector<int64_t> &shape) {
+    int64_t size = 1;
+    for (int64_t extent : shape)
+      size *= extent;
+    std::vector<T> values(size);
+    std::iota(values.begin(), values.end(), T(0));
+    writeNpy(folder / "other.npy", descr, shape, values);
+    return folder / "other.npy";
+  }
+
+  /// The samples of microbatch n, with x[i] = i.
+  std::vector<int64_t> samplesOf(const DataSet &set, int64_t n) {
+    float x[kB * kI];
+    set.gather(linear.channels[0], set.inputOf("x"), n, x);
+    std::vector<int64_t> samples;
+    for (int i = 0; i < kB; ++i)
+      samples.push_back(int64_t(x[i * kI]) / kI);
+    return samples;
+  }
+
+  ScratchFolder folder;
+  LinearProgram linear{folder.path};
+};
+
+TEST_F(DataSetTest, TakesSamplesInOrder) {
+  DataSet set;
+  writeNpy(linear.labelsPath, "<f4", {30, kO}, std::vector<float>(30 * kO));
+  ASSERT_FALSE(set.open(linear.program, {{"x", file<float>("<f4", {30, kI})}},
+                        linear.labelsPath, "data", "labels"));
+  ASSERT_FALSE(set.setUpdate(kM, "data"));
+  EXPECT_EQ(set.usableCount(), 24);
+  EXPECT_EQ(samplesOf(set, 0), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(samplesOf(set, 7), (std::vector<int64_t>{21, 22, 23}));
+  // The largest multiple of an update is 24: the rest never comes.
+  EXPECT_EQ(samplesOf(set, 8), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(samplesOf(set, 8 * 1000000007LL + 1),
+            (std::vector<int64_t>{3, 4, 5}));
+}
+
+TEST_F(DataSetTest, ShufflesEveryEpochAnew) {
+  DataSet set;
+  writeNpy(linear.labelsPath, "<f4", {24, kO}, std::vector<float>(24 * kO));
+  ASSERT_FALSE(set.open(linear.program, {{"x", file<float>("<f4", {24, kI})}},
+                        linear.labelsPath, "data", "labels"));
+  ASSERT_FALSE(set.setUpdate(kM, "data"));
+  set.setShuffle(9);
+  std::vector<std::vector<int64_t>> epochs(2);
+  for (int64_t n = 0; n < 16; ++n)
+    for (int64_t sample : samplesOf(set, n))
+      epochs[n / 8].push_back(sample);
+  EXPECT_NE(epochs[0], epochs[1]);
+  for (std::vector<int64_t> &epoch : epochs) {
+    EXPECT_FALSE(std::is_sorted(epoch.begin(), epoch.end()));
+    std::set<int64_t> all(epoch.begin(), epoch.end());
+    EXPECT_EQ(all.size(), 24u);
+    EXPECT_EQ(*all.rbegin(), 23);
+  }
+}
+
+TEST(Permute, IsAPermutationForEverySize) {
+  for (uint64_t size : {1, 2, 3, 5, 17, 64, 65, 1000}) {
+    std::set<uint64_t> images;
+    for (uint64_t i = 0; i < size; ++i)
+      images.insert(permute(i, size, 1, size));
+    EXPECT_EQ(images.size(), size);
+    EXPECT_EQ(*images.rbegin(), size - 1);
+  }
+  // Recorded: the order is part of a run's numbers.
+  std::vector<uint64_t> order;
+  for (uint64_t i = 0; i < 10; ++i)
+    order.push_back(permute(i, 10, 42, 0));
+  EXPECT_EQ(order, (std::vector<uint64_t>{9, 2, 4, 8, 7, 6, 1, 3, 0, 5}));
+}
+
+TEST_F(DataSetTest, WidensLabels) {
+  linear.channels[1].type = {PENSTOCK_I64, 1, kLabelShape, 8 * kB};
+  linear.program.channels = linear.channels.data();
+  DataSet set;
+  Error error =
+      set.open(linear.program, {{"x", file<float>("<f4", {24, kI})}},
+               [&] {
+                 writeNpy(linear.labelsPath, "<i4", {24},
+                          std::vector<int32_t>(24, -5));
+                 return linear.labelsPath;
+               }(),
+               "data", "labels");
+  ASSERT_FALSE(error) << error.text;
+  ASSERT_FALSE(set.setUpdate(kM, "data"));
+  int64_t labels[kB] = {};
+  set.gather(linear.channels[1], set.inputOf("labels"), 1, labels);
+  for (int64_t label : labels)
+    EXPECT_EQ(label, -5);
+}
+
+TEST_F(DataSetTest, NamesTheInput) {
+  Files x = {{"x", linear.dataPath}};
+  EXPECT_EQ(errorOf({}, linear.labelsPath), "--data x=FILE.npy is missing");
+  EXPECT_EQ(errorOf(x, ""), "--labels FILE.npy is missing");
+  EXPECT_EQ(errorOf({{"z", "a.npy"}}, linear.labelsPath),
+            "--data: unknown input 'z', the model's inputs are 'x'");
+  EXPECT_EQ(errorOf({x[0], x[0]}, linear.labelsPath),
+            "--data: input 'x' is given twice");
+  linear.channels[1].source = "x";
+  EXPECT_EQ(errorOf(x, linear.labelsPath),
+            "--labels: this program takes no labels");
+}
+
+TEST_F(DataSetTest, NamesTypesAndShapes) {
+  std::string path = file<double>("<f8", {24, kI});
+  EXPECT_EQ(errorOf({{"x", path}}, linear.labelsPath),
+            "--data x: input 'x' takes float32, '" + path + "' holds float64");
+  file<int32_t>("<i4", {24, kI});
+  EXPECT_EQ(errorOf({{"x", path}}, linear.labelsPath),
+            "--data x: input 'x' takes float32, '" + path + "' holds int32");
+  file<float>("<f4", {24, kI + 1});
+  EXPECT_EQ(errorOf({{"x", path}}, linear.labelsPath),
+            "--data x: input 'x' takes arrays of shape (samples, 4), '" + path +
+                "' has (24, 5)");
+  file<float>("<f4", {24});
+  EXPECT_EQ(errorOf({{"x", path}}, linear.labelsPath),
+            "--data x: input 'x' takes arrays of shape (samples, 4), '" + path +
+                "' has (24,)");
+  file<float>("<f4", {});
+  EXPECT_EQ(errorOf({{"x", path}}, linear.labelsPath),
+            "--data x: input 'x' takes arrays of shape (samples, 4), '" + path +
+                "' has ()");
+}
+
+TEST_F(DataSetTest, NamesNumbersOfSamples) {
+  std::string path = file<float>("<f4", {24, kI});
+  EXPECT_EQ(errorOf({{"x", path}}, linear.labelsPath),
+            "'" + path + "' has 24 samples, '" + linear.labelsPath +
+                "' has 26");
+  path = file<float>("<f4", {11, kI});
+  writeNpy(linear.labelsPath, "<f4", {11, kO}, std::vector<float>(11 * kO));
+  EXPECT_EQ(errorOf({{"x", path}}, linear.labelsPath),
+            "--data: 11 samples do not fill one update of 4 microbatches of 3");
+  DataSet set;
+  path = file<float>("<f4", {2, kI});
+  writeNpy(linear.labelsPath, "<f4", {2, kO}, std::vector<float>(2 * kO));
+  ASSERT_FALSE(set.open(linear.program, {{"x", path}}, linear.labelsPath,
+                        "data", "labels"));
+  EXPECT_EQ(set.setUpdate(1, "eval-data").text,
+            "--eval-data: 2 samples do not fill one microbatch of 3");
+}
+
+} // namespace

@@ -1,0 +1,397 @@
+//===- LinearProgram.cpp - A compiled program, written by hand ------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The device functions follow what the compiler makes of a schedule: loops whose
+// entries run ahead, slots in an arena, start and await of transfers.
+//===----------------------------------------------------------------------===//
+
+#include "LinearProgram.h"
+#include "penstock/sha256.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <unistd.h>
+
+using namespace penstock::test;
+
+Faults penstock::test::faults;
+
+namespace {
+
+// Arena offsets. Device 0: weight, gradient, slots of x (3), h (2), dh (1).
+constexpr uint64_t kW1 = 0, kG1 = 128, kX = 256, kH0 = 448, kDh0 = 576;
+// Device 1: weight, gradient, slots of h (2), labels (2), z, loss, dh, counts.
+constexpr uint64_t kW2 = 0, kG2 = 64, kH1 = 128, kY = 256, kZ = 384,
+                   kLoss = 448, kDh1 = 512, kCorrect = 576, kCount = 584;
+constexpr uint64_t kStride = 64, kArena = 640;
+
+enum ChannelId { ChX, ChLabels, ChLoss, ChH, ChDh, ChCorrect, ChCount };
+enum TaskId { F0, B0, U0, E0, F1, B1, U1, E1 };
+
+float *at(char *base, uint64_t offset, int64_t slot = 0) {
+  return reinterpret_cast<float *>(base + offset + slot * kStride);
+}
+
+/// c (m x n) = or += a (m x k) . b (k x n), by strides.
+void product(const float *a, int ai, int ak, const float *b, int bk, int bj,
+             float *c, int m, int n, int k, bool accumulate) {
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      float sum = accumulate ? c[i * n + j] : 0.0f;
+      for (int l = 0; l < k; ++l)
+        sum += a[i * ai + l * ak] * b[l * bk + j * bj];
+      c[i * n + j] = sum;
+    }
+}
+
+void forward1(const float *x, const float *w1, float *h) {
+  product(x, kI, 1, w1, kH, 1, h, kB, kH, kI, false);
+}
+void backward1(const float *x, const float *dh, float *g1) {
+  product(x, 1, kI, dh, kH, 1, g1, kI, kH, kB, true);
+}
+void forward2(const float *h, const float *w2, const float *y, float *z,
+              float *loss) {
+  product(h, kH, 1, w2, kO, 1, z, kB, kO, kH, false);
+  *loss = 0;
+  for (int i = 0; i < kB * kO; ++i)
+    *loss += (z[i] - y[i]) * (z[i] - y[i]);
+  *loss /= kB * kO;
+}
+void backward2(const float *h, const float *w2, const float *y, float *z,
+               float *g2, float *dh) {
+  for (int i = 0; i < kB * kO; ++i)
+    z[i] = 2 * (z[i] - y[i]) / (kB * kO) / kM;
+  product(h, 1, kH, z, kO, 1, g2, kH, kO, kB, true);
+  product(z, kO, 1, w2, 1, kO, dh, kB, kH, kO, false);
+}
+void update(float *w, float *g, int count, float rate) {
+  for (int i = 0; i < count; ++i) {
+    w[i] -= rate * g[i];
+    g[i] = 0;
+  }
+}
+void countRight(const float *z, const float *y, int64_t *correct,
+                int64_t *count) {
+  *correct = 0;
+  for (int i = 0; i < kB; ++i)
+    *correct += (z[2 * i] < z[2 * i + 1]) == (y[2 * i] < y[2 * i + 1]);
+  *count = kB;
+}
+void breakLoss(int64_t k, float *loss) {
+  if (k == faults.infiniteLossAt)
+    *loss = std::numeric_limits<float>::infinity();
+}
+
+bool isIn(int64_t j, int64_t count) { return j >= 0 && j < count; }
+
+void train0(penstock_device *device, int64_t first, int64_t updates) {
+  char *arena = static_cast<char *>(penstock_arena(device));
+  for (int64_t t = first; t < first + updates; ++t) {
+    for (int64_t j = 0; j < kM + 2; ++j) {
+      if (isIn(j, kM)) {
+        int64_t k = t * kM + j;
+        penstock_recv(device, ChX, k, at(arena, kX, k % 3));
+      }
+      if (isIn(j - 1, kM)) {
+        int64_t k = t * kM + j - 1;
+        penstock_await(device, ChX, k);
+        penstock_await(device, ChH, k - 2);
+        penstock_mark(device, F0, k);
+        forward1(at(arena, kX, k % 3), at(arena, kW1), at(arena, kH0, k % 2));
+        penstock_send(device, ChH, k, at(arena, kH0, k % 2));
+      }
+      if (isIn(j - 2, kM)) {
+        int64_t k = t * kM + j - 2;
+        penstock_recv(device, ChDh, k, at(arena, kDh0));
+        penstock_await(device, ChDh, k);
+        penstock_mark(device, B0, k);
+        backward1(at(arena, kX, k % 3), at(arena, kDh0), at(arena, kG1));
+      }
+    }
+    penstock_mark(device, U0, t);
+    update(at(arena, kW1), at(arena, kG1), kI * kH,
+           float(penstock_hyperparameter(device, 0)));
+  }
+}
+
+void train1(penstock_device *device, int64_t first, int64_t updates) {
+  char *arena = static_cast<char *>(penstock_arena(device));
+  for (int64_t t = first; t < first + updates; ++t) {
+    while (t == faults.hangAtUpdate)
+      pause();
+    for (int64_t j = 0; j < kM + 1; ++j) {
+      if (isIn(j, kM)) {
+        int64_t k = t * kM + j;
+        penstock_recv(device, ChLabels, k, at(arena, kY, k % 2));
+        penstock_recv(device, ChH, k, at(arena, kH1, k % 2));
+      }
+      if (!isIn(j - 1, kM))
+        continue;
+      int64_t k = t * kM + j - 1;
+      float *h = at(arena, kH1, k % 2), *y = at(arena, kY, k % 2);
+      penstock_await(device, ChH, k);
+      penstock_await(device, ChLabels, k);
+      penstock_mark(device, F1, k);
+      forward2(h, at(arena, kW2), y, at(arena, kZ), at(arena, kLoss));
+      breakLoss(k, at(arena, kLoss));
+      penstock_send(device, ChLoss, k, at(arena, kLoss));
+      penstock_await(device, ChDh, k - 1);
+      penstock_mark(device, B1, k);
+      backward2(h, at(arena, kW2), y, at(arena, kZ), at(arena, kG2),
+                at(arena, kDh1));
+      penstock_send(device, ChDh, k, at(arena, kDh1));
+    }
+    penstock_mark(device, U1, t);
+    update(at(arena, kW2), at(arena, kG2), kH * kO,
+           float(penstock_hyperparameter(device, 0)));
+  }
+}
+
+void evaluate0(penstock_device *device, int64_t first, int64_t count) {
+  char *arena = static_cast<char *>(penstock_arena(device));
+  for (int64_t k = first; k < first + count; ++k) {
+    penstock_recv(device, ChX, k, at(arena, kX));
+    penstock_await(device, ChX, k);
+    penstock_await(device, ChH, k - 2);
+    penstock_mark(device, E0, k);
+    forward1(at(arena, kX), at(arena, kW1), at(arena, kH0, k % 2));
+    penstock_send(device, ChH, k, at(arena, kH0, k % 2));
+  }
+}
+
+void evaluate1(penstock_device *device, int64_t first, int64_t count) {
+  char *arena = static_cast<char *>(penstock_arena(device));
+  int64_t *correct = reinterpret_cast<int64_t *>(arena + kCorrect);
+  int64_t *labels = reinterpret_cast<int64_t *>(arena + kCount);
+  for (int64_t k = first; k < first + count; ++k) {
+    penstock_recv(device, ChLabels, k, at(arena, kY));
+    penstock_recv(device, ChH, k, at(arena, kH1));
+    penstock_await(device, ChLabels, k);
+    penstock_await(device, ChH, k);
+    penstock_mark(device, E1, k);
+    forward2(at(arena, kH1), at(arena, kW2), at(arena, kY), at(arena, kZ),
+             at(arena, kLoss));
+    countRight(at(arena, kZ), at(arena, kY), correct, labels);
+    penstock_send(device, ChLoss, k, at(arena, kLoss));
+    penstock_send(device, ChCorrect, k, correct);
+    penstock_send(device, ChCount, k, labels);
+  }
+}
+
+/// One device: forward and backward in turn, the second half of the arena for
+/// what device 1 has.
+void trainAlone(penstock_device *device, int64_t first, int64_t updates) {
+  char *low = static_cast<char *>(penstock_arena(device));
+  char *high = low + kArena;
+  for (int64_t t = first; t < first + updates; ++t) {
+    for (int64_t k = t * kM; k < (t + 1) * kM; ++k) {
+      float *x = at(low, kX), *h = at(low, kH0), *y = at(high, kY);
+      penstock_recv(device, 0, k, x);
+      penstock_recv(device, 1, k, y);
+      penstock_await(device, 0, k);
+      penstock_await(device, 1, k);
+      penstock_mark(device, F0, k);
+      forward1(x, at(low, kW1), h);
+      forward2(h, at(high, kW2), y, at(high, kZ), at(high, kLoss));
+      breakLoss(k, at(high, kLoss));
+      penstock_send(device, 2, k, at(high, kLoss));
+      penstock_mark(device, B0, k);
+      backward2(h, at(high, kW2), y, at(high, kZ), at(high, kG2),
+                at(low, kDh0));
+      backward1(x, at(low, kDh0), at(low, kG1));
+    }
+    penstock_mark(device, U0, t);
+    float rate = float(penstock_hyperparameter(device, 0));
+    if (t == faults.wrongReplayAt)
+      rate *= 1.5f;
+    update(at(low, kW1), at(low, kG1), kI * kH, rate);
+    update(at(high, kW2), at(high, kG2), kH * kO, rate);
+  }
+}
+
+constexpr int64_t kXShape[] = {kB, kI}, kYShape[] = {kB, kO},
+                  kHShape[] = {kB, kH}, kW1Shape[] = {kI, kH},
+                  kW2Shape[] = {kH, kO};
+constexpr penstock_tensor kScalar = {PENSTOCK_F32, 0, nullptr, 4};
+constexpr penstock_tensor kInteger = {PENSTOCK_I64, 0, nullptr, 8};
+
+penstock_tensor matrix(const int64_t *shape) {
+  return {PENSTOCK_F32, 2, shape, uint64_t(shape[0] * shape[1] * 4)};
+}
+
+constexpr penstock_device_descriptor kDevices[] = {
+    {kArena, 64, kArena, 0, 1}, {kArena, 64, kArena, 0, 1}};
+constexpr penstock_device_descriptor kOneDevice[] = {
+    {2 * kArena, 64, 2 * kArena, 0, 1}};
+constexpr penstock_task kTasks[] = {
+    {"s0.F", 'F', 0, 0}, {"s0.B", 'B', 0, 0}, {"s0.U", 'U', 0, 0},
+    {"s0.E", 'E', 0, 0}, {"s1.F", 'F', 1, 1}, {"s1.B", 'B', 1, 1},
+    {"s1.U", 'U', 1, 1}, {"s1.E", 'E', 1, 1}};
+constexpr penstock_hyperparameter_descriptor kKnobs[] = {{"lr", 0.05},
+                                                         {"seed", 7}};
+constexpr penstock_device_function kTrain[] = {train0, train1},
+                                   kEvaluate[] = {evaluate0, evaluate1},
+                                   kAlone[] = {trainAlone};
+constexpr penstock_schedule kSchedules[] = {{"train", kM, 0.2, kTrain},
+                                            {"evaluate", 1, 0.0, kEvaluate}};
+constexpr penstock_schedule kReplaySchedules[] = {{"train", kM, 0.0, kAlone}};
+constexpr penstock_placement kPlaceW1 = {0, kW1, 128}, kPlaceW2 = {1, kW2, 64},
+                             kPlaceG1 = {0, kG1, 128},
+                             kAloneW2 = {0, kArena + kW2, 64};
+
+} // namespace
+
+void LinearProgram::writeModel(const std::string &folder, Weights weights) {
+  auto bytesOf = [](const std::vector<float> &values) {
+    return std::string(reinterpret_cast<const char *>(values.data()),
+                       4 * values.size());
+  };
+  auto external = [](const char *offset, const char *length) {
+    auto entry = [](const char *key, const char *value) {
+      return bytesField(13, bytesField(1, key) + bytesField(2, value));
+    };
+    return entry("location", "linear.data") + entry("offset", offset) +
+           entry("length", length) + varintField(14, 1);
+  };
+  std::string raw1 = bytesOf(w1), raw2 = bytesOf(w2), first, second;
+  first = varintField(1, kI) + varintField(1, kH) + varintField(2, 1);
+  second = varintField(1, kH) + varintField(1, kO) + varintField(2, 1);
+  if (weights == Weights::Inline) {
+    first += bytesField(8, "w1") + bytesField(9, raw1); // raw_data
+    second += bytesField(4, raw2) + bytesField(8, "w2"); // float_data
+  } else {
+    weightsText = "padding!" + raw1 + raw2 + "rest";
+    weightsPath = folder + "/linear.data";
+    writeText(weightsPath, weightsText);
+    first += bytesField(8, "w1") + external("8", "80");
+    second += bytesField(8, "w2") + external("88", "40");
+  }
+  std::string node = bytesField(1, "x") + bytesField(2, "z") +
+                     bytesField(4, "MatMul") +
+                     bytesField(5, bytesField(1, "value") +
+                                       bytesField(5, bytesField(9, raw1)));
+  modelText = varintField(1, 8) + bytesField(2, "test") +
+              bytesField(7, bytesField(1, node) + bytesField(2, "linear") +
+                                bytesField(5, first) + bytesField(5, second)) +
+              bytesField(8, varintField(2, 17));
+  modelPath = folder + "/linear.onnx";
+  writeText(modelPath, modelText);
+  const std::string &home =
+      weights == Weights::Inline ? modelText : weightsText;
+  // The first occurrence of w1 in the model is the node's attribute.
+  w1Offset = home.rfind(raw1);
+  w2Offset = home.rfind(raw2);
+}
+
+void LinearProgram::writeData(const std::string &folder) {
+  dataPath = folder + "/x.npy";
+  labelsPath = folder + "/y.npy";
+  writeNpy(dataPath, "<f4", {kSamples, kI}, x);
+  writeNpy(labelsPath, "<f4", {kSamples, kO}, y);
+}
+
+LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
+  faults = {};
+  std::mt19937 random(5);
+  auto fill = [&](std::vector<float> &values, size_t count) {
+    values.resize(count);
+    for (float &value : values)
+      value = float(random() % 2001) / 1000.0f - 1.0f;
+  };
+  fill(w1, kI * kH);
+  fill(w2, kH * kO);
+  fill(x, kSamples * kI);
+  fill(y, kSamples * kO);
+  writeModel(folder, weights);
+  writeData(folder);
+
+  penstock_file model = {modelPath.c_str(), modelText.size(), {}};
+  penstock_sha256(modelText.data(), modelText.size(), model.digest);
+  files.push_back(model);
+  if (weights == Weights::External)
+    files.push_back({weightsPath.c_str(), weightsText.size(), {}});
+  int32_t file = int32_t(files.size()) - 1;
+  variables = {{"w1", PENSTOCK_ROLE_PARAMETER, 0, 0, matrix(kW1Shape), file,
+                w1Offset, 1, 1, &kPlaceW1},
+               {"w2", PENSTOCK_ROLE_PARAMETER, 1, 0, matrix(kW2Shape), file,
+                w2Offset, 1, 1, &kPlaceW2},
+               {"w1.grad", PENSTOCK_ROLE_GRADIENT, 0, 0, matrix(kW1Shape), -1,
+                0, 1, 1, &kPlaceG1}};
+  replayVariables = {variables[2], variables[1], variables[0]};
+  replayVariables[1].placements = &kAloneW2;
+  channels = {
+      {"x", "x", nullptr, matrix(kXShape), -1, 0, 3, 0},
+      {"labels", "labels", nullptr, matrix(kYShape), -1, 1, 2, 0},
+      {"loss", nullptr, "loss", kScalar, 1, -1, 0, 1},
+      {"h", nullptr, nullptr, matrix(kHShape), 0, 1, 2, 0},
+      {"dh", nullptr, nullptr, matrix(kHShape), 1, 0, 1, 1},
+      {"correct", nullptr, "correct", kInteger, 1, -1, 0, 1},
+      {"count", nullptr, "count", kInteger, 1, -1, 0, 1},
+  };
+  replayChannels = {channels[0], channels[1], channels[2]};
+  replayChannels[1].receiver = 0;
+  replayChannels[2].sender = 0;
+
+  replay = {};
+  replay.abi_version = PENSTOCK_ABI_VERSION;
+  replay.stage_count = 2;
+  replay.cpu = "any";
+  replay.features = "+sse2";
+  replay.microbatch_size = kB;
+  replay.method = "sync";
+  replay.schedule = "replay";
+  replay.plan = "{}";
+  replay.file_count = uint32_t(files.size());
+  replay.files = files.data();
+  replay.device_count = 1;
+  replay.devices = kOneDevice;
+  replay.variable_count = uint32_t(replayVariables.size());
+  replay.variables = replayVariables.data();
+  replay.channel_count = uint32_t(replayChannels.size());
+  replay.channels = replayChannels.data();
+  replay.task_count = 8;
+  replay.tasks = kTasks;
+  replay.hyperparameter_count = 2;
+  replay.hyperparameters = kKnobs;
+  replay.schedule_count = 1;
+  replay.schedules = kReplaySchedules;
+
+  program = replay;
+  program.schedule = "1f1b";
+  program.plan = "{\"model\": \"linear\"}";
+  program.device_count = 2;
+  program.devices = kDevices;
+  program.variables = variables.data();
+  program.channel_count = uint32_t(channels.size());
+  program.channels = channels.data();
+  program.schedule_count = 2;
+  program.schedules = kSchedules;
+  program.replay = &replay;
+}
+
+std::vector<float>
+LinearProgram::trainSerially(int64_t updates, float rate,
+                             std::vector<float> &w1,
+                             std::vector<float> &w2) const {
+  std::vector<float> losses, g1(w1.size()), g2(w2.size());
+  int64_t usable = kSamples / (kB * kM) * (kB * kM);
+  for (int64_t t = 0; t < updates; ++t) {
+    for (int64_t k = t * kM; k < (t + 1) * kM; ++k) {
+      int64_t sample = k * kB % usable;
+      float h[kB * kH], z[kB * kO], dh[kB * kH], loss;
+      forward1(&x[sample * kI], w1.data(), h);
+      forward2(h, w2.data(), &y[sample * kO], z, &loss);
+      losses.push_back(loss);
+      backward2(h, w2.data(), &y[sample * kO], z, g2.data(), dh);
+      backward1(&x[sample * kI], dh, g1.data());
+    }
+    update(w1.data(), g1.data(), kI * kH, rate);
+    update(w2.data(), g2.data(), kH * kO, rate);
+  }
+  return losses;
+}

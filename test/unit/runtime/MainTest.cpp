@@ -1,0 +1,130 @@
+//===- MainTest.cpp - The executable's command line -----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// penstock_main in this process: exit codes, what goes to stdout and stderr,
+// and which files are there afterwards.
+//===----------------------------------------------------------------------===//
+
+#include "LinearProgram.h"
+
+#include <gtest/gtest.h>
+
+using namespace penstock::test;
+
+namespace {
+
+class MainTest : public testing::Test {
+protected:
+  int run(std::vector<std::string> arguments, bool hasData = true) {
+    if (hasData)
+      arguments.insert(arguments.begin(), {"--data", "x=" + linear.dataPath,
+                                           "--labels", linear.labelsPath});
+    arguments.insert(arguments.begin(), "./train");
+    std::vector<char *> argv;
+    for (std::string &argument : arguments)
+      argv.push_back(argument.data());
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    int code = penstock_main(int(argv.size()), argv.data(), &linear);
+    out = testing::internal::GetCapturedStdout();
+    err = testing::internal::GetCapturedStderr();
+    return code;
+  }
+  std::vector<std::string> evaluation() const {
+    return {"--eval-data", "x=" + linear.dataPath, "--eval-labels",
+            linear.labelsPath};
+  }
+
+  ScratchFolder folder;
+  LinearProgram linear{folder.path};
+  std::string out, err;
+};
+
+TEST_F(MainTest, PrintsAndEnds) {
+  EXPECT_EQ(run({"--help"}, false), 0);
+  EXPECT_EQ(out.rfind("usage: ./train ", 0), 0u);
+  EXPECT_EQ(run({"--version"}, false), 0);
+  EXPECT_EQ(out, "penstock 0.1.0, runtime interface 1, compiled for any\n");
+  EXPECT_EQ(run({"--plan"}, false), 0);
+  EXPECT_EQ(out, "{\"model\": \"linear\"}\n");
+}
+
+TEST_F(MainTest, TrainsAndPrintsTheTable) {
+  ASSERT_EQ(run({"--steps", "10"}), 0) << err;
+  EXPECT_EQ(err, "");
+  EXPECT_EQ(out.rfind("10 updates of 4 x 3 samples in ", 0), 0u) << out;
+  EXPECT_NE(out.find("\n0       0 "), std::string::npos) << out;
+  EXPECT_NE(out.find("\n1       1 "), std::string::npos) << out;
+  EXPECT_NE(out.find("% measured, 20.0 % predicted"), std::string::npos) << out;
+  EXPECT_NE(out.find("peak memory of the process: "), std::string::npos);
+}
+
+TEST_F(MainTest, CountsEpochs) {
+  ASSERT_EQ(run({"--epochs=3"}), 0) << err;
+  EXPECT_EQ(out.rfind("6 updates of ", 0), 0u) << out;
+}
+
+TEST_F(MainTest, EvaluatesBetweenSegments) {
+  std::vector<std::string> arguments = evaluation();
+  arguments.insert(arguments.end(), {"--steps", "5", "--eval-every", "2"});
+  ASSERT_EQ(run(arguments), 0) << err;
+  for (const char *text : {"eval: step 2 loss ", "eval: step 4 loss ",
+                           "eval: step 5 loss ", "/24 samples, 2 left out)\n"})
+    EXPECT_NE(out.find(text), std::string::npos) << out;
+  size_t first = out.find("eval:"), last = out.rfind("eval: step 5");
+  EXPECT_LT(first, last);
+
+  // Without --eval-every: once, at the end.
+  arguments = evaluation();
+  arguments.push_back("--steps=4");
+  ASSERT_EQ(run(arguments), 0) << err;
+  EXPECT_EQ(out.rfind("eval: step 4 loss ", 0), 0u);
+  EXPECT_EQ(out.find("eval:", 1), std::string::npos);
+}
+
+TEST_F(MainTest, WritesAllFiles) {
+  ASSERT_EQ(run({"--steps=3", "--log", folder / "a.jsonl", "--save",
+                 folder / "a.onnx", "--trace", folder / "a.json", "--verify"}),
+            0)
+      << err;
+  EXPECT_EQ(out.rfind("verify: 3 updates, 3 variables, 12 losses: bitwise "
+                      "equal\n",
+                      0),
+            0u);
+  EXPECT_EQ(folder.list(),
+            (std::vector<std::string>{"a.json", "a.jsonl", "a.onnx",
+                                      "linear.onnx", "x.npy", "y.npy"}));
+  EXPECT_TRUE(isJson(readText(folder / "a.json")));
+}
+
+TEST_F(MainTest, SavesNothingThatIsNotVerified) {
+  faults.wrongReplayAt = 1;
+  EXPECT_EQ(run({"--steps=3", "--save", folder / "a.onnx", "--verify"}), 4);
+  EXPECT_EQ(err.rfind("error: verify: the loss of update 3", 0), 0u) << err;
+  EXPECT_EQ(folder.list(),
+            (std::vector<std::string>{"linear.onnx", "x.npy", "y.npy"}));
+}
+
+TEST_F(MainTest, SaysInOneLineWhatIsWrong) {
+  EXPECT_EQ(run({}), 1);
+  EXPECT_EQ(err, "error: one of --steps and --epochs is required (see "
+                 "--help)\n");
+  EXPECT_EQ(run({"--steps=1"}, false), 1);
+  EXPECT_EQ(err, "error: --data x=FILE.npy is missing\n");
+  EXPECT_EQ(run({"--steps=1", "--eval-labels", linear.labelsPath}), 1);
+  EXPECT_EQ(err, "error: --eval-data x=FILE.npy is missing\n");
+  EXPECT_EQ(run({"--steps=1", "--log", folder / "none/a.jsonl"}), 1);
+  EXPECT_EQ(err, "error: --log: folder '" + (folder / "none") +
+                     "' does not exist\n");
+  EXPECT_EQ(run({"--steps=1", "--trace", folder.path}), 1);
+  EXPECT_EQ(err, "error: --trace: '" + folder.path + "' is a folder\n");
+  linear.program.replay = nullptr;
+  EXPECT_EQ(run({"--steps=1", "--verify"}), 1);
+  EXPECT_EQ(err, "error: --verify: this program was compiled without its "
+                 "one-device replay\n");
+  EXPECT_EQ(out, "");
+}
+
+} // namespace

@@ -1,0 +1,360 @@
+//===- ProgramTest.cpp - Training, saving, evaluating, verifying ----------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The embedding API over the hand-written program: what the pipeline computes
+// must be, bit for bit, what one serial loop computes.
+//===----------------------------------------------------------------------===//
+
+#include "LinearProgram.h"
+
+
+#include <cstring>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <sstream>
+
+using namespace penstock::test;
+
+namespace {
+
+class Session {
+public:
+  Session(const penstock_program *program,
+      std::vector<std::pair<std::string, std::string>> options) {
+    std::vector<penstock_option> list;
+    for (auto &[name, value] : options)
+      list.push_back({name.c_str(), value.empty() ? nullptr : value.c_str()});
+    list.push_back({});
+    code = penstock_open(program, list.data(), &run);
+  }
+  ~Session() { penstock_close(run); }
+  std::string error() const { return penstock_error(run); }
+
+  penstock_run *run = nullptr;
+  int code;
+};
+
+std::vector<double> lossesOf(const std::string &log) {
+  std::vector<double> losses;
+  std::istringstream text(readText(log));
+  for (std::string line; std::getline(text, line);) {
+    EXPECT_TRUE(isJson(line)) << line;
+    size_t at = line.find("\"loss\": ");
+    losses.push_back(std::strtod(line.c_str() + at + 8, nullptr));
+  }
+  return losses;
+}
+
+class ProgramTest : public testing::Test {
+protected:
+  std::vector<std::pair<std::string, std::string>> data() const {
+    return {{"data", "x=" + linear.dataPath}, {"labels", linear.labelsPath}};
+  }
+  std::vector<std::pair<std::string, std::string>>
+  dataAnd(std::vector<std::pair<std::string, std::string>> more) const {
+    auto all = data();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  ScratchFolder folder;
+  LinearProgram linear{folder.path};
+};
+
+// Losses and saved weights against the serial loop; the rest of the model file
+// is unchanged.
+TEST_F(ProgramTest, TrainsAndSavesLikeOneLoop) {
+  Session run(&linear, dataAnd({{"log", folder / "log.jsonl"}}));
+  ASSERT_EQ(run.code, 0) << run.error();
+  ASSERT_EQ(penstock_train(run.run, 6), 0) << run.error();
+  std::filesystem::create_directory(folder / "out");
+  ASSERT_EQ(penstock_save(run.run, (folder / "out/trained.onnx").c_str()), 0)
+      << run.error();
+
+  std::vector<float> w1 = linear.w1, w2 = linear.w2;
+  std::vector<float> expected = linear.trainSerially(6, 0.05f, w1, w2);
+  std::string log;
+  std::istringstream lines(readText(folder / "log.jsonl"));
+  for (int t = 0; t < 6; ++t) {
+    double sum = 0;
+    for (int j = 0; j < kM; ++j)
+      sum += expected[t * kM + j];
+    char start[100];
+    std::snprintf(start, sizeof(start),
+                  "{\"step\": %d, \"loss\": %.9g, \"lr\": 0.05, \"seconds\": ",
+                  t + 1, sum / kM);
+    std::string line;
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_EQ(line.substr(0, std::strlen(start)), start);
+    EXPECT_TRUE(isJson(line));
+  }
+  EXPECT_LT(expected.back(), expected.front());
+
+  std::string model = linear.modelText;
+  std::memcpy(&model[linear.w1Offset], w1.data(), 4 * w1.size());
+  std::memcpy(&model[linear.w2Offset], w2.data(), 4 * w2.size());
+  EXPECT_EQ(readText(folder / "out/trained.onnx"), model);
+}
+
+TEST_F(ProgramTest, SegmentsAddUpToOneRun) {
+  std::vector<std::string> saved;
+  for (std::vector<int64_t> parts :
+       {std::vector<int64_t>{7}, std::vector<int64_t>{1, 4, 2}}) {
+    Session run(&linear, dataAnd({{"log", folder / "log.jsonl"}}));
+    ASSERT_EQ(run.code, 0) << run.error();
+    for (int64_t part : parts)
+      ASSERT_EQ(penstock_train(run.run, part), 0);
+    ASSERT_EQ(penstock_save(run.run, (folder / "a.onnx").c_str()), 0)
+        << run.error();
+    saved.push_back(readText(folder / "a.onnx"));
+    EXPECT_EQ(lossesOf(folder / "log.jsonl").size(), 7u);
+  }
+  EXPECT_EQ(saved[0], saved[1]);
+}
+
+TEST_F(ProgramTest, ShuffleDoesNotDependOnDevices) {
+  auto losses = [&](const penstock_program *program, const char *seed) {
+    Session run(program, dataAnd({{"log", folder / "log.jsonl"},
+                              {"shuffle", ""},
+                              {"seed", seed}}));
+    EXPECT_EQ(run.code, 0) << run.error();
+    EXPECT_EQ(penstock_train(run.run, 8), 0);
+    return lossesOf(folder / "log.jsonl");
+  };
+  std::vector<double> two = losses(&linear, "11");
+  EXPECT_EQ(two.size(), 8u);
+  EXPECT_EQ(two, losses(linear.oneDevice(), "11"));
+  EXPECT_NE(two, losses(&linear, "12"));
+}
+
+TEST_F(ProgramTest, EvaluatesAndSaysWhatItLeftOut) {
+  Session run(&linear, dataAnd({{"eval-data", "x=" + linear.dataPath},
+                            {"eval-labels", linear.labelsPath}}));
+  ASSERT_EQ(run.code, 0) << run.error();
+  ASSERT_EQ(penstock_train(run.run, 3), 0);
+  penstock_results results;
+  ASSERT_EQ(penstock_evaluate(run.run, &results), 0) << run.error();
+  EXPECT_EQ(results.samples, 24);
+  EXPECT_EQ(results.samples_left_out, 2);
+
+  std::vector<float> w1 = linear.w1, w2 = linear.w2;
+  linear.trainSerially(3, 0.05f, w1, w2);
+  double loss = 0, correct = 0;
+  for (int i = 0; i < 24; ++i) {
+    double z[kO] = {};
+    for (int j = 0; j < kO; ++j)
+      for (int h = 0; h < kH; ++h)
+        for (int l = 0; l < kI; ++l)
+          z[j] += double(linear.x[i * kI + l]) * w1[l * kH + h] *
+                  w2[h * kO + j];
+    const float *y = &linear.y[i * kO];
+    for (int j = 0; j < kO; ++j)
+      loss += (z[j] - y[j]) * (z[j] - y[j]) / (24 * kO);
+    correct += (z[0] < z[1]) == (y[0] < y[1]);
+  }
+  EXPECT_NEAR(results.loss, loss, 1e-6);
+  EXPECT_DOUBLE_EQ(results.accuracy, correct / 24);
+
+  // Training goes on where it was.
+  ASSERT_EQ(penstock_train(run.run, 3), 0);
+  ASSERT_EQ(penstock_save(run.run, (folder / "a.onnx").c_str()), 0);
+  linear.trainSerially(0, 0, w1, w2);
+  w1 = linear.w1, w2 = linear.w2;
+  linear.trainSerially(6, 0.05f, w1, w2);
+  EXPECT_EQ(std::memcmp(readText(folder / "a.onnx").data() + linear.w1Offset,
+                        w1.data(), 80),
+            0);
+}
+
+TEST_F(ProgramTest, VerifiesAgainstTheReplay) {
+  Session run(&linear, dataAnd({{"verify", ""}, {"shuffle", ""}}));
+  ASSERT_EQ(run.code, 0) << run.error();
+  ASSERT_EQ(penstock_train(run.run, 2), 0);
+  ASSERT_EQ(penstock_train(run.run, 3), 0);
+  EXPECT_EQ(penstock_replay(run.run, 4), 1);
+  EXPECT_EQ(run.error(), "the replay covers the whole run of 5 updates");
+  EXPECT_EQ(penstock_replay(run.run, 5), 0) << run.error();
+}
+
+// A wrong update shows first in the next update's loss.
+TEST_F(ProgramTest, NamesTheFirstLossThatDiffers) {
+  faults.wrongReplayAt = 1;
+  Session run(&linear, dataAnd({{"verify", ""}}));
+  ASSERT_EQ(penstock_train(run.run, 4), 0) << run.error();
+  EXPECT_EQ(penstock_replay(run.run, 4), 4);
+  EXPECT_EQ(run.error().rfind("verify: the loss of update 3, microbatch 0 "
+                              "differs: ",
+                              0),
+            0u)
+      << run.error();
+}
+
+// A wrong last update shows in a variable only.
+TEST_F(ProgramTest, NamesTheFirstVariableThatDiffers) {
+  faults.wrongReplayAt = 3;
+  Session run(&linear, dataAnd({{"verify", ""}}));
+  ASSERT_EQ(penstock_train(run.run, 4), 0) << run.error();
+  EXPECT_EQ(penstock_replay(run.run, 4), 4);
+  EXPECT_EQ(run.error().rfind("verify: element 0 of variable 'w1' differs: ",
+                              0),
+            0u)
+      << run.error();
+}
+
+TEST_F(ProgramTest, TracesEveryAction) {
+  {
+    Session run(&linear, dataAnd({{"trace", folder / "trace.json"}}));
+    ASSERT_EQ(penstock_train(run.run, 3), 0) << run.error();
+  }
+  std::string trace = readText(folder / "trace.json");
+  EXPECT_TRUE(isJson(trace));
+  for (const char *name : {"\"F0\"", "\"F11\"", "\"B11\"", "\"U2\""}) {
+    int count = 0;
+    for (size_t at = 0; (at = trace.find(name, at)) != std::string::npos; ++at)
+      ++count;
+    EXPECT_EQ(count, 2) << name; // one per stage
+  }
+  EXPECT_NE(trace.find("\"stage 0 (device 0)\""), std::string::npos);
+  EXPECT_NE(trace.find("\"stage 1 (device 1)\""), std::string::npos);
+  EXPECT_EQ(trace.find("\"F12\""), std::string::npos);
+}
+
+TEST_F(ProgramTest, ChangesTheRate) {
+  Session run(&linear, dataAnd({{"lr", "0"}, {"log", folder / "log.jsonl"}}));
+  ASSERT_EQ(penstock_train(run.run, 4), 0) << run.error();
+  std::vector<double> losses = lossesOf(folder / "log.jsonl");
+  EXPECT_EQ(losses[0], losses[2]); // an epoch is two updates
+  EXPECT_NE(readText(folder / "log.jsonl").find("\"lr\": 0,"),
+            std::string::npos);
+}
+
+TEST_F(ProgramTest, WarnsOfALossThatIsNotFinite) {
+  faults.infiniteLossAt = 5;
+  Session run(&linear, dataAnd({{"log", folder / "log.jsonl"}}));
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(penstock_train(run.run, 3), 0) << run.error();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: the loss is not finite at step 2\n");
+  EXPECT_NE(readText(folder / "log.jsonl").find("\"step\": 2, \"loss\": null"),
+            std::string::npos);
+  EXPECT_EQ(lossesOf(folder / "log.jsonl").size(), 3u);
+}
+
+TEST_F(ProgramTest, EndsWithThePositionsWhenNothingMoves) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        faults.hangAtUpdate = 2;
+        Session run(&linear, dataAnd({{"watchdog", "0.3"}}));
+        penstock_train(run.run, 4);
+      },
+      testing::ExitedWithCode(PENSTOCK_WATCHDOG),
+      "watchdog: no device made progress for 0.3 s\n"
+      "  device 0: at F9 \\(s0.F\\), waits for message 8 of channel 'h'\n"
+      "  device 1: at U1 \\(s1.U\\)\n");
+}
+
+TEST_F(ProgramTest, RefusesAChangedModel) {
+  std::string changed = linear.modelText;
+  changed[linear.w1Offset] ^= 1;
+  writeText(linear.modelPath, changed);
+  Session run(&linear, data());
+  EXPECT_EQ(run.code, 1);
+  EXPECT_EQ(run.error(), "'" + linear.modelPath +
+                             "' has changed since it was compiled; compile it "
+                             "again");
+}
+
+TEST_F(ProgramTest, RefusesAnotherCpu) {
+  linear.program.cpu = "mill";
+  linear.program.features = "+sse2,+fma4,+xop,+unknown-feature,-avx";
+  if (__builtin_cpu_supports("fma4") || __builtin_cpu_supports("xop"))
+    GTEST_SKIP();
+  Session run(&linear, data());
+  EXPECT_EQ(run.code, 1);
+  EXPECT_EQ(run.error(),
+            "this program was compiled for the CPU 'mill'; this machine lacks "
+            "fma4, xop; compile again here, or with another --march");
+}
+
+TEST_F(ProgramTest, RefusesWhatDoesNotFit) {
+  penstock_device_descriptor devices[2] = {linear.program.devices[0],
+                                           linear.program.devices[1]};
+  devices[1].arena_bytes = uint64_t(1) << 60;
+  linear.program.devices = devices;
+  Session run(&linear, data());
+  EXPECT_EQ(run.code, 3);
+  EXPECT_EQ(run.error().rfind("2 devices need 1152921504606847", 0), 0u)
+      << run.error();
+}
+
+TEST_F(ProgramTest, RefusesADefectiveDescriptor) {
+  linear.channels[2].sink = "entropy";
+  Session run(&linear, data());
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.error(), "channel 'loss': this runtime knows no sink "
+                         "'entropy' of float32");
+}
+
+TEST_F(ProgramTest, SavesExternalDataIntoAnotherFolder) {
+  std::filesystem::create_directory(folder / "in");
+  LinearProgram external(folder / "in", LinearProgram::Weights::External);
+  auto options = [&](const std::string &target) {
+    return std::vector<std::pair<std::string, std::string>>{
+        {"data", "x=" + external.dataPath},
+        {"labels", external.labelsPath},
+        {"save", target}};
+  };
+  // Beside the input it would overwrite the input's own weights.
+  Session beside(&external, options(folder / "in/trained.onnx"));
+  EXPECT_EQ(beside.code, 1);
+  EXPECT_EQ(beside.error(), "--save: '" + (folder / "in/trained.onnx") +
+                                "' would overwrite the model's own weights in "
+                                "'" +
+                                external.weightsPath +
+                                "'; save into another folder");
+
+  std::filesystem::create_directory(folder / "out");
+  Session run(&external, options(folder / "out/trained.onnx"));
+  ASSERT_EQ(run.code, 0) << run.error();
+  ASSERT_EQ(penstock_train(run.run, 2), 0);
+  ASSERT_EQ(penstock_save(run.run, (folder / "out/trained.onnx").c_str()), 0)
+      << run.error();
+  EXPECT_EQ(readText(folder / "out/trained.onnx"), external.modelText);
+  std::vector<float> w1 = external.w1, w2 = external.w2;
+  external.trainSerially(2, 0.05f, w1, w2);
+  std::string weights = external.weightsText;
+  std::memcpy(&weights[8], w1.data(), 80);
+  std::memcpy(&weights[88], w2.data(), 40);
+  EXPECT_EQ(readText(folder / "out/linear.data"), weights);
+  EXPECT_EQ(readText(external.weightsPath), external.weightsText);
+}
+
+TEST_F(ProgramTest, RefusesToSaveWhereItCannot) {
+  auto errorOf = [&](const std::string &path) {
+    Session run(&linear, dataAnd({{"save", path}}));
+    EXPECT_EQ(run.code, 1);
+    return run.error();
+  };
+  EXPECT_EQ(errorOf(folder / "none/a.onnx"),
+            "--save: folder '" + (folder / "none") + "' does not exist");
+  EXPECT_EQ(errorOf(folder.path), "--save: '" + folder.path + "' is a folder");
+  EXPECT_EQ(errorOf(linear.modelPath),
+            "--save: '" + linear.modelPath +
+                "' is a file that this program was compiled from; choose "
+                "another name");
+  // No file was left by any of them.
+  EXPECT_EQ(folder.list(),
+            (std::vector<std::string>{"linear.onnx", "x.npy", "y.npy"}));
+}
+
+TEST_F(ProgramTest, RefusesToSaveAVariableThatIsNoTensor) {
+  linear.variables[1].file_offset += 4;
+  Session run(&linear, dataAnd({{"save", folder / "a.onnx"}}));
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.error(), "--save: variable 'w2' is no tensor of the model");
+}
+
+} // namespace

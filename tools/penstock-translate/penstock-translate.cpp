@@ -1,0 +1,140 @@
+//===- penstock-translate.cpp - ONNX to a module --------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Imports a model and prints it at level `onnx`, in one of three states: as
+// imported, with its shapes, or with its loss.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Import/Import.h"
+
+#include "dialects/Onnx/Onnx.h"
+#include "dialects/Pipeline/Pipeline.h"
+#include "passes/Frontend/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("penstock-translate options");
+
+static cl::opt<std::string> model("import-onnx", cl::Required,
+                                  cl::value_desc("FILE"),
+                                  cl::desc("The model, .onnx or .onnxtext"),
+                                  cl::cat(category));
+static cl::opt<std::string> output("o", cl::init("-"), cl::value_desc("FILE"),
+                                   cl::desc("Where the module is printed"),
+                                   cl::cat(category));
+static cl::list<std::string>
+    dims("dim", cl::value_desc("NAME=N"),
+         cl::desc("Bind an open dimension (NAME, or INPUT:AXIS)"),
+         cl::cat(category));
+static cl::opt<int64_t> microbatchSize("microbatch-size", cl::init(0),
+                                       cl::desc("Bind the batch dimension"),
+                                       cl::cat(category));
+static cl::opt<std::string> binaryCopy(
+    "binary-copy", cl::value_desc("FILE"),
+    cl::desc("Binary copy of a textual model (default: beside the output)"),
+    cl::cat(category));
+static cl::opt<std::string> train("train", cl::value_desc("REGEX"),
+                                  cl::desc("Initializers that train"),
+                                  cl::cat(category));
+static cl::opt<std::string> freeze("freeze", cl::value_desc("REGEX"),
+                                   cl::desc("Initializers that do not train"),
+                                   cl::cat(category));
+static cl::opt<bool> raw("raw", cl::desc("Do not resolve shapes"),
+                         cl::cat(category));
+static cl::opt<std::string>
+    loss("loss", cl::desc("Attach a loss: softmax-cross-entropy, mse, output"),
+         cl::cat(category));
+static cl::opt<std::string> lossInput("loss-input", cl::value_desc("NAME"),
+                                      cl::desc("The output that enters it"),
+                                      cl::cat(category));
+static cl::opt<int64_t> classAxis("class-axis", cl::init(-1),
+                                  cl::desc("Axis of the classes"),
+                                  cl::cat(category));
+static cl::opt<std::string> ignoreLabel("ignore-label", cl::value_desc("N"),
+                                        cl::desc("Label left out"),
+                                        cl::cat(category));
+static cl::opt<bool> locations("print-locations",
+                               cl::desc("Print the names of nodes"),
+                               cl::cat(category));
+
+static bool fail(const llvm::Twine &message) {
+  llvm::errs() << "penstock-translate: " << message << "\n";
+  return false;
+}
+
+static bool readOptions(penstock::ImportOptions &options) {
+  for (llvm::StringRef text : dims) {
+    auto [name, number] = text.rsplit('=');
+    int64_t size;
+    if (name.empty() || number.getAsInteger(10, size))
+      return fail("--dim " + text + " is not of the form NAME=N");
+    if (!options.dims.try_emplace(name.str(), size).second)
+      return fail("--dim " + name + " is given twice");
+  }
+  if (microbatchSize.getNumOccurrences())
+    options.microbatchSize = microbatchSize;
+  options.trainRegex = train;
+  options.freezeRegex = freeze;
+  options.onlyLossOutput = loss.getNumOccurrences() > 0;
+  options.lossInput = lossInput;
+  options.binaryCopy = binaryCopy;
+  if (options.binaryCopy.empty() && output != "-")
+    options.binaryCopy = output + ".onnx";
+  return true;
+}
+
+static bool complete(mlir::ModuleOp module) {
+  mlir::PassManager manager(module.getContext());
+  if (loss.getNumOccurrences()) {
+    penstock::LowerOnnxToGraphOptions options;
+    options.loss = loss;
+    options.lossInput = lossInput;
+    options.classAxis = classAxis;
+    options.ignoreLabel = ignoreLabel;
+    penstock::buildCompleteOnnxPipeline(manager, options);
+  } else if (!raw) {
+    manager.addPass(penstock::createOnnxResolveShapes());
+  }
+  return mlir::succeeded(manager.run(module));
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv, "Imports ONNX models\n");
+
+  penstock::ImportOptions options;
+  if (!readOptions(options))
+    return 1;
+  mlir::DialectRegistry registry;
+  registry.insert<penstock::onnx::OnnxDialect,
+                  penstock::pipeline::PipelineDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  penstock::ModelDiagnosticHandler handler(&context, model);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      penstock::importModel(&context, model, options);
+  if (!module || !complete(*module))
+    return 1;
+
+  std::string problem;
+  std::unique_ptr<llvm::ToolOutputFile> file =
+      mlir::openOutputFile(output, &problem);
+  if (!file) {
+    fail(problem);
+    return 1;
+  }
+  mlir::OpPrintingFlags flags;
+  flags.enableDebugInfo(locations);
+  module->print(file->os(), flags);
+  file->os() << "\n";
+  file->keep();
+  return 0;
+}
