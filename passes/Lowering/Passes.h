@@ -40,6 +40,10 @@ struct LowerProgramToLlvmOptions
   Option<int64_t> threads{*this, "threads",
                           llvm::cl::desc("Threads of a device"),
                           llvm::cl::init(1)};
+  Option<int64_t> threshold{
+      *this, "threshold",
+      llvm::cl::desc("Loop iterations from which on an op uses all threads"),
+      llvm::cl::init(131072)};
   Option<int64_t> vectorWidth{
       *this, "vector-width",
       llvm::cl::desc("Lanes of f32 in the CPU's vectors"), llvm::cl::init(16)};

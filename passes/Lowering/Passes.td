@@ -160,4 +160,24 @@ def PipelineParallelise
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipelineFuse : Pass<"pipeline-fuse", "::mlir::ModuleOp"> {
+  let summary = "Fuses elementwise ops into the ops that use them";
+  let description = [{
+    Within a function, an elementwise `linalg.generic` joins a user of its
+    result; if others use the result too, the fused op yields it. Fusion through
+    a broadcast happens only when the producer is cheap, and never when it would
+    change the order of a reduction: results are the same, bit for bit.
+
+    ```mlir
+    %s = linalg.generic ... ins(%a, %bias) { addf }
+    %h = linalg.generic ... ins(%s) { maximumf %zero }
+    // becomes
+    %h = linalg.generic ... ins(%a, %bias) { addf  maximumf %zero }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // PENSTOCK_PASSES_LOWERING_PASSES_TD

@@ -34,6 +34,7 @@ void penstock::buildLowerKernelsCpuPipeline(
   // Splitting needs ops; loops only exist afterwards.
   PipelineParalleliseOptions parallelise;
   parallelise.threads = options.threads;
+  parallelise.threshold = options.threshold;
   manager.addPass(createPipelineParallelise(parallelise));
   PipelineVectorLoopsOptions loops;
   loops.width = options.vectorWidth;
@@ -83,7 +84,8 @@ void penstock::buildLowerProgramToLlvmPipeline(
 
 void penstock::registerLoweringPipelines() {
   PassPipelineRegistration<LowerProgramToLlvmOptions>(
-      "lower-program-to-llvm", "Device programs and kernels to the LLVM dialect",
+      "lower-program-to-llvm",
+      "Device programs and kernels to the LLVM dialect",
       buildLowerProgramToLlvmPipeline);
   PassPipelineRegistration<LowerProgramToLlvmOptions>(
       "pipeline-lower-kernels-cpu",
