@@ -29,19 +29,21 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Program/Passes.h.inc"
 
-/// Facts about the devices that a program is planned for.
 struct LowerScheduleToProgramOptions
     : mlir::PassPipelineOptions<LowerScheduleToProgramOptions> {
   Option<uint64_t> threads{*this, "threads",
-                           llvm::cl::desc("Threads of a device"),
+                           llvm::cl::desc("Threads of each device"),
                            llvm::cl::init(1)};
-  Option<uint64_t> limit{*this, "limit",
-                         llvm::cl::desc("Bytes of a device; 0: no limit"),
-                         llvm::cl::init(0)};
+  Option<uint64_t> deviceMemory{
+      *this, "device-memory",
+      llvm::cl::desc("Bytes that a device has; 0: no limit"),
+      llvm::cl::init(0)};
 };
 
+/// From schedules to device programs.
 void buildLowerScheduleToProgramPipeline(
-    mlir::OpPassManager &manager, const LowerScheduleToProgramOptions &options);
+    mlir::OpPassManager &manager,
+    const LowerScheduleToProgramOptions &options);
 
 /// Registers the named pipeline `lower-schedule-to-program`.
 void registerProgramPipelines();

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/Passes.h"
+#include "penstock/Codegen/LibraryScratch.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -48,7 +49,15 @@ struct Device {
 };
 
 /// Scratch that the library asks for in one product.
-FailureOr<uint64_t> getLibraryBytes(GemmOp gemm, uint64_t threads) { return 0; }
+FailureOr<uint64_t> getLibraryBytes(GemmOp gemm, uint64_t threads) {
+  std::string reason;
+  FailureOr<int64_t> bytes =
+      gemmScratchBytes(gemm, static_cast<int64_t>(threads), &reason);
+  if (failed(bytes))
+    return gemm.emitError()
+           << "no library can compute this product: " << reason;
+  return static_cast<uint64_t>(*bytes);
+}
 
 FailureOr<uint64_t> getBytes(Operation *op, Type type) {
   auto memref = dyn_cast<MemRefType>(type);

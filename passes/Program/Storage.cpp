@@ -145,60 +145,49 @@ SmallVector<ChannelOp> Storage::getSends(const Buffer &buffer) const {
   return channels;
 }
 
-/// Storage of a value that a function makes.
+/// Storage of a value that a function makes. Channels that share it need as
+/// much as the longest-lived of them.
 FailureOr<Buffer> Storage::getHome(Value value) const {
   Buffer local, staging, variable;
-  for (OpOperand &use : value.getUses()) {
-    if (auto write = dyn_cast<WriteOp>(use.getOwner())) {
-      auto op = lookup<VariableOp>(write, write.getVariableAttr());
-      if (!op)
-        return failure();
-      if (variable)
-        return write.emitError("writes a value that is written twice");
-      variable = Buffer{op, 0, getVersions(op)};
+  for (Operation *user : value.getUsers()) {
+    auto write = dyn_cast<WriteOp>(user);
+    if (!write)
       continue;
-    }
-    auto put = dyn_cast<PutOp>(use.getOwner());
-    if (!put)
-      continue;
-    auto channel = lookup<ChannelOp>(put, put.getChannelAttr());
-    if (!channel)
+    if (variable)
+      return write.emitError("writes a value that is written twice");
+    auto op = lookup<VariableOp>(write, write.getVariableAttr());
+    if (!op)
       return failure();
-    if (sent.contains(channel)) {
-      // Uses come in no particular order: the first of the module stores it.
-      int64_t ring = channel.getStaging().value_or(0);
-      if (!staging || channel->isBeforeInBlock(staging.symbol))
-        staging = Buffer{channel, 0, std::max(ring, staging.ring), true};
-      else
-        staging.ring = std::max(ring, staging.ring);
-      continue;
+    variable = Buffer{op, 0, getVersions(op)};
+  }
+  for (auto put : value.getParentBlock()->getOps<PutOp>()) {
+    for (auto [field, other] : llvm::enumerate(put.getValues())) {
+      if (other != value)
+        continue;
+      auto channel = lookup<ChannelOp>(put, put.getChannelAttr());
+      if (!channel)
+        return failure();
+      bool isSent = sent.contains(channel);
+      Buffer &home = isSent ? staging : local;
+      auto ring = static_cast<int64_t>(
+          (isSent ? channel.getStaging() : channel.getSlots()).value_or(0));
+      if (!home)
+        home = Buffer{channel, static_cast<int64_t>(field), ring, isSent};
+      home.ring = std::max(home.ring, ring);
     }
-    // A message of several fields is freed as a whole, so all channels that
-    // share a value need as many slots as the longest-lived.
-    auto ring = static_cast<int64_t>(channel.getSlots().value_or(0));
-    if (!ring)
-      return channel.emitError("has no slots: run pipeline-size-storage first");
-    int64_t field = use.getOperandNumber();
-    bool first = !local || channel->isBeforeInBlock(local.symbol) ||
-                 (channel == local.symbol && field < local.field);
-    ring = std::max(ring, local.symbol ? local.ring : 0);
-    local = first ? Buffer{channel, field, ring}
-                  : Buffer{local.symbol, local.field, ring};
   }
   if (variable && (local || staging))
     return emitError(value.getLoc())
            << "a value cannot be written to a variable and put into a channel";
-  if (variable)
-    return variable;
-  if (local)
-    return local;
-  if (!staging)
+  Buffer home = variable ? variable : local ? local : staging;
+  if (!home)
     return emitError(value.getLoc())
            << "a result of a task's function must be put or written";
-  if (!cast<ChannelOp>(staging.symbol).getStaging())
-    return staging.symbol->emitError(
-        "has no staging: run pipeline-size-storage first");
-  return staging;
+  if (home.ring == 0)
+    return home.symbol->emitError()
+           << "has no " << (home.staging ? "staging" : "slots")
+           << ": run pipeline-size-storage first";
+  return home;
 }
 
 FailureOr<Buffer> Storage::getBuffer(Value value) const {
