@@ -162,8 +162,7 @@ static Attribute toAttribute(Builder &builder, const NodeAttribute &attribute) {
 
 Build penstock::test::buildModule(const Model &model,
                                   const std::vector<HostTensor> &inputs,
-                                  const std::set<std::string> &constants,
-                                  bool foldAsBuilt) {
+                                  const std::set<std::string> &constants) {
   Build build;
   MLIRContext *ctx = &context();
   ScopedDiagnosticHandler handler(ctx, [&](Diagnostic &diagnostic) {
@@ -230,7 +229,7 @@ Build penstock::test::buildModule(const Model &model,
       return build;
     for (auto [i, name] : llvm::enumerate(node.outputs))
       values[name] =
-          folded.empty() || !foldAsBuilt
+          folded.empty()
               ? Value(op.getOutputs()[i])
               : arith::ConstantOp::create(builder, op.getLoc(), folded[i]);
   }

@@ -38,11 +38,10 @@ struct Build {
 };
 
 /// @main with the model's nodes. Inputs named in `constants` are constants,
-/// the others arguments. With `foldAsBuilt`, nodes that fold are constants, as
-/// onnx-resolve-shapes has them.
+/// the others arguments. Nodes that fold are constants, as onnx-resolve-shapes
+/// has them.
 Build buildModule(const Model &model, const std::vector<HostTensor> &inputs,
-                  const std::set<std::string> &constants,
-                  bool foldAsBuilt = true);
+                  const std::set<std::string> &constants);
 
 /// Runs the passes on the module; the errors said on the way, "" if none.
 std::string runPasses(mlir::ModuleOp module, llvm::StringRef pipeline);

@@ -117,7 +117,7 @@ Outcome runModel(const fs::path &folder) {
 
   // 2. With every input constant: what folds must give the same.
   Outcome outcome = {Outcome::Passed, ""};
-  Build constant = buildModule(*model, inputs, all, /*foldAsBuilt=*/false);
+  Build constant = buildModule(*model, inputs, all);
   errors = constant.error + runPasses(*constant.module, lowerToGraph);
   if (!errors.empty())
     return {Outcome::Wrong, "folding: " + errors};
