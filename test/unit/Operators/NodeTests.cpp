@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Constant", {"constant", "constantofshape"}, 4, 0, 4},
         Case{"ReduceMean", {"reduce_mean"}, 8, 0, 0},
         Case{"ReduceSum", {"reduce_sum"}, 18, 0, 3},
-        Case{"SoftmaxCrossEntropyLoss", {"sce"}, 34, 0, 0},
+        Case{"SoftmaxCrossEntropyLoss", {"sce"}, 68, 0, 0},
         Case{"NegativeLogLikelihoodLoss", {"nllloss"}, 18, 0, 0},
         Case{"ReduceOthers",
              {"reduce_max", "reduce_min", "reduce_l1", "reduce_l2"},
