@@ -9,6 +9,7 @@
 
 #include "runtime/program/Run.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace penstock::runtime;
@@ -18,6 +19,9 @@ void penstock_run::logUpdates(SinkValues &values,
                               const penstock_schedule &schedule,
                               ProgressLine &progress, bool isEnd) {
   uint64_t microbatches = schedule.microbatches;
+  // Training may count labels, too; only evaluation adds them up.
+  values.corrects.clear();
+  values.counts.clear();
   bool hasRates = false;
   for (Endpoint &endpoint : instance->allEndpoints())
     hasRates |= endpoint.sink &&
@@ -82,7 +86,9 @@ Error penstock_run::train(int64_t updates) {
   for (const auto &device : instance->devices())
     waited.push_back(device->waitedNanoseconds.load());
   SinkValues values;
-  ProgressLine progress(options.steps ? *options.steps : updatesDone + updates);
+  ProgressLine progress(
+      std::max(options.steps || options.epochs ? requestedUpdates() : 0,
+               updatesDone + updates));
   Watchdog watchdog(*instance, options.watchdog.value_or(0));
   instance->run(*schedule, updatesDone, updates, trainData, [&] {
     values.collect(*instance);

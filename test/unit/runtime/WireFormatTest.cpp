@@ -53,9 +53,8 @@ TEST(WireFormat, FindsTensorsEverywhere) {
   std::string node = bytesField(5, bytesField(5, tensor("attribute")));
   std::string branch = bytesField(
       5, bytesField(6, bytesField(5, tensor("branch")) + bytesField(1, node)));
-  std::string sparse =
-      bytesField(15, bytesField(1, tensor("values")) +
-                         bytesField(2, tensor("indices")));
+  std::string sparse = bytesField(15, bytesField(1, tensor("values")) +
+                                          bytesField(2, tensor("indices")));
   std::string text = model(bytesField(1, branch) + sparse) +
                      bytesField(25, bytesField(7, node));
   std::vector<TensorRange> tensors;
@@ -109,8 +108,9 @@ TEST(Sha256, StandardVectors) {
                           "991b7852b855");
   EXPECT_EQ(digestOf("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb"
                              "410ff61f20015ad");
-  EXPECT_EQ(digestOf("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(
+      digestOf("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   EXPECT_EQ(digestOf(std::string(1000000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
