@@ -11,10 +11,14 @@
 #include "TestFiles.h"
 #include "penstock/sha256.h"
 
+#include <cstring>
 #include <gtest/gtest.h>
 
 using namespace penstock::runtime;
 using namespace penstock::test;
+
+extern "C" void penstock_sha256_portable(const void *data, uint64_t size,
+                                         uint8_t digest[32]);
 
 namespace {
 
@@ -94,7 +98,10 @@ TEST(WireFormat, RefusesDamagedText) {
 
 std::string digestOf(const std::string &text) {
   uint8_t digest[32];
+  uint8_t portable[32];
   penstock_sha256(text.data(), text.size(), digest);
+  penstock_sha256_portable(text.data(), text.size(), portable);
+  EXPECT_EQ(std::memcmp(digest, portable, sizeof(digest)), 0);
   std::string hex;
   for (uint8_t byte : digest) {
     hex += "0123456789abcdef"[byte >> 4];
