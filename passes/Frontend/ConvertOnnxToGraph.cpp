@@ -28,7 +28,8 @@ using namespace mlir;
 using namespace penstock;
 
 namespace {
-struct ConvertOnnxToGraph : penstock::impl::ConvertOnnxToGraphBase<ConvertOnnxToGraph> {
+struct ConvertOnnxToGraph
+    : penstock::impl::ConvertOnnxToGraphBase<ConvertOnnxToGraph> {
   void runOnOperation() override {
     // 1. All nodes that no entry lowers, in one error.
     onnx::UnsupportedNodes unsupported;

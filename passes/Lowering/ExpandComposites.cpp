@@ -194,6 +194,28 @@ struct ExpandSoftmax : OpRewritePattern<linalg::SoftmaxOp> {
   }
 };
 
+struct ExpandLogSoftmax : OpRewritePattern<nn::LogSoftmaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(nn::LogSoftmaxOp op,
+                                PatternRewriter &rewriter) const override {
+    Rows rows(rewriter, op.getLoc(), op.getInput().getType(), op.getDim());
+    StableExp parts = stableExp(rows, op.getInput());
+    Value logSum = rows.perRow(
+        parts.sum, [](OpBuilder &b, Location loc, ValueRange in, Value) {
+          return math::LogOp::create(b, loc, in[0]);
+        });
+    // x - max first: it is exact where the logarithm matters.
+    Value result = rows.elements(
+        {op.getInput(), parts.maximum, logSum},
+        [](OpBuilder &b, Location loc, ValueRange in, Value) -> Value {
+          Value shifted = arith::SubFOp::create(b, loc, in[0], in[1]);
+          return arith::SubFOp::create(b, loc, shifted, in[2]);
+        });
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 /// Whether the label of a row counts, and whether it names a class.
 struct LabelTests {
   Value counts, valid;
@@ -345,8 +367,8 @@ struct ExpandCompositesPass
     : penstock::impl::NnExpandCompositesBase<ExpandCompositesPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandSoftmax, ExpandCrossEntropy, ExpandCrossEntropyGrad>(
-        &getContext());
+    patterns.add<ExpandSoftmax, ExpandLogSoftmax, ExpandCrossEntropy,
+                 ExpandCrossEntropyGrad>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     // What is left is an op that this pass does not know.

@@ -168,8 +168,8 @@ Value ClassLoss::pick(NodeBinder &node, Emitter &emitter, Value operand,
             column,
             arith::IndexCastOp::create(b, inside.loc, b.getIndexType(), label));
         Value zero = inside.scalar(element, 0);
-        Value term = inside.select(isLabel, scale(inside, scalars.drop_back()),
-                                   zero);
+        Value term =
+            inside.select(isLabel, scale(inside, scalars.drop_back()), zero);
         // A label that names no class makes the loss NaN, unless it is ignored.
         auto integer = [&](int64_t value) -> Value {
           return arith::ConstantOp::create(
@@ -180,8 +180,8 @@ Value ClassLoss::pick(NodeBinder &node, Emitter &emitter, Value operand,
                                   label, integer(node.shape(0)[1]));
         term = inside.select(valid, term, inside.scalar(element, NAN));
         if (ignore)
-          term = inside.select(
-              inside.equal(label, integer(*ignore)), zero, term);
+          term =
+              inside.select(inside.equal(label, integer(*ignore)), zero, term);
         return inside.add(scalars.back(), term);
       });
 }
