@@ -245,11 +245,11 @@ TEST_F(ProgramTest, EndsWithThePositionsWhenNothingMoves) {
   EXPECT_EXIT(
       {
         faults.hangAtUpdate = 2;
-        Session run(&linear, dataAnd({{"watchdog", "0.3"}}));
+        Session run(&linear, dataAnd({{"watchdog", "1"}}));
         penstock_train(run.run, 4);
       },
       testing::ExitedWithCode(PENSTOCK_WATCHDOG),
-      "watchdog: no device made progress for 0.3 s\n"
+      "watchdog: no device made progress for 1 s\n"
       "  device 0: at F9 \\(s0.F\\), waits for message 8 of channel 'h'\n"
       "  device 1: at U1 \\(s1.U\\)\n");
 }
