@@ -27,6 +27,8 @@ def Pipeline_Dialect : Dialect {
       model file, that `--save` patches;
     - `pipeline.into = i : i64` on a function argument: result i of the function
       is stored into this argument's buffer (accumulators, optimizer state);
+    - `pipeline.out` on an argument of a bufferised function: a result;
+    - `pipeline.scratch` on its last argument: temporary memory;
     - `pipeline.parameter = @w` on a gradient or optimizer variable: the
       parameter that it belongs to;
     - `pipeline.schedule = @s`, `pipeline.device = d : i64` on a function: it is
