@@ -31,7 +31,7 @@ struct PipelineGenerateSchedule
     ModuleOp module = getOperation();
     if (microbatches < 1) {
       module.emitError("microbatches must be at least 1, got ")
-          << microbatches;
+          << int64_t(microbatches);
       return signalPassFailure();
     }
     if (!module.getOps<penstock::pipeline::ScheduleOp>().empty()) {

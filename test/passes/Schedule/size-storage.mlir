@@ -16,6 +16,7 @@
 // GPIPE: @x : {{.*}} slots(5)
 // GPIPE: @h1 : {{.*}} slots(5)
 // GPIPE-NOT: staging
+// GPIPE: @dh1 : {{.*}} slots(2) staging(1)
 // GPIPE: @skip : {{.*}} slots(4)
 // GPIPE: @s0.residuals : {{.*}} slots(5)
 // GPIPE: @s3.residuals : {{.*}} slots(5)

@@ -181,6 +181,106 @@ TEST(Verify, StepsAreLinear) {
   EXPECT_LE(proof.segments, 4);
 }
 
+/// Events of one device, written out, under the rules of orders.
+std::string walkEvents(const Line &line, std::vector<Event> events) {
+  EventList stream(std::move(events));
+  Needs needs;
+  int64_t steps = 0;
+  auto violation =
+      walkDevice(line.model, 0, stream, 1, Awaits::Implied, needs, steps);
+  return violation ? "S" + std::to_string(violation->rule) + ": " +
+                         violation->message
+                   : "";
+}
+
+TEST(Verify, EndOfSegment) {
+  Line line(1, 1);
+  int x = line.channel("x"), y = line.channel("labels"),
+      loss = line.channel("loss");
+  using enum EventKind;
+  std::vector<Event> events;
+  auto add = [&](EventKind kind, int id, int64_t number = 0) {
+    events.push_back({kind, id, number, 0, -1});
+  };
+  add(Recv, x);
+  add(Recv, y);
+  add(Run, line.forward[0]);
+  add(Send, loss);
+  add(Run, line.backward[0]);
+  EXPECT_EQ(walkEvents(line, events),
+            "S1: device 0: in a segment of 1 update @s0.U runs 0 times, not 1");
+  add(Run, line.update[0]);
+  EXPECT_EQ(walkEvents(line, events), "");
+  add(Recv, x, 1);
+  EXPECT_EQ(walkEvents(line, events),
+            "S6: device 0: in a segment of 1 update @x is not empty at the "
+            "end: 2 received, 1 taken");
+  events.pop_back();
+  events.erase(events.begin() + 3);
+  EXPECT_EQ(walkEvents(line, events),
+            "S6: device 0: in a segment of 1 update @loss is not empty at the "
+            "end: 1 put, 0 sent");
+}
+
+TEST(Verify, SumsOfGroups) {
+  // Two replicas; their gradient is summed before the update.
+  Line line(1, 2);
+  line.model.stages[0].devices = {0, 1};
+  line.model.devices = 2;
+  line.model.groups.push_back({"g", {line.weight[0] + 1}, {0, 1}});
+  std::vector<Order> orders = {
+      makeOrder(0, LoopKind::Updates, 1,
+                {entry(EventKind::Run, line.forward[0]),
+                 entry(EventKind::Run, line.backward[0])},
+                {entry(EventKind::Run, line.update[0])})};
+  orders.push_back(orders[0]);
+  orders[1].device = 1;
+  EXPECT_EQ(line.size(orders),
+            "device 0 receives @x 0 times per update, not 1 time");
+  ASSERT_EQ(placeTransfers(line.model, orders), std::nullopt);
+  EXPECT_EQ(line.size(orders), "");
+  EXPECT_FALSE(verifyOrders(line.model, orders).violation);
+
+  // After the update, and before the backward.
+  std::vector<Item> &items = orders[1].loops[0].items;
+  ASSERT_EQ(items.size(), 3u);
+  std::swap(items[1], items[2]);
+  EXPECT_EQ(line.size(orders), "device 1: run @s0.U of update 0 comes before "
+                               "all_reduce @g of update 0");
+  std::swap(items[1], items[2]);
+  std::swap(items[0], items[1]);
+  EXPECT_EQ(line.size(orders), "device 1: all_reduce @g of update 0 stands "
+                               "after 0 runs of @s0.B, not 1");
+}
+
+TEST(Verify, NeverSettles) {
+  // All forward of the segment, then all backward: what is in between grows
+  // with the segment.
+  Line line(1, 1);
+  for (Variable &variable : line.model.variables)
+    variable.updater = -1;
+  line.model.tasks[line.update[0]].reads.clear();
+  auto stream = [&](int, int64_t updates) {
+    std::vector<Event> events;
+    using enum EventKind;
+    for (int64_t t = 0; t < updates; ++t) {
+      events.push_back({Recv, line.channel("x"), t, t, -1});
+      events.push_back({Recv, line.channel("labels"), t, t, -1});
+      events.push_back({Run, line.forward[0], t, t, -1});
+      events.push_back({Send, line.channel("loss"), t, t, -1});
+    }
+    for (int64_t t = 0; t < updates; ++t) {
+      events.push_back({Run, line.backward[0], t, updates, -1});
+      events.push_back({Run, line.update[0], t, updates, -1});
+    }
+    return std::make_unique<EventList>(std::move(events));
+  };
+  Proof proof = verifyAll(line.model, stream, 1, Awaits::Implied);
+  ASSERT_TRUE(proof.violation);
+  EXPECT_EQ(proof.violation->message,
+            "the execution does not settle within 66 updates");
+}
+
 //===----------------------------------------------------------------------===//
 // Device programs: awaits are events
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,51 @@
+// RUN: penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=4 replay=0' --pipeline-simulate='backward=1 timeline' -o /dev/null | FileCheck %s --check-prefix=FLUSH
+// RUN: penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=2 schedule=gpipe replay=0' --pipeline-simulate='timeline updates=2' -o /dev/null | FileCheck %s --check-prefix=GPIPE
+// RUN: penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=4 replay=0' | FileCheck %s --check-prefix=BUBBLE
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=4 replay=0' --pipeline-simulate='costs=analytic' 2>&1 | FileCheck %s --check-prefix=BODY
+// RUN: not penstock-opt %s --pipeline-simulate='costs=guess' 2>&1 | FileCheck %s --check-prefix=COSTS
+// RUN: not penstock-opt %s --pipeline-simulate='updates=0' 2>&1 | FileCheck %s --check-prefix=UPDATES
+// RUN: penstock-opt %s --pipeline-simulate='costs=analytic timeline' -o /dev/null | FileCheck %s --check-prefix=ANALYTIC
+
+// FLUSH:      @train, 1 update: makespan 10, bubble 0.2000
+// FLUSH-NEXT: 0: F0 F1 .  B0 F2 B1 F3 B2 .  B3 U
+// FLUSH-NEXT: 1: .  F0 B0 F1 B1 F2 B2 F3 B3 U
+
+// Backward takes two cells, and updates none.
+// GPIPE:      @train, 2 updates: makespan 18, bubble 0.3333
+// GPIPE-NEXT: 0: F0  F1  .   .   .   B0  -   B1  -U  F2  F3
+
+// (p - 1) / (M + p - 1)
+// BUBBLE: @train microbatches(4) predicted_bubble({{0.19999|0.2[0}]}}
+
+// BODY: calls a function without a body, so that it has no analytic cost; use costs=unit
+// COSTS: error: costs must be unit or analytic
+// UPDATES: error: updates must be at least 1
+
+// 30 multiplications per microbatch.
+// ANALYTIC: @train, 1 update: makespan 60, bubble 0.0000
+!t = tensor<5x6xf32>
+#id = affine_map<(i, j) -> (i, j)>
+pipeline.stage @s devices [0]
+pipeline.channel @x : [!t] source("x") slots(2)
+pipeline.channel @y : [!t] sink("y") staging(1)
+pipeline.task @s.F forward of @s(%k) {
+  %x = pipeline.take @x : !t
+  %y = func.call @square(%x) : (!t) -> !t
+  pipeline.put %y to @y : !t
+}
+func.func private @square(%x: !t) -> !t {
+  %e = tensor.empty() : !t
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : !t) outs(%e : !t) {
+    ^bb0(%a: f32, %o: f32):
+      %r = arith.mulf %a, %a : f32
+      linalg.yield %r : f32
+  } -> !t
+  return %y : !t
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 {
+    pipeline.recv @x ahead(1)
+    pipeline.run @s.F
+    pipeline.send @y
+  } } }
+}
