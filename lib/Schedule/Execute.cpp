@@ -25,13 +25,14 @@ static size_t replicasOf(const Model &model, int stage) {
 
 Executor::Executor(const Model &model, StreamMaker streams, int64_t updates,
                    Awaits awaits, const Costs &costs, bool timed)
-    : busy(model.devices), model(model), costs(costs),
-      timed(timed), tables(model), devices(model.devices),
-      taskDone(model.tasks.size()), sendDone(model.channels.size()),
-      recvDone(model.channels.size()), reduceDone(model.groups.size()),
-      inWork(model.devices) {
-  for (auto [id, task] : llvm::enumerate(model.tasks))
+    : busy(model.devices), model(model), costs(costs), timed(timed),
+      tables(model), devices(model.devices), taskDone(model.tasks.size()),
+      sendDone(model.channels.size()), recvDone(model.channels.size()),
+      reduceDone(model.groups.size()), inWork(model.devices) {
+  for (auto [id, task] : llvm::enumerate(model.tasks)) {
     taskDone[id].counts.resize(replicasOf(model, task.stage));
+    taskDone[id].onAll = task.perUpdate();
+  }
   for (auto [id, channel] : llvm::enumerate(model.channels)) {
     sendDone[id].counts.resize(replicasOf(model, senderStage(model, channel)));
     recvDone[id].counts.resize(
@@ -62,8 +63,8 @@ const Event *Executor::head(Device &device, Queue Device::*queue) {
       return nullptr;
     Event event = *device.ahead;
     device.ahead.reset();
-    bool transfer = event.kind != EventKind::Run &&
-                    event.kind != EventKind::Await;
+    bool transfer =
+        event.kind != EventKind::Run && event.kind != EventKind::Await;
     if (!transfer)
       device.compute.events.push_back(event);
     else if (event.kind == EventKind::AllReduce ||
@@ -76,12 +77,14 @@ const Event *Executor::head(Device &device, Queue Device::*queue) {
 }
 
 bool Executor::isDone(const Done &done, int64_t number, double &time) const {
-  size_t replicas = done.counts.size();
-  // One replica only: numbers count all of them.
-  if (replicas == 1 ? done.counts[0] <= number
-                    : done.counts[number % replicas] <=
-                          number / int64_t(replicas))
+  int64_t replicas = done.counts.size();
+  if (replicas == 1 || done.onAll) {
+    for (int64_t count : done.counts)
+      if (count <= number)
+        return false;
+  } else if (done.counts[number % replicas] <= number / replicas) {
     return false;
+  }
   if (timed)
     time = std::max(time, done.ends[number]);
   return true;
@@ -94,6 +97,19 @@ void Executor::setDone(Done &done, int64_t number, double time) {
   if (done.ends.size() <= size_t(number))
     done.ends.resize(number + 1);
   done.ends[number] = time;
+}
+
+void Executor::setRunDone(int task, int device, int64_t number, double time) {
+  Done &done = taskDone[task];
+  if (!done.onAll)
+    return setDone(done, number, time);
+  ArrayRef<int> devices = model.stages[model.tasks[task].stage].devices;
+  ++done.counts[llvm::find(devices, device) - devices.begin()];
+  if (!timed)
+    return;
+  if (done.ends.size() <= size_t(number))
+    done.ends.resize(number + 1);
+  done.ends[number] = std::max(done.ends[number], time);
 }
 
 bool Executor::isTransferred(int channel, int64_t number, double &time) const {
@@ -161,7 +177,8 @@ bool Executor::canRun(const Event &event, double &time,
     return true;
   }
   const Task &task = model.tasks[event.id];
-  int64_t step = taskDone[event.id].counts.size();
+  int64_t step =
+      taskDone[event.id].onAll ? 1 : taskDone[event.id].counts.size();
   for (int id : task.takes) {
     const Channel &channel = model.channels[id];
     if (channel.local ? !isDone(taskDone[channel.producer], event.number, time)
@@ -174,8 +191,8 @@ bool Executor::canRun(const Event &event, double &time,
                                  event.number, time)
                         : isFree(channel.stagingUsers, channel.staging, step,
                                  event.number, time)))
-      return waitFor(channel, channel.local ? "a free slot of"
-                                            : "free staging of");
+      return waitFor(channel,
+                     channel.local ? "a free slot of" : "free staging of");
   }
   for (int group : tables.groupsBefore[event.id])
     if (!isDone(reduceDone[group], event.number, time)) {
@@ -199,7 +216,7 @@ bool Executor::stepRun(int id) {
       busy[id] += cost;
       runs.push_back({id, event->id, event->number, start, start + cost});
     }
-    setDone(taskDone[event->id], event->number, start + cost);
+    setRunDone(event->id, id, event->number, start + cost);
     start += cost;
   }
   device.compute.time = start;
@@ -277,8 +294,8 @@ bool Executor::stepReduce(int id, const Event &event) {
   double time = 0;
   for (int member : group.devices) {
     const Event *other = head(devices[member], &Device::transfer);
-    if (!other || other->kind != EventKind::AllReduce || other->id != event.id ||
-        other->number != event.number)
+    if (!other || other->kind != EventKind::AllReduce ||
+        other->id != event.id || other->number != event.number)
       return false;
     time = std::max(time, devices[member].transfer.time);
   }
@@ -320,10 +337,9 @@ std::vector<int64_t> Executor::snapshot(int64_t update) const {
   auto add = [&](const Done &done, bool countsUpdates) {
     int64_t replicas = done.counts.size();
     for (int64_t count : done.counts)
-      result.push_back(count - (update + 1) * (countsUpdates
-                                                   ? 1
-                                                   : model.microbatches /
-                                                         replicas));
+      result.push_back(count -
+                       (update + 1) *
+                           (countsUpdates ? 1 : model.microbatches / replicas));
   };
   for (auto [id, task] : llvm::enumerate(model.tasks))
     add(taskDone[id], task.perUpdate());
@@ -396,8 +412,7 @@ Execution execute(const Model &model, StreamMaker streams, int64_t updates,
     Violation violation;
     violation.rule = 7;
     violation.message = "deadlock in a segment of " +
-                        countOf(updates, "update") +
-                        ": no device can go on";
+                        countOf(updates, "update") + ": no device can go on";
     violation.notes = executor.drawQueues();
     result.violation = std::move(violation);
     return result;

@@ -47,9 +47,11 @@ private:
     Queue compute, transfer, io;
   };
   /// How many events of a task, or of an end of a channel, are done, by
-  /// replica; with times, when each ended, by number.
+  /// replica; with times, when each ended, by number. What happens once per
+  /// update happens on every replica, and is done when it is done on all.
   struct Done {
     llvm::SmallVector<int64_t, 1> counts;
+    bool onAll = false;
     std::vector<double> ends;
   };
 
@@ -63,6 +65,7 @@ private:
   /// Whether the event is over; raises `time` to its end.
   bool isDone(const Done &done, int64_t number, double &time) const;
   void setDone(Done &done, int64_t number, double time);
+  void setRunDone(int task, int device, int64_t number, double time);
   bool isTransferred(int channel, int64_t number, double &time) const;
   /// Whether message number - size * replicas has been given up by its users.
   bool isFree(const Users &users, int64_t size, int64_t step, int64_t number,

@@ -198,6 +198,10 @@ LogicalResult ModelBuilder::placeChannel(pipeline::ChannelOp op,
   channel.local = from == to;
   if (channel.local)
     return success();
+  if (result.model.tasks[channel.producer].perUpdate() &&
+      from.size() + to.size() > 2)
+    return op.emitOpError("counts updates, and joins replicated stages on "
+                          "different devices, which is not supported");
   for (size_t k = 0; k < from.size() * to.size(); ++k)
     if (from[k % from.size()] == to[k % to.size()])
       return op.emitOpError("joins stages of which some replicas, but not all, "
@@ -264,8 +268,8 @@ void ModelBuilder::addHomes(pipeline::TaskOp op) {
       if (model.channels[id].local != local)
         continue;
       for (auto [field, value] : llvm::enumerate(put.getValues())) {
-        auto [place, isNew] = result.homes.try_emplace(
-            value, Home{id, unsigned(field), !local});
+        auto [place, isNew] =
+            result.homes.try_emplace(value, Home{id, unsigned(field), !local});
         Home home = place->second;
         if (isNew) {
           if (!local)
@@ -334,11 +338,10 @@ static LogicalResult importLoop(Imported &imported, Order &order,
         outermost ? "must be over updates or microbatches, as the outermost "
                     "loop of an order"
                   : "over updates or microbatches must be the outermost loop");
-  order.loops[index].kind =
-      times ? LoopKind::Times
-      : repeat.getKind() == pipeline::RepeatKind::Updates
-          ? LoopKind::Updates
-          : LoopKind::Microbatches;
+  order.loops[index].kind = times ? LoopKind::Times
+                            : repeat.getKind() == pipeline::RepeatKind::Updates
+                                ? LoopKind::Updates
+                                : LoopKind::Microbatches;
   order.loops[index].count = repeat.getCount().value_or(1);
   for (Operation &op : repeat.getBody().front()) {
     Item item;

@@ -135,8 +135,7 @@ static std::vector<int64_t> positionsOf(const Model &model,
   return result;
 }
 
-std::optional<std::vector<Order>> generate(const Model &model,
-                                           StringRef name) {
+std::optional<std::vector<Order>> generate(const Model &model, StringRef name) {
   auto *generator = name == "gpipe"  ? gpipe
                     : name == "1f1b" ? oneForwardOneBackward
                                      : nullptr;

@@ -97,10 +97,9 @@ private:
 
   void open(int index) {
     const Loop &loop = order.loops[index];
-    int64_t count = loop.kind == LoopKind::Updates ? updates
-                    : loop.kind == LoopKind::Microbatches
-                        ? updates * perUpdate
-                        : loop.count;
+    int64_t count = loop.kind == LoopKind::Updates        ? updates
+                    : loop.kind == LoopKind::Microbatches ? updates * perUpdate
+                                                          : loop.count;
     int64_t least = 0, most = 0;
     bool first = true;
     for (const Item &item : loop.items) {
@@ -164,14 +163,14 @@ std::optional<Violation> countEntries(const Model &model, const Order &order) {
     for (auto [id, count] : llvm::enumerate(counter.counts[kind])) {
       Numbering numbers =
           numberEvents(model, EventKind(kind), id, order.device);
-      bool transfer =
-          EventKind(kind) == EventKind::Send || EventKind(kind) == EventKind::Recv;
+      bool transfer = EventKind(kind) == EventKind::Send ||
+                      EventKind(kind) == EventKind::Recv;
       int64_t expected = numbers.here ? numbers.perUpdate : 0;
       if (transfer && model.channels[id].local)
         expected = 0;
       if (count == expected)
         continue;
-      const std::string &name = kind == 0   ? model.tasks[id].name
+      const std::string &name = kind == 0  ? model.tasks[id].name
                                 : transfer ? model.channels[id].name
                                            : model.groups[id].name;
       return Violation{1,
@@ -192,9 +191,10 @@ int64_t fillOf(const Model &model, ArrayRef<Order> orders) {
     for (const Loop &loop : order.loops)
       for (const Item &item : loop.items) {
         int64_t distance = std::abs(item.ahead);
-        fill = std::max(fill, loop.kind == LoopKind::Updates
-                                  ? distance
-                                  : llvm::divideCeilSigned(distance, perUpdate));
+        fill =
+            std::max(fill, loop.kind == LoopKind::Updates
+                               ? distance
+                               : llvm::divideCeilSigned(distance, perUpdate));
       }
   }
   return fill;

@@ -278,8 +278,7 @@ void Placement::placeLoop(const PhaseLoop &at) {
   };
   std::vector<std::vector<Placed>> before(entries + 1);
   for (auto [sequence, transfer] : llvm::enumerate(transfers)) {
-    int64_t iteration =
-        llvm::divideFloorSigned(transfer.position, entries + 1);
+    int64_t iteration = llvm::divideFloorSigned(transfer.position, entries + 1);
     Item item;
     item.kind = transfer.send ? EventKind::Send : EventKind::Recv;
     item.id = transfer.channel;
@@ -363,13 +362,14 @@ std::optional<std::string> Placement::place() {
       if (item.loop >= 0 || item.kind != EventKind::Run)
         continue;
       const Task &task = model.tasks[item.id];
-      for (ArrayRef<int> channels : {ArrayRef<int>(task.takes),
-                                     ArrayRef<int>(task.puts)})
+      for (ArrayRef<int> channels :
+           {ArrayRef<int>(task.takes), ArrayRef<int>(task.puts)})
         for (int channel : channels)
           if (!model.channels[channel].local)
-            return "@" + task.name + " stands in no loop over microbatches, so "
-                   "the transfers of @" + model.channels[channel].name +
-                   " must be written out";
+            return "@" + task.name +
+                   " stands in no loop over microbatches, so "
+                   "the transfers of @" +
+                   model.channels[channel].name + " must be written out";
     }
   }
   findPhases();

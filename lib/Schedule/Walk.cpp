@@ -52,12 +52,11 @@ public:
 private:
   void fail(int rule, const Twine &message) {
     if (!violation)
-      violation =
-          Violation{rule,
-                    ("device " + Twine(device) + ": " + message).str(),
-                    {},
-                    device,
-                    -1};
+      violation = Violation{rule,
+                            ("device " + Twine(device) + ": " + message).str(),
+                            {},
+                            device,
+                            -1};
   }
 
   /// The n-th message of a channel has this number here.
@@ -171,12 +170,11 @@ private:
     if (limit == 0)
       return;
     if (alive > limit)
-      return fail(5, describe(model, event) + " leaves " +
-                         countOf(alive, "message") +
-                         (channel.local ? " alive in @" : " unsent in @") +
-                         channel.name +
-                         (channel.local ? ", slots(" : ", staging(") +
-                         Twine(limit) + ")");
+      return fail(
+          5, describe(model, event) + " leaves " + countOf(alive, "message") +
+                 (channel.local ? " alive in @" : " unsent in @") +
+                 channel.name + (channel.local ? ", slots(" : ", staging(") +
+                 Twine(limit) + ")");
     checkSendsAwaited(event, users, id, n - limit);
   }
 
@@ -208,18 +206,18 @@ private:
     int64_t &need = needs.versions[read.variable];
     need = std::max(need, done - version + 1);
     if (variable.versions > 0 && done - version >= variable.versions)
-      fail(3, what + ", which is gone: " + countOf(done, "update") +
-                  " done, " + countOf(variable.versions, "version") + " kept");
+      fail(3, what + ", which is gone: " + countOf(done, "update") + " done, " +
+                  countOf(variable.versions, "version") + " kept");
   }
 
   void update(const Event &event, int64_t t) {
     const Task &task = model.tasks[event.id];
     for (int id : tables.writersFor[event.id]) {
       const Task &writer = model.tasks[id];
-      int64_t due = writer.perUpdate()
-                        ? t + (writer.letter == 'U' && task.letter != 'U' ? 0
-                                                                          : 1)
-                        : (t + 1) * numberRuns(model, id, device).perUpdate;
+      int64_t due =
+          writer.perUpdate()
+              ? t + (writer.letter == 'U' && task.letter != 'U' ? 0 : 1)
+              : (t + 1) * numberRuns(model, id, device).perUpdate;
       if (runs[id] != due)
         return fail(4, describe(model, event) + " comes after " +
                            countOf(runs[id], "run") + " of @" + writer.name +
@@ -323,8 +321,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   void finish() {
-    std::string segment =
-        "in a segment of " + countOf(updates, "update") + " ";
+    std::string segment = "in a segment of " + countOf(updates, "update") + " ";
     for (auto [id, task] : llvm::enumerate(model.tasks)) {
       Numbering numbers = numberRuns(model, id, device);
       if (numbers.here && runs[id] != updates * numbers.perUpdate)

@@ -51,10 +51,10 @@ struct PipelineAssignVersions
     const Method *found = llvm::find_if(
         kMethods, [&](const Method &m) { return m.name == method; });
     if (found == std::end(kMethods)) {
-      bool planned = llvm::is_contained(
-          {"naive", "pipedream", "2bw", "pipemare", "spectrain", "xpipe",
-           "pipeoptim"},
-          StringRef(method).split(':').first);
+      bool planned =
+          llvm::is_contained({"naive", "pipedream", "2bw", "pipemare",
+                              "spectrain", "xpipe", "pipeoptim"},
+                             StringRef(method).split(':').first);
       module.emitError("method '")
           << method
           << (planned ? "' comes with asynchronous training, which is not "
@@ -74,8 +74,8 @@ struct PipelineAssignVersions
     if (failed(imported))
       return failure();
     for (const Order &order : imported->orders) {
-      bool drains = order.loops.empty() ||
-                    order.loops.front().kind == LoopKind::Updates;
+      bool drains =
+          order.loops.empty() || order.loops.front().kind == LoopKind::Updates;
       if (drains != method.drains)
         return schedule.emitOpError("does not fit method ")
                << method.name << ", which "
@@ -89,8 +89,7 @@ struct PipelineAssignVersions
       if (plain.perUpdate())
         continue;
       Lags lags = method.lagsOf(*imported, plain.stage);
-      for (auto read :
-           task.getBody().front().getOps<pipeline::ReadOp>()) {
+      for (auto read : task.getBody().front().getOps<pipeline::ReadOp>()) {
         auto variable = imported->variableIds.find(read.getVariable());
         auto op = imported->variables[variable->second];
         if (imported->model.variables[variable->second].updater < 0 ||

@@ -22,8 +22,8 @@ LogicalResult reportViolation(pipeline::ScheduleOp schedule,
     for (auto order : schedule.getBody().front().getOps<pipeline::OrderOp>())
       if (int64_t(order.getDevice()) == violation.device)
         op = order;
-  InFlightDiagnostic diagnostic =
-      op->emitError() << "S" << violation.rule << ": " << violation.message;
+  InFlightDiagnostic diagnostic = op->emitError() << "S" << violation.rule
+                                                  << ": " << violation.message;
   for (const std::string &note : violation.notes)
     diagnostic.attachNote(schedule.getLoc()) << note;
   return diagnostic;

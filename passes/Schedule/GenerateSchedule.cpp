@@ -43,8 +43,8 @@ struct PipelineGenerateSchedule
   }
 
   LogicalResult addTraining(ModuleOp module) {
-    FailureOr<Imported> imported = importModel(
-        module, TaskSet::Training, microbatches, Sizes::Ignore);
+    FailureOr<Imported> imported =
+        importModel(module, TaskSet::Training, microbatches, Sizes::Ignore);
     if (failed(imported))
       return failure();
     if (imported->tasks.empty())
@@ -53,7 +53,8 @@ struct PipelineGenerateSchedule
         generate(imported->model, schedule);
     if (!orders) {
       InFlightDiagnostic diagnostic = module.emitError("schedule '")
-                                      << schedule << "' is not known; there are ";
+                                      << schedule
+                                      << "' is not known; there are ";
       llvm::interleave(
           scheduleNames(), [&](StringRef name) { diagnostic << name; },
           [&] { diagnostic << ", "; });

@@ -28,8 +28,8 @@ LogicalResult orderTransfers(pipeline::ScheduleOp schedule) {
     return failure();
   if (auto why = placeTransfers(imported->model, imported->orders))
     return schedule.emitOpError("cannot be given its transfers: ") << *why;
-  for (auto order :
-       llvm::make_early_inc_range(schedule.getBody().front().getOps<pipeline::OrderOp>()))
+  for (auto order : llvm::make_early_inc_range(
+           schedule.getBody().front().getOps<pipeline::OrderOp>()))
     order.erase();
   for (const Order &order : imported->orders)
     exportOrder(schedule, *imported, order);

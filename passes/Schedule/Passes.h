@@ -35,9 +35,9 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<int64_t> devices{*this, "devices",
                           llvm::cl::desc("Devices; 0: one per stage"),
                           llvm::cl::init(0)};
-  Option<int64_t> microbatches{
-      *this, "microbatches", llvm::cl::desc("Microbatches per weight update"),
-      llvm::cl::init(1)};
+  Option<int64_t> microbatches{*this, "microbatches",
+                               llvm::cl::desc("Microbatches per weight update"),
+                               llvm::cl::init(1)};
   Option<std::string> schedule{*this, "schedule",
                                llvm::cl::desc("gpipe or 1f1b"),
                                llvm::cl::init("1f1b")};

@@ -17,8 +17,8 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
                                      const ScheduleOptions &options) {
   // Where, then when: runs first, as a method reads how far they run ahead.
   manager.addPass(createPipelinePlace({options.devices, "line"}));
-  manager.addPass(createPipelineGenerateSchedule(
-      {options.schedule, options.microbatches}));
+  manager.addPass(
+      createPipelineGenerateSchedule({options.schedule, options.microbatches}));
   manager.addPass(createPipelineAssignVersions({options.method}));
   // Transfers need only the runs; storage needs lags and transfers.
   manager.addPass(createPipelineOrderTransfers());

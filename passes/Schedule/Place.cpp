@@ -3,7 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In a line: neighbours stay neighbours, and shares differ by one stage at most.
+// In a line: neighbours stay neighbours, and shares differ by one stage at
+// most.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/Passes.h"
@@ -31,14 +32,13 @@ struct PipelinePlace : penstock::impl::PipelinePlaceBase<PipelinePlace> {
           << placement << "' is not known; there is: line";
       return signalPassFailure();
     }
-    auto stages =
-        llvm::to_vector(module.getOps<penstock::pipeline::StageOp>());
+    auto stages = llvm::to_vector(module.getOps<penstock::pipeline::StageOp>());
     int64_t count = stages.size();
     int64_t wanted = devices == 0 ? count : int64_t(devices);
     if (wanted < 0 || wanted > count) {
       module.emitError("cannot place ")
-          << count << " stages on " << wanted
-          << " devices: between 1 and " << count << " can be used";
+          << count << " stages on " << wanted << " devices: between 1 and "
+          << count << " can be used";
       return signalPassFailure();
     }
     // The first `count mod wanted` devices have one stage more.

@@ -99,9 +99,8 @@ struct PipelineReplay : penstock::impl::PipelineReplayBase<PipelineReplay> {
   }
 
   LogicalResult addSchedule(ModuleOp replay, pipeline::ScheduleOp training) {
-    FailureOr<Imported> imported =
-        importModel(replay, TaskSet::Training, training.getMicrobatches(),
-                    Sizes::Ignore);
+    FailureOr<Imported> imported = importModel(
+        replay, TaskSet::Training, training.getMicrobatches(), Sizes::Ignore);
     if (failed(imported))
       return failure();
     penstock::addSchedule(replay, training.getSymName(), *imported,

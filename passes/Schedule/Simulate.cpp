@@ -85,8 +85,8 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
       continue;
     }
     char letter = task.letter;
-    costs.task[id] = letter == 'F' || letter == 'E' ? options.forward
-                     : letter == 'B'                ? options.backward
+    costs.task[id] = letter == 'F' || letter == 'E'   ? options.forward
+                     : letter == 'B'                  ? options.backward
                      : letter == 'I' || letter == 'W' ? options.backward / 2
                                                       : options.update;
   }

@@ -51,8 +51,7 @@ struct PipelineVerifySchedule
         return failure();
       Proof proof = verifyOrders(imported->model, imported->orders);
       if (proof.violation)
-        return penstock::reportViolation(schedule, *imported,
-                                         *proof.violation);
+        return penstock::reportViolation(schedule, *imported, *proof.violation);
       if (remarks)
         schedule.emitRemark("proved: ")
             << proof.segments << " segments, " << proof.steps

@@ -161,9 +161,8 @@ private:
 
 /// The events of a device in a segment of so many updates. May be asked for any
 /// device and any length, often, and should expand as it goes.
-using StreamMaker =
-    llvm::function_ref<std::unique_ptr<EventStream>(int device,
-                                                    int64_t updates)>;
+using StreamMaker = llvm::function_ref<std::unique_ptr<EventStream>(
+    int device, int64_t updates)>;
 
 /// How a run learns that what it needs has been transferred: by itself (level
 /// `schedule`), or by an Await event earlier in its stream (level `program`).
@@ -247,11 +246,11 @@ struct Proof {
   int64_t steps = 0;
 };
 
-/// Proves S1 to S7 for segments of any length from a few of them: once the state
-/// at the end of an update equals the one before, a longer segment repeats the
-/// same moves between the same fill and drain. `fill` is the most updates that
-/// any entry runs ahead or behind, rounded up. A size that no segment uses up is
-/// a violation too.
+/// Proves S1 to S7 for segments of any length from a few of them: once the
+/// state at the end of an update equals the one before, a longer segment
+/// repeats the same moves between the same fill and drain. `fill` is the most
+/// updates that any entry runs ahead or behind, rounded up. A size that no
+/// segment uses up is a violation too.
 Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
                 Awaits awaits);
 

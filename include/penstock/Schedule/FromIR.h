@@ -49,8 +49,8 @@ struct Imported {
 
 enum class Sizes { Keep, Ignore };
 
-/// Stages must be placed. Without `sizes` all storage is unlimited. Errors go to
-/// the ops at fault.
+/// Stages must be placed. Without `sizes` all storage is unlimited. Errors go
+/// to the ops at fault.
 mlir::FailureOr<Imported> importModel(mlir::ModuleOp module, TaskSet tasks,
                                       int64_t microbatches,
                                       Sizes sizes = Sizes::Keep);

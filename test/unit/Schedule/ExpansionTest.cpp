@@ -44,9 +44,8 @@ TEST(Expansion, MatchesDefinition) {
     for (int n = pick(1, 5); n > 0; --n)
       items.push_back(entry(EventKind::Run, line.forward[0] + pick(0, 1),
                             pick(-3, 6), open ? pick(1, 3) : 1));
-    Order order =
-        open ? makeOrder(0, LoopKind::Microbatches, -1, items)
-             : makeOrder(0, LoopKind::Updates, microbatches, items);
+    Order order = open ? makeOrder(0, LoopKind::Microbatches, -1, items)
+                       : makeOrder(0, LoopKind::Updates, microbatches, items);
 
     std::vector<int> expected;
     const Loop &loop = order.loops.back();
@@ -74,10 +73,9 @@ TEST(Expansion, NestedLoops) {
   // An inner loop runs in every iteration of the outer one, however far the
   // entries beside it run ahead.
   Line line(1, 6);
-  Order order = makeOrder(
-      0, LoopKind::Updates, 3,
-      {entry(EventKind::Run, line.forward[0], 1)},
-      {entry(EventKind::Run, line.update[0])});
+  Order order = makeOrder(0, LoopKind::Updates, 3,
+                          {entry(EventKind::Run, line.forward[0], 1)},
+                          {entry(EventKind::Run, line.update[0])});
   order.loops.push_back(
       {LoopKind::Times, 2, {entry(EventKind::Run, line.backward[0])}});
   Item inner;
@@ -90,13 +88,11 @@ TEST(Expansion, ReplicasCountTheirOwn) {
   Line line(1, 4);
   line.model.stages[0].devices = {0, 1};
   line.model.devices = 2;
-  Order order =
-      makeOrder(1, LoopKind::Updates, 2,
-                {entry(EventKind::Run, line.forward[0], 1),
-                 entry(EventKind::Run, line.backward[0])},
-                {entry(EventKind::Run, line.update[0])});
-  EXPECT_EQ(runsOf(line.model, order, 2),
-            "F1 F3 B1 B3 U0 F5 F7 B5 B7 U1 ");
+  Order order = makeOrder(1, LoopKind::Updates, 2,
+                          {entry(EventKind::Run, line.forward[0], 1),
+                           entry(EventKind::Run, line.backward[0])},
+                          {entry(EventKind::Run, line.update[0])});
+  EXPECT_EQ(runsOf(line.model, order, 2), "F1 F3 B1 B3 U0 F5 F7 B5 B7 U1 ");
 }
 
 TEST(Generators, FollowTheRules) {

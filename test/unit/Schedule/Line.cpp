@@ -79,8 +79,8 @@ Line::Line(int stages, int64_t microbatches, bool skip) {
 }
 
 int Line::channel(StringRef name) const {
-  auto place = llvm::find_if(
-      model.channels, [&](const Channel &c) { return c.name == name; });
+  auto place = llvm::find_if(model.channels,
+                             [&](const Channel &c) { return c.name == name; });
   return place == model.channels.end() ? -1 : place - model.channels.begin();
 }
 

@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// With free transfers, the blocking execution of the placed orders is as fast as
-// the schedule itself: (M + p - 1) (F + B), bubble (p - 1) / (M + p - 1).
+// With free transfers, the blocking execution of the placed orders is as fast
+// as the schedule itself: (M + p - 1) (F + B), bubble (p - 1) / (M + p - 1).
 //===----------------------------------------------------------------------===//
 
 #include "Line.h"

@@ -4,7 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What is proved from a few segments must be what walking and executing many
-// finds. Orders are damaged at random, so that most of them are wrong somewhere.
+// finds. Orders are damaged at random, so that most of them are wrong
+// somewhere.
 //===----------------------------------------------------------------------===//
 
 #include "Line.h"
@@ -188,9 +189,9 @@ std::string walkEvents(const Line &line, std::vector<Event> events) {
   int64_t steps = 0;
   auto violation =
       walkDevice(line.model, 0, stream, 1, Awaits::Implied, needs, steps);
-  return violation ? "S" + std::to_string(violation->rule) + ": " +
-                         violation->message
-                   : "";
+  return violation
+             ? "S" + std::to_string(violation->rule) + ": " + violation->message
+             : "";
 }
 
 TEST(Verify, EndOfSegment) {
@@ -236,7 +237,7 @@ TEST(Verify, SumsOfGroups) {
   orders.push_back(orders[0]);
   orders[1].device = 1;
   EXPECT_EQ(line.size(orders),
-            "device 0 receives @x 0 times per update, not 1 time");
+            "device 0 sends @loss 0 times per update, not 1 time");
   ASSERT_EQ(placeTransfers(line.model, orders), std::nullopt);
   EXPECT_EQ(line.size(orders), "");
   EXPECT_FALSE(verifyOrders(line.model, orders).violation);
