@@ -33,6 +33,7 @@ struct Interval {
   Operation *op;
   /// Temporaries of different calls may share bytes.
   bool isScratch;
+  size_t order = 0;
 };
 
 int64_t getBytes(Type type) {
@@ -196,8 +197,10 @@ struct VerifyProgram : public penstock::impl::VerifyProgramBase<VerifyProgram> {
              << libraryAt + libraryBytes << " of " << bytes << " bytes";
     if (libraryBytes)
       intervals.push_back({libraryAt, libraryAt + libraryBytes, arena, false});
-    llvm::stable_sort(intervals, [](const Interval &a, const Interval &b) {
-      return a.begin < b.begin;
+    for (auto [order, interval] : llvm::enumerate(intervals))
+      interval.order = order;
+    llvm::sort(intervals, [](const Interval &a, const Interval &b) {
+      return std::tie(a.begin, a.order) < std::tie(b.begin, b.order);
     });
     const Interval *last = nullptr;
     for (const Interval &interval : intervals) {
