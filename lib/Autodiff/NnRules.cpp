@@ -48,17 +48,16 @@ static LogicalResult pullBackLogSoftmax(nn::LogSoftmaxOp op,
   auto sumType = RankedTensorType::get(shape, type.getElementType());
 
   iterators[op.getDim()] = utils::IteratorType::reduction;
-  Value sum =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(sumType), ValueRange(dy),
-          ValueRange(createZeros(builder, loc, sumType)),
-          ArrayRef<AffineMap>{identity, reduced}, iterators,
-          [](OpBuilder &body, Location loc, ValueRange elements) {
-            Value sum =
-                arith::AddFOp::create(body, loc, elements[1], elements[0]);
-            linalg::YieldOp::create(body, loc, sum);
-          })
-          .getResult(0);
+  Value sum = linalg::GenericOp::create(
+                  builder, loc, TypeRange(sumType), ValueRange(dy),
+                  ValueRange(createZeros(builder, loc, sumType)),
+                  ArrayRef<AffineMap>{identity, reduced}, iterators,
+                  [](OpBuilder &body, Location loc, ValueRange elements) {
+                    Value sum = arith::AddFOp::create(body, loc, elements[1],
+                                                      elements[0]);
+                    linalg::YieldOp::create(body, loc, sum);
+                  })
+                  .getResult(0);
   iterators[op.getDim()] = utils::IteratorType::parallel;
   Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
   Value dx =
