@@ -192,11 +192,9 @@ struct VerifyProgram : public penstock::impl::VerifyProgramBase<VerifyProgram> {
     auto libraryAt = static_cast<int64_t>(arena.getLibraryAt());
     auto libraryBytes = static_cast<int64_t>(arena.getLibraryBytes());
     auto bytes = static_cast<int64_t>(arena.getBytes());
-    if (libraryAt + libraryBytes > bytes)
-      return arena.emitError("S9: the part of library calls ends at ")
-             << libraryAt + libraryBytes << " of " << bytes << " bytes";
     if (libraryBytes)
-      intervals.push_back({libraryAt, libraryAt + libraryBytes, arena, false});
+      intervals.insert(intervals.begin(),
+                       {libraryAt, libraryAt + libraryBytes, arena, false});
     for (auto [order, interval] : llvm::enumerate(intervals))
       interval.order = order;
     llvm::sort(intervals, [](const Interval &a, const Interval &b) {

@@ -431,10 +431,6 @@ func.func @train.0(%first: index, %updates: index)
   %c2 = arith.constant 2 : index
   %last = arith.addi %first, %updates : index
   scf.for %t = %first to %last step %c1 {
-    %early = arith.cmpi ugt, %t, %last : index
-    scf.if %early {
-      pipeline.mark @B[%t]
-    }
     // expected-error @below {{S4: device 0 in a segment of 1 updates runs @U[0] after 0 instead of 1 runs of @B}}
     pipeline.mark @U[%t]
     pipeline.mark @B[%t]
@@ -735,19 +731,6 @@ func.func @train.0(%first: index, %updates: index)
   %a = pipeline.slot @a[%first] at(64) : memref<4xf32>
   // expected-error @below {{S9: is in another place than elsewhere}}
   %b = pipeline.slot @a[%first] at(0) : memref<4xf32>
-  return
-}
-
-// -----
-
-pipeline.schedule @train microbatches(1)
-pipeline.variable @a : tensor<4xf32> parameter
-pipeline.variable @b : tensor<4xf32> parameter
-// expected-error @below {{S9: the part of library calls ends at 320 of 256 bytes}}
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(128) threads(1)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-
   return
 }
 
