@@ -127,6 +127,7 @@ def InsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
            "sgd, adam or adamw, with :lr=0.1,momentum=0.9,...">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];

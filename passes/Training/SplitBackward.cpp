@@ -39,7 +39,8 @@ class SplitBackwardPass
   using SplitBackwardBase::SplitBackwardBase;
   void runOnOperation() override;
   LogicalResult split(TaskOp task);
-  void createFunction(Half &half, func::FuncOp whole, const Twine &name);
+  void createFunction(Half &half, func::CallOp call, func::FuncOp whole,
+                      const Twine &name);
   TaskOp createTask(TaskOp whole, TaskKind kind, StringRef letter);
   ChannelOp createChannel(const Twine &name, ArrayRef<Value> values,
                           Location loc);
@@ -90,23 +91,29 @@ void SplitBackwardPass::runOnOperation() {
       return signalPassFailure();
 }
 
-/// A function of the half's ops, whose arguments come in the order of the whole
-/// function's, and after them what the other half computed.
-void SplitBackwardPass::createFunction(Half &half, func::FuncOp whole,
-                                       const Twine &name) {
+/// A function of the half's ops, whose arguments are, in this order, what is
+/// taken, what the other half computed, and what is read.
+void SplitBackwardPass::createFunction(Half &half, func::CallOp call,
+                                       func::FuncOp whole, const Twine &name) {
   llvm::DenseSet<Operation *> inside(half.ops.begin(), half.ops.end());
   llvm::DenseSet<Value> used(half.results.begin(), half.results.end());
   for (Operation *op : half.ops)
     op->walk([&](Operation *nested) {
       used.insert(nested->operand_begin(), nested->operand_end());
     });
-  for (Value argument : whole.getArguments())
-    if (used.contains(argument))
-      half.arguments.insert(argument);
+  auto addArguments = [&](bool read) {
+    for (auto [argument, operand] :
+         llvm::zip(whole.getArguments(), call.getOperands()))
+      if (used.contains(argument) &&
+          read == isa_and_present<ReadOp>(operand.getDefiningOp()))
+        half.arguments.insert(argument);
+  };
+  addArguments(/*read=*/false);
   for (Operation &op : whole.front())
     for (Value result : op.getResults())
       if (used.contains(result) && !inside.contains(&op))
         half.arguments.insert(result);
+  addArguments(/*read=*/true);
 
   OpBuilder builder(&getContext());
   auto type = builder.getFunctionType(
@@ -197,12 +204,12 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
   }
   llvm::erase_if(weight.ops, [&](Operation *op) { return !kept.contains(op); });
   StringRef stage = task.getStage();
-  createFunction(weight, whole, stage + ".weight_grad");
+  createFunction(weight, call, whole, stage + ".weight_grad");
   for (Value argument : weight.arguments)
     if (argument.getDefiningOp() &&
         !llvm::is_contained(input.results, argument))
       input.results.push_back(argument);
-  createFunction(input, whole, stage + ".input_grad");
+  createFunction(input, call, whole, stage + ".input_grad");
   for (auto [index, value] : llvm::enumerate(weight.arguments)) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (!argument)

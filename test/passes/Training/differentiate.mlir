@@ -157,4 +157,6 @@ func.func private @s0.forward(%x: tensor<f32>) -> tensor<f32> {
   } -> tensor<f32>
   return %y : tensor<f32>
 }
+// OTHER-LABEL: func.func private @s2.backward
+// OTHER: // -----
 // OTHER-NOT: backward
