@@ -30,17 +30,25 @@ namespace {
 /// A multiple of every vector width, for tiles of the vector dimension.
 constexpr int64_t widestVector = 16;
 
-/// The largest tile that divides `size` and leaves every thread the same number
-/// of tiles, or enough tiles that it does not matter. Zero if there is none.
+/// A tile that divides `size` and keeps the threads busy: the largest with at
+/// most a tenth of idleness, else the one with the least, if that is bearable.
+/// Zero if there is none.
 int64_t chooseTile(int64_t size, int64_t threads, int64_t multiple) {
+  int64_t best = 0;
+  double bestShare = 0.6;
   for (int64_t tile = size / threads; tile >= 1; --tile) {
     if (size % tile || tile % multiple)
       continue;
-    int64_t count = size / tile;
-    if (count % threads == 0 || count >= 4 * threads)
+    int64_t count = size / tile, rounds = (count + threads - 1) / threads;
+    double share = static_cast<double>(count) / (rounds * threads);
+    if (share >= 0.9)
       return tile;
+    if (share > bestShare) {
+      best = tile;
+      bestShare = share;
+    }
   }
-  return 0;
+  return best;
 }
 
 /// Tiles `op` along its first parallel dimension that splits well.

@@ -34,6 +34,7 @@ void penstock::buildLowerKernelsCpuPipeline(
   // Splitting needs ops; loops only exist afterwards.
   PipelineParalleliseOptions parallelise;
   parallelise.threads = options.threads;
+  parallelise.threshold = options.threshold;
   manager.addPass(createPipelineParallelise(parallelise));
   PipelineVectorLoopsOptions loops;
   loops.width = options.vectorWidth;
@@ -53,7 +54,7 @@ void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   manager.addPass(createConvertVectorToLLVMPass());
-  manager.addNestedPass<func::FuncOp>(createArithToLLVMConversionPass());
+  manager.addPass(createArithToLLVMConversionPass());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createFinalizeMemRefToLLVMConversionPass());
   // Buffers of static shape are passed as bare addresses.
@@ -69,12 +70,22 @@ void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
 void penstock::buildLowerProgramToLlvmPipeline(
     OpPassManager &manager, const LowerProgramToLlvmOptions &options) {
   buildLowerKernelsCpuPipeline(manager, options);
+  // Device functions become LLVM functions here, which the tables of the
+  // program can name.
+  ConvertPipelineToRuntimeOptions runtime;
+  runtime.cpu = options.cpu;
+  runtime.features = options.features;
+  runtime.method = options.method;
+  runtime.schedule = options.schedule;
+  runtime.plan = options.plan;
+  manager.addPass(createConvertPipelineToRuntime(runtime));
   buildConvertToLlvmPipeline(manager);
 }
 
 void penstock::registerLoweringPipelines() {
   PassPipelineRegistration<LowerProgramToLlvmOptions>(
-      "lower-program-to-llvm", "Device programs and kernels to the LLVM dialect",
+      "lower-program-to-llvm",
+      "Device programs and kernels to the LLVM dialect",
       buildLowerProgramToLlvmPipeline);
   PassPipelineRegistration<LowerProgramToLlvmOptions>(
       "pipeline-lower-kernels-cpu",
