@@ -6,7 +6,10 @@ include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 include_directories(${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 
 # One precompiled header for all of the compiler; its owner comes first.
-file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
+# Written once: a new file would rebuild the owner at every configuration.
+if(NOT EXISTS ${CMAKE_BINARY_DIR}/pch.cpp)
+  file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
+endif()
 add_library(PenstockPch STATIC ${CMAKE_BINARY_DIR}/pch.cpp)
 target_compile_options(PenstockPch PRIVATE -fno-exceptions)
 target_precompile_headers(PenstockPch PRIVATE

@@ -10,6 +10,7 @@
 #include "lib/Autodiff/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -150,7 +151,8 @@ struct SoftmaxModel
 
 void penstock::registerLinalgRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
-    context->loadDialect<arith::ArithDialect, tensor::TensorDialect>();
+    context->loadDialect<arith::ArithDialect, math::MathDialect,
+                         tensor::TensorDialect>();
     linalg::ContractOp::attachInterface<
         RuleModel<linalg::ContractOp, pullBackContract>>(*context);
     linalg::SoftmaxOp::attachInterface<SoftmaxModel>(*context);

@@ -1,5 +1,4 @@
-//===- Passes.h - Schedule passes -------------------------------------*- C++
-//-*-===//
+//===- Passes.h - Schedule passes -------------------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,13 +12,45 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
+namespace mlir {
+namespace func {
+class FuncDialect;
+} // namespace func
+class OpPassManager;
+} // namespace mlir
+
 namespace penstock {
+
+namespace pipeline {
+class PipelineDialect;
+} // namespace pipeline
 
 #define GEN_PASS_DECL
 #include "passes/Schedule/Passes.h.inc"
 
 #define GEN_PASS_REGISTRATION
 #include "passes/Schedule/Passes.h.inc"
+
+struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
+  Option<int64_t> devices{*this, "devices",
+                          llvm::cl::desc("Devices; 0: one per stage"),
+                          llvm::cl::init(0)};
+  Option<int64_t> microbatches{
+      *this, "microbatches", llvm::cl::desc("Microbatches per weight update"),
+      llvm::cl::init(1)};
+  Option<std::string> schedule{*this, "schedule",
+                               llvm::cl::desc("gpipe or 1f1b"),
+                               llvm::cl::init("1f1b")};
+  Option<std::string> method{*this, "method", llvm::cl::desc("sync"),
+                             llvm::cl::init("sync")};
+  Option<bool> replay{*this, "replay",
+                      llvm::cl::desc("Add the same training on one device"),
+                      llvm::cl::init(true)};
+};
+
+/// From level `training` to a verified level `schedule`.
+void buildSchedulePipeline(mlir::OpPassManager &manager,
+                           const ScheduleOptions &options);
 
 /// Registers the named pipeline `lower-training-to-schedule`.
 void registerSchedulePipelines();

@@ -11,4 +11,160 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
+  let summary = "Gives every stage its device";
+  let description = [{
+    `line`: stage i on device i. With fewer devices than stages, neighbours
+    share a device, as evenly as can be, the earlier devices having more.
+
+    ```mlir
+    pipeline.stage @s0
+    // becomes
+    pipeline.stage @s0 devices [0]
+    ```
+  }];
+  let options = [
+    Option<"devices", "devices", "int64_t", "0",
+           "Number of devices; 0: one per stage">,
+    Option<"placement", "placement", "std::string", "\"line\"",
+           "How stages are laid out: line">
+  ];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineGenerateSchedule
+    : Pass<"pipeline-generate-schedule", "::mlir::ModuleOp"> {
+  let summary = "Writes the order of every device, runs only";
+  let description = [{
+    `@train` by name, and `@evaluate` if there are evaluate tasks: one
+    microbatch after the other.
+
+    ```mlir
+    pipeline.schedule @train microbatches(4) {
+      pipeline.order 0 {
+        pipeline.repeat updates {
+          pipeline.repeat times 4 {
+            pipeline.run @s0.F ahead(1)
+            pipeline.run @s0.B
+          }
+          pipeline.run @s0.U
+        }
+      }
+      ...
+    ```
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"",
+           "Name of the schedule: gpipe, 1f1b">,
+    Option<"microbatches", "microbatches", "int64_t", "1",
+           "Microbatches per weight update">
+  ];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineAssignVersions
+    : Pass<"pipeline-assign-versions", "::mlir::ModuleOp"> {
+  let summary = "Says which version every read of a weight sees";
+  let description = [{
+    A method is a table of lags, one for forward and one for backward of each
+    stage. `sync`: all are 0, and the schedule drains at every update.
+
+    ```mlir
+    %w = pipeline.read @fc1 : tensor<7x11xf32>
+    // becomes
+    %w = pipeline.read @fc1 lag(0) : tensor<7x11xf32>
+    ```
+  }];
+  let options = [
+    Option<"method", "method", "std::string", "\"sync\"",
+           "Name of the method: sync">
+  ];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineOrderTransfers
+    : Pass<"pipeline-order-transfers", "::mlir::ModuleOp"> {
+  let summary = "Places sends, receives and sums in the orders";
+  let description = [{
+    All devices must agree on the sequence of transfers, since both ends block.
+    It is read off a modulo schedule of the runs: a send stands behind its run, a
+    receive is posted before the run during which the message gets ready. Data
+    are fetched one microbatch ahead, results leave at once.
+
+    ```mlir
+    pipeline.repeat times 4 {
+      pipeline.recv @x ahead(2)
+      pipeline.run @s0.F ahead(1)
+      pipeline.send @h2 ahead(1)
+      pipeline.recv @dh2
+      pipeline.run @s0.B
+    }
+    ```
+  }];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineSizeStorage : Pass<"pipeline-size-storage", "::mlir::ModuleOp"> {
+  let summary = "Sets slots, staging and version rings to the least that works";
+  let description = [{
+    By walking along the expanded orders of all schedules. Depths of
+    `weight_stash` follow too; a stash that needs one version only is removed.
+  }];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineVerifySchedule
+    : Pass<"pipeline-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Proves rules S1 to S7 for segments of any length";
+  let description = [{
+    Walks along every device's order and executes all devices, for as many
+    segments as are different from longer ones. A deadlock shows what stands at
+    the head of each device's queues.
+  }];
+  let options = [
+    Option<"remarks", "remarks", "bool", "false",
+           "Say how many segments and steps it took">
+  ];
+}
+
+def PipelineSimulate : Pass<"pipeline-simulate", "::mlir::ModuleOp"> {
+  let summary = "Executes the training schedule with costs";
+  let description = [{
+    Sets `predicted_bubble` on the schedule: the idle share of the devices from
+    the first to the last run of a segment. With `timeline`, draws it:
+
+    ```
+    @train, 1 update: makespan 10, bubble 0.2000
+      0: F0 F1 .  .  B0 F2 B1 F3 B2 .  B3 U
+      1: .  F0 B0 F1 B1 .  F2 B2 F3 B3 U
+    ```
+  }];
+  let options = [
+    Option<"costs", "costs", "std::string", "\"unit\"",
+           "unit: by kind of task, from the options below; analytic: "
+           "arithmetic operations of the tasks' functions">,
+    Option<"forward", "forward", "double", "1.0", "Unit cost of forward">,
+    Option<"backward", "backward", "double", "2.0",
+           "Unit cost of backward; half of it for each half">,
+    Option<"update", "update", "double", "0.0", "Unit cost of updates">,
+    Option<"comm", "comm", "double", "0.0", "Cost of a transfer between devices">,
+    Option<"updates", "updates", "int64_t", "1", "Updates in the segment">,
+    Option<"timeline", "timeline", "bool", "false",
+           "Draw the timeline on stdout">
+  ];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineReplay : Pass<"pipeline-replay", "::mlir::ModuleOp"> {
+  let summary = "Adds the same training on one device, for comparison";
+  let description = [{
+    A nested `module @replay` with clones of variables, channels, stages, tasks
+    and declarations of their functions, under the schedule all forward, all
+    backward in reverse, every update. Lags stay, so the numbers are the same;
+    storage is sized anew.
+  }];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect",
+                           "::mlir::func::FuncDialect"];
+}
+
 #endif // PENSTOCK_PASSES_SCHEDULE_PASSES_TD

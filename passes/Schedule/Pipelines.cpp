@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - The pipeline lower-training-to-schedule ===//
+//===- Pipelines.cpp - The pipeline lower-training-to-schedule ------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,4 +11,29 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
-void penstock::registerSchedulePipelines() {}
+using namespace penstock;
+
+void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
+                                     const ScheduleOptions &options) {
+  // Where, then when: runs first, as a method reads how far they run ahead.
+  manager.addPass(createPipelinePlace({options.devices, "line"}));
+  manager.addPass(createPipelineGenerateSchedule(
+      {options.schedule, options.microbatches}));
+  manager.addPass(createPipelineAssignVersions({options.method}));
+  // Transfers need only the runs; storage needs lags and transfers.
+  manager.addPass(createPipelineOrderTransfers());
+  manager.addPass(createPipelineSizeStorage());
+  // The bubble that the report compares with the measured one.
+  manager.addPass(createPipelineSimulate());
+  // Lags are final now, and the clone is the same program.
+  if (options.replay)
+    manager.addPass(createPipelineReplay());
+  manager.addPass(createPipelineVerifySchedule());
+}
+
+void penstock::registerSchedulePipelines() {
+  mlir::PassPipelineRegistration<ScheduleOptions>(
+      "lower-training-to-schedule",
+      "Places stages, orders runs and transfers, sizes storage and proves it",
+      buildSchedulePipeline);
+}

@@ -1,0 +1,22 @@
+//===- Transfers.h - Where sends and receives stand -------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Adds the transfers to orders that have only runs.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_SCHEDULE_TRANSFERS_H
+#define PENSTOCK_SCHEDULE_TRANSFERS_H
+
+#include "penstock/Schedule/Order.h"
+
+namespace penstock::schedule {
+
+/// Places them, or says why it cannot.
+std::optional<std::string> placeTransfers(const Model &model,
+                                          std::vector<Order> &orders);
+
+} // namespace penstock::schedule
+
+#endif // PENSTOCK_SCHEDULE_TRANSFERS_H

@@ -1,0 +1,116 @@
+//===- Engine.cpp - All segments from a few -------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Finds the update from which on an execution repeats itself, then proves every
+// segment that is short enough to be different from the longer ones.
+//===----------------------------------------------------------------------===//
+
+#include "Executor.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace penstock::schedule {
+
+EventStream::~EventStream() = default;
+
+bool EventList::next(Event &event) {
+  if (position == events.size())
+    return false;
+  event = events[position++];
+  return true;
+}
+
+void Needs::include(const Needs &other) {
+  auto raise = [](std::vector<int64_t> &to, ArrayRef<int64_t> from) {
+    to.resize(std::max(to.size(), from.size()));
+    for (auto [mine, theirs] : llvm::zip(to, from))
+      mine = std::max(mine, theirs);
+  };
+  raise(slots, other.slots);
+  raise(staging, other.staging);
+  raise(versions, other.versions);
+}
+
+/// Walks and executes one segment.
+static bool prove(const Model &model, StreamMaker streams, int64_t updates,
+                  Awaits awaits, Proof &proof) {
+  for (int device = 0; device < model.devices; ++device) {
+    std::unique_ptr<EventStream> stream = streams(device, updates);
+    proof.violation = walkDevice(model, device, *stream, updates, awaits,
+                                 proof.needs, proof.steps);
+    if (proof.violation)
+      return false;
+  }
+  Execution execution = execute(model, streams, updates, awaits);
+  proof.steps += execution.steps;
+  proof.violation = std::move(execution.violation);
+  proof.segments = updates;
+  return !proof.violation;
+}
+
+/// No schedule that is of use takes longer to settle.
+static constexpr int64_t kLongest = 64;
+
+/// The update from which on every update looks like the one before.
+static std::optional<int64_t> findSteadyState(const Model &model,
+                                              StreamMaker streams, int64_t fill,
+                                              Awaits awaits, int64_t &steps) {
+  // More than `fill` updates from the end, nothing is known of the end.
+  Executor executor(model, streams, kLongest + 2 * fill + 2, awaits, {},
+                    /*timed=*/false);
+  std::vector<int64_t> former;
+  std::optional<int64_t> result;
+  for (int64_t update = 0; update < kLongest + fill && !result; ++update) {
+    executor.advance(update);
+    std::vector<int64_t> snapshot = executor.snapshot(update);
+    if (update > fill && snapshot == former)
+      result = update - 1;
+    former = std::move(snapshot);
+  }
+  steps += executor.steps;
+  return result;
+}
+
+Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
+                Awaits awaits) {
+  Proof proof;
+  proof.needs.slots.resize(model.channels.size());
+  proof.needs.staging.resize(model.channels.size());
+  proof.needs.versions.resize(model.variables.size());
+
+  // 1. The shortest segments: what is wrong shows there best.
+  int64_t updates = 1;
+  for (; updates <= fill + 1; ++updates)
+    if (!prove(model, streams, updates, awaits, proof))
+      return proof;
+
+  // 2. From where on does it repeat?
+  std::optional<int64_t> steady =
+      findSteadyState(model, streams, fill, awaits, proof.steps);
+  if (!steady) {
+    // The reason, if it is a deadlock, lies in one of these.
+    for (; updates <= kLongest; ++updates)
+      if (!prove(model, streams, updates, awaits, proof))
+        return proof;
+    proof.violation = Violation{
+        7, "the execution does not settle within " +
+               std::to_string(kLongest) + " updates", {}, -1, -1};
+    return proof;
+  }
+  proof.steadyFrom = *steady;
+
+  // 3. Every segment that a longer one does not merely repeat.
+  for (; updates <= *steady + fill + 1; ++updates)
+    if (!prove(model, streams, updates, awaits, proof))
+      return proof;
+  return proof;
+}
+
+} // namespace penstock::schedule

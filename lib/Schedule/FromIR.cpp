@@ -1,0 +1,486 @@
+//===- FromIR.cpp - Schedules of the IR as plain numbers ------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a task takes, puts, reads and writes are lists of ids; who frees a
+// message follows from where its values are put again.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Schedule/FromIR.h"
+
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace penstock::schedule {
+
+namespace {
+
+class ModelBuilder {
+public:
+  ModelBuilder(ModuleOp module, TaskSet tasks, Sizes sizes)
+      : module(module), taskSet(tasks), sizes(sizes) {}
+
+  FailureOr<Imported> build(int64_t microbatches) {
+    result.model.microbatches = microbatches;
+    if (failed(addStages()) || failed(addVariables()) || failed(addTasks()) ||
+        failed(addChannels()) || failed(addGroups()))
+      return failure();
+    addStorage();
+    return std::move(result);
+  }
+
+private:
+  LogicalResult addStages();
+  LogicalResult addVariables();
+  LogicalResult addTasks();
+  LogicalResult addTask(pipeline::TaskOp op, Task &task);
+  LogicalResult addChannels();
+  LogicalResult placeChannel(pipeline::ChannelOp op, Channel &channel);
+  LogicalResult addGroups();
+  void addStorage();
+  void addHomes(pipeline::TaskOp op);
+  void addUsersOf(int channel, Users &users);
+
+  int channelId(StringRef name) {
+    auto [place, isNew] =
+        result.channelIds.try_emplace(name, result.model.channels.size());
+    if (isNew) {
+      result.model.channels.emplace_back();
+      result.model.channels.back().name = name.str();
+    }
+    return place->second;
+  }
+
+  ModuleOp module;
+  TaskSet taskSet;
+  Sizes sizes;
+  Imported result;
+  /// Local channels and sends whose values live in a channel's slots.
+  std::vector<llvm::SmallSetVector<int, 2>> aliases, sendsOf;
+};
+
+} // namespace
+
+LogicalResult ModelBuilder::addStages() {
+  Model &model = result.model;
+  for (auto op : module.getOps<pipeline::StageOp>()) {
+    ArrayRef<int64_t> devices = op.getDevices().value_or(ArrayRef<int64_t>());
+    if (devices.empty())
+      return op.emitOpError("has no device; run pipeline-place first");
+    Stage stage;
+    stage.name = op.getSymName().str();
+    for (int64_t device : devices) {
+      stage.devices.push_back(device);
+      model.devices = std::max<int>(model.devices, device + 1);
+    }
+    if (model.microbatches % int64_t(stage.devices.size()) != 0 &&
+        taskSet == TaskSet::Training)
+      return op.emitOpError("has ")
+             << stage.devices.size() << " replicas, which do not divide "
+             << model.microbatches << " microbatches";
+    result.stageIds[stage.name] = model.stages.size();
+    result.stages.push_back(op);
+    model.stages.push_back(std::move(stage));
+  }
+  return success();
+}
+
+LogicalResult ModelBuilder::addVariables() {
+  for (auto op : module.getOps<pipeline::VariableOp>()) {
+    Variable variable;
+    variable.name = op.getSymName().str();
+    result.variableIds[variable.name] = result.model.variables.size();
+    result.variables.push_back(op);
+    result.model.variables.push_back(std::move(variable));
+  }
+  for (Operation &op : module.getOps()) {
+    auto storage = dyn_cast<pipeline::VersionStorageOpInterface>(op);
+    if (!storage)
+      continue;
+    auto found = result.variableIds.find(storage.getVariableAttr().getValue());
+    if (found == result.variableIds.end())
+      return op.emitOpError("names no variable");
+    result.model.variables[found->second].versions = storage.getVersions();
+  }
+  if (sizes == Sizes::Ignore)
+    for (Variable &variable : result.model.variables)
+      variable.versions = 0;
+  return success();
+}
+
+LogicalResult ModelBuilder::addTask(pipeline::TaskOp op, Task &task) {
+  task.name = op.getSymName().str();
+  task.letter = op.getLetter();
+  auto stage = result.stageIds.find(op.getStage());
+  if (stage == result.stageIds.end())
+    return op.emitOpError("names no stage");
+  task.stage = stage->second;
+  if (op.isBodyless())
+    return op.emitOpError("is a declaration, so nothing can be scheduled");
+  for (Operation &inner : op.getBody().front()) {
+    auto variableOf = [&](FlatSymbolRefAttr symbol) -> FailureOr<int> {
+      auto found = result.variableIds.find(symbol.getValue());
+      if (found == result.variableIds.end())
+        return inner.emitOpError("names no variable");
+      return found->second;
+    };
+    if (auto take = dyn_cast<pipeline::TakeOp>(inner)) {
+      task.takes.push_back(channelId(take.getChannel()));
+    } else if (auto put = dyn_cast<pipeline::PutOp>(inner)) {
+      task.puts.push_back(channelId(put.getChannel()));
+    } else if (auto read = dyn_cast<pipeline::ReadOp>(inner)) {
+      FailureOr<int> variable = variableOf(read.getVariableAttr());
+      if (failed(variable))
+        return failure();
+      Read entry;
+      entry.variable = *variable;
+      if (std::optional<uint64_t> lag = read.getLag())
+        entry.lag = *lag;
+      task.reads.push_back(entry);
+    } else if (auto write = dyn_cast<pipeline::WriteOp>(inner)) {
+      FailureOr<int> variable = variableOf(write.getVariableAttr());
+      if (failed(variable))
+        return failure();
+      task.writes.push_back(*variable);
+    }
+  }
+  return success();
+}
+
+LogicalResult ModelBuilder::addTasks() {
+  Model &model = result.model;
+  for (auto op : module.getOps<pipeline::TaskOp>()) {
+    bool evaluates = op.getKind() == pipeline::TaskKind::Evaluate;
+    if (evaluates != (taskSet == TaskSet::Evaluation))
+      continue;
+    int id = model.tasks.size();
+    Task task;
+    if (failed(addTask(op, task)))
+      return failure();
+    for (int channel : task.takes)
+      model.channels[channel].consumer = id;
+    for (int channel : task.puts)
+      model.channels[channel].producer = id;
+    if (task.letter == 'U')
+      for (int variable : task.writes)
+        model.variables[variable].updater = id;
+    result.taskIds[task.name] = id;
+    result.tasks.push_back(op);
+    model.tasks.push_back(std::move(task));
+  }
+  return success();
+}
+
+LogicalResult ModelBuilder::placeChannel(pipeline::ChannelOp op,
+                                         Channel &channel) {
+  const char *schedule =
+      taskSet == TaskSet::Training ? "training" : "evaluation";
+  if (channel.producer < 0 && !op.getSource())
+    return op.emitOpError("has no source, and no task of ")
+           << schedule << " puts into it";
+  if (channel.consumer < 0 && !op.getSink())
+    return op.emitOpError("has no sink, and no task of ")
+           << schedule << " takes from it";
+  if (sizes == Sizes::Keep) {
+    channel.slots = op.getSlots().value_or(0);
+    channel.staging = op.getStaging().value_or(0);
+  }
+  if (channel.isSource() || channel.isSink())
+    return success();
+  ArrayRef<int> from =
+      result.model.stages[result.model.tasks[channel.producer].stage].devices;
+  ArrayRef<int> to =
+      result.model.stages[result.model.tasks[channel.consumer].stage].devices;
+  channel.local = from == to;
+  if (channel.local)
+    return success();
+  for (size_t k = 0; k < from.size() * to.size(); ++k)
+    if (from[k % from.size()] == to[k % to.size()])
+      return op.emitOpError("joins stages of which some replicas, but not all, "
+                            "share a device");
+  return success();
+}
+
+LogicalResult ModelBuilder::addChannels() {
+  for (Channel &channel : result.model.channels) {
+    auto op = module.lookupSymbol<pipeline::ChannelOp>(channel.name);
+    if (!op)
+      return module.emitError("tasks use @")
+             << channel.name << ", which is no channel";
+    result.channels.push_back(op);
+    if (failed(placeChannel(op, channel)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ModelBuilder::addGroups() {
+  if (taskSet == TaskSet::Evaluation)
+    return success();
+  Model &model = result.model;
+  for (auto op : module.getOps<pipeline::GroupOp>()) {
+    Group group;
+    group.name = op.getSymName().str();
+    llvm::SmallSetVector<int, 4> devices;
+    for (Attribute list : op.getMembers())
+      for (Attribute member : cast<ArrayAttr>(list)) {
+        auto symbol = dyn_cast<FlatSymbolRefAttr>(member);
+        auto found = symbol ? result.variableIds.find(symbol.getValue())
+                            : result.variableIds.end();
+        if (found == result.variableIds.end())
+          return op.emitOpError("has a member that is no variable");
+        group.members.push_back(found->second);
+        auto stage = result.variables[found->second].getStage();
+        auto place = result.stageIds.find(stage.value_or(""));
+        if (place != result.stageIds.end())
+          for (int device : model.stages[place->second].devices)
+            devices.insert(device);
+      }
+    group.devices.assign(devices.begin(), devices.end());
+    llvm::sort(group.devices);
+    result.groupIds[group.name] = model.groups.size();
+    result.groups.push_back(op);
+    model.groups.push_back(std::move(group));
+  }
+  return success();
+}
+
+/// Decides where each value lives: where it was taken from, or in a residual,
+/// or, if it is only sent, in the staging of the first channel it goes to.
+void ModelBuilder::addHomes(pipeline::TaskOp op) {
+  Model &model = result.model;
+  for (auto take : op.getBody().front().getOps<pipeline::TakeOp>()) {
+    int id = result.channelIds.lookup(take.getChannel());
+    for (auto [field, value] : llvm::enumerate(take.getValues()))
+      result.homes[value] = {id, unsigned(field), false};
+  }
+  for (bool local : {true, false})
+    for (auto put : op.getBody().front().getOps<pipeline::PutOp>()) {
+      int id = result.channelIds.lookup(put.getChannel());
+      if (model.channels[id].local != local)
+        continue;
+      for (auto [field, value] : llvm::enumerate(put.getValues())) {
+        auto [place, isNew] = result.homes.try_emplace(
+            value, Home{id, unsigned(field), !local});
+        Home home = place->second;
+        if (isNew) {
+          if (!local)
+            model.channels[id].stagingUsers.sends.push_back(id);
+        } else if (home.staging) {
+          model.channels[home.channel].stagingUsers.sends.push_back(id);
+        } else if (local) {
+          if (home.channel != id)
+            aliases[home.channel].insert(id);
+        } else {
+          sendsOf[home.channel].insert(id);
+        }
+      }
+    }
+}
+
+void ModelBuilder::addUsersOf(int channel, Users &users) {
+  int consumer = result.model.channels[channel].consumer;
+  if (consumer >= 0 && !llvm::is_contained(users.tasks, consumer))
+    users.tasks.push_back(consumer);
+  for (int send : sendsOf[channel])
+    if (!llvm::is_contained(users.sends, send))
+      users.sends.push_back(send);
+  // A chain of aliases follows the tasks of a microbatch, so it ends.
+  for (int alias : aliases[channel])
+    addUsersOf(alias, users);
+}
+
+void ModelBuilder::addStorage() {
+  aliases.resize(result.model.channels.size());
+  sendsOf.resize(result.model.channels.size());
+  for (pipeline::TaskOp op : result.tasks)
+    addHomes(op);
+  for (auto [id, channel] : llvm::enumerate(result.model.channels))
+    if (!channel.isSink())
+      addUsersOf(id, channel.slotUsers);
+}
+
+FailureOr<Imported> importModel(ModuleOp module, TaskSet tasks,
+                                int64_t microbatches, Sizes sizes) {
+  return ModelBuilder(module, tasks, sizes).build(microbatches);
+}
+
+//===----------------------------------------------------------------------===//
+// Orders
+//===----------------------------------------------------------------------===//
+
+TaskSet tasksOf(pipeline::ScheduleOp schedule) {
+  TaskSet result = TaskSet::Training;
+  schedule.walk([&](pipeline::RunOp run) {
+    auto task = SymbolTable::lookupNearestSymbolFrom<pipeline::TaskOp>(
+        schedule, run.getTaskAttr());
+    if (task && task.getKind() == pipeline::TaskKind::Evaluate)
+      result = TaskSet::Evaluation;
+  });
+  return result;
+}
+
+static LogicalResult importLoop(Imported &imported, Order &order,
+                                pipeline::RepeatOp repeat, bool outermost) {
+  int index = order.loops.size();
+  order.loops.emplace_back();
+  bool times = repeat.getKind() == pipeline::RepeatKind::Times;
+  if (times == outermost)
+    return repeat.emitOpError(
+        outermost ? "must be over updates or microbatches, as the outermost "
+                    "loop of an order"
+                  : "over updates or microbatches must be the outermost loop");
+  order.loops[index].kind =
+      times ? LoopKind::Times
+      : repeat.getKind() == pipeline::RepeatKind::Updates
+          ? LoopKind::Updates
+          : LoopKind::Microbatches;
+  order.loops[index].count = repeat.getCount().value_or(1);
+  for (Operation &op : repeat.getBody().front()) {
+    Item item;
+    auto find = [&](const llvm::StringMap<int> &ids, StringRef name,
+                    const char *what) -> LogicalResult {
+      auto found = ids.find(name);
+      if (found == ids.end())
+        return op.emitOpError("names @")
+               << name << ", which is no " << what << " of this schedule";
+      item.id = found->second;
+      return success();
+    };
+    if (auto inner = dyn_cast<pipeline::RepeatOp>(op)) {
+      item.loop = order.loops.size();
+      if (failed(importLoop(imported, order, inner, false)))
+        return failure();
+    } else if (auto run = dyn_cast<pipeline::RunOp>(op)) {
+      if (failed(find(imported.taskIds, run.getTask(), "task")))
+        return failure();
+      item.ahead = run.getAheadOr0();
+      item.every = run.getEvery().value_or(1);
+    } else if (auto send = dyn_cast<pipeline::SendOp>(op)) {
+      item.kind = EventKind::Send;
+      if (failed(find(imported.channelIds, send.getChannel(), "channel")))
+        return failure();
+      item.ahead = send.getAheadOr0();
+    } else if (auto recv = dyn_cast<pipeline::RecvOp>(op)) {
+      item.kind = EventKind::Recv;
+      if (failed(find(imported.channelIds, recv.getChannel(), "channel")))
+        return failure();
+      item.ahead = recv.getAheadOr0();
+    } else if (auto reduce = dyn_cast<pipeline::AllReduceOp>(op)) {
+      item.kind = EventKind::AllReduce;
+      if (failed(find(imported.groupIds, reduce.getGroup(), "group")))
+        return failure();
+      item.ahead = reduce.getAheadOr0();
+      item.every = reduce.getEvery().value_or(1);
+    } else {
+      return op.emitOpError("does not belong in an order");
+    }
+    item.entry = imported.entries.size();
+    imported.entries.push_back(&op);
+    order.loops[index].items.push_back(item);
+  }
+  return success();
+}
+
+FailureOr<Imported> importSchedule(pipeline::ScheduleOp schedule, Sizes sizes) {
+  if (schedule.isBodyless())
+    return schedule.emitOpError("is a declaration, without orders");
+  FailureOr<Imported> imported =
+      importModel(schedule->getParentOfType<ModuleOp>(), tasksOf(schedule),
+                  schedule.getMicrobatches(), sizes);
+  if (failed(imported))
+    return failure();
+  for (auto op : schedule.getBody().front().getOps<pipeline::OrderOp>()) {
+    Order order;
+    order.device = op.getDevice();
+    if (order.device >= imported->model.devices)
+      return op.emitOpError("is for a device that has no stage");
+    for (const Order &other : imported->orders)
+      if (other.device == order.device)
+        return op.emitOpError("is the second one of this device");
+    for (Operation &inner : op.getBody().front()) {
+      auto repeat = dyn_cast<pipeline::RepeatOp>(inner);
+      if (!repeat || !order.loops.empty())
+        return inner.emitOpError("cannot stand here: an order is one loop over "
+                                 "updates or microbatches");
+      if (failed(importLoop(*imported, order, repeat, true)))
+        return failure();
+    }
+    imported->orders.push_back(std::move(order));
+  }
+  return imported;
+}
+
+static void exportLoop(OpBuilder &builder, Location loc,
+                       const Imported &imported, const Order &order,
+                       int index) {
+  MLIRContext *context = builder.getContext();
+  const Loop &loop = order.loops[index];
+  pipeline::RepeatKind kind =
+      loop.kind == LoopKind::Times     ? pipeline::RepeatKind::Times
+      : loop.kind == LoopKind::Updates ? pipeline::RepeatKind::Updates
+                                       : pipeline::RepeatKind::Microbatches;
+  IntegerAttr count;
+  if (loop.kind == LoopKind::Times)
+    count = builder.getI64IntegerAttr(loop.count);
+  auto repeat = pipeline::RepeatOp::create(
+      builder, loc, pipeline::RepeatKindAttr::get(context, kind), count);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.createBlock(&repeat.getBody());
+  for (const Item &item : loop.items) {
+    if (item.loop >= 0) {
+      exportLoop(builder, loc, imported, order, item.loop);
+      continue;
+    }
+    IntegerAttr ahead, every;
+    if (item.ahead != 0)
+      ahead = builder.getI64IntegerAttr(item.ahead);
+    if (item.every != 1 ||
+        (loop.kind == LoopKind::Microbatches && item.kind == EventKind::Run &&
+         imported.model.tasks[item.id].perUpdate()))
+      every = builder.getI64IntegerAttr(item.every);
+    auto symbol = [&](const std::string &name) {
+      return FlatSymbolRefAttr::get(context, name);
+    };
+    const Model &model = imported.model;
+    switch (item.kind) {
+    case EventKind::Run:
+      pipeline::RunOp::create(builder, loc, symbol(model.tasks[item.id].name),
+                              ahead, every);
+      break;
+    case EventKind::Send:
+      pipeline::SendOp::create(builder, loc,
+                               symbol(model.channels[item.id].name), ahead);
+      break;
+    case EventKind::Recv:
+      pipeline::RecvOp::create(builder, loc,
+                               symbol(model.channels[item.id].name), ahead);
+      break;
+    case EventKind::AllReduce:
+      pipeline::AllReduceOp::create(
+          builder, loc, symbol(model.groups[item.id].name), ahead, every);
+      break;
+    case EventKind::Await:
+      break;
+    }
+  }
+}
+
+void exportOrder(pipeline::ScheduleOp schedule, const Imported &imported,
+                 const Order &order) {
+  OpBuilder builder(schedule.getContext());
+  if (schedule.getBody().empty())
+    builder.createBlock(&schedule.getBody());
+  builder.setInsertionPointToEnd(&schedule.getBody().front());
+  auto op = pipeline::OrderOp::create(builder, schedule.getLoc(),
+                                      builder.getI64IntegerAttr(order.device));
+  builder.createBlock(&op.getBody());
+  if (!order.loops.empty())
+    exportLoop(builder, schedule.getLoc(), imported, order, 0);
+}
+
+} // namespace penstock::schedule

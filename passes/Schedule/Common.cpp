@@ -1,0 +1,47 @@
+//===- Common.cpp - What several schedule passes do -----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See Common.h.
+//===----------------------------------------------------------------------===//
+
+#include "Common.h"
+
+using namespace mlir;
+
+namespace penstock {
+
+LogicalResult reportViolation(pipeline::ScheduleOp schedule,
+                              const schedule::Imported &imported,
+                              const schedule::Violation &violation) {
+  Operation *op = schedule;
+  if (violation.entry >= 0)
+    op = imported.entries[violation.entry];
+  else if (violation.device >= 0)
+    for (auto order : schedule.getBody().front().getOps<pipeline::OrderOp>())
+      if (int64_t(order.getDevice()) == violation.device)
+        op = order;
+  InFlightDiagnostic diagnostic =
+      op->emitError() << "S" << violation.rule << ": " << violation.message;
+  for (const std::string &note : violation.notes)
+    diagnostic.attachNote(schedule.getLoc()) << note;
+  return diagnostic;
+}
+
+void addSchedule(ModuleOp module, StringRef name,
+                 const schedule::Imported &imported,
+                 ArrayRef<schedule::Order> orders) {
+  OpBuilder builder(module.getContext());
+  builder.setInsertionPointToEnd(module.getBody());
+  auto schedule = pipeline::ScheduleOp::create(
+      builder, module.getLoc(), builder.getStringAttr(name),
+      builder.getI64IntegerAttr(imported.model.microbatches), FloatAttr());
+  for (const schedule::Order &order : orders)
+    exportOrder(schedule, imported, order);
+  // The name may be taken, by an initialiser of the model.
+  schedule->remove();
+  SymbolTable(module).insert(schedule);
+}
+
+} // namespace penstock

@@ -1,0 +1,35 @@
+//===- Common.h - What several schedule passes do ---------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The steps that replay repeats on its own module, and the diagnostics of
+// broken rules.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_SCHEDULE_COMMON_H
+#define PENSTOCK_PASSES_SCHEDULE_COMMON_H
+
+#include "penstock/Schedule/FromIR.h"
+
+namespace penstock {
+
+/// Emits the violation at the op that breaks the rule.
+mlir::LogicalResult reportViolation(pipeline::ScheduleOp schedule,
+                                    const schedule::Imported &imported,
+                                    const schedule::Violation &violation);
+
+/// Writes a schedule of the module from orders.
+void addSchedule(mlir::ModuleOp module, llvm::StringRef name,
+                 const schedule::Imported &imported,
+                 llvm::ArrayRef<schedule::Order> orders);
+
+/// Places the transfers of a schedule that has runs only.
+mlir::LogicalResult orderTransfers(pipeline::ScheduleOp schedule);
+
+/// Sizes all storage of a module from its schedules.
+mlir::LogicalResult sizeStorage(mlir::ModuleOp module);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_SCHEDULE_COMMON_H

@@ -1,0 +1,78 @@
+//===- GenerateSchedule.cpp - Writes the order of every device ------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The generators are plain code in lib/Schedule; this puts their loops into IR.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Passes.h"
+
+#include "Common.h"
+#include "penstock/Schedule/Generators.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace penstock::schedule;
+
+namespace penstock {
+#define GEN_PASS_DEF_PIPELINEGENERATESCHEDULE
+#include "passes/Schedule/Passes.h.inc"
+} // namespace penstock
+
+namespace {
+
+struct PipelineGenerateSchedule
+    : penstock::impl::PipelineGenerateScheduleBase<PipelineGenerateSchedule> {
+  using PipelineGenerateScheduleBase::PipelineGenerateScheduleBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (microbatches < 1) {
+      module.emitError("microbatches must be at least 1, got ")
+          << microbatches;
+      return signalPassFailure();
+    }
+    if (!module.getOps<penstock::pipeline::ScheduleOp>().empty()) {
+      module.emitError("has a schedule already");
+      return signalPassFailure();
+    }
+    if (failed(addTraining(module)) || failed(addEvaluation(module)))
+      signalPassFailure();
+  }
+
+  LogicalResult addTraining(ModuleOp module) {
+    FailureOr<Imported> imported = importModel(
+        module, TaskSet::Training, microbatches, Sizes::Ignore);
+    if (failed(imported))
+      return failure();
+    if (imported->tasks.empty())
+      return success();
+    std::optional<std::vector<Order>> orders =
+        generate(imported->model, schedule);
+    if (!orders) {
+      InFlightDiagnostic diagnostic = module.emitError("schedule '")
+                                      << schedule << "' is not known; there are ";
+      llvm::interleave(
+          scheduleNames(), [&](StringRef name) { diagnostic << name; },
+          [&] { diagnostic << ", "; });
+      return diagnostic;
+    }
+    penstock::addSchedule(module, "train", *imported, *orders);
+    return success();
+  }
+
+  LogicalResult addEvaluation(ModuleOp module) {
+    FailureOr<Imported> imported =
+        importModel(module, TaskSet::Evaluation, 1, Sizes::Ignore);
+    if (failed(imported))
+      return failure();
+    if (!imported->tasks.empty())
+      penstock::addSchedule(module, "evaluate", *imported,
+                            generateEvaluation(imported->model));
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,52 @@
+//===- OrderTransfers.cpp - Places sends, receives and sums ---------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads each schedule's orders, places the transfers (lib/Schedule) and writes
+// the orders anew.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Passes.h"
+
+#include "Common.h"
+#include "penstock/Schedule/Transfers.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace penstock::schedule;
+namespace pipeline = penstock::pipeline;
+
+namespace penstock {
+#define GEN_PASS_DEF_PIPELINEORDERTRANSFERS
+#include "passes/Schedule/Passes.h.inc"
+
+LogicalResult orderTransfers(pipeline::ScheduleOp schedule) {
+  FailureOr<Imported> imported = importSchedule(schedule, Sizes::Ignore);
+  if (failed(imported))
+    return failure();
+  if (auto why = placeTransfers(imported->model, imported->orders))
+    return schedule.emitOpError("cannot be given its transfers: ") << *why;
+  for (auto order :
+       llvm::make_early_inc_range(schedule.getBody().front().getOps<pipeline::OrderOp>()))
+    order.erase();
+  for (const Order &order : imported->orders)
+    exportOrder(schedule, *imported, order);
+  return success();
+}
+
+} // namespace penstock
+
+namespace {
+
+struct PipelineOrderTransfers
+    : penstock::impl::PipelineOrderTransfersBase<PipelineOrderTransfers> {
+  void runOnOperation() override {
+    for (auto schedule : getOperation().getOps<pipeline::ScheduleOp>())
+      if (failed(penstock::orderTransfers(schedule)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

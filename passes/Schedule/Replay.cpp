@@ -1,0 +1,116 @@
+//===- Replay.cpp - The same training on one device -----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The oracle of `--verify`: same tasks, same lags, no pipeline. Functions stay
+// those of the program itself, so that they compile to the same code.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Passes.h"
+
+#include "Common.h"
+#include "penstock/Schedule/Generators.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace penstock::schedule;
+namespace pipeline = penstock::pipeline;
+
+namespace penstock {
+#define GEN_PASS_DEF_PIPELINEREPLAY
+#include "passes/Schedule/Passes.h.inc"
+} // namespace penstock
+
+namespace {
+
+struct PipelineReplay : penstock::impl::PipelineReplayBase<PipelineReplay> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    pipeline::ScheduleOp training;
+    for (auto schedule : module.getOps<pipeline::ScheduleOp>())
+      if (tasksOf(schedule) == TaskSet::Training)
+        training = schedule;
+    if (!training)
+      return;
+    FailureOr<Imported> imported = importSchedule(training, Sizes::Ignore);
+    if (failed(imported))
+      return signalPassFailure();
+    ModuleOp replay = cloneProgram(module, *imported);
+    if (failed(addSchedule(replay, training)))
+      return signalPassFailure();
+  }
+
+  /// Everything but evaluation, on device 0, with functions as declarations.
+  ModuleOp cloneProgram(ModuleOp module, const Imported &imported) {
+    OpBuilder builder(&getContext());
+    auto replay = ModuleOp::create(builder, module.getLoc(), "replay");
+    SymbolTable(module).insert(replay);
+    builder.setInsertionPointToEnd(replay.getBody());
+
+    llvm::SetVector<Operation *> used;
+    used.insert(imported.stages.begin(), imported.stages.end());
+    used.insert(imported.variables.begin(), imported.variables.end());
+    used.insert(imported.channels.begin(), imported.channels.end());
+    used.insert(imported.groups.begin(), imported.groups.end());
+    used.insert(imported.tasks.begin(), imported.tasks.end());
+    for (pipeline::TaskOp task : imported.tasks)
+      for (auto call : task.getBody().front().getOps<func::CallOp>())
+        if (auto function = module.lookupSymbol(call.getCallee()))
+          used.insert(function);
+
+    // In the order of the module.
+    for (Operation &op : module.getOps()) {
+      if (!used.contains(&op))
+        continue;
+      if (!isa<func::FuncOp>(op)) {
+        builder.clone(op);
+        continue;
+      }
+      Operation *declaration = builder.insert(op.cloneWithoutRegions());
+      SymbolTable::setSymbolVisibility(declaration,
+                                       SymbolTable::Visibility::Private);
+    }
+    for (auto stage : replay.getOps<pipeline::StageOp>())
+      stage.setDevices(ArrayRef<int64_t>{0});
+    stashLaggedReads(replay);
+    return replay;
+  }
+
+  /// On one device, more reads may need an older version than the newest.
+  void stashLaggedReads(ModuleOp replay) {
+    llvm::SetVector<StringRef> lagged;
+    replay.walk([&](pipeline::ReadOp read) {
+      if (read.getLag().value_or(0) > 0)
+        lagged.insert(read.getVariable());
+    });
+    for (StringRef name : lagged) {
+      auto variable = replay.lookupSymbol(name);
+      OpBuilder builder(variable->getContext());
+      builder.setInsertionPointAfter(variable);
+      pipeline::WeightStashOp::create(
+          builder, variable->getLoc(),
+          FlatSymbolRefAttr::get(variable->getContext(), name),
+          builder.getI64IntegerAttr(2));
+    }
+  }
+
+  LogicalResult addSchedule(ModuleOp replay, pipeline::ScheduleOp training) {
+    FailureOr<Imported> imported =
+        importModel(replay, TaskSet::Training, training.getMicrobatches(),
+                    Sizes::Ignore);
+    if (failed(imported))
+      return failure();
+    penstock::addSchedule(replay, training.getSymName(), *imported,
+                          generateReplay(imported->model));
+    auto schedule = *replay.getOps<pipeline::ScheduleOp>().begin();
+    if (failed(penstock::orderTransfers(schedule)))
+      return failure();
+    return penstock::sizeStorage(replay);
+  }
+};
+
+} // namespace

@@ -1,0 +1,160 @@
+//===- Simulate.cpp - Executes the training schedule with costs -----------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The execution that proves S7, with a duration for every run and transfer.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Passes.h"
+
+#include "Common.h"
+#include "passes/Schedule/Simulate.h"
+#include "penstock/Schedule/Timeline.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace penstock::schedule;
+namespace pipeline = penstock::pipeline;
+
+namespace penstock {
+#define GEN_PASS_DEF_PIPELINESIMULATE
+#include "passes/Schedule/Passes.h.inc"
+} // namespace penstock
+
+/// Arithmetic operations of a function: iterations of its loops times the ops
+/// in their bodies; elements for ops of other kinds.
+static double countOperations(func::FuncOp function) {
+  double total = 0;
+  function.walk([&](Operation *op) {
+    if (auto linalg = dyn_cast<linalg::LinalgOp>(op)) {
+      double iterations = 1;
+      for (int64_t range : linalg.getStaticLoopRanges())
+        iterations *= double(range);
+      double body = 0;
+      for (Operation &inner : linalg.getBlock()->without_terminator())
+        body += inner.getNumResults() > 0;
+      total += iterations * body;
+    } else if (!op->getParentOfType<linalg::LinalgOp>()) {
+      for (Type type : op->getResultTypes())
+        if (auto shaped = dyn_cast<RankedTensorType>(type))
+          if (shaped.hasStaticShape() && op->getNumOperands() > 1)
+            total += double(shaped.getNumElements());
+    }
+  });
+  return total;
+}
+
+static FailureOr<double> analyticCost(pipeline::TaskOp task) {
+  double total = 0;
+  for (auto call : task.getBody().front().getOps<func::CallOp>()) {
+    auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        task, call.getCalleeAttr());
+    if (!function || function.isExternal())
+      return call.emitOpError(
+          "calls a function without a body, so that it has no analytic cost; "
+          "use costs=unit");
+    total += countOperations(function);
+  }
+  return total;
+}
+
+FailureOr<penstock::Simulation>
+penstock::simulateSchedule(pipeline::ScheduleOp schedule,
+                           const PipelineSimulateOptions &options) {
+  FailureOr<Imported> imported = importSchedule(schedule);
+  if (failed(imported))
+    return failure();
+  const Model &model = imported->model;
+
+  // 1. Costs.
+  Costs costs;
+  costs.task.resize(model.tasks.size());
+  costs.channel.resize(model.channels.size());
+  for (auto [id, task] : llvm::enumerate(model.tasks)) {
+    if (options.costs == "analytic") {
+      FailureOr<double> cost = analyticCost(imported->tasks[id]);
+      if (failed(cost))
+        return failure();
+      costs.task[id] = *cost;
+      continue;
+    }
+    char letter = task.letter;
+    costs.task[id] = letter == 'F' || letter == 'E' ? options.forward
+                     : letter == 'B'                ? options.backward
+                     : letter == 'I' || letter == 'W' ? options.backward / 2
+                                                      : options.update;
+  }
+  for (auto [id, channel] : llvm::enumerate(model.channels))
+    if (channel.hasPeer())
+      costs.channel[id] = options.comm;
+
+  // 2. One segment.
+  std::vector<Order> byDevice(model.devices);
+  for (int device = 0; device < model.devices; ++device)
+    byDevice[device].device = device;
+  for (const Order &order : imported->orders)
+    byDevice[order.device] = order;
+  Execution execution = execute(
+      model,
+      [&](int device, int64_t updates) {
+        return expand(model, byDevice[device], updates);
+      },
+      options.updates, Awaits::Implied, costs, /*recordRuns=*/true);
+  if (execution.violation)
+    return reportViolation(schedule, *imported, *execution.violation);
+  return Simulation{execution.makespan, bubbleOf(model, execution),
+                    drawTimeline(model, execution)};
+}
+
+namespace {
+
+struct PipelineSimulate
+    : penstock::impl::PipelineSimulateBase<PipelineSimulate> {
+  using PipelineSimulateBase::PipelineSimulateBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if ((costs != "unit" && costs != "analytic") || updates < 1) {
+      module.emitError(updates < 1 ? "updates must be at least 1"
+                                   : "costs must be unit or analytic");
+      return signalPassFailure();
+    }
+    penstock::PipelineSimulateOptions options;
+    options.costs = costs;
+    options.forward = forward;
+    options.backward = backward;
+    options.update = update;
+    options.comm = comm;
+    options.updates = updates;
+    for (auto schedule : module.getOps<pipeline::ScheduleOp>()) {
+      if (schedule.isBodyless() || tasksOf(schedule) == TaskSet::Evaluation)
+        continue;
+      FailureOr<penstock::Simulation> simulation =
+          penstock::simulateSchedule(schedule, options);
+      if (failed(simulation))
+        return signalPassFailure();
+      schedule.setPredictedBubbleAttr(
+          Builder(&getContext()).getF64FloatAttr(simulation->bubble));
+      if (timeline)
+        print(schedule, *simulation);
+    }
+  }
+
+  void print(pipeline::ScheduleOp schedule,
+             const penstock::Simulation &simulation) {
+    llvm::outs() << "@" << schedule.getSymName() << ", " << updates
+                 << (updates == 1 ? " update" : " updates") << ": makespan "
+                 << llvm::format("%g", simulation.makespan) << ", bubble "
+                 << llvm::format("%.4f", simulation.bubble) << "\n";
+    for (auto [device, line] : llvm::enumerate(simulation.timeline))
+      llvm::outs() << llvm::format("%3d: ", int(device)) << line << "\n";
+  }
+};
+
+} // namespace
