@@ -46,6 +46,7 @@ inline constexpr llvm::StringLiteral kIntoAttr = "pipeline.into";
 inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
 inline constexpr llvm::StringLiteral kScheduleAttr = "pipeline.schedule";
 inline constexpr llvm::StringLiteral kDeviceAttr = "pipeline.device";
+inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
 } // namespace penstock::pipeline
 
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H

@@ -29,6 +29,8 @@ def Pipeline_Dialect : Dialect {
       is stored into this argument's buffer (accumulators, optimizer state);
     - `pipeline.parameter = @w` on a gradient or optimizer variable: the
       parameter that it belongs to;
+    - `pipeline.scratch` on the last argument of a function on memrefs: memory
+      for temporaries, with no meaning before or after the call;
     - `pipeline.schedule = @s`, `pipeline.device = d : i64` on a function: it is
       the program of device d under schedule s.
   }];

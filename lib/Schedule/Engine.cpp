@@ -55,7 +55,8 @@ static bool prove(const Model &model, StreamMaker streams, int64_t updates,
   return !proof.violation;
 }
 
-/// No schedule that is of use takes longer to settle.
+/// Beside fill and one per device, no schedule that is of use takes longer to
+/// settle.
 static constexpr int64_t kLongest = 64;
 
 /// The update from which on every update looks like the one before.
@@ -63,11 +64,12 @@ static std::optional<int64_t> findSteadyState(const Model &model,
                                               StreamMaker streams, int64_t fill,
                                               Awaits awaits, int64_t &steps) {
   // More than `fill` updates from the end, nothing is known of the end.
-  Executor executor(model, streams, kLongest + 2 * fill + 2, awaits, {},
+  int64_t longest = kLongest + fill + model.devices;
+  Executor executor(model, streams, longest + fill + 2, awaits, {},
                     /*timed=*/false);
   std::vector<int64_t> former;
   std::optional<int64_t> result;
-  for (int64_t update = 0; update < kLongest + fill && !result; ++update) {
+  for (int64_t update = 0; update < longest && !result; ++update) {
     executor.advance(update);
     std::vector<int64_t> snapshot = executor.snapshot(update);
     if (update > fill && snapshot == former)
@@ -96,12 +98,16 @@ Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
       findSteadyState(model, streams, fill, awaits, proof.steps);
   if (!steady) {
     // The reason, if it is a deadlock, lies in one of these.
-    for (; updates <= kLongest; ++updates)
+    for (; updates <= kLongest + fill; ++updates)
       if (!prove(model, streams, updates, awaits, proof))
         return proof;
     proof.violation = Violation{
-        7, "the execution does not settle within " +
-               std::to_string(kLongest) + " updates", {}, -1, -1};
+        7,
+        "the execution does not settle within " +
+            std::to_string(kLongest + fill + model.devices) + " updates",
+        {},
+        -1,
+        -1};
     return proof;
   }
   proof.steadyFrom = *steady;

@@ -317,24 +317,27 @@ bool Executor::finished() {
 
 std::vector<int64_t> Executor::snapshot(int64_t update) const {
   std::vector<int64_t> result;
-  auto add = [&](ArrayRef<Done> table, function_ref<int64_t(size_t)> perUpdate) {
-    for (auto [id, done] : llvm::enumerate(table))
-      for (int64_t count : done.counts)
-        result.push_back(count - (update + 1) * perUpdate(id) /
-                                     int64_t(done.counts.size()));
+  auto add = [&](const Done &done, bool countsUpdates) {
+    int64_t replicas = done.counts.size();
+    for (int64_t count : done.counts)
+      result.push_back(count - (update + 1) * (countsUpdates
+                                                   ? 1
+                                                   : model.microbatches /
+                                                         replicas));
   };
-  auto ofChannel = [&](size_t id) {
-    return countsUpdates(model, model.channels[id])
-               ? int64_t(1)
-               : model.microbatches;
-  };
-  add(taskDone, [&](size_t id) {
-    return model.tasks[id].perUpdate() ? int64_t(taskDone[id].counts.size())
-                                       : model.microbatches;
-  });
-  add(sendDone, ofChannel);
-  add(recvDone, ofChannel);
-  add(reduceDone, [](size_t) { return int64_t(1); });
+  for (auto [id, task] : llvm::enumerate(model.tasks))
+    add(taskDone[id], task.perUpdate());
+  for (auto [id, channel] : llvm::enumerate(model.channels)) {
+    if (channel.local)
+      continue;
+    bool perUpdate = countsUpdates(model, channel);
+    if (!channel.isSource())
+      add(sendDone[id], perUpdate);
+    if (!channel.isSink())
+      add(recvDone[id], perUpdate);
+  }
+  for (const Done &done : reduceDone)
+    add(done, true);
   return result;
 }
 

@@ -103,7 +103,7 @@ static Order oneForwardOneBackward(const Model &model, const DeviceTasks &tasks,
   Order order = openOrder(tasks.device, LoopKind::Updates);
   int64_t count = microbatchesPerUpdate(model, tasks.device);
   Loop loop{LoopKind::Times, count, {}};
-  append(loop, tasks.forward, std::min(devices - 1 - position, count));
+  append(loop, tasks.forward, devices - 1 - position);
   append(loop, tasks.backward);
   appendLoop(order, std::move(loop));
   append(order.loops.front(), tasks.update);

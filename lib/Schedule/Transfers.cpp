@@ -69,7 +69,8 @@ private:
     return false;
   }
   int64_t duration(int task) const {
-    return model.tasks[task].perUpdate() ? 0 : 1;
+    const Task &it = model.tasks[task];
+    return it.perUpdate() ? 0 : it.letter == 'B' ? 2 : 1;
   }
 
   const Model &model;

@@ -10,10 +10,18 @@
 #ifndef PENSTOCK_PASSES_LOWERING_PASSES_H
 #define PENSTOCK_PASSES_LOWERING_PASSES_H
 
+#include "dialects/Pipeline/Pipeline.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -25,7 +33,30 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Lowering/Passes.h.inc"
 
-/// Registers the named pipeline `lower-program-to-llvm`.
+/// Facts about the machine that code is generated for.
+struct LowerProgramToLlvmOptions
+    : mlir::PassPipelineOptions<LowerProgramToLlvmOptions> {
+  Option<int64_t> threads{*this, "threads",
+                          llvm::cl::desc("Threads of a device"),
+                          llvm::cl::init(1)};
+  Option<int64_t> vectorWidth{
+      *this, "vector-width",
+      llvm::cl::desc("Lanes of f32 in the CPU's vectors"), llvm::cl::init(16)};
+};
+
+/// Kernels become loops over vectors, and all functions get the device.
+void buildLowerKernelsCpuPipeline(mlir::OpPassManager &manager,
+                                  const LowerProgramToLlvmOptions &options);
+
+/// Everything upstream that is left becomes the LLVM dialect.
+void buildConvertToLlvmPipeline(mlir::OpPassManager &manager);
+
+/// The level change as a whole.
+void buildLowerProgramToLlvmPipeline(mlir::OpPassManager &manager,
+                                     const LowerProgramToLlvmOptions &options);
+
+/// Registers the named pipeline `lower-program-to-llvm` and the part of it that
+/// is about kernels, `pipeline-lower-kernels-cpu`.
 void registerLoweringPipelines();
 
 } // namespace penstock

@@ -35,4 +35,106 @@ def NnExpandComposites : Pass<"nn-expand-composites"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def PipelineVectorLoops
+    : Pass<"pipeline-vector-loops", "::mlir::func::FuncOp"> {
+  let summary = "Lowers linalg on buffers to loops over vectors";
+  let description = [{
+    Every `linalg` op on static buffers becomes `scf` loops around `vector` ops.
+    The vector dimension is the innermost one that each operand lacks or has as
+    its fastest index; the others become loops, in the op's order. A reduction
+    along the vector dimension has up to four accumulators and an explicit tree
+    at its end, so that its bits depend on the op and the width alone. The rest
+    of a row is masked. What has no vector form becomes scalar loops.
+
+    ```mlir
+    linalg.generic ... ins(%x : memref<5x70xf32>) outs(%s : memref<5xf32>) { addf }
+    // becomes
+    scf.for %i = 0 to 5 {
+      %a:4 = scf.for %j = 0 to 64 step 64 iter_args(...) { 4 vector.load, addf }
+      %t = vector.maskedload ...   // 6 lanes
+      ... pairs of accumulators, halves of the vector, memref.store
+    }
+    ```
+  }];
+  let options = [
+    Option<"width", "width", "int64_t", "16", "Lanes of a vector">];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def PipelineSelectLibrary
+    : Pass<"pipeline-select-library", "::mlir::ModuleOp"> {
+  let summary = "Turns contractions on buffers into library calls";
+  let description = [{
+    A `linalg.contract` of f32 buffers becomes a `pipeline.gemm` with sizes and
+    strides; a fill with zero that it would add to is dropped, otherwise the
+    product accumulates. Contractions for which the library has no fast
+    implementation stay (a remark says why) and become loops. Runs before the
+    memory is planned, since products need scratch.
+
+    ```mlir
+    linalg.fill ins(%zero : f32) outs(%c : memref<5x11xf32>)
+    linalg.contract indexing_maps = [#mk, #kn, #mn]
+      ins(%a, %b : memref<5x7xf32>, memref<7x11xf32>) outs(%c : memref<5x11xf32>)
+    // becomes
+    pipeline.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
+      : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
+    ```
+  }];
+  let options = [
+    Option<"threads", "threads", "int64_t", "1",
+           "Threads of a device, which library calls use">];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineApproximateMath
+    : Pass<"pipeline-approximate-math", "::mlir::ModuleOp"> {
+  let summary = "Expands exp, log, tanh, erf and others into polynomials";
+  let description = [{
+    On f32 scalars and vectors alike, so that the bits do not depend on which of
+    the two an element went through. Functions without an accurate polynomial,
+    and all of them in f64, become calls of the C library.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def PipelineAddDeviceArgument
+    : Pass<"pipeline-add-device-argument", "::mlir::ModuleOp"> {
+  let summary = "Passes the device through all functions";
+  let description = [{
+    Every function that the module defines, device programs included, gets a
+    leading argument `!llvm.ptr`: the `penstock_device` that runs it, which calls
+    of the runtime need. Calls pass their own. Functions of nested modules that
+    are declarations of functions of this one follow suit.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def PipelineParallelise
+    : Pass<"pipeline-parallelise", "::mlir::ModuleOp"> {
+  let summary = "Splits the loops of large kernels over the device's threads";
+  let description = [{
+    With more than one thread, large `linalg` ops are tiled along a parallel
+    dimension into an `scf.forall`, whose body moves to a function of its own
+    that `penstock_parallel` calls once per thread. The split depends on sizes
+    alone, and no result depends on the split. An `scf.forall` that is left, or
+    all with one thread, become ordinary loops.
+  }];
+  let options = [
+    Option<"threads", "threads", "int64_t", "1", "Threads of a device">,
+    Option<"threshold", "threshold", "int64_t", "131072",
+           "Loop iterations from which on an op is split">];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 #endif // PENSTOCK_PASSES_LOWERING_PASSES_TD

@@ -1,0 +1,28 @@
+//===- LibraryScratch.h - What a library call needs --------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Asks the vendor library, at compile time, what the runtime will ask it when
+// the program opens: whether it has a fast implementation, and how much scratch
+// memory that one needs.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_CODEGEN_LIBRARYSCRATCH_H
+#define PENSTOCK_CODEGEN_LIBRARYSCRATCH_H
+
+#include "dialects/Pipeline/Pipeline.h"
+
+namespace penstock {
+
+/// Bytes of scratch that the product needs on a device of `threads` threads.
+/// Fails, without a diagnostic, when the library cannot be loaded or has no
+/// fast implementation; `reason`, if given, says which.
+mlir::FailureOr<int64_t> gemmScratchBytes(pipeline::GemmOp gemm,
+                                          int64_t threads,
+                                          std::string *reason = nullptr);
+
+} // namespace penstock
+
+#endif // PENSTOCK_CODEGEN_LIBRARYSCRATCH_H

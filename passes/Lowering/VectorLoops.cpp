@@ -1,0 +1,469 @@
+//===- VectorLoops.cpp - linalg.generic becomes loops over vectors --------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Writes the loops ourselves, because the order of a reduction must be ours:
+// LLVM's vectoriser changes it from function to function, or needs fast-math
+// flags. Here it follows from the op alone, with explicit accumulators and an
+// explicit tree at the end.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Lowering/Passes.h"
+#include "passes/Lowering/VectorPlan.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace penstock {
+#define GEN_PASS_DEF_PIPELINEVECTORLOOPS
+#include "passes/Lowering/Passes.h.inc"
+} // namespace penstock
+
+using namespace mlir;
+using namespace penstock;
+
+namespace {
+
+/// Partial results per reduction: enough to hide the latency of an addition.
+constexpr int64_t accumulatorCount = 4;
+
+/// Writes the loops of one op.
+class LoopWriter {
+public:
+  LoopWriter(OpBuilder &builder, linalg::GenericOp op, unsigned dimension,
+             int64_t width)
+      : builder(builder), loc(op.getLoc()), op(op), dimension(dimension),
+        width(width), sizes(op.getStaticLoopRanges()),
+        counters(op.getNumLoops()) {}
+
+  void write();
+
+private:
+  /// The part of the work on `lanes` elements from counters[dimension] on;
+  /// takes and returns the accumulators.
+  SmallVector<Value> step(ArrayRef<Value> accumulators, int64_t lanes);
+  void writeOuter(unsigned depth);
+  void writeParallel();
+  void writeReduction();
+
+  bool isVector(OpOperand &operand) {
+    return op.getMatchingIndexingMap(&operand).isFunctionOfDim(dimension);
+  }
+  /// Whether the elements along the dimension lie side by side in memory, one
+  /// per `element` (booleans are bytes in memory but bits in a vector).
+  bool isContiguous(Value buffer);
+  SmallVector<Value> indices(OpOperand &operand, int64_t lane = 0);
+  Value load(OpOperand &operand, int64_t lanes);
+  void store(OpOperand &operand, Value value, int64_t lanes);
+  Value loadScalar(OpOperand &operand);
+  Value mask(int64_t lanes);
+  VectorType vectorOf(Type element) {
+    return VectorType::get({width}, element);
+  }
+  Value broadcast(Value scalar) {
+    return vector::BroadcastOp::create(builder, loc, vectorOf(scalar.getType()),
+                                       scalar);
+  }
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  Value combine(unsigned output, Value a, Value b);
+  Value fold(unsigned output, Value vector);
+
+  OpBuilder &builder;
+  Location loc;
+  linalg::GenericOp op;
+  unsigned dimension;
+  int64_t width;
+  SmallVector<int64_t> sizes;
+  /// Per loop dimension, its current index.
+  SmallVector<Value> counters;
+  /// Per operand without the dimension, its value in the current row.
+  llvm::DenseMap<unsigned, Value> rowValues;
+  /// Outputs that are folded along the dimension.
+  SmallVector<unsigned> reductions;
+};
+
+void LoopWriter::write() {
+  for (OpOperand &init : op.getDpsInitsMutable())
+    if (!isVector(init))
+      reductions.push_back(init.getOperandNumber() - op.getNumDpsInputs());
+  writeOuter(0);
+}
+
+void LoopWriter::writeOuter(unsigned depth) {
+  if (depth == sizes.size()) {
+    // What does not change along the dimension is loaded once.
+    rowValues.clear();
+    for (OpOperand *operand : op.getDpsInputOperands())
+      if (!isVector(*operand))
+        rowValues[operand->getOperandNumber()] =
+            broadcast(loadScalar(*operand));
+    return reductions.empty() ? writeParallel() : writeReduction();
+  }
+  if (depth == dimension)
+    return writeOuter(depth + 1);
+  if (sizes[depth] == 1) {
+    counters[depth] = index(0);
+    return writeOuter(depth + 1);
+  }
+  auto loop =
+      scf::ForOp::create(builder, loc, index(0), index(sizes[depth]), index(1));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  counters[depth] = loop.getInductionVar();
+  writeOuter(depth + 1);
+}
+
+void LoopWriter::writeParallel() {
+  int64_t size = sizes[dimension], full = size / width * width;
+  if (full) {
+    auto loop =
+        scf::ForOp::create(builder, loc, index(0), index(full), index(width));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    counters[dimension] = loop.getInductionVar();
+    step({}, width);
+  }
+  if (full == size)
+    return;
+  counters[dimension] = index(full);
+  step({}, size - full);
+}
+
+/// Element i of a row goes to accumulator (i / width) mod n, and the rest
+/// behind the last n vectors to the first ones in turn. Then the accumulators
+/// are joined in pairs, then the halves of the vector.
+void LoopWriter::writeReduction() {
+  int64_t size = sizes[dimension];
+  int64_t vectors = (size + width - 1) / width;
+  int64_t count = std::min(accumulatorCount, vectors);
+  int64_t block = count * width, full = size / block * block;
+
+  // accumulators[reduction * count + i]
+  SmallVector<Value> accumulators;
+  for (unsigned output : reductions) {
+    Operation *combiner = getCombiner(op, output);
+    Type element = op.getRegionOutputArgs()[output].getType();
+    TypedAttr neutral = isa<math::FmaOp>(combiner)
+                            ? TypedAttr(builder.getFloatAttr(element, 0.0))
+                            : *arith::getNeutralElement(combiner);
+    Value start = arith::ConstantOp::create(
+        builder, loc, DenseElementsAttr::get(vectorOf(element), neutral));
+    accumulators.append(count, start);
+  }
+  auto advance = [&](int64_t i, int64_t lanes) {
+    SmallVector<Value> current;
+    for (unsigned r = 0; r < reductions.size(); ++r)
+      current.push_back(accumulators[r * count + i]);
+    for (auto [r, next] : llvm::enumerate(step(current, lanes)))
+      accumulators[r * count + i] = next;
+  };
+
+  if (full) {
+    auto loop = scf::ForOp::create(builder, loc, index(0), index(full),
+                                   index(block), accumulators);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    llvm::copy(loop.getRegionIterArgs(), accumulators.begin());
+    for (int64_t i = 0; i < count; ++i) {
+      counters[dimension] = arith::AddIOp::create(
+          builder, loc, loop.getInductionVar(), index(i * width));
+      advance(i, width);
+    }
+    scf::YieldOp::create(builder, loc, accumulators);
+    llvm::copy(loop.getResults(), accumulators.begin());
+  }
+  int64_t i = 0;
+  for (int64_t at = full; at < size; at += width, ++i) {
+    counters[dimension] = index(at);
+    advance(i, std::min(width, size - at));
+  }
+
+  for (auto [r, output] : llvm::enumerate(reductions)) {
+    ArrayRef<Value> parts = ArrayRef(accumulators).slice(r * count, count);
+    SmallVector<Value> level(parts);
+    while (level.size() > 1) {
+      SmallVector<Value> next;
+      for (size_t k = 0; k + 1 < level.size(); k += 2)
+        next.push_back(combine(output, level[k], level[k + 1]));
+      if (level.size() % 2)
+        next.push_back(level.back());
+      level = next;
+    }
+    OpOperand &operand = *op.getDpsInitOperand(output);
+    Value old = loadScalar(operand);
+    Value result = combine(output, old, fold(output, level.front()));
+    memref::StoreOp::create(builder, loc, result, operand.get(),
+                            indices(operand));
+  }
+}
+
+/// Joins the lower and the upper half until one element is left.
+Value LoopWriter::fold(unsigned output, Value vector) {
+  for (int64_t half = width / 2; half >= 1; half /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < half; ++lane) {
+      low.push_back(lane);
+      high.push_back(lane + half);
+    }
+    Value a = vector::ShuffleOp::create(builder, loc, vector, vector, low);
+    Value b = vector::ShuffleOp::create(builder, loc, vector, vector, high);
+    vector = combine(output, a, b);
+  }
+  return vector::ExtractOp::create(builder, loc, vector, 0);
+}
+
+Value LoopWriter::combine(unsigned output, Value a, Value b) {
+  Operation *combiner = getCombiner(op, output);
+  if (isa<math::FmaOp>(combiner))
+    return arith::AddFOp::create(builder, loc, a, b);
+  OperationState state(loc, combiner->getName(), {a, b}, {a.getType()},
+                       combiner->getAttrs());
+  return builder.create(state)->getResult(0);
+}
+
+SmallVector<Value> LoopWriter::step(ArrayRef<Value> accumulators,
+                                    int64_t lanes) {
+  // 1. Operands.
+  IRMapping mapping;
+  Block *body = op.getBody();
+  for (OpOperand &operand : op->getOpOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(&operand);
+    if (argument.use_empty())
+      continue;
+    if (isVector(operand))
+      mapping.map(argument, load(operand, lanes));
+    else if (op.isDpsInput(&operand))
+      mapping.map(argument, rowValues.lookup(operand.getOperandNumber()));
+  }
+  for (auto [r, output] : llvm::enumerate(reductions))
+    mapping.map(op.getRegionOutputArgs()[output], accumulators[r]);
+
+  // 2. The body on vectors; what comes from outside of it is a scalar.
+  auto lookup = [&](Value value) -> Value {
+    if (Value mapped = mapping.lookupOrNull(value))
+      return mapped;
+    Value mapped = broadcast(value);
+    mapping.map(value, mapped);
+    return mapped;
+  };
+  for (Operation &inner : body->without_terminator()) {
+    if (auto number = dyn_cast<linalg::IndexOp>(inner)) {
+      Value vector = broadcast(counters[number.getDim()]);
+      if (number.getDim() == dimension)
+        vector = arith::AddIOp::create(
+            builder, loc, vector,
+            vector::StepOp::create(builder, loc, vector.getType()));
+      mapping.map(number.getResult(), vector);
+      continue;
+    }
+    if (isa<arith::ConstantOp>(inner)) {
+      Value constant = builder.clone(inner)->getResult(0);
+      mapping.map(inner.getResult(0), broadcast(constant));
+      continue;
+    }
+    SmallVector<Value> operands;
+    for (Value operand : inner.getOperands())
+      operands.push_back(lookup(operand));
+    SmallVector<Type> types;
+    for (Type type : inner.getResultTypes())
+      types.push_back(vectorOf(type));
+    OperationState state(loc, inner.getName(), operands, types,
+                         inner.getAttrs());
+    Operation *clone = builder.create(state);
+    mapping.map(inner.getResults(), clone->getResults());
+  }
+
+  // 3. Results.
+  SmallVector<Value> next;
+  Operation *yield = body->getTerminator();
+  SmallVector<std::pair<OpOperand *, Value>> stores;
+  for (OpOperand &init : op.getDpsInitsMutable()) {
+    unsigned output = init.getOperandNumber() - op.getNumDpsInputs();
+    Value value = lookup(yield->getOperand(output));
+    if (isVector(init)) {
+      stores.push_back({&init, value});
+      continue;
+    }
+    Value old = accumulators[next.size()];
+    if (lanes < width)
+      value = arith::SelectOp::create(builder, loc, mask(lanes), value, old);
+    next.push_back(value);
+  }
+  for (auto [init, value] : stores)
+    store(*init, value, lanes);
+  return next;
+}
+
+bool LoopWriter::isContiguous(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  return type.isLastDimUnitStride() && !type.getElementType().isInteger(1);
+}
+
+SmallVector<Value> LoopWriter::indices(OpOperand &operand, int64_t lane) {
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  SmallVector<Value> result;
+  for (AffineExpr expr : map.getResults()) {
+    if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+      Value counter = counters[dim.getPosition()];
+      if (lane && dim.getPosition() == dimension)
+        counter = arith::AddIOp::create(builder, loc, counter, index(lane));
+      result.push_back(counter);
+    } else if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+      result.push_back(index(constant.getValue()));
+    } else {
+      // The dimension itself does not occur here: see VectorPlan. Counters that
+      // are not set yet do not either.
+      SmallVector<Value> dims;
+      for (Value counter : counters)
+        dims.push_back(counter ? counter : index(0));
+      AffineMap one = AffineMap::get(map.getNumDims(), 0, expr);
+      result.push_back(affine::AffineApplyOp::create(builder, loc, one, dims));
+    }
+  }
+  return result;
+}
+
+Value LoopWriter::mask(int64_t lanes) {
+  SmallVector<bool> bits(width, false);
+  std::fill_n(bits.begin(), lanes, true);
+  return arith::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(vectorOf(builder.getI1Type()), bits));
+}
+
+Value LoopWriter::loadScalar(OpOperand &operand) {
+  if (!isa<MemRefType>(operand.get().getType()))
+    return operand.get();
+  return memref::LoadOp::create(builder, loc, operand.get(), indices(operand));
+}
+
+Value LoopWriter::load(OpOperand &operand, int64_t lanes) {
+  Value buffer = operand.get();
+  Type element = cast<MemRefType>(buffer.getType()).getElementType();
+  VectorType type = vectorOf(element);
+  if (!isContiguous(buffer)) {
+    SmallVector<Value> elements;
+    for (int64_t lane = 0; lane < width; ++lane)
+      elements.push_back(memref::LoadOp::create(
+          builder, loc, buffer, indices(operand, std::min(lane, lanes - 1))));
+    return vector::FromElementsOp::create(builder, loc, type, elements);
+  }
+  if (lanes == width)
+    return vector::LoadOp::create(builder, loc, type, buffer, indices(operand));
+  Value zero =
+      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  return vector::MaskedLoadOp::create(builder, loc, type, buffer,
+                                      indices(operand), mask(lanes), zero);
+}
+
+void LoopWriter::store(OpOperand &operand, Value value, int64_t lanes) {
+  Value buffer = operand.get();
+  if (!isContiguous(buffer)) {
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      memref::StoreOp::create(
+          builder, loc, vector::ExtractOp::create(builder, loc, value, lane),
+          buffer, indices(operand, lane));
+    return;
+  }
+  if (lanes == width)
+    vector::StoreOp::create(builder, loc, value, buffer, indices(operand));
+  else
+    vector::MaskedStoreOp::create(builder, loc, buffer, indices(operand),
+                                  mask(lanes), value);
+}
+
+/// Elementwise over whole dense buffers: one dimension does as well, and has
+/// one masked rest instead of one per row.
+linalg::GenericOp flatten(RewriterBase &rewriter, linalg::GenericOp op) {
+  if (op.getNumLoops() < 2 || op.hasIndexSemantics() ||
+      op.getNumParallelLoops() != op.getNumLoops())
+    return op;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.get().getType());
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    if (type && map.getNumResults() == 0)
+      continue;
+    if (type && (!map.isIdentity() || !type.getLayout().isIdentity()))
+      return op;
+  }
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  ReassociationIndices all =
+      llvm::to_vector(llvm::seq<int64_t>(0, op.getNumLoops()));
+  SmallVector<Value> operands;
+  SmallVector<AffineMap> maps;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    bool whole = op.getMatchingIndexingMap(&operand).getNumResults() != 0;
+    operands.push_back(whole ? memref::CollapseShapeOp::create(
+                                   rewriter, op.getLoc(), value,
+                                   SmallVector<ReassociationIndices>{all})
+                                   .getResult()
+                             : value);
+    maps.push_back(whole ? rewriter.getMultiDimIdentityMap(1)
+                         : AffineMap::get(1, 0, rewriter.getContext()));
+  }
+  ValueRange range(operands);
+  unsigned inputs = op.getNumDpsInputs();
+  auto flat = linalg::GenericOp::create(
+      rewriter, op.getLoc(), TypeRange(), range.take_front(inputs),
+      range.drop_front(inputs), maps,
+      SmallVector<utils::IteratorType>{utils::IteratorType::parallel});
+  rewriter.inlineRegionBefore(op.getRegion(), flat.getRegion(),
+                              flat.getRegion().end());
+  rewriter.eraseOp(op);
+  return flat;
+}
+
+struct VectorLoopsPass
+    : penstock::impl::PipelineVectorLoopsBase<VectorLoopsPass> {
+  using PipelineVectorLoopsBase::PipelineVectorLoopsBase;
+
+  LogicalResult lower(RewriterBase &rewriter, linalg::LinalgOp op) {
+    rewriter.setInsertionPoint(op);
+    if (!op.hasPureBufferSemantics() || op.hasDynamicShape())
+      return op->emitOpError("internal error: not on static buffers");
+    // 1. One form for all.
+    if (!isa<linalg::GenericOp>(op)) {
+      FailureOr<linalg::GenericOp> generic =
+          linalg::generalizeNamedOp(rewriter, op);
+      if (failed(generic))
+        return op->emitOpError("has no form as scalar loops");
+      op = *generic;
+    }
+    auto generic = cast<linalg::GenericOp>(op.getOperation());
+    if (llvm::is_contained(generic.getStaticLoopRanges(), 0)) {
+      rewriter.eraseOp(generic);
+      return success();
+    }
+    generic = flatten(rewriter, generic);
+    rewriter.setInsertionPoint(generic);
+    // 2. Vectors where the op allows, scalars elsewhere.
+    if (std::optional<unsigned> dimension = chooseVectorDimension(generic))
+      LoopWriter(rewriter, generic, *dimension, width).write();
+    else if (failed(linalg::linalgOpToLoops(rewriter, generic)))
+      return generic.emitOpError("has no form as scalar loops");
+    rewriter.eraseOp(generic);
+    return success();
+  }
+
+  void runOnOperation() override {
+    if (width < 2 || (width & (width - 1)) != 0) {
+      getOperation().emitError("the vector width must be a power of two, got ")
+          << width;
+      return signalPassFailure();
+    }
+    SmallVector<linalg::LinalgOp> ops;
+    getOperation().walk([&](linalg::LinalgOp op) { ops.push_back(op); });
+    IRRewriter rewriter(&getContext());
+    for (linalg::LinalgOp op : ops)
+      if (failed(lower(rewriter, op)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,258 @@
+//===- VerifyTest.cpp - Proofs against brute force ------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is proved from a few segments must be what walking and executing many
+// finds. Orders are damaged at random, so that most of them are wrong somewhere.
+//===----------------------------------------------------------------------===//
+
+#include "Line.h"
+
+#include "penstock/Schedule/Generators.h"
+#include "penstock/Schedule/Transfers.h"
+
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace penstock::schedule;
+
+namespace {
+
+/// 1F1B without flushes, and its transfers.
+std::vector<Order> openOrders(const Line &line) {
+  std::vector<Order> orders;
+  int p = line.model.devices;
+  for (int i = 0; i < p; ++i)
+    orders.push_back(makeOrder(
+        i, LoopKind::Microbatches, -1,
+        {entry(EventKind::Run, line.forward[i], p - 1 - i),
+         entry(EventKind::Run, line.backward[i]),
+         entry(EventKind::Run, line.update[i], 0, line.model.microbatches)}));
+  EXPECT_EQ(placeTransfers(line.model, orders), std::nullopt);
+  return orders;
+}
+
+void setLags(Line &line, int stage, int64_t forward,
+             std::optional<int64_t> backward) {
+  line.model.tasks[line.forward[stage]].reads[0].lag = forward;
+  line.model.tasks[line.backward[stage]].reads[0].lag = backward;
+}
+
+TEST(Verify, VersionsOfPipeDream) {
+  // Weight stashing keeps p - i versions at stage i; one less is not enough.
+  for (int p = 1; p <= 6; ++p) {
+    Line line(p, 1);
+    for (int i = 0; i < p; ++i)
+      setLags(line, i, p - 1 - i, p - 1 - i);
+    auto orders = openOrders(line);
+    ASSERT_EQ(line.size(orders), "");
+    for (int i = 0; i < p; ++i)
+      EXPECT_EQ(line.model.variables[line.weight[i]].versions, p - i);
+    EXPECT_FALSE(verifyOrders(line.model, orders).violation);
+    for (int i = 0; i + 1 < p; ++i) {
+      --line.model.variables[line.weight[i]].versions;
+      Proof proof = verifyOrders(line.model, orders);
+      ASSERT_TRUE(proof.violation);
+      EXPECT_EQ(proof.violation->rule, 3) << proof.violation->message;
+      ++line.model.variables[line.weight[i]].versions;
+    }
+  }
+}
+
+TEST(Verify, VersionsOfOtherMethods) {
+  for (int p = 1; p <= 5; ++p)
+    for (int m = 1; m <= 9; ++m) {
+      // 2BW: lag M everywhere, two versions, feasible where F runs at most M
+      // ahead.
+      Line line(p, m);
+      auto orders = openOrders(line);
+      for (int i = 0; i < p; ++i)
+        setLags(line, i, m, m);
+      std::string wrong = line.size(orders);
+      EXPECT_EQ(wrong.empty(), m >= p - 1) << wrong;
+      if (wrong.empty())
+        for (int i = 0; i < p; ++i)
+          EXPECT_EQ(line.model.variables[line.weight[i]].versions, 2);
+
+      // Naive and PipeMare: the newest, one version.
+      for (int i = 0; i < p; ++i)
+        setLags(line, i, p - 1 - i, 0);
+      ASSERT_EQ(line.size(orders), "");
+      for (int i = 0; i < p; ++i)
+        EXPECT_EQ(line.model.variables[line.weight[i]].versions, 1);
+
+      // Weight stashing with M microbatches: ceil(a / M) + 1.
+      for (int i = 0; i < p; ++i)
+        setLags(line, i, p - 1 - i, p - 1 - i);
+      ASSERT_EQ(line.size(orders), "");
+      for (int i = 0; i < p; ++i)
+        EXPECT_EQ(line.model.variables[line.weight[i]].versions,
+                  (p - 1 - i + m - 1) / m + 1);
+
+      // Where only F reads it, one is enough.
+      for (int i = 0; i < p; ++i)
+        setLags(line, i, p - 1 - i, std::nullopt);
+      ASSERT_EQ(line.size(orders), "");
+      for (int i = 0; i < p; ++i)
+        EXPECT_EQ(line.model.variables[line.weight[i]].versions, 1);
+    }
+}
+
+TEST(Verify, AgreesWithManySegments) {
+  std::mt19937 random(11);
+  auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  int right = 0, wrong = 0;
+  for (int round = 0; round < 1500; ++round) {
+    // 1. A schedule that holds.
+    int p = pick(1, 4), m = pick(1, 4);
+    Line line(p, m, pick(0, 1));
+    bool open = pick(0, 1);
+    std::vector<Order> orders;
+    if (open) {
+      for (int i = 0; i < p; ++i)
+        setLags(line, i, p - 1 - i, pick(0, 1) ? 0 : p - 1 - i);
+      orders = openOrders(line);
+    } else {
+      orders = *generate(line.model, pick(0, 1) ? "gpipe" : "1f1b");
+      ASSERT_EQ(placeTransfers(line.model, orders), std::nullopt);
+    }
+    ASSERT_EQ(line.size(orders), "");
+
+    // 2. Damage it.
+    for (int damage = pick(0, 2); damage > 0; --damage) {
+      Order &order = orders[pick(0, p - 1)];
+      Loop &loop = order.loops[pick(0, order.loops.size() - 1)];
+      int at = pick(0, loop.items.size() - 1);
+      switch (pick(0, 4)) {
+      case 0:
+        std::swap(loop.items[at], loop.items[pick(0, loop.items.size() - 1)]);
+        break;
+      case 1:
+        if (loop.items[at].loop < 0)
+          loop.items[at].ahead += pick(-1, 2);
+        break;
+      case 2: {
+        Channel &channel =
+            line.model.channels[pick(0, line.model.channels.size() - 1)];
+        channel.slots = std::max<int64_t>(1, channel.slots + pick(-1, 1));
+        break;
+      }
+      case 3: {
+        Task &task = line.model.tasks[pick(0, line.model.tasks.size() - 1)];
+        if (task.letter != 'U' && task.reads[0].lag)
+          *task.reads[0].lag = pick(0, 4);
+        break;
+      }
+      default: {
+        Variable &variable = line.model.variables[line.weight[pick(0, p - 1)]];
+        variable.versions =
+            std::max<int64_t>(1, variable.versions + pick(-1, 1));
+      }
+      }
+    }
+
+    // 3. The proof against 20 segments.
+    Proof proof = verifyOrders(line.model, orders);
+    bool holds = true;
+    for (int64_t n = 1; n <= 20 && holds; ++n)
+      holds = holdsFor(line.model, orders, n);
+    EXPECT_EQ(!proof.violation, holds)
+        << "round " << round << ": "
+        << (proof.violation ? proof.violation->message : "proved");
+    (holds ? right : wrong)++;
+  }
+  // Both kinds were tried.
+  EXPECT_GT(right, 300);
+  EXPECT_GT(wrong, 300);
+}
+
+TEST(Verify, StepsAreLinear) {
+  Line line(64, 256);
+  auto orders = generate(line.model, "1f1b");
+  ASSERT_EQ(placeTransfers(line.model, *orders), std::nullopt);
+  ASSERT_EQ(line.size(*orders), "");
+  Proof proof = verifyOrders(line.model, *orders);
+  ASSERT_FALSE(proof.violation);
+  EXPECT_LT(proof.steps, 4000000);
+  EXPECT_LE(proof.segments, 4);
+}
+
+//===----------------------------------------------------------------------===//
+// Device programs: awaits are events
+//===----------------------------------------------------------------------===//
+
+class ExplicitAwaits : public testing::Test {
+protected:
+  ExplicitAwaits() : line(2, 1) {
+    for (Channel &channel : line.model.channels)
+      channel.slots = channel.staging = 1;
+  }
+
+  Event at(EventKind kind, int id, int64_t number = 0) {
+    return {kind, id, number, 0, -1};
+  }
+
+  std::string walk(std::vector<Event> events) {
+    EventList stream(std::move(events));
+    Needs needs;
+    int64_t steps = 0;
+    auto violation =
+        walkDevice(line.model, 0, stream, 1, Awaits::Explicit, needs, steps);
+    return violation ? violation->message : "";
+  }
+
+  Line line;
+};
+
+TEST_F(ExplicitAwaits, Needed) {
+  int x = line.channel("x"), h = line.channel("h1"), dh = line.channel("dh1");
+  int f = line.forward[0], b = line.backward[0], u = line.update[0];
+  using enum EventKind;
+  EXPECT_EQ(walk({at(Recv, x), at(Await, x), at(Run, f), at(Send, h),
+                  at(Recv, dh), at(Await, dh), at(Run, b), at(Run, u)}),
+            "");
+  EXPECT_EQ(walk({at(Recv, x), at(Run, f)}),
+            "device 0: run @s0.F of microbatch 0 takes from @x without "
+            "awaiting the message");
+  EXPECT_EQ(walk({at(Await, x), at(Recv, x)}),
+            "device 0: await @x of microbatch 0 stands before the transfer "
+            "that it awaits");
+  // Transfers with peers end in order: dh1 covers h1, not the other way round.
+  EXPECT_EQ(walk({at(Recv, x), at(Await, x), at(Run, f), at(Send, h),
+                  at(Recv, dh), at(Await, h), at(Run, b)}),
+            "device 0: run @s0.B of microbatch 0 takes from @dh1 without "
+            "awaiting the message");
+  // A negative number waits for nothing.
+  EXPECT_EQ(walk({at(Await, h, -1), at(Recv, x), at(Run, f)}),
+            "device 0: run @s0.F of microbatch 0 takes from @x without "
+            "awaiting the message");
+}
+
+TEST_F(ExplicitAwaits, BeforeStagingIsUsedAgain) {
+  line.model.microbatches = 2;
+  line.model.channels[line.channel("x")].slots = 2;
+  line.model.channels[line.channel("residuals0")].slots = 2;
+  int x = line.channel("x"), h = line.channel("h1");
+  int f = line.forward[0];
+  using enum EventKind;
+  EXPECT_EQ(walk({at(Recv, x), at(Recv, x, 1), at(Await, x, 1), at(Run, f),
+                  at(Send, h), at(Run, f, 1)}),
+            "device 0: run @s0.F of microbatch 1 overwrites microbatch 0 of "
+            "@h1 in the storage of @h1 without awaiting its send");
+}
+
+TEST_F(ExplicitAwaits, WrongNumber) {
+  int x = line.channel("x");
+  using enum EventKind;
+  EXPECT_EQ(walk({at(Recv, x, 1)}),
+            "device 0: recv @x of microbatch 1 comes where recv @x of "
+            "microbatch 0 is due");
+  EXPECT_EQ(walk({at(Run, line.forward[1])}),
+            "device 0: run @s1.F of microbatch 0 does not belong here");
+}
+
+} // namespace
