@@ -355,8 +355,13 @@ int Compiler::writeProduct() {
   if (failed(emitObject(*module, target, object.stream())))
     return kDefect;
   object.flush();
-  if (failed(linkExecutable({object.temporaryPath()},
-                            executable.temporaryPath(), {runtime},
+  std::vector<std::string> libraries = {runtime, "-ldl", "-lgomp", "-lpthread",
+                                        "-lm"};
+  // A runtime that was built with sanitizers needs theirs.
+  if (StringRef sanitize = PENSTOCK_SANITIZE; !sanitize.empty())
+    libraries.push_back(("-fsanitize=" + sanitize).str());
+  if (failed(linkExecutable({object.temporaryPath().str()},
+                            executable.temporaryPath(), libraries,
                             module->getLoc())))
     return kUserError;
   return executable.commit(llvm::errs()) ? kDone : kUserError;
