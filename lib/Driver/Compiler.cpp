@@ -28,6 +28,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -151,7 +152,10 @@ bool Compiler::lower(Level from) {
   return runPasses([&](OpPassManager &manager) {
     switch (from) {
     case Level::Onnx:
+      // Shapes and the loss are there since the model was loaded.
       manager.addPass(createConvertOnnxToGraph());
+      manager.addPass(createCanonicalizerPass());
+      manager.addPass(createCSEPass());
       break;
     case Level::Graph: {
       LowerGraphToStagesOptions partition;
@@ -169,12 +173,12 @@ bool Compiler::lower(Level from) {
       break;
     }
     case Level::Training: {
-      LowerTrainingToScheduleOptions schedule;
+      ScheduleOptions schedule;
       schedule.devices = options.devices;
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
       schedule.method = options.method;
-      buildLowerTrainingToSchedulePipeline(manager, schedule);
+      buildSchedulePipeline(manager, schedule);
       break;
     }
     case Level::Schedule: {
@@ -183,13 +187,9 @@ bool Compiler::lower(Level from) {
       buildLowerScheduleToProgramPipeline(manager, program);
       break;
     }
-    case Level::Program: {
-      LowerProgramToLlvmOptions lowering;
-      buildLowerProgramToLlvmPipeline(manager, lowering);
-      return;
-    }
+    case Level::Program:
     case Level::Llvm:
-      return;
+      return; // Needs the target: see writeProduct.
     }
     manager.addPass(createPipelineVerify());
   });
@@ -287,14 +287,15 @@ std::string Compiler::getLocalPath(StringRef suffix) {
   return (options.output + suffix).str();
 }
 
-/// The runtime library, beside the compiler: in an installation, or in a build.
-static std::string findRuntime() {
+/// A library of the runtime, beside the compiler: in an installation, or in a
+/// build. Empty when it is not there.
+static std::string findRuntimeLibrary(StringRef name) {
   std::string self = llvm::sys::fs::getMainExecutable(
-      nullptr, reinterpret_cast<void *>(&findRuntime));
+      nullptr, reinterpret_cast<void *>(&findRuntimeLibrary));
   StringRef folder = llvm::sys::path::parent_path(self);
   for (StringRef place : {"../lib", "../runtime"}) {
     llvm::SmallString<256> path(folder);
-    llvm::sys::path::append(path, place, "libpenstock_runtime.a");
+    llvm::sys::path::append(path, place, name);
     llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
     if (llvm::sys::fs::exists(path))
       return path.str().str();
@@ -307,7 +308,10 @@ int Compiler::writeProduct() {
     OutputFile file(options.output);
     // Locations name ONNX nodes: what comes until the stages are cut needs them.
     OpPrintingFlags flags;
-    flags.enableDebugInfo(level <= Level::Stages);
+    if (level <= Level::Stages)
+      flags.enableDebugInfo();
+    else
+      flags.printNameLocAsPrefix();
     module->print(file.stream(), flags);
     return file.commit(llvm::errs()) ? kDone : kUserError;
   }
@@ -320,6 +324,7 @@ int Compiler::writeProduct() {
   if (level == Level::Program) {
     bool done = runPasses([&](OpPassManager &manager) {
       LowerProgramToLlvmOptions lowering;
+      lowering.threads = options.threads;
       lowering.vectorWidth = cpu->vectorWidth;
       lowering.cpu = cpu->name;
       lowering.features = cpu->required;
@@ -346,16 +351,22 @@ int Compiler::writeProduct() {
     return file.commit(llvm::errs()) ? kDone : kUserError;
   }
 
-  std::string runtime = findRuntime();
-  if (runtime.empty())
+  std::string start = findRuntimeLibrary("libpenstock_start.a");
+  std::string runtime = findRuntimeLibrary("libpenstock_runtime.a");
+  if (start.empty() || runtime.empty())
     return fail("cannot find libpenstock_runtime.a beside the compiler; install "
                 "Penstock with cmake --install");
   OutputFile object(getLocalPath(".o")), executable(options.output);
   if (failed(emitObject(*module, target, object.stream())))
     return kDefect;
   object.flush();
-  if (failed(linkExecutable({object.temporaryPath()},
-                            executable.temporaryPath(), {runtime},
+  std::vector<std::string> libraries = {
+      start, runtime, "-ldl", "-lgomp", "-lpthread", "-lm"};
+  // A runtime that was built with sanitizers needs theirs.
+  if (StringRef sanitize = PENSTOCK_SANITIZE; !sanitize.empty())
+    libraries.push_back(("-fsanitize=" + sanitize).str());
+  if (failed(linkExecutable({object.temporaryPath().str()},
+                            executable.temporaryPath(), libraries,
                             module->getLoc())))
     return kUserError;
   return executable.commit(llvm::errs()) ? kDone : kUserError;

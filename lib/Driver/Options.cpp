@@ -306,8 +306,13 @@ bool Checker::check() {
 
 bool penstock::parseCommandLine(int argc, const char *const *argv,
                                 CompileOptions &options, raw_ostream &errors) {
+  // The options of the LLVM libraries are not ours, and some share our names.
+  cl::ResetCommandLineParser();
   static Flags flags;
   cl::HideUnrelatedOptions(category);
+  cl::SetVersionPrinter([](raw_ostream &stream) {
+    stream << "penstockc " << PENSTOCK_VERSION << "\n";
+  });
   // LLVM says more than one line, and starts with the program's path.
   std::string text;
   raw_string_ostream stream(text);

@@ -124,15 +124,6 @@ LogicalResult Numbering::visitLoop(Block &body, int64_t count) {
 }
 
 LogicalResult Numbering::run(RepeatOp outermost) {
-  WalkResult result = outermost.walk([&](RepeatOp inner) {
-    if (inner == outermost || (inner.getKind() == RepeatKind::Times &&
-                               outermost.getKind() == RepeatKind::Updates))
-      return WalkResult::advance();
-    inner.emitError("only 'repeat times' loops in 'repeat updates' may nest");
-    return WalkResult::interrupt();
-  });
-  if (result.wasInterrupted())
-    return failure();
   for (Operation &entry : outermost.getBody().front()) {
     outerAhead = getAhead(&entry);
     if (auto inner = dyn_cast<RepeatOp>(entry)) {

@@ -180,23 +180,23 @@ LogicalResult ProgramMachine::startRun(Device &device,
   if (!task)
     return report(device, event, 8)
            << "marks @" << event.symbol.getValue() << ", which is no task";
-  int64_t &runs = device.runs[event.symbol];
+  int64_t runs = device.runs.lookup(event.symbol);
   int64_t expected = getFirstNumber(task) + runs;
   if (event.number != expected)
     return report(device, event, 1)
            << "runs @" << event.symbol.getValue() << "[" << event.number
            << "] instead of number " << expected;
-  ++runs;
+  device.runs[event.symbol] = ++runs;
   device.running = task;
   if (task.countsMicrobatches())
     return success();
   // The gradient of an update must be complete, and no more than that.
-  for (auto &[name, count] : device.runs) {
-    auto other = symbols.lookup<TaskOp>(cast<StringAttr>(name));
+  for (auto other : module.getOps<TaskOp>()) {
     if (other.getStage() != task.getStage() ||
         (other.getKind() != TaskKind::Backward &&
          other.getKind() != TaskKind::WeightGrad))
       continue;
+    int64_t count = device.runs.lookup(other.getSymNameAttr());
     if (count != runs * microbatches)
       return report(device, event, 4)
              << "runs @" << event.symbol.getValue() << "[" << event.number

@@ -33,6 +33,7 @@ struct Interval {
   Operation *op;
   /// Temporaries of different calls may share bytes.
   bool isScratch;
+  size_t order = 0;
 };
 
 int64_t getBytes(Type type) {
@@ -191,13 +192,13 @@ struct VerifyProgram : public penstock::impl::VerifyProgramBase<VerifyProgram> {
     auto libraryAt = static_cast<int64_t>(arena.getLibraryAt());
     auto libraryBytes = static_cast<int64_t>(arena.getLibraryBytes());
     auto bytes = static_cast<int64_t>(arena.getBytes());
-    if (libraryAt + libraryBytes > bytes)
-      return arena.emitError("S9: the part of library calls ends at ")
-             << libraryAt + libraryBytes << " of " << bytes << " bytes";
     if (libraryBytes)
-      intervals.push_back({libraryAt, libraryAt + libraryBytes, arena, false});
-    llvm::stable_sort(intervals, [](const Interval &a, const Interval &b) {
-      return a.begin < b.begin;
+      intervals.insert(intervals.begin(),
+                       {libraryAt, libraryAt + libraryBytes, arena, false});
+    for (auto [order, interval] : llvm::enumerate(intervals))
+      interval.order = order;
+    llvm::sort(intervals, [](const Interval &a, const Interval &b) {
+      return std::tie(a.begin, a.order) < std::tie(b.begin, b.order);
     });
     const Interval *last = nullptr;
     for (const Interval &interval : intervals) {

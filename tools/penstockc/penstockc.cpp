@@ -8,12 +8,7 @@
 
 #include "penstock/Driver/Compiler.h"
 
-#include "llvm/Support/CommandLine.h"
-
 int main(int argc, char **argv) {
-  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &stream) {
-    stream << "penstockc " << PENSTOCK_VERSION << "\n";
-  });
   penstock::CompileOptions options;
   if (!penstock::parseCommandLine(argc, argv, options, llvm::errs()))
     return penstock::kUserError;

@@ -57,3 +57,17 @@ func.func @gradient(%p: tensor<4x5x3xf32>, %y: tensor<4x5xi64>, %s: tensor<f32>)
      : (tensor<4x5x3xf32>, tensor<4x5xi64>, tensor<f32>) -> tensor<4x5x3xf32>
   return %r : tensor<4x5x3xf32>
 }
+
+// The logarithm is of the sum, never of a probability that may be 0.
+// CHECK-LABEL: @log_softmax
+// CHECK: arith.maxnumf
+// CHECK: math.exp
+// CHECK: arith.addf
+// CHECK: math.log
+// CHECK: arith.subf
+// CHECK-NEXT: arith.subf
+// CHECK-NOT: nn.
+func.func @log_softmax(%x: tensor<5x3xf32>) -> tensor<5x3xf32> {
+  %y = nn.log_softmax %x dim(1) : tensor<5x3xf32>
+  return %y : tensor<5x3xf32>
+}

@@ -330,7 +330,7 @@ module @replay {
   // CHECK:             %[[K:.*]] = arith.addi %[[K0]], %[[J]]
   // CHECK:             pipeline.mark @F0[%[[K]]]
   // CHECK:             %[[X:.*]] = pipeline.slot @x[%[[K]]] ring(2)
-  // CHECK:             %[[H:.*]] = pipeline.slot @h[%[[K]]] ring(3)
+  // CHECK:             %[[H:.*]] = pipeline.slot @skip[%[[K]]] field(1) ring(3)
   // CHECK:             func.call @a(%[[X]], %[[H]])
   // CHECK:             pipeline.mark @F1[%[[K]]]
   // CHECK:             func.call @b(%[[H]], %[[X]],

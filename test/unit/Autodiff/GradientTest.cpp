@@ -206,7 +206,8 @@ TEST(Gradient, BodiesOfSeveralOps) {
   addUnary(cases, "clamp",
            "    %l = arith.constant -0.5 : f64\n"
            "    %h = arith.constant 0.7 : f64\n"
-           "    %r = math.clampf %a to [%l, %h] : f64",
+           "    %m = arith.maximumf %a, %l : f64\n"
+           "    %r = arith.minimumf %m, %h : f64",
            -2, 2);
   addUnary(cases, "square", "    %r = arith.mulf %a, %a : f64", -2, 2);
   addUnary(cases, "a rounded factor",

@@ -421,6 +421,8 @@ TEST(Values, ActivationsAtTheirEdges) {
              {-inf, -2, -0.01f, 0, 200, inf});
   expectNear(run("LeakyRelu", 16, {{"alpha", 0.25f}}, {x}, {{1, {6}}}),
              {-inf, -50, -0.25f, 0, 200, inf});
+  expectNear(run("Softplus", 7, {}, {x}, {{1, {6}}}),
+             {0, 0, 0.31326169f, 0.69314718f, 200, inf});
   float e = std::exp(1.0f);
   std::vector<float> sigmoid =
       values<float>(run("Sigmoid", 13, {}, {x}, {{1, {6}}}).outputs[0]);
@@ -429,7 +431,7 @@ TEST(Values, ActivationsAtTheirEdges) {
   EXPECT_EQ(sigmoid[3], 0.5f);
   EXPECT_EQ(sigmoid[5], 1);
   HostTensor nan = tensor<float>({1}, {std::nanf("")});
-  for (const char *type : {"Relu", "LeakyRelu", "Sigmoid", "Tanh"})
+  for (const char *type : {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Softplus"})
     EXPECT_TRUE(std::isnan(
         values<float>(run(type, 7, {}, {nan}, {{1, {1}}}).outputs[0])[0]))
         << type;
