@@ -57,3 +57,17 @@ func.func @gradient(%p: tensor<4x5x3xf32>, %y: tensor<4x5xi64>, %s: tensor<f32>)
      : (tensor<4x5x3xf32>, tensor<4x5xi64>, tensor<f32>) -> tensor<4x5x3xf32>
   return %r : tensor<4x5x3xf32>
 }
+
+// -----
+
+// One logarithm per row, and no division.
+// CHECK-LABEL: func.func @log_softmax
+// CHECK:         math.log
+// CHECK:         linalg.generic
+// CHECK:           arith.subf
+// CHECK-NEXT:      arith.subf
+// CHECK-NOT:     arith.divf
+func.func @log_softmax(%x: tensor<5x3xf32>) -> tensor<5x3xf32> {
+  %r = nn.log_softmax %x dim(1) : tensor<5x3xf32>
+  return %r : tensor<5x3xf32>
+}
