@@ -12,8 +12,7 @@
 // CHECK-DAG:       memref.subview %{{.*}}[%[[I]], 0] [1, 64] [1, 1]
 // CHECK:           linalg.generic {{.*}} ["parallel", "reduction"]
 // CHECK:           linalg.generic {{.*}} ["parallel", "parallel"]
-// CHECK:         }
-// CHECK-NOT:     linalg
+// CHECK-NOT:     linalg.generic
 func.func @normalise(%x: memref<128x64xf32>, %s: memref<128xf32>, %y: memref<128x64xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%s : memref<128xf32>)
