@@ -9,7 +9,7 @@ packages=(
   cmake ninja-build ccache g++ python3
   # ONNX and its protobuf; matrix products; unit tests.
   libonnx-dev libprotobuf-dev protobuf-compiler libdnnl-dev
-  libgtest-dev libgmock-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
 )
 
 missing=()

@@ -43,10 +43,11 @@ namespace penstock::pipeline {
 /// Names of the dialect's discardable attributes.
 inline constexpr llvm::StringLiteral kModelAttr = "pipeline.model";
 inline constexpr llvm::StringLiteral kIntoAttr = "pipeline.into";
+inline constexpr llvm::StringLiteral kOutAttr = "pipeline.out";
+inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
 inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
 inline constexpr llvm::StringLiteral kScheduleAttr = "pipeline.schedule";
 inline constexpr llvm::StringLiteral kDeviceAttr = "pipeline.device";
-inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
 } // namespace penstock::pipeline
 
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H

@@ -98,6 +98,22 @@ void TaskOp::getAsmBlockArgumentNames(Region &region,
     setName(region.getArgument(0), countsMicrobatches() ? "k" : "t");
 }
 
+// Device programs are read by people: values are called after what they hold.
+void SlotOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (getField())
+    setName(getBuffer(), (getSymbol() + "." + Twine(*getField())).str());
+  else
+    setName(getBuffer(), getSymbol());
+}
+
+void ScratchOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getBuffer(), "scratch");
+}
+
+void HyperparameterOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getValue(), getName());
+}
+
 bool TaskOp::countsMicrobatches() {
   return getKind() != TaskKind::Norm && getKind() != TaskKind::Update;
 }

@@ -27,10 +27,10 @@ def Pipeline_Dialect : Dialect {
       model file, that `--save` patches;
     - `pipeline.into = i : i64` on a function argument: result i of the function
       is stored into this argument's buffer (accumulators, optimizer state);
+    - `pipeline.out` on an argument of a bufferised function: a result;
+    - `pipeline.scratch` on its last argument: temporary memory;
     - `pipeline.parameter = @w` on a gradient or optimizer variable: the
       parameter that it belongs to;
-    - `pipeline.scratch` on the last argument of a function on memrefs: memory
-      for temporaries, with no meaning before or after the call;
     - `pipeline.schedule = @s`, `pipeline.device = d : i64` on a function: it is
       the program of device d under schedule s.
   }];

@@ -33,6 +33,8 @@ def Pipeline_WritesState : MemoryEffects<[MemWrite<Pipeline_State>]>;
 class In<string parent> : HasParent<parent>;
 def InModule : In<"::mlir::ModuleOp">;
 def InTask : In<"TaskOp">;
+def InTaskOrFunction : ParentOneOf<["TaskOp", "::mlir::func::FuncOp",
+                                    "::mlir::scf::ForOp", "::mlir::scf::IfOp"]>;
 def InSchedule : ParentOneOf<["OrderOp", "RepeatOp"]>;
 def InFunction : ParentOneOf<["::mlir::func::FuncOp", "::mlir::scf::ForOp",
                               "::mlir::scf::IfOp"]>;
@@ -218,7 +220,8 @@ def Pipeline_PredictOp : Pipeline_Op<"predict",
   }];
 }
 
-def Pipeline_HyperparameterOp : Pipeline_Op<"hyperparameter", [Pure, InTask]> {
+def Pipeline_HyperparameterOp : Pipeline_Op<"hyperparameter", [Pure, InTaskOrFunction,
+     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "A number that the user may set when the program runs";
   let arguments = (ins StrAttr:$name, OptionalAttr<F64Attr>:$default_value);
   let results = (outs AnyFloat:$value);
@@ -321,6 +324,7 @@ def Pipeline_ArenaOp : Pipeline_Op<"arena", [InModule]> {
     `bytes` is its size, of which `library_bytes` from `library_at` on belong to
     library calls. `threads` is the fixed number of threads that the device
     computes with: a fact of the numerics, since library results depend on it.
+    `alignment`, 64 by default, is that of its base.
 
     ```mlir
     pipeline.arena 0 bytes(4096) library_at(3840) library_bytes(256) threads(1)
@@ -328,14 +332,17 @@ def Pipeline_ArenaOp : Pipeline_Op<"arena", [InModule]> {
   }];
   let arguments = (ins NonNegative:$device, NonNegative:$bytes,
                        NonNegative:$library_at, NonNegative:$library_bytes,
-                       Positive:$threads);
+                       Positive:$threads,
+                       DefaultValuedAttr<Positive, "64">:$alignment);
   let assemblyFormat = [{
     $device `bytes` `(` $bytes `)` `library_at` `(` $library_at `)`
-    `library_bytes` `(` $library_bytes `)` `threads` `(` $threads `)` attr-dict
+    `library_bytes` `(` $library_bytes `)` `threads` `(` $threads `)`
+    (`alignment` `(` $alignment^ `)`)? attr-dict
   }];
 }
 
-def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction]> {
+def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction,
+     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "The buffer of a variable's version or of a message";
   let description = [{
     Its address in the device's arena is at + (n mod ring) * stride, in bytes.
@@ -355,7 +362,8 @@ def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction]> {
   }];
 }
 
-def Pipeline_ScratchOp : Pipeline_Op<"scratch", [Pure, InFunction]> {
+def Pipeline_ScratchOp : Pipeline_Op<"scratch", [Pure, InFunction,
+     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "Temporary memory of one kernel call, shared by all of them";
   let arguments = (ins OptionalAttr<NonNegative>:$at);
   let results = (outs AnyMemRef:$buffer);

@@ -16,6 +16,34 @@
 using namespace mlir;
 using namespace penstock;
 
+/// A contraction, or, where no dimension is contracted, the generic with the
+/// same meaning: linalg.contract demands one.
+static Value createContraction(OpBuilder &builder, Location loc,
+                               ArrayRef<Value> inputs, Value destination,
+                               ArrayRef<AffineMap> maps) {
+  SmallVector<utils::IteratorType> iterators;
+  for (unsigned dim = 0; dim < maps[2].getNumDims(); ++dim)
+    iterators.push_back(maps[2].isFunctionOfDim(dim)
+                            ? utils::IteratorType::parallel
+                            : utils::IteratorType::reduction);
+  if (llvm::is_contained(iterators, utils::IteratorType::reduction))
+    return linalg::ContractOp::create(
+               builder, loc, TypeRange(destination.getType()), inputs,
+               ValueRange(destination), builder.getAffineMapArrayAttr(maps))
+        .getResult(0);
+  return linalg::GenericOp::create(
+             builder, loc, TypeRange(destination.getType()), inputs,
+             ValueRange(destination), maps, iterators,
+             [](OpBuilder &body, Location loc, ValueRange elements) {
+               Value product =
+                   arith::MulFOp::create(body, loc, elements[0], elements[1]);
+               Value sum =
+                   arith::AddFOp::create(body, loc, elements[2], product);
+               linalg::YieldOp::create(body, loc, sum);
+             })
+      .getResult(0);
+}
+
 /// dA = dC . B and dB = A . dC over the same iteration space, into the
 /// accumulator where the operand is a parameter.
 static LogicalResult pullBackContract(linalg::ContractOp op,
@@ -42,10 +70,7 @@ static LogicalResult pullBackContract(linalg::ContractOp op,
       std::swap(permuted[0], permuted[1]);
     }
     Value gradient =
-        linalg::ContractOp::create(builder, op.getLoc(), TypeRange(type),
-                                   inputs, ValueRange(destination),
-                                   builder.getAffineMapArrayAttr(permuted))
-            .getResult(0);
+        createContraction(builder, op.getLoc(), inputs, destination, permuted);
     if (accumulator)
       pullback.setAccumulator(operand, gradient);
     else

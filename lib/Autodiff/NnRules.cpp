@@ -23,11 +23,25 @@ static LogicalResult pullBackCrossEntropy(nn::CrossEntropyOp op,
     return op.emitError() << "a gradient flows into the probabilities of "
                              "'nn.cross_entropy': use a softmax of its own";
   Value dl = pullback.getCotangent(op.getLoss());
+  OpBuilder &builder = pullback.getBuilder();
+  Location loc = op.getLoc();
+  RankedTensorType type = op.getLogits().getType();
+  Value probabilities;
+  if (pullback.mixesDataAndParameters(op)) {
+    // Logits made of parameters alone: those of the backward count.
+    Value logits = pullback.getPrimal(op.getLogits());
+    Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
+    probabilities =
+        linalg::SoftmaxOp::create(builder, loc, TypeRange(type), logits, empty,
+                                  static_cast<uint64_t>(type.getRank() - 1))
+            ->getResult(0);
+  } else {
+    probabilities = pullback.getPrimal(op.getProbabilities());
+  }
   Value gradient = nn::CrossEntropyGradOp::create(
-      pullback.getBuilder(), op.getLoc(), op.getLogits().getType(),
-      pullback.getPrimal(op.getProbabilities()),
-      pullback.getPrimal(op.getLabels()), dl, op.getIgnoreAttr());
-  pullback.add(op.getLogits(), gradient, op.getLoc());
+      builder, loc, type, probabilities, pullback.getPrimal(op.getLabels()), dl,
+      op.getIgnoreAttr());
+  pullback.add(op.getLogits(), gradient, loc);
   return success();
 }
 
@@ -48,17 +62,16 @@ static LogicalResult pullBackLogSoftmax(nn::LogSoftmaxOp op,
   auto sumType = RankedTensorType::get(shape, type.getElementType());
 
   iterators[op.getDim()] = utils::IteratorType::reduction;
-  Value sum =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(sumType), ValueRange(dy),
-          ValueRange(createZeros(builder, loc, sumType)),
-          ArrayRef<AffineMap>{identity, reduced}, iterators,
-          [](OpBuilder &body, Location loc, ValueRange elements) {
-            Value sum =
-                arith::AddFOp::create(body, loc, elements[1], elements[0]);
-            linalg::YieldOp::create(body, loc, sum);
-          })
-          .getResult(0);
+  Value sum = linalg::GenericOp::create(
+                  builder, loc, TypeRange(sumType), ValueRange(dy),
+                  ValueRange(createZeros(builder, loc, sumType)),
+                  ArrayRef<AffineMap>{identity, reduced}, iterators,
+                  [](OpBuilder &body, Location loc, ValueRange elements) {
+                    Value sum = arith::AddFOp::create(body, loc, elements[1],
+                                                      elements[0]);
+                    linalg::YieldOp::create(body, loc, sum);
+                  })
+                  .getResult(0);
   iterators[op.getDim()] = utils::IteratorType::parallel;
   Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
   Value dx =

@@ -153,18 +153,6 @@ void atan2Rule(S &s, Operation *op, Value d) {
     s.add(op->getOperand(1), s.neg(s.mul(scaled, y)));
 }
 
-void clampRule(S &s, Operation *op, Value d) {
-  Value x = operand(s, op, 0), zero = s.like(d, 0);
-  Value below = s.compare(CmpFPredicate::OLT, x, operand(s, op, 1));
-  Value above = s.compare(CmpFPredicate::OGT, x, operand(s, op, 2));
-  s.add(op->getOperand(0),
-        s.select(s.make<arith::OrIOp>(below, above), zero, d));
-  if (s.isActive(op->getOperand(1)))
-    s.add(op->getOperand(1), s.select(below, d, zero));
-  if (s.isActive(op->getOperand(2)))
-    s.add(op->getOperand(2), s.select(above, d, zero));
-}
-
 Value absSlope(S &s, Operation *op, Value d) {
   Value x = operand(s, op, 0), zero = s.like(d, 0);
   Value negative = s.compare(CmpFPredicate::OLT, x, zero);
@@ -239,7 +227,6 @@ const Entry entries[] = {
     {"math.atan2", atan2Rule},
     {"math.atanh",
      SLOPE(s.div(d, s.sub(s.like(d, 1), square(s, operand(s, op, 0)))))},
-    {"math.clampf", clampRule},
     {"math.copysign", unary<copySignSlope>},
     {"math.cos",
      SLOPE(s.neg(s.mul(d, s.make<math::SinOp>(operand(s, op, 0)))))},

@@ -28,6 +28,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -151,7 +152,10 @@ bool Compiler::lower(Level from) {
   return runPasses([&](OpPassManager &manager) {
     switch (from) {
     case Level::Onnx:
+      // Shapes and the loss are there since the model was loaded.
       manager.addPass(createConvertOnnxToGraph());
+      manager.addPass(createCanonicalizerPass());
+      manager.addPass(createCSEPass());
       break;
     case Level::Graph: {
       LowerGraphToStagesOptions partition;
@@ -169,12 +173,12 @@ bool Compiler::lower(Level from) {
       break;
     }
     case Level::Training: {
-      LowerTrainingToScheduleOptions schedule;
+      ScheduleOptions schedule;
       schedule.devices = options.devices;
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
       schedule.method = options.method;
-      buildLowerTrainingToSchedulePipeline(manager, schedule);
+      buildSchedulePipeline(manager, schedule);
       break;
     }
     case Level::Schedule: {
@@ -183,13 +187,9 @@ bool Compiler::lower(Level from) {
       buildLowerScheduleToProgramPipeline(manager, program);
       break;
     }
-    case Level::Program: {
-      LowerProgramToLlvmOptions lowering;
-      buildLowerProgramToLlvmPipeline(manager, lowering);
-      return;
-    }
+    case Level::Program:
     case Level::Llvm:
-      return;
+      return; // Needs the target: see writeProduct.
     }
     manager.addPass(createPipelineVerify());
   });
@@ -320,6 +320,7 @@ int Compiler::writeProduct() {
   if (level == Level::Program) {
     bool done = runPasses([&](OpPassManager &manager) {
       LowerProgramToLlvmOptions lowering;
+      lowering.threads = options.threads;
       lowering.vectorWidth = cpu->vectorWidth;
       lowering.cpu = cpu->name;
       lowering.features = cpu->required;
@@ -354,8 +355,13 @@ int Compiler::writeProduct() {
   if (failed(emitObject(*module, target, object.stream())))
     return kDefect;
   object.flush();
-  if (failed(linkExecutable({object.temporaryPath()},
-                            executable.temporaryPath(), {runtime},
+  std::vector<std::string> libraries = {runtime, "-ldl", "-lgomp", "-lpthread",
+                                        "-lm"};
+  // A runtime that was built with sanitizers needs theirs.
+  if (StringRef sanitize = PENSTOCK_SANITIZE; !sanitize.empty())
+    libraries.push_back(("-fsanitize=" + sanitize).str());
+  if (failed(linkExecutable({object.temporaryPath().str()},
+                            executable.temporaryPath(), libraries,
                             module->getLoc())))
     return kUserError;
   return executable.commit(llvm::errs()) ? kDone : kUserError;

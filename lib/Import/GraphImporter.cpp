@@ -288,6 +288,24 @@ static DenseElementsAttr getConstantValue(Builder &builder,
   return nullptr;
 }
 
+void GraphImporter::collectCaptures(const ::onnx::GraphProto &subgraph,
+                                    const Scope &scope,
+                                    SmallVectorImpl<Value> &captures) const {
+  auto capture = [&](const std::string &name) {
+    Value value = scope.values.lookup(name);
+    if (value && !is_contained(captures, value))
+      captures.push_back(value);
+  };
+  for (const NodeProto &node : subgraph.node()) {
+    for_each(node.input(), capture);
+    for (const AttributeProto &attribute : node.attribute())
+      if (attribute.has_g())
+        collectCaptures(attribute.g(), scope, captures);
+  }
+  for (const auto &output : subgraph.output())
+    capture(output.name());
+}
+
 LogicalResult GraphImporter::importNode(const NodeProto &node,
                                         const std::string &name, Scope &scope) {
   if (node.op_type().empty())
@@ -325,6 +343,11 @@ LogicalResult GraphImporter::importNode(const NodeProto &node,
   SmallVector<Value> operands;
   if (failed(collectOperands(node, name, scope, operands)))
     return failure();
+  // What subgraphs read is an operand as well: no supported operator has any,
+  // but the nodes before this one are not dead.
+  for (const AttributeProto &attribute : node.attribute())
+    if (attribute.has_g())
+      collectCaptures(attribute.g(), scope, operands);
   // What the results are is found by the pass onnx-resolve-shapes.
   SmallVector<Type> types(node.output_size(),
                           UnrankedTensorType::get(builder.getF32Type()));

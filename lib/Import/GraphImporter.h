@@ -67,6 +67,8 @@ private:
   llvm::LogicalResult defineOutputs(const ::onnx::NodeProto &node,
                                     const std::string &name, Scope &scope,
                                     mlir::ValueRange values);
+  void collectCaptures(const ::onnx::GraphProto &subgraph, const Scope &scope,
+                       llvm::SmallVectorImpl<mlir::Value> &captures) const;
   /// The attribute that is meant: itself, or the one it refers to; null when
   /// the caller of the function does not give it.
   const ::onnx::AttributeProto *resolve(const ::onnx::AttributeProto &attribute,

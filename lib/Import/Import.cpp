@@ -55,6 +55,7 @@ private:
                                   const TensorRecord &tensor);
   FailureOr<bool> isFrozen(const TensorRecord &tensor, RankedTensorType type,
                            const ByteRange &range);
+  void warnIfUnmatched(StringRef flag, StringRef pattern);
   LogicalResult importOutputs(GraphImporter &graph);
   void dropDeadCode();
   LogicalResult bindArguments();
@@ -202,12 +203,23 @@ LogicalResult Importer::importInitializer(GraphImporter &graph,
   return graph.define(tensor.name, argument);
 }
 
+void Importer::warnIfUnmatched(StringRef flag, StringRef pattern) {
+  if (pattern.empty() || any_of(initializerNames.keys(), [&](StringRef name) {
+        return Regex(pattern).match(name);
+      }))
+    return;
+  emitWarning(loc) << flag << "=" << pattern
+                   << " matches the name of no initializer";
+}
+
 LogicalResult Importer::importInitializers(GraphImporter &graph) {
   if (file->hasSparseInitializers())
     return error("sparse initializers are not supported; store them densely");
   for (const TensorRecord &tensor : file->getInitializers())
     if (failed(importInitializer(graph, tensor)))
       return failure();
+  warnIfUnmatched("--train", options.trainRegex);
+  warnIfUnmatched("--freeze", options.freezeRegex);
   return success();
 }
 

@@ -143,6 +143,9 @@ static Error writeFile(StringRef path, StringRef bytes) {
 }
 
 Error ModelFile::copyTo(StringRef copy, ::onnx::ModelProto &whole) {
+  if (sys::fs::equivalent(path, copy))
+    return createStringError("its binary copy would replace it: write the "
+                             "output somewhere else");
   std::string error = moveFloatsToRawData(whole);
   std::string bytes;
   if (error.empty())

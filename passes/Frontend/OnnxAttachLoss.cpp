@@ -14,6 +14,7 @@
 #include "penstock/Import/Import.h"
 #include "penstock/Import/OperatorRegistry.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -42,6 +43,7 @@ private:
   LogicalResult appendMeanSquaredError();
   Value skipFinalSoftmax(Value input, int64_t classAxis);
   Value addLabels(RankedTensorType type);
+  Value createReshape(Value operand, ArrayRef<int64_t> shape);
   Value createNode(StringRef type, int64_t since, ValueRange operands,
                    RankedTensorType result, ArrayRef<NamedAttribute> params);
   void dropWhatIsNotUsed();
@@ -135,6 +137,15 @@ Value OnnxAttachLoss::createNode(StringRef type, int64_t since,
                         params.empty() ? DictionaryAttr()
                                        : builder.getDictionaryAttr(params))
       .getResult(0);
+}
+
+Value OnnxAttachLoss::createReshape(Value operand, ArrayRef<int64_t> shape) {
+  OpBuilder builder(function.getBody().front().getTerminator());
+  Value target = arith::ConstantOp::create(builder, function.getLoc(),
+                                           builder.getI64TensorAttr(shape));
+  Type element = cast<RankedTensorType>(operand.getType()).getElementType();
+  return createNode("Reshape", 14, {operand, target},
+                    RankedTensorType::get(shape, element), {});
 }
 
 StringAttr OnnxAttachLoss::makeSymbol(StringRef wanted) {
@@ -231,12 +242,13 @@ LogicalResult OnnxAttachLoss::appendCrossEntropy() {
                    << type
                    << ", but needs an axis of samples and one of "
                       "classes";
-  int64_t axis = classAxis < 0 ? classAxis + rank : classAxis;
+  int64_t given = classAxis;
+  int64_t axis = given < 0 ? given + rank : given;
   if (axis < 0 || axis >= rank)
-    return error() << "--class-axis=" << classAxis << ": output '" << name
+    return error() << "--class-axis=" << given << ": output '" << name
                    << "' is " << type << " and has axes 0 to " << rank - 1;
   if (axis == 0)
-    return error() << "--class-axis=" << classAxis
+    return error() << "--class-axis=" << given
                    << ": axis 0 is that of the samples";
   std::optional<int64_t> ignored;
   if (!ignoreLabel.empty()) {
@@ -247,15 +259,26 @@ LogicalResult OnnxAttachLoss::appendCrossEntropy() {
     ignored = number;
   }
 
-  // 1. The logits, with the classes in axis 1.
+  // 1. The labels have the shape of the logits without the classes.
   value = skipFinalSoftmax(value, axis);
   Builder builder(&getContext());
   SmallVector<int64_t> shape(type.getShape());
+  int64_t classes = shape[axis];
   shape.erase(shape.begin() + axis);
-  auto labelType = RankedTensorType::get(shape, builder.getI64Type());
-  if (axis != 1) {
+  Value argument =
+      addLabels(RankedTensorType::get(shape, builder.getI64Type()));
+  if (!argument)
+    return failure();
+
+  // 2. The node wants the classes in axis 1. Behind all others they get there
+  // by joining the others, which moves no data.
+  if (axis == rank - 1 && rank > 2) {
+    int64_t samples = ShapedType::getNumElements(shape);
+    value = createReshape(value, {samples, classes});
+    argument = createReshape(argument, {samples});
+  } else if (axis != 1) {
     SmallVector<int64_t> permutation{0, axis};
-    SmallVector<int64_t> permuted{type.getDimSize(0), type.getDimSize(axis)};
+    SmallVector<int64_t> permuted{type.getDimSize(0), classes};
     for (int64_t i = 1; i < rank; ++i)
       if (i != axis) {
         permutation.push_back(i);
@@ -267,10 +290,7 @@ LogicalResult OnnxAttachLoss::appendCrossEntropy() {
                            "perm", builder.getDenseI64ArrayAttr(permutation)));
   }
 
-  // 2. Labels, and the loss: the mean over those that are not left out.
-  Value argument = addLabels(labelType);
-  if (!argument)
-    return failure();
+  // 3. The loss: the mean over the labels that are not left out.
   SmallVector<NamedAttribute> params;
   if (ignored)
     params.push_back(builder.getNamedAttr("ignore_index",

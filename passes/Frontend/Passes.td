@@ -66,7 +66,8 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
     Option<"ignoreLabel", "ignore-label", "std::string", /*default=*/"",
            "Label (an integer) that is left out of the mean">
   ];
-  let dependentDialects = ["::mlir::func::FuncDialect",
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
                            "::penstock::onnx::OnnxDialect",
                            "::penstock::pipeline::PipelineDialect"];
 }

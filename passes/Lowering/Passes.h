@@ -33,7 +33,8 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Lowering/Passes.h.inc"
 
-/// Facts about the machine that code is generated for.
+/// Facts about the machine that code is generated for, and what the program
+/// says about itself.
 struct LowerProgramToLlvmOptions
     : mlir::PassPipelineOptions<LowerProgramToLlvmOptions> {
   Option<int64_t> threads{*this, "threads",
@@ -46,6 +47,18 @@ struct LowerProgramToLlvmOptions
   Option<int64_t> vectorWidth{
       *this, "vector-width",
       llvm::cl::desc("Lanes of f32 in the CPU's vectors"), llvm::cl::init(16)};
+  Option<std::string> cpu{*this, "cpu",
+                          llvm::cl::desc("The CPU that the code is for")};
+  Option<std::string> features{
+      *this, "features",
+      llvm::cl::desc("Features that it must have, as +avx2,+fma")};
+  Option<std::string> method{*this, "method",
+                             llvm::cl::desc("Name of the method, to report"),
+                             llvm::cl::init("sync")};
+  Option<std::string> schedule{
+      *this, "schedule", llvm::cl::desc("Name of the schedule, to report")};
+  Option<std::string> plan{
+      *this, "plan", llvm::cl::desc("The compiler's report, as JSON text")};
 };
 
 /// Kernels become loops over vectors, and all functions get the device.

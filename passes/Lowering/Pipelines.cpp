@@ -56,7 +56,7 @@ void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   manager.addPass(createConvertVectorToLLVMPass());
-  manager.addNestedPass<func::FuncOp>(createArithToLLVMConversionPass());
+  manager.addPass(createArithToLLVMConversionPass());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createFinalizeMemRefToLLVMConversionPass());
   // Buffers of static shape are passed as bare addresses.
@@ -72,6 +72,15 @@ void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
 void penstock::buildLowerProgramToLlvmPipeline(
     OpPassManager &manager, const LowerProgramToLlvmOptions &options) {
   buildLowerKernelsCpuPipeline(manager, options);
+  // Device functions become LLVM functions here, which the tables of the
+  // program can name.
+  ConvertPipelineToRuntimeOptions runtime;
+  runtime.cpu = options.cpu;
+  runtime.features = options.features;
+  runtime.method = options.method;
+  runtime.schedule = options.schedule;
+  runtime.plan = options.plan;
+  manager.addPass(createConvertPipelineToRuntime(runtime));
   buildConvertToLlvmPipeline(manager);
 }
 

@@ -10,6 +10,8 @@
 #ifndef PENSTOCK_PASSES_PROGRAM_PASSES_H
 #define PENSTOCK_PASSES_PROGRAM_PASSES_H
 
+#include "dialects/Pipeline/Pipeline.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -26,6 +28,22 @@ namespace penstock {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/Program/Passes.h.inc"
+
+struct LowerScheduleToProgramOptions
+    : mlir::PassPipelineOptions<LowerScheduleToProgramOptions> {
+  Option<uint64_t> threads{*this, "threads",
+                           llvm::cl::desc("Threads of each device"),
+                           llvm::cl::init(1)};
+  Option<uint64_t> deviceMemory{
+      *this, "device-memory",
+      llvm::cl::desc("Bytes that a device has; 0: no limit"),
+      llvm::cl::init(0)};
+};
+
+/// From schedules to device programs.
+void buildLowerScheduleToProgramPipeline(
+    mlir::OpPassManager &manager,
+    const LowerScheduleToProgramOptions &options);
 
 /// Registers the named pipeline `lower-schedule-to-program`.
 void registerProgramPipelines();

@@ -11,6 +11,44 @@
 
 include "mlir/Pass/PassBase.td"
 
+def LowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
+  let summary = "Turn schedules into one function per device";
+  let description = [{
+    Loops of an order become `scf` loops, entries calls of bufferised functions
+    on slots. Tensor functions, orders and bodies of tasks go. A nested module
+    (the replay program) is lowered alike and calls the same functions.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def PlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Give every slot its place in the arena of its device";
+  let description = [{
+    Variables come first, those of one role (and number of versions) side by
+    side in the order of the module, then the slots of channels, the temporary
+    memory that all kernels share, and that of library calls.
+  }];
+  let options = [
+    Option<"alignment", "alignment", "uint64_t", "64",
+           "Alignment of every buffer in bytes, a power of two">,
+    Option<"limit", "limit", "uint64_t", "0",
+           "Bytes that a device has; 0: no limit">,
+    Option<"threads", "threads", "uint64_t", "1",
+           "Threads that each device computes with">];
+}
+
+def VerifyProgram : Pass<"pipeline-verify-program", "::mlir::ModuleOp"> {
+  let summary = "Prove that device programs are right: rules S8 and S9";
+  let description = [{
+    Interprets the device functions of each schedule for several segments: every
+    read finds the message or version that it names, nothing is overwritten
+    while it is needed or moves, transfers match and end, runs are complete and
+    in order. Then checks that no two buffers share bytes of the arena.
+  }];
+}
+
 def PipelineBufferizeFunctions
     : Pass<"pipeline-bufferize-functions", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor function a version on buffers";

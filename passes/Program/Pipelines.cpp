@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - The pipeline lower-schedule-to-program ===//
+//===- Pipelines.cpp - The pipeline lower-schedule-to-program --------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,39 @@
 // What runs between the two levels, in order, and why in this order.
 //===----------------------------------------------------------------------===//
 
+#include "passes/Lowering/Passes.h"
 #include "passes/Program/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
-void penstock::registerProgramPipelines() {}
+using namespace penstock;
+
+void penstock::buildLowerScheduleToProgramPipeline(
+    mlir::OpPassManager &manager,
+    const LowerScheduleToProgramOptions &options) {
+  // 1. Functions, while they are still on tensors and free of side effects:
+  //    composites first, so that their parts can be fused with neighbours.
+  manager.addPass(createNnExpandComposites());
+  manager.addPass(createPipelineFuse());
+  // 2. Buffers; products go to the library where it takes buffers as they are,
+  //    before the plan, which has to know the library's scratch.
+  manager.addPass(createPipelineBufferizeFunctions());
+  PipelineSelectLibraryOptions library;
+  library.threads = static_cast<int64_t>(options.threads.getValue());
+  manager.addPass(createPipelineSelectLibrary(library));
+  // 3. Device functions, their memory, and the proof of both.
+  manager.addPass(createLowerSchedule());
+  PlanMemoryOptions plan;
+  plan.threads = options.threads;
+  plan.limit = options.deviceMemory;
+  manager.addPass(createPlanMemory(plan));
+  manager.addPass(createVerifyProgram());
+}
+
+void penstock::registerProgramPipelines() {
+  mlir::PassPipelineRegistration<LowerScheduleToProgramOptions>(
+      "lower-schedule-to-program",
+      "Bufferises functions and makes one program per device",
+      buildLowerScheduleToProgramPipeline);
+}

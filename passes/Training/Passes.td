@@ -81,10 +81,26 @@ def SplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
   let description = [{
     The part of a backward function that the input cotangents need becomes the
     function of a task of kind `input_grad`, the rest that of a task of kind
-    `weight_grad`. What the second needs of the first, and of the cotangents that
-    the first takes, flows through a channel between them; residuals that only
-    the second needs go to it directly. A backward task without input cotangents
-    stays whole.
+    `weight_grad`. What the second needs of what the first takes or computes
+    flows through a channel between them; a value that is taken and put again is
+    stored once. A backward task without input cotangents stays whole.
+
+    ```mlir
+    pipeline.task @s1.I input_grad of @s1(%k) {
+      %h2, %y, %p = pipeline.take @s1.residuals : !h2, !y, !z
+      %w3 = pipeline.read @fc3 : !w3
+      %dh2, %dz = func.call @s1.input_grad(%y, %p, %w3)
+        : (!y, !z, !w3) -> (!h2, !z)
+      pipeline.put %dh2 to @dh2 : !h2
+      pipeline.put %h2, %dz to @s1.weight_residuals : !h2, !z
+    }
+    pipeline.task @s1.W weight_grad of @s1(%k) {
+      %h2, %dz = pipeline.take @s1.weight_residuals : !h2, !z
+      %g3 = pipeline.read @fc3.grad : !w3
+      %n3 = func.call @s1.weight_grad(%h2, %dz, %g3) : (!h2, !z, !w3) -> !w3
+      pipeline.write %n3 to @fc3.grad : !w3
+    }
+    ```
   }];
 }
 
@@ -111,6 +127,7 @@ def InsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
            "sgd, adam or adamw, with :lr=0.1,momentum=0.9,...">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];

@@ -54,8 +54,10 @@ Error MappedFile::open(const std::string &path, const char *what) {
   if (mapped == MAP_FAILED)
     return userError("%s: cannot map '%s': %s", what, path.c_str(),
                      std::strerror(reason));
-  // Read ahead in the background, so that device threads seldom fault.
-  madvise(mapped, info.st_size, MADV_WILLNEED);
+  // Read ahead in the background, so that device threads seldom fault. Larger
+  // files may not even fit into memory.
+  if (info.st_size <= 256 << 20)
+    madvise(mapped, info.st_size, MADV_WILLNEED);
   bytes = static_cast<const char *>(mapped);
   length = info.st_size;
   return {};

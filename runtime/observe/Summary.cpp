@@ -47,10 +47,12 @@ std::string penstock_run::summary() const {
   text += format("%-8s%-14s%8s%16s%16s\n", "device", "stages", "busy", "arena",
                  "planned");
   double busySum = 0;
+  uint64_t arenas = 0;
   for (const auto &device : instance->devices()) {
     uint32_t i = device->index;
     double busy = std::clamp(1 - waitSeconds[i] / trainSeconds, 0.0, 1.0);
     busySum += busy;
+    arenas += device->arena.size();
     text +=
         format("%-8u%-14s%6.1f %%%16s%16s\n", i, stagesOf(program, i).c_str(),
                100 * busy, sizeText(device->arena.size()).c_str(),
@@ -65,7 +67,8 @@ std::string penstock_run::summary() const {
                      : "");
   rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) == 0)
-    text += format("peak memory of the process: %s\n",
-                   sizeText(uint64_t(usage.ru_maxrss) << 10).c_str());
+    text += format("peak memory of the process: %s, arenas %s\n",
+                   sizeText(uint64_t(usage.ru_maxrss) << 10).c_str(),
+                   sizeText(arenas).c_str());
   return text;
 }

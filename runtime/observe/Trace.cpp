@@ -82,7 +82,11 @@ Error penstock::runtime::writeTrace(
   };
   for (const TraceBuffer *buffer : buffers) {
     std::vector<uint64_t> rows(buffer->size());
+    // Waits after the last action stand in its row.
     uint64_t row = 0;
+    for (uint64_t i = 0; i < buffer->size(); ++i)
+      if (!(*buffer)[i].isWait)
+        row = rowOf(program, program.tasks[(*buffer)[i].id]);
     for (uint64_t i = buffer->size(); i-- > 0;) {
       const TraceBuffer::Slice &slice = (*buffer)[i];
       if (!slice.isWait)

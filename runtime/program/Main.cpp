@@ -10,7 +10,6 @@
 #include "runtime/program/Run.h"
 
 #include <algorithm>
-#include <cmath>
 
 using namespace penstock::runtime;
 
@@ -20,12 +19,15 @@ static Error evaluateAndPrint(penstock_run &run) {
     return error;
   std::printf("eval: step %lld loss %.6f", (long long)run.updatesDone,
               results.loss);
+  long long samples = results.samples, labels = run.evaluatedLabels;
   if (results.accuracy >= 0)
-    std::printf(" accuracy %.2f %% (%lld/%lld samples", 100 * results.accuracy,
-                std::llround(results.accuracy * double(results.samples)),
-                (long long)results.samples);
-  else
-    std::printf(" (%lld samples", (long long)results.samples);
+    std::printf(" accuracy %.2f %%", 100 * results.accuracy);
+  std::printf(" (");
+  if (results.accuracy >= 0)
+    std::printf("%lld/", (long long)run.evaluatedCorrect);
+  if (results.accuracy >= 0 && labels != samples)
+    std::printf("%lld labels, ", labels);
+  std::printf("%lld samples", samples);
   if (results.samples_left_out)
     std::printf(", %lld left out", (long long)results.samples_left_out);
   std::printf(")\n");

@@ -46,6 +46,8 @@ struct penstock_run {
   penstock::runtime::Options options;
   std::string lastError;
   int64_t updatesDone = 0;
+  /// Of the last evaluation: labels that count, and right ones among them.
+  int64_t evaluatedLabels = 0, evaluatedCorrect = 0;
 
 private:
   Error openFiles();

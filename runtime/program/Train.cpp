@@ -9,6 +9,7 @@
 
 #include "runtime/program/Run.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace penstock::runtime;
@@ -18,6 +19,9 @@ void penstock_run::logUpdates(SinkValues &values,
                               const penstock_schedule &schedule,
                               ProgressLine &progress, bool isEnd) {
   uint64_t microbatches = schedule.microbatches;
+  // Training may count labels, too; only evaluation adds them up.
+  values.corrects.clear();
+  values.counts.clear();
   bool hasRates = false;
   for (Endpoint &endpoint : instance->allEndpoints())
     hasRates |= endpoint.sink &&
@@ -82,7 +86,9 @@ Error penstock_run::train(int64_t updates) {
   for (const auto &device : instance->devices())
     waited.push_back(device->waitedNanoseconds.load());
   SinkValues values;
-  ProgressLine progress(options.steps ? *options.steps : updatesDone + updates);
+  ProgressLine progress(
+      std::max(options.steps || options.epochs ? requestedUpdates() : 0,
+               updatesDone + updates));
   Watchdog watchdog(*instance, options.watchdog.value_or(0));
   instance->run(*schedule, updatesDone, updates, trainData, [&] {
     values.collect(*instance);
@@ -120,21 +126,22 @@ Error penstock_run::evaluate(penstock_results &results) {
 
   // The mean over labels: each microbatch counts by the labels in it.
   bool hasCounts = values.counts.size() == values.losses.size();
-  double loss = 0, labels = 0, correct = 0;
+  double loss = 0;
+  evaluatedLabels = evaluatedCorrect = 0;
   for (int64_t i = 0; i < microbatches; ++i) {
-    double count = hasCounts ? double(integerOf(values.counts[i])) : 1;
+    int64_t count =
+        hasCounts ? integerOf(values.counts[i]) : evalData.microbatchSize();
     // A microbatch without labels has no mean.
     if (count > 0)
-      loss += double(floatOf(values.losses[i])) * count;
-    labels += count;
+      loss += double(floatOf(values.losses[i])) * double(count);
+    evaluatedLabels += count;
   }
   for (const SinkRing::Item &item : values.corrects)
-    correct += double(integerOf(item));
-  results.loss = loss / labels;
-  results.accuracy = -1;
-  if (!values.corrects.empty())
-    results.accuracy =
-        correct / (hasCounts ? labels : double(evalData.usableCount()));
+    evaluatedCorrect += integerOf(item);
+  results.loss = loss / double(evaluatedLabels);
+  results.accuracy = values.corrects.empty()
+                         ? -1
+                         : double(evaluatedCorrect) / double(evaluatedLabels);
   results.samples = evalData.usableCount();
   results.samples_left_out = evalData.sampleCount() - evalData.usableCount();
   return {};

@@ -32,8 +32,9 @@ static Value leakyRelu(NodeBinder &node, Emitter &emitter, Value x) {
   double alpha = 0.01f;
   (void)node.attribute("alpha", alpha);
   Type type = x.getType();
-  return emitter.select(emitter.less(x, emitter.scalar(type, 0)),
-                        emitter.mul(emitter.scalar(type, alpha), x), x);
+  // At 0 the slope is alpha, as PyTorch has it.
+  return emitter.select(emitter.less(emitter.scalar(type, 0), x), x,
+                        emitter.mul(emitter.scalar(type, alpha), x));
 }
 
 static Value tanh(NodeBinder &, Emitter &emitter, Value x) {
@@ -48,14 +49,15 @@ static Value sigmoid(NodeBinder &, Emitter &emitter, Value x) {
                      emitter.add(one, math1<math::ExpOp>(emitter, negative)));
 }
 
-/// log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)).
+/// log(1 + exp(x)); from where it rounds to x on, x itself. The exponential is
+/// kept finite there, so that the derivative is a number on both sides.
 static Value softplus(NodeBinder &, Emitter &emitter, Value x) {
-  Value magnitude = math1<math::AbsFOp>(emitter, x);
-  Value negative =
-      arith::NegFOp::create(emitter.builder, emitter.loc, magnitude);
-  Value rest =
-      math1<math::Log1pOp>(emitter, math1<math::ExpOp>(emitter, negative));
-  return emitter.add(emitter.max(x, emitter.scalar(x.getType(), 0)), rest);
+  Type type = x.getType();
+  double where = type.isF64() ? 40 : type.isF16() ? 10 : 20;
+  Value limit = emitter.scalar(type, where);
+  Value power = math1<math::ExpOp>(emitter, emitter.min(x, limit));
+  return emitter.select(emitter.less(limit, x), x,
+                        math1<math::Log1pOp>(emitter, power));
 }
 
 static LogicalResult inferGelu(NodeBinder &node, Types &types) {

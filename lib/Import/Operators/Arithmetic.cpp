@@ -215,6 +215,31 @@ static LogicalResult inferPow(NodeBinder &node, Types &types) {
   return success();
 }
 
+/// Of integers only: what shapes are computed with.
+static LogicalResult foldPow(NodeBinder &node, Constants &results) {
+  DenseElementsAttr constants[] = {node.constant(0), node.constant(1)};
+  if (!constants[0] || !constants[1] || isa<FloatType>(node.elementType(0)) ||
+      isa<FloatType>(node.elementType(1)))
+    return success();
+  auto type = cast<RankedTensorType>(node.node.getOutputs()[0].getType());
+  ConstantTensor base = ConstantTensor(constants[0]).broadcast(type.getShape());
+  ConstantTensor power =
+      ConstantTensor(constants[1]).broadcast(type.getShape());
+  for (auto [value, exponent] : llvm::zip(base.integers, power.integers)) {
+    if (exponent < 0)
+      return success();
+    int64_t result = 1;
+    for (uint64_t square = value, rest = exponent; rest; rest >>= 1) {
+      if (rest & 1)
+        result = *mulIntegers(result, square);
+      square *= square;
+    }
+    value = result;
+  }
+  results.push_back(base.pack());
+  return success();
+}
+
 static LogicalResult lowerPow(NodeBinder &node, OpBuilder &builder,
                               Values &results) {
   Emitter emitter(builder, node.getLoc());
@@ -236,12 +261,13 @@ static LogicalResult lowerPow(NodeBinder &node, OpBuilder &builder,
     results.push_back(emitter.elementwise(type, node.operand(0), body));
     return success();
   }
+  if (!isFloat && !isa<FloatType>(node.elementType(1)))
+    return node.error() << "raises integers " << node.type(0)
+                        << " to integers; that is supported of constants and "
+                           "for the exponent 2 only, insert a Cast to float";
   auto body = [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
     Value base = scalars[0], power = scalars[1];
     Type baseType = base.getType();
-    if (!isFloat && !isa<FloatType>(power.getType()))
-      return math::IPowIOp::create(inside.builder, inside.loc, base,
-                                   inside.cast(power, baseType));
     Type computed = isFloat ? baseType : power.getType();
     Value result = math::PowFOp::create(inside.builder, inside.loc,
                                         inside.cast(base, computed),
@@ -270,7 +296,7 @@ void penstock::onnx::addArithmetic(OperatorTable &table) {
             lowerVariadic<&Emitter::add>);
   table.add("Mean", {6, 8, 13}, inferVariadic, nullptr,
             lowerVariadic<&Emitter::add, true>);
-  table.add("Pow", {7, 12, 13, 15}, inferPow, nullptr, lowerPow);
+  table.add("Pow", {7, 12, 13, 15}, inferPow, foldPow, lowerPow);
 
   table.add("Neg", {6, 13}, inferArithmeticUnary, foldNegate,
             lowerUnary<negate>);

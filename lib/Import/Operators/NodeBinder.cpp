@@ -254,16 +254,11 @@ LogicalResult NodeBinder::broadcast(unsigned i, SmallVectorImpl<int64_t> &to) {
     if (size == common || size == 1)
       continue;
     if (common != 1)
-      return error() << "operand '" << operandName(i) << "' of shape ["
-                     << llvm::join(llvm::map_range(from,
-                                                   [](int64_t size) {
-                                                     return std::to_string(
-                                                         size);
-                                                   }),
-                                   ", ")
-                     << "] does not broadcast with the operands before it: "
+      return error() << "operand '" << operandName(i) << "' is " << type(i)
+                     << ", which does not broadcast with the operands before "
+                        "it: size "
                      << size << " against " << common << " at axis "
-                     << offset + d;
+                     << offset + d << " of the result";
     common = size;
   }
   return success();

@@ -277,6 +277,6 @@ void penstock::onnx::addSoftmaxAndLosses(OperatorTable &table) {
             lowerSoftmax<true>);
   table.add("SoftmaxCrossEntropyLoss", {12, 13}, inferClassLoss<true>, nullptr,
             lowerCrossEntropy);
-  table.add("NegativeLogLikelihoodLoss", {12, 13}, inferClassLoss<false>,
+  table.add("NegativeLogLikelihoodLoss", {12, 13, 22}, inferClassLoss<false>,
             nullptr, lowerLikelihood);
 }

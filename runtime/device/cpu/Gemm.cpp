@@ -246,10 +246,11 @@ Error Gemms::State::prepare(const penstock_gemm_descriptor &gemm,
 
 Error Gemms::prepare(const penstock_program &program, uint32_t device,
                      char *arena) {
-  bool isNeeded = std::any_of(program.gemms, program.gemms + program.gemm_count,
-                              [&](const penstock_gemm_descriptor &gemm) {
-                                return gemm.device == device;
-                              });
+  auto isHere = [&](const penstock_gemm_descriptor &gemm) {
+    return gemm.device == device || gemm.device == PENSTOCK_EVERY_DEVICE;
+  };
+  bool isNeeded = std::any_of(
+      program.gemms, program.gemms + program.gemm_count, isHere);
   if (!isNeeded)
     return {};
   const Library &dnnl = library();
@@ -265,7 +266,7 @@ Error Gemms::prepare(const penstock_program &program, uint32_t device,
   const penstock_device_descriptor &descriptor = program.devices[device];
   state->products.resize(program.gemm_count);
   for (uint32_t i = 0; i < program.gemm_count; ++i)
-    if (program.gemms[i].device == device)
+    if (isHere(program.gemms[i]))
       if (Error error = state->prepare(program.gemms[i], descriptor,
                                        arena + descriptor.library_offset,
                                        state->products[i]))

@@ -141,6 +141,8 @@ typedef struct {
 } penstock_task;
 
 #define PENSTOCK_MAX_BATCH_RANK 4
+/* The product is in a kernel that several devices share. */
+#define PENSTOCK_EVERY_DEVICE 0xffffffffu
 
 /* C = A.B, or C += A.B when accumulate: for every index of the batch
  * dimensions a product of m x k by k x n. Strides are in elements, listed as

@@ -45,3 +45,12 @@ func.func @f(%p: tensor<5x3xf32>, %y: tensor<5xi64>, %s: tensor<f32>) {
   %0 = nn.cross_entropy_grad %p, %y, %s : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x4xf32>
   return
 }
+
+// -----
+
+// The axis is one of the operand's.
+func.func @log_softmax_axis(%x: tensor<5x3xf32>) -> tensor<5x3xf32> {
+  // expected-error @+1 {{'nn.log_softmax' op dim 2 is not an axis of 'tensor<5x3xf32>'}}
+  %y = nn.log_softmax %x dim(2) : tensor<5x3xf32>
+  return %y : tensor<5x3xf32>
+}

@@ -8,3 +8,10 @@ func.func @cross_entropy(%z: tensor<5x3xf32>, %y: tensor<5xi64>) -> tensor<5x3xf
   %dz = nn.cross_entropy_grad %p, %y, %l ignore(-100) : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x3xf32>
   return %dz : tensor<5x3xf32>
 }
+
+// CHECK-LABEL: @log_softmax
+// CHECK: nn.log_softmax %{{.*}} dim(1) : tensor<5x3xf32>
+func.func @log_softmax(%x: tensor<5x3xf32>) -> tensor<5x3xf32> {
+  %y = nn.log_softmax %x dim(1) : tensor<5x3xf32>
+  return %y : tensor<5x3xf32>
+}

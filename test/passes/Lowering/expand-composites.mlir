@@ -58,16 +58,16 @@ func.func @gradient(%p: tensor<4x5x3xf32>, %y: tensor<4x5xi64>, %s: tensor<f32>)
   return %r : tensor<4x5x3xf32>
 }
 
-// -----
-
-// One logarithm per row, and no division.
-// CHECK-LABEL: func.func @log_softmax
-// CHECK:         math.log
-// CHECK:         linalg.generic
-// CHECK:           arith.subf
-// CHECK-NEXT:      arith.subf
-// CHECK-NOT:     arith.divf
+// The logarithm is of the sum, never of a probability that may be 0.
+// CHECK-LABEL: @log_softmax
+// CHECK: arith.maxnumf
+// CHECK: math.exp
+// CHECK: arith.addf
+// CHECK: math.log
+// CHECK: arith.subf
+// CHECK-NEXT: arith.subf
+// CHECK-NOT: nn.
 func.func @log_softmax(%x: tensor<5x3xf32>) -> tensor<5x3xf32> {
-  %r = nn.log_softmax %x dim(1) : tensor<5x3xf32>
-  return %r : tensor<5x3xf32>
+  %y = nn.log_softmax %x dim(1) : tensor<5x3xf32>
+  return %y : tensor<5x3xf32>
 }

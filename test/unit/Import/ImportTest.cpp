@@ -168,6 +168,27 @@ TEST_F(Import, WhatTrains) {
                                      "--train and --freeze\n");
 }
 
+// A pattern that matches nothing is a mistyped one, most likely.
+TEST_F(Import, PatternsThatMatchNothing) {
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  ImportOptions options;
+  options.freezeRegex = "encoder";
+  EXPECT_TRUE(bool(import(model, options)));
+  EXPECT_EQ(diagnostics, "m.onnx: warning: --freeze=encoder matches the name "
+                         "of no initializer\n");
+}
+
+TEST_F(Import, ACopyNeverReplacesTheModel) {
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3}, TensorProto::FLOAT16)->add_int32_data(1);
+  ImportOptions options;
+  options.binaryCopy = folder / "m.onnx";
+  EXPECT_EQ(errorOf(model, options),
+            "m.onnx: its binary copy would replace it: write the output "
+            "somewhere else\n");
+}
+
 // Before IR version 4, initialisers were also inputs.
 TEST_F(Import, InitializersAmongTheInputs) {
   ::onnx::ModelProto model = makeModel(7);

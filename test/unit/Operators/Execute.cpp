@@ -223,8 +223,15 @@ Build penstock::test::buildModule(const Model &model,
         params.empty() ? DictionaryAttr() : builder.getDictionaryAttr(params));
     if (failed(onnx::inferResultTypes(op)))
       return build;
-    for (auto [name, result] : llvm::zip_equal(node.outputs, op.getOutputs()))
-      values[name] = result;
+    // Shapes that the model computes are constants for the next node.
+    SmallVector<DenseElementsAttr> folded;
+    if (failed(onnx::foldNode(op, folded)))
+      return build;
+    for (auto [i, name] : llvm::enumerate(node.outputs))
+      values[name] =
+          folded.empty()
+              ? Value(op.getOutputs()[i])
+              : arith::ConstantOp::create(builder, op.getLoc(), folded[i]);
   }
   SmallVector<Value> results;
   for (const std::string &output : model.outputs)
@@ -295,9 +302,13 @@ std::string penstock::test::execute(ModuleOp module,
   if (!errors.empty())
     return errors;
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
+  ScopedDiagnosticHandler handler(&context(), [&](Diagnostic &diagnostic) {
+    errors += diagnostic.str() + "\n";
+    return success();
+  });
   auto llvmModule = translateModuleToLLVMIR(module, *llvmContext);
   if (!llvmModule)
-    return "no translation to LLVM IR";
+    return "no translation to LLVM IR: " + errors;
   addEntry(*llvmModule);
   auto fail = [](llvm::Error error) { return toString(std::move(error)); };
   auto jit = llvm::orc::LLJITBuilder().create();

@@ -38,7 +38,8 @@ struct Build {
 };
 
 /// @main with the model's nodes. Inputs named in `constants` are constants,
-/// the others arguments.
+/// the others arguments. Nodes that fold are constants, as onnx-resolve-shapes
+/// has them.
 Build buildModule(const Model &model, const std::vector<HostTensor> &inputs,
                   const std::set<std::string> &constants);
 

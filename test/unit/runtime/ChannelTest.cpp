@@ -47,9 +47,8 @@ void stress(uint32_t slots, uint32_t staging, int64_t first, int64_t count,
   std::vector<int64_t> buffer(slots * kWords);
   for (int64_t i = 0; i < count + slots - 1; ++i) {
     if (i < count)
-      ASSERT_EQ(
-          channel.postReceive(first + i, &buffer[i % slots * kWords]),
-          PostResult::Queued);
+      ASSERT_EQ(channel.postReceive(first + i, &buffer[i % slots * kWords]),
+                PostResult::Queued);
     int64_t due = i - (slots - 1);
     if (due < 0)
       continue;

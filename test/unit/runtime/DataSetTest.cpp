@@ -7,8 +7,8 @@
 // about arrays that do not fit the program.
 //===----------------------------------------------------------------------===//
 
-#include "LinearProgram.h"
 #include "runtime/io/DataSet.h"
+#include "LinearProgram.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -113,14 +113,13 @@ TEST_F(DataSetTest, WidensLabels) {
   linear.channels[1].type = {PENSTOCK_I64, 1, kLabelShape, 8 * kB};
   linear.program.channels = linear.channels.data();
   DataSet set;
-  Error error =
-      set.open(linear.program, {{"x", file<float>("<f4", {24, kI})}},
-               [&] {
-                 writeNpy(linear.labelsPath, "<i4", {24},
-                          std::vector<int32_t>(24, -5));
-                 return linear.labelsPath;
-               }(),
-               "data", "labels");
+  Error error = set.open(
+      linear.program, {{"x", file<float>("<f4", {24, kI})}},
+      [&] {
+        writeNpy(linear.labelsPath, "<i4", {24}, std::vector<int32_t>(24, -5));
+        return linear.labelsPath;
+      }(),
+      "data", "labels");
   ASSERT_FALSE(error) << error.text;
   ASSERT_FALSE(set.setUpdate(kM, "data"));
   int64_t labels[kB] = {};

@@ -48,8 +48,8 @@ Case makeCase(std::vector<int64_t> batch, int64_t m, int64_t n, int64_t k,
   std::copy(b.begin(), b.end(), gemm.stride_b);
   std::copy(c.begin(), c.end(), gemm.stride_c);
   gemm.accumulate = accumulate;
-  return {gemm, span(gemm, gemm.stride_a, m, k), span(gemm, gemm.stride_b, k, n),
-          span(gemm, gemm.stride_c, m, n)};
+  return {gemm, span(gemm, gemm.stride_a, m, k),
+          span(gemm, gemm.stride_b, k, n), span(gemm, gemm.stride_c, m, n)};
 }
 
 void runGemms(penstock_device *device, int64_t, int64_t) {
@@ -109,7 +109,8 @@ protected:
   /// Runs all cases and compares with loops in double.
   void check() {
     std::mt19937 random(3);
-    auto fill = [&](std::vector<std::vector<float>> &all, uint64_t Case::*size) {
+    auto fill = [&](std::vector<std::vector<float>> &all,
+                    uint64_t Case::*size) {
       all.clear();
       for (const Case &each : cases) {
         std::vector<float> &values = all.emplace_back(each.*size);
@@ -150,14 +151,14 @@ protected:
       }
       for (int64_t m = 0; m < gemm.m; ++m)
         for (int64_t n = 0; n < gemm.n; ++n) {
-          float &to = c[offset[2] + m * gemm.stride_c[r] +
-                        n * gemm.stride_c[r + 1]];
+          float &to =
+              c[offset[2] + m * gemm.stride_c[r] + n * gemm.stride_c[r + 1]];
           double sum = gemm.accumulate ? to : 0.0;
           for (int64_t k = 0; k < gemm.k; ++k)
-            sum += double(a[offset[0] + m * gemm.stride_a[r] +
-                            k * gemm.stride_a[r + 1]]) *
-                   b[offset[1] + k * gemm.stride_b[r] +
-                     n * gemm.stride_b[r + 1]];
+            sum +=
+                double(a[offset[0] + m * gemm.stride_a[r] +
+                         k * gemm.stride_a[r + 1]]) *
+                b[offset[1] + k * gemm.stride_b[r] + n * gemm.stride_b[r + 1]];
           to = float(sum);
         }
     }
@@ -167,9 +168,9 @@ protected:
 // Row-major and transposed operands, with and without accumulation, from the
 // smallest sizes to odd ones.
 TEST_F(GemmTest, AllLayouts) {
-  const int64_t sizes[][3] = {{1, 1, 1},  {1, 7, 1},  {7, 1, 3},  {1, 1, 9},
-                              {5, 11, 7}, {3, 1, 64}, {1, 33, 5}, {64, 10, 32},
-                              {37, 48, 80}};
+  const int64_t sizes[][3] = {{1, 1, 1},  {1, 7, 1},    {7, 1, 3},
+                              {1, 1, 9},  {5, 11, 7},   {3, 1, 64},
+                              {1, 33, 5}, {64, 10, 32}, {37, 48, 80}};
   for (auto [m, n, k] : sizes)
     for (int layout = 0; layout < 16; ++layout) {
       bool isAT = layout & 1, isBT = layout & 2, isPadded = layout & 8;
@@ -215,8 +216,7 @@ TEST_F(GemmTest, NamesTheProductThatNeedsMoreScratch) {
 
 // Neither dimension of A is contiguous: oneDNN has no fast way.
 TEST_F(GemmTest, RefusesTheReferenceImplementation) {
-  cases.push_back(
-      makeCase({}, 5, 7, 3, {30, 2}, {7, 1}, {7, 1}, false));
+  cases.push_back(makeCase({}, 5, 7, 3, {30, 2}, {7, 1}, {7, 1}, false));
   Program program;
   std::string error = program.run(PENSTOCK_DEFECT);
   EXPECT_NE(error.find("reference implementation"), std::string::npos) << error;

@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The device functions follow what the compiler makes of a schedule: loops whose
-// entries run ahead, slots in an arena, start and await of transfers.
+// The device functions follow what the compiler makes of a schedule: loops
+// whose entries run ahead, slots in an arena, start and await of transfers.
 //===----------------------------------------------------------------------===//
 
 #include "LinearProgram.h"
@@ -224,14 +224,14 @@ penstock_tensor matrix(const int64_t *shape) {
   return {PENSTOCK_F32, 2, shape, uint64_t(shape[0] * shape[1] * 4)};
 }
 
-constexpr penstock_device_descriptor kDevices[] = {
-    {kArena, 64, kArena, 0, 1}, {kArena, 64, kArena, 0, 1}};
+constexpr penstock_device_descriptor kDevices[] = {{kArena, 64, kArena, 0, 1},
+                                                   {kArena, 64, kArena, 0, 1}};
 constexpr penstock_device_descriptor kOneDevice[] = {
     {2 * kArena, 64, 2 * kArena, 0, 1}};
-constexpr penstock_task kTasks[] = {
-    {"s0.F", 'F', 0, 0}, {"s0.B", 'B', 0, 0}, {"s0.U", 'U', 0, 0},
-    {"s0.E", 'E', 0, 0}, {"s1.F", 'F', 1, 1}, {"s1.B", 'B', 1, 1},
-    {"s1.U", 'U', 1, 1}, {"s1.E", 'E', 1, 1}};
+constexpr penstock_task kTasks[] = {{"s0.F", 'F', 0, 0}, {"s0.B", 'B', 0, 0},
+                                    {"s0.U", 'U', 0, 0}, {"s0.E", 'E', 0, 0},
+                                    {"s1.F", 'F', 1, 1}, {"s1.B", 'B', 1, 1},
+                                    {"s1.U", 'U', 1, 1}, {"s1.E", 'E', 1, 1}};
 constexpr penstock_hyperparameter_descriptor kKnobs[] = {{"lr", 0.05},
                                                          {"seed", 7}};
 constexpr penstock_device_function kTrain[] = {train0, train1},
@@ -262,7 +262,7 @@ void LinearProgram::writeModel(const std::string &folder, Weights weights) {
   first = varintField(1, kI) + varintField(1, kH) + varintField(2, 1);
   second = varintField(1, kH) + varintField(1, kO) + varintField(2, 1);
   if (weights == Weights::Inline) {
-    first += bytesField(8, "w1") + bytesField(9, raw1); // raw_data
+    first += bytesField(8, "w1") + bytesField(9, raw1);  // raw_data
     second += bytesField(4, raw2) + bytesField(8, "w2"); // float_data
   } else {
     weightsText = "padding!" + raw1 + raw2 + "rest";
@@ -271,10 +271,10 @@ void LinearProgram::writeModel(const std::string &folder, Weights weights) {
     first += bytesField(8, "w1") + external("8", "80");
     second += bytesField(8, "w2") + external("88", "40");
   }
-  std::string node = bytesField(1, "x") + bytesField(2, "z") +
-                     bytesField(4, "MatMul") +
-                     bytesField(5, bytesField(1, "value") +
-                                       bytesField(5, bytesField(9, raw1)));
+  std::string node =
+      bytesField(1, "x") + bytesField(2, "z") + bytesField(4, "MatMul") +
+      bytesField(5,
+                 bytesField(1, "value") + bytesField(5, bytesField(9, raw1)));
   modelText = varintField(1, 8) + bytesField(2, "test") +
               bytesField(7, bytesField(1, node) + bytesField(2, "linear") +
                                 bytesField(5, first) + bytesField(5, second)) +
@@ -374,10 +374,9 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   program.replay = &replay;
 }
 
-std::vector<float>
-LinearProgram::trainSerially(int64_t updates, float rate,
-                             std::vector<float> &w1,
-                             std::vector<float> &w2) const {
+std::vector<float> LinearProgram::trainSerially(int64_t updates, float rate,
+                                                std::vector<float> &w1,
+                                                std::vector<float> &w2) const {
   std::vector<float> losses, g1(w1.size()), g2(w2.size());
   int64_t usable = kSamples / (kB * kM) * (kB * kM);
   for (int64_t t = 0; t < updates; ++t) {

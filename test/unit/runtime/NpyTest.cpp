@@ -6,8 +6,8 @@
 // One case per message of the .npy reader.
 //===----------------------------------------------------------------------===//
 
-#include "TestFiles.h"
 #include "runtime/io/Npy.h"
+#include "TestFiles.h"
 
 #include <gtest/gtest.h>
 

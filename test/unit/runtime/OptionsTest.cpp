@@ -37,11 +37,11 @@ std::string errorOf(std::vector<std::string> arguments) {
 TEST(Options, TakesBothSpellings) {
   for (bool isJoined : {false, true}) {
     std::vector<std::pair<const char *, const char *>> flags = {
-        {"--data", "x=a=b.npy"}, {"--data", "y=c.npy"},
-        {"--labels", "l.npy"},   {"--steps", "12"},
-        {"--lr", "1e-3"},        {"--seed", "5"},
-        {"--log", "a.jsonl"},    {"--eval-data", "x=e.npy"},
-        {"--eval-every", "4"},   {"--watchdog", "2.5"},
+        {"--data", "x=a=b.npy"},   {"--data", "y=c.npy"},
+        {"--labels", "l.npy"},     {"--steps", "12"},
+        {"--lr", "1e-3"},          {"--seed", "5"},
+        {"--log", "a.jsonl"},      {"--eval-data", "x=e.npy"},
+        {"--eval-every", "4"},     {"--watchdog", "2.5"},
         {"--transport", "threads"}};
     std::vector<std::string> arguments = {"--shuffle"};
     for (auto [name, value] : flags) {

@@ -9,7 +9,6 @@
 
 #include "LinearProgram.h"
 
-
 #include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -22,7 +21,7 @@ namespace {
 class Session {
 public:
   Session(const penstock_program *program,
-      std::vector<std::pair<std::string, std::string>> options) {
+          std::vector<std::pair<std::string, std::string>> options) {
     std::vector<penstock_option> list;
     for (auto &[name, value] : options)
       list.push_back({name.c_str(), value.empty() ? nullptr : value.c_str()});
@@ -117,8 +116,8 @@ TEST_F(ProgramTest, SegmentsAddUpToOneRun) {
 TEST_F(ProgramTest, ShuffleDoesNotDependOnDevices) {
   auto losses = [&](const penstock_program *program, const char *seed) {
     Session run(program, dataAnd({{"log", folder / "log.jsonl"},
-                              {"shuffle", ""},
-                              {"seed", seed}}));
+                                  {"shuffle", ""},
+                                  {"seed", seed}}));
     EXPECT_EQ(run.code, 0) << run.error();
     EXPECT_EQ(penstock_train(run.run, 8), 0);
     return lossesOf(folder / "log.jsonl");
@@ -131,7 +130,7 @@ TEST_F(ProgramTest, ShuffleDoesNotDependOnDevices) {
 
 TEST_F(ProgramTest, EvaluatesAndSaysWhatItLeftOut) {
   Session run(&linear, dataAnd({{"eval-data", "x=" + linear.dataPath},
-                            {"eval-labels", linear.labelsPath}}));
+                                {"eval-labels", linear.labelsPath}}));
   ASSERT_EQ(run.code, 0) << run.error();
   ASSERT_EQ(penstock_train(run.run, 3), 0);
   penstock_results results;
@@ -147,8 +146,8 @@ TEST_F(ProgramTest, EvaluatesAndSaysWhatItLeftOut) {
     for (int j = 0; j < kO; ++j)
       for (int h = 0; h < kH; ++h)
         for (int l = 0; l < kI; ++l)
-          z[j] += double(linear.x[i * kI + l]) * w1[l * kH + h] *
-                  w2[h * kO + j];
+          z[j] +=
+              double(linear.x[i * kI + l]) * w1[l * kH + h] * w2[h * kO + j];
     const float *y = &linear.y[i * kO];
     for (int j = 0; j < kO; ++j)
       loss += (z[j] - y[j]) * (z[j] - y[j]) / (24 * kO);
@@ -197,9 +196,8 @@ TEST_F(ProgramTest, NamesTheFirstVariableThatDiffers) {
   Session run(&linear, dataAnd({{"verify", ""}}));
   ASSERT_EQ(penstock_train(run.run, 4), 0) << run.error();
   EXPECT_EQ(penstock_replay(run.run, 4), 4);
-  EXPECT_EQ(run.error().rfind("verify: element 0 of variable 'w1' differs: ",
-                              0),
-            0u)
+  EXPECT_EQ(
+      run.error().rfind("verify: element 0 of variable 'w1' differs: ", 0), 0u)
       << run.error();
 }
 
@@ -247,11 +245,11 @@ TEST_F(ProgramTest, EndsWithThePositionsWhenNothingMoves) {
   EXPECT_EXIT(
       {
         faults.hangAtUpdate = 2;
-        Session run(&linear, dataAnd({{"watchdog", "0.3"}}));
+        Session run(&linear, dataAnd({{"watchdog", "1"}}));
         penstock_train(run.run, 4);
       },
       testing::ExitedWithCode(PENSTOCK_WATCHDOG),
-      "watchdog: no device made progress for 0.3 s\n"
+      "watchdog: no device made progress for 1 s\n"
       "  device 0: at F9 \\(s0.F\\), waits for message 8 of channel 'h'\n"
       "  device 1: at U1 \\(s1.U\\)\n");
 }

@@ -19,7 +19,8 @@ using namespace penstock::test;
 
 ScratchFolder::ScratchFolder() {
   std::string pattern =
-      (std::filesystem::temp_directory_path() / "penstock-test-XXXXXX").string();
+      (std::filesystem::temp_directory_path() / "penstock-test-XXXXXX")
+          .string();
   path = mkdtemp(pattern.data());
 }
 
@@ -28,8 +29,7 @@ ScratchFolder::~ScratchFolder() { std::filesystem::remove_all(path); }
 std::vector<std::string> ScratchFolder::list() const {
   std::vector<std::string> names;
   for (const auto &entry : std::filesystem::recursive_directory_iterator(path))
-    names.push_back(
-        std::filesystem::relative(entry.path(), path).string());
+    names.push_back(std::filesystem::relative(entry.path(), path).string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -40,8 +40,7 @@ std::string penstock::test::readText(const std::string &path) {
   return text.str();
 }
 
-void penstock::test::writeText(const std::string &path,
-                               std::string_view text) {
+void penstock::test::writeText(const std::string &path, std::string_view text) {
   std::ofstream(path, std::ios::binary).write(text.data(), text.size());
 }
 

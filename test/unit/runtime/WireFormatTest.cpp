@@ -11,10 +11,14 @@
 #include "TestFiles.h"
 #include "penstock/sha256.h"
 
+#include <cstring>
 #include <gtest/gtest.h>
 
 using namespace penstock::runtime;
 using namespace penstock::test;
+
+extern "C" void penstock_sha256_portable(const void *data, uint64_t size,
+                                         uint8_t digest[32]);
 
 namespace {
 
@@ -53,9 +57,8 @@ TEST(WireFormat, FindsTensorsEverywhere) {
   std::string node = bytesField(5, bytesField(5, tensor("attribute")));
   std::string branch = bytesField(
       5, bytesField(6, bytesField(5, tensor("branch")) + bytesField(1, node)));
-  std::string sparse =
-      bytesField(15, bytesField(1, tensor("values")) +
-                         bytesField(2, tensor("indices")));
+  std::string sparse = bytesField(15, bytesField(1, tensor("values")) +
+                                          bytesField(2, tensor("indices")));
   std::string text = model(bytesField(1, branch) + sparse) +
                      bytesField(25, bytesField(7, node));
   std::vector<TensorRange> tensors;
@@ -95,7 +98,10 @@ TEST(WireFormat, RefusesDamagedText) {
 
 std::string digestOf(const std::string &text) {
   uint8_t digest[32];
+  uint8_t portable[32];
   penstock_sha256(text.data(), text.size(), digest);
+  penstock_sha256_portable(text.data(), text.size(), portable);
+  EXPECT_EQ(std::memcmp(digest, portable, sizeof(digest)), 0);
   std::string hex;
   for (uint8_t byte : digest) {
     hex += "0123456789abcdef"[byte >> 4];
@@ -109,8 +115,9 @@ TEST(Sha256, StandardVectors) {
                           "991b7852b855");
   EXPECT_EQ(digestOf("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb"
                              "410ff61f20015ad");
-  EXPECT_EQ(digestOf("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(
+      digestOf("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   EXPECT_EQ(digestOf(std::string(1000000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }

@@ -1,0 +1,112 @@
+//===- Descriptor.h - The constant penstock_program --------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the runtime knows about a program: the numbers that compiled code uses
+// for channels, tasks, library products and hyperparameters, and the tables
+// that they index.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_LOWERING_DESCRIPTOR_H
+#define PENSTOCK_PASSES_LOWERING_DESCRIPTOR_H
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "passes/Lowering/Constants.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <map>
+
+namespace penstock {
+
+/// The files with initial values. Those of the replay are the same.
+class FileTable {
+public:
+  /// Reads what is to be known about each file that variables name.
+  mlir::LogicalResult collect(mlir::ModuleOp root);
+  int64_t getIndex(llvm::StringRef name) const;
+  std::vector<Constant> getTable(ConstantBuilder &constants) const;
+
+private:
+  mlir::LogicalResult add(mlir::Operation *op, llvm::StringRef name);
+  struct File {
+    std::string path;
+    int64_t size;
+    std::array<uint8_t, 32> digest;
+  };
+  llvm::MapVector<llvm::StringRef, File> files;
+};
+
+/// Distinct library products. Kernels are shared, and so are their numbers.
+class GemmTable {
+public:
+  mlir::LogicalResult add(pipeline::GemmOp gemm, int64_t device);
+  /// A product that no device runs, in a kernel that nothing calls.
+  mlir::LogicalResult addUnused(pipeline::GemmOp gemm);
+  uint32_t getIndex(pipeline::GemmOp gemm) const;
+  /// The replay runs all products on its one device.
+  std::vector<Constant> getTable(std::optional<int64_t> device) const;
+
+private:
+  struct Product {
+    int64_t device = 0;
+    bool shared = false;
+  };
+  /// All that tells products apart; the ops are gone when the table is made.
+  static mlir::ArrayAttr getKey(pipeline::GemmOp gemm);
+  llvm::MapVector<mlir::ArrayAttr, Product> products;
+};
+
+/// What options of the compiler add.
+struct ProgramTexts {
+  std::string cpu, features, method, schedule, plan;
+};
+
+/// The tables of one program: the top-level module or the replay.
+class ProgramTable {
+public:
+  /// From the device functions, before they are converted.
+  mlir::LogicalResult collect(mlir::ModuleOp module);
+
+  uint32_t getChannel(llvm::StringRef name) const;
+  uint32_t getTask(llvm::StringRef name) const;
+  uint32_t getHyperparameter(llvm::StringRef name) const;
+
+  /// Adds the global `name`. `prefix` tells tables and functions of the replay
+  /// apart; `replay` is the symbol of its program, if there is one.
+  mlir::LogicalResult emit(ConstantBuilder &constants, llvm::StringRef name,
+                           llvm::StringRef prefix, const FileTable &files,
+                           const GemmTable &gemms, const ProgramTexts &texts,
+                           llvm::StringRef replay);
+
+private:
+  struct Placement {
+    uint64_t at = 0, stride = 0, versions = 1;
+  };
+  struct Ends {
+    int64_t sender = -1, receiver = -1;
+  };
+
+  mlir::FailureOr<Constant> getTensor(ConstantBuilder &constants,
+                                      mlir::Operation *op,
+                                      mlir::RankedTensorType type);
+  mlir::LogicalResult setEnd(mlir::Operation *op, int64_t &end, int64_t device);
+  int64_t getStage(llvm::StringRef name) const;
+
+  mlir::ModuleOp module;
+  std::map<int64_t, pipeline::ArenaOp> arenas;
+  llvm::MapVector<llvm::StringRef, std::map<int64_t, Placement>> placements;
+  llvm::MapVector<llvm::StringRef, Ends> channels;
+  llvm::MapVector<llvm::StringRef, pipeline::TaskOp> tasks;
+  llvm::MapVector<llvm::StringRef, double> hyperparameters;
+  llvm::SetVector<llvm::StringRef> stages;
+  /// By schedule and device.
+  llvm::MapVector<llvm::StringRef, std::map<int64_t, std::string>> functions;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_LOWERING_DESCRIPTOR_H

@@ -1,0 +1,51 @@
+//===- DeviceTrace.h - What a device function does ---------------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Interprets the index code of a device function, data left out: what remains
+// is a list of transfers, waits, runs and the buffers that kernels touch.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_PROGRAM_DEVICETRACE_H
+#define PENSTOCK_PASSES_PROGRAM_DEVICETRACE_H
+
+#include "dialects/Pipeline/Pipeline.h"
+
+namespace penstock {
+
+/// A buffer of a ring: message or version `number` of a field of a symbol.
+struct CellRef {
+  mlir::StringAttr symbol;
+  int64_t field = 0;
+  int64_t number = 0;
+  int64_t ring = 1;
+
+  int64_t getIndex() const { return number % ring; }
+};
+
+/// A buffer in a call.
+struct Access {
+  CellRef cell;
+  bool reads = false, writes = false;
+};
+
+struct TraceEvent {
+  enum Kind { Mark, Call, Recv, Send, Await };
+  Kind kind;
+  mlir::Operation *op;
+  /// The task or channel, and its run or message.
+  mlir::StringAttr symbol;
+  int64_t number = 0;
+  /// One for a transfer, any for a call.
+  llvm::SmallVector<Access, 1> accesses;
+};
+
+/// What the function does when called with these arguments.
+mlir::FailureOr<std::vector<TraceEvent>>
+traceDevice(mlir::func::FuncOp function, int64_t first, int64_t updates);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_PROGRAM_DEVICETRACE_H

@@ -1,0 +1,464 @@
+//===- ProgramMachine.cpp - Executes traces of all devices ----------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// No queue has a choice, so one execution decides. A buffer counts as free only
+// once the device has waited for what moves through it: that a transfer happens
+// to be done in this execution does not suffice.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Program/ProgramMachine.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+ProgramMachine::ProgramMachine(ModuleOp module, ScheduleOp schedule,
+                               int64_t first, int64_t updates)
+    : symbols(module), module(module), schedule(schedule), first(first),
+      updates(updates),
+      microbatches(static_cast<int64_t>(schedule.getMicrobatches())) {}
+
+void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace) {
+  Device &device = devices.emplace_back();
+  device.number = number;
+  device.trace = std::move(trace);
+  TaskOp task;
+  for (const TraceEvent &event : device.trace) {
+    if (event.kind == TraceEvent::Mark)
+      task = symbols.lookup<TaskOp>(event.symbol);
+    if (event.kind != TraceEvent::Call || !task || task.countsMicrobatches())
+      continue;
+    for (const Access &access : event.accesses)
+      if (access.writes)
+        device.updatedVariables.insert(access.cell.symbol);
+  }
+}
+
+InFlightDiagnostic ProgramMachine::report(const Device &device,
+                                          const TraceEvent &event, int rule) {
+  return event.op->emitError() << "S" << rule << ": device " << device.number
+                               << " in a segment of " << updates << " updates ";
+}
+
+bool ProgramMachine::isExternal(StringAttr name) {
+  auto channel = symbols.lookup<ChannelOp>(name);
+  return channel && (channel.getSource() || channel.getSink());
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+FailureOr<ProgramMachine::Cell *>
+ProgramMachine::getCell(Device &device, const TraceEvent &event,
+                        const CellRef &ref) {
+  auto [it, isNew] =
+      device.rings.try_emplace({ref.symbol.getValue(), ref.field});
+  Ring &ring = it->second;
+  if (isNew) {
+    Operation *symbol = symbols.lookup(ref.symbol);
+    if (!isa_and_nonnull<VariableOp, ChannelOp>(symbol))
+      return report(device, event, 8)
+             << "uses a slot of @" << ref.symbol.getValue()
+             << ", which is no variable or channel";
+    ring.size = ref.ring;
+    ring.isVariable = isa<VariableOp>(symbol);
+    // Version `first` is there when the segment begins; a variable that is not
+    // updated has but one, whatever its number.
+    if (ring.isVariable) {
+      bool updated = device.updatedVariables.contains(ref.symbol);
+      int64_t version = updated ? first : ref.number;
+      ring.cells[version % ring.size].content = version;
+    }
+  }
+  if (ring.size != ref.ring)
+    return report(device, event, 8)
+           << "uses a ring of " << ref.ring << " for @" << ref.symbol.getValue()
+           << ", but one of " << ring.size << " elsewhere";
+  return &ring.cells[ref.getIndex()];
+}
+
+static std::string nameOf(const CellRef &ref) {
+  std::string text =
+      "@" + ref.symbol.str() + "[" + std::to_string(ref.number) + "]";
+  if (ref.field)
+    text += " field " + std::to_string(ref.field);
+  return text;
+}
+
+LogicalResult ProgramMachine::checkFree(Device &device, const TraceEvent &event,
+                                        const CellRef &ref, const Cell &cell) {
+  if (cell.filling)
+    return report(device, event, 5)
+           << "fills " << nameOf(ref)
+           << " while it may still be received into: a slot or an await is "
+              "missing";
+  if (!cell.leaving.empty())
+    return report(device, event, 5)
+           << "fills " << nameOf(ref) << " while message " << *cell.content
+           << " may still be sent from there: a slot or an await is missing";
+  if (!cell.used && !symbols.lookup<VariableOp>(ref.symbol))
+    return report(device, event, 5)
+           << "fills " << nameOf(ref) << " before message " << *cell.content
+           << " in the same slot is used: a slot is missing";
+  return success();
+}
+
+LogicalResult ProgramMachine::read(Device &device, const TraceEvent &event,
+                                   const CellRef &ref) {
+  FailureOr<Cell *> cell = getCell(device, event, ref);
+  if (failed(cell))
+    return failure();
+  bool isVariable = symbols.lookup<VariableOp>(ref.symbol) != nullptr;
+  if ((*cell)->content != ref.number) {
+    InFlightDiagnostic diagnostic = report(device, event, isVariable ? 3 : 2)
+                                    << "reads " << nameOf(ref);
+    if ((*cell)->content)
+      diagnostic << ", but the buffer holds number " << *(*cell)->content;
+    else
+      diagnostic << ", but nothing was stored there";
+    return diagnostic;
+  }
+  if ((*cell)->filling)
+    return report(device, event, 2)
+           << "reads " << nameOf(ref) << " without having awaited it";
+  (*cell)->used = true;
+  return success();
+}
+
+LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
+                                    const CellRef &ref, bool inPlace) {
+  FailureOr<Cell *> found = getCell(device, event, ref);
+  if (failed(found))
+    return failure();
+  Cell &cell = **found;
+  bool isVariable = symbols.lookup<VariableOp>(ref.symbol) != nullptr;
+  bool updates =
+      isVariable && device.running && !device.running.countsMicrobatches();
+  if (inPlace) {
+    if (!cell.leaving.empty())
+      return checkFree(device, event, ref, cell);
+    if (updates)
+      device.updatedInPlace.push_back(ref);
+    return success();
+  }
+  if (failed(checkFree(device, event, ref, cell)))
+    return failure();
+  if (updates) {
+    int64_t run =
+        device.runs.lookup(device.running.getSymNameAttr()) - 1 + first;
+    if (ref.number != run + 1)
+      return report(device, event, 3)
+             << "writes version " << ref.number << " of @"
+             << ref.symbol.getValue() << " in update " << run;
+  }
+  cell.content = ref.number;
+  cell.used = isVariable;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Events
+//===----------------------------------------------------------------------===//
+
+/// What a run updated in place is one version newer afterwards.
+void ProgramMachine::endRun(Device &device) {
+  for (const CellRef &ref : device.updatedInPlace)
+    device.rings[{ref.symbol.getValue(), ref.field}]
+        .cells[ref.getIndex()]
+        .content = ref.number + 1;
+  device.updatedInPlace.clear();
+  device.running = nullptr;
+}
+
+LogicalResult ProgramMachine::startRun(Device &device,
+                                       const TraceEvent &event) {
+  endRun(device);
+  auto task = symbols.lookup<TaskOp>(event.symbol);
+  if (!task)
+    return report(device, event, 8)
+           << "marks @" << event.symbol.getValue() << ", which is no task";
+  int64_t runs = device.runs.lookup(event.symbol);
+  int64_t expected = getFirstNumber(task) + runs;
+  if (event.number != expected)
+    return report(device, event, 1)
+           << "runs @" << event.symbol.getValue() << "[" << event.number
+           << "] instead of number " << expected;
+  device.runs[event.symbol] = ++runs;
+  device.running = task;
+  if (task.countsMicrobatches())
+    return success();
+  // The gradient of an update must be complete, and no more than that.
+  for (auto other : module.getOps<TaskOp>()) {
+    if (other.getStage() != task.getStage() ||
+        (other.getKind() != TaskKind::Backward &&
+         other.getKind() != TaskKind::WeightGrad))
+      continue;
+    int64_t count = device.runs.lookup(other.getSymNameAttr());
+    if (count != runs * microbatches)
+      return report(device, event, 4)
+             << "runs @" << event.symbol.getValue() << "[" << event.number
+             << "] after " << count << " instead of " << runs * microbatches
+             << " runs of @" << other.getSymName();
+  }
+  return success();
+}
+
+LogicalResult ProgramMachine::startTransfer(Device &device,
+                                            const TraceEvent &event) {
+  bool isRecv = event.kind == TraceEvent::Recv;
+  const CellRef &ref = event.accesses.front().cell;
+  std::vector<size_t> &queued = device.queued[event.symbol];
+  if (!queued.empty()) {
+    const TraceEvent &former = device.trace[queued.back()];
+    if (event.number != former.number + 1)
+      return report(device, event, 8)
+             << (isRecv ? "receives" : "sends") << " message " << event.number
+             << " of @" << event.symbol.getValue() << " after message "
+             << former.number;
+  } else if (event.number != first * microbatches && event.number != first) {
+    return report(device, event, 8) << "begins @" << event.symbol.getValue()
+                                    << " with message " << event.number;
+  }
+  if (ref.number != event.number || (isRecv && ref.symbol != event.symbol))
+    return report(device, event, 8)
+           << (isRecv ? "receives" : "sends") << " message " << event.number
+           << " of @" << event.symbol.getValue()
+           << (isRecv ? " into " : " from ") << nameOf(ref);
+
+  if (isRecv) {
+    FailureOr<Cell *> cell = getCell(device, event, ref);
+    if (failed(cell) || failed(checkFree(device, event, ref, **cell)))
+      return failure();
+    (*cell)->content = event.number;
+    (*cell)->used = false;
+    (*cell)->filling = device.position;
+  } else {
+    if (failed(read(device, event, ref)))
+      return failure();
+    (*getCell(device, event, ref))->leaving.push_back(device.position);
+  }
+  queued.push_back(device.position);
+  device.transfers[device.position] = {device.position};
+  if (isExternal(event.symbol))
+    device.transfers[device.position].done = true;
+  else
+    device.waiting.push_back(device.position);
+  return success();
+}
+
+/// The device knows of this transfer that it is done, and of those before it.
+void ProgramMachine::complete(Device &device, size_t index) {
+  const TraceEvent &awaited = device.trace[index];
+  bool external = isExternal(awaited.symbol);
+  for (auto it = device.transfers.begin();
+       it != device.transfers.end() && it->first <= index;) {
+    const TraceEvent &event = device.trace[it->first];
+    bool covered =
+        external ? event.symbol == awaited.symbol : !isExternal(event.symbol);
+    if (!covered) {
+      ++it;
+      continue;
+    }
+    const CellRef &ref = event.accesses.front().cell;
+    Cell &cell =
+        device.rings[{ref.symbol.getValue(), ref.field}].cells[ref.getIndex()];
+    if (cell.filling == it->first)
+      cell.filling = std::nullopt;
+    llvm::erase(cell.leaving, it->first);
+    it = device.transfers.erase(it);
+  }
+}
+
+FailureOr<bool> ProgramMachine::await(Device &device, const TraceEvent &event) {
+  const std::vector<size_t> &queued = device.queued[event.symbol];
+  // Messages of former segments are gone, negative numbers never were.
+  if (event.number < first * microbatches && event.number < first)
+    return true;
+  int64_t begin = queued.empty() ? first * microbatches
+                                 : device.trace[queued.front()].number;
+  if (event.number < begin)
+    return true;
+  if (event.number >= begin + static_cast<int64_t>(queued.size())) {
+    report(device, event, 7)
+        << "awaits message " << event.number << " of @"
+        << event.symbol.getValue() << " before it is queued";
+    return failure();
+  }
+  size_t index = queued[event.number - begin];
+  auto transfer = device.transfers.find(index);
+  if (transfer == device.transfers.end())
+    return true;
+  if (!transfer->second.done)
+    return false;
+  complete(device, index);
+  return true;
+}
+
+LogicalResult ProgramMachine::call(Device &device, const TraceEvent &event) {
+  // All is read before anything is written: elementwise updates may be in
+  // place.
+  for (const Access &access : event.accesses)
+    if (access.reads && failed(read(device, event, access.cell)))
+      return failure();
+  for (const Access &access : event.accesses)
+    if (access.writes &&
+        failed(write(device, event, access.cell, access.reads)))
+      return failure();
+  return success();
+}
+
+FailureOr<bool> ProgramMachine::step(Device &device) {
+  const TraceEvent &event = device.trace[device.position];
+  LogicalResult result = success();
+  switch (event.kind) {
+  case TraceEvent::Await:
+    return await(device, event);
+  case TraceEvent::Mark:
+    result = startRun(device, event);
+    break;
+  case TraceEvent::Call:
+    result = call(device, event);
+    break;
+  case TraceEvent::Recv:
+  case TraceEvent::Send:
+    result = startTransfer(device, event);
+    break;
+  }
+  if (failed(result))
+    return failure();
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Execution
+//===----------------------------------------------------------------------===//
+
+/// Performs every transfer that heads the queues of both its devices.
+FailureOr<bool> ProgramMachine::exchange() {
+  bool moved = false;
+  for (Device &sender : devices) {
+    while (!sender.waiting.empty()) {
+      const TraceEvent &send = sender.trace[sender.waiting.front()];
+      if (send.kind != TraceEvent::Send)
+        break;
+      auto receiver = llvm::find_if(devices, [&](Device &other) {
+        return &other != &sender && !other.waiting.empty() &&
+               other.trace[other.waiting.front()].kind == TraceEvent::Recv &&
+               other.trace[other.waiting.front()].symbol == send.symbol;
+      });
+      if (receiver == devices.end())
+        break;
+      const TraceEvent &recv = receiver->trace[receiver->waiting.front()];
+      if (recv.number != send.number) {
+        report(*receiver, recv, 8)
+            << "receives message " << recv.number << " of @"
+            << recv.symbol.getValue() << " when device " << sender.number
+            << " sends message " << send.number;
+        return failure();
+      }
+      for (Device *device : {&sender, &*receiver}) {
+        auto transfer = device->transfers.find(device->waiting.front());
+        if (transfer != device->transfers.end())
+          transfer->second.done = true;
+        device->waiting.pop_front();
+      }
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+static std::string describe(const TraceEvent &event) {
+  static const char *const kNames[] = {"run", "call", "receive", "send",
+                                       "await"};
+  return std::string(kNames[event.kind]) + " @" + event.symbol.str() + "[" +
+         std::to_string(event.number) + "]";
+}
+
+LogicalResult ProgramMachine::reportDeadlock() {
+  const Device *stuck = nullptr;
+  for (const Device &device : devices)
+    if (!stuck && device.position < device.trace.size())
+      stuck = &device;
+  InFlightDiagnostic diagnostic =
+      stuck ? report(*stuck, stuck->trace[stuck->position], 7) << "deadlocks"
+            : schedule.emitError()
+                  << "S6: transfers are left over in a segment of " << updates
+                  << " updates";
+  for (const Device &device : devices) {
+    std::string text = "device " + std::to_string(device.number) + ": ";
+    text += device.position < device.trace.size()
+                ? "at " + describe(device.trace[device.position])
+                : std::string("at the end");
+    text += device.waiting.empty()
+                ? std::string(", no transfer")
+                : ", next transfer " +
+                      describe(device.trace[device.waiting.front()]);
+    diagnostic.attachNote(schedule.getLoc()) << text;
+  }
+  return diagnostic;
+}
+
+/// S1 and S6: everything ran, nothing is left over.
+LogicalResult ProgramMachine::finish() {
+  bool evaluates = false;
+  for (Device &device : devices)
+    for (auto &[name, count] : device.runs)
+      if (symbols.lookup<TaskOp>(cast<StringAttr>(name)).getKind() ==
+          TaskKind::Evaluate)
+        evaluates = true;
+  for (auto task : module.getOps<TaskOp>()) {
+    if ((task.getKind() == TaskKind::Evaluate) != evaluates)
+      continue;
+    int64_t runs = 0;
+    for (Device &device : devices)
+      runs += device.runs.lookup(task.getSymNameAttr());
+    int64_t expected = updates * (task.countsMicrobatches() ? microbatches : 1);
+    if (runs != expected)
+      return task.emitError() << "S1: runs " << runs << " times instead of "
+                              << expected << " in a segment of " << updates
+                              << " updates of " << schedule.getSymNameAttr();
+  }
+  for (Device &device : devices) {
+    endRun(device);
+    if (!device.waiting.empty())
+      return reportDeadlock();
+    for (auto &[key, ring] : device.rings)
+      for (auto &[index, cell] : ring.cells)
+        if (!ring.isVariable && !cell.used)
+          return schedule.emitError()
+                 << "S6: on device " << device.number << ", message "
+                 << *cell.content << " of @" << key.first
+                 << " is never used in a segment of " << updates << " updates";
+  }
+  return success();
+}
+
+LogicalResult ProgramMachine::run() {
+  while (true) {
+    bool moved = false;
+    for (Device &device : devices) {
+      while (device.position < device.trace.size()) {
+        FailureOr<bool> done = step(device);
+        if (failed(done))
+          return failure();
+        if (!*done)
+          break;
+        ++device.position;
+        moved = true;
+      }
+    }
+    FailureOr<bool> exchanged = exchange();
+    if (failed(exchanged))
+      return failure();
+    if (moved || *exchanged)
+      continue;
+    for (const Device &device : devices)
+      if (device.position < device.trace.size())
+        return reportDeadlock();
+    return finish();
+  }
+}

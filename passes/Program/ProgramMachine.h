@@ -1,0 +1,109 @@
+//===- ProgramMachine.h - Executes traces of all devices ---------*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rule S8: runs the traces of all devices of a schedule against each other and
+// follows what every buffer holds. The execution model is that of the schedule
+// level: a device's runs are in order, and so are its transfers with peers.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_PROGRAM_PROGRAMMACHINE_H
+#define PENSTOCK_PASSES_PROGRAM_PROGRAMMACHINE_H
+
+#include "passes/Program/DeviceTrace.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <deque>
+#include <map>
+
+namespace penstock {
+
+class ProgramMachine {
+public:
+  ProgramMachine(mlir::ModuleOp module, pipeline::ScheduleOp schedule,
+                 int64_t first, int64_t updates);
+
+  void addDevice(int64_t number, std::vector<TraceEvent> trace);
+  /// Runs to the end; false after an error has been reported.
+  mlir::LogicalResult run();
+
+private:
+  /// Queued on a device; `event` is its index in the trace.
+  struct Transfer {
+    size_t event;
+    bool done = false;
+  };
+  /// What a buffer holds.
+  struct Cell {
+    std::optional<int64_t> content;
+    /// A receive fills it that nothing has waited for.
+    std::optional<size_t> filling;
+    /// Sends from it that nothing has waited for.
+    llvm::SmallVector<size_t, 2> leaving;
+    /// Whether the content was read or sent.
+    bool used = true;
+  };
+  struct Ring {
+    int64_t size = 1;
+    bool isVariable = false;
+    std::map<int64_t, Cell> cells;
+  };
+  struct Device {
+    int64_t number = 0;
+    std::vector<TraceEvent> trace;
+    size_t position = 0;
+    /// By event, in order of issue; `waiting` has those with peers not done.
+    std::map<size_t, Transfer> transfers;
+    std::deque<size_t> waiting;
+    /// By channel: the event that queued each message.
+    llvm::DenseMap<mlir::Attribute, std::vector<size_t>> queued;
+    std::map<std::pair<mlir::StringRef, int64_t>, Ring> rings;
+    /// By task: how many runs have begun.
+    llvm::MapVector<mlir::Attribute, int64_t> runs;
+    /// The task that runs, and what it updates in place.
+    pipeline::TaskOp running;
+    llvm::SmallVector<CellRef> updatedInPlace;
+    llvm::DenseSet<mlir::Attribute> updatedVariables;
+  };
+
+  /// One event; none if the device must wait.
+  mlir::FailureOr<bool> step(Device &device);
+  mlir::LogicalResult startRun(Device &device, const TraceEvent &event);
+  mlir::LogicalResult startTransfer(Device &device, const TraceEvent &event);
+  mlir::FailureOr<bool> await(Device &device, const TraceEvent &event);
+  mlir::LogicalResult call(Device &device, const TraceEvent &event);
+  mlir::LogicalResult read(Device &device, const TraceEvent &event,
+                           const CellRef &ref);
+  mlir::LogicalResult write(Device &device, const TraceEvent &event,
+                            const CellRef &ref, bool inPlace);
+  /// Fails if the cell may not be filled now.
+  mlir::LogicalResult checkFree(Device &device, const TraceEvent &event,
+                                const CellRef &ref, const Cell &cell);
+  void endRun(Device &device);
+  mlir::FailureOr<bool> exchange();
+  void complete(Device &device, size_t event);
+  mlir::LogicalResult finish();
+  mlir::LogicalResult reportDeadlock();
+  mlir::FailureOr<Cell *> getCell(Device &device, const TraceEvent &event,
+                                  const CellRef &ref);
+  bool isExternal(mlir::StringAttr channel);
+  int64_t getFirstNumber(pipeline::TaskOp task) const {
+    return task.countsMicrobatches() ? first * microbatches : first;
+  }
+  mlir::InFlightDiagnostic report(const Device &device, const TraceEvent &event,
+                                  int rule);
+
+  mlir::SymbolTable symbols;
+  mlir::ModuleOp module;
+  pipeline::ScheduleOp schedule;
+  int64_t first, updates, microbatches;
+  std::vector<Device> devices;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_PROGRAM_PROGRAMMACHINE_H

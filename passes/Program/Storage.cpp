@@ -1,0 +1,245 @@
+//===- Storage.cpp - Where the values of tasks live -----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A value lives where it was received or read; else, when it is put, in the
+// first local channel that it is put into, or in the staging slots of the
+// channel that sends it; else in the variable that it is written to.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Program/Storage.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+MemRefType penstock::getMemRefType(RankedTensorType type) {
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+FailureOr<Storage> Storage::get(ScheduleOp schedule) {
+  Storage storage;
+  if (failed(storage.collect(schedule)))
+    return failure();
+  return storage;
+}
+
+LogicalResult Storage::collect(ScheduleOp schedule) {
+  module = schedule->getParentOfType<ModuleOp>();
+  for (auto op : module.getOps<VersionStorageOpInterface>()) {
+    auto variable = resolve<VariableOp>(module, op, op.getVariableAttr());
+    if (!variable)
+      return failure();
+    versions[variable] = op.getVersions();
+  }
+
+  WalkResult result = schedule.walk([&](RunOp run) {
+    auto task = resolve<TaskOp>(module, run, run.getTaskAttr());
+    if (!task)
+      return WalkResult::interrupt();
+    auto device =
+        static_cast<int64_t>(run->getParentOfType<OrderOp>().getDevice());
+    auto [it, inserted] = devices.insert({task, device});
+    if (inserted || it->second == device)
+      return WalkResult::advance();
+    run.emitError() << "runs " << run.getTaskAttr() << " on device " << device
+                    << ", but device " << it->second
+                    << " runs it too: replicated stages cannot be lowered yet";
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted())
+    return failure();
+
+  for (auto &[op, device] : devices) {
+    auto task = cast<TaskOp>(op);
+    if (task.isBodyless())
+      return task.emitError()
+             << "is run by " << schedule.getSymNameAttr() << " but has no body";
+    for (Operation &inner : task.getBody().front()) {
+      if (auto put = dyn_cast<PutOp>(inner)) {
+        auto channel = resolve<ChannelOp>(module, put, put.getChannelAttr());
+        if (!channel)
+          return failure();
+        puts.insert({channel, put});
+      } else if (auto take = dyn_cast<TakeOp>(inner)) {
+        auto channel = resolve<ChannelOp>(module, take, take.getChannelAttr());
+        if (!channel)
+          return failure();
+        takes.insert({channel, take});
+      } else if (auto write = dyn_cast<WriteOp>(inner)) {
+        auto variable =
+            resolve<VariableOp>(module, write, write.getVariableAttr());
+        if (!variable)
+          return failure();
+        if (!write.getValue().getDefiningOp<func::CallOp>())
+          return write.emitError("only a result of a call can be written: "
+                                 "nothing is ever copied");
+        if (!task.countsMicrobatches())
+          updated.insert(variable);
+      }
+    }
+  }
+
+  auto deviceOf = [&](Operation *op) {
+    return getDevice(op->getParentOfType<TaskOp>());
+  };
+  for (auto &[channel, take] : takes) {
+    auto put = puts.find(channel);
+    if (cast<ChannelOp>(channel).getSource()) {
+      received.insert(channel);
+    } else if (put == puts.end()) {
+      return take.emitError()
+             << "takes from " << take.getChannelAttr() << ", into which "
+             << schedule.getSymNameAttr() << " runs no task that puts";
+    } else if (deviceOf(put->second) != deviceOf(take)) {
+      received.insert(channel);
+      sent.insert(channel);
+    }
+  }
+  for (auto &[channel, put] : puts) {
+    for (Value value : put.getValues())
+      if (!value.getDefiningOp() ||
+          !isa<TakeOp, func::CallOp>(value.getDefiningOp()))
+        return put.emitError("only taken values and results of calls can be "
+                             "put: nothing is ever copied");
+    if (cast<ChannelOp>(channel).getSink())
+      sent.insert(channel);
+    else if (!takes.contains(channel))
+      return put.emitError()
+             << "puts into " << put.getChannelAttr() << ", from which "
+             << schedule.getSymNameAttr() << " runs no task that takes";
+  }
+  for (Operation *channel : sent) {
+    FailureOr<Buffer> buffer = getSendBuffer(cast<ChannelOp>(channel));
+    if (failed(buffer))
+      return failure();
+    if (buffer->isVariable())
+      return channel->emitError("would be sent from the buffer of ")
+             << SymbolTable::getSymbolName(buffer->symbol)
+             << ", which its task changes in place";
+    sendBuffers[channel] = *buffer;
+  }
+  return success();
+}
+
+FailureOr<Buffer> Storage::getReceiveBuffer(ChannelOp channel) const {
+  if (!channel.getSlots())
+    return channel.emitError("has no slots: run pipeline-size-storage first");
+  return Buffer{channel, 0, static_cast<int64_t>(*channel.getSlots())};
+}
+
+FailureOr<Buffer> Storage::getSendBuffer(ChannelOp channel) const {
+  auto put = puts.find(channel);
+  if (put == puts.end())
+    return channel.emitError("is sent, but no task of the schedule puts");
+  PutOp op = put->second;
+  return getBuffer(op.getValues().front());
+}
+
+SmallVector<ChannelOp> Storage::getSends(const Buffer &buffer) const {
+  SmallVector<ChannelOp> channels;
+  for (auto &[channel, from] : sendBuffers)
+    if (from.isSameRing(buffer))
+      channels.push_back(cast<ChannelOp>(channel));
+  return channels;
+}
+
+/// Storage of a value that a function makes. Channels that share it need as
+/// much as the longest-lived of them.
+FailureOr<Buffer> Storage::getHome(Value value) const {
+  Buffer local, staging, variable;
+  for (Operation *user : value.getUsers()) {
+    auto write = dyn_cast<WriteOp>(user);
+    if (!write)
+      continue;
+    if (variable)
+      return write.emitError("writes a value that is written twice");
+    auto op = lookup<VariableOp>(write, write.getVariableAttr());
+    if (!op)
+      return failure();
+    variable = Buffer{op, 0, getVersions(op)};
+  }
+  for (auto put : value.getParentBlock()->getOps<PutOp>()) {
+    for (auto [field, other] : llvm::enumerate(put.getValues())) {
+      if (other != value)
+        continue;
+      auto channel = lookup<ChannelOp>(put, put.getChannelAttr());
+      if (!channel)
+        return failure();
+      bool isSent = sent.contains(channel);
+      Buffer &home = isSent ? staging : local;
+      auto ring = static_cast<int64_t>(
+          (isSent ? channel.getStaging() : channel.getSlots()).value_or(0));
+      if (!home)
+        home = Buffer{channel, static_cast<int64_t>(field), ring, isSent};
+      home.ring = std::max(home.ring, ring);
+    }
+  }
+  if (variable && (local || staging))
+    return emitError(value.getLoc())
+           << "a value cannot be written to a variable and put into a channel";
+  Buffer home = variable ? variable : local ? local : staging;
+  if (!home)
+    return emitError(value.getLoc())
+           << "a result of a task's function must be put or written";
+  if (home.ring == 0)
+    return home.symbol->emitError()
+           << "has no " << (home.staging ? "staging" : "slots")
+           << ": run pipeline-size-storage first";
+  return home;
+}
+
+FailureOr<Buffer> Storage::getBuffer(Value value) const {
+  auto result = dyn_cast<OpResult>(value);
+  Operation *op = value.getDefiningOp();
+  if (auto read = dyn_cast_or_null<ReadOp>(op)) {
+    auto variable = lookup<VariableOp>(read, read.getVariableAttr());
+    if (!variable)
+      return failure();
+    return Buffer{variable, 0, getVersions(variable)};
+  }
+  if (auto take = dyn_cast_or_null<TakeOp>(op)) {
+    auto channel = lookup<ChannelOp>(take, take.getChannelAttr());
+    if (!channel)
+      return failure();
+    if (received.contains(channel))
+      return getReceiveBuffer(channel);
+    auto put = puts.find(channel);
+    PutOp from = put == puts.end() ? PutOp() : put->second;
+    if (!from || result.getResultNumber() >= from.getValues().size())
+      return take.emitError("takes what no task of the schedule puts");
+    return getBuffer(from.getValues()[result.getResultNumber()]);
+  }
+  auto call = dyn_cast_or_null<func::CallOp>(op);
+  if (!call)
+    return emitError(value.getLoc())
+           << "only taken and read values and results of calls have storage";
+
+  // Stored into an argument's buffer?
+  auto callee = lookup<func::FuncOp>(call, call.getCalleeAttr());
+  if (!callee)
+    return failure();
+  for (unsigned i : llvm::seq(callee.getNumArguments())) {
+    auto into = callee.getArgAttrOfType<IntegerAttr>(i, kIntoAttr);
+    if (!into || into.getInt() != result.getResultNumber())
+      continue;
+    FailureOr<Buffer> buffer = getBuffer(call.getOperand(i));
+    if (failed(buffer))
+      return failure();
+    for (Operation *user : value.getUsers()) {
+      auto write = dyn_cast<WriteOp>(user);
+      if (isa<func::CallOp>(user) ||
+          (write && buffer->isVariable() && buffer->ring == 1 &&
+           write.getVariable() == SymbolTable::getSymbolName(buffer->symbol)))
+        continue;
+      return user->emitError()
+             << "stores a value of " << call.getCalleeAttr()
+             << " elsewhere than its argument " << i
+             << ", which the function changes in place; only a variable with "
+                "one version can be changed in place";
+    }
+    return buffer;
+  }
+  return getHome(value);
+}

@@ -1,0 +1,104 @@
+//===- Storage.h - Where the values of tasks live ---------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every tensor of a task is stored exactly once: in a slot of a variable or of
+// a channel. This decides in which, for the tasks that one schedule runs.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_PROGRAM_STORAGE_H
+#define PENSTOCK_PASSES_PROGRAM_STORAGE_H
+
+#include "dialects/Pipeline/Pipeline.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace penstock {
+
+/// A ring of buffers of a variable, or of one field of a channel.
+struct Buffer {
+  mlir::Operation *symbol = nullptr;
+  int64_t field = 0;
+  int64_t ring = 1;
+  /// Of a channel: where messages wait to be sent.
+  bool staging = false;
+
+  explicit operator bool() const { return symbol; }
+  bool isVariable() const {
+    return symbol && llvm::isa<pipeline::VariableOp>(symbol);
+  }
+  bool isSameRing(const Buffer &other) const {
+    return symbol == other.symbol && field == other.field &&
+           staging == other.staging;
+  }
+};
+
+/// Storage of the tasks of one schedule. Every failure has been reported.
+class Storage {
+public:
+  static mlir::FailureOr<Storage> get(pipeline::ScheduleOp schedule);
+
+  /// The device whose order runs this task, or -1.
+  int64_t getDevice(pipeline::TaskOp task) const {
+    auto it = devices.find(task);
+    return it == devices.end() ? -1 : it->second;
+  }
+  bool isReceived(pipeline::ChannelOp channel) const {
+    return received.contains(channel);
+  }
+  /// Whether an update task of this schedule writes the variable.
+  bool isUpdated(pipeline::VariableOp variable) const {
+    return updated.contains(variable);
+  }
+  int64_t getVersions(pipeline::VariableOp variable) const {
+    auto it = versions.find(variable);
+    return it == versions.end() ? 1 : it->second;
+  }
+
+  /// Where a tensor lives; a value of a task that this schedule runs.
+  mlir::FailureOr<Buffer> getBuffer(mlir::Value value) const;
+  /// Where messages are received, or are sent from.
+  mlir::FailureOr<Buffer> getReceiveBuffer(pipeline::ChannelOp channel) const;
+  mlir::FailureOr<Buffer> getSendBuffer(pipeline::ChannelOp channel) const;
+  /// The channels that send from this buffer.
+  llvm::SmallVector<pipeline::ChannelOp> getSends(const Buffer &buffer) const;
+
+  /// The symbol that an op of a task or schedule names.
+  template <typename OpTy>
+  OpTy lookup(mlir::Operation *user, mlir::FlatSymbolRefAttr name) const {
+    return resolve<OpTy>(module, user, name);
+  }
+
+private:
+  template <typename OpTy>
+  static OpTy resolve(mlir::ModuleOp module, mlir::Operation *user,
+                      mlir::FlatSymbolRefAttr name) {
+    auto op = module.lookupSymbol<OpTy>(name);
+    if (!op)
+      user->emitError() << "names " << name << ", which is no "
+                        << OpTy::getOperationName();
+    return op;
+  }
+
+  mlir::LogicalResult collect(pipeline::ScheduleOp schedule);
+  mlir::FailureOr<Buffer> getHome(mlir::Value value) const;
+
+  mlir::ModuleOp module;
+  llvm::MapVector<mlir::Operation *, int64_t> devices;
+  llvm::MapVector<mlir::Operation *, pipeline::PutOp> puts;
+  llvm::MapVector<mlir::Operation *, pipeline::TakeOp> takes;
+  llvm::SetVector<mlir::Operation *> received;
+  llvm::SetVector<mlir::Operation *> sent;
+  llvm::SetVector<mlir::Operation *> updated;
+  llvm::MapVector<mlir::Operation *, int64_t> versions;
+  llvm::MapVector<mlir::Operation *, Buffer> sendBuffers;
+};
+
+/// The memref that holds a tensor.
+mlir::MemRefType getMemRefType(mlir::RankedTensorType type);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_PROGRAM_STORAGE_H

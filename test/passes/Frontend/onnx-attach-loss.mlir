@@ -1,0 +1,146 @@
+// RUN: split-file %s %t
+// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy' | FileCheck %t/model.mlir --check-prefix=CE
+// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy class-axis=1 ignore-label=-1' | FileCheck %t/model.mlir --check-prefix=AXIS1
+// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=mse loss-input=h' | FileCheck %t/model.mlir --check-prefix=MSE
+// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=output loss-input=s' | FileCheck %t/model.mlir --check-prefix=OUT
+// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=output loss-input=s' --onnx-attach-loss='loss=mse' | FileCheck %t/model.mlir --check-prefix=OUT
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=output' 2>&1 | FileCheck %t/model.mlir --check-prefix=NOTSCALAR
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=hinge' 2>&1 | FileCheck %t/model.mlir --check-prefix=HINGE
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=mse loss-input=q' 2>&1 | FileCheck %t/model.mlir --check-prefix=NOINPUT
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy class-axis=3' 2>&1 | FileCheck %t/model.mlir --check-prefix=AXIS3
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy class-axis=0' 2>&1 | FileCheck %t/model.mlir --check-prefix=AXIS0
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy ignore-label=x' 2>&1 | FileCheck %t/model.mlir --check-prefix=LABEL
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=s' 2>&1 | FileCheck %t/model.mlir --check-prefix=SCALAR
+// RUN: penstock-opt %t/softmax.mlir --onnx-attach-loss='loss=softmax-cross-entropy' 2>&1 | FileCheck %t/softmax.mlir
+// RUN: penstock-opt %t/other-axis.mlir --onnx-attach-loss='loss=softmax-cross-entropy' 2>&1 | FileCheck %t/other-axis.mlir
+// RUN: penstock-opt %t/old-softmax.mlir --onnx-attach-loss='loss=softmax-cross-entropy class-axis=1' 2>&1 | FileCheck %t/old-softmax.mlir
+// RUN: not penstock-opt %t/labels.mlir --onnx-attach-loss='loss=mse' 2>&1 | FileCheck %t/labels.mlir
+
+//--- model.mlir
+// Three outputs; the variable @v and the input @y reach only the last.
+pipeline.stage @m
+pipeline.channel @x : [tensor<5x2x7xf32>] source("x")
+pipeline.channel @y : [tensor<5xf32>] source("y")
+pipeline.variable @w : tensor<7x3xf32> parameter of @m
+pipeline.variable @v : tensor<5xf32> parameter of @m
+pipeline.task @m.F forward of @m(%k) {
+  %x = pipeline.take @x : tensor<5x2x7xf32>
+  %y = pipeline.take @y : tensor<5xf32>
+  %w = pipeline.read @w : tensor<7x3xf32>
+  %v = pipeline.read @v : tensor<5xf32>
+  %r:3 = func.call @m.forward(%x, %y, %w, %v) : (tensor<5x2x7xf32>, tensor<5xf32>, tensor<7x3xf32>, tensor<5xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>, tensor<1xf32>)
+}
+func.func private @m.forward(%x: tensor<5x2x7xf32>, %y: tensor<5xf32>, %w: tensor<7x3xf32>, %v: tensor<5xf32>)
+    -> (tensor<5x2x3xf32> {onnx.output = "z"}, tensor<5x2x3xf32> {onnx.output = "h"}, tensor<1xf32> {onnx.output = "s"}) {
+  %a = onnx.node "MatMul"(%x, %w) since 13 : (tensor<5x2x7xf32>, tensor<7x3xf32>) -> tensor<5x2x3xf32>
+  %b = onnx.node "Relu"(%a) since 14 : (tensor<5x2x3xf32>) -> tensor<5x2x3xf32>
+  %c = onnx.node "Mul"(%y, %v) since 14 : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+  %s = onnx.node "ReduceSum"(%c) since 13 : (tensor<5xf32>) -> tensor<1xf32>
+  return %a, %b, %s : tensor<5x2x3xf32>, tensor<5x2x3xf32>, tensor<1xf32>
+}
+
+// The first output enters. Labels are taken values: they come before variables.
+// CE-NOT:   @y
+// CE:       pipeline.channel @labels : [tensor<5x2xi64>] source("labels")
+// CE-NEXT:  pipeline.channel @loss : [tensor<f32>] sink("loss")
+// CE-NOT:   @v
+// CE:       pipeline.task @m.F
+// CE-NEXT:    %[[X:.*]] = pipeline.take @x
+// CE-NEXT:    %[[Y:.*]] = pipeline.take @labels : tensor<5x2xi64>
+// CE-NEXT:    %[[W:.*]] = pipeline.read @w
+// CE-NEXT:    %[[L:.*]] = func.call @m.forward(%[[X]], %[[Y]], %[[W]]) : {{.*}} -> tensor<f32>
+// CE-NEXT:    pipeline.put %[[L]] to @loss : tensor<f32>
+// CE-NEXT:  }
+// CE:       func.func private @m.forward(%[[X:.*]]: tensor<5x2x7xf32>, %[[Y:.*]]: tensor<5x2xi64>, %[[W:.*]]: tensor<7x3xf32>) -> tensor<f32> {
+// CE-NEXT:    %[[Z:.*]] = onnx.node "MatMul"(%[[X]], %[[W]])
+// CE-NEXT:    %[[S:.*]] = arith.constant dense<[10, 3]>
+// CE-NEXT:    %[[ZZ:.*]] = onnx.node "Reshape"(%[[Z]], %[[S]]) since 14 : (tensor<5x2x3xf32>, tensor<2xi64>) -> tensor<10x3xf32>
+// CE-NEXT:    %[[S:.*]] = arith.constant dense<10>
+// CE-NEXT:    %[[YY:.*]] = onnx.node "Reshape"(%[[Y]], %[[S]]) since 14 : (tensor<5x2xi64>, tensor<1xi64>) -> tensor<10xi64>
+// CE-NEXT:    %[[L:.*]] = onnx.node "SoftmaxCrossEntropyLoss"(%[[ZZ]], %[[YY]]) since 13 {reduction = "mean"} : (tensor<10x3xf32>, tensor<10xi64>) -> tensor<f32>
+// CE-NEXT:    return %[[L]] : tensor<f32>
+
+// AXIS1: onnx.node "SoftmaxCrossEntropyLoss"(%{{.*}}) since 13 {ignore_index = -1 : i64, reduction = "mean"} : (tensor<5x2x3xf32>, tensor<5x3xi64>) -> tensor<f32>
+
+// MSE:      pipeline.channel @labels : [tensor<5x2x3xf32>] source("labels")
+// MSE:      %[[H:.*]] = onnx.node "Relu"
+// MSE-NEXT: %[[D:.*]] = onnx.node "Sub"(%[[H]], %{{.*}}) since 14
+// MSE-NEXT: %[[S:.*]] = onnx.node "Mul"(%[[D]], %[[D]]) since 14
+// MSE-NEXT: %[[L:.*]] = onnx.node "ReduceMean"(%[[S]]) since 18 {keepdims = 0 : i64} : (tensor<5x2x3xf32>) -> tensor<f32>
+// MSE-NEXT: return %[[L]]
+
+// OUT-NOT:  @labels
+// OUT:      %[[S:.*]] = onnx.node "ReduceSum"
+// OUT-NEXT: %[[L:.*]] = onnx.node "Squeeze"(%[[S]]) since 13 : (tensor<1xf32>) -> tensor<f32>
+// OUT-NEXT: return %[[L]]
+
+// NOTSCALAR: error: output 'z' is 'tensor<5x2x3xf32>' and cannot be the loss, which is one float; choose --loss=softmax-cross-entropy or --loss=mse, or name a scalar output with --loss-input
+// HINGE:     error: --loss=hinge: unknown; it is softmax-cross-entropy, mse or output
+// NOINPUT:   error: --loss-input=q: the model has no such output; it has: z, h, s
+// AXIS3:     error: --class-axis=3: output 'z' is 'tensor<5x2x3xf32>' and has axes 0 to 2
+// AXIS0:     error: --class-axis=0: axis 0 is that of the samples
+// LABEL:     error: --ignore-label=x is not an integer
+// SCALAR:    error: --loss=softmax-cross-entropy: output 's' is 'tensor<1xf32>', but needs an axis of samples and one of classes
+
+//--- softmax.mlir
+// A final softmax over the classes is part of the loss; over another axis it is
+// a part of the model like any other.
+pipeline.stage @m
+pipeline.channel @x : [tensor<5x3xf32>] source("x")
+pipeline.task @m.F forward of @m(%k) {
+  %x = pipeline.take @x : tensor<5x3xf32>
+  %p = func.call @m.forward(%x) : (tensor<5x3xf32>) -> tensor<5x3xf32>
+}
+func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.output = "p"}) {
+  %a = onnx.node "Neg"(%x) since 13 : (tensor<5x3xf32>) -> tensor<5x3xf32>
+  %p = onnx.node "Softmax"(%a) since 13 : (tensor<5x3xf32>) -> tensor<5x3xf32> loc("probabilities")
+  %i = onnx.node "Identity"(%p) since 19 : (tensor<5x3xf32>) -> tensor<5x3xf32>
+  return %i : tensor<5x3xf32>
+}
+// CHECK:      remark: {{.*}}node 'probabilities' (Softmax), the last one, is part of --loss=softmax-cross-entropy: it is not applied twice; saved models keep it
+// CHECK:      %[[A:.*]] = onnx.node "Neg"
+// CHECK-NEXT: onnx.node "SoftmaxCrossEntropyLoss"(%[[A]],
+
+//--- other-axis.mlir
+pipeline.stage @m
+pipeline.channel @x : [tensor<5x3xf32>] source("x")
+pipeline.task @m.F forward of @m(%k) {
+  %x = pipeline.take @x : tensor<5x3xf32>
+  %p = func.call @m.forward(%x) : (tensor<5x3xf32>) -> tensor<5x3xf32>
+}
+func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.output = "p"}) {
+  %p = onnx.node "Softmax"(%x) since 13 {axis = 0 : i64} : (tensor<5x3xf32>) -> tensor<5x3xf32>
+  return %p : tensor<5x3xf32>
+}
+// CHECK-NOT:  remark
+// CHECK:      %[[P:.*]] = onnx.node "Softmax"
+// CHECK-NEXT: onnx.node "SoftmaxCrossEntropyLoss"(%[[P]],
+
+//--- old-softmax.mlir
+// Before opset 13 a softmax over axis 1 of three is over two axes together.
+pipeline.stage @m
+pipeline.channel @x : [tensor<5x3x2xf32>] source("x")
+pipeline.task @m.F forward of @m(%k) {
+  %x = pipeline.take @x : tensor<5x3x2xf32>
+  %p = func.call @m.forward(%x) : (tensor<5x3x2xf32>) -> tensor<5x3x2xf32>
+}
+func.func private @m.forward(%x: tensor<5x3x2xf32>) -> (tensor<5x3x2xf32> {onnx.output = "p"}) {
+  %p = onnx.node "Softmax"(%x) since 11 : (tensor<5x3x2xf32>) -> tensor<5x3x2xf32>
+  return %p : tensor<5x3x2xf32>
+}
+// CHECK-NOT:  remark
+// CHECK:      %[[P:.*]] = onnx.node "Softmax"
+// CHECK-NEXT: onnx.node "SoftmaxCrossEntropyLoss"(%[[P]],
+
+//--- labels.mlir
+pipeline.stage @m
+pipeline.channel @labels : [tensor<5x3xf32>] source("labels")
+pipeline.task @m.F forward of @m(%k) {
+  %x = pipeline.take @labels : tensor<5x3xf32>
+  %p = func.call @m.forward(%x) : (tensor<5x3xf32>) -> tensor<5x3xf32>
+}
+func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.output = "p"}) {
+  %a = onnx.node "Neg"(%x) since 13 : (tensor<5x3xf32>) -> tensor<5x3xf32>
+  return %a : tensor<5x3xf32>
+}
+// CHECK: error: --loss=mse: the model has an input named 'labels', which the labels of the loss need; rename it

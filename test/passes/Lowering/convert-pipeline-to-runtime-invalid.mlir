@@ -1,0 +1,66 @@
+// RUN: penstock-opt %s --convert-pipeline-to-runtime --split-input-file \
+// RUN:   --verify-diagnostics
+
+// expected-error @below {{cannot read 'no/such/file.onnx'}}
+module attributes {pipeline.model = #pipeline.bytes<"no/such/file.onnx", 0, 3>} {
+}
+
+// -----
+
+pipeline.schedule @train microbatches(4)
+// expected-error @below {{device 0 has no pipeline.arena: run pipeline-plan-memory}}
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  return
+}
+
+// -----
+
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-error @below {{has no place: run pipeline-plan-memory}}
+  %h = pipeline.slot @x[%first] : memref<4x2xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{there is no channel @x}}
+module {
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  pipeline.await @x[%first]
+  return
+}
+}
+
+// -----
+
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %0 = pipeline.hyperparameter "lr" default(0.5) : f32
+  // expected-error @below {{has the value 2.500000e-01, but 5.000000e-01 elsewhere}}
+  %1 = pipeline.hyperparameter "lr" default(0.25) : f32
+  return
+}
+
+// -----
+
+func.func private @kernel(%a: memref<4x2xf32>, %b: memref<2x3xf32>, %c: memref<4x3xf32>) {
+  // expected-error @below {{needs the device as first argument of its function}}
+  pipeline.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
+  return
+}
+
+// -----
+
+func.func private @kernel(%d: !llvm.ptr, %a: memref<4x2xf64>, %b: memref<2x3xf64>, %c: memref<4x3xf64>) {
+  // expected-error @below {{the library multiplies f32 matrices with up to 4 batch dimensions}}
+  pipeline.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    : memref<4x2xf64>, memref<2x3xf64>, memref<4x3xf64>
+  return
+}

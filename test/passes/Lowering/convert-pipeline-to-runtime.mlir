@@ -1,0 +1,138 @@
+// RUN: printf abc > %t.onnx
+// RUN: sed 's|MODEL|%t.onnx|' %s > %t.mlir
+// RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime='cpu=x features=+avx2 schedule=1f1b' \
+// RUN:   | FileCheck %s
+// RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime --convert-scf-to-cf \
+// RUN:   --expand-strided-metadata --finalize-memref-to-llvm \
+// RUN:   --convert-func-to-llvm=use-bare-ptr-memref-call-conv=1 \
+// RUN:   --convert-arith-to-llvm --convert-cf-to-llvm \
+// RUN:   --reconcile-unrealized-casts | mlir-translate --mlir-to-llvmir > %t.ll
+// RUN: FileCheck %s --check-prefix=LLVM < %t.ll
+// RUN: FileCheck %s --check-prefix=TABLE < %t.ll
+
+// Kernels have the device as first argument; slots are addresses in its arena.
+
+// CHECK: llvm.func @penstock_send(!llvm.ptr, i32, i64, !llvm.ptr)
+
+module attributes {pipeline.model = #pipeline.bytes<"MODEL", 0, 3>} {
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2x3xf32> parameter of @s1 init <"MODEL", 1, 24>
+pipeline.channel @x : [tensor<4x2xf32>] source("x") slots(2)
+pipeline.channel @h : [tensor<4x2xf32>] slots(2) staging(1)
+pipeline.channel @local : [tensor<f32>, tensor<f32>] slots(2)
+pipeline.channel @loss : [tensor<f32>] sink("loss") staging(1)
+pipeline.task @s0.F forward of @s0
+pipeline.task @s1.F forward of @s1
+pipeline.schedule @train microbatches(4) predicted_bubble(0.25)
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 1 bytes(512) library_at(512) library_bytes(0) threads(2) alignment(128)
+
+// CHECK-LABEL: func.func private @kernel(
+// CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[A:.*]]: memref<4x2xf32>, %[[B:.*]]: memref<2x3xf32>, %[[C:.*]]: memref<4x3xf32>)
+// CHECK-SAME:    attributes {llvm.linkage = #llvm.linkage<internal>}
+// CHECK:         %[[I:.*]] = memref.extract_aligned_pointer_as_index %[[A]]
+// CHECK:         %[[W:.*]] = arith.index_cast %[[I]] : index to i64
+// CHECK:         %[[P:.*]] = llvm.inttoptr %[[W]] : i64 to !llvm.ptr
+// CHECK:         llvm.call @penstock_gemm(%[[DEV]], %{{.*}}, %[[P]], %{{.*}}, %{{.*}})
+// CHECK:         %[[ID:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK:         llvm.call @penstock_gemm(%[[DEV]], %[[ID]],
+// CHECK:         %[[ID:.*]] = llvm.mlir.constant(0 : i32)
+// CHECK:         llvm.call @penstock_gemm(%[[DEV]], %[[ID]],
+func.func private @kernel(%dev: !llvm.ptr, %a: memref<4x2xf32>,
+    %b: memref<2x3xf32> {pipeline.into = 0 : i64}, %c: memref<4x3xf32> {pipeline.out}) {
+  pipeline.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
+  pipeline.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1] accumulate
+    : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
+  pipeline.gemm %c, %b, %a sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    : memref<4x3xf32>, memref<2x3xf32>, memref<4x2xf32>
+  return
+}
+
+func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %x = pipeline.slot @x[%first] ring(2) at(64) stride(64) : memref<4x2xf32>
+  pipeline.start_recv @x[%first], %x : memref<4x2xf32>
+  pipeline.await @x[%first]
+  pipeline.start_send @h[%first], %x : memref<4x2xf32>
+  return
+}
+
+// CHECK-LABEL: llvm.func internal @train.0(
+// CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[FIRST64:.*]]: i64, %{{.*}}: i64)
+// CHECK:         %[[FIRST:.*]] = arith.index_cast %[[FIRST64]] : i64 to index
+// CHECK:         %[[ARENA:.*]] = llvm.call @penstock_arena(%[[DEV]])
+// CHECK:         %[[AT:.*]] = llvm.mlir.constant(64 : i64)
+// CHECK:         %[[TURN:.*]] = arith.remui %[[FIRST]], %c2
+// CHECK:         %[[STRIDE:.*]] = llvm.mlir.constant(64 : i64)
+// CHECK:         %[[TURN64:.*]] = arith.index_cast %[[TURN]]
+// CHECK:         %[[SHIFT:.*]] = llvm.mul %[[TURN64]], %[[STRIDE]]
+// CHECK:         %[[BYTES:.*]] = llvm.add %[[AT]], %[[SHIFT]]
+// CHECK:         %[[X:.*]] = llvm.getelementptr %[[ARENA]][%[[BYTES]]]
+// CHECK:         %[[ID:.*]] = llvm.mlir.constant(0 : i32)
+// CHECK:         %[[N:.*]] = arith.index_cast %[[FIRST]]
+// CHECK:         llvm.call @penstock_recv(%[[DEV]], %[[ID]], %[[N]], %[[X]])
+// CHECK:         llvm.call @penstock_await(%[[DEV]],
+// CHECK:         %[[ID:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK:         llvm.call @penstock_send(%[[DEV]], %[[ID]], %{{.*}}, %[[X]])
+// CHECK:         llvm.return
+
+// LLVM-LABEL: define internal void @train.1(ptr %0, i64 %1, i64 %2)
+// LLVM:         %[[ARENA:.*]] = call ptr @penstock_arena(ptr %0)
+// LLVM:         call void @penstock_mark(ptr %0, i32 1, i64 %1)
+// LLVM:         call double @penstock_hyperparameter(ptr %0, i32 0)
+// LLVM:         call void @kernel(ptr %0, ptr %{{.*}}, ptr %{{.*}}, ptr %{{.*}})
+func.func @train.1(%dev: !llvm.ptr, %first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
+  %h = pipeline.slot @h[%first] ring(2) at(0) stride(64) : memref<4x2xf32>
+  %w = pipeline.slot @w[%first] ring(2) at(128) stride(128) : memref<2x3xf32>
+  %c = pipeline.scratch at(384) : memref<4x3xf32>
+  pipeline.start_recv @h[%first], %h : memref<4x2xf32>
+  pipeline.await @h[%first]
+  pipeline.mark @s1.F[%first]
+  %lr = pipeline.hyperparameter "lr" default(0.5) : f32
+  func.call @kernel(%dev, %h, %w, %c)
+    : (!llvm.ptr, memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>) -> ()
+  return
+}
+
+// The replay has other functions and offsets, but the same kernels. It need not
+// pass the device yet.
+module @replay {
+  pipeline.stage @s0 devices [0]
+  pipeline.variable @w : tensor<2x3xf32> parameter of @s0 init <"MODEL", 1, 24>
+  pipeline.schedule @train microbatches(4)
+  pipeline.channel @x : [tensor<4x2xf32>] source("x") slots(2)
+  pipeline.arena 0 bytes(512) library_at(448) library_bytes(64) threads(1)
+  func.func private @kernel(memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>)
+  func.func @train.0(%first: index, %updates: index)
+      attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+    %h = pipeline.slot @x[%first] at(128) : memref<4x2xf32>
+    %w = pipeline.slot @w[%first] at(192) : memref<2x3xf32>
+    %c = pipeline.scratch at(256) : memref<4x3xf32>
+    pipeline.start_recv @x[%first], %h : memref<4x2xf32>
+    func.call @kernel(%h, %w, %c)
+      : (memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>) -> ()
+    return
+  }
+}
+// CHECK: llvm.func internal @replay.train.0(%[[DEV:.*]]: !llvm.ptr,
+// CHECK:   call @kernel(%[[DEV]],
+// CHECK-NOT: pipeline.
+
+// TABLE-DAG: @penstock.placements.w = internal constant [1 x { i32, i64, i64 }] [{ i32, i64, i64 } { i32 1, i64 128, i64 128 }]
+// TABLE-DAG: @replay.penstock.placements.w = internal constant {{.*}} { i32 0, i64 192, i64 0 }
+// TABLE-DAG: @penstock.files = {{.*}} i64 3, [32 x i8] c"\BAx\16\BF\8F\01\CF\EAAA@\DE]\AE\22#\B0\03a\A3\96\17z\9C\B4\10\FFa\F2\00\15\AD" }]
+// TABLE-DAG: @penstock.devices = {{.*}} { i64 256, i64 64, i64 192, i64 64, i32 1 }, {{.*}} { i64 512, i64 128, i64 512, i64 0, i32 2 }]
+// TABLE-DAG: @penstock.variables = {{.*}} { i32 1, i32 2, ptr @penstock.shape.2.3, i64 24 }, i32 0, i64 1, i32 2, i32 1, ptr @penstock.placements.w }]
+// TABLE-DAG: @penstock.channels = {{.*}} { i32 1, i32 2, ptr @penstock.shape.4.2, i64 32 }, i32 -1, i32 0, i32 2, i32 1 }, {{.*}} ptr null, ptr null, {{.*}} i32 0, i32 1, i32 2, i32 1 }]
+// TABLE-DAG: @penstock.tasks = {{.*}} i32 70, i32 0, i32 0 }, {{.*}} i32 70, i32 1, i32 1 }]
+// TABLE-DAG: @penstock.gemms = {{.*}} i32 1, i32 0, [4 x i64] zeroinitializer, i64 4, i64 3, i64 2, [6 x i64] [i64 2, i64 1, i64 0, i64 0, i64 0, i64 0], [6 x i64] [i64 3, i64 1, {{.*}} i32 0, i32 1 }, {{.*}} i32 1, i32 1 }]
+// TABLE-DAG: @replay.penstock.gemms = {{.*}} i32 0, i32 0 }, {{.*}} i32 1, i32 0 }]
+// TABLE-DAG: @penstock.hyperparameters = {{.*}} double 5.000000e-01 }]
+// TABLE-DAG: @penstock.functions.train = internal constant [2 x ptr] [ptr @train.0, ptr @train.1]
+// TABLE-DAG: @penstock.schedules = {{.*}} i32 4, double 2.500000e-01, ptr @penstock.functions.train }]
+// TABLE-DAG: @penstock_program = constant {{.*}} { i32 1, i32 2, {{.*}}, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 1, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program }
+// TABLE-DAG: @replay.penstock_program = internal constant
+}

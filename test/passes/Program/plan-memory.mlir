@@ -1,0 +1,91 @@
+// RUN: penstock-opt %s --pipeline-plan-memory --split-input-file | FileCheck %s
+// RUN: penstock-opt %s --pipeline-plan-memory='alignment=4 threads=2' \
+// RUN:   --split-input-file | FileCheck %s --check-prefix=DENSE
+
+// Parameters side by side and version by version, then gradients in the same
+// arrangement, then channels, then temporaries. Both schedules share storage.
+
+pipeline.stage @s devices [0]
+pipeline.channel @c : [tensor<3xf32>, tensor<i64>] slots(2)
+pipeline.variable @a : tensor<5xf32> parameter of @s
+pipeline.variable @a.grad : tensor<5xf32> gradient of @s
+pipeline.variable @b : tensor<17xf32> parameter of @s
+pipeline.variable @b.grad : tensor<17xf32> gradient of @s
+pipeline.variable @single : tensor<f32> parameter of @s
+pipeline.variable @unused : tensor<f32> parameter of @s
+pipeline.schedule @train microbatches(1)
+pipeline.schedule @evaluate microbatches(1)
+
+// CHECK: pipeline.arena 0 bytes(1152) library_at(1152) library_bytes(0) threads(1)
+// DENSE: pipeline.arena 0 bytes(400) library_at(400) library_bytes(0) threads(2) alignment(4)
+// CHECK-LABEL: func.func @train.0
+// DENSE-LABEL: func.func @train.0
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // CHECK: @a[%arg0] ring(2) at(64) stride(192)
+  // CHECK: @b[%arg0] ring(2) at(128) stride(192)
+  // CHECK: @single[%arg0] at(0) : memref<f32>
+  // CHECK: @a.grad[%arg0] at(448) :
+  // CHECK: @b.grad[%arg0] at(512) :
+  // CHECK: @c[%arg0] ring(2) at(640) stride(64)
+  // CHECK: @c[%arg0] field(1) ring(3) at(832) stride(64)
+  // CHECK: scratch at(1024) : memref<70xi8>
+  // DENSE: @a[%arg0] ring(2) at(4) stride(88)
+  // DENSE: @b[%arg0] ring(2) at(24) stride(88)
+  // DENSE: @single[%arg0] at(0) : memref<f32>
+  // DENSE: @a.grad[%arg0] at(180)
+  // DENSE: @b.grad[%arg0] at(200)
+  // DENSE: @c[%arg0] ring(2) at(268) stride(12)
+  // DENSE: @c[%arg0] field(1) ring(3) at(304) stride(8)
+  // DENSE: scratch at(328)
+  %0 = pipeline.slot @a[%first] ring(2) : memref<5xf32>
+  %1 = pipeline.slot @b[%first] ring(2) : memref<17xf32>
+  %2 = pipeline.slot @single[%first] : memref<f32>
+  %3 = pipeline.slot @a.grad[%first] : memref<5xf32>
+  %4 = pipeline.slot @b.grad[%first] : memref<17xf32>
+  %5 = pipeline.slot @c[%first] ring(2) : memref<3xf32>
+  %6 = pipeline.slot @c[%first] field(1) ring(3) : memref<i64>
+  %7 = pipeline.scratch : memref<70xi8>
+  return
+}
+// CHECK-LABEL: func.func @evaluate.0
+func.func @evaluate.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @evaluate, pipeline.device = 0 : i64} {
+  // CHECK: @c[%arg0] ring(3) at(640) stride(64)
+  // CHECK: scratch at(1024) : memref<3xi8>
+  %0 = pipeline.slot @c[%first] ring(3) : memref<3xf32>
+  %1 = pipeline.scratch : memref<3xi8>
+  return
+}
+
+// -----
+
+// Every device, and the replay, has an arena of its own.
+
+// CHECK: pipeline.arena 0 bytes(64)
+// CHECK: pipeline.arena 3 bytes(128)
+pipeline.variable @a : tensor<i8> parameter
+pipeline.variable @b : tensor<65xi1> parameter
+func.func @train.3(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 3 : i64} {
+  %0 = pipeline.slot @b[%first] : memref<65xi1>
+  return
+}
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %0 = pipeline.slot @a[%first] : memref<i8>
+  return
+}
+// CHECK: module @replay
+module @replay {
+  pipeline.variable @a : tensor<i8> parameter
+  pipeline.variable @b : tensor<65xi1> parameter
+  // CHECK: pipeline.arena 0 bytes(192)
+  func.func @train.0(%first: index, %updates: index)
+      attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+    // CHECK: @b[%arg0] at(64)
+    %0 = pipeline.slot @b[%first] : memref<65xi1>
+    %1 = pipeline.slot @a[%first] : memref<i8>
+    return
+  }
+}

@@ -1,0 +1,777 @@
+// RUN: penstock-opt %s --pipeline-verify-program --split-input-file \
+// RUN:   --verify-diagnostics
+
+// Index code that cannot be interpreted.
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @f() -> index
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %n = func.call @f() : () -> index
+  // expected-error @below {{S8: uses a number that does not follow from the arguments}}
+  pipeline.mark @F[%n]
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %b = pipeline.scratch at(0) : memref<f32>
+  // expected-error @below {{S8: uses a buffer that is no slot}}
+  pipeline.start_recv @x[%first], %b : memref<f32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{S8: loops of device functions count upwards and carry no values}}
+  %s = scf.for %i = %c0 to %c1 step %c1 iter_args(%a = %c0) -> index {
+    scf.yield %a : index
+  }
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{S8: divides by zero}}
+  %d = arith.remui %first, %c0 : index
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %n = arith.subi %first, %c1 : index
+  // expected-error @below {{S8: names the slot of a negative number}}
+  %b = pipeline.slot @x[%n] at(0) : memref<f32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %true = arith.constant true
+  // expected-error @below {{S8: tests of device functions have no results}}
+  %b = scf.if %true -> index {
+    scf.yield %first : index
+  } else {
+    scf.yield %first : index
+  }
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-error @below {{S8: has no place in a device function}}
+  %b = memref.alloc() : memref<f32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+// expected-error @below {{S8: the function of a device takes the first update and their number}}
+func.func @train.0(%first: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+
+  return
+}
+// expected-error @below {{S8: is the second function of device 0 for "train"}}
+func.func @other(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+
+  return
+}
+
+// -----
+
+// Buffers.
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %b = pipeline.slot @F[%first] at(0) : memref<f32>
+  // expected-error @below {{S8: device 0 in a segment of 1 updates uses a slot of @F, which is no variable or channel}}
+  func.call @read(%b) : (memref<f32>) -> ()
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.variable @w : tensor<f32> parameter of @s
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %a = pipeline.slot @w[%first] at(0) : memref<f32>
+  func.call @read(%a) : (memref<f32>) -> ()
+  %b = pipeline.slot @w[%first] ring(2) at(0) stride(64) : memref<f32>
+  // expected-error @below {{S8: device 0 in a segment of 1 updates uses a ring of 2 for @w, but one of 1 elsewhere}}
+  func.call @read(%b) : (memref<f32>) -> ()
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %a = pipeline.slot @x[%first] at(0) : memref<f32>
+  pipeline.start_recv @x[%first], %a : memref<f32>
+  %n = arith.addi %first, %c1 : index
+  %b = pipeline.slot @x[%n] at(0) : memref<f32>
+  // expected-error @below {{S5: device 0 in a segment of 1 updates fills @x[1] while it may still be received into: a slot or an await is missing}}
+  pipeline.start_recv @x[%n], %b : memref<f32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %a = pipeline.slot @x[%first] at(0) : memref<f32>
+  pipeline.start_recv @x[%first], %a : memref<f32>
+  pipeline.await @x[%first]
+  %n = arith.addi %first, %c1 : index
+  %b = pipeline.slot @x[%n] at(0) : memref<f32>
+  // expected-error @below {{S5: device 0 in a segment of 1 updates fills @x[1] before message 0 in the same slot is used: a slot is missing}}
+  pipeline.start_recv @x[%n], %b : memref<f32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %a = pipeline.slot @x[%first] at(0) : memref<f32>
+  pipeline.start_recv @x[%first], %a : memref<f32>
+  // expected-error @below {{S2: device 0 in a segment of 1 updates reads @x[0] without having awaited it}}
+  func.call @read(%a) : (memref<f32>) -> ()
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %a = pipeline.slot @x[%first] at(0) : memref<f32>
+  // expected-error @below {{S2: device 0 in a segment of 1 updates reads @x[0], but nothing was stored there}}
+  func.call @read(%a) : (memref<f32>) -> ()
+  return
+}
+
+// -----
+
+// A send may still be under way when its staging slot is filled again.
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @loss : [tensor<f32>] sink("loss") staging(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %last = arith.addi %first, %updates : index
+  scf.for %t = %first to %last step %c1 {
+    pipeline.mark @F[%t]
+    %l = pipeline.slot @loss[%t] at(0) : memref<f32>
+    // expected-error @below {{S5: device 0 in a segment of 2 updates fills @loss[1] while message 0 may still be sent from there: a slot or an await is missing}}
+    func.call @write(%l) : (memref<f32>) -> ()
+    pipeline.start_send @loss[%t], %l : memref<f32>
+  }
+  return
+}
+
+// -----
+
+// A version that is gone.
+
+pipeline.stage @s devices [0]
+pipeline.task @B backward of @s
+pipeline.task @U update of @s
+pipeline.variable @w : tensor<f32> parameter of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %last = arith.addi %first, %updates : index
+  scf.for %t = %first to %last step %c1 {
+    pipeline.mark @B[%t]
+    %w = pipeline.slot @w[%first] at(0) : memref<f32>
+    // expected-error @below {{S3: device 0 in a segment of 2 updates reads @w[0], but the buffer holds number 1}}
+    func.call @read(%w) : (memref<f32>) -> ()
+    pipeline.mark @U[%t]
+    %n = arith.addi %t, %c1 : index
+    %v = pipeline.slot @w[%n] at(0) : memref<f32>
+    func.call @write(%v) : (memref<f32>) -> ()
+  }
+  return
+}
+
+// -----
+
+// The same when the update is in place.
+
+pipeline.stage @s devices [0]
+pipeline.task @B backward of @s
+pipeline.task @U update of @s
+pipeline.variable @w : tensor<f32> parameter of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %last = arith.addi %first, %updates : index
+  scf.for %t = %first to %last step %c1 {
+    pipeline.mark @B[%t]
+    %w = pipeline.slot @w[%first] at(0) : memref<f32>
+    // expected-error @below {{S3: device 0 in a segment of 2 updates reads @w[0], but the buffer holds number 1}}
+    func.call @read(%w) : (memref<f32>) -> ()
+    pipeline.mark @U[%t]
+    %v = pipeline.slot @w[%t] at(0) : memref<f32>
+    func.call @modify(%v) : (memref<f32>) -> ()
+  }
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @B backward of @s
+pipeline.task @U update of @s
+pipeline.variable @w : tensor<f32> parameter of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %last = arith.addi %first, %updates : index
+  scf.for %t = %first to %last step %c1 {
+    pipeline.mark @B[%t]
+    pipeline.mark @U[%t]
+    %v = pipeline.slot @w[%t] at(0) : memref<f32>
+    // expected-error @below {{S3: device 0 in a segment of 1 updates writes version 0 of @w in update 0}}
+    func.call @write(%v) : (memref<f32>) -> ()
+  }
+  return
+}
+
+// -----
+
+// Runs.
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %n = arith.addi %first, %c1 : index
+  // expected-error @below {{S1: device 0 in a segment of 1 updates runs @F[1] instead of number 0}}
+  pipeline.mark @F[%n]
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+// expected-error @below {{S1: runs 1 times instead of 2 in a segment of 1 updates of "train"}}
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(2)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c2 = arith.constant 2 : index
+  %n = arith.muli %first, %c2 : index
+  pipeline.mark @F[%n]
+  return
+}
+
+// -----
+
+// An update too early.
+
+pipeline.stage @s devices [0]
+pipeline.task @B backward of @s
+pipeline.task @U update of @s
+pipeline.variable @w : tensor<f32> parameter of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %last = arith.addi %first, %updates : index
+  scf.for %t = %first to %last step %c1 {
+    // expected-error @below {{S4: device 0 in a segment of 1 updates runs @U[0] after 0 instead of 1 runs of @B}}
+    pipeline.mark @U[%t]
+    pipeline.mark @B[%t]
+  }
+  return
+}
+
+// -----
+
+// Messages.
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c2 = arith.constant 2 : index
+  %a = pipeline.slot @x[%first] at(0) : memref<f32>
+  pipeline.start_recv @x[%first], %a : memref<f32>
+  pipeline.await @x[%first]
+  func.call @read(%a) : (memref<f32>) -> ()
+  %n = arith.addi %first, %c2 : index
+  %b = pipeline.slot @x[%n] at(0) : memref<f32>
+  // expected-error @below {{S8: device 0 in a segment of 1 updates receives message 2 of @x after message 0}}
+  pipeline.start_recv @x[%n], %b : memref<f32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %n = arith.addi %first, %c1 : index
+  %b = pipeline.slot @x[%n] at(0) : memref<f32>
+  // expected-error @below {{S8: device 0 in a segment of 1 updates begins @x with message 1}}
+  pipeline.start_recv @x[%n], %b : memref<f32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %n = arith.addi %first, %c1 : index
+  %b = pipeline.slot @x[%n] at(0) : memref<f32>
+  // expected-error @below {{S8: device 0 in a segment of 1 updates receives message 0 of @x into @x[1]}}
+  pipeline.start_recv @x[%first], %b : memref<f32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-error @below {{S7: device 0 in a segment of 1 updates awaits message 0 of @x before it is queued}}
+  pipeline.await @x[%first]
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+// expected-error @below {{S6: on device 0, message 0 of @x is never used in a segment of 1 updates}}
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  pipeline.mark @F[%first]
+  %b = pipeline.slot @x[%first] at(0) : memref<f32>
+  pipeline.start_recv @x[%first], %b : memref<f32>
+  return
+}
+
+// -----
+
+// Each device waits until the other receives: a deadlock.
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @h : [tensor<f32>] slots(1) staging(1)
+pipeline.channel @d : [tensor<f32>] slots(1) staging(1)
+pipeline.task @F0 forward of @s0
+pipeline.task @F1 forward of @s1
+// expected-note @below {{device 0: at await @h[0], next transfer send @h[0]}}
+// expected-note @below {{device 1: at await @d[0], next transfer send @d[0]}}
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+pipeline.arena 1 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  pipeline.mark @F0[%first]
+  %a = pipeline.slot @h[%first] at(0) : memref<f32>
+  func.call @write(%a) : (memref<f32>) -> ()
+  pipeline.start_send @h[%first], %a : memref<f32>
+  // expected-error @below {{S7: device 0 in a segment of 1 updates deadlocks}}
+  pipeline.await @h[%first]
+  %b = pipeline.slot @d[%first] at(64) : memref<f32>
+  pipeline.start_recv @d[%first], %b : memref<f32>
+  pipeline.await @d[%first]
+  func.call @read(%b) : (memref<f32>) -> ()
+  return
+}
+func.func @train.1(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
+  pipeline.mark @F1[%first]
+  %a = pipeline.slot @d[%first] at(0) : memref<f32>
+  func.call @write(%a) : (memref<f32>) -> ()
+  pipeline.start_send @d[%first], %a : memref<f32>
+  pipeline.await @d[%first]
+  %b = pipeline.slot @h[%first] at(64) : memref<f32>
+  pipeline.start_recv @h[%first], %b : memref<f32>
+  pipeline.await @h[%first]
+  func.call @read(%b) : (memref<f32>) -> ()
+  return
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @h : [tensor<f32>] slots(1) staging(1)
+pipeline.channel @d : [tensor<f32>] slots(1) staging(1)
+pipeline.task @F0 forward of @s0
+pipeline.task @F1 forward of @s1
+// expected-error @below {{S6: transfers are left over in a segment of 1 updates}}
+// expected-note @below {{device 0: at the end, next transfer send @h[0]}}
+// expected-note @below {{device 1: at the end, no transfer}}
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+pipeline.arena 1 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  pipeline.mark @F0[%first]
+  %a = pipeline.slot @h[%first] at(0) : memref<f32>
+  func.call @write(%a) : (memref<f32>) -> ()
+  pipeline.start_send @h[%first], %a : memref<f32>
+  return
+}
+func.func @train.1(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
+  pipeline.mark @F1[%first]
+  return
+}
+
+// -----
+
+// Rings continue over segments: the ends must agree where they begin.
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @h : [tensor<f32>] slots(1) staging(1)
+pipeline.channel @d : [tensor<f32>] slots(1) staging(1)
+pipeline.schedule @train microbatches(2)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+pipeline.arena 1 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32> {pipeline.out})
+func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c2 = arith.constant 2 : index
+  %last = arith.muli %updates, %c2 : index
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %k0 = arith.muli %first, %c2 : index
+  scf.for %j = %c0 to %last step %c1 {
+    %k = arith.addi %k0, %j : index
+    %o = arith.subi %k, %c1 : index
+    pipeline.await @h[%o]
+    %a = pipeline.slot @h[%k] at(0) : memref<f32>
+    func.call @write(%a) : (memref<f32>) -> ()
+    pipeline.start_send @h[%k], %a : memref<f32>
+  }
+  return
+}
+func.func @train.1(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
+  %c2 = arith.constant 2 : index
+  %last = arith.muli %updates, %c2 : index
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %j = %c0 to %last step %c1 {
+    %k = arith.addi %first, %j : index
+    %a = pipeline.slot @h[%k] at(0) : memref<f32>
+    // expected-error @below {{S8: device 1 in a segment of 1 updates receives message 3 of @h when device 0 sends message 6}}
+    pipeline.start_recv @h[%k], %a : memref<f32>
+    pipeline.await @h[%k]
+    func.call @read(%a) : (memref<f32>) -> ()
+  }
+  return
+}
+
+// -----
+
+// The arena.
+
+pipeline.schedule @train microbatches(1)
+pipeline.variable @a : tensor<4xf32> parameter
+pipeline.variable @b : tensor<4xf32> parameter
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+// expected-error @below {{S9: is the second arena of this device}}
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+
+  return
+}
+
+// -----
+
+pipeline.schedule @train microbatches(1)
+pipeline.variable @a : tensor<4xf32> parameter
+pipeline.variable @b : tensor<4xf32> parameter
+// expected-error @below {{S9: device 0 has no pipeline.arena}}
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+
+  return
+}
+
+// -----
+
+pipeline.schedule @train microbatches(1)
+pipeline.variable @a : tensor<4xf32> parameter
+pipeline.variable @b : tensor<4xf32> parameter
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-error @below {{S9: has no place in the arena}}
+  %a = pipeline.slot @a[%first] : memref<4xf32>
+  return
+}
+
+// -----
+
+pipeline.schedule @train microbatches(1)
+pipeline.variable @a : tensor<4xf32> parameter
+pipeline.variable @b : tensor<4xf32> parameter
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-error @below {{S9: is not aligned to 64 bytes}}
+  %a = pipeline.slot @a[%first] ring(2) at(64) stride(16) : memref<4xf32>
+  return
+}
+
+// -----
+
+pipeline.schedule @train microbatches(1)
+pipeline.variable @a : tensor<4xf32> parameter
+pipeline.variable @b : tensor<4xf32> parameter
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-note @below {{elsewhere}}
+  %a = pipeline.slot @a[%first] at(64) : memref<4xf32>
+  // expected-error @below {{S9: is in another place than elsewhere}}
+  %b = pipeline.slot @a[%first] at(0) : memref<4xf32>
+  return
+}
+
+// -----
+
+pipeline.schedule @train microbatches(1)
+pipeline.variable @a : tensor<4xf32> parameter
+pipeline.variable @b : tensor<4xf32> parameter
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-error @below {{S9: ends at byte 272 of an arena of 256}}
+  %a = pipeline.slot @a[%first] at(256) : memref<4xf32>
+  return
+}
+
+// -----
+
+pipeline.schedule @train microbatches(1)
+pipeline.variable @a : tensor<4xf32> parameter
+pipeline.variable @b : tensor<4xf32> parameter
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-note @below {{the other buffer}}
+  %a = pipeline.slot @a[%first] ring(2) at(0) stride(64) : memref<4xf32>
+  // expected-error @below {{S9: shares bytes from 64 on with another buffer}}
+  %b = pipeline.slot @b[%first] at(64) : memref<4xf32>
+  return
+}
+
+// -----
+
+pipeline.schedule @train microbatches(1)
+pipeline.variable @a : tensor<4xf32> parameter
+pipeline.variable @b : tensor<4xf32> parameter
+// expected-note @below {{the other buffer}}
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-error @below {{S9: shares bytes from 192 on with another buffer}}
+  %s = pipeline.scratch at(192) : memref<8xi8>
+  return
+}

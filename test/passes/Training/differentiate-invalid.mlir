@@ -1,0 +1,63 @@
+// What cannot be differentiated is an error at its node, never a zero gradient.
+// RUN: penstock-opt %s --split-input-file --pipeline-differentiate --verify-diagnostics
+
+pipeline.stage @s0
+pipeline.stage @s1
+pipeline.channel @x : [tensor<f32>] source("x")
+pipeline.channel @h : [tensor<f32>]
+pipeline.channel @loss : [tensor<f32>] sink("loss")
+// expected-error @below {{parameter @w is read on stages @s0 and @s1: tied parameters are not supported yet; cut elsewhere (--split-at) or freeze it (--freeze)}}
+pipeline.variable @w : tensor<f32> parameter of @s0
+pipeline.task @s0.F forward of @s0(%k) {
+  %x = pipeline.take @x : tensor<f32>
+  %w = pipeline.read @w : tensor<f32>
+  %h = func.call @f(%x, %w) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  pipeline.put %h to @h : tensor<f32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %h = pipeline.take @h : tensor<f32>
+  %w = pipeline.read @w : tensor<f32>
+  %l = func.call @g(%h, %w) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  pipeline.put %l to @loss : tensor<f32>
+}
+func.func private @f(%x: tensor<f32>, %w: tensor<f32>) -> tensor<f32> {
+  return %w : tensor<f32>
+}
+func.func private @g(%x: tensor<f32>, %w: tensor<f32>) -> tensor<f32> {
+  return %w : tensor<f32>
+}
+
+// -----
+
+pipeline.stage @s0
+pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.variable @w : tensor<f32> parameter of @s0
+pipeline.task @s0.F forward of @s0(%k) {
+  %w = pipeline.read @w : tensor<f32>
+  %l = func.call @f(%w) : (tensor<f32>) -> tensor<f32>
+  pipeline.put %l to @loss : tensor<f32>
+}
+func.func private @f(%w: tensor<f32>) -> tensor<f32> {
+  %e = tensor.empty() : tensor<f32>
+  // expected-error @below {{'math.cbrt' in a 'linalg.generic' has no derivative rule, and a gradient has to flow through it}}
+  // expected-note @below {{freeze every parameter before it (--freeze), or replace the node by operations with derivatives}}
+  %y = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []}
+      ins(%w : tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = math.cbrt %a : f32
+    linalg.yield %r : f32
+  } -> tensor<f32>
+  return %y : tensor<f32>
+}
+
+// -----
+
+// expected-error @below {{the stage has no forward task}}
+pipeline.stage @s0
+
+// -----
+
+pipeline.stage @s0
+// expected-error @below {{a forward task calls one function, this one 0}}
+pipeline.task @s0.F forward of @s0(%k) {
+}

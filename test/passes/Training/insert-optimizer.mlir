@@ -1,0 +1,78 @@
+// One update task per stage, one function per type of parameter.
+// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training=optimizer=sgd:lr=0.1 | FileCheck %s --check-prefix=SGD
+// RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:momentum=0.9,weight-decay=0.5,nesterov | FileCheck %s --check-prefix=NESTEROV
+// RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:momentum=0.9,dampening=momentum | FileCheck %s --check-prefix=DAMPENED
+// RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=adam:weight-decay=0.5 | FileCheck %s --check-prefix=ADAM
+// RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=adamw | FileCheck %s --check-prefix=ADAMW
+// RUN: not penstock-opt %s --pipeline-insert-optimizer=optimizer=lion 2>&1 | FileCheck %s --check-prefix=LION
+// RUN: not penstock-opt %s --pipeline-insert-optimizer=optimizer=adam:momentum=0.9 2>&1 | FileCheck %s --check-prefix=KEY
+// RUN: not penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:nesterov 2>&1 | FileCheck %s --check-prefix=BARE
+
+// The gradient is zero afterwards.
+// SGD-LABEL: pipeline.task @s0.U update of @s0(%t)
+// SGD: %[[LR:.*]] = pipeline.hyperparameter "lr" default(1.000000e-01) : f32
+// SGD: %[[W:.*]] = pipeline.read @fc1 :
+// SGD: %[[G:.*]] = pipeline.read @fc1.grad
+// SGD: %[[N:.*]]:2 = func.call @sgd.7x11(%[[W]], %[[G]], %[[LR]])
+// SGD: pipeline.write %[[N]]#0 to @fc1 :
+// SGD: pipeline.write %[[N]]#1 to @fc1.grad
+// SGD: func.func private @sgd.7x11(%{{.*}}: tensor<7x11xf32>, %{{.*}}: tensor<7x11xf32> {pipeline.into = 1 : i64}, %{{.*}}: f32) -> (tensor<7x11xf32>, tensor<7x11xf32>)
+// SGD: %[[STEP:.*]] = arith.mulf
+// SGD: %[[NEW:.*]] = arith.subf %{{.*}}, %[[STEP]]
+// SGD: %[[ZERO:.*]] = arith.constant 0.0
+// SGD: linalg.yield %[[NEW]], %[[ZERO]]
+
+// g' = g + decay w; v' = mu v + g'; w' = w - lr (g' + mu v')
+// NESTEROV: pipeline.variable @w.momentum : tensor<3x5xf32> optimizer of @s0 {pipeline.parameter = @w}
+// NESTEROV: func.func private @sgd.3x5({{.*}}{pipeline.into = 1 : i64}, {{.*}}{pipeline.into = 2 : i64}, %[[LR:.*]]: f32)
+// NESTEROV: ^bb0(%[[W:.*]]: f32, %{{.*}}: f32, %[[G:.*]]: f32, %[[V:.*]]: f32)
+// NESTEROV: %[[DECAY:.*]] = arith.mulf %{{.*}}, %[[W]]
+// NESTEROV: %[[G1:.*]] = arith.addf %[[G]], %[[DECAY]]
+// NESTEROV: %[[MV:.*]] = arith.mulf %{{.*}}, %[[V]]
+// NESTEROV: %[[V1:.*]] = arith.addf %[[MV]], %[[G1]]
+// NESTEROV: %[[MV1:.*]] = arith.mulf %{{.*}}, %[[V1]]
+// NESTEROV: %[[D:.*]] = arith.addf %[[G1]], %[[MV1]]
+// NESTEROV: %[[S:.*]] = arith.mulf %[[LR]], %[[D]]
+// NESTEROV: %[[W1:.*]] = arith.subf %[[W]], %[[S]]
+// NESTEROV: linalg.yield %[[W1]], %{{.*}}, %[[V1]]
+
+// The first buffer is the gradient itself.
+// DAMPENED: %[[R:.*]]:2 = func.call @sgd.rates(%{{.*}}, %t) : (f32, index) -> (f32, f32)
+// DAMPENED: func.call @sgd.3x5(%{{.*}}, %[[R]]#0, %[[R]]#1)
+// DAMPENED-LABEL: func.func private @sgd.rates
+// DAMPENED: %[[FIRST:.*]] = arith.cmpf oeq
+// DAMPENED: arith.select %[[FIRST]]
+
+// ADAM-DAG: pipeline.variable @w.exp_avg :
+// ADAM-DAG: pipeline.variable @w.exp_avg_sq :
+// ADAM: pipeline.hyperparameter "lr" default(1.000000e-03)
+// ADAM: %[[R:.*]]:2 = func.call @adam.rates
+// ADAM: func.call @adam.3x5(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[R]]#0, %[[R]]#1)
+// ADAM-LABEL: func.func private @adam.rates
+// ADAM: math.powf {{.*}} : f64
+// ADAM: math.powf {{.*}} : f64
+// ADAM: math.sqrt {{.*}} : f64
+// ADAM: arith.truncf
+// ADAM-LABEL: func.func private @adam.3x5
+// ADAM: %[[ROOT:.*]] = math.sqrt
+// ADAM: %[[SCALED:.*]] = arith.divf %[[ROOT]]
+// ADAM: %[[DENOM:.*]] = arith.addf %[[SCALED]]
+// ADAM: %[[STEP:.*]] = arith.divf %{{.*}}, %[[DENOM]]
+// ADAM: arith.subf %{{.*}}, %[[STEP]]
+
+// Decay apart from the gradient: w (1 - lr decay).
+// ADAMW: %[[R:.*]]:3 = func.call @adamw.rates
+// ADAMW-LABEL: func.func private @adamw.3x5(
+// ADAMW-SAME: %[[KEEP:[^ ]*]]: f32) ->
+// ADAMW: ^bb0(%[[W:[^:]*]]: f32
+// ADAMW: %[[KEPT:.*]] = arith.mulf %[[W]], %[[KEEP]]
+// ADAMW: arith.subf %[[KEPT]]
+
+// LION: optimizer: unknown optimizer 'lion': known are sgd, adam, adamw
+// KEY: optimizer: adam has no option 'momentum': known are lr, weight-decay, beta1, beta2, eps
+// BARE: optimizer: sgd: nesterov needs momentum > 0 and dampening = 0, as in sgd:momentum=0.9,nesterov
+
+pipeline.stage @s0
+pipeline.variable @w : tensor<3x5xf32> parameter of @s0
+pipeline.variable @u : tensor<3x5xf32> parameter of @s0
+pipeline.variable @w.grad : tensor<3x5xf32> gradient of @s0 {pipeline.parameter = @w}
