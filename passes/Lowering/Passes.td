@@ -37,7 +37,7 @@ def ConvertPipelineToRuntime
 def NnExpandComposites : Pass<"nn-expand-composites"> {
   let summary = "Expands softmax and cross-entropy into linalg generics";
   let description = [{
-    `linalg.softmax`, `nn.cross_entropy` and `nn.cross_entropy_grad` become
+    `linalg.softmax`, `nn.log_softmax`, `nn.cross_entropy` and `nn.cross_entropy_grad` become
     `linalg.generic` ops in the form that is stable for large logits. Labels are
     compared with column numbers, so labels out of range address nothing; they
     make the loss and the gradient of their row NaN. Labels equal to `ignore` do
@@ -178,6 +178,27 @@ def PipelineFuse : Pass<"pipeline-fuse", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
+}
+
+def PipelineFuseRows
+    : Pass<"pipeline-fuse-rows", "::mlir::func::FuncOp"> {
+  let summary = "Runs ops over the same rows row by row";
+  let description = [{
+    Neighbouring `linalg.generic` ops on buffers whose first, parallel loop runs
+    over equally many rows move into one `scf.forall` over these rows, when what
+    one writes the other touches only in the same row. Between the passes over a
+    row it stays in the cache. The rows may still run on several threads.
+
+    ```mlir
+    linalg.generic { exp, addf } ins(%x) outs(%e, %s)     // 512 x 1024
+    linalg.generic { divf } ins(%e, %s) outs(%p)
+    // becomes
+    scf.forall (%i) in (512) { both on row %i }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 #endif // PENSTOCK_PASSES_LOWERING_PASSES_TD

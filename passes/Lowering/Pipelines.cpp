@@ -31,6 +31,8 @@ void penstock::buildLowerKernelsCpuPipeline(
     OpPassManager &manager, const LowerProgramToLlvmOptions &options) {
   // The runtime's functions want to know who calls.
   manager.addPass(createPipelineAddDeviceArgument());
+  // Rows first: a loop over rows is a good thing to split.
+  manager.addNestedPass<func::FuncOp>(createPipelineFuseRows());
   // Splitting needs ops; loops only exist afterwards.
   PipelineParalleliseOptions parallelise;
   parallelise.threads = options.threads;

@@ -454,7 +454,7 @@ struct VectorLoopsPass
   void runOnOperation() override {
     if (width < 2 || (width & (width - 1)) != 0) {
       getOperation().emitError("the vector width must be a power of two, got ")
-          << width;
+          << width.getValue();
       return signalPassFailure();
     }
     SmallVector<linalg::LinalgOp> ops;

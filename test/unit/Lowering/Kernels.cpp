@@ -102,6 +102,12 @@ static void lowerProducts(ModuleOp module,
                                     address(gemm.getC())});
     gemm.erase();
   });
+  // LLVM functions cannot say which result goes into which buffer.
+  module.walk([](func::FuncOp function) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      for (StringRef name : {pipeline::kIntoAttr, pipeline::kScratchAttr})
+        function.removeArgAttr(i, name);
+  });
 }
 
 std::unique_ptr<Kernels> Kernels::compile(const std::string &source,

@@ -104,6 +104,12 @@ TEST(CrossEntropy, Threads) {
   checkCrossEntropy(12, 37, 5.0f, {.threads = 3, .width = 8});
 }
 
+// Large enough that the passes over a row are fused.
+TEST(CrossEntropy, FusedRows) {
+  checkCrossEntropy(70, 130, 4.0f);
+  checkCrossEntropy(70, 130, 4.0f, {.threads = 3});
+}
+
 // A label that names no class reads nothing and shows as NaN, in the loss and
 // in its row of the gradient alone.
 TEST(CrossEntropy, LabelOutOfRange) {

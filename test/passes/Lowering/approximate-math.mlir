@@ -1,0 +1,39 @@
+// RUN: penstock-opt %s --pipeline-approximate-math | FileCheck %s
+
+// CHECK-DAG: func.func private @sinf(f32) -> f32
+// CHECK-DAG: func.func private @exp(f64) -> f64
+
+// exp on f32 is a polynomial; 2^x goes through it.
+// CHECK-LABEL: func.func @polynomials(
+// CHECK-NOT:     math.exp
+// CHECK:         math.fma
+// CHECK-NOT:     math.exp
+// CHECK:         return
+func.func @polynomials(%x: vector<16xf32>, %s: f32) -> (vector<16xf32>, f32) {
+  %a = math.exp %x : vector<16xf32>
+  %b = math.exp2 %s : f32
+  return %a, %b : vector<16xf32>, f32
+}
+
+// The C library for what has no accurate one, and for f64.
+// CHECK-LABEL: func.func @library(
+// CHECK-COUNT-4: call @sinf
+// CHECK:         call @exp(
+func.func @library(%x: vector<4xf32>, %d: f64) -> (vector<4xf32>, f64) {
+  %a = math.sin %x : vector<4xf32>
+  %b = math.exp %d : f64
+  return %a, %b : vector<4xf32>, f64
+}
+
+// Instructions stay; 1 / sqrt is exact in each step.
+// CHECK-LABEL: func.func @instructions(
+// CHECK:         math.sqrt
+// CHECK:         math.sqrt
+// CHECK:         arith.divf
+// CHECK:         math.floor
+func.func @instructions(%x: vector<16xf32>) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+  %a = math.sqrt %x : vector<16xf32>
+  %b = math.rsqrt %x : vector<16xf32>
+  %c = math.floor %x : vector<16xf32>
+  return %a, %b, %c : vector<16xf32>, vector<16xf32>, vector<16xf32>
+}

@@ -1,0 +1,74 @@
+// RUN: penstock-opt %s --pipeline-fuse-rows --split-input-file | FileCheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#col = affine_map<(i, j) -> (j)>
+
+// Sum and division, a row at a time, with the start of the sum.
+// CHECK-LABEL: func.func @normalise(
+// CHECK:         scf.forall (%[[I:.*]]) in (128) {
+// CHECK-DAG:       memref.subview %{{.*}}[%[[I]]] [1] [1]
+// CHECK:           linalg.generic
+// CHECK-DAG:       memref.subview %{{.*}}[%[[I]], 0] [1, 64] [1, 1]
+// CHECK:           linalg.generic {{.*}} ["parallel", "reduction"]
+// CHECK:           linalg.generic {{.*}} ["parallel", "parallel"]
+// CHECK-NOT:     linalg.generic
+func.func @normalise(%x: memref<128x64xf32>, %s: memref<128xf32>, %y: memref<128x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%s : memref<128xf32>)
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<128x64xf32>) outs(%s : memref<128xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %s : memref<128x64xf32>, memref<128xf32>) outs(%y : memref<128x64xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %r = arith.divf %a, %b : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#swap = affine_map<(i, j) -> (j, i)>
+
+// The second op reads whole columns of what the first writes by rows.
+// CHECK-LABEL: func.func @transpose(
+// CHECK-NOT:     scf.forall
+func.func @transpose(%x: memref<128x128xf32>, %y: memref<128x128xf32>, %z: memref<128x128xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<128x128xf32>) outs(%y : memref<128x128xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#swap, #id], iterator_types = ["parallel", "parallel"]} ins(%y : memref<128x128xf32>) outs(%z : memref<128x128xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// Two temporaries in the same bytes: row 0 of the second would overwrite rows of
+// the first that are still to be read. In bytes of their own they may.
+// CHECK-LABEL: func.func @shared_scratch(
+// CHECK-NOT:     scf.forall
+// CHECK-LABEL: func.func @own_scratch(
+// CHECK:         scf.forall
+func.func @shared_scratch(%x: memref<128x128xf32>, %y: memref<128x128xf32>, %s: memref<65536xi8>) {
+  %c0 = arith.constant 0 : index
+  %a = memref.view %s[%c0][] : memref<65536xi8> to memref<128x128xf32>
+  %b = memref.view %s[%c0][] : memref<65536xi8> to memref<128x64xf64>
+  %zero = arith.constant 0.0 : f64
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : memref<128x128xf32>) outs(%y : memref<128x128xf32>) {
+    ^bb0(%v: f32, %o: f32): %r = arith.negf %v : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<128x64xf64>) {
+    ^bb0(%o: f64): linalg.yield %zero : f64 }
+  return
+}
+func.func @own_scratch(%x: memref<128x128xf32>, %y: memref<128x128xf32>, %s: memref<131072xi8>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 65536 : index
+  %a = memref.view %s[%c0][] : memref<131072xi8> to memref<128x128xf32>
+  %b = memref.view %s[%c1][] : memref<131072xi8> to memref<128x64xf64>
+  %zero = arith.constant 0.0 : f64
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : memref<128x128xf32>) outs(%y : memref<128x128xf32>) {
+    ^bb0(%v: f32, %o: f32): %r = arith.negf %v : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<128x64xf64>) {
+    ^bb0(%o: f64): linalg.yield %zero : f64 }
+  return
+}

@@ -1,0 +1,115 @@
+// RUN: penstock-opt %s --pipeline-vector-loops='width=8' --split-input-file | FileCheck %s
+// RUN: not penstock-opt %s --pipeline-vector-loops='width=6' --split-input-file 2>&1 | FileCheck %s --check-prefix=WIDTH
+// WIDTH: the vector width must be a power of two, got 6
+
+// Whole dense buffers are one dimension: 3 x 7 = 21 = 2 vectors and 5 lanes.
+// CHECK-LABEL: func.func @flat(
+// CHECK:         memref.collapse_shape {{.*}} into memref<21xf32>
+// CHECK:         scf.for %{{.*}} = %c0{{.*}} to %c16{{.*}} step %c8
+// CHECK:           vector.load
+// CHECK:           arith.negf {{.*}} : vector<8xf32>
+// CHECK:           vector.store
+// CHECK:         %[[MASK:.*]] = arith.constant dense<[true, true, true, true, true, false, false, false]>
+// CHECK:         vector.maskedload {{.*}}, %[[MASK]], %{{.*}}
+// CHECK:         vector.maskedstore
+#id = affine_map<(i, j) -> (i, j)>
+func.func @flat(%x: memref<3x7xf32>, %y: memref<3x7xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%x : memref<3x7xf32>) outs(%y : memref<3x7xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+// A row sum: four accumulators, 70 = 2 blocks of 32 and 6 lanes; pairs, then
+// halves; the old value last.
+// CHECK-LABEL: func.func @row_sum(
+// CHECK:         scf.for
+// CHECK:           %[[A:.*]]:4 = scf.for %{{.*}} to %c64{{.*}} step %c32{{.*}} iter_args
+// CHECK-COUNT-4:     vector.load
+// CHECK:           %[[T:.*]] = vector.maskedload
+// CHECK:           %[[S:.*]] = arith.addf %[[T]], %[[A]]#0
+// CHECK:           %[[M:.*]] = arith.select %{{.*}}, %[[S]], %[[A]]#0
+// CHECK:           %[[P:.*]] = arith.addf %[[M]], %[[A]]#1
+// CHECK:           %[[Q:.*]] = arith.addf %[[A]]#2, %[[A]]#3
+// CHECK:           %[[R:.*]] = arith.addf %[[P]], %[[Q]] : vector<8xf32>
+// CHECK:           %[[OLD:.*]] = memref.load
+// CHECK:           vector.shuffle %[[R]], %[[R]] [0, 1, 2, 3]
+// CHECK:           vector.shuffle %[[R]], %[[R]] [4, 5, 6, 7]
+// CHECK:           arith.addf {{.*}} : vector<4xf32>
+// CHECK:           arith.addf {{.*}} : vector<2xf32>
+// CHECK:           arith.addf {{.*}} : vector<1xf32>
+// CHECK:           arith.addf %[[OLD]], %{{.*}} : f32
+// CHECK:           memref.store
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @row_sum(%x: memref<3x70xf32>, %y: memref<3xf32>) {
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+    ins(%x : memref<3x70xf32>) outs(%y : memref<3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+// Column sums: rows in order, a vector of columns at a time.
+// CHECK-LABEL: func.func @column_sum(
+// CHECK:         scf.for
+// CHECK:           scf.for
+// CHECK:             %[[X:.*]] = vector.load {{.*}} memref<5x16xf32>
+// CHECK:             %[[Y:.*]] = vector.load {{.*}} memref<16xf32>
+// CHECK:             arith.addf %[[X]], %[[Y]]
+// CHECK:             vector.store
+#id = affine_map<(i, j) -> (i, j)>
+#col = affine_map<(i, j) -> (j)>
+func.func @column_sum(%x: memref<5x16xf32>, %y: memref<16xf32>) {
+  linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+    ins(%x : memref<5x16xf32>) outs(%y : memref<16xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+// The number of a column: the counter plus the lane. The row's label is loaded
+// once per row.
+// CHECK-LABEL: func.func @one_hot(
+// CHECK:         scf.for
+// CHECK:           %[[L:.*]] = memref.load
+// CHECK:           vector.broadcast %[[L]] : i64 to vector<8xi64>
+// CHECK:           scf.for
+// CHECK-DAG:         vector.step : vector<8xindex>
+// CHECK:             arith.index_cast {{.*}} : vector<8xindex> to vector<8xi64>
+// CHECK:             arith.cmpi eq
+// CHECK:             vector.store
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @one_hot(%y: memref<5xi64>, %o: memref<5x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%y : memref<5xi64>) outs(%o : memref<5x16xf32>) {
+    ^bb0(%a: i64, %b: f32):
+      %i = linalg.index 1 : index
+      %j = arith.index_cast %i : index to i64
+      %h = arith.cmpi eq, %j, %a : i64
+      %r = arith.select %h, %one, %zero : f32
+      linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+// A gather reads memory in its body: scalar loops.
+// CHECK-LABEL: func.func @gather(
+// CHECK-NOT:     vector
+// CHECK:         scf.for
+// CHECK:           memref.load
+#i = affine_map<(i) -> (i)>
+func.func @gather(%t: memref<9xf32>, %y: memref<20xindex>, %o: memref<20xf32>) {
+  linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel"]}
+    ins(%y : memref<20xindex>) outs(%o : memref<20xf32>) {
+    ^bb0(%a: index, %b: f32): %r = memref.load %t[%a] : memref<9xf32>  linalg.yield %r : f32 }
+  return
+}
