@@ -1,11 +1,12 @@
-//===- Compiler.cpp - From a model to an executable ------------------------- ===//
+//===- Compiler.cpp - From a model to an executable -------------------------
+//===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One step per level change: its pipeline, the verifier of the level that it
-// reaches, and what the report can learn there. The input enters at the level that
-// it is at.
+// reaches, and what the report can learn there. The input enters at the level
+// that it is at.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Driver/Compiler.h"
@@ -68,7 +69,7 @@ private:
   bool lower(Level from);
   bool lowerTo(Level target);
   int checkMemory();
-  int writeProduct();
+  int writeProduct(OutputFile &output);
   int writeReports();
   std::string getLocalPath(StringRef suffix);
 
@@ -217,13 +218,14 @@ int Compiler::checkMemory() {
     return kDone;
   for (auto [index, stage] : llvm::enumerate(report.stages))
     if (stage.bytes.arena > *options.deviceMemory)
-      return fail(llvm::formatv(
-                      "--device-memory={0}: stage {1} needs {2} bytes, {3} more "
-                      "than its device has; use more stages, fewer microbatches "
-                      "in flight or a smaller --microbatch-size",
-                      *options.deviceMemory, index, stage.bytes.arena,
-                      stage.bytes.arena - *options.deviceMemory),
-                  kDoesNotFit);
+      return fail(
+          llvm::formatv(
+              "--device-memory={0}: stage {1} needs {2} bytes, {3} more "
+              "than its device has; use more stages, fewer microbatches "
+              "in flight or a smaller --microbatch-size",
+              *options.deviceMemory, index, stage.bytes.arena,
+              stage.bytes.arena - *options.deviceMemory),
+          kDoesNotFit);
   return kDone;
 }
 
@@ -234,6 +236,10 @@ int Compiler::run() {
     return fail("--optimizer=" + options.optimizer + ": " + error);
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
+  // An output that cannot be written is better known before the work is done.
+  OutputFile output(options.output);
+  if (!output.check(llvm::errs()))
+    return kUserError;
   if (!load())
     return kUserError;
   report.model = options.input;
@@ -269,7 +275,7 @@ int Compiler::run() {
     return code;
   if (int code = writeReports())
     return code;
-  return writeProduct();
+  return writeProduct(output);
 }
 
 int Compiler::writeReports() {
@@ -303,17 +309,17 @@ static std::string findRuntimeLibrary(StringRef name) {
   return "";
 }
 
-int Compiler::writeProduct() {
+int Compiler::writeProduct(OutputFile &output) {
   if (options.product == Product::Ir && options.level != Level::Llvm) {
-    OutputFile file(options.output);
-    // Locations name ONNX nodes: what comes until the stages are cut needs them.
+    // Locations name ONNX nodes: what comes until the stages are cut needs
+    // them.
     OpPrintingFlags flags;
     if (level <= Level::Stages)
       flags.enableDebugInfo();
     else
       flags.printNameLocAsPrefix();
-    module->print(file.stream(), flags);
-    return file.commit(llvm::errs()) ? kDone : kUserError;
+    module->print(output.stream(), flags);
+    return output.commit(llvm::errs()) ? kDone : kUserError;
   }
 
   TargetOptions target;
@@ -339,39 +345,44 @@ int Compiler::writeProduct() {
   }
 
   if (options.product == Product::Ir) {
-    OutputFile file(options.output);
     OpPrintingFlags flags;
-    module->print(file.stream(), flags);
-    return file.commit(llvm::errs()) ? kDone : kUserError;
+    module->print(output.stream(), flags);
+    return output.commit(llvm::errs()) ? kDone : kUserError;
   }
   if (options.product == Product::Object) {
-    OutputFile file(options.output);
-    if (failed(emitObject(*module, target, file.stream())))
+    if (failed(emitObject(*module, target, output.stream())))
       return kDefect;
-    return file.commit(llvm::errs()) ? kDone : kUserError;
+    return output.commit(llvm::errs()) ? kDone : kUserError;
   }
 
   std::string start = findRuntimeLibrary("libpenstock_start.a");
   std::string runtime = findRuntimeLibrary("libpenstock_runtime.a");
   if (start.empty() || runtime.empty())
-    return fail("cannot find libpenstock_runtime.a beside the compiler; install "
-                "Penstock with cmake --install");
-  OutputFile object(getLocalPath(".o")), executable(options.output);
+    return fail(
+        "cannot find libpenstock_runtime.a beside the compiler; install "
+        "Penstock with cmake --install");
+  OutputFile object(getLocalPath(".o"));
   if (failed(emitObject(*module, target, object.stream())))
     return kDefect;
   object.flush();
-  std::vector<std::string> libraries = {
-      start, runtime, "-ldl", "-lgomp", "-lpthread", "-lm"};
+  std::vector<std::string> libraries = {start,    runtime,     "-ldl",
+                                        "-lgomp", "-lpthread", "-lm"};
   // A runtime that was built with sanitizers needs theirs.
   if (StringRef sanitize = PENSTOCK_SANITIZE; !sanitize.empty())
     libraries.push_back(("-fsanitize=" + sanitize).str());
   if (failed(linkExecutable({object.temporaryPath().str()},
-                            executable.temporaryPath(), libraries,
+                            output.temporaryPath(), libraries,
                             module->getLoc())))
     return kUserError;
-  return executable.commit(llvm::errs()) ? kDone : kUserError;
+  return output.commit(llvm::errs()) ? kDone : kUserError;
 }
 
 int penstock::compile(const CompileOptions &options) {
-  return Compiler(options).run();
+  // A textual model gets a binary copy beside the output; it goes with it.
+  std::string copy = options.output + ".onnx";
+  bool hadCopy = llvm::sys::fs::exists(copy);
+  int code = Compiler(options).run();
+  if (code != kDone && !hadCopy)
+    llvm::sys::fs::remove(copy);
+  return code;
 }

@@ -1,10 +1,11 @@
-//===- Options.cpp - The command line of penstockc -------------------------- ===//
+//===- Options.cpp - The command line of penstockc --------------------------
+//===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The options of the public contract. Those whose machinery is not in this build
-// are accepted with their default and refused with any other value.
+// The options of the public contract. Those whose machinery is not in this
+// build are accepted with their default and refused with any other value.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Driver/Options.h"
@@ -40,7 +41,8 @@ struct Flags {
              cl::init("native"), cl::cat(category)};
   Text precision{"precision", cl::desc("f32"), cl::init("f32"),
                  cl::cat(category)};
-  Texts dims{"dim", cl::desc("Bind a symbolic dimension: NAME=N or INPUT:AXIS=N"),
+  Texts dims{"dim",
+             cl::desc("Bind a symbolic dimension: NAME=N or INPUT:AXIS=N"),
              cl::value_desc("name=n"), cl::cat(category)};
   Count microbatchSize{"microbatch-size",
                        cl::desc("Samples per microbatch; binds the batch "
@@ -58,7 +60,8 @@ struct Flags {
   Count classAxis{"class-axis",
                   cl::desc("Axis of the classes (default: the last)"),
                   cl::init(-1), cl::cat(category)};
-  Text ignoreLabel{"ignore-label", cl::desc("Labels of this value do not count"),
+  Text ignoreLabel{"ignore-label",
+                   cl::desc("Labels of this value do not count"),
                    cl::cat(category)};
   Text train{"train", cl::desc("Initialisers to train, a regular expression"),
              cl::cat(category)};
@@ -70,7 +73,8 @@ struct Flags {
   Text stages{"stages", cl::desc("Number of stages"), cl::cat(category)};
   Texts splitAt{"split-at", cl::desc("ONNX nodes or values to cut after"),
                 cl::CommaSeparated, cl::cat(category)};
-  Count devices{"devices", cl::desc("Number of devices (default: one per stage)"),
+  Count devices{"devices",
+                cl::desc("Number of devices (default: one per stage)"),
                 cl::init(0), cl::cat(category)};
   Count threads{"threads", cl::desc("Threads per device (default 1)"),
                 cl::init(1), cl::cat(category)};
@@ -138,9 +142,11 @@ private:
 
 std::optional<int64_t> penstock::parseBytes(StringRef text) {
   static constexpr std::pair<StringLiteral, int64_t> kUnits[] = {
-      {"KiB", 1LL << 10}, {"MiB", 1LL << 20},     {"GiB", 1LL << 30},
-      {"TiB", 1LL << 40}, {"KB", 1000},           {"MB", 1000 * 1000},
-      {"GB", 1000000000}, {"TB", 1000000000000LL}, {"B", 1},
+      {"KiB", 1LL << 10}, {"MiB", 1LL << 20},
+      {"GiB", 1LL << 30}, {"TiB", 1LL << 40},
+      {"KB", 1000},       {"MB", 1000 * 1000},
+      {"GB", 1000000000}, {"TB", 1000000000000LL},
+      {"B", 1},
   };
   int64_t unit = 1;
   for (auto &[name, bytes] : kUnits) {
@@ -200,7 +206,8 @@ bool Checker::checkModel() {
     auto [name, value] = dim.rsplit('=');
     int64_t size;
     if (name.empty() || value.getAsInteger(10, size) || size < 1)
-      return fail("--dim " + dim + ": expected NAME=N or INPUT:AXIS=N with N >= 1");
+      return fail("--dim " + dim +
+                  ": expected NAME=N or INPUT:AXIS=N with N >= 1");
     auto [it, isNew] = options.dims.try_emplace(name.str(), size);
     if (!isNew && it->second != size)
       return fail("--dim " + name + " is given as " + Twine(it->second) +
@@ -223,8 +230,9 @@ bool Checker::checkModel() {
                 "softmax-cross-entropy, mse, output");
   if (options.loss != "softmax-cross-entropy" && options.loss != "mse" &&
       options.loss != "output")
-    return fail("--loss=" + options.loss +
-                ": unknown loss; losses are softmax-cross-entropy, mse, output");
+    return fail(
+        "--loss=" + options.loss +
+        ": unknown loss; losses are softmax-cross-entropy, mse, output");
   int64_t label;
   if (!options.ignoreLabel.empty() &&
       StringRef(options.ignoreLabel).getAsInteger(10, label))

@@ -1,4 +1,5 @@
-//===- OutputFile.cpp - Files that appear whole or not at all --------------- ===//
+//===- OutputFile.cpp - Files that appear whole or not at all ---------------
+//===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,8 +21,8 @@ OutputFile::OutputFile(StringRef path) : path(path) {
   }
   int descriptor = -1;
   SmallString<256> name;
-  openError = sys::fs::createUniqueFile(path + ".tmp-%%%%%%%%", descriptor, name,
-                                        sys::fs::OF_None, 0666);
+  openError = sys::fs::createUniqueFile(path + ".tmp-%%%%%%%%", descriptor,
+                                        name, sys::fs::OF_None, 0666);
   if (openError) {
     // Somewhere to write to, until commit says what went wrong.
     std::error_code ignored;
@@ -41,6 +42,17 @@ OutputFile::~OutputFile() {
     sys::fs::remove(temporary);
 }
 
+static bool report(raw_ostream &errors, StringRef path, std::error_code error) {
+  if (error)
+    errors << "penstockc: cannot write " << path << ": " << error.message()
+           << "\n";
+  return !error;
+}
+
+bool OutputFile::check(raw_ostream &errors) const {
+  return report(errors, path, openError);
+}
+
 bool OutputFile::commit(raw_ostream &errors) {
   output->flush();
   std::error_code error = openError ? openError : output->error();
@@ -50,8 +62,5 @@ bool OutputFile::commit(raw_ostream &errors) {
     if (!error)
       temporary.clear();
   }
-  if (error)
-    errors << "penstockc: cannot write " << path << ": " << error.message()
-           << "\n";
-  return !error;
+  return report(errors, path, error);
 }

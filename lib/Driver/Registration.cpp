@@ -1,10 +1,11 @@
-//===- Registration.cpp - All dialects and passes of Penstock --------------- ===//
+//===- Registration.cpp - All dialects and passes of Penstock ---------------
+//===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// See Registration.h. Upstream dialects are named one by one: a compiler that loads
-// all of them starts in twice the time.
+// See Registration.h. Upstream dialects are named one by one: a compiler that
+// loads all of them starts in twice the time.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Driver/Registration.h"

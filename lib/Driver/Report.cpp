@@ -1,4 +1,5 @@
-//===- Report.cpp - The plan, for people and programs ----------------------- ===//
+//===- Report.cpp - The plan, for people and programs -----------------------
+//===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -113,8 +114,8 @@ void Report::collectProgram(ModuleOp module) {
     StageReport &stage =
         stages[numbers.lookup(variable.getStageAttr().getAttr())];
     int64_t bytes = getBytes(variable.getTensorType());
-    int64_t versions = std::max<int64_t>(
-        1, versionsOf.lookup(variable.getSymNameAttr()));
+    int64_t versions =
+        std::max<int64_t>(1, versionsOf.lookup(variable.getSymNameAttr()));
     switch (variable.getRole()) {
     case Role::Parameter:
       stage.bytes.weights += bytes;
@@ -125,7 +126,8 @@ void Report::collectProgram(ModuleOp module) {
                           : updated.contains(variable.getSymName())) {
         trained.push_back(variable.getSymName().str());
         stage.parameters.push_back(variable.getSymName().str());
-      } else if (!variable.getInit() || ranges.insert(variable.getInitAttr()).second) {
+      } else if (!variable.getInit() ||
+                 ranges.insert(variable.getInitAttr()).second) {
         frozen.push_back(variable.getSymName().str());
       }
       break;
@@ -160,9 +162,9 @@ void Report::collectProgram(ModuleOp module) {
     StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
     function.walk([&](SlotOp slot) {
       auto channel = symbols.lookup<ChannelOp>(slot.getSymbol());
-      if (!channel ||
-          !seen.insert({device, channel.getSymNameAttr(), slot.getAt().value_or(0)})
-               .second)
+      if (!channel || !seen.insert({device, channel.getSymNameAttr(),
+                                    slot.getAt().value_or(0)})
+                           .second)
         return;
       uint64_t field = slot.getField().value_or(0);
       int64_t size = getBytes(channel.getTensorType(field)) *
@@ -200,15 +202,14 @@ llvm::json::Value Report::toJson() const {
         {"lag_backward", stage.lagBackward},
         {"tau", stage.tau},
         {"versions", stage.versions},
-        {"bytes",
-         llvm::json::Object{{"weights", stage.bytes.weights},
-                            {"versions", stage.bytes.versions},
-                            {"gradients", stage.bytes.gradients},
-                            {"optimizer", stage.bytes.optimizer},
-                            {"residuals", stage.bytes.residuals},
-                            {"temporaries", stage.bytes.temporaries},
-                            {"channels", stage.bytes.channels},
-                            {"arena", stage.bytes.arena}}}});
+        {"bytes", llvm::json::Object{{"weights", stage.bytes.weights},
+                                     {"versions", stage.bytes.versions},
+                                     {"gradients", stage.bytes.gradients},
+                                     {"optimizer", stage.bytes.optimizer},
+                                     {"residuals", stage.bytes.residuals},
+                                     {"temporaries", stage.bytes.temporaries},
+                                     {"channels", stage.bytes.channels},
+                                     {"arena", stage.bytes.arena}}}});
   }
   return llvm::json::Object{{"model", model},
                             {"method", method},
@@ -239,7 +240,8 @@ void Report::print(llvm::raw_ostream &stream) const {
                           "samples per update, {6}\n",
                           model, stages.size(), method, schedule, microbatches,
                           microbatchSize, optimizer);
-  stream << llvm::formatv("predicted bubble: {0:F1} %\n", 100 * predictedBubble);
+  stream << llvm::formatv("predicted bubble: {0:F1} %\n",
+                          100 * predictedBubble);
   stream << "stage  device  nodes  Mflop/microbatch  staleness  versions"
             "     weights   gradients   optimizer   residuals    channels"
             " temporaries       arena\n";

@@ -1,4 +1,5 @@
-//===- Compiler.h - From a model to an executable ------------------*- C++ -*-===//
+//===- Compiler.h - From a model to an executable ------------------*- C++
+//-*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

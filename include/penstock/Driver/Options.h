@@ -1,4 +1,5 @@
-//===- Options.h - The command line of penstockc -------------------*- C++ -*-===//
+//===- Options.h - The command line of penstockc -------------------*- C++
+//-*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +23,8 @@
 
 namespace penstock {
 
-/// Where the compiler stops: at a level of the IR, or at a file of machine code.
+/// Where the compiler stops: at a level of the IR, or at a file of machine
+/// code.
 enum class Product { Ir, Object, Executable };
 
 struct CompileOptions {
@@ -58,8 +60,8 @@ struct CompileOptions {
   bool explain = false;
 };
 
-/// Parses argv; exits after --help and --version. On a mistake it prints one line
-/// to `errors`, "penstockc: ...", and returns false.
+/// Parses argv; exits after --help and --version. On a mistake it prints one
+/// line to `errors`, "penstockc: ...", and returns false.
 bool parseCommandLine(int argc, const char *const *argv,
                       CompileOptions &options, llvm::raw_ostream &errors);
 

@@ -1,10 +1,11 @@
-//===- OutputFile.h - Files that appear whole or not at all --------*- C++ -*-===//
+//===- OutputFile.h - Files that appear whole or not at all --------*- C++
+//-*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Output goes to a temporary file in the same folder, which takes the place of the
-// real one when everything was written.
+// Output goes to a temporary file in the same folder, which takes the place of
+// the real one when everything was written.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_DRIVER_OUTPUTFILE_H
@@ -27,6 +28,8 @@ public:
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
+  /// Whether the file can be written. If not, prints one line.
+  bool check(llvm::raw_ostream &errors) const;
   /// Where to write. Errors are kept for `commit`.
   llvm::raw_pwrite_stream &stream() { return *output; }
   llvm::StringRef temporaryPath() const { return temporary; }

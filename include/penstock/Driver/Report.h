@@ -1,10 +1,11 @@
-//===- Report.h - The plan, for people and programs ----------------*- C++ -*-===//
+//===- Report.h - The plan, for people and programs ----------------*- C++
+//-*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the compiler decided: the stages, their parameters, staleness and memory.
-// Collected from the IR as it passes the levels that know each part.
+// What the compiler decided: the stages, their parameters, staleness and
+// memory. Collected from the IR as it passes the levels that know each part.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_DRIVER_REPORT_H
@@ -23,23 +24,23 @@ namespace penstock {
 /// Bytes of one stage. `arena` is that of its device, and the sum of the others
 /// over the stages of that device, up to alignment.
 struct StageBytes {
-  int64_t weights = 0;      ///< One version of each parameter.
-  int64_t versions = 0;     ///< Further versions.
+  int64_t weights = 0;  ///< One version of each parameter.
+  int64_t versions = 0; ///< Further versions.
   int64_t gradients = 0;
   int64_t optimizer = 0;
-  int64_t residuals = 0;    ///< Messages that stay on the stage.
-  int64_t temporaries = 0;  ///< Scratch of kernels and of library calls.
-  int64_t channels = 0;     ///< Buffers of transfers, both directions.
+  int64_t residuals = 0;   ///< Messages that stay on the stage.
+  int64_t temporaries = 0; ///< Scratch of kernels and of library calls.
+  int64_t channels = 0;    ///< Buffers of transfers, both directions.
   int64_t arena = 0;
 };
 
 struct StageReport {
   std::vector<int64_t> devices;
   std::vector<std::string> parameters; ///< Trained ones.
-  int64_t nodes = 0;   ///< ONNX nodes that it computes.
-  double flops = 0;    ///< Of the forward of one microbatch.
+  int64_t nodes = 0;                   ///< ONNX nodes that it computes.
+  double flops = 0;                    ///< Of the forward of one microbatch.
   int64_t lagForward = 0, lagBackward = 0; ///< In microbatches.
-  double tau = 0;      ///< (lagForward - lagBackward) / M, in updates.
+  double tau = 0; ///< (lagForward - lagBackward) / M, in updates.
   int64_t versions = 1;
   StageBytes bytes;
 };
