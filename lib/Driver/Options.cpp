@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 
 using namespace llvm;
@@ -333,7 +334,7 @@ bool penstock::parseCommandLine(int argc, const char *const *argv,
           "compiles an ONNX model into a pipeline program that trains it\n",
           &stream)) {
     StringRef line = StringRef(text).ltrim().split('\n').first;
-    line.consume_front(argv[0]);
+    line.consume_front(sys::path::filename(argv[0]));
     line.consume_front(": ");
     errors << "penstockc: " << line.rtrim() << "\n";
     return false;
