@@ -251,18 +251,22 @@ int Compiler::run() {
   if (target < level)
     return fail(options.input + " is at level " + getLevelName(level) +
                 " already, after --emit=" + getLevelName(target));
+  // A printed program is checked before anything is built on it.
+  bool isSound =
+      isModel || level == Level::Llvm || runPasses([&](OpPassManager &manager) {
+        manager.addPass(createPipelineVerify());
+        if (level == Level::Schedule)
+          manager.addPass(createPipelineVerifySchedule());
+      });
+  if (!isSound)
+    return kUserError;
+
   if (level >= Level::Stages && level <= Level::Schedule)
     report.collectStages(*module);
   if (level == Level::Schedule)
     report.collectSchedule(*module);
   if (level == Level::Program)
     report.collectProgram(*module);
-  // A printed program is checked before anything is built on it.
-  if (!isModel && level != Level::Llvm &&
-      !runPasses([](OpPassManager &manager) {
-        manager.addPass(createPipelineVerify());
-      }))
-    return kUserError;
 
   // Mistakes of a model or a plan show by level training; what fails later is
   // ours, unless the user wrote the program.

@@ -11,12 +11,11 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 
 using namespace llvm;
 using namespace penstock;
-
-static cl::OptionCategory category("penstockc options");
 
 namespace {
 /// All flags, registered for the life of the object.
@@ -26,6 +25,7 @@ struct Flags {
   using Count = cl::opt<int64_t>;
   using Switch = cl::opt<bool>;
 
+  cl::OptionCategory category{"penstockc options"};
   Text input{cl::Positional, cl::desc("MODEL.onnx|MODEL.onnxtext|PROGRAM.mlir"),
              cl::cat(category)};
   Text output{"o", cl::desc("Output file"), cl::value_desc("file"),
@@ -316,7 +316,7 @@ bool penstock::parseCommandLine(int argc, const char *const *argv,
   // The options of the LLVM libraries are not ours, and some share our names.
   cl::ResetCommandLineParser();
   static Flags flags;
-  cl::HideUnrelatedOptions(category);
+  cl::HideUnrelatedOptions(flags.category);
   cl::SetVersionPrinter([](raw_ostream &stream) {
     stream << "penstockc " << PENSTOCK_VERSION << "\n";
   });
@@ -328,7 +328,7 @@ bool penstock::parseCommandLine(int argc, const char *const *argv,
           "compiles an ONNX model into a pipeline program that trains it\n",
           &stream)) {
     StringRef line = StringRef(text).ltrim().split('\n').first;
-    line.consume_front(argv[0]);
+    line.consume_front(sys::path::filename(argv[0]));
     line.consume_front(": ");
     errors << "penstockc: " << line.rtrim() << "\n";
     return false;

@@ -9,6 +9,8 @@
 #include "penstock/Driver/Report.h"
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Schedule/Passes.h"
+#include "passes/Schedule/Simulate.h"
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Support/NodeName.h"
 
@@ -67,8 +69,15 @@ void Report::collectSchedule(ModuleOp module) {
     if (schedule.getSymName() != "train")
       continue;
     microbatches = schedule.getMicrobatches();
-    if (schedule.getPredictedBubble())
-      predictedBubble = schedule.getPredictedBubble()->convertToDouble();
+    FailureOr<Simulation> simulation = simulateSchedule(schedule, {});
+    if (failed(simulation))
+      continue;
+    predictedBubble = simulation->bubble;
+    // Wider than a screen it says nothing.
+    if (llvm::all_of(simulation->timeline, [](const std::string &line) {
+          return line.size() <= 160;
+        }))
+      timeline = std::move(simulation->timeline);
   }
   updated.clear();
   for (TaskOp task : module.getOps<TaskOp>()) {
@@ -150,6 +159,14 @@ void Report::collectProgram(ModuleOp module) {
   for (auto [index, stage] : llvm::enumerate(stages))
     for (int64_t device : stage.devices)
       stageOfDevice.try_emplace(device, index);
+  // A channel that no transfer uses stays on its stage.
+  llvm::DenseSet<StringAttr> transferred;
+  module.walk([&](Operation *op) {
+    if (auto send = dyn_cast<StartSendOp>(op))
+      transferred.insert(send.getChannelAttr().getAttr());
+    else if (auto recv = dyn_cast<StartRecvOp>(op))
+      transferred.insert(recv.getChannelAttr().getAttr());
+  });
   llvm::DenseMap<int64_t, int64_t> scratch;
   llvm::DenseSet<std::tuple<int64_t, StringAttr, uint64_t>> seen;
   SymbolTable symbols(module);
@@ -168,7 +185,7 @@ void Report::collectProgram(ModuleOp module) {
       uint64_t field = slot.getField().value_or(0);
       int64_t size = getBytes(channel.getTensorType(field)) *
                      static_cast<int64_t>(slot.getRing().value_or(1));
-      bool leaves = channel.getTypes().size() == 1;
+      bool leaves = transferred.contains(channel.getSymNameAttr());
       (leaves ? bytes.channels : bytes.residuals) += size;
     });
     function.walk([&](ScratchOp op) {
@@ -256,6 +273,10 @@ void Report::print(llvm::raw_ostream &stream) const {
       stream << llvm::formatv("{0,12}", formatBytes(size));
     stream << "\n";
   }
+  if (!timeline.empty())
+    stream << "timeline of one update, if every stage takes as long:\n";
+  for (auto [device, line] : llvm::enumerate(timeline))
+    stream << llvm::formatv("{0,5}: {1}\n", device, line);
   for (auto [index, stage] : llvm::enumerate(stages)) {
     stream << "stage " << index << " trains:";
     for (const std::string &name : stage.parameters)

@@ -50,6 +50,9 @@ struct Report {
   double predictedBubble = 0;
   std::vector<std::string> trained, frozen;
   std::vector<StageReport> stages;
+  /// One update of the training schedule, a line per device; F forward, B
+  /// backward (two units of time), U update.
+  std::vector<std::string> timeline;
 
   /// Each takes what its level knows; a level that was skipped leaves zeros.
   void collectStages(mlir::ModuleOp module);
