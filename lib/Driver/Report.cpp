@@ -66,7 +66,7 @@ void Report::collectSchedule(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
   for (ScheduleOp schedule : module.getOps<ScheduleOp>()) {
-    if (schedule.getSymName() != "train")
+    if (schedule.getRole() != "train")
       continue;
     microbatches = schedule.getMicrobatches();
     FailureOr<Simulation> simulation = simulateSchedule(schedule, {});

@@ -120,13 +120,14 @@ std::vector<Constant> FileTable::getTable(ConstantBuilder &constants) const {
 // Library products
 //===----------------------------------------------------------------------===//
 
-ArrayAttr GemmTable::getKey(GemmOp gemm) {
+ArrayAttr GemmTable::getKey(GemmOp gemm, int64_t device) {
   auto element = cast<MemRefType>(gemm.getA().getType()).getElementType();
   Builder builder(gemm.getContext());
   return builder.getArrayAttr({TypeAttr::get(element), gemm.getSizesAttr(),
                                gemm.getStridesAAttr(), gemm.getStridesBAttr(),
                                gemm.getStridesCAttr(),
-                               builder.getBoolAttr(gemm.getAccumulate())});
+                               builder.getBoolAttr(gemm.getAccumulate()),
+                               builder.getI64IntegerAttr(device)});
 }
 
 LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
@@ -138,19 +139,24 @@ LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
       gemm.getStridesC().size() + 1 != rank)
     return gemm.emitError() << "the library multiplies f32 matrices with up to "
                             << PENSTOCK_MAX_BATCH_RANK << " batch dimensions";
-  auto [it, inserted] = products.insert({getKey(gemm), Product{device}});
-  if (!inserted && it->second.device != device)
-    it->second.shared = true;
+  // Equal products of two devices stay apart: a third one has not planned the
+  // scratch that they need. Only a kernel of several devices shares its own.
+  if (auto number = numbers.find(gemm); number != numbers.end()) {
+    Product &product = (products.begin() + number->second)->second;
+    if (product.device != device)
+      product.shared = true;
+    return success();
+  }
+  auto it = products.insert({getKey(gemm, device), Product{device}}).first;
+  numbers[gemm] = it - products.begin();
   return success();
 }
 
 LogicalResult GemmTable::addUnused(GemmOp gemm) {
-  return products.contains(getKey(gemm)) ? success() : add(gemm, 0);
+  return numbers.contains(gemm) ? success() : add(gemm, 0);
 }
 
-uint32_t GemmTable::getIndex(GemmOp gemm) const {
-  return products.find(getKey(gemm)) - products.begin();
-}
+uint32_t GemmTable::getIndex(GemmOp gemm) const { return numbers.at(gemm); }
 
 std::vector<Constant> GemmTable::getTable(std::optional<int64_t> device) const {
   std::vector<Constant> table;
@@ -394,7 +400,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     if (auto predicted = schedule.getPredictedBubble())
       bubble = predicted->convertToDouble();
     scheduleTable.push_back(Constant::fields(
-        {constants.string(scheduleName),
+        {constants.string(schedule.getRole()),
          Constant::i32(schedule.getMicrobatches()), Constant::f64(bubble),
          constants.table(symbol(("functions." + scheduleName).str()),
                          std::move(entries))}));

@@ -39,7 +39,8 @@ private:
   llvm::MapVector<llvm::StringRef, File> files;
 };
 
-/// Distinct library products. Kernels are shared, and so are their numbers.
+/// Distinct library products of each device. Programs share kernels, and so
+/// their numbers.
 class GemmTable {
 public:
   mlir::LogicalResult add(pipeline::GemmOp gemm, int64_t device);
@@ -55,8 +56,9 @@ private:
     bool shared = false;
   };
   /// All that tells products apart; the ops are gone when the table is made.
-  static mlir::ArrayAttr getKey(pipeline::GemmOp gemm);
+  static mlir::ArrayAttr getKey(pipeline::GemmOp gemm, int64_t device);
   llvm::MapVector<mlir::ArrayAttr, Product> products;
+  llvm::DenseMap<mlir::Operation *, uint32_t> numbers;
 };
 
 /// What options of the compiler add.

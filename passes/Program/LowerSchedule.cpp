@@ -178,6 +178,10 @@ LogicalResult DeviceBuilder::run(OrderOp order) {
   function = func::FuncOp::create(
       builder, loc, (schedule.getSymName() + "." + Twine(device)).str(),
       builder.getFunctionType({index, index}, {}));
+  // The name may be taken, by an initialiser of the model.
+  function->remove();
+  SymbolTable(schedule->getParentOp())
+      .insert(function, schedule->getIterator());
   function->setAttr(kScheduleAttr, FlatSymbolRefAttr::get(schedule));
   function->setAttr(kDeviceAttr, builder.getI64IntegerAttr(device));
   Block *entryBlock = function.addEntryBlock();
