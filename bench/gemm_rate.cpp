@@ -17,7 +17,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <memory>
 #include <oneapi/dnnl/dnnl.h>
+#include <sys/mman.h>
 #include <thread>
 #include <vector>
 
@@ -32,6 +34,32 @@ void check(dnnl_status_t status, const char *what) {
   std::exit(1);
 }
 #define CHECK(call) check(call, #call)
+
+/// Floats on huge pages where the system grants them, as a program's arena is:
+/// the products run faster there, so anything else would flatter us.
+class Buffer {
+public:
+  Buffer(size_t count, float value) : count(count) {
+    constexpr size_t kHuge = 2 << 20;
+    size_t bytes = (count * sizeof(float) + kHuge - 1) / kHuge * kHuge;
+    floats.reset(static_cast<float *>(std::aligned_alloc(kHuge, bytes)));
+    if (!floats) {
+      std::fprintf(stderr, "gemm_rate: out of memory\n");
+      std::exit(1);
+    }
+    madvise(floats.get(), bytes, MADV_HUGEPAGE); // advice: may be refused
+    fill(value);
+  }
+  void fill(float value) { std::fill_n(floats.get(), count, value); }
+  float *data() { return floats.get(); }
+
+private:
+  struct Free {
+    void operator()(float *memory) const { std::free(memory); }
+  };
+  std::unique_ptr<float[], Free> floats;
+  size_t count;
+};
 
 struct Matrix {
   dnnl_dim_t rows, columns;
@@ -86,8 +114,7 @@ public:
     }
   }
 
-  void run(dnnl_stream_t stream, std::vector<float> &a, std::vector<float> &b,
-           std::vector<float> &c) {
+  void run(dnnl_stream_t stream, Buffer &a, Buffer &b, Buffer &c) {
     float *data[] = {a.data(), b.data(), c.data()};
     for (int i = 0; i < 3; ++i)
       CHECK(dnnl_memory_set_data_handle(arguments[i].memory, data[i]));
@@ -109,10 +136,10 @@ public:
                       false),
         weightGradient(engine, {width, batch, true}, {batch, width, false},
                        true),
-        weights(layers, std::vector<float>(width * width, 1e-3f)),
-        gradients(weights),
-        activations(layers + 1, std::vector<float>(batch * width, 0.5f)),
-        cotangents(activations) {}
+        weights(buffers(layers, width * width, 1e-3f)),
+        gradients(buffers(layers, width * width, 0.0f)),
+        activations(buffers(layers + 1, batch * width, 0.5f)),
+        cotangents(buffers(layers + 1, batch * width, 0.5f)) {}
 
   void run() {
     for (size_t i = 0; i < layers; ++i)
@@ -128,11 +155,18 @@ public:
 
   /// Keeps the numbers from growing until they are denormal or infinite.
   void reset() {
-    for (std::vector<float> &gradient : gradients)
-      std::fill(gradient.begin(), gradient.end(), 0.0f);
+    for (Buffer &gradient : gradients)
+      gradient.fill(0.0f);
   }
 
 private:
+  static std::vector<Buffer> buffers(size_t count, size_t elements,
+                                     float value) {
+    std::vector<Buffer> result;
+    for (size_t i = 0; i < count; ++i)
+      result.emplace_back(elements, value);
+    return result;
+  }
   static dnnl_engine_t makeEngine() {
     dnnl_engine_t engine;
     CHECK(dnnl_engine_create(&engine, dnnl_cpu, 0));
@@ -148,7 +182,7 @@ private:
   dnnl_engine_t engine;
   dnnl_stream_t stream;
   Product forward, inputGradient, weightGradient;
-  std::vector<std::vector<float>> weights, gradients, activations, cotangents;
+  std::vector<Buffer> weights, gradients, activations, cotangents;
 };
 
 /// oneDNN brings its OpenMP library along; the setting is per calling thread.
