@@ -40,7 +40,7 @@ import sys
 
 table, lists, name, flag = sys.argv[1:]
 entry = f'''
-def {name} : Pass<"{flag}", "mlir::ModuleOp"> {{
+def {name} : Pass<"{flag}", "::mlir::ModuleOp"> {{
   let summary = "TODO: one line, in the imperative";
   let description = [{{
     TODO: what it does and why, with the IR before and after.

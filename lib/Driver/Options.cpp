@@ -25,7 +25,9 @@ struct Flags {
   using Count = cl::opt<int64_t>;
   using Switch = cl::opt<bool>;
 
+  /// Like the flags, after the parser's reset, which would forget it.
   cl::OptionCategory category{"penstockc options"};
+
   Text input{cl::Positional, cl::desc("MODEL.onnx|MODEL.onnxtext|PROGRAM.mlir"),
              cl::cat(category)};
   Text output{"o", cl::desc("Output file"), cl::value_desc("file"),
@@ -34,12 +36,14 @@ struct Flags {
             cl::desc("What to write: onnx, graph, stages, training, schedule, "
                      "program, llvm, obj or exe"),
             cl::init("exe"), cl::cat(category)};
-  Text mode{"mode", cl::desc("train"), cl::init("train"), cl::cat(category)};
-  Text target{"target", cl::desc("cpu"), cl::init("cpu"), cl::cat(category)};
+  Text mode{"mode", cl::desc("What to compile: train"), cl::init("train"),
+            cl::cat(category)};
+  Text target{"target", cl::desc("What to compile for: cpu"), cl::init("cpu"),
+              cl::cat(category)};
   Text march{"march", cl::desc("CPU to compile for (default: native)"),
              cl::init("native"), cl::cat(category)};
-  Text precision{"precision", cl::desc("f32"), cl::init("f32"),
-                 cl::cat(category)};
+  Text precision{"precision", cl::desc("Type of the arithmetic: f32"),
+                 cl::init("f32"), cl::cat(category)};
   Texts dims{"dim",
              cl::desc("Bind a symbolic dimension: NAME=N or INPUT:AXIS=N"),
              cl::value_desc("name=n"), cl::cat(category)};
@@ -51,8 +55,8 @@ struct Flags {
                      cl::desc("Microbatches per weight update (default 1)"),
                      cl::init(1), cl::cat(category)};
   Text loss{"loss",
-            cl::desc("softmax-cross-entropy, mse or output (default: the "
-                     "model's own scalar output)"),
+            cl::desc("Loss: softmax-cross-entropy, mse or output (default: "
+                     "the model's own scalar output)"),
             cl::init("output"), cl::cat(category)};
   Text lossInput{"loss-input", cl::desc("The output that enters the loss"),
                  cl::cat(category)};
@@ -81,22 +85,23 @@ struct Flags {
                 cl::cat(category)};
   Text method{"method", cl::desc("Training method: sync"), cl::init("sync"),
               cl::cat(category)};
-  Text schedule{"schedule", cl::desc("gpipe or 1f1b (default)"),
+  Text schedule{"schedule", cl::desc("Schedule: gpipe or 1f1b (default)"),
                 cl::init("1f1b"), cl::cat(category)};
   Text scheduleFile{"schedule-file", cl::desc("Schedule from a CSV file"),
                     cl::cat(category)};
   Text optimizer{"optimizer",
-                 cl::desc("sgd, adam or adamw, with parameters: "
+                 cl::desc("Optimizer: sgd, adam or adamw, with parameters: "
                           "sgd:lr=0.1,momentum=0.9"),
                  cl::init("sgd:lr=0.01"), cl::cat(category)};
-  Text rateSchedule{"lr-schedule", cl::desc("constant"), cl::init("constant"),
-                    cl::cat(category)};
+  Text rateSchedule{"lr-schedule",
+                    cl::desc("Course of the learning rate: constant"),
+                    cl::init("constant"), cl::cat(category)};
   Text clip{"clip-grad-norm", cl::desc("Global norm of gradients"),
             cl::cat(category)};
-  Text batchNorm{"batch-norm", cl::desc("train"), cl::init("train"),
-                 cl::cat(category)};
-  Text recompute{"recompute", cl::desc("none"), cl::init("none"),
-                 cl::cat(category)};
+  Text batchNorm{"batch-norm", cl::desc("Statistics that it uses: train"),
+                 cl::init("train"), cl::cat(category)};
+  Text recompute{"recompute", cl::desc("What is recomputed: none"),
+                 cl::init("none"), cl::cat(category)};
   Text deviceMemory{"device-memory",
                     cl::desc("Memory of a device, e.g. 16GiB; exit code 3 when "
                              "a stage does not fit"),

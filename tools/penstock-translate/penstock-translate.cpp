@@ -4,9 +4,11 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Imports a model and prints it at level `onnx`, in one of three states: as
-// imported, with its shapes, or with its loss.
+// imported, with its shapes, or with its loss. Or lists the operators that it
+// can import.
 //===----------------------------------------------------------------------===//
 
+#include "ListOperators.h"
 #include "penstock/Import/Import.h"
 
 #include "dialects/Onnx/Onnx.h"
@@ -23,10 +25,13 @@ namespace cl = llvm::cl;
 
 static cl::OptionCategory category("penstock-translate options");
 
-static cl::opt<std::string> model("import-onnx", cl::Required,
-                                  cl::value_desc("FILE"),
+static cl::opt<std::string> model("import-onnx", cl::value_desc("FILE"),
                                   cl::desc("The model, .onnx or .onnxtext"),
                                   cl::cat(category));
+static cl::opt<bool>
+    operators("list-operators",
+              cl::desc("Print the table of operators as Markdown, and end"),
+              cl::cat(category));
 static cl::opt<std::string> output("o", cl::init("-"), cl::value_desc("FILE"),
                                    cl::desc("Where the module is printed"),
                                    cl::cat(category));
@@ -110,6 +115,14 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "Imports ONNX models\n");
+  if (operators) {
+    penstock::listOperators(llvm::outs());
+    return 0;
+  }
+  if (model.empty()) {
+    fail("no model given: --import-onnx=FILE");
+    return 1;
+  }
 
   penstock::ImportOptions options;
   if (!readOptions(options))

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Writes what is generated of the documentation: scripts/generate-docs.sh [PRESET]
+#
+# The reference of dialects and passes goes to build/PRESET/docs/reference; the
+# table of operators into docs/operators.md, below its introduction. A test
+# compares the latter with what the compiler says.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-default}
+build=build/$preset
+
+[[ -f $build/build.ninja ]] || cmake --preset "$preset"
+ninja -C "$build" penstock-docs penstock-translate
+
+table=docs/operators.md
+introduction=$(sed '/^<!-- generated/q' "$table")
+{
+  echo "$introduction"
+  "$build/bin/penstock-translate" --list-operators
+} >"$table.new"
+mv "$table.new" "$table"
+echo "wrote $build/docs/reference/*.md and $table"
