@@ -34,6 +34,9 @@ for tool in ("penstock-opt", "penstock-translate", "penstockc",
         config.available_features.add(tool)
 for sanitizer in filter(None, config.penstock_sanitize.split(",")):
     config.available_features.add(sanitizer)
+if "thread" in config.available_features:
+    config.environment["TSAN_OPTIONS"] = "suppressions=" + os.path.join(
+        config.test_source_root, "tsan-suppressions.txt")
 
 fixtures = os.path.join(config.test_source_root, "fixtures")
 helpers = os.path.join(config.test_source_root, "e2e")

@@ -244,7 +244,12 @@ LogicalResult penstock::linkExecutable(ArrayRef<std::string> objects,
                                        Location loc) {
   // 1. The driver: it knows where the C and C++ libraries are.
   std::string driver;
-  for (StringRef name : {"c++", "g++", "clang++", "clang++-22"}) {
+#ifdef PENSTOCK_LINK_DRIVER
+  const StringRef names[] = {PENSTOCK_LINK_DRIVER};
+#else
+  const StringRef names[] = {"c++", "g++", "clang++", "clang++-22"};
+#endif
+  for (StringRef name : names) {
     if (auto found = llvm::sys::findProgramByName(name)) {
       driver = *found;
       break;

@@ -333,11 +333,9 @@ static LogicalResult importLoop(Imported &imported, Order &order,
   int index = order.loops.size();
   order.loops.emplace_back();
   bool times = repeat.getKind() == pipeline::RepeatKind::Times;
-  if (times == outermost)
-    return repeat.emitOpError(
-        outermost ? "must be over updates or microbatches, as the outermost "
-                    "loop of an order"
-                  : "over updates or microbatches must be the outermost loop");
+  if (times && outermost)
+    return repeat.emitOpError("must be over updates or microbatches, as the "
+                              "outermost loop of an order");
   order.loops[index].kind = times ? LoopKind::Times
                             : repeat.getKind() == pipeline::RepeatKind::Updates
                                 ? LoopKind::Updates
@@ -402,9 +400,6 @@ FailureOr<Imported> importSchedule(pipeline::ScheduleOp schedule, Sizes sizes) {
     order.device = op.getDevice();
     if (order.device >= imported->model.devices)
       return op.emitOpError("is for a device that has no stage");
-    for (const Order &other : imported->orders)
-      if (other.device == order.device)
-        return op.emitOpError("is the second one of this device");
     for (Operation &inner : op.getBody().front()) {
       auto repeat = dyn_cast<pipeline::RepeatOp>(inner);
       if (!repeat || !order.loops.empty())

@@ -344,3 +344,12 @@ func.func private @f() attributes {pipeline.model = 1}
 
 // expected-error @+1 {{'pipeline.device' names the schedule or the device of a device function}}
 func.func private @f() attributes {pipeline.device = @a}
+
+// -----
+
+// The custom syntax gives the counter no other type.
+pipeline.stage @s
+// expected-error @+1 {{'pipeline.task' op has one argument, an index that counts}}
+"pipeline.task"() <{kind = #pipeline<kind forward>, stage = @s, sym_name = "F"}> ({
+^bb0(%k: i64):
+}) : () -> ()

@@ -1,0 +1,265 @@
+//===- DeviceEntries.cpp - Entries of a device function -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A send or receive becomes its start; a run the waits for what it takes and
+// overwrites, a mark, and calls of bufferised functions on slots.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Program/DeviceBuilder.h"
+#include "passes/Program/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+Value DeviceBuilder::getSlot(const Buffer &buffer, Value number) {
+  for (auto &[known, slot] : slotCache)
+    if (known.isSameRing(buffer) && slot.first == number)
+      return slot.second;
+  RankedTensorType type;
+  if (auto variable = dyn_cast<VariableOp>(buffer.symbol))
+    type = variable.getTensorType();
+  else
+    type = cast<ChannelOp>(buffer.symbol).getTensorType(buffer.field);
+  auto optional = [&](int64_t value, int64_t unset) {
+    return value == unset ? IntegerAttr() : builder.getI64IntegerAttr(value);
+  };
+  Value slot = SlotOp::create(
+      builder, loc, getMemRefType(type),
+      FlatSymbolRefAttr::get(SymbolTable::getSymbolName(buffer.symbol)), number,
+      optional(buffer.field, 0), optional(buffer.ring, 1), IntegerAttr(),
+      IntegerAttr());
+  slotCache.push_back({buffer, {number, slot}});
+  return slot;
+}
+
+void DeviceBuilder::awaitSends(const Buffer &buffer, Value number) {
+  for (ChannelOp channel : storage.getSends(buffer))
+    AwaitOp::create(builder, loc, FlatSymbolRefAttr::get(channel),
+                    add(number, -buffer.ring));
+}
+
+FailureOr<Value> DeviceBuilder::getVersion(VariableOp variable, TaskOp task,
+                                           Value number,
+                                           std::optional<int64_t> lag) {
+  bool single = storage.getVersions(variable) == 1;
+  if (!storage.isUpdated(variable)) {
+    if (single)
+      return constant(0);
+    return task.emitError()
+           << "uses " << FlatSymbolRefAttr::get(variable)
+           << ", of which there are several versions, but "
+           << schedule.getSymNameAttr() << " does not update it";
+  }
+  if (!task.countsMicrobatches())
+    return number;
+  if (!lag && !single)
+    return task.emitError() << "reads " << FlatSymbolRefAttr::get(variable)
+                            << " without a lag: run pipeline-assign-versions";
+  // first + max(0, floor((k - first * M - lag) / M)), without negative numbers
+  // in the division.
+  int64_t behind = lag.value_or(0);
+  if (update && behind % microbatches == 0) {
+    if (!behind)
+      return update;
+    return emit<arith::MaxSIOp>(add(update, -behind / microbatches), first);
+  }
+  Value microbatch = number;
+  if (behind)
+    microbatch =
+        emit<arith::MaxSIOp>(add(number, -behind), scale(first, microbatches));
+  if (microbatches == 1)
+    return microbatch;
+  return emit<arith::DivUIOp>(microbatch, constant(microbatches));
+}
+
+FailureOr<Value> DeviceBuilder::getValueSlot(Value value, Value number,
+                                             IRMapping &values) {
+  if (Value known = values.lookupOrNull(value))
+    return known;
+  FailureOr<Buffer> buffer = storage.getBuffer(value);
+  if (failed(buffer))
+    return failure();
+  Operation *op = value.getDefiningOp();
+  auto task = op->getParentOfType<TaskOp>();
+  if (auto variable = dyn_cast<VariableOp>(buffer->symbol)) {
+    // Read, or written as a new version. In-place results are their operands.
+    auto read = dyn_cast<ReadOp>(op);
+    std::optional<int64_t> lag;
+    if (!read)
+      lag = 0;
+    else if (read.getLag())
+      lag = static_cast<int64_t>(*read.getLag());
+    FailureOr<Value> version = getVersion(variable, task, number, lag);
+    if (failed(version))
+      return failure();
+    if (!read && !task.countsMicrobatches() && storage.isUpdated(variable))
+      number = add(*version, 1);
+    else
+      number = *version;
+  }
+  Value slot = getSlot(*buffer, number);
+  values.map(value, slot);
+  return slot;
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+LogicalResult DeviceBuilder::emitSend(SendOp send, Value number) {
+  auto channel = storage.lookup<ChannelOp>(send, send.getChannelAttr());
+  if (!channel)
+    return failure();
+  FailureOr<Buffer> buffer = storage.getSendBuffer(channel);
+  if (failed(buffer))
+    return failure();
+  StartSendOp::create(builder, loc, send.getChannelAttr(), number,
+                      getSlot(*buffer, number));
+  return success();
+}
+
+LogicalResult DeviceBuilder::emitRecv(RecvOp recv, Value number) {
+  auto channel = storage.lookup<ChannelOp>(recv, recv.getChannelAttr());
+  if (!channel)
+    return failure();
+  FailureOr<Buffer> buffer = storage.getReceiveBuffer(channel);
+  if (failed(buffer))
+    return failure();
+  awaitSends(*buffer, number);
+  StartRecvOp::create(builder, loc, recv.getChannelAttr(), number,
+                      getSlot(*buffer, number));
+  return success();
+}
+
+LogicalResult DeviceBuilder::emitRun(RunOp run, Value number) {
+  auto task = storage.lookup<TaskOp>(run, run.getTaskAttr());
+  if (!task)
+    return failure();
+  Block &body = task.getBody().front();
+
+  // Wait for what is taken, and until what is overwritten has left.
+  llvm::SmallSetVector<Operation *, 4> filled;
+  for (auto take : body.getOps<TakeOp>()) {
+    auto channel = storage.lookup<ChannelOp>(take, take.getChannelAttr());
+    if (!channel)
+      return failure();
+    if (storage.isReceived(channel))
+      AwaitOp::create(builder, loc, take.getChannelAttr(), number);
+  }
+  SmallVector<Buffer> overwritten;
+  for (auto put : body.getOps<PutOp>()) {
+    for (Value value : put.getValues()) {
+      FailureOr<Buffer> buffer = storage.getBuffer(value);
+      if (failed(buffer))
+        return failure();
+      if (value.getDefiningOp<TakeOp>() ||
+          llvm::any_of(overwritten, [&](const Buffer &other) {
+            return other.isSameRing(*buffer);
+          }))
+        continue;
+      overwritten.push_back(*buffer);
+      awaitSends(*buffer, number);
+    }
+  }
+
+  MarkOp::create(builder, loc, run.getTaskAttr(), number);
+  IRMapping values;
+  values.map(task.getCounter(), number);
+  for (Operation &op : body) {
+    if (isa<TakeOp, ReadOp, PutOp, WriteOp>(op))
+      continue;
+    if (auto call = dyn_cast<func::CallOp>(op)) {
+      if (failed(emitCall(call, number, values)))
+        return failure();
+      continue;
+    }
+    if (llvm::any_of(op.getResultTypes(), llvm::IsaPred<TensorType>))
+      return op.emitError("is not lowered to device programs yet");
+    for (Value operand : op.getOperands())
+      if (!values.contains(operand))
+        return op.emitError("has an operand that is no scalar");
+    builder.clone(op, values);
+  }
+  return success();
+}
+
+LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value number,
+                                      IRMapping &values) {
+  auto callee = storage.lookup<func::FuncOp>(call, call.getCalleeAttr());
+  if (!callee)
+    return failure();
+  auto isTensor = llvm::IsaPred<TensorType>;
+  bool scalar = llvm::none_of(callee.getArgumentTypes(), isTensor) &&
+                llvm::none_of(callee.getResultTypes(), isTensor);
+  func::FuncOp kernel = callee;
+  if (!scalar) {
+    kernel = root.lookupSymbol<func::FuncOp>(
+        (callee.getSymName() + kKernelSuffix).str());
+    if (!kernel)
+      return call.emitError()
+             << call.getCalleeAttr()
+             << " has no bufferised form: run pipeline-bufferize-functions";
+  }
+
+  SmallVector<Value> operands;
+  for (Value operand : call.getOperands()) {
+    if (!isa<TensorType>(operand.getType())) {
+      operands.push_back(values.lookup(operand));
+      continue;
+    }
+    FailureOr<Value> slot = getValueSlot(operand, number, values);
+    if (failed(slot))
+      return failure();
+    operands.push_back(*slot);
+  }
+  llvm::SmallDenseMap<unsigned, unsigned> inPlace;
+  for (unsigned i : llvm::seq(callee.getNumArguments()))
+    if (auto into = callee.getArgAttrOfType<IntegerAttr>(i, kIntoAttr))
+      inPlace[into.getInt()] = i;
+  SmallVector<Type> resultTypes;
+  for (OpResult result : call.getResults()) {
+    if (!isa<TensorType>(result.getType())) {
+      resultTypes.push_back(result.getType());
+      continue;
+    }
+    auto into = inPlace.find(result.getResultNumber());
+    if (into != inPlace.end()) {
+      if (failed(storage.getBuffer(result)))
+        return failure();
+      values.map(result, operands[into->second]);
+      continue;
+    }
+    FailureOr<Value> slot = getValueSlot(result, number, values);
+    if (failed(slot))
+      return failure();
+    if (operands.size() < kernel.getNumArguments())
+      kernel.setArgAttr(operands.size(), kOutAttr, builder.getUnitAttr());
+    operands.push_back(*slot);
+  }
+  unsigned arguments = kernel.getNumArguments();
+  if (arguments == operands.size() + 1 &&
+      kernel.getArgAttr(arguments - 1, kScratchAttr))
+    operands.push_back(ScratchOp::create(
+        builder, loc, kernel.getArgumentTypes().back(), IntegerAttr()));
+  if (ValueRange(operands).getTypes() != kernel.getArgumentTypes() ||
+      resultTypes != kernel.getResultTypes())
+    return call.emitError()
+           << "does not fit the bufferised form of " << call.getCalleeAttr()
+           << ", which is " << kernel.getFunctionType();
+  auto lowered = func::CallOp::create(
+      builder, call.getLoc(), callee.getSymName(), resultTypes, operands);
+  unsigned next = 0;
+  for (OpResult result : call.getResults())
+    if (!isa<TensorType>(result.getType()))
+      values.map(result, lowered.getResult(next++));
+  return success();
+}

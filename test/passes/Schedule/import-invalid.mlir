@@ -1,0 +1,197 @@
+// RUN: penstock-opt %s --split-input-file --pipeline-verify-schedule --verify-diagnostics
+
+// What cannot be read as a schedule, before any rule of schedules is checked.
+
+// Nobody decided where the stage runs.
+!t = tensor<3xf32>
+// expected-error @+1 {{'pipeline.stage' op has no device; run pipeline-place first}}
+pipeline.stage @a
+pipeline.channel @x : [!t] source("x")
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// Microbatches go round the replicas in turn, so every replica gets as many.
+!t = tensor<3xf32>
+// expected-error @+1 {{'pipeline.stage' op has 2 replicas, which do not divide 3 microbatches}}
+pipeline.stage @a devices [0, 1]
+pipeline.channel @x : [!t] source("x")
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @train microbatches(3) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 3 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// A task without a body takes and puts nothing.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+// expected-error @+1 {{'pipeline.task' op is a declaration, so nothing can be scheduled}}
+pipeline.task @a.F forward of @a
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// Nobody produces what is taken.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+// expected-error @+1 {{'pipeline.channel' op has no source, and no task of training puts into it}}
+pipeline.channel @x : [!t] slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// Nobody takes what is put.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+// expected-error @+1 {{'pipeline.channel' op has no sink, and no task of training takes from it}}
+pipeline.channel @y : [!t] slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+  pipeline.put %x to @y : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// A message would sometimes need a transfer and sometimes not.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0, 1]
+pipeline.stage @b devices [0, 2]
+pipeline.channel @x : [!t] source("x") slots(1)
+// expected-error @+1 {{'pipeline.channel' op joins stages of which some replicas, but not all, share a device}}
+pipeline.channel @h : [!t] slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+  pipeline.put %x to @h : !t
+}
+pipeline.task @b.F forward of @b(%k) {
+  %h = pipeline.take @h : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 2 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// The outermost loop says what is counted.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+    // expected-error @+1 {{'pipeline.repeat' op must be over updates or microbatches, as the outermost loop of an order}}
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  }
+}
+
+// -----
+
+// Stages tell which devices there are.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @train microbatches(4) {
+  // expected-error @+1 {{'pipeline.order' op is for a device that has no stage}}
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// Two loops in a row would need to agree on where the first ends.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+    pipeline.repeat updates {
+      pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+    }
+    // expected-error @+1 {{'pipeline.repeat' op cannot stand here: an order is one loop over updates or microbatches}}
+    pipeline.repeat updates { }
+  }
+}
+
+// -----
+
+// A schedule with a task of evaluation evaluates: it does not train as well.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.task @a.E evaluate of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @evaluate microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 {
+      pipeline.recv @x
+      pipeline.run @a.E
+      // expected-error @+1 {{'pipeline.run' op names @a.F, which is no task of this schedule}}
+      pipeline.run @a.F
+    }
+  } }
+}
+
+// -----
+
+// Messages per update would have to reach every replica.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.stage @b devices [1, 2]
+// expected-error @+1 {{'pipeline.channel' op counts updates, and joins replicated stages on different devices, which is not supported}}
+pipeline.channel @h : [!t] slots(1)
+pipeline.variable @w : !t parameter of @a
+pipeline.task @a.U update of @a(%t) {
+  %w = pipeline.read @w : !t
+  pipeline.put %w to @h : !t
+  pipeline.write %w to @w : !t
+}
+pipeline.task @b.U update of @b(%t) {
+  %h = pipeline.take @h : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.run @a.U } }
+}
