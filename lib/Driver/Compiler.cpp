@@ -68,10 +68,10 @@ private:
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
+  int checkDevices();
   int checkMemory();
   int writeProduct(OutputFile &output);
   int writeReports();
-  std::string getLocalPath(StringRef suffix);
 
   const CompileOptions &options;
   MLIRContext context;
@@ -212,6 +212,24 @@ bool Compiler::lowerTo(Level target) {
   return true;
 }
 
+/// How many stages there are is known once the cuts are made.
+int Compiler::checkDevices() {
+  int64_t stages = llvm::range_size(module->getOps<pipeline::StageOp>());
+  if (options.devices > stages)
+    return fail(llvm::formatv("--devices={0}: the model has {1} stage{2}, and "
+                              "a device needs one; use more --stages",
+                              options.devices, stages, stages == 1 ? "" : "s"));
+  auto updates = llvm::make_filter_range(
+      module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {
+        return task.getKind() == pipeline::TaskKind::Update;
+      });
+  if (updates.empty())
+    llvm::errs() << options.input
+                 << ": warning: nothing is trained: no initializer is left "
+                    "that has a gradient and is not frozen\n";
+  return kDone;
+}
+
 /// Says which stage does not fit, and by how much.
 int Compiler::checkMemory() {
   if (!options.deviceMemory)
@@ -273,6 +291,9 @@ int Compiler::run() {
   // ours, unless the user wrote the program.
   if (!lowerTo(std::min(target, Level::Training)))
     return kUserError;
+  if (level == Level::Training && target > level)
+    if (int code = checkDevices())
+      return code;
   if (!lowerTo(std::min(target, Level::Program)))
     return isModel ? kDefect : kUserError;
   if (int code = checkMemory())
@@ -290,11 +311,6 @@ int Compiler::writeReports() {
   OutputFile file(options.reportJson);
   file.stream() << llvm::formatv("{0:2}", report.toJson()) << "\n";
   return file.commit(llvm::errs()) ? kDone : kUserError;
-}
-
-/// The path of a temporary file beside the output.
-std::string Compiler::getLocalPath(StringRef suffix) {
-  return (options.output + suffix).str();
 }
 
 /// A library of the runtime, beside the compiler: in an installation, or in a
@@ -365,7 +381,7 @@ int Compiler::writeProduct(OutputFile &output) {
     return fail(
         "cannot find libpenstock_runtime.a beside the compiler; install "
         "Penstock with cmake --install");
-  OutputFile object(getLocalPath(".o"));
+  OutputFile object((output.temporaryPath() + ".o").str());
   if (failed(emitObject(*module, target, object.stream())))
     return kDefect;
   object.flush();

@@ -187,6 +187,8 @@ bool Checker::checkProduct() {
       return fail("no output given: -o OUT");
     options.output = "-";
   }
+  if (options.product == Product::Executable && options.output == "-")
+    return fail("-o -: an executable needs a file name");
   options.march = flags.march;
   options.report = flags.report;
   options.reportJson = flags.reportJson;
@@ -238,6 +240,14 @@ bool Checker::checkModel() {
       StringRef(options.ignoreLabel).getAsInteger(10, label))
     return fail("--ignore-label=" + options.ignoreLabel +
                 ": an integer is needed");
+  if (options.loss != "softmax-cross-entropy") {
+    if (!options.ignoreLabel.empty())
+      return fail("--ignore-label=" + options.ignoreLabel +
+                  " needs --loss=softmax-cross-entropy");
+    if (flags.classAxis.getNumOccurrences())
+      return fail("--class-axis=" + Twine(options.classAxis) +
+                  " needs --loss=softmax-cross-entropy");
+  }
   return positive("microbatches", options.microbatches) &&
          checkRegex("train", options.trainRegex) &&
          checkRegex("freeze", options.freezeRegex);
@@ -259,6 +269,10 @@ bool Checker::checkPlan() {
   options.threads = flags.threads;
   if (!positive("threads", options.threads))
     return false;
+  constexpr int64_t kMostThreads = 1024;
+  if (options.threads > kMostThreads)
+    return fail("--threads=" + Twine(options.threads) + ": at most " +
+                Twine(kMostThreads) + " per device");
   if (options.stages == 0 && options.splitAt.empty())
     options.stages = std::max<int64_t>(options.devices, 1);
   options.schedule = flags.schedule;
@@ -331,7 +345,9 @@ bool penstock::parseCommandLine(int argc, const char *const *argv,
     StringRef line = StringRef(text).ltrim().split('\n').first;
     line.consume_front(sys::path::filename(argv[0]));
     line.consume_front(": ");
-    errors << "penstockc: " << line.rtrim() << "\n";
+    // What is wrong with a value was said already, in one line.
+    if (!line.rtrim().empty())
+      errors << "penstockc: " << line.rtrim() << "\n";
     return false;
   }
   return Checker(flags, options, errors).check();

@@ -13,6 +13,7 @@
 #include "passes/Schedule/Passes.h"
 #include "passes/Schedule/Simulate.h"
 #include "penstock/Cost/AnalyticCost.h"
+#include "penstock/Import/Import.h"
 #include "penstock/Support/NodeName.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -154,6 +155,11 @@ void Report::collectProgram(ModuleOp module) {
       break;
     }
   }
+  // Initializers that are constants of the code are no variables.
+  if (auto constants =
+          module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
+    for (StringAttr name : constants.getAsRange<StringAttr>())
+      frozen.push_back(name.str());
   // A buffer belongs to the stages of the device whose program has its slot;
   // with several stages there, to the first of them.
   llvm::DenseMap<int64_t, unsigned> stageOfDevice;
