@@ -64,6 +64,9 @@ private:
   }
 
   bool load();
+  /// Printed programs carry the choices that their code was made with.
+  bool adoptPlan();
+  void recordPlan();
   bool runPasses(llvm::function_ref<void(OpPassManager &)> build);
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
@@ -73,7 +76,7 @@ private:
   int writeProduct(OutputFile &output);
   int writeReports();
 
-  const CompileOptions &options;
+  CompileOptions options;
   MLIRContext context;
   std::unique_ptr<ScopedDiagnosticHandler> diagnostics;
   OwningOpRef<ModuleOp> module;
@@ -118,7 +121,7 @@ bool Compiler::load() {
     module = parseSourceFile<ModuleOp>(options.input, config);
     if (module)
       level = detectLevel(*module);
-    return static_cast<bool>(module);
+    return module && adoptPlan();
   }
   ImportOptions import;
   import.dims = options.dims;
@@ -141,6 +144,50 @@ bool Compiler::load() {
     buildCompleteOnnxPipeline(manager, frontend);
     manager.addPass(createPipelineVerify());
   });
+}
+
+static constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
+
+void Compiler::recordPlan() {
+  Builder builder(&context);
+  NamedAttrList plan;
+  if (auto before = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr))
+    plan.append(before.begin(), before.end());
+  if (level == Level::Training) {
+    plan.set("microbatches", builder.getI64IntegerAttr(options.microbatches));
+    plan.set("optimizer", builder.getStringAttr(options.optimizer));
+  } else if (level == Level::Schedule) {
+    plan.set("schedule", builder.getStringAttr(options.schedule));
+    plan.set("method", builder.getStringAttr(options.method));
+  }
+  if (!plan.empty())
+    (*module)->setAttr(kPlanAttr, plan.getDictionary(&context));
+}
+
+bool Compiler::adoptPlan() {
+  auto plan = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr);
+  if (!plan)
+    return true;
+  auto adopt = [&](StringRef flag, auto &option, const auto &value) {
+    if (options.given.count(flag.str()) && option != value) {
+      fail(llvm::formatv("--{0}={1}: {2} was made with --{0}={3}", flag, option,
+                         options.input, value));
+      return false;
+    }
+    option = value;
+    return true;
+  };
+  if (auto value = plan.getAs<IntegerAttr>("microbatches"))
+    if (!adopt("microbatches", options.microbatches, value.getInt()))
+      return false;
+  for (auto [flag, option] :
+       {std::pair<StringRef, std::string *>("optimizer", &options.optimizer),
+        {"schedule", &options.schedule},
+        {"method", &options.method}})
+    if (auto value = plan.getAs<StringAttr>(flag))
+      if (!adopt(flag, *option, value.str()))
+        return false;
+  return true;
 }
 
 bool Compiler::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
@@ -202,6 +249,7 @@ bool Compiler::lowerTo(Level target) {
     if (!lower(level))
       return false;
     level = static_cast<Level>(static_cast<int>(level) + 1);
+    recordPlan();
     if (level == Level::Stages)
       report.collectStages(*module);
     else if (level == Level::Schedule)

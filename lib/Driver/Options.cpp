@@ -280,6 +280,11 @@ bool Checker::checkPlan() {
     return fail("--schedule=" + options.schedule +
                 " is not in this build; schedules are gpipe, 1f1b");
   options.optimizer = flags.optimizer;
+  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
+           &flags.microbatches, &flags.optimizer, &flags.schedule,
+           &flags.method})
+    if (flag->getNumOccurrences())
+      options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
     options.deviceMemory = parseBytes(flags.deviceMemory);
     if (!options.deviceMemory)

@@ -106,6 +106,9 @@ void Report::collectSchedule(ModuleOp module) {
 void Report::collectProgram(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
+  for (ChannelOp channel : module.getOps<ChannelOp>())
+    if (channel.getSource() && channel.getTensorType(0).getRank() > 0)
+      microbatchSize = channel.getTensorType(0).getDimSize(0);
   trained.clear();
   frozen.clear();
   llvm::DenseMap<StringAttr, int64_t> versionsOf;
