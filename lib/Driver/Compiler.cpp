@@ -63,16 +63,19 @@ private:
   }
 
   bool load();
+  /// Printed programs carry the choices that their code was made with.
+  bool adoptPlan();
+  void recordPlan();
   bool runPasses(llvm::function_ref<void(OpPassManager &)> build);
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
+  int checkDevices();
   int checkMemory();
   int writeProduct(OutputFile &output);
   int writeReports();
-  std::string getLocalPath(StringRef suffix);
 
-  const CompileOptions &options;
+  CompileOptions options;
   MLIRContext context;
   std::unique_ptr<ScopedDiagnosticHandler> diagnostics;
   OwningOpRef<ModuleOp> module;
@@ -117,7 +120,7 @@ bool Compiler::load() {
     module = parseSourceFile<ModuleOp>(options.input, config);
     if (module)
       level = detectLevel(*module);
-    return static_cast<bool>(module);
+    return module && adoptPlan();
   }
   ImportOptions import;
   import.dims = options.dims;
@@ -140,6 +143,50 @@ bool Compiler::load() {
     buildCompleteOnnxPipeline(manager, frontend);
     manager.addPass(createPipelineVerify());
   });
+}
+
+static constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
+
+void Compiler::recordPlan() {
+  Builder builder(&context);
+  NamedAttrList plan;
+  if (auto before = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr))
+    plan.append(before.begin(), before.end());
+  if (level == Level::Training) {
+    plan.set("microbatches", builder.getI64IntegerAttr(options.microbatches));
+    plan.set("optimizer", builder.getStringAttr(options.optimizer));
+  } else if (level == Level::Schedule) {
+    plan.set("schedule", builder.getStringAttr(options.schedule));
+    plan.set("method", builder.getStringAttr(options.method));
+  }
+  if (!plan.empty())
+    (*module)->setAttr(kPlanAttr, plan.getDictionary(&context));
+}
+
+bool Compiler::adoptPlan() {
+  auto plan = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr);
+  if (!plan)
+    return true;
+  auto adopt = [&](StringRef flag, auto &option, const auto &value) {
+    if (options.given.count(flag.str()) && option != value) {
+      fail(llvm::formatv("--{0}={1}: {2} was made with --{0}={3}", flag, option,
+                         options.input, value));
+      return false;
+    }
+    option = value;
+    return true;
+  };
+  if (auto value = plan.getAs<IntegerAttr>("microbatches"))
+    if (!adopt("microbatches", options.microbatches, value.getInt()))
+      return false;
+  for (auto [flag, option] :
+       {std::pair<StringRef, std::string *>("optimizer", &options.optimizer),
+        {"schedule", &options.schedule},
+        {"method", &options.method}})
+    if (auto value = plan.getAs<StringAttr>(flag))
+      if (!adopt(flag, *option, value.str()))
+        return false;
+  return true;
 }
 
 bool Compiler::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
@@ -201,6 +248,7 @@ bool Compiler::lowerTo(Level target) {
     if (!lower(level))
       return false;
     level = static_cast<Level>(static_cast<int>(level) + 1);
+    recordPlan();
     if (level == Level::Stages)
       report.collectStages(*module);
     else if (level == Level::Schedule)
@@ -209,6 +257,24 @@ bool Compiler::lowerTo(Level target) {
       report.collectProgram(*module);
   }
   return true;
+}
+
+/// How many stages there are is known once the cuts are made.
+int Compiler::checkDevices() {
+  int64_t stages = llvm::range_size(module->getOps<pipeline::StageOp>());
+  if (options.devices > stages)
+    return fail(llvm::formatv("--devices={0}: the model has {1} stage{2}, and "
+                              "a device needs one; use more --stages",
+                              options.devices, stages, stages == 1 ? "" : "s"));
+  auto updates = llvm::make_filter_range(
+      module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {
+        return task.getKind() == pipeline::TaskKind::Update;
+      });
+  if (updates.empty())
+    llvm::errs() << options.input
+                 << ": warning: nothing is trained: no initializer is left "
+                    "that has a gradient and is not frozen\n";
+  return kDone;
 }
 
 /// Says which stage does not fit, and by how much.
@@ -272,6 +338,9 @@ int Compiler::run() {
   // ours, unless the user wrote the program.
   if (!lowerTo(std::min(target, Level::Training)))
     return kUserError;
+  if (level == Level::Training && target > level)
+    if (int code = checkDevices())
+      return code;
   if (!lowerTo(std::min(target, Level::Program)))
     return isModel ? kDefect : kUserError;
   if (int code = checkMemory())
@@ -289,11 +358,6 @@ int Compiler::writeReports() {
   OutputFile file(options.reportJson);
   file.stream() << llvm::formatv("{0:2}", report.toJson()) << "\n";
   return file.commit(llvm::errs()) ? kDone : kUserError;
-}
-
-/// The path of a temporary file beside the output.
-std::string Compiler::getLocalPath(StringRef suffix) {
-  return (options.output + suffix).str();
 }
 
 /// A library of the runtime, beside the compiler: in an installation, or in a
@@ -364,7 +428,7 @@ int Compiler::writeProduct(OutputFile &output) {
     return fail(
         "cannot find libpenstock_runtime.a beside the compiler; install "
         "Penstock with cmake --install");
-  OutputFile object(getLocalPath(".o"));
+  OutputFile object((output.temporaryPath() + ".o").str());
   if (failed(emitObject(*module, target, object.stream())))
     return kDefect;
   object.flush();

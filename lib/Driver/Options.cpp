@@ -191,6 +191,8 @@ bool Checker::checkProduct() {
       return fail("no output given: -o OUT");
     options.output = "-";
   }
+  if (options.product == Product::Executable && options.output == "-")
+    return fail("-o -: an executable needs a file name");
   options.march = flags.march;
   options.report = flags.report;
   options.reportJson = flags.reportJson;
@@ -242,6 +244,14 @@ bool Checker::checkModel() {
       StringRef(options.ignoreLabel).getAsInteger(10, label))
     return fail("--ignore-label=" + options.ignoreLabel +
                 ": an integer is needed");
+  if (options.loss != "softmax-cross-entropy") {
+    if (!options.ignoreLabel.empty())
+      return fail("--ignore-label=" + options.ignoreLabel +
+                  " needs --loss=softmax-cross-entropy");
+    if (flags.classAxis.getNumOccurrences())
+      return fail("--class-axis=" + Twine(options.classAxis) +
+                  " needs --loss=softmax-cross-entropy");
+  }
   return positive("microbatches", options.microbatches) &&
          checkRegex("train", options.trainRegex) &&
          checkRegex("freeze", options.freezeRegex);
@@ -263,6 +273,10 @@ bool Checker::checkPlan() {
   options.threads = flags.threads;
   if (!positive("threads", options.threads))
     return false;
+  constexpr int64_t kMostThreads = 1024;
+  if (options.threads > kMostThreads)
+    return fail("--threads=" + Twine(options.threads) + ": at most " +
+                Twine(kMostThreads) + " per device");
   if (options.stages == 0 && options.splitAt.empty())
     options.stages = std::max<int64_t>(options.devices, 1);
   options.schedule = flags.schedule;
@@ -270,6 +284,11 @@ bool Checker::checkPlan() {
     return fail("--schedule=" + options.schedule +
                 " is not in this build; schedules are gpipe, 1f1b");
   options.optimizer = flags.optimizer;
+  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
+           &flags.microbatches, &flags.optimizer, &flags.schedule,
+           &flags.method})
+    if (flag->getNumOccurrences())
+      options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
     options.deviceMemory = parseBytes(flags.deviceMemory);
     if (!options.deviceMemory)
@@ -335,7 +354,9 @@ bool penstock::parseCommandLine(int argc, const char *const *argv,
     StringRef line = StringRef(text).ltrim().split('\n').first;
     line.consume_front(sys::path::filename(argv[0]));
     line.consume_front(": ");
-    errors << "penstockc: " << line.rtrim() << "\n";
+    // What is wrong with a value was said already, in one line.
+    if (!line.rtrim().empty())
+      errors << "penstockc: " << line.rtrim() << "\n";
     return false;
   }
   return Checker(flags, options, errors).check();

@@ -9,6 +9,8 @@
 #include "penstock/Driver/OutputFile.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Signals.h"
 
 using namespace llvm;
 using namespace penstock;
@@ -20,14 +22,24 @@ OutputFile::OutputFile(StringRef path) : path(path) {
   }
   int descriptor = -1;
   SmallString<256> name;
-  openError = sys::fs::createUniqueFile(path + ".tmp-%%%%%%%%", descriptor,
-                                        name, sys::fs::OF_None, 0666);
+  sys::fs::file_status status;
+  bool exists = !sys::fs::status(path, status);
+  isSpecial = exists && !sys::fs::is_regular_file(status);
+  if (exists && sys::fs::is_directory(status))
+    openError = std::make_error_code(std::errc::is_a_directory);
+  else if (isSpecial) // What stands there, a device or a pipe, stays.
+    openError =
+        sys::fs::createTemporaryFile("penstock", "out", descriptor, name);
+  else
+    openError = sys::fs::createUniqueFile(path + ".tmp-%%%%%%%%", descriptor,
+                                          name, sys::fs::OF_None, 0666);
   if (openError) {
     // Somewhere to write to, until commit says what went wrong.
     std::error_code ignored;
     owned = std::make_unique<raw_fd_ostream>("/dev/null", ignored);
   } else {
     temporary = name.str().str();
+    sys::RemoveFileOnSignal(temporary);
     owned = std::make_unique<raw_fd_ostream>(descriptor, /*shouldClose=*/true);
   }
   output = owned.get();
@@ -37,8 +49,10 @@ OutputFile::~OutputFile() {
   if (owned)
     owned->clear_error();
   owned.reset();
-  if (!temporary.empty())
+  if (!temporary.empty()) {
     sys::fs::remove(temporary);
+    sys::DontRemoveFileOnSignal(temporary);
+  }
 }
 
 static bool report(raw_ostream &errors, StringRef path, std::error_code error) {
@@ -52,14 +66,36 @@ bool OutputFile::check(raw_ostream &errors) const {
   return report(errors, path, openError);
 }
 
+/// Writes the temporary file into what is at `path` already.
+static std::error_code copyInto(StringRef temporary, StringRef path) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> content =
+      MemoryBuffer::getFile(temporary);
+  if (!content)
+    return content.getError();
+  std::error_code error;
+  raw_fd_ostream target(path, error, sys::fs::CD_OpenExisting,
+                        sys::fs::FA_Write, sys::fs::OF_None);
+  if (error)
+    return error;
+  target << (*content)->getBuffer();
+  target.flush();
+  error = target.error();
+  target.clear_error();
+  return error;
+}
+
 bool OutputFile::commit(raw_ostream &errors) {
   output->flush();
   std::error_code error = openError ? openError : output->error();
   if (!error && owned) {
     owned->close();
+    if (isSpecial)
+      return report(errors, path, copyInto(temporary, path));
     error = sys::fs::rename(temporary, path);
-    if (!error)
+    if (!error) {
+      sys::DontRemoveFileOnSignal(temporary);
       temporary.clear();
+    }
   }
   return report(errors, path, error);
 }

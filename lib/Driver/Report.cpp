@@ -12,6 +12,7 @@
 #include "passes/Schedule/Passes.h"
 #include "passes/Schedule/Simulate.h"
 #include "penstock/Cost/AnalyticCost.h"
+#include "penstock/Import/Import.h"
 #include "penstock/Support/NodeName.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -104,6 +105,9 @@ void Report::collectSchedule(ModuleOp module) {
 void Report::collectProgram(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
+  for (ChannelOp channel : module.getOps<ChannelOp>())
+    if (channel.getSource() && channel.getTensorType(0).getRank() > 0)
+      microbatchSize = channel.getTensorType(0).getDimSize(0);
   trained.clear();
   frozen.clear();
   llvm::DenseMap<StringAttr, int64_t> versionsOf;
@@ -153,6 +157,11 @@ void Report::collectProgram(ModuleOp module) {
       break;
     }
   }
+  // Initializers that are constants of the code are no variables.
+  if (auto constants =
+          module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
+    for (StringAttr name : constants.getAsRange<StringAttr>())
+      frozen.push_back(name.str());
   // A buffer belongs to the stages of the device whose program has its slot;
   // with several stages there, to the first of them.
   llvm::DenseMap<int64_t, unsigned> stageOfDevice;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 using namespace penstock::runtime;
@@ -123,8 +124,7 @@ Error DataSet::open(
 
   // 1. Each file belongs to one known input.
   for (const auto &[name, path] : files) {
-    if (name == "labels" ||
-        std::find(names.begin(), names.end(), name) == names.end())
+    if (std::find(names.begin(), names.end(), name) == names.end())
       return userError("--%s: unknown input '%s', the model's inputs are %s",
                        dataFlag, name.c_str(), known.c_str());
     if (std::count_if(files.begin(), files.end(),
@@ -134,12 +134,18 @@ Error DataSet::open(
   }
   bool takesLabels =
       std::find(names.begin(), names.end(), "labels") != names.end();
+  // A model may have an input of that name itself; then it is data, too.
+  bool hasLabels = std::any_of(files.begin(), files.end(), [](auto &file) {
+    return file.first == "labels";
+  });
+  if (!labels.empty() && hasLabels)
+    return userError("--%s: input 'labels' is given twice", labelsFlag);
   if (!labels.empty() && !takesLabels)
     return userError("--%s: this program takes no labels", labelsFlag);
 
   // 2. Each input has a file.
   for (const std::string &name : names) {
-    if (name == "labels") {
+    if (name == "labels" && !hasLabels) {
       if (labels.empty())
         return userError("--%s FILE.npy is missing", labelsFlag);
       std::string flag = format("--%s", labelsFlag);
@@ -199,4 +205,43 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
     return copy(position, microbatch, 0);
   for (int64_t i = 0; i < microbatch; ++i)
     copy(permute(position + i, samples, seed, epoch), 1, i);
+}
+
+int64_t DataSet::sampleAt(int64_t index) const {
+  uint64_t position = uint64_t(index) % usable;
+  return shuffle ? permute(position, samples, seed, uint64_t(index) / usable)
+                 : position;
+}
+
+std::string DataSet::suspects(int64_t first, int64_t count) const {
+  int64_t end = (first + count) * microbatch;
+  for (const Input &input : inputs) {
+    const NpyArray &array = input.array;
+    uint64_t elements = 1;
+    for (size_t i = 1; i < array.shape.size(); ++i)
+      elements *= array.shape[i];
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (int64_t index = first * microbatch; index < end; ++index) {
+      int64_t sample = sampleAt(index);
+      for (uint64_t i = sample * elements; i < (sample + 1) * elements; ++i) {
+        if (array.element == PENSTOCK_F32) {
+          float value;
+          std::memcpy(&value, array.data + 4 * i, 4);
+          if (!std::isfinite(value))
+            return format("'%s' holds %g in sample %lld", input.path.c_str(),
+                          value, (long long)sample);
+        } else if (array.element == PENSTOCK_I64 && input.name == "labels") {
+          int64_t value;
+          std::memcpy(&value, array.data + 8 * i, 8);
+          least = std::min(least, value);
+          most = std::max(most, value);
+        }
+      }
+    }
+    if (least <= most)
+      return format("its labels in '%s' are from %lld to %lld, and each must "
+                    "name a class; or the learning rate is too large",
+                    input.path.c_str(), (long long)least, (long long)most);
+  }
+  return "the learning rate may be too large";
 }

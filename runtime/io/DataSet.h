@@ -42,6 +42,10 @@ public:
   void gather(const penstock_channel &channel, uint32_t input, int64_t n,
               void *target) const;
 
+  /// What in microbatches first .. first + count - 1 may make a loss not
+  /// finite: a value that is not, or labels that name no class. For messages.
+  std::string suspects(int64_t first, int64_t count) const;
+
   /// The number of a source in this set.
   uint32_t inputOf(const char *source) const;
   int64_t sampleCount() const { return samples; }
@@ -59,6 +63,9 @@ private:
             const std::string &path, const char *flag);
   Error check(const Input &input, const penstock_channel &channel,
               const char *flag) const;
+
+  /// Which sample is the index-th one of the whole run.
+  int64_t sampleAt(int64_t index) const;
 
   std::vector<Input> inputs;
   int64_t samples = -1, usable = 0, microbatch = 0;

@@ -82,6 +82,13 @@ Error OutputFile::failed(const char *action) {
 
 Error OutputFile::create(const std::string &path) {
   target = path;
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) &&
+      !S_ISDIR(info.st_mode)) {
+    // A device or a pipe is written to, not replaced.
+    descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    return descriptor < 0 ? failed("open") : Error();
+  }
   std::string name = path + format(".tmp%d", int(getpid()));
   descriptor =
       ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -130,6 +137,8 @@ Error OutputFile::close() {
 Error OutputFile::commit() {
   if (Error error = close())
     return error;
+  if (temporary.empty())
+    return {};
   if (rename(temporary.c_str(), target.c_str()) != 0)
     return failed("rename to");
   temporary.clear();

@@ -82,23 +82,31 @@ static Error trainAndPrint(penstock_run &run) {
   return {};
 }
 
+/// Ends what only prints.
+static int finishOutput() {
+  if (std::fflush(stdout) == 0)
+    return PENSTOCK_DONE;
+  std::fprintf(stderr, "error: cannot write to standard output\n");
+  return PENSTOCK_USER_ERROR;
+}
+
 extern "C" int penstock_main(int argc, char **argv,
                              const penstock_program *program) {
   penstock_run run(*program);
   Error error = run.options.parse(argc, argv);
   if (!error && run.options.help) {
     std::fputs(helpText(*program, argc ? argv[0] : "program").c_str(), stdout);
-    return PENSTOCK_DONE;
+    return finishOutput();
   }
   if (!error && run.options.version) {
     std::printf("penstock %s, runtime interface %u, compiled for %s\n",
                 PENSTOCK_VERSION, program->abi_version,
                 program->cpu ? program->cpu : "any CPU");
-    return PENSTOCK_DONE;
+    return finishOutput();
   }
   if (!error && run.options.plan) {
     std::printf("%s\n", program->plan ? program->plan : "{}");
-    return PENSTOCK_DONE;
+    return finishOutput();
   }
   if (!error)
     error = trainAndPrint(run);

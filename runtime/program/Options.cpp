@@ -190,6 +190,14 @@ Error Options::parse(int argc, char **argv) {
 Error Options::checkTogether() const {
   if (steps && epochs)
     return userError("--steps and --epochs exclude each other");
+  const std::pair<const char *, const std::string *> outputs[] = {
+      {"log", &log}, {"save", &save}, {"trace", &trace}};
+  for (const auto &first : outputs)
+    for (const auto &second : outputs)
+      if (&first < &second && !first.second->empty() &&
+          *first.second == *second.second)
+        return userError("--%s and --%s name the same file '%s'", first.first,
+                         second.first, first.second->c_str());
   if (evalEvery && evalData.empty() && evalLabels.empty())
     return userError("--eval-every needs --eval-data");
   return {};

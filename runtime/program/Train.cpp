@@ -53,8 +53,10 @@ void penstock_run::logUpdates(SinkValues &values,
     if (!std::isfinite(loss) && !hasWarned) {
       hasWarned = true;
       progress.clear();
-      std::fprintf(stderr, "warning: the loss is not finite at step %lld\n",
-                   (long long)loggedUpdates);
+      std::string reason = trainData.suspects(
+          (loggedUpdates - 1) * int64_t(microbatches), microbatches);
+      std::fprintf(stderr, "warning: the loss is not finite at step %lld: %s\n",
+                   (long long)loggedUpdates, reason.c_str());
     }
     if (!logError)
       logError = log.write(loggedUpdates, loss, rate, seconds);

@@ -20,6 +20,8 @@ def main(source, folder):
     data, shape = whole[10 + length:], fields["shape"]
     samples, rest = shape[0], shape[1:]
     one = len(data) // samples
+    label = struct.pack("<q", 57)
+    nan = struct.pack("<f", float("nan"))
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in {
@@ -28,13 +30,15 @@ def main(source, folder):
         "big-endian": header(">f4", False, shape) + data,
         "fortran": header("<f4", True, shape) + data,
         "rank": header("<f4", False, (samples, *rest, 1)) + data,
-        "width": header("<f4", False, (samples * 2, rest[0] // 2)) + data,
+        "width": header("<f4", False, (samples * 2, *(extent // 2 for extent in rest))) + data,
         "truncated": whole[:-5],
         "header-cut": whole[:40],
         "short": header("<f4", False, (samples - 1, *rest)) + data[:-one],
         "few": header("<f4", False, (3, *rest)) + data[:3 * one],
         "none": header("<f4", False, (0, *rest)),
         "not-an-array": b"PK\x03\x04" + whole[4:],
+        "nan": whole[:10 + length] + data[:3 * one] + nan + data[3 * one + 4:],
+        "labels": whole[:10 + length] + data[:3 * one] + label + data[3 * one + 8:],
         "objects": header("|O", False, shape) + data,
         "empty": b"",
     }.items():

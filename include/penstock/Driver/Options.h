@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct CompileOptions {
   std::string schedule = "1f1b";
   std::string optimizer = "sgd:lr=0.01";
   std::optional<int64_t> deviceMemory; ///< Bytes.
+  /// Which of microbatches, optimizer, schedule, method were said.
+  std::set<std::string> given;
 
   bool report = false;
   std::string reportJson;

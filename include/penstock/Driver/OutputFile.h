@@ -39,6 +39,7 @@ public:
 
 private:
   std::string path, temporary;
+  bool isSpecial = false; ///< The path is a device or a pipe.
   std::unique_ptr<llvm::raw_fd_ostream> owned;
   llvm::raw_fd_ostream *output = nullptr;
   std::error_code openError;

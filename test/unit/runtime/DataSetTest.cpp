@@ -11,6 +11,7 @@
 #include "LinearProgram.h"
 
 #include <algorithm>
+#include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <set>
@@ -136,9 +137,40 @@ TEST_F(DataSetTest, NamesTheInput) {
             "--data: unknown input 'z', the model's inputs are 'x'");
   EXPECT_EQ(errorOf({x[0], x[0]}, linear.labelsPath),
             "--data: input 'x' is given twice");
+  EXPECT_EQ(errorOf({x[0], {"labels", linear.labelsPath}}, linear.labelsPath),
+            "--labels: input 'labels' is given twice");
   linear.channels[1].source = "x";
   EXPECT_EQ(errorOf(x, linear.labelsPath),
             "--labels: this program takes no labels");
+}
+
+TEST_F(DataSetTest, TakesAnInputNamedLabels) {
+  DataSet set;
+  Error error = set.open(
+      linear.program, {{"x", linear.dataPath}, {"labels", linear.labelsPath}},
+      "", "data", "labels");
+  EXPECT_FALSE(error) << error.text;
+}
+
+TEST_F(DataSetTest, NamesSuspects) {
+  std::vector<float> values(24 * kI);
+  values[7 * kI + 1] = NAN;
+  writeNpy(folder / "nan.npy", "<f4", {24, kI}, values);
+  linear.channels[1].type = {PENSTOCK_I64, 1, kLabelShape, 8 * kB};
+  linear.program.channels = linear.channels.data();
+  std::vector<int64_t> labels(24, 2);
+  labels[4] = 57;
+  writeNpy(linear.labelsPath, "<i8", {24}, labels);
+  DataSet set;
+  ASSERT_FALSE(set.open(linear.program, {{"x", folder / "nan.npy"}},
+                        linear.labelsPath, "data", "labels"));
+  ASSERT_FALSE(set.setUpdate(1, "data"));
+  EXPECT_EQ(set.suspects(2, 1),
+            "'" + (folder / "nan.npy") + "' holds nan in sample 7");
+  EXPECT_EQ(set.suspects(8 + 1, 1),
+            "its labels in '" + linear.labelsPath +
+                "' are from 2 to 57, and each must name a class; or the "
+                "learning rate is too large");
 }
 
 TEST_F(DataSetTest, NamesTypesAndShapes) {

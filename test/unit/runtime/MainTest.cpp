@@ -9,6 +9,7 @@
 
 #include "LinearProgram.h"
 
+#include <filesystem>
 #include <gtest/gtest.h>
 
 using namespace penstock::test;
@@ -107,6 +108,15 @@ TEST_F(MainTest, SavesNothingThatIsNotVerified) {
             (std::vector<std::string>{"linear.onnx", "x.npy", "y.npy"}));
 }
 
+TEST_F(MainTest, KeepsDevicesWhereOutputGoes) {
+  EXPECT_EQ(run({"--steps=1", "--save=/dev/full"}), 1);
+  EXPECT_EQ(err.rfind("error: cannot write '/dev/full'", 0), 0u) << err;
+  EXPECT_EQ(run({"--steps=1", "--trace=/dev/full"}), 1);
+  EXPECT_EQ(run({"--steps=1", "--save=/dev/null"}), 0) << err;
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
 TEST_F(MainTest, SaysInOneLineWhatIsWrong) {
   EXPECT_EQ(run({}), 1);
   EXPECT_EQ(err, "error: one of --steps and --epochs is required (see "
@@ -120,6 +130,8 @@ TEST_F(MainTest, SaysInOneLineWhatIsWrong) {
                      "' does not exist\n");
   EXPECT_EQ(run({"--steps=1", "--trace", folder.path}), 1);
   EXPECT_EQ(err, "error: --trace: '" + folder.path + "' is a folder\n");
+  EXPECT_EQ(run({"--steps=1", "--log=a", "--save=a"}), 1);
+  EXPECT_EQ(err, "error: --log and --save name the same file 'a'\n");
   linear.program.replay = nullptr;
   EXPECT_EQ(run({"--steps=1", "--verify"}), 1);
   EXPECT_EQ(err, "error: --verify: this program was compiled without its "
