@@ -1,5 +1,4 @@
-//===- NnDialect.cpp - The nn dialect ---------------------------------------
-//===//
+//===- NnDialect.cpp - The nn dialect -------------------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Onnx.h - The onnx dialect -----------------------------------*- C++
-//-*-===//
+//===- Onnx.h - The onnx dialect --------------------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

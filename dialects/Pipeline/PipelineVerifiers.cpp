@@ -1,5 +1,4 @@
-//===- PipelineVerifiers.cpp - Rules of single ops --------------------------
-//===//
+//===- PipelineVerifiers.cpp - Rules of single ops ------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

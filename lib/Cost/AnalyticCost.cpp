@@ -1,5 +1,4 @@
-//===- AnalyticCost.cpp - Cost of ops without measuring them ----------------
-//===//
+//===- AnalyticCost.cpp - Cost of ops without measuring them --------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

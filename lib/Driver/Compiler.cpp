@@ -1,5 +1,4 @@
-//===- Compiler.cpp - From a model to an executable -------------------------
-//===//
+//===- Compiler.cpp - From a model to an executable -----------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Options.cpp - The command line of penstockc --------------------------
-//===//
+//===- Options.cpp - The command line of penstockc ------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

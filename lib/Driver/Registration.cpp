@@ -1,5 +1,4 @@
-//===- Registration.cpp - All dialects and passes of Penstock ---------------
-//===//
+//===- Registration.cpp - All dialects and passes of Penstock -------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Report.cpp - The plan, for people and programs -----------------------
-//===//
+//===- Report.cpp - The plan, for people and programs ---------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

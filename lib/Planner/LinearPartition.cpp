@@ -1,5 +1,4 @@
-//===- LinearPartition.cpp - Cuts of a linear order into stages -------------
-//===//
+//===- LinearPartition.cpp - Cuts of a linear order into stages -----------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

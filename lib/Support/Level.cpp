@@ -1,5 +1,4 @@
-//===- Level.cpp - The levels of a program ----------------------------------
-//===//
+//===- Level.cpp - The levels of a program --------------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

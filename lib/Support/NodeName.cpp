@@ -1,5 +1,4 @@
-//===- NodeName.cpp - Names of ONNX nodes in locations ----------------------
-//===//
+//===- NodeName.cpp - Names of ONNX nodes in locations --------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Constants.h - Builds constant tables in LLVM IR -----------*- C++
-//-*-===//
+//===- Constants.h - Builds constant tables in LLVM IR ----------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- ForwardProgram.cpp - The forward task and its function ---------------
-//===//
+//===- ForwardProgram.cpp - The forward task and its function -------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- ForwardProgram.h - The forward task and its function --------*- C++
-//-*-===//
+//===- ForwardProgram.h - The forward task and its function -----*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

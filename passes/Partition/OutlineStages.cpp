@@ -1,5 +1,4 @@
-//===- OutlineStages.cpp - A function, a task and channels per stage --------
-//===//
+//===- OutlineStages.cpp - A function, a task and channels per stage ------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Passes.h - Partition passes -------------------------------------*- C++
-//-*-===//
+//===- Passes.h - Partition passes ------------------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

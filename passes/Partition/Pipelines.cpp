@@ -1,5 +1,4 @@
-//===- Pipelines.cpp - The pipeline lower-graph-to-stages -------------------
-//===//
+//===- Pipelines.cpp - The pipeline lower-graph-to-stages -----------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

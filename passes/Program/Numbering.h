@@ -1,5 +1,4 @@
-//===- Numbering.h - Which message an entry of a loop handles ----*- C++
-//-*-===//
+//===- Numbering.h - Which message an entry of a loop handles ---*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

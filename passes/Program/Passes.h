@@ -1,5 +1,4 @@
-//===- Passes.h - Program passes -------------------------------------*- C++
-//-*-===//
+//===- Passes.h - Program passes --------------------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -42,8 +41,7 @@ struct LowerScheduleToProgramOptions
 
 /// From schedules to device programs.
 void buildLowerScheduleToProgramPipeline(
-    mlir::OpPassManager &manager,
-    const LowerScheduleToProgramOptions &options);
+    mlir::OpPassManager &manager, const LowerScheduleToProgramOptions &options);
 
 /// Registers the named pipeline `lower-schedule-to-program`.
 void registerProgramPipelines();

@@ -1,4 +1,4 @@
-//===- Passes.td - Program passes --------------------------------*- tablegen -*-===//
+//===- Passes.td - Program passes --------------------------*- tablegen -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - The pipeline lower-schedule-to-program --------===//
+//===- Pipelines.cpp - The pipeline lower-schedule-to-program -------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

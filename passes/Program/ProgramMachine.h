@@ -1,5 +1,4 @@
-//===- ProgramMachine.h - Executes traces of all devices ---------*- C++
-//-*-===//
+//===- ProgramMachine.h - Executes traces of all devices --------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - The pipeline lower-stages-to-training ===//
+//===- Pipelines.cpp - The pipeline lower-stages-to-training --------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

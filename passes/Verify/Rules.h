@@ -1,5 +1,4 @@
-//===- Rules.h - The rules that need more than one op --------------*- C++
-//-*-===//
+//===- Rules.h - The rules that need more than one op -----------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

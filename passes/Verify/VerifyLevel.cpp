@@ -1,5 +1,4 @@
-//===- VerifyLevel.cpp - What may be in a module at a level -----------------
-//===//
+//===- VerifyLevel.cpp - What may be in a module at a level ---------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- VerifyProgramOps.cpp - Slots, transfers and marks --------------------
-//===//
+//===- VerifyProgramOps.cpp - Slots, transfers and marks ------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

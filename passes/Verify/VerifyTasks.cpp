@@ -1,5 +1,4 @@
-//===- VerifyTasks.cpp - Variables, channels and tasks ----------------------
-//===//
+//===- VerifyTasks.cpp - Variables, channels and tasks --------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- ModelWriter.h - The model with its trained weights --------*- C++
-//-*-===//
+//===- ModelWriter.h - The model with its trained weights -------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Npy.h - Arrays in NumPy's file format ---------------------*- C++
-//-*-===//
+//===- Npy.h - Arrays in NumPy's file format --------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- WireFormat.h - Where an ONNX file keeps its tensors -------*- C++
-//-*-===//
+//===- WireFormat.h - Where an ONNX file keeps its tensors ------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

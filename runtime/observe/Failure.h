@@ -1,5 +1,4 @@
-//===- Failure.h - The end of a run that cannot go on ------------*- C++
-//-*-===//
+//===- Failure.h - The end of a run that cannot go on -----------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

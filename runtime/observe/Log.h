@@ -1,5 +1,4 @@
-//===- Log.h - One JSON object per weight update -----------------*- C++
-//-*-===//
+//===- Log.h - One JSON object per weight update ----------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- SinkRing.h - Scalars on their way to the log --------------*- C++
-//-*-===//
+//===- SinkRing.h - Scalars on their way to the log -------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Error.h - One sentence and an exit code -------------------*- C++
-//-*-===//
+//===- Error.h - One sentence and an exit code ------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

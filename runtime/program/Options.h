@@ -1,5 +1,4 @@
-//===- Options.h - The flags of a compiled executable ------------*- C++
-//-*-===//
+//===- Options.h - The flags of a compiled executable -----------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

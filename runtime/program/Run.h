@@ -1,5 +1,4 @@
-//===- Run.h - What penstock_run is ------------------------------*- C++
-//-*-===//
+//===- Run.h - What penstock_run is -----------------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -12,6 +12,4 @@
 /* The constant has the name of its type, which C code cannot say. */
 extern const penstock_program program __asm__("penstock_program");
 
-int main(int argc, char **argv) {
-  return penstock_main(argc, argv, &program);
-}
+int main(int argc, char **argv) { return penstock_main(argc, argv, &program); }

@@ -1,4 +1,4 @@
-//===- penstock-lsp-server.cpp - Editor support for .mlir files -------------- ===//
+//===- penstock-lsp-server.cpp - Editor support for .mlir files -----------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

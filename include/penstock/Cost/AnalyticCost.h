@@ -1,5 +1,4 @@
-//===- AnalyticCost.h - Cost of ops without measuring them ---------*- C++
-//-*-===//
+//===- AnalyticCost.h - Cost of ops without measuring them ------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Compiler.h - From a model to an executable ------------------*- C++
-//-*-===//
+//===- Compiler.h - From a model to an executable ---------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

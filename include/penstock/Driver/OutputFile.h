@@ -1,5 +1,4 @@
-//===- OutputFile.h - Files that appear whole or not at all --------*- C++
-//-*-===//
+//===- OutputFile.h - Files that appear whole or not at all -----*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Report.h - The plan, for people and programs ----------------*- C++
-//-*-===//
+//===- Report.h - The plan, for people and programs -------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

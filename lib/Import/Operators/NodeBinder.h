@@ -1,5 +1,4 @@
-//===- NodeBinder.h - Reads the operands and attributes of a node -*- C++
-//-*-===//
+//===- NodeBinder.h - Reads operands and attributes of a node ---*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Arena.h - All memory of one device ------------------------*- C++
-//-*-===//
+//===- Arena.h - All memory of one device -----------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

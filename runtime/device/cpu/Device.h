@@ -1,5 +1,4 @@
-//===- Device.h - A CPU device: a thread and an arena ------------*- C++
-//-*-===//
+//===- Device.h - A CPU device: a thread and an arena -----------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Features.h - Is this the CPU that code was compiled for? --*- C++
-//-*-===//
+//===- Features.h - Is this the CPU that code was compiled for? -*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

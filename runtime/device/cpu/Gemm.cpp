@@ -249,8 +249,8 @@ Error Gemms::prepare(const penstock_program &program, uint32_t device,
   auto isHere = [&](const penstock_gemm_descriptor &gemm) {
     return gemm.device == device || gemm.device == PENSTOCK_EVERY_DEVICE;
   };
-  bool isNeeded = std::any_of(
-      program.gemms, program.gemms + program.gemm_count, isHere);
+  bool isNeeded =
+      std::any_of(program.gemms, program.gemms + program.gemm_count, isHere);
   if (!isNeeded)
     return {};
   const Library &dnnl = library();

@@ -1,5 +1,4 @@
-//===- Gemm.h - Matrix products by oneDNN ------------------------*- C++
-//-*-===//
+//===- Gemm.h - Matrix products by oneDNN -----------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- OpenMP.h - The thread pool that oneDNN uses too -----------*- C++
-//-*-===//
+//===- OpenMP.h - The thread pool that oneDNN uses too ----------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -32,7 +32,8 @@ enum {
   PENSTOCK_WATCHDOG = 6
 };
 
-/*===--- The descriptor ----------------------------------------------------===*/
+/*===--- The descriptor
+ * ----------------------------------------------------===*/
 
 /* Element types carry the numbers of ONNX's TensorProto.DataType. */
 enum {
@@ -170,8 +171,8 @@ typedef struct penstock_device penstock_device;
 
 /* Runs updates `first` .. `first + updates - 1` (for evaluation: microbatches
  * first .. first + updates - 1) of one segment on one device. */
-typedef void (*penstock_device_function)(penstock_device *device,
-                                         int64_t first, int64_t updates);
+typedef void (*penstock_device_function)(penstock_device *device, int64_t first,
+                                         int64_t updates);
 
 /* `functions` has one entry per device, null where a device takes no part.
  * Names: "train", "evaluate", "replay". */
@@ -188,9 +189,9 @@ typedef struct penstock_program {
   const char *cpu;      /* what the code was compiled for, e.g. "znver5" */
   const char *features; /* x86 features that must be present, "+avx2,+fma" */
   int64_t microbatch_size;
-  const char *method;      /* "sync" */
-  const char *schedule;    /* "1f1b" */
-  const char *plan;        /* the report of the compiler, as JSON text */
+  const char *method;   /* "sync" */
+  const char *schedule; /* "1f1b" */
+  const char *plan;     /* the report of the compiler, as JSON text */
   uint32_t file_count;
   const penstock_file *files;
   uint32_t device_count;
@@ -213,7 +214,8 @@ typedef struct penstock_program {
   const struct penstock_program *replay;
 } penstock_program;
 
-/*===--- What compiled code calls ------------------------------------------===*/
+/*===--- What compiled code calls
+ * ------------------------------------------===*/
 
 /* Every function returns nothing: a failure is recorded once, positions are
  * printed, and the process ends with the matching exit code. */
@@ -240,7 +242,8 @@ void penstock_parallel(penstock_device *device,
 /* Base address of the device's arena. Constant for the life of the device. */
 void *penstock_arena(penstock_device *device);
 
-/*===--- Embedding ---------------------------------------------------------===*/
+/*===--- Embedding
+ * ---------------------------------------------------------===*/
 
 typedef struct penstock_run penstock_run;
 
@@ -258,7 +261,8 @@ typedef struct {
   int64_t samples_left_out;
 } penstock_results;
 
-/* Also where it fails, penstock_open sets *run, for penstock_error; close it. */
+/* Also where it fails, penstock_open sets *run, for penstock_error; close it.
+ */
 int penstock_open(const penstock_program *program,
                   const penstock_option *options, penstock_run **run);
 int penstock_train(penstock_run *run, int64_t updates);

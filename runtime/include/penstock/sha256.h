@@ -1,4 +1,5 @@
-/*===- sha256.h - The digest that ties a program to its model ---------------===*
+/*===- sha256.h - The digest that ties a program to its model
+ * ---------------===*
  *
  * Part of the Penstock project, under the Apache License v2.0 with LLVM
  * Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Channel.h - A rendezvous between two threads --------------*- C++
-//-*-===//
+//===- Channel.h - A rendezvous between two threads -------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

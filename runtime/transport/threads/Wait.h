@@ -1,5 +1,4 @@
-//===- Wait.h - Spin briefly, then park --------------------------*- C++
-//-*-===//
+//===- Wait.h - Spin briefly, then park -------------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- LinearPartitionTest.cpp - Cuts against brute force -------------------
-//===//
+//===- LinearPartitionTest.cpp - Cuts against brute force -----------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- LinearProgram.h - A compiled program, written by hand -----*- C++
-//-*-===//
+//===- LinearProgram.h - A compiled program, written by hand ----*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

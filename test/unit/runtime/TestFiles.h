@@ -1,5 +1,4 @@
-//===- TestFiles.h - Files that runtime tests read and write -----*- C++
-//-*-===//
+//===- TestFiles.h - Files that runtime tests read and write ----*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
