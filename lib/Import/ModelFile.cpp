@@ -77,7 +77,8 @@ Error ModelFile::read(StringRef binaryCopy) {
     if (hasWeights && binaryCopy.empty())
       return createStringError(
           "its weights are text, and a program refers to weights as bytes of "
-          "a file: give a path for a binary copy of the model");
+          "a file: name an output with -o, beside which a binary copy of the "
+          "model is put");
     if (!binaryCopy.empty())
       return copyTo(binaryCopy, whole);
     std::string encoded;
