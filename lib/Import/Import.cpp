@@ -133,8 +133,10 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   if (*train && !finite)
     return error("--train=" + options.trainRegex + ": initializer '" +
                  tensor.name + "' has infinite or NaN values");
-  // A scalar is an epsilon, a scale or an exponent.
-  return *freeze || !finite || (type.getRank() == 0 && !*train);
+  // --train names all that trains. Without it, everything does but scalars,
+  // which are an epsilon, a scale or an exponent.
+  bool selected = options.trainRegex.empty() ? type.getRank() > 0 : *train;
+  return *freeze || !finite || !selected;
 }
 
 LogicalResult Importer::importInitializer(GraphImporter &graph,

@@ -42,8 +42,8 @@ struct ImportOptions {
   /// Nodes that do not reach it are dropped. Otherwise all outputs are kept.
   bool onlyLossOutput = false;
   std::string lossInput;
-  /// Regular expressions, searched in the names of float initialisers: these
-  /// train; these do not. Empty: none.
+  /// Regular expressions, searched in the names of float initialisers: only
+  /// these train (empty: all but scalars); these do not (empty: none).
   std::string trainRegex;
   std::string freezeRegex;
   /// Where a binary copy of the model is written if its weights have no raw

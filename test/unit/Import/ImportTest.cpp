@@ -154,6 +154,9 @@ TEST_F(Import, WhatTrains) {
   module = import(model, options);
   ASSERT_TRUE(bool(module)) << diagnostics;
   EXPECT_FALSE(variable(*module, "eps").getFrozen());
+  // It names all that trains: the weight does not any more, and is small enough
+  // to be a constant.
+  EXPECT_FALSE(variable(*module, "w"));
 
   options.trainRegex = "mask";
   EXPECT_EQ(errorOf(model, options),

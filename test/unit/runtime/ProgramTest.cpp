@@ -233,8 +233,10 @@ TEST_F(ProgramTest, WarnsOfALossThatIsNotFinite) {
   Session run(&linear, dataAnd({{"log", folder / "log.jsonl"}}));
   testing::internal::CaptureStderr();
   ASSERT_EQ(penstock_train(run.run, 3), 0) << run.error();
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "warning: the loss is not finite at step 2\n");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "warning: the loss is not finite at step 2: the learning rate may be "
+      "too large\n");
   EXPECT_NE(readText(folder / "log.jsonl").find("\"step\": 2, \"loss\": null"),
             std::string::npos);
   EXPECT_EQ(lossesOf(folder / "log.jsonl").size(), 3u);
