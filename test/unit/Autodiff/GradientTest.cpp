@@ -11,28 +11,8 @@
 
 #include "gtest/gtest.h"
 
-#include <cstdio>
-
 using namespace penstock::test;
 using Cases = std::vector<GradientCase>;
-
-/// Differences with a step of 1e-5 are good to about 1e-9.
-static constexpr double tolerance = 1e-7;
-
-static void checkAll(const char *rules, const Cases &cases) {
-  double largest = 0, adjoint = 0;
-  for (const GradientCase &testCase : cases) {
-    GradientResult result = checkGradient(testCase);
-    EXPECT_EQ(result.error, "") << testCase.name << "\n" << testCase.text;
-    EXPECT_LT(result.largestError, tolerance) << testCase.name;
-    EXPECT_LT(result.adjointError, tolerance) << testCase.name;
-    largest = std::max(largest, result.largestError);
-    adjoint = std::max(adjoint, result.adjointError);
-  }
-  std::printf("[ gradient ] %s: %zu cases, largest error %.1e by differences, "
-              "%.1e by the adjoint identity\n",
-              rules, cases.size(), largest, adjoint);
-}
 
 //===----------------------------------------------------------------------===//
 // Text of functions
