@@ -101,6 +101,8 @@ struct PipelineAssignVersions
       stage.facts = facts[index];
       stage.lags = method.lagsOf(facts[index]);
       stage.stage = imported->stages[index];
+      if (method.drains())
+        continue;
       stage.stage->setDiscardableAttr(
           kLagsAttr,
           DenseI64ArrayAttr::get(module.getContext(),

@@ -31,8 +31,8 @@ class PipelineDialect;
 #define GEN_PASS_REGISTRATION
 #include "passes/Schedule/Passes.h.inc"
 
-/// On a stage, once its reads have lags: those of forward and backward, for
-/// the report. They are not all to be seen in the reads, as a backward may read
+/// On a stage under an asynchronous method: the lags of forward and backward,
+/// for the report. They are not all to be seen in the reads, as a backward may read
 /// no parameter.
 inline constexpr llvm::StringLiteral kLagsAttr = "pipeline.lags";
 
