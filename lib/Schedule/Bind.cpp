@@ -234,10 +234,18 @@ std::optional<std::vector<Order>> generate(const Model &model, StringRef text) {
 // Orders of no schedule
 //===----------------------------------------------------------------------===//
 
-/// Letters of all stages of a device, in one loop over microbatches.
+/// What a device of a line runs, in one loop over microbatches.
+struct LineDevice {
+  ChunkTasks tasks;
+  /// Its place among `length`, and its microbatches per update.
+  int place, length;
+  int64_t microbatches;
+};
+
 static std::vector<Order>
-generateOpen(const Model &model,
-             function_ref<void(const ChunkTasks &, int64_t, Loop &)> fill) {
+generateLoops(const Model &model,
+              function_ref<void(const LineDevice &, Loop &)> fill) {
+  Layout layout = layOutLine(model);
   std::vector<Order> orders;
   std::vector<int> devices;
   for (const Stage &stage : model.stages)
@@ -250,26 +258,62 @@ generateOpen(const Model &model,
       if (llvm::is_contained(stage.devices, device))
         stages.push_back(index);
     Order order = openOrder(device, LoopKind::Microbatches);
-    fill(tasksOf(model, stages), microbatchesPerUpdate(model, device),
+    fill({tasksOf(model, stages), layout.places[device], layout.devices,
+          microbatchesPerUpdate(model, device)},
          order.loops.front());
     orders.push_back(std::move(order));
   }
   return orders;
 }
 
+// Device i of 3, M = 2, after any number of updates:
+//   0: F0 F1 F2 .  .  B0 F3 B1 U F4 B2 F5 B3 U ...
+//   1: .  F0 F1 .  B0 F2 B1 U F3 B2 F4 B3 U ...
+//   2: .  .  F0 B0 F1 B1 U F2 B2 F3 B3 U ...
+std::vector<Order> generateOpen(const Model &model) {
+  return generateLoops(model, [](const LineDevice &device, Loop &loop) {
+    append(loop, device.tasks.forward, device.length - 1 - device.place);
+    append(loop, device.tasks.whole);
+    append(loop, device.tasks.update, 0, device.microbatches);
+  });
+}
+
 std::vector<Order> generateEvaluation(const Model &model) {
-  return generateOpen(model, [](const ChunkTasks &tasks, int64_t, Loop &loop) {
-    append(loop, tasks.evaluate);
+  return generateLoops(model, [](const LineDevice &device, Loop &loop) {
+    append(loop, device.tasks.evaluate);
   });
 }
 
 std::vector<Order> generateReplay(const Model &model) {
-  return generateOpen(model,
-                      [](const ChunkTasks &tasks, int64_t count, Loop &loop) {
-                        append(loop, tasks.forward);
-                        append(loop, tasks.whole);
-                        append(loop, tasks.update, 0, count);
-                      });
+  return generateLoops(model, [](const LineDevice &device, Loop &loop) {
+    append(loop, device.tasks.forward);
+    append(loop, device.tasks.whole);
+    append(loop, device.tasks.update, 0, device.microbatches);
+  });
+}
+
+std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
+  // As many updates as it takes for all entries of a loop to run.
+  int64_t updates = fillOf(model, orders) + 2;
+  std::vector<int64_t> leads(model.stages.size());
+  for (const Order &order : orders) {
+    std::vector<int64_t> forward(leads.size()), backward(leads.size());
+    std::unique_ptr<EventStream> stream = expand(model, order, updates);
+    Event event;
+    while (stream->next(event)) {
+      if (event.kind != EventKind::Run)
+        continue;
+      const Task &task = model.tasks[event.id];
+      int64_t replicas = model.stages[task.stage].devices.size();
+      if (task.letter == 'F')
+        leads[task.stage] =
+            std::max(leads[task.stage],
+                     (forward[task.stage]++ - backward[task.stage]) * replicas);
+      else if (task.letter == 'B' || task.letter == 'W')
+        ++backward[task.stage];
+    }
+  }
+  return leads;
 }
 
 } // namespace penstock::schedule

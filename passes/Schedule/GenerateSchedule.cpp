@@ -53,6 +53,11 @@ struct PipelineGenerateSchedule
       return failure();
     if (imported->tasks.empty())
       return success();
+    if (open) {
+      penstock::addSchedule(module, "train", *imported,
+                            generateOpen(imported->model));
+      return success();
+    }
     std::optional<std::vector<Order>> orders =
         generate(imported->model, *spec, {}, error);
     if (!orders)
