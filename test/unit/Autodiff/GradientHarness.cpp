@@ -26,10 +26,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "llvm/Support/TargetSelect.h"
 
-#include "gtest/gtest.h"
-
 #include <cmath>
-#include <cstdio>
 #include <random>
 
 using namespace mlir;
@@ -386,23 +383,4 @@ std::string penstock::test::describeBackward(const GradientCase &testCase) {
   for (unsigned index : backward.accumulators)
     stream << " " << index;
   return text;
-}
-
-/// Differences with a step of 1e-5 are good to about 1e-9.
-static constexpr double tolerance = 1e-7;
-
-void penstock::test::checkAll(const char *rules,
-                              const std::vector<GradientCase> &cases) {
-  double largest = 0, adjoint = 0;
-  for (const GradientCase &testCase : cases) {
-    GradientResult result = checkGradient(testCase);
-    EXPECT_EQ(result.error, "") << testCase.name << "\n" << testCase.text;
-    EXPECT_LT(result.largestError, tolerance) << testCase.name;
-    EXPECT_LT(result.adjointError, tolerance) << testCase.name;
-    largest = std::max(largest, result.largestError);
-    adjoint = std::max(adjoint, result.adjointError);
-  }
-  std::printf("[ gradient ] %s: %zu cases, largest error %.1e by differences, "
-              "%.1e by the adjoint identity\n",
-              rules, cases.size(), largest, adjoint);
 }

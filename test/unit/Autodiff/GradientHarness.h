@@ -42,9 +42,6 @@ struct GradientResult {
 
 GradientResult checkGradient(const GradientCase &testCase);
 
-/// Expects small errors of all cases, and prints the largest.
-void checkAll(const char *rules, const std::vector<GradientCase> &cases);
-
 /// The diagnostic that differentiating gives; empty if it succeeds.
 std::string getDiagnostic(const GradientCase &testCase);
 

@@ -1,4 +1,4 @@
-//===- NormalizeGradientTest.cpp - The derivative of nn.normalize ---------===//
+//===- GradientNormalizeTest.cpp - The derivative of nn.normalize ---------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 // Over leading, trailing and scattered dimensions.
 //===----------------------------------------------------------------------===//
 
-#include "GradientHarness.h"
+#include "GradientTexts.h"
 
 #include "gtest/gtest.h"
 
