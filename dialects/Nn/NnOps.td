@@ -88,4 +88,6 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
+include "dialects/Nn/NormalizeOps.td"
+
 #endif // PENSTOCK_DIALECTS_NN_NNOPS_TD
