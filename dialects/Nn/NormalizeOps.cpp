@@ -68,3 +68,19 @@ LogicalResult NormalizeGradOp::verify() {
   return verifyNormalize(*this, getCotangent().getType(),
                          getVariance().getType(), getDims(), getEpsilon());
 }
+
+LogicalResult BatchNormOp::verify() {
+  RankedTensorType input = getInput().getType();
+  if (input.getRank() < 2)
+    return emitOpError("needs a channel axis, got ") << input;
+  RankedTensorType statistic = getScale().getType();
+  if (statistic.getRank() != 1 ||
+      statistic.getDimSize(0) != input.getDimSize(1) ||
+      statistic.getElementType() != input.getElementType())
+    return emitOpError("scale, bias and statistics are ")
+           << statistic << ", but the channels of " << input << " are "
+           << input.getDimSize(1);
+  if (!getEpsilon().isFinite() || getEpsilon().isNegative())
+    return emitOpError("epsilon is negative or not finite");
+  return success();
+}

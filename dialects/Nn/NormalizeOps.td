@@ -5,11 +5,14 @@
 //
 // To mean zero and variance one, with the derivative of the whole. Scale and
 // bias are elementwise ops of their own: what the backward keeps is the
-// normalised x, which holds no weight.
+// normalised x, which holds no weight. And batch normalisation, which does so
+// in training only.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_DIALECTS_NN_NORMALIZEOPS_TD
 #define PENSTOCK_DIALECTS_NN_NORMALIZEOPS_TD
+
+include "dialects/Nn/ModeDependentOpInterface.td"
 
 def Nn_NormalizeOp : Nn_Op<"normalize",
     [Pure, AllTypesMatch<["input", "result"]>,
@@ -94,6 +97,40 @@ def Nn_NormalizeGradOp : Nn_Op<"normalize_grad",
     $cotangent `,` $normalized `,` $variance `dims` $dims
     `epsilon` `(` $epsilon `)` (`uncentered` $uncentered^)? attr-dict
     `:` type($cotangent) `,` type($variance)
+  }];
+  let hasVerifier = 1;
+}
+
+def Nn_BatchNormOp : Nn_Op<"batch_norm",
+    [Pure, AllTypesMatch<["input", "result"]>,
+     AllTypesMatch<["scale", "bias", "mean", "variance", "next_mean",
+                    "next_variance"]>,
+     DeclareOpInterfaceMethods<ModeDependentOpInterface>]> {
+  let summary = "Batch normalisation over all dimensions but the second";
+  let description = [{
+    In training, `result` is `input` normalised by the statistics of the
+    microbatch, scaled and shifted; the running statistics become
+    momentum * old + (1 - momentum) * those of the microbatch. In evaluation it
+    is normalised by `mean` and `variance`, which stay.
+
+    ```mlir
+    %y, %m, %v = nn.batch_norm %x, %scale, %bias, %mean, %variance
+        momentum(0.9) epsilon(1.0e-5) : tensor<5x7x11xf32>, tensor<7xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
+                       RankedTensorOf<[AnyFloat]>:$scale,
+                       RankedTensorOf<[AnyFloat]>:$bias,
+                       RankedTensorOf<[AnyFloat]>:$mean,
+                       RankedTensorOf<[AnyFloat]>:$variance,
+                       F64Attr:$momentum, F64Attr:$epsilon);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result,
+                      RankedTensorOf<[AnyFloat]>:$next_mean,
+                      RankedTensorOf<[AnyFloat]>:$next_variance);
+  let assemblyFormat = [{
+    $input `,` $scale `,` $bias `,` $mean `,` $variance
+    `momentum` `(` $momentum `)` `epsilon` `(` $epsilon `)` attr-dict
+    `:` type($input) `,` type($scale)
   }];
   let hasVerifier = 1;
 }

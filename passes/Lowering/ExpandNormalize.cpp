@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
-#include "passes/Lowering/Expansions.h"
+#include "passes/Lowering/Composites.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -218,7 +218,7 @@ struct ExpandNormalizeGrad : OpRewritePattern<nn::NormalizeGradOp> {
 
 } // namespace
 
-void penstock::populateNormalizeExpansions(RewritePatternSet &patterns) {
+void penstock::populateExpandNormalize(RewritePatternSet &patterns) {
   patterns.add<ExpandNormalize, ExpandRmsNormalize, ExpandNormalizeGrad>(
       patterns.getContext());
 }
