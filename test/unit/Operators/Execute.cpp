@@ -148,7 +148,8 @@ Build penstock::test::buildModule(const Model &model,
     SmallVector<Type> types(node.outputs.size(), builder.getNoneType());
     auto op = onnx::NodeOp::create(
         builder, NameLoc::get(builder.getStringAttr(node.outputs[0])), types,
-        node.type, operands, entry->since, StringAttr(),
+        node.type, operands, entry->since,
+        node.domain.empty() ? StringAttr() : builder.getStringAttr(node.domain),
         params.empty() ? DictionaryAttr() : builder.getDictionaryAttr(params));
     if (failed(onnx::inferResultTypes(op)))
       return build;
