@@ -99,9 +99,8 @@ private:
   double getMemory(int64_t i, int64_t j, int64_t inFlight) const;
   void solveLevel(size_t level);
   void solveRange(size_t level, int64_t i, int64_t j, int64_t components);
-  void trace(size_t level, int64_t i, int64_t j, int64_t outerReplicas,
-             Plan &plan);
-  void describe(PlanStage &stage, size_t level) const;
+  void trace(size_t level, int64_t i, int64_t j, PlanStage outer, Plan &plan);
+  void describe(PlanStage &stage) const;
   double getDataParallelSeconds() const;
 
   const std::vector<PlanState> &states;
@@ -225,8 +224,9 @@ void Solver::solveLevel(size_t level) {
           solveRange(level, i, j, components);
 }
 
-/// Adds the stages of range i to j on all components of a level.
-void Solver::trace(size_t level, int64_t i, int64_t j, int64_t outerReplicas,
+/// Adds the stages of range i to j on all components of a level. `outer` has
+/// what the levels above say of the range: replicas, all-reduce, transfers.
+void Solver::trace(size_t level, int64_t i, int64_t j, PlanStage outer,
                    Plan &plan) {
   struct Part {
     int64_t first, last, replicas;
@@ -254,31 +254,31 @@ void Solver::trace(size_t level, int64_t i, int64_t j, int64_t outerReplicas,
   for (const Part &part : reverse(parts)) {
     plan.levels.push_back({static_cast<int64_t>(level) + 1, part.first,
                            part.last, part.replicas});
-    if (level > 0) {
-      trace(level - 1, part.first, part.last, outerReplicas * part.replicas,
-            plan);
-      continue;
-    }
-    PlanStage stage;
+    PlanStage stage = outer;
     stage.first = part.first;
     stage.last = part.last;
-    stage.replicas = outerReplicas * part.replicas;
+    stage.replicas *= part.replicas;
+    double reduce = allReduce(level, part.first, part.last, part.replicas) /
+                    static_cast<double>(stage.replicas);
+    stage.times.allReduce = isReleased()
+                                ? stage.times.allReduce + reduce
+                                : std::max(stage.times.allReduce, reduce);
+    if (part.first > i)
+      stage.times.input = transfer(level, part.first - 1, part.replicas);
+    if (part.last < j)
+      stage.times.output = transfer(level, part.last, part.replicas);
+    if (level > 0) {
+      trace(level - 1, part.first, part.last, stage, plan);
+      continue;
+    }
+    describe(stage);
     plan.stages.push_back(stage);
   }
 }
 
-/// What a flat stage spends its time on. All-reduce and transfers are those of
-/// the highest level, the slowest link that they can meet, when there are
-/// several.
-void Solver::describe(PlanStage &stage, size_t level) const {
-  auto share = static_cast<double>(stage.replicas);
-  stage.times.compute = seconds(stage.first, stage.last) / share;
-  stage.times.allReduce =
-      allReduce(level, stage.first, stage.last, stage.replicas) / share;
-  if (stage.first > 0)
-    stage.times.input = transfer(level, stage.first - 1, stage.replicas);
-  if (stage.last + 1 < count)
-    stage.times.output = transfer(level, stage.last, stage.replicas);
+void Solver::describe(PlanStage &stage) const {
+  stage.times.compute =
+      seconds(stage.first, stage.last) / static_cast<double>(stage.replicas);
   stage.weightBytes = weights(stage.first, stage.last);
   stage.activationBytes = activations(stage.first, stage.last);
 }
@@ -306,13 +306,12 @@ std::optional<Plan> Solver::solve() {
   plan.slowestSeconds = best.seconds;
   plan.oneDeviceSeconds = seconds(0, count - 1);
   plan.dataParallelSeconds = getDataParallelSeconds();
-  trace(options.devices.size() - 1, 0, count - 1, 1, plan);
+  trace(options.devices.size() - 1, 0, count - 1, PlanStage(), plan);
   llvm::sort(plan.cuts, [](const PlanCut &a, const PlanCut &b) {
     return a.after < b.after;
   });
   int64_t behind = 0;
   for (PlanStage &stage : reverse(plan.stages)) {
-    describe(stage, options.devices.size() - 1);
     stage.inFlight = (behind + 2 * stage.replicas - 1) / stage.replicas;
     behind += stage.replicas;
     stage.memoryBytes = getMemory(stage.first, stage.last, stage.inFlight);
