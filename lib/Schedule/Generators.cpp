@@ -150,6 +150,50 @@ std::optional<std::vector<Order>> generate(const Model &model, StringRef name) {
   return orders;
 }
 
+// Device i of 3, M = 2, after any number of updates:
+//   0: F0 F1 F2 .  .  B0 F3 B1 U F4 B2 F5 B3 U ...
+//   1: .  F0 F1 .  B0 F2 B1 U F3 B2 F4 B3 U ...
+//   2: .  .  F0 B0 F1 B1 U F2 B2 F3 B3 U ...
+std::vector<Order> generateOpen(const Model &model) {
+  std::vector<DeviceTasks> devices = tasksByDevice(model);
+  int64_t length = 0;
+  std::vector<int64_t> positions = positionsOf(model, devices, length);
+  std::vector<Order> orders;
+  for (auto [tasks, position] : llvm::zip_equal(devices, positions)) {
+    Order order = openOrder(tasks.device, LoopKind::Microbatches);
+    append(order.loops.front(), tasks.forward, length - 1 - position);
+    append(order.loops.front(), tasks.backward);
+    append(order.loops.front(), tasks.update, 0,
+           microbatchesPerUpdate(model, tasks.device));
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
+std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
+  // As many updates as it takes for all entries of a loop to run.
+  int64_t updates = fillOf(model, orders) + 2;
+  std::vector<int64_t> leads(model.stages.size());
+  for (const Order &order : orders) {
+    std::vector<int64_t> forward(leads.size()), backward(leads.size());
+    std::unique_ptr<EventStream> stream = expand(model, order, updates);
+    Event event;
+    while (stream->next(event)) {
+      if (event.kind != EventKind::Run)
+        continue;
+      const Task &task = model.tasks[event.id];
+      int64_t replicas = model.stages[task.stage].devices.size();
+      if (task.letter == 'F')
+        leads[task.stage] =
+            std::max(leads[task.stage],
+                     (forward[task.stage]++ - backward[task.stage]) * replicas);
+      else if (task.letter == 'B' || task.letter == 'W')
+        ++backward[task.stage];
+    }
+  }
+  return leads;
+}
+
 std::vector<Order> generateEvaluation(const Model &model) {
   std::vector<Order> orders;
   for (const DeviceTasks &tasks : tasksByDevice(model)) {

@@ -49,6 +49,11 @@ struct PipelineGenerateSchedule
       return failure();
     if (imported->tasks.empty())
       return success();
+    if (open) {
+      penstock::addSchedule(module, "train", *imported,
+                            generateOpen(imported->model));
+      return success();
+    }
     std::optional<std::vector<Order>> orders =
         generate(imported->model, schedule);
     if (!orders) {

@@ -31,6 +31,15 @@ llvm::ArrayRef<llvm::StringLiteral> scheduleNames();
 std::optional<std::vector<Order>> generate(const Model &model,
                                            llvm::StringRef name);
 
+/// 1F1B that never drains within a segment, for any depth and M: one loop over
+/// the microbatches of all updates.
+std::vector<Order> generateOpen(const Model &model);
+
+/// By stage: the most microbatches, over all replicas, that its forward is
+/// ahead of its backward in these orders.
+std::vector<int64_t> forwardLeads(const Model &model,
+                                  llvm::ArrayRef<Order> orders);
+
 /// Evaluate tasks, one microbatch after the other.
 std::vector<Order> generateEvaluation(const Model &model);
 
