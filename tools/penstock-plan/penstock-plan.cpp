@@ -284,7 +284,7 @@ static int run() {
               "are taken in a row\n";
   if (straight && total > static_cast<double>(states.states.size()))
     return fail(
-        formatv("--straight: {0} devices, but there are only {1} layers", total,
+        formatv("--straight: {0:F0} devices, but there are only {1} layers", total,
                 states.states.size()));
 
   std::string title = formatv("{0}: {1} layers on {2} devices ({3})", input,
