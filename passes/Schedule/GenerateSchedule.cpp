@@ -43,6 +43,10 @@ struct PipelineGenerateSchedule
   }
 
   LogicalResult addTraining(ModuleOp module) {
+    std::string error;
+    std::optional<ScheduleSpec> spec = parseScheduleSpec(schedule, error);
+    if (!spec)
+      return module.emitError(error);
     FailureOr<Imported> imported =
         importModel(module, TaskSet::Training, microbatches, Sizes::Ignore);
     if (failed(imported))
@@ -55,16 +59,9 @@ struct PipelineGenerateSchedule
       return success();
     }
     std::optional<std::vector<Order>> orders =
-        generate(imported->model, schedule);
-    if (!orders) {
-      InFlightDiagnostic diagnostic = module.emitError("schedule '")
-                                      << schedule
-                                      << "' is not known; there are ";
-      llvm::interleave(
-          scheduleNames(), [&](StringRef name) { diagnostic << name; },
-          [&] { diagnostic << ", "; });
-      return diagnostic;
-    }
+        generate(imported->model, *spec, {}, error);
+    if (!orders)
+      return module.emitError(error);
     penstock::addSchedule(module, "train", *imported, *orders);
     return success();
   }

@@ -45,6 +45,10 @@ struct LowerStagesToTrainingOptions
   ListOption<int64_t> recomputeBudgets{
       *this, "recompute-budgets",
       llvm::cl::desc("Bytes per microbatch that a stage may store")};
+  Option<std::string> batchNorm{
+      *this, "batch-norm",
+      llvm::cl::desc("Statistics of batch normalisation: train or frozen"),
+      llvm::cl::init("train")};
   Option<bool> splitBackward{
       *this, "split-backward",
       llvm::cl::desc("Input and weight gradients as tasks of their own"),

@@ -227,6 +227,12 @@ static void changeForward(RecomputeStage &stage, const RecomputePlan &plan,
       function.getArgumentTypes(), ValueRange(results).getTypes()));
   auto renewed = func::CallOp::create(builder, call.getLoc(), function,
                                       call.getOperands());
+  for (unsigned argument = 0; argument < function.getNumArguments(); ++argument)
+    if (auto into = function.getArgAttrOfType<IntegerAttr>(argument, kIntoAttr))
+      for (auto [old, index] : moved)
+        if (cast<OpResult>(old).getResultNumber() == into.getInt())
+          function.setArgAttr(argument, kIntoAttr,
+                              builder.getI64IntegerAttr(index));
   for (auto [old, index] : moved)
     old.replaceAllUsesWith(renewed.getResult(index));
   for (auto [index, value] : llvm::enumerate(results))
@@ -303,9 +309,6 @@ void RecomputePass::apply(RecomputeStage &stage, const RecomputePlan &plan) {
   for (auto [index, old] : llvm::enumerate(oldTaken))
     old.replaceAllUsesWith(take.getValues()[kept.size() + index]);
   bool readsParameters = false;
-  IRMapping scalars;
-  scalars.map(stage.forward.getBody().front().getArguments(),
-              stage.backward.getBody().front().getArguments());
   for (Operation *op : plan.ops) {
     op->walk([&](Operation *nested) {
       for (Value value : nested->getOperands()) {
@@ -322,10 +325,9 @@ void RecomputePass::apply(RecomputeStage &stage, const RecomputePlan &plan) {
           mapping.map(value, function.getArgument(readAs[read.getVariable()]));
           continue;
         }
-        if (Operation *source = operand.getDefiningOp())
-          if (!scalars.contains(operand))
-            builder.clone(*source, scalars);
-        addArgument(value, scalars.lookup(operand));
+        addArgument(value, read
+                               ? builder.clone(*read)->getResult(0)
+                               : cloneScalar(builder, operand, stage.backward));
       }
     });
   }
