@@ -4,8 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Liu et al. (SC 2023). Chunks go down and up the devices, W times; a device
-// takes the backward that is there, else the forward of the oldest microbatch.
-// At most p microbatches are in flight.
+// takes the backward that is there, else a forward. At most 2p microbatches are
+// in flight; how many are best is tried out.
 //
 // p = 2, one wave, M = 2 (a B takes two units):
 //   0: 0F0 0F1 .   3F0 3B0 -   3F1 3B1 -   0B0 -   0B1 -
@@ -22,34 +22,71 @@ static int chunksOfWaves(const ScheduleSpec &spec) {
   return 2 * static_cast<int>(spec.get("waves"));
 }
 
-static std::vector<Order> generateWaves(const Problem &problem) {
+namespace {
+
+/// What is tried out: microbatches in flight, and which forward comes first,
+/// the oldest or the deepest.
+struct Knobs {
+  int64_t inFlight;
+  bool deepest;
+};
+
+} // namespace
+
+static std::vector<std::vector<int>>
+runWaves(const Problem &problem, const Knobs &knobs, double &makespan) {
   Greedy greedy(problem, Greedy::Clock::Unit);
+  std::vector<SmallVector<int, 2>> stages;
+  for (int device = 0; device < problem.devices; ++device)
+    stages.push_back(problem.stagesOf(device));
   int first = problem.task('F', 0), last = problem.task('B', 0);
   greedy.run([&](int device) {
     Greedy::Choice best;
-    int64_t number = 0;
+    int64_t rank = 0;
     bool isForward = false;
-    for (int stage : problem.stagesOf(device))
+    for (int stage : stages[device])
       for (char letter : {'B', 'F'}) {
         Greedy::Choice choice = greedy.choose(problem.task(letter, stage));
         if (choice.start == Greedy::kNever ||
             (choice.task == first &&
-             greedy.done(first) - greedy.done(last) >= problem.devices))
+             greedy.done(first) - greedy.done(last) >= knobs.inFlight))
           continue;
-        int64_t mine = greedy.done(choice.task);
+        int64_t mine = knobs.deepest ? -stage : greedy.done(choice.task);
         bool forward = letter == 'F';
         if (std::tie(choice.start, forward, mine) <
-            std::tie(best.start, isForward, number)) {
+            std::tie(best.start, isForward, rank)) {
           best = choice;
-          number = mine;
+          rank = mine;
           isForward = forward;
         }
       }
     return best;
   });
+  makespan = 0;
+  for (int device = 0; device < problem.devices; ++device)
+    makespan = std::max(makespan, greedy.timeOf(device));
+  return greedy.runs;
+}
+
+static std::vector<Order> generateWaves(const Problem &problem) {
+  // What is best for a few rounds is best for more.
+  int64_t p = problem.devices;
+  Problem trial(problem.spec, problem.devices,
+                std::min(problem.microbatches, 8 * p));
+  Knobs best{p, false};
+  double least = 0, makespan = 0;
+  for (int64_t inFlight : {p, p + (p + 1) / 2, 2 * p})
+    for (bool deepest : {false, true}) {
+      runWaves(trial, {inFlight, deepest}, makespan);
+      if (least == 0 || makespan < least) {
+        least = makespan;
+        best = {inFlight, deepest};
+      }
+    }
+  std::vector<std::vector<int>> runs = runWaves(problem, best, makespan);
   std::vector<Order> orders;
   for (int i = 0; i < problem.devices; ++i)
-    orders.push_back(orderOf(problem, i, greedy.runs[i]));
+    orders.push_back(orderOf(problem, i, runs[i]));
   return orders;
 }
 

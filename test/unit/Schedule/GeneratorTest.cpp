@@ -237,8 +237,14 @@ TEST(ClosedForms, Waves) {
           simulateOf("hanayo:waves=" + std::to_string(w), p, p, {1, 1, 1, 0});
       EXPECT_LE(waves.bubble, (2.0 * p - 2) / (3 * p * w + p - 1))
           << p << " " << w;
-      for (double peak : waves.peaks)
-        EXPECT_LE(peak, p);
+      // More microbatches stay in memory, and hardly ever below 1F1B.
+      for (int m : {2 * p, 4 * p}) {
+        Simulation more =
+            simulateOf("hanayo:waves=" + std::to_string(w), p, m, {1, 1, 1, 0});
+        EXPECT_LT(more.bubble, simulateOf("1f1b", p, m).bubble + 0.02)
+            << p << " " << w << " " << m;
+        EXPECT_LE(most(more.peaks), 2 * p);
+      }
     }
 }
 
