@@ -9,11 +9,14 @@
 // time, then by dataflow. A send stands behind its run. A receive is posted
 // before the run that ends at that time, so that the sender need not wait for
 // this device; as the runs have times too, nothing can wait in a circle.
+// Orders in which a task stands several times go another way: see
+// TransfersByTime.cpp.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Schedule/Transfers.h"
 
 #include "Tables.h"
+#include "TransfersByTime.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -53,6 +56,7 @@ public:
   std::optional<std::string> place();
 
 private:
+  bool placeInLoops();
   void rankTasks();
   void findPhases();
   bool placePhase(ArrayRef<PhaseLoop> phase);
@@ -132,8 +136,6 @@ bool Placement::checkEnds(ArrayRef<PhaseLoop> phase) {
       if (item.loop >= 0)
         return fail("a loop within a loop over microbatches cannot be given "
                     "its transfers; write them out");
-      if (item.kind != EventKind::Run)
-        return fail("the orders have transfers already");
       if (llvm::is_contained(here, item.id))
         return fail("@" + model.tasks[item.id].name +
                     " stands in a loop twice; write its transfers out");
@@ -149,6 +151,15 @@ bool Placement::checkEnds(ArrayRef<PhaseLoop> phase) {
     if (sends != receives)
       return fail("the ends of @" + channel.name +
                   " stand in loops at different places of their orders");
+    // A device may be at both ends, of messages of different replicas. What
+    // comes first then depends on their numbers.
+    if (sends &&
+        llvm::any_of(
+            model.stages[senderStage(model, channel)].devices, [&](int device) {
+              return llvm::is_contained(
+                  model.stages[receiverStage(model, channel)].devices, device);
+            }))
+      return fail("@" + channel.name + " joins replicas on the same devices");
     if (sends && (model.stages[senderStage(model, channel)].devices.size() !=
                   model.stages[receiverStage(model, channel)].devices.size()))
       return fail("@" + channel.name +
@@ -353,8 +364,8 @@ void Placement::placeUpdateItems(Order &order) {
   loop.items = std::move(items);
 }
 
-std::optional<std::string> Placement::place() {
-  rankTasks();
+/// By modulo schedule, which keeps the loops of the orders.
+bool Placement::placeInLoops() {
   for (const Order &order : orders) {
     if (order.loops.empty() || order.loops.front().kind != LoopKind::Updates)
       continue;
@@ -366,16 +377,38 @@ std::optional<std::string> Placement::place() {
            {ArrayRef<int>(task.takes), ArrayRef<int>(task.puts)})
         for (int channel : channels)
           if (!model.channels[channel].local)
-            return "@" + task.name +
-                   " stands in no loop over microbatches, so "
-                   "the transfers of @" +
-                   model.channels[channel].name + " must be written out";
+            return fail("@" + task.name +
+                        " stands in no loop over microbatches, so the "
+                        "transfers of @" +
+                        model.channels[channel].name + " must be written out");
     }
   }
   findPhases();
   for (ArrayRef<PhaseLoop> phase : phases)
     if (!placePhase(phase))
+      return false;
+  return true;
+}
+
+std::optional<std::string> Placement::place() {
+  rankTasks();
+  bool drains = true;
+  for (const Order &order : orders) {
+    drains &=
+        order.loops.empty() || order.loops.front().kind == LoopKind::Updates;
+    for (const Loop &loop : order.loops)
+      for (const Item &item : loop.items)
+        if (item.loop < 0 && item.kind != EventKind::Run)
+          return "the orders have transfers already";
+  }
+  std::vector<Order> written = orders;
+  if (!placeInLoops()) {
+    if (!drains)
       return error;
+    orders = std::move(written);
+    if (auto why = placeTransfersByTime(model, rank, orders))
+      return why;
+  }
   for (Order &order : orders)
     if (!order.loops.empty())
       placeUpdateItems(order);

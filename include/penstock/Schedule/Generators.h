@@ -60,12 +60,12 @@ public:
   Problem(const ScheduleSpec &spec, int devices, int64_t microbatches,
           const Times &times = {});
 
-  const ScheduleSpec spec;
+  ScheduleSpec spec;
   /// p, M, and all stages: one per device, or one per chunk.
-  const int devices;
-  const int64_t microbatches;
-  const int stages;
-  const Times times;
+  int devices;
+  int64_t microbatches;
+  int stages;
+  Times times;
   /// In microbatches of one stage; 0: none.
   double memoryLimit = 0;
   /// Share of a microbatch's activations that stays from I to W.

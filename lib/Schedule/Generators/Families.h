@@ -44,7 +44,9 @@ struct Family {
   std::vector<Order> (*generate)(const Problem &problem);
 };
 
-extern const Family kGPipe, kOneForwardOneBackward;
+extern const Family kGPipe, kOneForwardOneBackward, kInterleaved,
+    kLoopedBreadthFirst, kZeroBubbleH1, kZeroBubbleH2, kZeroBubbleAuto,
+    kZeroBubbleV, kVHalf, kVMin, kDualPipeV, kChimera, kHanayo;
 
 /// One stage per device.
 inline int oneChunk(const ScheduleSpec &) { return 1; }

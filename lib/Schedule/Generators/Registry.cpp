@@ -8,6 +8,8 @@
 
 #include "Families.h"
 
+#include "../Compress.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -19,8 +21,13 @@ namespace penstock::schedule {
 
 static ArrayRef<const Family *> families() {
   static const Family *const kFamilies[] = {
-      &kGPipe,
-      &kOneForwardOneBackward,
+      &kGPipe,          &kOneForwardOneBackward,
+      &kInterleaved,    &kLoopedBreadthFirst,
+      &kZeroBubbleH1,   &kZeroBubbleH2,
+      &kZeroBubbleV,    &kVHalf,
+      &kVMin,           &kDualPipeV,
+      &kChimera,        &kHanayo,
+      &kZeroBubbleAuto,
   };
   return kFamilies;
 }
@@ -161,6 +168,15 @@ void appendLoop(Order &order, Loop loop) {
 void appendUpdates(const Problem &problem, Order &order) {
   for (int stage : problem.stagesOf(order.device))
     append(order.loops.front(), problem.task('U', stage));
+}
+
+Order orderOf(const Problem &problem, int device, ArrayRef<int> runs) {
+  Order order = openOrder(device, LoopKind::Updates);
+  Loop written;
+  append(written, runs);
+  appendCompressed(order, written.items);
+  appendUpdates(problem, order);
+  return order;
 }
 
 } // namespace penstock::schedule
