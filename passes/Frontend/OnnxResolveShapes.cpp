@@ -13,6 +13,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Import/Import.h"
 #include "penstock/Import/OperatorRegistry.h"
+#include "penstock/Import/Sequences.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -104,9 +105,14 @@ static LogicalResult checkReboundBatch(func::FuncOp function) {
 }
 
 static LogicalResult resolveFunction(func::FuncOp function) {
-  for (NodeOp node : llvm::make_early_inc_range(function.getOps<NodeOp>()))
-    if (failed(resolveNode(node)))
+  for (NodeOp node : llvm::make_early_inc_range(function.getOps<NodeOp>())) {
+    FailureOr<SmallVector<NodeOp>> parts = expandSequenceAt(node);
+    if (failed(parts))
       return failure();
+    for (NodeOp resolved : parts->empty() ? SmallVector<NodeOp>{node} : *parts)
+      if (failed(resolveNode(resolved)))
+        return failure();
+  }
   dropDeadOps(function);
   Block &block = function.getBody().front();
   function.setFunctionType(

@@ -32,6 +32,10 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     OperatorTable table;
     addArithmetic(table);
     addActivations(table);
+    addAttention(table);
+    addEinsum(table);
+    addFusedForms(table);
+    addSequences(table);
     addLogic(table);
     addContractions(table);
     addNormalizations(table);
