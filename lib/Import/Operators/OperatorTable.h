@@ -47,7 +47,6 @@ void addActivations(OperatorTable &table);
 void addAttention(OperatorTable &table);
 void addEinsum(OperatorTable &table);
 void addFusedForms(OperatorTable &table);
-void addSequences(OperatorTable &table);
 void addLogic(OperatorTable &table);
 void addContractions(OperatorTable &table);
 void addNormalizations(OperatorTable &table);

@@ -35,7 +35,6 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addAttention(table);
     addEinsum(table);
     addFusedForms(table);
-    addSequences(table);
     addLogic(table);
     addContractions(table);
     addNormalizations(table);
