@@ -85,7 +85,8 @@ LogicalResult Attention::bindShapes(NodeBinder &node) {
     groups = k[1];
     size = q[3];
     valueSize = v[3];
-    if (v[1] != groups || k[3] != size || (givenHeads && *givenHeads != heads) ||
+    if (v[1] != groups || k[3] != size ||
+        (givenHeads && *givenHeads != heads) ||
         (givenGroups && *givenGroups != groups))
       return node.error() << "the heads of " << node.type(Query) << ", "
                           << node.type(Key) << " and " << node.type(Values_)
@@ -129,10 +130,7 @@ LogicalResult Attention::bindMask(NodeBinder &node) {
 LogicalResult Attention::bind(NodeBinder &node) {
   if (failed(node.operands(
           {"Q", "K", "V", "attn_mask", "past_key", "past_value"}, 3)) ||
-      failed(node.requireFloat(Query)) || failed(bindShapes(node)) ||
-      failed(bindMask(node)) || failed(node.attribute("is_causal", isCausal)) ||
-      failed(node.attribute("softcap", softcap)) ||
-      failed(node.attribute("qk_matmul_output_mode", outputMode)))
+      failed(node.requireFloat(Query)) || failed(bindShapes(node)))
     return failure();
   for (unsigned i : {PastKey, PastValue})
     if (node.has(i) && node.type(i).getNumElements() != 0)
@@ -140,6 +138,10 @@ LogicalResult Attention::bind(NodeBinder &node) {
                           << "', a cache of earlier steps, is for generating "
                              "text and not supported; export the model "
                              "without a cache (use_cache=False)";
+  if (failed(bindMask(node)) || failed(node.attribute("is_causal", isCausal)) ||
+      failed(node.attribute("softcap", softcap)) ||
+      failed(node.attribute("qk_matmul_output_mode", outputMode)))
+    return failure();
   if (softcap < 0)
     return node.badAttribute("softcap", "a number that is not negative");
   if (outputMode < 0 || outputMode > 3)
@@ -152,10 +154,9 @@ static LogicalResult inferAttention(NodeBinder &node, Types &types) {
   Attention attention;
   if (failed(attention.bind(node)))
     return failure();
-  auto [batch, heads, groups, queries, keys, size, valueSize] =
-      std::tuple(attention.batch, attention.heads, attention.groups,
-                 attention.queries, attention.keys, attention.size,
-                 attention.valueSize);
+  auto [batch, heads, groups, queries, keys, size, valueSize] = std::tuple(
+      attention.batch, attention.heads, attention.groups, attention.queries,
+      attention.keys, attention.size, attention.valueSize);
   Type element = node.elementType(Query);
   const SmallVector<int64_t> shapes[] = {attention.resultShape(),
                                          {batch, groups, keys, size},
@@ -175,7 +176,9 @@ class AttentionWriter {
 public:
   AttentionWriter(NodeBinder &node, OpBuilder &builder, Attention &attention)
       : node(node), emitter(builder, node.getLoc()), attention(attention),
-        element(node.elementType(Query)),
+        element(node.elementType(Query).getIntOrFloatBitWidth() < 32
+                    ? builder.getF32Type()
+                    : node.elementType(Query)),
         scores(RankedTensorType::get({attention.batch, attention.groups,
                                       attention.perGroup(), attention.queries,
                                       attention.keys},
@@ -192,6 +195,9 @@ private:
   Value emitBias();
   Value findMaskedRows(Value bias);
   Value headsFirst(Value value, int64_t size);
+  Value cast(Value value, Type to);
+  /// An operand, widened: half floats are computed with as f32.
+  Value operand(unsigned i) { return cast(node.operand(i), element); }
 
   NodeBinder &node;
   Emitter emitter;
@@ -201,30 +207,39 @@ private:
 };
 } // namespace
 
+Value AttentionWriter::cast(Value value, Type to) {
+  RankedTensorType type = Emitter::typeOf(value);
+  if (type.getElementType() == to)
+    return value;
+  return emitter.elementwise(RankedTensorType::get(type.getShape(), to), value,
+                             [&](Emitter &inside, ArrayRef<Value> scalars) {
+                               return inside.cast(scalars[0], to);
+                             });
+}
+
 Value AttentionWriter::emitScores() {
   const Attention &a = attention;
-  Value q = node.operand(Query), k = node.operand(Key);
+  Value q = operand(Query), k = operand(Key);
   SmallVector<int64_t> dimsQ, dimsK;
   if (a.isFlat) {
-    q = emitter.reshape(q, {a.batch, a.queries, a.groups, a.perGroup(),
-                            a.size});
+    q = emitter.reshape(q,
+                        {a.batch, a.queries, a.groups, a.perGroup(), a.size});
     k = emitter.reshape(k, {a.batch, a.keys, a.groups, a.size});
     dimsQ = {B, Q, G, H, D};
     dimsK = {B, K, G, D};
   } else {
-    q = emitter.reshape(q, {a.batch, a.groups, a.perGroup(), a.queries,
-                            a.size});
+    q = emitter.reshape(q,
+                        {a.batch, a.groups, a.perGroup(), a.queries, a.size});
     dimsQ = {B, G, H, Q, D};
     dimsK = {B, G, K, D};
   }
-  Value product = emitter.contract(
-      q, k, scores,
-      {emitter.map(6, dimsQ), emitter.map(6, dimsK),
-       emitter.map(6, {B, G, H, Q, K})});
+  Value product =
+      emitter.contract(q, k, scores,
+                       {emitter.map(6, dimsQ), emitter.map(6, dimsK),
+                        emitter.map(6, {B, G, H, Q, K})});
   return emitter.elementwise(
       scores, product, [&](Emitter &inside, ArrayRef<Value> scalars) {
-        Value scaled =
-            inside.mul(scalars[0], inside.scalar(element, a.scale));
+        Value scaled = inside.mul(scalars[0], inside.scalar(element, a.scale));
         if (a.softcap == 0)
           return scaled;
         Value cap = inside.scalar(element, a.softcap);
@@ -245,13 +260,13 @@ Value AttentionWriter::emitBias() {
                                shape[3]};
   mask = emitter.reshape(mask, five);
   if (!Emitter::typeOf(mask).getElementType().isInteger(1))
-    return mask;
-  return emitter.elementwise(
-      RankedTensorType::get(five, element), mask,
-      [&](Emitter &inside, ArrayRef<Value> scalars) {
-        return inside.select(scalars[0], inside.scalar(element, 0),
-                             inside.lowest(element));
-      });
+    return cast(mask, element);
+  return emitter.elementwise(RankedTensorType::get(five, element), mask,
+                             [&](Emitter &inside, ArrayRef<Value> scalars) {
+                               return inside.select(scalars[0],
+                                                    inside.scalar(element, 0),
+                                                    inside.lowest(element));
+                             });
 }
 
 /// Whether the row's largest addend is -inf: no key is attended.
@@ -274,11 +289,11 @@ Value AttentionWriter::findMaskedRows(Value bias) {
           return inside.select(later, inside.lowest(element), scalars[0]);
         });
   }
-  Value largest = emitter.reduce(bias, static_cast<int64_t>(K),
-                                 emitter.lowest(element),
-                                 [](Emitter &inside, ArrayRef<Value> scalars) {
-                                   return inside.max(scalars[0], scalars[1]);
-                                 });
+  Value largest =
+      emitter.reduce(bias, static_cast<int64_t>(K), emitter.lowest(element),
+                     [](Emitter &inside, ArrayRef<Value> scalars) {
+                       return inside.max(scalars[0], scalars[1]);
+                     });
   Value masked = emitter.elementwise(
       RankedTensorType::get(rows, emitter.builder.getI1Type()), largest,
       [&](Emitter &inside, ArrayRef<Value> scalars) {
@@ -320,9 +335,8 @@ Value AttentionWriter::maskScores(Value raw, Value &rowIsMasked) {
 
 Value AttentionWriter::emitSoftmax(Value masked, Value rowIsMasked) {
   Value result =
-      linalg::SoftmaxOp::create(emitter.builder, emitter.loc,
-                                TypeRange(scores), masked,
-                                emitter.empty(scores), uint64_t(K))
+      linalg::SoftmaxOp::create(emitter.builder, emitter.loc, TypeRange(scores),
+                                masked, emitter.empty(scores), uint64_t(K))
           ->getResult(0);
   if (!rowIsMasked)
     return result;
@@ -335,7 +349,7 @@ Value AttentionWriter::emitSoftmax(Value masked, Value rowIsMasked) {
 
 Value AttentionWriter::emitResult(Value probabilities) {
   const Attention &a = attention;
-  Value v = node.operand(Values_);
+  Value v = operand(Values_);
   SmallVector<int64_t> dimsV, dimsY, shape;
   if (a.isFlat) {
     v = emitter.reshape(v, {a.batch, a.keys, a.groups, a.valueSize});
@@ -348,10 +362,10 @@ Value AttentionWriter::emitResult(Value probabilities) {
     shape = {a.batch, a.groups, a.perGroup(), a.queries, a.valueSize};
   }
   // Here K is the element of a value, and D the key that is summed over.
-  Value product = emitter.contract(
-      probabilities, v, RankedTensorType::get(shape, element),
-      {emitter.map(6, {B, G, H, Q, D}), emitter.map(6, dimsV),
-       emitter.map(6, dimsY)});
+  Value product =
+      emitter.contract(probabilities, v, RankedTensorType::get(shape, element),
+                       {emitter.map(6, {B, G, H, Q, D}), emitter.map(6, dimsV),
+                        emitter.map(6, dimsY)});
   return emitter.reshape(product, a.resultShape());
 }
 
@@ -368,7 +382,8 @@ void AttentionWriter::run(Values &results) {
   Value raw = emitScores(), rowIsMasked;
   Value masked = maskScores(raw, rowIsMasked);
   Value probabilities = emitSoftmax(masked, rowIsMasked);
-  results.push_back(emitResult(probabilities));
+  Type narrow = node.elementType(Query);
+  results.push_back(cast(emitResult(probabilities), narrow));
   unsigned count = node.node.getNumResults();
   if (count > 1)
     results.push_back(headsFirst(node.operand(Key), attention.size));
@@ -377,8 +392,8 @@ void AttentionWriter::run(Values &results) {
   if (count > 3) {
     const Value modes[] = {raw, raw, masked, probabilities};
     results.push_back(emitter.reshape(
-        modes[attention.outputMode], {attention.batch, attention.heads,
-                                      attention.queries, attention.keys}));
+        cast(modes[attention.outputMode], narrow),
+        {attention.batch, attention.heads, attention.queries, attention.keys}));
   }
 }
 

@@ -41,8 +41,8 @@ LogicalResult Equation::parseTerm(NodeBinder &node, StringRef term,
                                   int64_t rank,
                                   SmallVectorImpl<int64_t> &labels) {
   auto bad = [&] {
-    return node.badAttribute(
-        "equation", "terms of letters with at most one ellipsis each");
+    return node.badAttribute("equation",
+                             "terms of letters with at most one ellipsis each");
   };
   size_t dots = term.find("...");
   int64_t letters = term.size();
@@ -116,12 +116,12 @@ LogicalResult Equation::bindSizes(NodeBinder &node) {
       if (isNew || known->second == size)
         continue;
       // Only operands may be repeated along an axis, not an axis of one.
-      bool mayRepeat = llvm::count(labels, label) == 1 &&
-                       (size == 1 || known->second == 1);
+      bool mayRepeat =
+          llvm::count(labels, label) == 1 && (size == 1 || known->second == 1);
       if (!mayRepeat)
         return node.error()
-               << "operand '" << node.operandName(i) << "' is "
-               << node.type(i) << ", and an axis of it has the name of one of "
+               << "operand '" << node.operandName(i) << "' is " << node.type(i)
+               << ", and an axis of it has the name of one of "
                << "size " << known->second;
       known->second = std::max(known->second, size);
     }
@@ -170,8 +170,8 @@ static LogicalResult lowerEinsum(NodeBinder &node, OpBuilder &builder,
     }
     // What the result or an operand after this one has is kept.
     SmallVector<int64_t> kept;
-    for (ArrayRef<int64_t> part : {ArrayRef<int64_t>(product.labels),
-                                   ArrayRef<int64_t>(operand.labels)})
+    for (ArrayRef<int64_t> part :
+         {ArrayRef<int64_t>(product.labels), ArrayRef<int64_t>(operand.labels)})
       for (int64_t label : part) {
         bool isNeeded = llvm::is_contained(equation.result, label);
         for (ArrayRef<int64_t> later :
@@ -269,9 +269,8 @@ static LogicalResult lowerFusedMatMul(NodeBinder &node, OpBuilder &builder,
     value = emitter.elementwise(
         Emitter::typeOf(value), value,
         [&](Emitter &inside, ArrayRef<Value> scalars) {
-          return inside.mul(
-              scalars[0],
-              inside.scalar(scalars[0].getType(), product.alpha));
+          return inside.mul(scalars[0],
+                            inside.scalar(scalars[0].getType(), product.alpha));
         });
   results.push_back(value);
   return success();

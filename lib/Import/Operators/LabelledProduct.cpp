@@ -73,17 +73,16 @@ Labelled penstock::onnx::sumOthers(Emitter &emitter, Labelled operand,
   if (axes.empty())
     return operand;
   Type element = Emitter::typeOf(operand.value).getElementType();
-  return {emitter.reduce(operand.value, axes, emitter.scalar(element, 0),
-                         addition),
-          labels};
+  return {
+      emitter.reduce(operand.value, axes, emitter.scalar(element, 0), addition),
+      labels};
 }
 
 Labelled penstock::onnx::reorder(Emitter &emitter, Labelled operand,
                                  ArrayRef<int64_t> labels) {
   SmallVector<int64_t> order;
   for (int64_t label : labels)
-    order.push_back(llvm::find(operand.labels, label) -
-                    operand.labels.begin());
+    order.push_back(llvm::find(operand.labels, label) - operand.labels.begin());
   return {emitter.transpose(operand.value, order),
           SmallVector<int64_t>(labels)};
 }
@@ -115,7 +114,7 @@ static bool isOneDimension(ArrayRef<int64_t> group, ArrayRef<int64_t> labels) {
 }
 
 static SmallVector<int64_t> joined(ArrayRef<int64_t> a, ArrayRef<int64_t> b,
-                                 ArrayRef<int64_t> c) {
+                                   ArrayRef<int64_t> c) {
   SmallVector<int64_t> all(a);
   llvm::append_range(all, b);
   llvm::append_range(all, c);
@@ -153,12 +152,10 @@ Labelled penstock::onnx::multiply(Emitter &emitter, Labelled a, Labelled b,
 
   Roles roles(a, b, result);
   SmallVector<int64_t> order(result);
-  bool ordered = isOneDimension(roles.m, a.labels) &&
-                 isOneDimension(roles.m, result) &&
-                 isOneDimension(roles.n, b.labels) &&
-                 isOneDimension(roles.n, result) &&
-                 isOneDimension(roles.k, a.labels) &&
-                 isOneDimension(roles.k, b.labels);
+  bool ordered =
+      isOneDimension(roles.m, a.labels) && isOneDimension(roles.m, result) &&
+      isOneDimension(roles.n, b.labels) && isOneDimension(roles.n, result) &&
+      isOneDimension(roles.k, a.labels) && isOneDimension(roles.k, b.labels);
   if (!ordered) {
     a = reorder(emitter, a, joined(roles.batch, roles.m, roles.k));
     b = reorder(emitter, b, joined(roles.batch, roles.k, roles.n));
@@ -175,8 +172,8 @@ Labelled penstock::onnx::multiply(Emitter &emitter, Labelled a, Labelled b,
       dims.push_back(llvm::find(loops, label) - loops.begin());
     return emitter.map(rank, dims);
   };
-  auto type = RankedTensorType::get(
-      shape, Emitter::typeOf(a.value).getElementType());
+  auto type =
+      RankedTensorType::get(shape, Emitter::typeOf(a.value).getElementType());
   Labelled product{{}, order};
   if (!roles.k.empty()) {
     product.value =
