@@ -44,6 +44,9 @@ struct OperatorTable {
 
 void addArithmetic(OperatorTable &table);
 void addActivations(OperatorTable &table);
+void addAttention(OperatorTable &table);
+void addEinsum(OperatorTable &table);
+void addFusedForms(OperatorTable &table);
 void addLogic(OperatorTable &table);
 void addContractions(OperatorTable &table);
 void addNormalizations(OperatorTable &table);

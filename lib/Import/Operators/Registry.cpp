@@ -32,6 +32,9 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     OperatorTable table;
     addArithmetic(table);
     addActivations(table);
+    addAttention(table);
+    addEinsum(table);
+    addFusedForms(table);
     addLogic(table);
     addContractions(table);
     addNormalizations(table);
