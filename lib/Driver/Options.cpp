@@ -98,7 +98,9 @@ struct Flags {
                     cl::init("constant"), cl::cat(category)};
   Text clip{"clip-grad-norm", cl::desc("Global norm of gradients"),
             cl::cat(category)};
-  Text batchNorm{"batch-norm", cl::desc("Statistics that it uses: train"),
+  Text batchNorm{"batch-norm",
+                 cl::desc("Statistics of batch normalisation in training: "
+                          "train (those of the microbatch; default) or frozen"),
                  cl::init("train"), cl::cat(category)};
   Text recompute{"recompute", cl::desc("What is recomputed: none"),
                  cl::init("none"), cl::cat(category)};
@@ -284,9 +286,13 @@ bool Checker::checkPlan() {
     return fail("--schedule=" + options.schedule +
                 " is not in this build; schedules are gpipe, 1f1b");
   options.optimizer = flags.optimizer;
+  options.batchNorm = flags.batchNorm;
+  if (options.batchNorm != "train" && options.batchNorm != "frozen")
+    return fail("--batch-norm=" + options.batchNorm +
+                ": there are train and frozen");
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &flags.microbatches, &flags.optimizer, &flags.schedule,
-           &flags.method})
+           &flags.microbatches, &flags.optimizer, &flags.batchNorm,
+           &flags.schedule, &flags.method})
     if (flag->getNumOccurrences())
       options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
@@ -313,7 +319,6 @@ bool Checker::checkDefaults() {
            Only{"schedule-file", flags.scheduleFile, ""},
            Only{"lr-schedule", flags.rateSchedule, "constant"},
            Only{"clip-grad-norm", flags.clip, ""},
-           Only{"batch-norm", flags.batchNorm, "train"},
            Only{"recompute", flags.recompute, "none"},
            Only{"gpu-arch", flags.gpuArch, ""},
        }) {

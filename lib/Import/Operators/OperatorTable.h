@@ -38,7 +38,10 @@ struct OperatorTable {
 void addArithmetic(OperatorTable &table);
 void addActivations(OperatorTable &table);
 void addLogic(OperatorTable &table);
+void addBatchNormalization(OperatorTable &table);
 void addContractions(OperatorTable &table);
+void addConvolutions(OperatorTable &table);
+void addPooling(OperatorTable &table);
 void addReductions(OperatorTable &table);
 void addSoftmaxAndLosses(OperatorTable &table);
 void addShapes(OperatorTable &table);

@@ -34,6 +34,9 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addActivations(table);
     addLogic(table);
     addContractions(table);
+    addConvolutions(table);
+    addPooling(table);
+    addBatchNormalization(table);
     addReductions(table);
     addSoftmaxAndLosses(table);
     addShapes(table);
