@@ -37,6 +37,7 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addConvolutions(table);
     addPooling(table);
     addBatchNormalization(table);
+    addNormalizations(table);
     addReductions(table);
     addSoftmaxAndLosses(table);
     addShapes(table);
