@@ -93,6 +93,8 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
+include "dialects/Nn/ConvOps.td"
 include "dialects/Nn/NormalizeOps.td"
+include "dialects/Nn/PoolOps.td"
 
 #endif // PENSTOCK_DIALECTS_NN_NNOPS_TD

@@ -105,6 +105,8 @@ void penstock::registerNnRules(DialectRegistry &registry) {
 void penstock::registerAutodiffModels(DialectRegistry &registry) {
   registerLinalgRules(registry);
   registerNnRules(registry);
+  registerConvRules(registry);
   registerNormalizeRules(registry);
+  registerPoolRules(registry);
   registerTensorRules(registry);
 }

@@ -9,6 +9,8 @@
 
 #include "penstock/Cost/AnalyticCost.h"
 
+#include "dialects/Nn/Convolution.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -48,6 +50,9 @@ penstock::OpCost penstock::getAnalyticCost(Operation *op) {
     cost.contraction = true;
     cost.flops = 2 * getIterationPoints(
                          cast<linalg::LinalgOp>(contraction.getOperation()));
+  } else if (auto conv = penstock::nn::Convolution::match(op)) {
+    cost.contraction = true;
+    cost.flops = 2 * conv->getProducts();
   } else if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
     auto body = structured.getBlock()->without_terminator();
     cost.flops = getIterationPoints(structured) *

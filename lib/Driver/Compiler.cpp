@@ -168,6 +168,8 @@ void Compiler::recordPlan() {
   if (level == Level::Training) {
     plan.set("microbatches", builder.getI64IntegerAttr(options.microbatches));
     plan.set("optimizer", builder.getStringAttr(options.optimizer));
+    if (options.batchNorm != "train")
+      plan.set("batch-norm", builder.getStringAttr(options.batchNorm));
   } else if (level == Level::Schedule) {
     plan.set("schedule", builder.getStringAttr(options.schedule));
     plan.set("method", builder.getStringAttr(options.method));
@@ -194,6 +196,7 @@ bool Compiler::adoptPlan() {
       return false;
   for (auto [flag, option] :
        {std::pair<StringRef, std::string *>("optimizer", &options.optimizer),
+        {"batch-norm", &options.batchNorm},
         {"schedule", &options.schedule},
         {"method", &options.method}})
     if (auto value = plan.getAs<StringAttr>(flag))
@@ -229,6 +232,7 @@ bool Compiler::lower(Level from) {
       LowerStagesToTrainingOptions training;
       training.microbatches = options.microbatches;
       training.optimizer = options.optimizer;
+      training.batchNorm = options.batchNorm;
       training.recompute =
           options.recompute == "auto" ? "budget" : options.recompute;
       for (int64_t bytes : options.recomputeBudgets)

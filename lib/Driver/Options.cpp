@@ -107,7 +107,9 @@ struct Flags {
                     cl::init("constant"), cl::cat(category)};
   Text clip{"clip-grad-norm", cl::desc("Global norm of gradients"),
             cl::cat(category)};
-  Text batchNorm{"batch-norm", cl::desc("Statistics that it uses: train"),
+  Text batchNorm{"batch-norm",
+                 cl::desc("Statistics of batch normalisation in training: "
+                          "train (those of the microbatch; default) or frozen"),
                  cl::init("train"), cl::cat(category)};
   Text recompute{"recompute",
                  cl::desc("What the backward computes again instead of storing "
@@ -317,9 +319,13 @@ bool Checker::checkPlan() {
                 " runs 1f1b without flushes; leave --schedule "
                 "out, or use --method=sync");
   options.optimizer = flags.optimizer;
+  options.batchNorm = flags.batchNorm;
+  if (options.batchNorm != "train" && options.batchNorm != "frozen")
+    return fail("--batch-norm=" + options.batchNorm +
+                ": there are train and frozen");
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &flags.microbatches, &flags.optimizer, &flags.schedule,
-           &flags.method})
+           &flags.microbatches, &flags.optimizer, &flags.batchNorm,
+           &flags.schedule, &flags.method})
     if (flag->getNumOccurrences())
       options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
@@ -345,7 +351,6 @@ bool Checker::checkDefaults() {
            Only{"schedule-file", flags.scheduleFile, ""},
            Only{"lr-schedule", flags.rateSchedule, "constant"},
            Only{"clip-grad-norm", flags.clip, ""},
-           Only{"batch-norm", flags.batchNorm, "train"},
            Only{"gpu-arch", flags.gpuArch, ""},
        }) {
     if (StringRef(only.value) == only.fallback)

@@ -190,6 +190,10 @@ void Report::collectProgram(ModuleOp module) {
       stage.bytes.gradients += bytes;
       break;
     case Role::Statistic:
+      // Moved by the forward, but not trained.
+      frozen.push_back(variable.getSymName().str());
+      stage.bytes.weights += bytes;
+      break;
     case Role::Scalar:
       stage.bytes.weights += bytes;
       break;

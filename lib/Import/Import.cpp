@@ -38,6 +38,7 @@ struct Weight {
   RankedTensorType type;
   ByteRange range;
   bool frozen;
+  pipeline::Role role;
 };
 
 class Importer {
@@ -78,6 +79,8 @@ private:
   /// Float initialisers that became constants.
   llvm::MapVector<Operation *, Attribute> constants;
   llvm::StringSet<> initializerNames;
+  /// Initialisers that a normalisation reads as running statistics.
+  llvm::StringSet<> statistics;
   llvm::StringSet<> symbols;
 };
 
@@ -100,6 +103,10 @@ LogicalResult Importer::importInputs(GraphImporter &graph) {
   Block &block = function.getBody().front();
   for (const TensorRecord &tensor : file->getInitializers())
     initializerNames.insert(tensor.name);
+  for (const NodeProto &node : file->getModel().graph().node())
+    if (node.op_type() == "BatchNormalization")
+      for (int i = 3; i < std::min(node.input_size(), 5); ++i)
+        statistics.insert(node.input(i));
   for (const ValueInfoProto &input : file->getModel().graph().input()) {
     // Old models list their initialisers among the inputs.
     if (initializerNames.contains(input.name()))
@@ -133,6 +140,9 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   if (*train && !finite)
     return error("--train=" + options.trainRegex + ": initializer '" +
                  tensor.name + "' has infinite or NaN values");
+  // Statistics move, whatever trains.
+  if (statistics.contains(tensor.name))
+    return *freeze;
   // --train names all that trains. Without it, everything does but scalars,
   // which are an epsilon, a scale or an exponent.
   bool selected = options.trainRegex.empty() ? type.getRank() > 0 : *train;
@@ -200,7 +210,10 @@ LogicalResult Importer::importInitializer(GraphImporter &graph,
   }
   if (!type->getNumElements())
     return error("initializer '" + tensor.name + "' has no elements");
-  weights.push_back({&tensor, *type, *range, *frozen});
+  weights.push_back({&tensor, *type, *range, *frozen,
+                     statistics.contains(tensor.name)
+                         ? pipeline::Role::Statistic
+                         : pipeline::Role::Parameter});
   Value argument = function.getBody().front().addArgument(*type, nameLoc);
   return graph.define(tensor.name, argument);
 }
@@ -339,9 +352,7 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
     pipeline::VariableOp::create(
         builder, loc, builder.getStringAttr(weight.tensor->name),
         TypeAttr::get(weight.type),
-        pipeline::RoleAttr::get(builder.getContext(),
-                                pipeline::Role::Parameter),
-        stageRef,
+        pipeline::RoleAttr::get(builder.getContext(), weight.role), stageRef,
         pipeline::BytesAttr::get(builder.getContext(), weight.range.file,
                                  weight.range.offset,
                                  weight.range.bytes.size()),

@@ -13,6 +13,12 @@
 
 namespace penstock {
 
+/// Replaces nn.conv or one of its gradients, on tensors, by loops.
+void expandConvolution(mlir::Operation *op);
+
+/// nn.max_pool, nn.sum_pool and their gradients.
+void populateExpandPooling(mlir::RewritePatternSet &patterns);
+
 /// nn.normalize and nn.normalize_grad.
 void populateExpandNormalize(mlir::RewritePatternSet &patterns);
 

@@ -293,7 +293,8 @@ struct ConvertPipelineToRuntime
       return failure();
     FileTable files;
     GemmTable gemms;
-    if (failed(files.collect(root)) || failed(collectGemms(root, gemms)))
+    ConvolutionTable convs(root);
+    if (failed(files.collect(root)) || failed(collectCalls(root, gemms, convs)))
       return failure();
 
     LowerToLLVMOptions options(&getContext());
@@ -301,6 +302,7 @@ struct ConvertPipelineToRuntime
     LLVMTypeConverter types(&getContext(), options);
     Runtime runtime(root);
     if (failed(convertGemms(runtime, gemms)) ||
+        failed(convertConvolutions(runtime, convs)) ||
         failed(convertDevices(runtime, table, types, root, "")) ||
         (replay && failed(convertDevices(runtime, replayTable, types, replay,
                                          kReplayPrefix))))
@@ -309,9 +311,9 @@ struct ConvertPipelineToRuntime
     ProgramTexts texts{cpu, features, method, schedule, plan};
     ConstantBuilder constants(root);
     if (replay && failed(replayTable.emit(constants, kReplay, kReplayPrefix,
-                                          files, gemms, texts, "")))
+                                          files, gemms, convs, texts, "")))
       return failure();
-    if (failed(table.emit(constants, kProgram, "", files, gemms, texts,
+    if (failed(table.emit(constants, kProgram, "", files, gemms, convs, texts,
                           replay ? kReplay : "")))
       return failure();
     if (replay)
@@ -320,8 +322,9 @@ struct ConvertPipelineToRuntime
     return success();
   }
 
-  /// Which products each device runs, through the kernels that it calls.
-  LogicalResult collectGemms(ModuleOp root, GemmTable &gemms) {
+  /// Which library calls each device makes, through the kernels that it calls.
+  LogicalResult collectCalls(ModuleOp root, GemmTable &gemms,
+                             ConvolutionTable &convs) {
     for (auto function : root.getOps<func::FuncOp>()) {
       auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
       if (!device)
@@ -333,6 +336,8 @@ struct ConvertPipelineToRuntime
           if (auto gemm = dyn_cast<GemmOp>(op))
             if (failed(gemms.add(gemm, device.getInt())))
               return WalkResult::interrupt();
+          if (nn::Convolution::match(op))
+            return WalkResult(convs.add(op, device.getInt()));
           if (auto call = dyn_cast<func::CallOp>(op))
             if (auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee()))
               reached.insert(callee);
@@ -343,8 +348,13 @@ struct ConvertPipelineToRuntime
       }
     }
     // Kernels that nothing calls may hold some, too.
-    WalkResult result = root.walk(
-        [&](GemmOp gemm) { return WalkResult(gemms.addUnused(gemm)); });
+    WalkResult result = root.walk([&](Operation *op) {
+      if (auto gemm = dyn_cast<GemmOp>(op))
+        return WalkResult(gemms.addUnused(gemm));
+      if (nn::Convolution::match(op))
+        return WalkResult(convs.add(op, std::nullopt));
+      return WalkResult::advance();
+    });
     return failure(result.wasInterrupted());
   }
 
@@ -353,11 +363,8 @@ struct ConvertPipelineToRuntime
     runtime.root.walk([&](GemmOp gemm) { ops.push_back(gemm); });
     for (GemmOp gemm : ops) {
       auto function = gemm->getParentOfType<func::FuncOp>();
-      if (!function || !function.getNumArguments() ||
-          function.getArgument(0).getType() != runtime.pointer)
-        return gemm.emitError(
-            "needs the device as first argument of its function: run "
-            "pipeline-lower-kernels-cpu first");
+      if (!hasDevice(function, runtime))
+        return gemm.emitError(kNeedsDevice);
       OpBuilder builder(gemm);
       Location loc = gemm.getLoc();
       SmallVector<Value> operands{
@@ -371,6 +378,42 @@ struct ConvertPipelineToRuntime
       gemm.erase();
     }
     return success();
+  }
+
+  LogicalResult convertConvolutions(Runtime &runtime,
+                                    const ConvolutionTable &convs) {
+    SmallVector<Operation *> ops;
+    runtime.root.walk([&](Operation *op) {
+      if (nn::Convolution::match(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      auto function = op->getParentOfType<func::FuncOp>();
+      if (!hasDevice(function, runtime))
+        return op->emitError(kNeedsDevice);
+      nn::Convolution conv = *nn::Convolution::match(op);
+      OpBuilder builder(op);
+      Location loc = op->getLoc();
+      SmallVector<Value> operands{
+          function.getArgument(0),
+          LLVM::ConstantOp::create(
+              builder, loc, runtime.i32,
+              builder.getI32IntegerAttr(convs.getIndex(op)))};
+      for (Value buffer : {conv.input, conv.weights, conv.output})
+        operands.push_back(getPointer(builder, loc, runtime, buffer));
+      runtime.call(builder, loc, "penstock_conv", runtime.none, operands);
+      op->erase();
+    }
+    return success();
+  }
+
+  static constexpr llvm::StringLiteral kNeedsDevice =
+      "needs the device as first argument of its function: run "
+      "pipeline-lower-kernels-cpu first";
+
+  static bool hasDevice(func::FuncOp function, const Runtime &runtime) {
+    return function && function.getNumArguments() &&
+           function.getArgument(0).getType() == runtime.pointer;
   }
 
   /// The address of the first element, the offset of a view included.

@@ -298,6 +298,7 @@ FailureOr<Constant> ProgramTable::getTensor(ConstantBuilder &constants,
 LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
                                  StringRef prefix, const FileTable &files,
                                  const GemmTable &gemms,
+                                 const ConvolutionTable &convs,
                                  const ProgramTexts &texts, StringRef replay) {
   auto symbol = [&](StringRef table) {
     return (prefix + "penstock." + table).str();
@@ -427,8 +428,11 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   addTable("channels", std::move(channelTable));
   addTable("tasks", std::move(taskTable));
   bool isReplay = !prefix.empty();
-  addTable("gemms",
-           gemms.getTable(isReplay ? std::optional<int64_t>(0) : std::nullopt));
+  std::optional<int64_t> oneDevice;
+  if (isReplay)
+    oneDevice = 0;
+  addTable("gemms", gemms.getTable(oneDevice));
+  addTable("convs", convs.getTable(oneDevice));
   addTable("hyperparameters", std::move(hyperparameterTable));
   addTable("schedules", std::move(scheduleTable));
   fields.push_back(Constant::address(replay));

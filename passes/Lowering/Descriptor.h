@@ -13,6 +13,7 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Lowering/Constants.h"
+#include "passes/Lowering/ConvolutionTable.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -80,8 +81,9 @@ public:
   /// apart; `replay` is the symbol of its program, if there is one.
   mlir::LogicalResult emit(ConstantBuilder &constants, llvm::StringRef name,
                            llvm::StringRef prefix, const FileTable &files,
-                           const GemmTable &gemms, const ProgramTexts &texts,
-                           llvm::StringRef replay);
+                           const GemmTable &gemms,
+                           const ConvolutionTable &convs,
+                           const ProgramTexts &texts, llvm::StringRef replay);
 
 private:
   struct Placement {

@@ -9,9 +9,10 @@
 // out of bounds, and turns the loss into NaN instead.
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Nn/Nn.h"
+#include "dialects/Nn/Convolution.h"
 #include "passes/Lowering/Composites.h"
 #include "passes/Lowering/Passes.h"
+#include "penstock/Codegen/ConvolutionLibrary.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -366,16 +367,35 @@ struct ExpandCrossEntropyGrad : OpRewritePattern<nn::CrossEntropyGradOp> {
 
 struct ExpandCompositesPass
     : penstock::impl::NnExpandCompositesBase<ExpandCompositesPass> {
+  using NnExpandCompositesBase::NnExpandCompositesBase;
+
   void runOnOperation() override {
+    // Convolutions stay for the library, where it is good at them.
+    SmallVector<Operation *> loops;
+    getOperation()->walk([&](Operation *op) {
+      std::string reason;
+      auto conv = nn::Convolution::match(op);
+      if (!conv || !op->getNumResults())
+        return;
+      if (library && planLibraryConvolution(*conv, /*threads=*/1, &reason))
+        return;
+      if (library)
+        op->emitRemark("becomes loops: ") << reason;
+      loops.push_back(op);
+    });
+    for (Operation *op : loops)
+      expandConvolution(op);
     RewritePatternSet patterns(&getContext());
     patterns.add<ExpandSoftmax, ExpandLogSoftmax, ExpandCrossEntropy,
                  ExpandCrossEntropyGrad>(&getContext());
     populateExpandNormalize(patterns);
+    populateExpandPooling(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     // What is left is an op that this pass does not know.
     WalkResult left = getOperation()->walk([](Operation *op) {
-      if (!isa_and_nonnull<nn::NnDialect>(op->getDialect()))
+      if (!isa_and_nonnull<nn::NnDialect>(op->getDialect()) ||
+          nn::Convolution::match(op))
         return WalkResult::advance();
       op->emitOpError("has no expansion for the CPU");
       return WalkResult::interrupt();

@@ -35,8 +35,10 @@ def ConvertPipelineToRuntime
 }
 
 def NnExpandComposites : Pass<"nn-expand-composites"> {
-  let summary = "Expands softmax and cross-entropy into linalg generics";
+  let summary = "Expands composites into linalg generics";
   let description = [{
+    Normalisations, pooling, and convolutions that the library has no fast
+    implementation of become loops; other convolutions stay.
     `linalg.softmax`, `nn.log_softmax`, `nn.cross_entropy` and `nn.cross_entropy_grad` become
     `linalg.generic` ops in the form that is stable for large logits. Labels are
     compared with column numbers, so labels out of range address nothing; they
@@ -52,9 +54,14 @@ def NnExpandComposites : Pass<"nn-expand-composites"> {
       ... (%p - select(linalg.index 1 == %y, 1, 0)) * %f ... }
     ```
   }];
+  let options = [
+    Option<"library", "library", "bool", "true",
+           "Leave convolutions to the library where it is fast">
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 

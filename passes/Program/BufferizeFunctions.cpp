@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Program/NnBufferization.h"
 #include "passes/Program/PackTemporaries.h"
 #include "passes/Program/Passes.h"
 
@@ -216,6 +217,7 @@ struct BufferizeFunctionsPass
     PipelineBufferizeFunctionsBase::getDependentDialects(registry);
     arith::registerBufferizableOpInterfaceExternalModels(registry);
     linalg::registerBufferizableOpInterfaceExternalModels(registry);
+    registerNnBufferization(registry);
     linalg::registerSubsetOpInterfaceExternalModels(registry);
     scf::registerBufferizableOpInterfaceExternalModels(registry);
     tensor::registerBufferizableOpInterfaceExternalModels(registry);

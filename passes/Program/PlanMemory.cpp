@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/Passes.h"
+#include "penstock/Codegen/ConvolutionLibrary.h"
 #include "penstock/Codegen/LibraryScratch.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -148,6 +149,16 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
           if (failed(bytes))
             return WalkResult::interrupt();
           device.products[gemm] = *bytes;
+        } else if (auto conv = nn::Convolution::match(op)) {
+          std::string reason;
+          auto planned = planLibraryConvolution(
+              *conv, static_cast<int64_t>(threads), &reason);
+          if (!planned) {
+            op->emitError()
+                << "no library can compute this convolution: " << reason;
+            return WalkResult::interrupt();
+          }
+          device.products[op] = planned->scratchBytes;
         } else if (auto call = dyn_cast<func::CallOp>(op)) {
           auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee());
           if (callee)

@@ -29,7 +29,10 @@ Instance::~Instance() {
   }
   // Library objects are destroyed where they were used.
   for (auto &device : deviceList)
-    device->worker->start([&device] { device->gemms.clear(); });
+    device->worker->start([&device] {
+      device->gemms.clear();
+      device->convs.clear();
+    });
   for (auto &device : deviceList)
     device->worker->wait(-1);
 }
@@ -134,7 +137,9 @@ Error Instance::openDevice(penstock_device &device,
         std::memcpy(arena + variable.placements[j].offset,
                     file.data() + variable.file_offset, variable.type.bytes);
   }
-  return device.gemms.prepare(program, device.index, arena);
+  if (Error error = device.gemms.prepare(program, device.index, arena))
+    return error;
+  return device.convs.prepare(program, device.index, arena);
 }
 
 Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {

@@ -37,6 +37,9 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addFusedForms(table);
     addLogic(table);
     addContractions(table);
+    addConvolutions(table);
+    addPooling(table);
+    addBatchNormalization(table);
     addNormalizations(table);
     addReductions(table);
     addSoftmaxAndLosses(table);

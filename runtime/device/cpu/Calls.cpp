@@ -165,6 +165,14 @@ void penstock_gemm(penstock_device *device, uint32_t id, const float *a,
          device->index, shapeText(device->instance.program.gemms[id]).c_str());
 }
 
+void penstock_conv(penstock_device *device, uint32_t id, const float *input,
+                   const float *weights, const float *output) {
+  if (!device->convs.run(id, input, weights, output))
+    fail(device->instance, PENSTOCK_DEFECT,
+         "device %u: oneDNN failed in the %s", device->index,
+         describe(device->instance.program.convs[id]).c_str());
+}
+
 void *penstock_arena(penstock_device *device) { return device->arena.base(); }
 
 } // extern "C"

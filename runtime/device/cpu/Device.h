@@ -11,6 +11,7 @@
 #define PENSTOCK_RUNTIME_DEVICE_CPU_DEVICE_H
 
 #include "runtime/device/cpu/Arena.h"
+#include "runtime/device/cpu/Convolutions.h"
 #include "runtime/device/cpu/Gemm.h"
 #include "runtime/observe/Trace.h"
 #include "runtime/transport/threads/Channel.h"
@@ -73,6 +74,7 @@ struct alignas(64) penstock_device {
   const penstock_device_descriptor &description;
   penstock::runtime::Arena arena;
   penstock::runtime::Gemms gemms;
+  penstock::runtime::Convolutions convs;
   std::unique_ptr<penstock::runtime::TraceBuffer> trace;
 
   // Transfers with peers in the order of issue: they count as done in that

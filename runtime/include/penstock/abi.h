@@ -160,6 +160,42 @@ typedef struct {
   uint32_t device;
 } penstock_gemm_descriptor;
 
+#define PENSTOCK_MAX_SPATIAL_RANK 3
+
+enum {
+  PENSTOCK_CONV_FORWARD = 0,
+  PENSTOCK_CONV_INPUT_GRAD = 1,
+  PENSTOCK_CONV_WEIGHT_GRAD = 2
+};
+
+enum {
+  /* Tensors as they are in memory. */
+  PENSTOCK_CONV_PLAIN = 0,
+  /* Reordered in the call into what the library likes, and back. */
+  PENSTOCK_CONV_LIBRARY = 1
+};
+
+/* A convolution of input (batch, input_channels, spatial...) with weights
+ * (output_channels, input_channels / groups, spatial...) to output (batch,
+ * output_channels, spatial...), all dense; `kind` says which of the three is
+ * computed. The gradient of the weights is added to what is there, the others
+ * are overwritten. */
+typedef struct {
+  uint32_t kind;
+  uint32_t element;
+  uint32_t layout;
+  uint32_t spatial_rank;
+  uint32_t device;
+  int64_t batch, groups, input_channels, output_channels;
+  int64_t input[PENSTOCK_MAX_SPATIAL_RANK];
+  int64_t kernel[PENSTOCK_MAX_SPATIAL_RANK];
+  int64_t output[PENSTOCK_MAX_SPATIAL_RANK];
+  int64_t stride[PENSTOCK_MAX_SPATIAL_RANK];
+  int64_t dilation[PENSTOCK_MAX_SPATIAL_RANK];
+  int64_t pad_before[PENSTOCK_MAX_SPATIAL_RANK];
+  int64_t pad_after[PENSTOCK_MAX_SPATIAL_RANK];
+} penstock_conv_descriptor;
+
 /* A run-time knob, e.g. "lr", with the value given at compile time. */
 typedef struct {
   const char *name;
@@ -205,6 +241,8 @@ typedef struct penstock_program {
   const penstock_task *tasks;
   uint32_t gemm_count;
   const penstock_gemm_descriptor *gemms;
+  uint32_t conv_count;
+  const penstock_conv_descriptor *convs;
   uint32_t hyperparameter_count;
   const penstock_hyperparameter_descriptor *hyperparameters;
   uint32_t schedule_count;
@@ -235,6 +273,9 @@ void penstock_mark(penstock_device *device, uint32_t task, int64_t n);
 double penstock_hyperparameter(penstock_device *device, uint32_t id);
 void penstock_gemm(penstock_device *device, uint32_t id, const float *a,
                    const float *b, float *c);
+/* The tensors in their roles, whichever of them the descriptor computes. */
+void penstock_conv(penstock_device *device, uint32_t id, const float *input,
+                   const float *weights, const float *output);
 /* body(closure, i) for i in [0, count), split over the device's threads in a
  * fixed way. */
 void penstock_parallel(penstock_device *device,

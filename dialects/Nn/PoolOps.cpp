@@ -1,0 +1,68 @@
+//===- PoolOps.cpp - Pooling ----------------------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Verifiers of the ops in PoolOps.td.
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Nn/Nn.h"
+
+using namespace mlir;
+using namespace penstock::nn;
+
+/// Every window has an element inside: none is before the first element or
+/// begins after the last.
+template <typename Op>
+static LogicalResult verifyPool(Op op, RankedTensorType whole,
+                                RankedTensorType windows) {
+  size_t rank = op.getWindow().size();
+  if (rank < 1 || op.getStrides().size() != rank ||
+      op.getDilations().size() != rank || op.getPads().size() != rank ||
+      whole.getRank() != static_cast<int64_t>(rank + 2) ||
+      windows.getRank() != static_cast<int64_t>(rank + 2))
+    return op.emitOpError("needs as many strides, dilations and pads as "
+                          "dimensions of its window and spatial ones");
+  if (whole.getElementType() != windows.getElementType())
+    return op.emitOpError("mixes element types");
+  for (unsigned i : {0u, 1u})
+    if (whole.getDimSize(i) != windows.getDimSize(i))
+      return op.emitOpError("changes dimension ")
+             << i << " of " << whole << " to " << windows;
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t stride = op.getStrides()[i], pad = op.getPads()[i];
+    int64_t reach = (op.getWindow()[i] - 1) * op.getDilations()[i];
+    if (op.getWindow()[i] < 1 || stride < 1 || op.getDilations()[i] < 1 ||
+        pad < 0)
+      return op.emitOpError("has a window, stride or dilation that is not "
+                            "positive, or a negative pad");
+    int64_t count = windows.getDimSize(i + 2), size = whole.getDimSize(i + 2);
+    if (count > 0 && (pad > reach || (count - 1) * stride - pad >= size))
+      return op.emitOpError("has a window outside of spatial dimension ")
+             << i << " of " << whole;
+  }
+  return success();
+}
+
+LogicalResult MaxPoolOp::verify() {
+  if (getIndices().getType().getShape() != getResult().getType().getShape())
+    return emitOpError("indices and result differ in shape");
+  return verifyPool(*this, getInput().getType(), getResult().getType());
+}
+LogicalResult SumPoolOp::verify() {
+  return verifyPool(*this, getInput().getType(), getResult().getType());
+}
+LogicalResult SumPoolGradOp::verify() {
+  return verifyPool(*this, getResult().getType(), getCotangent().getType());
+}
+LogicalResult MaxPoolGradOp::verify() {
+  RankedTensorType dy = getCotangent().getType(), dx = getResult().getType();
+  if (getIndices().getType().getShape() != dy.getShape())
+    return emitOpError("indices and cotangent differ in shape");
+  if (dy.getElementType() != dx.getElementType())
+    return emitOpError("mixes element types");
+  if (dy.getRank() != dx.getRank() || dy.getRank() < 3 ||
+      dy.getShape().take_front(2) != dx.getShape().take_front(2))
+    return emitOpError("of ") << dy << " does not give " << dx;
+  return success();
+}

@@ -1,0 +1,35 @@
+//===- ConvolutionLibrary.h - Convolutions by the library -------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Whether the vendor library computes a convolution fast, in which layout, and
+// with how much scratch.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_CODEGEN_CONVOLUTIONLIBRARY_H
+#define PENSTOCK_CODEGEN_CONVOLUTIONLIBRARY_H
+
+#include "dialects/Nn/Convolution.h"
+#include "penstock/abi.h"
+
+#include <optional>
+
+namespace penstock {
+
+struct LibraryConvolution {
+  /// As the runtime gets it, without the device.
+  penstock_conv_descriptor descriptor;
+  uint64_t scratchBytes;
+};
+
+/// What the library makes of nn.conv or one of its gradients, on tensors or
+/// buffers, with this many threads. None when it cannot be loaded or has no
+/// fast implementation; `reason`, if given, says which.
+std::optional<LibraryConvolution>
+planLibraryConvolution(const nn::Convolution &conv, int64_t threads,
+                       std::string *reason = nullptr);
+
+} // namespace penstock
+
+#endif // PENSTOCK_CODEGEN_CONVOLUTIONLIBRARY_H

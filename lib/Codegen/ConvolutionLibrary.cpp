@@ -1,0 +1,84 @@
+//===- ConvolutionLibrary.cpp - Convolutions by the library ---------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Fills the runtime's descriptor and asks the code that the runtime will use.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Codegen/ConvolutionLibrary.h"
+
+#include "penstock/convolution.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace penstock;
+
+static_assert(int(PENSTOCK_CONV_FORWARD) == nn::Convolution::Forward &&
+              int(PENSTOCK_CONV_INPUT_GRAD) == nn::Convolution::InputGrad &&
+              int(PENSTOCK_CONV_WEIGHT_GRAD) == nn::Convolution::WeightGrad);
+
+/// None where the runtime's descriptor has no place for it.
+static std::optional<penstock_conv_descriptor>
+describe(const nn::Convolution &conv) {
+  unsigned rank = conv.getSpatialRank();
+  if (rank > PENSTOCK_MAX_SPATIAL_RANK)
+    return std::nullopt;
+  SmallVector<ArrayRef<int64_t>> shapes;
+  for (Value value : {conv.input, conv.weights, conv.output}) {
+    ShapedType type = conv.typeOf(value);
+    if (!type.getElementType().isF32() || type.getNumElements() == 0)
+      return std::nullopt;
+    if (auto memref = dyn_cast<MemRefType>(type))
+      if (!memref.getLayout().isIdentity())
+        return std::nullopt;
+    shapes.push_back(type.getShape());
+  }
+  penstock_conv_descriptor result = {};
+  result.kind = conv.kind;
+  result.element = PENSTOCK_F32;
+  result.spatial_rank = rank;
+  result.batch = shapes[0][0];
+  result.groups = conv.groups;
+  result.input_channels = shapes[0][1];
+  result.output_channels = shapes[2][1];
+  for (unsigned i = 0; i < rank; ++i) {
+    result.input[i] = shapes[0][i + 2];
+    result.kernel[i] = shapes[1][i + 2];
+    result.output[i] = shapes[2][i + 2];
+    result.stride[i] = conv.strides[i];
+    result.dilation[i] = conv.dilations[i];
+    result.pad_before[i] = conv.getPadBefore(i);
+    // What the last window reaches; where it leaves elements, none.
+    int64_t reach = (result.output[i] - 1) * result.stride[i] +
+                    (result.kernel[i] - 1) * result.dilation[i] + 1;
+    result.pad_after[i] =
+        std::max<int64_t>(reach - result.input[i] - result.pad_before[i], 0);
+  }
+  return result;
+}
+
+std::optional<LibraryConvolution>
+penstock::planLibraryConvolution(const nn::Convolution &conv, int64_t threads,
+                                 std::string *reason) {
+  auto fail = [&](std::string text) {
+    if (reason)
+      *reason = std::move(text);
+    return std::nullopt;
+  };
+  std::optional<penstock_conv_descriptor> descriptor = describe(conv);
+  if (!descriptor)
+    return fail("not a dense f32 convolution in one to three dimensions");
+  // The number of threads is a setting of the calling thread.
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  runtime::setConvolutionThreads(static_cast<int>(threads));
+  std::string error = runtime::chooseConvolutionLayout(*descriptor);
+  runtime::Convolution planned;
+  if (error.empty())
+    error = planned.plan(*descriptor);
+  if (!error.empty())
+    return fail(std::move(error));
+  return LibraryConvolution{*descriptor, planned.getScratchBytes()};
+}

@@ -1,0 +1,188 @@
+//===- Convolutions.cpp - Conv and ConvTranspose --------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Both become ops of nn; a transposed convolution is the gradient of the input
+// of a convolution that goes the other way. The bias is added afterwards, where
+// it can be fused with what follows.
+//===----------------------------------------------------------------------===//
+
+#include "OperatorTable.h"
+#include "Window.h"
+#include "dialects/Nn/Nn.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::onnx;
+
+namespace {
+struct Conv {
+  Window window;
+  int64_t groups = 1;
+  SmallVector<int64_t> result;
+
+  LogicalResult bindOperands(NodeBinder &node, bool transposed);
+  LogicalResult bind(NodeBinder &node);
+  LogicalResult bindTransposed(NodeBinder &node);
+};
+} // namespace
+
+/// What both have: operands, group and kernel_shape. Sets N and M of the
+/// result.
+LogicalResult Conv::bindOperands(NodeBinder &node, bool transposed) {
+  if (failed(node.operands({"X", "W", "B"}, 2)) ||
+      failed(node.requireFloat(0)) ||
+      failed(node.requireSameElementType(0, 1)) ||
+      failed(node.attribute("group", groups)))
+    return failure();
+  if (node.rank(0) < 3 || node.rank(0) > 5)
+    return node.error() << "convolves " << node.type(0)
+                        << "; one to three spatial dimensions are supported";
+  if (node.rank(1) != node.rank(0))
+    return node.error() << "operand 'W' has rank " << node.rank(1)
+                        << ", but 'X' " << node.rank(0);
+  if (groups < 1)
+    return node.badAttribute("group", "a positive number");
+  ArrayRef<int64_t> x = node.shape(0), w = node.shape(1);
+  int64_t channels = transposed ? w[0] : w[1] * groups;
+  if (x[1] != channels || w[0] % groups != 0)
+    return node.error() << "operand 'W' (" << node.type(1) << ") in " << groups
+                        << (groups == 1 ? " group" : " groups")
+                        << " does not fit the " << x[1] << " channels of 'X'";
+  int64_t outputs = transposed ? w[1] * groups : w[0];
+  if (node.has(2) && (node.rank(2) != 1 || node.shape(2)[0] != outputs ||
+                      failed(node.requireSameElementType(0, 2))))
+    return node.error() << "operand 'B' has type " << node.type(2)
+                        << ", but there are " << outputs << " channels";
+  SmallVector<int64_t> kernel(w.drop_front(2));
+  if (failed(node.attribute("kernel_shape", kernel)))
+    return failure();
+  if (ArrayRef<int64_t>(kernel) != w.drop_front(2))
+    return node.badAttribute("kernel_shape", "the spatial shape of 'W'");
+  result = {x[0], outputs};
+  return window.bind(node, kernel);
+}
+
+LogicalResult Conv::bind(NodeBinder &node) {
+  return failure(
+      failed(bindOperands(node, /*transposed=*/false)) ||
+      failed(window.count(node, node.shape(0), /*ceil=*/false, result)));
+}
+
+LogicalResult Conv::bindTransposed(NodeBinder &node) {
+  if (failed(bindOperands(node, /*transposed=*/true)))
+    return failure();
+  unsigned rank = window.rank();
+  SmallVector<int64_t> more(rank, 0), shape;
+  if (failed(node.attribute("output_padding", more)) ||
+      failed(node.attribute("output_shape", shape)))
+    return failure();
+  if (more.size() != rank ||
+      llvm::any_of(more, [](int64_t value) { return value < 0; }))
+    return node.badAttribute("output_padding",
+                             Twine(rank) + " numbers that are not negative");
+  if (shape.size() == rank + 2)
+    shape.erase(shape.begin(), shape.begin() + 2);
+  if (!shape.empty() &&
+      (shape.size() != rank ||
+       llvm::any_of(shape, [](int64_t value) { return value < 1; })))
+    return node.badAttribute("output_shape", Twine(rank) + " positive numbers");
+  ArrayRef<int64_t> x = node.shape(0);
+  for (unsigned i = 0; i < rank; ++i) {
+    int64_t full =
+        window.strides[i] * (x[i + 2] - 1) + more[i] + window.extent(i);
+    if (shape.empty() && !window.isSame()) {
+      result.push_back(full - window.pads[i] - window.pads[rank + i]);
+    } else {
+      result.push_back(shape.empty() ? x[i + 2] * window.strides[i] : shape[i]);
+      int64_t total = full - result.back();
+      if (total < 0) {
+        // Longer than all windows reach: what is missing is after them.
+        window.pads[i] = 0;
+        window.pads[rank + i] = total;
+      } else {
+        window.setPads(i, total,
+                       /*largerBefore=*/window.autoPad != "SAME_UPPER");
+      }
+    }
+    if (result.back() < 1)
+      return node.error() << "pads more of spatial dimension " << i
+                          << " away than there is";
+    // The convolution that goes the other way meets its padding exactly.
+    window.pads[rank + i] -= more[i];
+  }
+  return success();
+}
+
+static LogicalResult inferConv(NodeBinder &node, Types &types) {
+  Conv conv;
+  if (failed(conv.bind(node)))
+    return failure();
+  types.push_back(RankedTensorType::get(conv.result, node.elementType(0)));
+  return success();
+}
+
+static LogicalResult inferConvTranspose(NodeBinder &node, Types &types) {
+  Conv conv;
+  if (failed(conv.bindTransposed(node)))
+    return failure();
+  types.push_back(RankedTensorType::get(conv.result, node.elementType(0)));
+  return success();
+}
+
+/// Adds the bias to every element of its channel.
+static Value addBias(NodeBinder &node, Emitter &emitter, Value value) {
+  if (!node.has(2))
+    return value;
+  RankedTensorType type = Emitter::typeOf(value);
+  AffineMap all = emitter.builder.getMultiDimIdentityMap(type.getRank());
+  AffineMap channel = emitter.map(type.getRank(), {1});
+  return emitter.generic({value, node.operand(2)}, emitter.empty(type),
+                         {all, channel, all},
+                         SmallVector<utils::IteratorType>(
+                             type.getRank(), utils::IteratorType::parallel),
+                         [](Emitter &inside, ArrayRef<Value> scalars) {
+                           return inside.add(scalars[0], scalars[1]);
+                         });
+}
+
+static LogicalResult lowerConv(NodeBinder &node, OpBuilder &builder,
+                               Values &results) {
+  Conv conv;
+  if (failed(conv.bind(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  auto type = RankedTensorType::get(conv.result, node.elementType(0));
+  Window &window = conv.window;
+  Value result =
+      nn::ConvOp::create(builder, node.getLoc(), node.operand(0),
+                         node.operand(1), emitter.empty(type), window.strides,
+                         window.dilations, window.pads, conv.groups)
+          .getResult(0);
+  results.push_back(addBias(node, emitter, result));
+  return success();
+}
+
+static LogicalResult lowerConvTranspose(NodeBinder &node, OpBuilder &builder,
+                                        Values &results) {
+  Conv conv;
+  if (failed(conv.bindTransposed(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  auto type = RankedTensorType::get(conv.result, node.elementType(0));
+  Window &window = conv.window;
+  Value result = nn::ConvInputGradOp::create(
+                     builder, node.getLoc(), node.operand(0), node.operand(1),
+                     emitter.empty(type), window.strides, window.dilations,
+                     window.pads, conv.groups)
+                     .getResult(0);
+  results.push_back(addBias(node, emitter, result));
+  return success();
+}
+
+void penstock::onnx::addConvolutions(OperatorTable &table) {
+  table.add("Conv", {1, 11, 22}, inferConv, nullptr, lowerConv);
+  table.add("ConvTranspose", {1, 11, 22}, inferConvTranspose, nullptr,
+            lowerConvTranspose);
+}

@@ -1,0 +1,456 @@
+//===- Convolution.cpp - A convolution by oneDNN --------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The convolution primitives through the C API. Tensors come with the spatial
+// dimensions last; where the library is faster in layouts of its own, they are
+// reordered into scratch memory before and after. Gradients of weights are
+// added to what is there.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/convolution.h"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <vector>
+
+using namespace penstock::runtime;
+
+namespace {
+
+/// The functions of the library that we call, and its engine.
+struct Library {
+#define PENSTOCK_DNNL_FUNCTIONS(X)                                             \
+  X(dnnl_engine_create)                                                        \
+  X(dnnl_stream_create)                                                        \
+  X(dnnl_stream_destroy)                                                       \
+  X(dnnl_memory_desc_init_by_strides)                                          \
+  X(dnnl_memory_desc_init_by_tag)                                              \
+  X(dnnl_memory_desc_get_size)                                                 \
+  X(dnnl_memory_desc_equal)                                                    \
+  X(dnnl_memory_create)                                                        \
+  X(dnnl_memory_destroy)                                                       \
+  X(dnnl_memory_set_data_handle)                                               \
+  X(dnnl_dilated_convolution_forward_desc_init)                                \
+  X(dnnl_dilated_convolution_backward_data_desc_init)                          \
+  X(dnnl_dilated_convolution_backward_weights_desc_init)                       \
+  X(dnnl_post_ops_create)                                                      \
+  X(dnnl_post_ops_destroy)                                                     \
+  X(dnnl_post_ops_append_sum)                                                  \
+  X(dnnl_primitive_attr_create)                                                \
+  X(dnnl_primitive_attr_destroy)                                               \
+  X(dnnl_primitive_attr_set_post_ops)                                          \
+  X(dnnl_primitive_attr_set_scratchpad_mode)                                   \
+  X(dnnl_primitive_desc_create)                                                \
+  X(dnnl_primitive_desc_destroy)                                               \
+  X(dnnl_primitive_desc_query)                                                 \
+  X(dnnl_primitive_desc_query_md)                                              \
+  X(dnnl_reorder_primitive_desc_create)                                        \
+  X(dnnl_primitive_create)                                                     \
+  X(dnnl_primitive_destroy)                                                    \
+  X(dnnl_primitive_execute)
+#define PENSTOCK_DNNL_POINTER(name) decltype(&::name) name = nullptr;
+  PENSTOCK_DNNL_FUNCTIONS(PENSTOCK_DNNL_POINTER)
+#undef PENSTOCK_DNNL_POINTER
+
+  void (*setThreads)(int) = nullptr;
+  dnnl_engine_t engine = nullptr;
+  std::string error;
+
+  Library() {
+    void *handle = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+      error = std::string("cannot load oneDNN: ") + dlerror() +
+              " (on Debian: apt-get install libdnnl2)";
+      return;
+    }
+#define PENSTOCK_DNNL_LOAD(name)                                               \
+  name = reinterpret_cast<decltype(name)>(dlsym(handle, #name));               \
+  if (!name) {                                                                 \
+    error = #name " is missing in libdnnl.so.2";                               \
+    return;                                                                    \
+  }
+    PENSTOCK_DNNL_FUNCTIONS(PENSTOCK_DNNL_LOAD)
+#undef PENSTOCK_DNNL_LOAD
+    // From the OpenMP runtime that the library brings.
+    setThreads =
+        reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
+    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
+      error = "oneDNN finds no CPU engine";
+  }
+};
+
+/// Loaded at the first use, for the life of the process.
+const Library &library() {
+  static const Library loaded;
+  return loaded;
+}
+
+constexpr uint64_t kAlignment = 64;
+
+uint64_t aligned(uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// Makes a descriptor of the shape: row-major, or as the library likes it.
+bool makeType(const std::vector<int64_t> &shape, bool any,
+              dnnl_memory_desc_t &result) {
+  dnnl_dims_t dims, strides;
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    dims[i] = shape[i];
+    strides[i] = stride;
+    stride *= shape[i];
+  }
+  int rank = static_cast<int>(shape.size());
+  if (any)
+    return library().dnnl_memory_desc_init_by_tag(&result, rank, dims, dnnl_f32,
+                                                  dnnl_format_tag_any) ==
+           dnnl_success;
+  return library().dnnl_memory_desc_init_by_strides(
+             &result, rank, dims, dnnl_f32, strides) == dnnl_success;
+}
+
+/// A primitive, its scratch, and what it is called with.
+struct Step {
+  dnnl_primitive_desc_t type = nullptr;
+  dnnl_primitive_t primitive = nullptr;
+  dnnl_memory_t scratch = nullptr;
+  std::vector<dnnl_exec_arg_t> arguments;
+
+  const dnnl_memory_desc_t *query(dnnl_query_t what) const {
+    return library().dnnl_primitive_desc_query_md(type, what, 0);
+  }
+  uint64_t scratchBytes() const {
+    const dnnl_memory_desc_t *memory = query(dnnl_query_scratchpad_md);
+    return memory ? library().dnnl_memory_desc_get_size(memory) : 0;
+  }
+  bool prepare(char *memory) {
+    const Library &dnnl = library();
+    if (dnnl.dnnl_primitive_create(&primitive, type) != dnnl_success)
+      return false;
+    if (!scratchBytes())
+      return true;
+    if (dnnl.dnnl_memory_create(&scratch, query(dnnl_query_scratchpad_md),
+                                dnnl.engine, memory) != dnnl_success)
+      return false;
+    arguments.push_back({DNNL_ARG_SCRATCHPAD, scratch});
+    return true;
+  }
+  bool run(dnnl_stream_t stream) const {
+    return library().dnnl_primitive_execute(primitive, stream,
+                                            static_cast<int>(arguments.size()),
+                                            arguments.data()) == dnnl_success;
+  }
+  void destroy() {
+    const Library &dnnl = library();
+    if (scratch)
+      dnnl.dnnl_memory_destroy(scratch);
+    if (primitive)
+      dnnl.dnnl_primitive_destroy(primitive);
+    if (type)
+      dnnl.dnnl_primitive_desc_destroy(type);
+    *this = Step();
+  }
+};
+
+/// Attributes with scratch that we give; optionally adding to the result.
+dnnl_primitive_attr_t makeAttributes(bool accumulate) {
+  const Library &dnnl = library();
+  dnnl_primitive_attr_t attributes = nullptr;
+  dnnl.dnnl_primitive_attr_create(&attributes);
+  dnnl.dnnl_primitive_attr_set_scratchpad_mode(attributes,
+                                               dnnl_scratchpad_mode_user);
+  if (!accumulate)
+    return attributes;
+  dnnl_post_ops_t postOps = nullptr;
+  dnnl.dnnl_post_ops_create(&postOps);
+  dnnl.dnnl_post_ops_append_sum(postOps, 1.0f);
+  dnnl.dnnl_primitive_attr_set_post_ops(attributes, postOps);
+  dnnl.dnnl_post_ops_destroy(postOps);
+  return attributes;
+}
+
+/// One of the three tensors: as we hold it, and as the primitive wants it.
+struct Tensor {
+  dnnl_memory_desc_t outside, inside;
+  dnnl_memory_t outsideMemory = nullptr, insideMemory = nullptr;
+  Step reorder;
+  bool isReordered = false;
+  uint64_t offset = 0; // of the reordered copy in the scratch
+};
+
+enum { Input, Weights, Output };
+
+} // namespace
+
+struct Convolution::State {
+  penstock_conv_descriptor descriptor;
+  Tensor tensors[3];
+  Step compute;
+  std::string implementation;
+  uint64_t stepScratch = 0, scratchBytes = 0;
+  dnnl_stream_t stream = nullptr;
+
+  ~State();
+  int computed() const {
+    return descriptor.kind == PENSTOCK_CONV_FORWARD      ? Output
+           : descriptor.kind == PENSTOCK_CONV_INPUT_GRAD ? Input
+                                                         : Weights;
+  }
+  std::string fail(const std::string &what) const {
+    return "oneDNN cannot " + what + " the " + describe(descriptor);
+  }
+  bool createCompute();
+  std::string plan();
+};
+
+Convolution::Convolution() = default;
+Convolution::Convolution(Convolution &&) = default;
+Convolution &Convolution::operator=(Convolution &&) = default;
+Convolution::~Convolution() = default;
+
+Convolution::State::~State() {
+  const Library &dnnl = library();
+  compute.destroy();
+  for (Tensor &tensor : tensors) {
+    tensor.reorder.destroy();
+    for (dnnl_memory_t memory : {tensor.outsideMemory, tensor.insideMemory})
+      if (memory)
+        dnnl.dnnl_memory_destroy(memory);
+  }
+  if (stream)
+    dnnl.dnnl_stream_destroy(stream);
+}
+
+/// The descriptor of the convolution, by way of the forward one, which the
+/// others want as a hint.
+bool Convolution::State::createCompute() {
+  const Library &dnnl = library();
+  const penstock_conv_descriptor &conv = descriptor;
+  uint32_t rank = conv.spatial_rank;
+  std::vector<int64_t> shapes[3] = {
+      {conv.batch, conv.input_channels},
+      {conv.output_channels / conv.groups, conv.input_channels / conv.groups},
+      {conv.batch, conv.output_channels}};
+  if (conv.groups != 1)
+    shapes[Weights].insert(shapes[Weights].begin(), conv.groups);
+  shapes[Input].insert(shapes[Input].end(), conv.input, conv.input + rank);
+  shapes[Weights].insert(shapes[Weights].end(), conv.kernel,
+                         conv.kernel + rank);
+  shapes[Output].insert(shapes[Output].end(), conv.output, conv.output + rank);
+  dnnl_memory_desc_t wished[3];
+  for (int i = 0; i < 3; ++i)
+    if (!makeType(shapes[i], false, tensors[i].outside) ||
+        !makeType(shapes[i], conv.layout == PENSTOCK_CONV_LIBRARY, wished[i]))
+      return false;
+  dnnl_dims_t dilates;
+  for (uint32_t i = 0; i < rank; ++i)
+    dilates[i] = conv.dilation[i] - 1;
+
+  dnnl_convolution_desc_t operation;
+  if (dnnl.dnnl_dilated_convolution_forward_desc_init(
+          &operation, dnnl_forward_training, dnnl_convolution_direct,
+          &wished[Input], &wished[Weights], nullptr, &wished[Output],
+          conv.stride, dilates, conv.pad_before,
+          conv.pad_after) != dnnl_success)
+    return false;
+  dnnl_primitive_attr_t attributes = makeAttributes(false);
+  dnnl_primitive_desc_t forward = nullptr;
+  bool done =
+      dnnl.dnnl_primitive_desc_create(&forward, &operation, attributes,
+                                      dnnl.engine, nullptr) == dnnl_success;
+  if (done && conv.kind == PENSTOCK_CONV_FORWARD) {
+    compute.type = forward;
+  } else if (done) {
+    dnnl_status_t status =
+        conv.kind == PENSTOCK_CONV_INPUT_GRAD
+            ? dnnl.dnnl_dilated_convolution_backward_data_desc_init(
+                  &operation, dnnl_convolution_direct, &wished[Input],
+                  &wished[Weights], &wished[Output], conv.stride, dilates,
+                  conv.pad_before, conv.pad_after)
+            : dnnl.dnnl_dilated_convolution_backward_weights_desc_init(
+                  &operation, dnnl_convolution_direct, &wished[Input],
+                  &wished[Weights], nullptr, &wished[Output], conv.stride,
+                  dilates, conv.pad_before, conv.pad_after);
+    done = status == dnnl_success && dnnl.dnnl_primitive_desc_create(
+                                         &compute.type, &operation, attributes,
+                                         dnnl.engine, forward) == dnnl_success;
+    dnnl.dnnl_primitive_desc_destroy(forward);
+  }
+  dnnl.dnnl_primitive_attr_destroy(attributes);
+  return done;
+}
+
+std::string Convolution::State::plan() {
+  const Library &dnnl = library();
+  if (!dnnl.error.empty())
+    return dnnl.error;
+  if (descriptor.element != PENSTOCK_F32 || descriptor.spatial_rank < 1 ||
+      descriptor.spatial_rank > PENSTOCK_MAX_SPATIAL_RANK)
+    return fail("take");
+  // 1. The primitive, which must be a fast one.
+  if (!createCompute())
+    return fail("compute");
+  const char *name = "";
+  dnnl.dnnl_primitive_desc_query(compute.type, dnnl_query_impl_info_str, 0,
+                                 &name);
+  implementation = name;
+  if (implementation.compare(0, 3, "ref") == 0)
+    return "oneDNN has only its slow reference implementation (" +
+           implementation + ") for the " + describe(descriptor);
+
+  // 2. How it wants its tensors, and reorders where that is not how they are.
+  static constexpr dnnl_query_t kQueries[3][3] = {
+      {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
+      {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
+      {dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md}};
+  stepScratch = compute.scratchBytes();
+  for (int i = 0; i < 3; ++i) {
+    Tensor &tensor = tensors[i];
+    tensor.inside = *compute.query(kQueries[descriptor.kind][i]);
+    bool isResult = i == computed();
+    bool accumulates = isResult && i == Weights;
+    tensor.isReordered = accumulates || !dnnl.dnnl_memory_desc_equal(
+                                            &tensor.outside, &tensor.inside);
+    if (!tensor.isReordered)
+      continue;
+    dnnl_primitive_attr_t attributes = makeAttributes(accumulates);
+    const dnnl_memory_desc_t *from = &tensor.outside, *to = &tensor.inside;
+    if (isResult)
+      std::swap(from, to);
+    dnnl_status_t status = dnnl.dnnl_reorder_primitive_desc_create(
+        &tensor.reorder.type, from, dnnl.engine, to, dnnl.engine, attributes);
+    dnnl.dnnl_primitive_attr_destroy(attributes);
+    if (status != dnnl_success)
+      return fail("reorder the tensors of");
+    stepScratch = std::max(stepScratch, tensor.reorder.scratchBytes());
+  }
+
+  // 3. The scratch: that of one primitive at a time, then the copies.
+  scratchBytes = aligned(stepScratch);
+  for (Tensor &tensor : tensors) {
+    if (!tensor.isReordered)
+      continue;
+    tensor.offset = scratchBytes;
+    scratchBytes += aligned(dnnl.dnnl_memory_desc_get_size(&tensor.inside));
+  }
+  return "";
+}
+
+std::string Convolution::plan(const penstock_conv_descriptor &descriptor) {
+  state = std::make_unique<State>();
+  state->descriptor = descriptor;
+  return state->plan();
+}
+
+std::string Convolution::getImplementation() const {
+  return state->implementation;
+}
+
+uint64_t Convolution::getScratchBytes() const { return state->scratchBytes; }
+
+std::string Convolution::prepare(char *scratch) {
+  const Library &dnnl = library();
+  static constexpr int kArguments[3][3] = {
+      {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+      {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+      {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
+  if (dnnl.dnnl_stream_create(&state->stream, dnnl.engine,
+                              dnnl_stream_default_flags) != dnnl_success)
+    return state->fail("prepare");
+  for (int i = 0; i < 3; ++i) {
+    Tensor &tensor = state->tensors[i];
+    if (dnnl.dnnl_memory_create(&tensor.outsideMemory, &tensor.outside,
+                                dnnl.engine, nullptr) != dnnl_success)
+      return state->fail("prepare");
+    dnnl_memory_t used = tensor.outsideMemory;
+    if (tensor.isReordered) {
+      if (dnnl.dnnl_memory_create(&tensor.insideMemory, &tensor.inside,
+                                  dnnl.engine,
+                                  scratch + tensor.offset) != dnnl_success)
+        return state->fail("prepare");
+      used = tensor.insideMemory;
+      bool isResult = i == state->computed();
+      tensor.reorder.arguments = {
+          {DNNL_ARG_FROM, isResult ? used : tensor.outsideMemory},
+          {DNNL_ARG_TO, isResult ? tensor.outsideMemory : used}};
+      if (!tensor.reorder.prepare(scratch))
+        return state->fail("prepare");
+    }
+    state->compute.arguments.push_back(
+        {kArguments[state->descriptor.kind][i], used});
+  }
+  return state->compute.prepare(scratch) ? "" : state->fail("prepare");
+}
+
+bool Convolution::run(const float *input, const float *weights,
+                      const float *output) {
+  const Library &dnnl = library();
+  const float *data[3] = {input, weights, output};
+  for (int i = 0; i < 3; ++i)
+    if (dnnl.dnnl_memory_set_data_handle(state->tensors[i].outsideMemory,
+                                         const_cast<float *>(data[i])) !=
+        dnnl_success)
+      return false;
+  int result = state->computed();
+  for (int i = 0; i < 3; ++i)
+    if (i != result && state->tensors[i].isReordered &&
+        !state->tensors[i].reorder.run(state->stream))
+      return false;
+  if (!state->compute.run(state->stream))
+    return false;
+  return !state->tensors[result].isReordered ||
+         state->tensors[result].reorder.run(state->stream);
+}
+
+void penstock::runtime::setConvolutionThreads(int threads) {
+  if (library().setThreads)
+    library().setThreads(threads);
+}
+
+std::string penstock::runtime::chooseConvolutionLayout(
+    penstock_conv_descriptor &descriptor) {
+  // With few channels per group the copies cost more than they bring, as the
+  // library pads channels to a multiple of its vectors. A depthwise one has no
+  // fast implementation but in the library's layout.
+  int64_t inputs = descriptor.input_channels / descriptor.groups;
+  int64_t outputs = descriptor.output_channels / descriptor.groups;
+  bool isDepthwise = descriptor.groups > 1 && inputs == 1 && outputs == 1;
+  bool isNarrow = std::min(inputs, outputs) < 16 && !isDepthwise;
+  uint32_t order[2] = {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_PLAIN};
+  if (isNarrow && descriptor.kind != PENSTOCK_CONV_WEIGHT_GRAD)
+    std::swap(order[0], order[1]);
+  std::string error;
+  for (uint32_t layout : order) {
+    descriptor.layout = layout;
+    error = Convolution().plan(descriptor);
+    if (error.empty())
+      break;
+  }
+  return error;
+}
+
+std::string
+penstock::runtime::describe(const penstock_conv_descriptor &descriptor) {
+  auto list = [&](const int64_t *values) {
+    std::string text;
+    for (uint32_t i = 0; i < descriptor.spatial_rank; ++i)
+      text += (i ? "x" : "") + std::to_string(values[i]);
+    return text;
+  };
+  static const char *const kKinds[] = {
+      "convolution", "gradient of the input of the convolution",
+      "gradient of the weights of the convolution"};
+  return std::string(kKinds[descriptor.kind]) + " of " +
+         std::to_string(descriptor.batch) + " x " +
+         std::to_string(descriptor.input_channels) + " channels of " +
+         list(descriptor.input) + " to " +
+         std::to_string(descriptor.output_channels) + " of " +
+         list(descriptor.output) + " by " + list(descriptor.kernel) + " in " +
+         std::to_string(descriptor.groups) +
+         (descriptor.groups == 1 ? " group" : " groups");
+}

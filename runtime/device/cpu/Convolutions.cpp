@@ -1,0 +1,34 @@
+//===- Convolutions.cpp - The convolutions of a device --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Prepares those of this device within the scratch that was planned.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cpu/Convolutions.h"
+
+using namespace penstock::runtime;
+
+Error Convolutions::prepare(const penstock_program &program, uint32_t device,
+                            char *arena) {
+  const penstock_device_descriptor &description = program.devices[device];
+  convolutions.resize(program.conv_count);
+  for (uint32_t i = 0; i < program.conv_count; ++i) {
+    const penstock_conv_descriptor &conv = program.convs[i];
+    if (conv.device != device && conv.device != PENSTOCK_EVERY_DEVICE)
+      continue;
+    std::string error = convolutions[i].plan(conv);
+    if (!error.empty())
+      return userError("%s", error.c_str());
+    uint64_t bytes = convolutions[i].getScratchBytes();
+    if (bytes > description.library_scratch)
+      return defect("the %s needs %llu bytes of scratch, the plan has %llu",
+                    describe(conv).c_str(), (unsigned long long)bytes,
+                    (unsigned long long)description.library_scratch);
+    error = convolutions[i].prepare(arena + description.library_offset);
+    if (!error.empty())
+      return defect("%s", error.c_str());
+  }
+  return {};
+}
