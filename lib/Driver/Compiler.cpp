@@ -24,6 +24,7 @@
 #include "penstock/Driver/Report.h"
 #include "penstock/Import/Import.h"
 #include "penstock/Training/OptimizerSpec.h"
+#include "penstock/Training/RateSchedule.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -155,6 +156,8 @@ void Compiler::recordPlan() {
   if (level == Level::Training) {
     plan.set("microbatches", builder.getI64IntegerAttr(options.microbatches));
     plan.set("optimizer", builder.getStringAttr(options.optimizer));
+    plan.set("lr-schedule", builder.getStringAttr(options.rateSchedule));
+    plan.set("clip-grad-norm", builder.getF64FloatAttr(options.clipGradNorm));
   } else if (level == Level::Schedule) {
     plan.set("schedule", builder.getStringAttr(options.schedule));
     plan.set("method", builder.getStringAttr(options.method));
@@ -179,8 +182,13 @@ bool Compiler::adoptPlan() {
   if (auto value = plan.getAs<IntegerAttr>("microbatches"))
     if (!adopt("microbatches", options.microbatches, value.getInt()))
       return false;
+  if (auto value = plan.getAs<FloatAttr>("clip-grad-norm"))
+    if (!adopt("clip-grad-norm", options.clipGradNorm,
+               value.getValueAsDouble()))
+      return false;
   for (auto [flag, option] :
        {std::pair<StringRef, std::string *>("optimizer", &options.optimizer),
+        {"lr-schedule", &options.rateSchedule},
         {"schedule", &options.schedule},
         {"method", &options.method}})
     if (auto value = plan.getAs<StringAttr>(flag))
@@ -216,6 +224,10 @@ bool Compiler::lower(Level from) {
       LowerStagesToTrainingOptions training;
       training.microbatches = options.microbatches;
       training.optimizer = options.optimizer;
+      training.lrSchedule = options.rateSchedule;
+      training.clipGradNorm = options.clipGradNorm;
+      // What spans all stages is a barrier, which only `sync` has anyway.
+      training.clipScope = options.method == "sync" ? "global" : "stage";
       buildLowerStagesToTrainingPipeline(manager, training);
       break;
     }
@@ -299,6 +311,8 @@ int Compiler::run() {
   std::string error;
   if (failed(parseOptimizerSpec(options.optimizer, error)))
     return fail("--optimizer=" + options.optimizer + ": " + error);
+  if (failed(parseRateSchedule(options.rateSchedule, error)))
+    return fail("--lr-schedule=" + options.rateSchedule + ": " + error);
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
   // An output that cannot be written is better known before the work is done.

@@ -14,6 +14,8 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 
+#include <cmath>
+
 using namespace llvm;
 using namespace penstock;
 
@@ -94,9 +96,11 @@ struct Flags {
                           "sgd:lr=0.1,momentum=0.9"),
                  cl::init("sgd:lr=0.01"), cl::cat(category)};
   Text rateSchedule{"lr-schedule",
-                    cl::desc("Course of the learning rate: constant"),
+                    cl::desc("Course of the learning rate: constant, linear, "
+                             "cosine, step or poly, with parameters: "
+                             "cosine:total-steps=1000,warmup-steps=50"),
                     cl::init("constant"), cl::cat(category)};
-  Text clip{"clip-grad-norm", cl::desc("Global norm of gradients"),
+  Text clip{"clip-grad-norm", cl::desc("Bound of the norm of the gradients"),
             cl::cat(category)};
   Text batchNorm{"batch-norm", cl::desc("Statistics that it uses: train"),
                  cl::init("train"), cl::cat(category)};
@@ -284,9 +288,15 @@ bool Checker::checkPlan() {
     return fail("--schedule=" + options.schedule +
                 " is not in this build; schedules are gpipe, 1f1b");
   options.optimizer = flags.optimizer;
+  options.rateSchedule = flags.rateSchedule;
+  if (StringRef clip = flags.clip;
+      !clip.empty() &&
+      (clip.getAsDouble(options.clipGradNorm) || !(options.clipGradNorm > 0) ||
+       !std::isfinite(options.clipGradNorm)))
+    return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &flags.microbatches, &flags.optimizer, &flags.schedule,
-           &flags.method})
+           &flags.microbatches, &flags.optimizer, &flags.rateSchedule,
+           &flags.clip, &flags.schedule, &flags.method})
     if (flag->getNumOccurrences())
       options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
@@ -311,8 +321,6 @@ bool Checker::checkDefaults() {
            Only{"replicas", flags.replicas, "1"},
            Only{"method", flags.method, "sync"},
            Only{"schedule-file", flags.scheduleFile, ""},
-           Only{"lr-schedule", flags.rateSchedule, "constant"},
-           Only{"clip-grad-norm", flags.clip, ""},
            Only{"batch-norm", flags.batchNorm, "train"},
            Only{"recompute", flags.recompute, "none"},
            Only{"gpu-arch", flags.gpuArch, ""},

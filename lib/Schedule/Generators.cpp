@@ -12,6 +12,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <tuple>
 
 using namespace llvm;
 
@@ -28,7 +29,6 @@ std::vector<DeviceTasks> tasksByDevice(const Model &model) {
         place = result.emplace(result.end());
         place->device = device;
       }
-      // Norms come before updates.
       SmallVector<int, 2> backward;
       for (char letter : {'F', 'B', 'I', 'W', 'G', 'U', 'E'})
         for (auto [id, task] : llvm::enumerate(model.tasks)) {
@@ -46,6 +46,13 @@ std::vector<DeviceTasks> tasksByDevice(const Model &model) {
       place->backward.insert(place->backward.begin(), backward.begin(),
                              backward.end());
     }
+  // An update may need the norms of every stage.
+  for (DeviceTasks &tasks : result)
+    llvm::sort(tasks.update, [&](int a, int b) {
+      const Task &left = model.tasks[a], &right = model.tasks[b];
+      return std::tie(left.letter, left.stage) <
+             std::tie(right.letter, right.stage);
+    });
   return result;
 }
 

@@ -53,8 +53,10 @@ struct CompileOptions {
   std::string method = "sync";
   std::string schedule = "1f1b";
   std::string optimizer = "sgd:lr=0.01";
+  std::string rateSchedule = "constant";
+  double clipGradNorm = 0; ///< 0: not clipped.
   std::optional<int64_t> deviceMemory; ///< Bytes.
-  /// Which of microbatches, optimizer, schedule, method were said.
+  /// Which of the flags were said that a printed program may contradict.
   std::set<std::string> given;
 
   bool report = false;

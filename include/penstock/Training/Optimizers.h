@@ -8,31 +8,15 @@
 // alone where the optimizer has a momentum: what predicts weights uses it too.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_PASSES_TRAINING_OPTIMIZERS_H
-#define PENSTOCK_PASSES_TRAINING_OPTIMIZERS_H
+#ifndef PENSTOCK_TRAINING_OPTIMIZERS_H
+#define PENSTOCK_TRAINING_OPTIMIZERS_H
 
+#include "penstock/Training/Arithmetic.h"
 #include "penstock/Training/OptimizerSpec.h"
-
-#include "mlir/IR/Builders.h"
 
 #include <memory>
 
 namespace penstock {
-
-/// Emits floating-point operations of one type.
-struct Arithmetic {
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
-  mlir::Type type;
-
-  mlir::Value constant(double value);
-  mlir::Value add(mlir::Value a, mlir::Value b);
-  mlir::Value sub(mlir::Value a, mlir::Value b);
-  mlir::Value mul(mlir::Value a, mlir::Value b);
-  mlir::Value div(mlir::Value a, mlir::Value b);
-  mlir::Value sqrt(mlir::Value a);
-  mlir::Value pow(mlir::Value a, mlir::Value b);
-};
 
 class Optimizer {
 public:
@@ -67,10 +51,25 @@ public:
                                mlir::ValueRange state,
                                mlir::ValueRange rates) const = 0;
 
+  /// Whether the state says where the weights go next, which is what methods
+  /// that predict weights need.
+  virtual bool hasDirection() const = 0;
+  /// The numbers of a prediction after `step` updates, from `distance`: the sum
+  /// of the learning rates of the updates that it goes ahead.
+  virtual llvm::SmallVector<mlir::Value>
+  emitPredictionRates(Arithmetic f, mlir::Value distance,
+                      mlir::Value step) const {
+    return {distance};
+  }
+  /// The weight moved on along the direction.
+  virtual mlir::Value emitPrediction(Arithmetic f, mlir::Value weight,
+                                     mlir::ValueRange state,
+                                     mlir::ValueRange rates) const = 0;
+
 protected:
   OptimizerSpec spec;
 };
 
 } // namespace penstock
 
-#endif // PENSTOCK_PASSES_TRAINING_OPTIMIZERS_H
+#endif // PENSTOCK_TRAINING_OPTIMIZERS_H
