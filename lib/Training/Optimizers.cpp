@@ -71,11 +71,8 @@ public:
 
   bool hasDirection() const override { return spec.momentum != 0; }
 
-  /// w - distance * momentum
-  Value emitPrediction(Arithmetic f, Value weight, ValueRange state,
-                       ValueRange rates) const override {
-    return f.sub(weight, f.mul(rates[0], state[0]));
-  }
+  /// The momentum itself.
+  std::optional<unsigned> getDirectionState() const override { return 0; }
 
 private:
   bool isDampened() const { return spec.momentum != 0 && spec.dampening != 0; }
@@ -133,23 +130,22 @@ public:
 
   bool hasDirection() const override { return true; }
 
-  /// As those of an update whose rate is the distance. Of AdamW the last is
-  /// distance * weight-decay.
-  SmallVector<Value> emitPredictionRates(Arithmetic f, Value distance,
-                                         Value step) const override {
-    SmallVector<Value> rates = emitRates(f, distance, step);
-    if (isDecoupled())
-      rates[2] = f.mul(distance, f.constant(spec.weightDecay));
+  SmallVector<Value> emitDirectionRates(Arithmetic f,
+                                        Value step) const override {
+    // Those of an update with a rate of 1.
+    SmallVector<Value> rates = emitRates(f, f.constant(1), step);
+    rates.truncate(2);
     return rates;
   }
 
-  /// w - distance * (m^ / (sqrt(v^) + eps) [+ weight-decay * w])
-  Value emitPrediction(Arithmetic f, Value weight, ValueRange state,
-                       ValueRange rates) const override {
-    Value step = emitStep(f, Value(), state, rates);
+  /// m^ / (sqrt(v^) + eps), of AdamW and weight-decay * w.
+  Value emitDirection(Arithmetic f, Value weight, ValueRange state,
+                      ValueRange rates) const override {
+    Value direction = emitStep(f, Value(), state, rates);
     if (isDecoupled())
-      step = f.add(step, f.mul(rates[2], weight));
-    return f.sub(weight, step);
+      direction =
+          f.add(direction, f.mul(f.constant(spec.weightDecay), weight));
+    return direction;
   }
 
 private:

@@ -12,6 +12,7 @@
 #include "passes/Training/Passes.h"
 #include "penstock/Training/Optimizers.h"
 #include "penstock/Training/RateSchedule.h"
+#include "penstock/Training/UpdateFunction.h"
 
 namespace penstock {
 #define GEN_PASS_DEF_INSERTOPTIMIZER
@@ -42,18 +43,6 @@ class InsertOptimizerPass
   func::FuncOp schedule, rates;
   llvm::DenseMap<Type, func::FuncOp> updates;
 };
-
-/// `7x11`, with the element type unless it is f32.
-std::string describe(RankedTensorType type) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  llvm::interleave(type.getShape(), stream, "x");
-  if (type.getRank() == 0)
-    stream << "scalar";
-  if (!type.getElementType().isF32())
-    stream << "x" << type.getElementType();
-  return text;
-}
 
 } // namespace
 
@@ -151,7 +140,7 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
   SmallVector<Type> arguments = results;
   arguments.append(numRates, builder.getF32Type());
   update =
-      createFunction((method->getSpec().getName() + "." + describe(type)).str(),
+      createFunction((method->getSpec().getName() + "." + describeType(type)).str(),
                      builder.getFunctionType(arguments, results));
   for (unsigned i = 1; i < tensors; ++i)
     update.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(i));

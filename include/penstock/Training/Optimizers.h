@@ -15,6 +15,7 @@
 #include "penstock/Training/OptimizerSpec.h"
 
 #include <memory>
+#include <optional>
 
 namespace penstock {
 
@@ -54,17 +55,22 @@ public:
   /// Whether the state says where the weights go next, which is what methods
   /// that predict weights need.
   virtual bool hasDirection() const = 0;
-  /// The numbers of a prediction after `step` updates, from `distance`: the sum
-  /// of the learning rates of the updates that it goes ahead.
-  virtual llvm::SmallVector<mlir::Value>
-  emitPredictionRates(Arithmetic f, mlir::Value distance,
-                      mlir::Value step) const {
-    return {distance};
+  /// The direction is a state of its own, this one of getStates().
+  virtual std::optional<unsigned> getDirectionState() const {
+    return std::nullopt;
   }
-  /// The weight moved on along the direction.
-  virtual mlir::Value emitPrediction(Arithmetic f, mlir::Value weight,
-                                     mlir::ValueRange state,
-                                     mlir::ValueRange rates) const = 0;
+  /// Else the numbers of the direction after `step` updates, and the direction:
+  /// times the learning rate, it is what the next update would subtract if its
+  /// gradient changed nothing.
+  virtual llvm::SmallVector<mlir::Value>
+  emitDirectionRates(Arithmetic f, mlir::Value step) const {
+    return {};
+  }
+  virtual mlir::Value emitDirection(Arithmetic f, mlir::Value weight,
+                                    mlir::ValueRange state,
+                                    mlir::ValueRange rates) const {
+    return state[*getDirectionState()];
+  }
 
 protected:
   OptimizerSpec spec;
