@@ -46,6 +46,10 @@ struct LowerStagesToTrainingOptions
       *this, "clip-scope",
       llvm::cl::desc("global: one norm for all stages; stage: one for each"),
       llvm::cl::init("global")};
+  Option<std::string> batchNorm{
+      *this, "batch-norm",
+      llvm::cl::desc("Statistics of batch normalisation: train or frozen"),
+      llvm::cl::init("train")};
   Option<bool> splitBackward{
       *this, "split-backward",
       llvm::cl::desc("Input and weight gradients as tasks of their own"),

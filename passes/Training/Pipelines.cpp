@@ -18,6 +18,7 @@ void penstock::buildLowerStagesToTrainingPipeline(
     OpPassManager &manager, const LowerStagesToTrainingOptions &options) {
   // Evaluation copies the forward functions, so it comes before residuals.
   manager.addPass(createDeriveEvaluate());
+  manager.addPass(createExpandTraining({options.batchNorm}));
   manager.addPass(createDifferentiate({options.microbatches}));
   if (options.splitBackward)
     manager.addPass(createSplitBackward());
