@@ -212,8 +212,9 @@ LogicalResult CompensateOp::verify() {
   if (!(getTau().convertToDouble() > 0))
     return emitOpError("needs a positive tau");
   if (!isReadOrResult(getWeight()) || !isReadOrResult(getDelta()))
-    return emitOpError("needs a parameter and its delta, as they are read or as "
-                       "an update makes them");
+    return emitOpError(
+        "needs a parameter and its delta, as they are read or as "
+        "an update makes them");
   return success();
 }
 
@@ -224,8 +225,9 @@ LogicalResult PredictOp::verify() {
   auto weight = getWeight().getDefiningOp<ReadOp>();
   auto velocity = getVelocity().getDefiningOp<ReadOp>();
   if (!isReadOrResult(getWeight()) || !isReadOrResult(getVelocity()))
-    return emitOpError("needs a parameter and optimizer state, as they are read "
-                       "or as an update makes them");
+    return emitOpError(
+        "needs a parameter and optimizer state, as they are read "
+        "or as an update makes them");
   if (weight && velocity && weight.getLag() != velocity.getLag())
     return emitOpError("reads the weight and the direction at different lags");
   return success();

@@ -23,6 +23,7 @@
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/OptimizerSpec.h"
 #include "penstock/Training/RateSchedule.h"
 
@@ -71,6 +72,11 @@ private:
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
+  bool isAsynchronous() const {
+    std::string error;
+    FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+    return succeeded(method) && method->isAsynchronous();
+  }
   int checkDevices();
   int checkMemory();
   int writeProduct(OutputFile &output);
@@ -227,7 +233,7 @@ bool Compiler::lower(Level from) {
       training.lrSchedule = options.rateSchedule;
       training.clipGradNorm = options.clipGradNorm;
       // What spans all stages is a barrier, which only `sync` has anyway.
-      training.clipScope = options.method == "sync" ? "global" : "stage";
+      training.clipScope = isAsynchronous() ? "stage" : "global";
       buildLowerStagesToTrainingPipeline(manager, training);
       break;
     }
@@ -237,6 +243,8 @@ bool Compiler::lower(Level from) {
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
       schedule.method = options.method;
+      schedule.optimizer = options.optimizer;
+      schedule.lrSchedule = options.rateSchedule;
       buildSchedulePipeline(manager, schedule);
       break;
     }
@@ -278,6 +286,13 @@ int Compiler::checkDevices() {
     return fail(llvm::formatv("--devices={0}: the model has {1} stage{2}, and "
                               "a device needs one; use more --stages",
                               options.devices, stages, stages == 1 ? "" : "s"));
+  std::string error;
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (succeeded(method) &&
+      failed(checkMethodDepth(*method,
+                              options.devices ? options.devices : stages,
+                              options.microbatches, error)))
+    return fail("--method=" + options.method + ": " + error);
   auto updates = llvm::make_filter_range(
       module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {
         return task.getKind() == pipeline::TaskKind::Update;
@@ -309,10 +324,16 @@ int Compiler::checkMemory() {
 int Compiler::run() {
   installDiagnostics();
   std::string error;
-  if (failed(parseOptimizerSpec(options.optimizer, error)))
+  FailureOr<OptimizerSpec> optimizer =
+      parseOptimizerSpec(options.optimizer, error);
+  if (failed(optimizer))
     return fail("--optimizer=" + options.optimizer + ": " + error);
   if (failed(parseRateSchedule(options.rateSchedule, error)))
     return fail("--lr-schedule=" + options.rateSchedule + ": " + error);
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (failed(method) ||
+      failed(checkMethod(*method, options.microbatches, *optimizer, error)))
+    return fail("--method=" + options.method + ": " + error);
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
   // An output that cannot be written is better known before the work is done.

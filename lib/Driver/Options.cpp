@@ -9,6 +9,8 @@
 
 #include "penstock/Driver/Options.h"
 
+#include "penstock/Training/MethodSpec.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Path.h"
@@ -17,6 +19,8 @@
 #include <cmath>
 
 using namespace llvm;
+using mlir::failed;
+using mlir::FailureOr;
 using namespace penstock;
 
 namespace {
@@ -85,8 +89,11 @@ struct Flags {
                 cl::init(1), cl::cat(category)};
   Text replicas{"replicas", cl::desc("Replicas per stage"), cl::init("1"),
                 cl::cat(category)};
-  Text method{"method", cl::desc("Training method: sync"), cl::init("sync"),
-              cl::cat(category)};
+  Text method{"method",
+              cl::desc("Training method: sync, naive, pipedream, 2bw, "
+                       "pipemare, spectrain, xpipe or pipeoptim, with "
+                       "parameters: pipemare:anneal-steps=500"),
+              cl::init("sync"), cl::cat(category)};
   Text schedule{"schedule", cl::desc("Schedule: gpipe or 1f1b (default)"),
                 cl::init("1f1b"), cl::cat(category)};
   Text scheduleFile{"schedule-file", cl::desc("Schedule from a CSV file"),
@@ -287,6 +294,16 @@ bool Checker::checkPlan() {
   if (options.schedule != "gpipe" && options.schedule != "1f1b")
     return fail("--schedule=" + options.schedule +
                 " is not in this build; schedules are gpipe, 1f1b");
+  options.method = flags.method;
+  std::string error;
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (failed(method))
+    return fail("--method=" + options.method + ": " + error);
+  if (method->isAsynchronous() && options.schedule != "1f1b")
+    return fail("--schedule=" + options.schedule +
+                ": --method=" + options.method +
+                " runs 1f1b without flushes; leave --schedule "
+                "out, or use --method=sync");
   options.optimizer = flags.optimizer;
   options.rateSchedule = flags.rateSchedule;
   if (StringRef clip = flags.clip;
@@ -319,7 +336,6 @@ bool Checker::checkDefaults() {
            Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
            Only{"replicas", flags.replicas, "1"},
-           Only{"method", flags.method, "sync"},
            Only{"schedule-file", flags.scheduleFile, ""},
            Only{"batch-norm", flags.batchNorm, "train"},
            Only{"recompute", flags.recompute, "none"},

@@ -143,8 +143,7 @@ public:
                       ValueRange rates) const override {
     Value direction = emitStep(f, Value(), state, rates);
     if (isDecoupled())
-      direction =
-          f.add(direction, f.mul(f.constant(spec.weightDecay), weight));
+      direction = f.add(direction, f.mul(f.constant(spec.weightDecay), weight));
     return direction;
   }
 

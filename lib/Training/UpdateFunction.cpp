@@ -60,8 +60,8 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   Location loc = copy.getLoc();
   auto type = cast<RankedTensorType>(old.getResult(0).getType());
   Builder attributes(copy.getContext());
-  unsigned tensors = llvm::count_if(copy.getArgumentTypes(),
-                                    llvm::IsaPred<RankedTensorType>);
+  unsigned tensors =
+      llvm::count_if(copy.getArgumentTypes(), llvm::IsaPred<RankedTensorType>);
   for (unsigned i = 0; i < extension.states; ++i) {
     if (failed(copy.insertArgument(tensors + i, type, {}, loc)))
       return failure();
@@ -75,11 +75,11 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
 
   // 2. The op, with further results.
   OpBuilder builder(old);
-  Arithmetic outside{builder, loc, type.getElementType()};
   SmallVector<Value> outputs(old.getDpsInits());
   SmallVector<AffineMap> maps = old.getIndexingMapsArray();
-  llvm::append_range(outputs, ValueRange(copy.getArguments())
-                                  .slice(tensors, extension.states));
+  llvm::append_range(
+      outputs,
+      ValueRange(copy.getArguments()).slice(tensors, extension.states));
   for (unsigned i = 0; i < extension.results; ++i)
     outputs.push_back(
         tensor::EmptyOp::create(builder, loc, type, ValueRange()));
@@ -88,7 +88,7 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   UpdateElements elements;
   for (Value scalar :
        ValueRange(copy.getArguments()).take_back(extension.scalars))
-    elements.scalars.push_back(outside.from(scalar));
+    elements.scalars.push_back(scalar);
   auto op = linalg::GenericOp::create(
       builder, loc, ValueRange(outputs).getTypes(), old.getInputs(), outputs,
       maps, old.getIteratorTypesArray());
@@ -97,8 +97,7 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   // 3. What it computes.
   Block *body = op.getBody();
   for (unsigned i = 0; i < extension.states + extension.results; ++i) {
-    BlockArgument element =
-        body->addArgument(type.getElementType(), loc);
+    BlockArgument element = body->addArgument(type.getElementType(), loc);
     if (i < extension.states)
       elements.states.push_back(element);
   }
@@ -119,9 +118,8 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   Operation *end = copy.front().getTerminator();
   end->setOperands(op.getResults());
   old.erase();
-  copy.setFunctionType(
-      builder.getFunctionType(copy.front().getArgumentTypes(),
-                              op.getResultTypes()));
+  copy.setFunctionType(builder.getFunctionType(copy.front().getArgumentTypes(),
+                                               op.getResultTypes()));
   return copy;
 }
 
@@ -139,8 +137,7 @@ func::CallOp penstock::replaceUpdateCall(func::CallOp call,
       operands.push_back(operand);
   llvm::append_range(operands, scalars);
   OpBuilder builder(call);
-  auto made =
-      func::CallOp::create(builder, call.getLoc(), extended, operands);
+  auto made = func::CallOp::create(builder, call.getLoc(), extended, operands);
   call.replaceAllUsesWith(made.getResults().take_front(call.getNumResults()));
   call.erase();
   return made;

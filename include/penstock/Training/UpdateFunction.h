@@ -24,7 +24,7 @@ struct UpdateExtension {
   unsigned states = 0, scalars = 0, results = 0;
 };
 
-/// One element of each tensor, and the scalars in the type of the elements.
+/// One element of each tensor, and the scalars, which are f32.
 struct UpdateElements {
   /// Of the tensor arguments and of the results of the former update.
   llvm::SmallVector<mlir::Value> arguments, results;
@@ -36,10 +36,11 @@ using EmitElements = llvm::function_ref<llvm::SmallVector<mlir::Value>(
     Arithmetic f, const UpdateElements &elements)>;
 
 /// A copy of `update`, one elementwise op, that computes more.
-mlir::FailureOr<mlir::func::FuncOp>
-extendUpdate(mlir::SymbolTable &symbols, mlir::func::FuncOp update,
-             llvm::StringRef name, UpdateExtension extension,
-             EmitElements emit);
+mlir::FailureOr<mlir::func::FuncOp> extendUpdate(mlir::SymbolTable &symbols,
+                                                 mlir::func::FuncOp update,
+                                                 llvm::StringRef name,
+                                                 UpdateExtension extension,
+                                                 EmitElements emit);
 
 /// The elementwise op that makes all results of a function; null if there is
 /// none.

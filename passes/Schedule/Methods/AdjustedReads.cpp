@@ -99,10 +99,9 @@ Value StageAdjuster::getRate() {
 //===----------------------------------------------------------------------===//
 
 /// (weight, state..., rates...) -> direction, elementwise.
-func::FuncOp
-StageAdjuster::getDirectionFunction(RankedTensorType type,
-                                    const Optimizer &optimizer,
-                                    unsigned rates) {
+func::FuncOp StageAdjuster::getDirectionFunction(RankedTensorType type,
+                                                 const Optimizer &optimizer,
+                                                 unsigned rates) {
   size_t tensors = 1 + optimizer.getStates().size();
   OpBuilder builder(module.getContext());
   Location loc = module.getLoc();
@@ -168,8 +167,7 @@ LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
   Value done = f.add(f.from(function.getArgument(1)), f.constant(1));
   SmallVector<Value> numbers = {base};
   if (!rates.isConstant())
-    numbers[0] =
-        f.div(rates.emitSum(f, base, done, steps), f.constant(steps));
+    numbers[0] = f.div(rates.emitSum(f, base, done, steps), f.constant(steps));
   llvm::append_range(numbers, optimizer.emitDirectionRates(f, done));
   for (Value &number : numbers)
     number = Arithmetic{body, loc, f32}.from(number);
@@ -188,7 +186,7 @@ LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
 
   // 2. Each weight along its direction.
   builder.setInsertionPointToEnd(&stage.update.getBody().front());
-  for (const WeightUpdate &update : updates) {
+  for (WeightUpdate &update : updates) {
     Location at = update.call.getLoc();
     if (update.state.size() != optimizer.getStates().size())
       return stage.update.emitOpError("has not the state of ")
@@ -208,9 +206,8 @@ LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
                       operands)
                       .getResult(0);
     }
-    Value moved =
-        PredictOp::create(builder, at, update.after, direction, scalars[0],
-                          builder.getF64FloatAttr(steps));
+    Value moved = PredictOp::create(builder, at, update.after, direction,
+                                    scalars[0], builder.getF64FloatAttr(steps));
     VariableOp variable = addVariable(update, name, /*isWeight=*/true);
     WriteOp::create(builder, at, moved, FlatSymbolRefAttr::get(variable));
     redirect(readers, update.parameter, variable);
@@ -235,9 +232,8 @@ LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
 
       // 1. The update keeps the average of its own steps.
       builder.setInsertionPoint(update.call);
-      Value old =
-          ReadOp::create(builder, loc, delta.getTensorType(),
-                         FlatSymbolRefAttr::get(delta), IntegerAttr());
+      Value old = ReadOp::create(builder, loc, delta.getTensorType(),
+                                 FlatSymbolRefAttr::get(delta), IntegerAttr());
       auto callee = symbols.lookup<func::FuncOp>(update.call.getCallee());
       unsigned before = llvm::find(update.call.getOperands(), update.before) -
                         update.call.getOperands().begin();
@@ -265,9 +261,8 @@ LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
       Value newDelta = call.getResults().back();
       builder.setInsertionPointToEnd(&stage.update.getBody().front());
       WriteOp::create(builder, loc, newDelta, FlatSymbolRefAttr::get(delta));
-      Value seen =
-          CompensateOp::create(builder, loc, call.getResult(after), newDelta,
-                               builder.getF64FloatAttr(tau));
+      Value seen = CompensateOp::create(builder, loc, call.getResult(after),
+                                        newDelta, builder.getF64FloatAttr(tau));
       WriteOp::create(builder, loc, seen, FlatSymbolRefAttr::get(adjusted));
       redirect(readers, update.parameter, adjusted);
     }
@@ -298,7 +293,7 @@ void StageAdjuster::annealRate(double divisor, int64_t steps, int64_t from) {
   func::ReturnOp::create(body, loc, Arithmetic{body, loc, f32}.from(divided));
 
   builder.setInsertionPointAfterValue(rate);
-  auto call = func::CallOp::create(
-      builder, loc, function, ValueRange{rate, stage.update.getCounter()});
+  auto call = func::CallOp::create(builder, loc, function,
+                                   ValueRange{rate, stage.update.getCounter()});
   rate.replaceAllUsesExcept(call.getResult(0), call);
 }

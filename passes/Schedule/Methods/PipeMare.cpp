@@ -3,10 +3,11 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Yang et al. 2021. Both passes read the newest weights. T1 divides the learning
-// rate of a stage by its delay tau, less and less; T2 lets the backward see
-// about what the forward saw, w - tau * delta, where delta averages the steps of
-// the weights; T3, synchronous updates at first, is a schedule of its own.
+// Yang et al. 2021. Both passes read the newest weights. T1 divides the
+// learning rate of a stage by its delay tau, less and less; T2 lets the
+// backward see about what the forward saw, w - tau * delta, where delta
+// averages the steps of the weights; T3, synchronous updates at first, is a
+// schedule of its own.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/Methods/AdjustedReads.h"
@@ -29,9 +30,8 @@ private:
 
   LogicalResult adjust(ModuleOp module,
                        const StageTasks &stage) const override {
-    double tau =
-        static_cast<double>(stage.lags.forward - stage.lags.backward) /
-        static_cast<double>(stage.facts.microbatches);
+    double tau = static_cast<double>(stage.lags.forward - stage.lags.backward) /
+                 static_cast<double>(stage.facts.microbatches);
     if (tau <= 0 || !stage.update)
       return success();
     StageAdjuster adjuster(module, stage);

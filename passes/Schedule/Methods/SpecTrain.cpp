@@ -29,8 +29,7 @@ private:
   LogicalResult adjust(ModuleOp module,
                        const StageTasks &stage) const override {
     int64_t backward = stage.facts.position / 2;
-    int64_t forward =
-        backward + stage.facts.depth - 1 - stage.facts.position;
+    int64_t forward = backward + stage.facts.depth - 1 - stage.facts.position;
     StageAdjuster adjuster(module, stage);
     if (forward == backward) {
       SmallVector<pipeline::TaskOp> tasks = {stage.forward};

@@ -40,8 +40,7 @@ private:
     // Halves to even, as in the published code.
     double forward =
         std::nearbyint((p + m - static_cast<double>(i) / 2 - 2) / m);
-    double backward =
-        std::nearbyint((m + static_cast<double>(i / 2) - 1) / m);
+    double backward = std::nearbyint((m + static_cast<double>(i / 2) - 1) / m);
     StageAdjuster adjuster(module, stage);
     if (failed(adjuster.predict(stage.forward, forward, *optimizer, rates,
                                 "forward")))
