@@ -142,7 +142,7 @@ func::FuncOp StageAdjuster::getDirectionFunction(RankedTensorType type,
 LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
                                      const Optimizer &optimizer,
                                      const RateSchedule &rates,
-                                     StringRef name) {
+                                     StringRef name, bool keeps) {
   SmallVector<WeightUpdate> updates;
   for (TaskOp reader : readers)
     for (WeightUpdate &update : getUpdates(reader))
@@ -211,6 +211,12 @@ LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
     VariableOp variable = addVariable(update, name, /*isWeight=*/true);
     WriteOp::create(builder, at, moved, FlatSymbolRefAttr::get(variable));
     redirect(readers, update.parameter, variable);
+    if (!keeps)
+      continue;
+    OpBuilder behind(context);
+    behind.setInsertionPointAfter(variable);
+    WeightStashOp::create(behind, at, FlatSymbolRefAttr::get(variable),
+                          behind.getI64IntegerAttr(2));
   }
   return success();
 }

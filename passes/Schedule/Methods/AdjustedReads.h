@@ -37,10 +37,12 @@ public:
   llvm::SmallVector<WeightUpdate> getUpdates(pipeline::TaskOp reader);
 
   /// Lets `readers` see the weights predicted `steps` updates ahead, with the
-  /// lag that their reads have. Nothing for no steps.
+  /// lag that their reads have. Nothing for no steps. `keeps`: versions of them
+  /// are kept where readers ask for others than the newest.
   mlir::LogicalResult predict(llvm::ArrayRef<pipeline::TaskOp> readers,
                               double steps, const Optimizer &optimizer,
-                              const RateSchedule &rates, llvm::StringRef name);
+                              const RateSchedule &rates, llvm::StringRef name,
+                              bool keeps = false);
 
   /// Lets `readers` see w - tau * delta, where delta follows the changes of w:
   /// gamma * delta + (1 - gamma) * change.

@@ -43,7 +43,7 @@ private:
     double backward = std::nearbyint((m + static_cast<double>(i / 2) - 1) / m);
     StageAdjuster adjuster(module, stage);
     if (failed(adjuster.predict(stage.forward, forward, *optimizer, rates,
-                                "forward")))
+                                "forward", /*keeps=*/stage.lags.forward > 0)))
       return failure();
     return adjuster.predict(stage.backward, backward, *optimizer, rates,
                             "backward");
