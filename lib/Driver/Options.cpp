@@ -79,7 +79,10 @@ struct Flags {
               cl::cat(category)};
   Texts tie{"tie", cl::desc("Train two equal initialisers as one: A=B"),
             cl::cat(category)};
-  Text stages{"stages", cl::desc("Number of stages"), cl::cat(category)};
+  Text stages{"stages",
+              cl::desc("Number of stages, or auto: one per device, cut where "
+                       "they fit in --device-memory"),
+              cl::cat(category)};
   Texts splitAt{"split-at", cl::desc("ONNX nodes or values to cut after"),
                 cl::CommaSeparated, cl::cat(category)};
   Count devices{"devices",
@@ -111,7 +114,10 @@ struct Flags {
             cl::cat(category)};
   Text batchNorm{"batch-norm", cl::desc("Statistics that it uses: train"),
                  cl::init("train"), cl::cat(category)};
-  Text recompute{"recompute", cl::desc("What is recomputed: none"),
+  Text recompute{"recompute",
+                 cl::desc("What the backward computes again instead of storing "
+                          "it: none, full, auto (what --device-memory demands) "
+                          "or an expression of ONNX nodes"),
                  cl::init("none"), cl::cat(category)};
   Text deviceMemory{"device-memory",
                     cl::desc("Memory of a device, e.g. 16GiB; exit code 3 when "
@@ -270,12 +276,18 @@ bool Checker::checkModel() {
 
 bool Checker::checkPlan() {
   StringRef stages = flags.stages;
-  if (stages == "auto")
-    return fail("--stages=auto is not in this build; give a number of stages");
-  if (!stages.empty() &&
-      (stages.getAsInteger(10, options.stages) || options.stages < 1))
-    return fail("--stages=" + stages + ": a positive number is needed");
   options.splitAt.assign(flags.splitAt.begin(), flags.splitAt.end());
+  options.choosesStages = stages == "auto";
+  if (options.choosesStages) {
+    if (!options.splitAt.empty())
+      return fail("--stages=auto contradicts --split-at, which says where to "
+                  "cut; leave one of them out");
+    if (!flags.devices.getNumOccurrences())
+      return fail("--stages=auto needs --devices=N, the devices to use");
+  } else if (!stages.empty() &&
+             (stages.getAsInteger(10, options.stages) || options.stages < 1)) {
+    return fail("--stages=" + stages + ": a positive number or auto is needed");
+  }
   if (flags.devices.getNumOccurrences()) {
     if (!positive("devices", flags.devices))
       return false;
@@ -290,6 +302,11 @@ bool Checker::checkPlan() {
                 Twine(kMostThreads) + " per device");
   if (options.stages == 0 && options.splitAt.empty())
     options.stages = std::max<int64_t>(options.devices, 1);
+  options.recompute = flags.recompute;
+  if (options.recompute.empty())
+    return fail("--recompute=: none, full, auto or an expression is needed");
+  if (!checkRegex("recompute", options.recompute))
+    return false;
   options.schedule = flags.schedule;
   if (options.schedule != "gpipe" && options.schedule != "1f1b")
     return fail("--schedule=" + options.schedule +
@@ -338,7 +355,6 @@ bool Checker::checkDefaults() {
            Only{"replicas", flags.replicas, "1"},
            Only{"schedule-file", flags.scheduleFile, ""},
            Only{"batch-norm", flags.batchNorm, "train"},
-           Only{"recompute", flags.recompute, "none"},
            Only{"gpu-arch", flags.gpuArch, ""},
        }) {
     if (StringRef(only.value) == only.fallback)

@@ -96,6 +96,27 @@ void Report::collectSchedule(ModuleOp module) {
         stage.lagBackward = std::max(stage.lagBackward, lag);
     }
   }
+  // What a stage's forward puts and its backward takes.
+  llvm::DenseMap<StringAttr, StringAttr> forwardStage;
+  for (TaskOp task : module.getOps<TaskOp>())
+    if (task.getKind() == TaskKind::Forward && !task.isBodyless())
+      for (PutOp put : task.getBody().getOps<PutOp>())
+        forwardStage[put.getChannelAttr().getAttr()] =
+            task.getStageAttr().getAttr();
+  for (StageReport &stage : stages)
+    stage.residualsPerMicrobatch = 0;
+  for (TaskOp task : module.getOps<TaskOp>()) {
+    if ((task.getKind() != TaskKind::Backward &&
+         task.getKind() != TaskKind::InputGrad) ||
+        task.isBodyless())
+      continue;
+    StringAttr stage = task.getStageAttr().getAttr();
+    for (TakeOp take : task.getBody().getOps<TakeOp>())
+      if (forwardStage.lookup(take.getChannelAttr().getAttr()) == stage)
+        for (Type type : take.getResultTypes())
+          stages[numbers.lookup(stage)].residualsPerMicrobatch +=
+              getBytes(cast<RankedTensorType>(type));
+  }
   for (StageReport &stage : stages)
     stage.tau = static_cast<double>(stage.lagForward - stage.lagBackward) /
                 static_cast<double>(microbatches);
@@ -240,6 +261,7 @@ llvm::json::Value Report::toJson() const {
                             {"method", method},
                             {"schedule", schedule},
                             {"optimizer", optimizer},
+                            {"recompute", recompute},
                             {"microbatch_size", microbatchSize},
                             {"microbatches", microbatches},
                             {"predicted_bubble", predictedBubble},

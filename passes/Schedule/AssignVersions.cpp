@@ -10,6 +10,7 @@
 #include "passes/Schedule/Passes.h"
 
 #include "passes/Schedule/Methods/Method.h"
+#include "passes/Training/Passes.h"
 #include "penstock/Schedule/Generators.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -125,6 +126,12 @@ struct PipelineAssignVersions
         stage.forward = task;
       else
         stage.backward.push_back(task);
+      // What runs again has to see the weights that the forward saw.
+      if (task->hasAttr(kRecomputesAttr) && !method.drains() &&
+          method.storage() == VersionStorage::InPlace)
+        return task.emitOpError("runs ops of the forward again, but method ")
+               << spec.getName()
+               << " does not keep the weights that the forward saw";
       int64_t lag =
           plain.letter == 'F' ? stage.lags.forward : stage.lags.backward;
       for (auto op : task.getBody().front().getOps<pipeline::ReadOp>()) {

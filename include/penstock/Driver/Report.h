@@ -41,11 +41,13 @@ struct StageReport {
   int64_t lagForward = 0, lagBackward = 0; ///< In microbatches.
   double tau = 0; ///< (lagForward - lagBackward) / M, in updates.
   int64_t versions = 1;
+  /// From the forward to the backward of one microbatch.
+  int64_t residualsPerMicrobatch = 0;
   StageBytes bytes;
 };
 
 struct Report {
-  std::string model, method, schedule, optimizer;
+  std::string model, method, schedule, optimizer, recompute = "none";
   int64_t microbatchSize = 0, microbatches = 1;
   double predictedBubble = 0;
   std::vector<std::string> trained, frozen;
