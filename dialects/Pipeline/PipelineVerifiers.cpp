@@ -202,13 +202,19 @@ LogicalResult PutOp::verify() { return success(); }
 LogicalResult ReadOp::verify() { return success(); }
 LogicalResult WriteOp::verify() { return success(); }
 
+/// A variable's value: as it was, or as a function of the task makes it.
+static bool isReadOrResult(Value value) {
+  return isa_and_nonnull<ReadOp, func::CallOp>(value.getDefiningOp());
+}
+
 /// C17, the part that needs no other op.
 LogicalResult CompensateOp::verify() {
   if (!(getTau().convertToDouble() > 0))
     return emitOpError("needs a positive tau");
-  if (!getWeight().getDefiningOp<ReadOp>() ||
-      !getDelta().getDefiningOp<ReadOp>())
-    return emitOpError("needs reads of a parameter and of its delta");
+  if (!isReadOrResult(getWeight()) || !isReadOrResult(getDelta()))
+    return emitOpError(
+        "needs a parameter and its delta, as they are read or as "
+        "an update makes them");
   return success();
 }
 
@@ -218,9 +224,11 @@ LogicalResult PredictOp::verify() {
     return emitOpError("needs a positive number of steps");
   auto weight = getWeight().getDefiningOp<ReadOp>();
   auto velocity = getVelocity().getDefiningOp<ReadOp>();
-  if (!weight || !velocity)
-    return emitOpError("needs reads of a parameter and of optimizer state");
-  if (weight.getLag() != velocity.getLag())
+  if (!isReadOrResult(getWeight()) || !isReadOrResult(getVelocity()))
+    return emitOpError(
+        "needs a parameter and optimizer state, as they are read "
+        "or as an update makes them");
+  if (weight && velocity && weight.getLag() != velocity.getLag())
     return emitOpError("reads the weight and the direction at different lags");
   return success();
 }

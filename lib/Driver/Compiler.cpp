@@ -16,7 +16,6 @@
 #include "passes/Lowering/Passes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Program/Passes.h"
-#include "passes/Schedule/Methods/Method.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Training/Passes.h"
 #include "passes/Verify/Passes.h"
@@ -27,6 +26,7 @@
 #include "penstock/Import/Import.h"
 #include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/OptimizerSpec.h"
+#include "penstock/Training/RateSchedule.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -73,6 +73,11 @@ private:
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
+  bool isAsynchronous() const {
+    std::string error;
+    FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+    return succeeded(method) && method->isAsynchronous();
+  }
   /// Decides what `auto` leaves open.
   int choosePlan(Level target);
   int chooseWithin(int64_t limit);
@@ -170,6 +175,8 @@ void Compiler::recordPlan() {
     plan.set("optimizer", builder.getStringAttr(options.optimizer));
     if (options.batchNorm != "train")
       plan.set("batch-norm", builder.getStringAttr(options.batchNorm));
+    plan.set("lr-schedule", builder.getStringAttr(options.rateSchedule));
+    plan.set("clip-grad-norm", builder.getF64FloatAttr(options.clipGradNorm));
   } else if (level == Level::Schedule) {
     plan.set("schedule", builder.getStringAttr(options.schedule));
     plan.set("method", builder.getStringAttr(options.method));
@@ -194,9 +201,14 @@ bool Compiler::adoptPlan() {
   if (auto value = plan.getAs<IntegerAttr>("microbatches"))
     if (!adopt("microbatches", options.microbatches, value.getInt()))
       return false;
+  if (auto value = plan.getAs<FloatAttr>("clip-grad-norm"))
+    if (!adopt("clip-grad-norm", options.clipGradNorm,
+               value.getValueAsDouble()))
+      return false;
   for (auto [flag, option] :
        {std::pair<StringRef, std::string *>("optimizer", &options.optimizer),
         {"batch-norm", &options.batchNorm},
+        {"lr-schedule", &options.rateSchedule},
         {"schedule", &options.schedule},
         {"method", &options.method}})
     if (auto value = plan.getAs<StringAttr>(flag))
@@ -233,6 +245,10 @@ bool Compiler::lower(Level from) {
       training.microbatches = options.microbatches;
       training.optimizer = options.optimizer;
       training.batchNorm = options.batchNorm;
+      training.lrSchedule = options.rateSchedule;
+      training.clipGradNorm = options.clipGradNorm;
+      // What spans all stages is a barrier, which only `sync` has anyway.
+      training.clipScope = isAsynchronous() ? "stage" : "global";
       training.recompute =
           options.recompute == "auto" ? "budget" : options.recompute;
       for (int64_t bytes : options.recomputeBudgets)
@@ -246,6 +262,8 @@ bool Compiler::lower(Level from) {
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
       schedule.method = options.method;
+      schedule.optimizer = options.optimizer;
+      schedule.lrSchedule = options.rateSchedule;
       buildSchedulePipeline(manager, schedule);
       break;
     }
@@ -434,12 +452,12 @@ int Compiler::run() {
       parseOptimizerSpec(options.optimizer, error);
   if (failed(optimizer))
     return fail("--optimizer=" + options.optimizer + ": " + error);
+  if (failed(parseRateSchedule(options.rateSchedule, error)))
+    return fail("--lr-schedule=" + options.rateSchedule + ": " + error);
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   if (failed(method) ||
       failed(checkMethod(*method, options.microbatches, *optimizer, error)))
     return fail("--method=" + options.method + ": " + error);
-  if (!createMethod(*method))
-    return fail("--method=" + options.method + " is not in this build");
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
   // An output that cannot be written is better known before the work is done.

@@ -16,6 +16,8 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 
+#include <cmath>
+
 using namespace llvm;
 using mlir::failed;
 using mlir::FailureOr;
@@ -91,8 +93,9 @@ struct Flags {
   Text replicas{"replicas", cl::desc("Replicas per stage"), cl::init("1"),
                 cl::cat(category)};
   Text method{"method",
-              cl::desc("Training method: sync, naive, pipedream, 2bw, with "
-                       "parameters: pipedream:vertical-sync"),
+              cl::desc("Training method: sync, naive, pipedream, 2bw, "
+                       "pipemare, spectrain, xpipe or pipeoptim, with "
+                       "parameters: pipemare:anneal-steps=500"),
               cl::init("sync"), cl::cat(category)};
   Text schedule{"schedule", cl::desc("Schedule: gpipe or 1f1b (default)"),
                 cl::init("1f1b"), cl::cat(category)};
@@ -103,9 +106,11 @@ struct Flags {
                           "sgd:lr=0.1,momentum=0.9"),
                  cl::init("sgd:lr=0.01"), cl::cat(category)};
   Text rateSchedule{"lr-schedule",
-                    cl::desc("Course of the learning rate: constant"),
+                    cl::desc("Course of the learning rate: constant, linear, "
+                             "cosine, step or poly, with parameters: "
+                             "cosine:total-steps=1000,warmup-steps=50"),
                     cl::init("constant"), cl::cat(category)};
-  Text clip{"clip-grad-norm", cl::desc("Global norm of gradients"),
+  Text clip{"clip-grad-norm", cl::desc("Bound of the norm of the gradients"),
             cl::cat(category)};
   Text batchNorm{"batch-norm",
                  cl::desc("Statistics of batch normalisation in training: "
@@ -323,9 +328,15 @@ bool Checker::checkPlan() {
   if (options.batchNorm != "train" && options.batchNorm != "frozen")
     return fail("--batch-norm=" + options.batchNorm +
                 ": there are train and frozen");
+  options.rateSchedule = flags.rateSchedule;
+  if (StringRef clip = flags.clip;
+      !clip.empty() &&
+      (clip.getAsDouble(options.clipGradNorm) || !(options.clipGradNorm > 0) ||
+       !std::isfinite(options.clipGradNorm)))
+    return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &flags.microbatches, &flags.optimizer, &flags.batchNorm,
-           &flags.schedule, &flags.method})
+           &flags.microbatches, &flags.optimizer, &flags.rateSchedule,
+           &flags.clip, &flags.batchNorm, &flags.schedule, &flags.method})
     if (flag->getNumOccurrences())
       options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
@@ -349,8 +360,6 @@ bool Checker::checkDefaults() {
            Only{"precision", flags.precision, "f32"},
            Only{"replicas", flags.replicas, "1"},
            Only{"schedule-file", flags.scheduleFile, ""},
-           Only{"lr-schedule", flags.rateSchedule, "constant"},
-           Only{"clip-grad-norm", flags.clip, ""},
            Only{"gpu-arch", flags.gpuArch, ""},
        }) {
     if (StringRef(only.value) == only.fallback)

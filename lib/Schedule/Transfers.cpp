@@ -66,6 +66,7 @@ private:
   void placeLoop(const PhaseLoop &at);
   std::vector<Transfer> transfersOf(int device, const Loop &loop);
   int64_t placeRecv(const Loop &loop, int64_t time);
+  void placeUpdateTransfers(Order &order);
   void placeUpdateItems(Order &order);
 
   bool fail(std::string text) {
@@ -340,6 +341,45 @@ bool Placement::placePhase(ArrayRef<PhaseLoop> phase) {
   return true;
 }
 
+/// Messages that count updates: a send stands behind its run, a receive before
+/// the run that takes. All devices have them in the sequence of the dataflow,
+/// and none of a microbatch in between, so that nothing can wait in a circle.
+void Placement::placeUpdateTransfers(Order &order) {
+  Loop &loop = order.loops.front();
+  auto inSequence = [&](ArrayRef<int> channels) {
+    SmallVector<int> result;
+    for (int channel : channels)
+      if (!model.channels[channel].local)
+        result.push_back(channel);
+    llvm::sort(result, [&](int a, int b) {
+      auto place = [&](int id) {
+        const Channel &channel = model.channels[id];
+        return std::pair(channel.isSource() ? -1 : rank[channel.producer], id);
+      };
+      return place(a) < place(b);
+    });
+    return result;
+  };
+  std::vector<Item> items;
+  for (const Item &item : loop.items) {
+    auto add = [&](int channel, EventKind kind) {
+      Item transfer;
+      transfer.kind = kind;
+      transfer.id = channel;
+      items.push_back(transfer);
+    };
+    bool isRun = item.loop < 0 && item.kind == EventKind::Run;
+    if (isRun)
+      for (int channel : inSequence(model.tasks[item.id].takes))
+        add(channel, EventKind::Recv);
+    items.push_back(item);
+    if (isRun)
+      for (int channel : inSequence(model.tasks[item.id].puts))
+        add(channel, EventKind::Send);
+  }
+  loop.items = std::move(items);
+}
+
 /// Sums stand before the first task that needs them.
 void Placement::placeUpdateItems(Order &order) {
   Loop &loop = order.loops.front();
@@ -370,7 +410,8 @@ bool Placement::placeInLoops() {
     if (order.loops.empty() || order.loops.front().kind != LoopKind::Updates)
       continue;
     for (const Item &item : order.loops.front().items) {
-      if (item.loop >= 0 || item.kind != EventKind::Run)
+      if (item.loop >= 0 || item.kind != EventKind::Run ||
+          model.tasks[item.id].perUpdate())
         continue;
       const Task &task = model.tasks[item.id];
       for (ArrayRef<int> channels :
@@ -408,6 +449,11 @@ std::optional<std::string> Placement::place() {
     orders = std::move(written);
     if (auto why = placeTransfersByTime(model, rank, orders))
       return why;
+  } else {
+    for (Order &order : orders)
+      if (!order.loops.empty() &&
+          order.loops.front().kind == LoopKind::Updates)
+        placeUpdateTransfers(order);
   }
   for (Order &order : orders)
     if (!order.loops.empty())

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Lowering/Descriptor.h"
+#include "penstock/Training/RateSchedule.h"
 #include "runtime/include/penstock/abi.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -212,6 +213,8 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
   for (auto task : module.getOps<TaskOp>())
     tasks[task.getSymName()] = task;
   for (auto function : module.getOps<func::FuncOp>()) {
+    if (function->hasAttr(kRateAttr) && !function.isDeclaration())
+      rate = function.getSymName().str();
     auto number = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
     auto schedule = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
     if (!number || !schedule)
@@ -436,6 +439,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   addTable("hyperparameters", std::move(hyperparameterTable));
   addTable("schedules", std::move(scheduleTable));
   fields.push_back(Constant::address(replay));
+  fields.push_back(Constant::address(rate.empty() ? "" : kRateFunction));
   constants.add(name, Constant::fields(std::move(fields)),
                 /*exported=*/!isReplay);
   return success();

@@ -11,6 +11,29 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FuseAdjustedWeights
+    : Pass<"pipeline-fuse-adjusted-weights", "::mlir::ModuleOp"> {
+  let summary = "Lets updates compute predicted and compensated weights";
+  let description = [{
+    `predict` and `compensate` of what an update makes become further results of
+    the update's function: the weight and the state that they need are there
+    already, element by element. So does the direction of a prediction, where it
+    is an elementwise function of them. A nested module (the replay program)
+    calls the same functions.
+
+    ```mlir
+    %w, %c, %v = func.call @sgd.7x11(%0, %1, %2, %lr) : ...
+    %p = pipeline.predict %w, %v, %lr steps(2.0) : tensor<7x11xf32>, f32
+    // becomes
+    %w, %c, %v, %p = func.call @sgd.7x11.adjusted(%0, %1, %2, %lr, %lr) : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def LowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn schedules into one function per device";
   let description = [{

@@ -17,6 +17,8 @@ using namespace penstock;
 void penstock::buildLowerScheduleToProgramPipeline(
     mlir::OpPassManager &manager,
     const LowerScheduleToProgramOptions &options) {
+  // 0. Adjusted weights become results of the updates, which are functions.
+  manager.addPass(createFuseAdjustedWeights());
   // 1. Functions, while they are still on tensors and free of side effects:
   //    composites first, so that their parts can be fused with neighbours.
   manager.addPass(createNnExpandComposites());

@@ -92,9 +92,18 @@ def PipelineAssignVersions
   }];
   let options = [
     Option<"method", "method", "std::string", "\"sync\"",
-           "A method with its parameters, as pipedream:vertical-sync">
+           "A method with its parameters, as pipedream:vertical-sync">,
+    Option<"optimizer", "optimizer", "std::string", "\"sgd\"",
+           "What the updates are made with, for methods that predict weights">,
+    Option<"lrSchedule", "lr-schedule", "std::string", "\"constant\"",
+           "The course of the learning rate, for the same">
   ];
-  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def PipelineOrderTransfers

@@ -24,7 +24,8 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
   bool open = succeeded(method) && method->isAsynchronous();
   manager.addPass(createPipelineGenerateSchedule(
       {options.schedule, open, options.microbatches}));
-  manager.addPass(createPipelineAssignVersions({options.method}));
+  manager.addPass(createPipelineAssignVersions(
+      {options.method, options.optimizer, options.lrSchedule}));
   // Transfers need only the runs; storage needs lags and transfers.
   manager.addPass(createPipelineOrderTransfers());
   manager.addPass(createPipelineSizeStorage());

@@ -38,6 +38,18 @@ struct LowerStagesToTrainingOptions
       *this, "optimizer",
       llvm::cl::desc("sgd, adam or adamw, with :lr=0.1,momentum=0.9,..."),
       llvm::cl::init("sgd")};
+  Option<std::string> lrSchedule{
+      *this, "lr-schedule",
+      llvm::cl::desc("constant, linear, cosine, step or poly, with options"),
+      llvm::cl::init("constant")};
+  Option<double> clipGradNorm{
+      *this, "clip-grad-norm",
+      llvm::cl::desc("Bound of the norm of the gradients; 0: none"),
+      llvm::cl::init(0)};
+  Option<std::string> clipScope{
+      *this, "clip-scope",
+      llvm::cl::desc("global: one norm for all stages; stage: one for each"),
+      llvm::cl::init("global")};
   Option<std::string> recompute{
       *this, "recompute",
       llvm::cl::desc("none, full, budget, or an expression of ONNX nodes"),

@@ -185,10 +185,62 @@ def InsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
       pipeline.write %c1 to @fc1.grad : !w1
     }
     ```
+
+    Where the learning rate has a course, a function of the base rate and of the
+    updates done gives that of each update:
+
+    ```mlir
+    %lr = pipeline.hyperparameter "lr" default(0.01) : f32
+    %rate = func.call @lr(%lr, %t) : (f32, index) -> f32
+    ```
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"sgd\"",
-           "sgd, adam or adamw, with :lr=0.1,momentum=0.9,...">
+           "sgd, adam or adamw, with :lr=0.1,momentum=0.9,...">,
+    Option<"lrSchedule", "lr-schedule", "std::string", "\"constant\"",
+           "constant, linear, cosine, step or poly, with :warmup-steps=10,...">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def ClipGradients : Pass<"pipeline-clip-gradients", "::mlir::ModuleOp"> {
+  let summary = "Bounds the norm of the gradients";
+  let description = [{
+    Multiplies the gradients of an update by min(1, max-norm / (norm + 1e-6)). A
+    task of kind `norm` per stage sums the squares of each gradient; with
+    `global` scope the last stage adds them up, in the order of the parameters in
+    the module, and sends the factor to all. With `stage` scope each stage has a
+    norm of its own, and nothing waits for another stage.
+
+    ```mlir
+    pipeline.task @s0.G norm of @s0(%t) {
+      %g1 = pipeline.read @fc1.grad : !w1
+      %n = func.call @s0.norm(%g1) : (!w1) -> tensor<1xf64>
+      pipeline.put %n to @s0.norms : tensor<1xf64>
+    }
+    pipeline.task @s1.G norm of @s1(%t) {
+      %n = pipeline.take @s0.norms : tensor<1xf64>
+      %g2 = pipeline.read @fc2.grad : !w2
+      %f = func.call @s1.clip(%n, %g2) : (tensor<1xf64>, !w2) -> tensor<f32>
+      pipeline.put %f to @s0.clip_factor : tensor<f32>
+      pipeline.put %f to @s1.clip_factor : tensor<f32>
+    }
+    pipeline.task @s0.U update of @s0(%t) {
+      %f = pipeline.take @s0.clip_factor : tensor<f32>
+      %c = func.call @clip_factor(%f) : (tensor<f32>) -> f32
+      %n1, %z1 = func.call @sgd.7x11(%w1, %g1, %lr, %c)
+        : (!w1, !w1, f32, f32) -> (!w1, !w1)
+      ...
+    ```
+  }];
+  let options = [
+    Option<"maxNorm", "max-norm", "double", "0", "The bound; 0: none">,
+    Option<"scope", "scope", "std::string", "\"global\"",
+           "global: one norm for all stages; stage: one for each">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",

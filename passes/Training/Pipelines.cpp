@@ -29,7 +29,12 @@ void penstock::buildLowerStagesToTrainingPipeline(
   if (options.splitBackward)
     manager.addPass(createSplitBackward());
   // Updates are made for the parameters that a gradient reaches.
-  manager.addPass(createInsertOptimizer({options.optimizer}));
+  manager.addPass(
+      createInsertOptimizer({options.optimizer, options.lrSchedule}));
+  // Changes the updates, so they must be there.
+  if (options.clipGradNorm != 0)
+    manager.addPass(
+        createClipGradients({options.clipGradNorm, options.clipScope}));
 }
 
 void penstock::registerTrainingPipelines() {

@@ -90,6 +90,25 @@ static LogicalResult verifyAccess(Subject &subject, TaskOp task, Operation *op,
   return success();
 }
 
+/// The variable that a value was read from, or is written to.
+static VariableOp getVariable(Subject &subject, Value value) {
+  if (auto read = value.getDefiningOp<ReadOp>())
+    return subject.symbols.lookup<VariableOp>(read.getVariable());
+  for (Operation *user : value.getUsers())
+    if (auto write = dyn_cast<WriteOp>(user))
+      return subject.symbols.lookup<VariableOp>(write.getVariable());
+  return {};
+}
+
+static LogicalResult reportRole(Operation *op, StringRef what,
+                                VariableOp variable) {
+  InFlightDiagnostic diagnostic = op->emitOpError(what);
+  if (!variable)
+    return diagnostic << ", but no variable holds it";
+  return diagnostic << ", " << FlatSymbolRefAttr::get(variable) << " is "
+                    << stringifyRole(variable.getRole());
+}
+
 static LogicalResult verifyReads(Subject &subject, TaskOp task,
                                  const llvm::DenseSet<StringAttr> &versioned) {
   for (ReadOp read : task.getBody().getOps<ReadOp>()) {
@@ -112,20 +131,16 @@ static LogicalResult verifyReads(Subject &subject, TaskOp task,
            << read.getVariableAttr() << " sees the newest value and has no lag";
   }
   for (CompensateOp op : task.getBody().getOps<CompensateOp>()) {
-    auto delta = op.getDelta().getDefiningOp<ReadOp>();
-    auto variable = subject.symbols.lookup<VariableOp>(delta.getVariable());
-    if (variable.getRole() != Role::Compensation)
-      return op.emitOpError("needs a delta of role compensation, ")
-             << delta.getVariableAttr() << " is "
-             << stringifyRole(variable.getRole());
+    VariableOp variable = getVariable(subject, op.getDelta());
+    if (!variable || variable.getRole() != Role::Compensation)
+      return reportRole(op, "needs a delta of role compensation", variable);
   }
   for (PredictOp op : task.getBody().getOps<PredictOp>()) {
-    auto velocity = op.getVelocity().getDefiningOp<ReadOp>();
-    auto variable = subject.symbols.lookup<VariableOp>(velocity.getVariable());
-    if (variable.getRole() != Role::Optimizer)
-      return op.emitOpError("needs a direction of role optimizer, ")
-             << velocity.getVariableAttr() << " is "
-             << stringifyRole(variable.getRole());
+    // What a function makes of the state need not be written.
+    VariableOp variable = getVariable(subject, op.getVelocity());
+    bool isComputed = op.getVelocity().getDefiningOp<func::CallOp>();
+    if (variable ? variable.getRole() != Role::Optimizer : !isComputed)
+      return reportRole(op, "needs a direction of role optimizer", variable);
   }
   return success();
 }

@@ -47,8 +47,7 @@ Error Instance::check() const {
     bool isLoss = sink == "loss" && channel.type.element == PENSTOCK_F32;
     bool isCount = (sink == "correct" || sink == "count") &&
                    channel.type.element == PENSTOCK_I64;
-    bool isRate = sink == "lr" && channel.type.element == PENSTOCK_F32;
-    if (!(isLoss || isCount || isRate) ||
+    if (!(isLoss || isCount) ||
         channel.type.bytes != elementBytes(channel.type.element))
       return defect("channel '%s': this runtime knows no sink '%s' of %s",
                     channel.name, channel.sink,

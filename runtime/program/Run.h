@@ -53,7 +53,7 @@ private:
   Error openData();
   void logUpdates(penstock::runtime::SinkValues &values,
                   const penstock_schedule &schedule,
-                  penstock::runtime::ProgressLine &progress, bool isEnd);
+                  penstock::runtime::ProgressLine &progress);
   void setHyperparameters(penstock::runtime::Instance &instance);
   Error compareLosses(const std::vector<float> &again) const;
   Error compareVariables(const penstock::runtime::Instance &again) const;

@@ -55,13 +55,14 @@ struct CompileOptions {
   std::string schedule = "1f1b";
   std::string optimizer = "sgd:lr=0.01";
   std::string batchNorm = "train";
+  std::string rateSchedule = "constant";
+  double clipGradNorm = 0; ///< 0: not clipped.
   std::optional<int64_t> deviceMemory; ///< Bytes.
   /// none, full, auto, or an expression of ONNX nodes.
   std::string recompute = "none";
   /// For auto: bytes per microbatch that a stage may store; -1: no limit.
   std::vector<int64_t> recomputeBudgets;
-  /// Which of microbatches, optimizer, schedule, method, batch-norm were
-  /// said.
+  /// Which of the flags were said that a printed program may contradict.
   std::set<std::string> given;
 
   bool report = false;

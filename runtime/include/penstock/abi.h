@@ -119,9 +119,7 @@ typedef struct {
  * "count", or an output's name), else null. sender/receiver: device numbers,
  * -1 where a source or sink stands. Sinks named "loss" carry one f32 (the mean
  * over the labels of the microbatch); "correct" and "count" one i64 each (right
- * predictions, and labels that count, of the microbatch). A sink named "lr"
- * (optional) carries one f32 per update, the rate that the update used; without
- * it the log shows the hyperparameter "lr". */
+ * predictions, and labels that count, of the microbatch). */
 typedef struct {
   const char *name;
   const char *source;
@@ -251,6 +249,9 @@ typedef struct penstock_program {
    * Its variables are the same, by name, in any order; its schedule is named
    * "train". */
   const struct penstock_program *replay;
+  /* The course of the learning rate: from the hyperparameter "lr" and the
+   * updates done, the rate of the next update. Null where it is constant. */
+  float (*rate)(penstock_device *device, float base, int64_t done);
 } penstock_program;
 
 /*===--- What compiled code calls

@@ -124,7 +124,7 @@ pipeline.task @s.F forward of @s(%k) {
 
 pipeline.task @s.F forward of @s(%k) {
   %a = pipeline.take @c : tensor<2xf32>
-  // expected-error @+1 {{needs reads of a parameter and of its delta}}
+  // expected-error @+1 {{needs a parameter and its delta, as they are read or as an update makes them}}
   %b = pipeline.compensate %a, %a tau(1.0) : tensor<2xf32>
 }
 
@@ -142,7 +142,7 @@ pipeline.task @s.F forward of @s(%k) {
 pipeline.task @s.F forward of @s(%k) {
   %lr = pipeline.hyperparameter "lr" : f32
   %a = pipeline.take @w : tensor<2xf32>
-  // expected-error @+1 {{needs reads of a parameter and of optimizer state}}
+  // expected-error @+1 {{needs a parameter and optimizer state, as they are read or as an update makes them}}
   %b = pipeline.predict %a, %a, %lr steps(1.0) : tensor<2xf32>, f32
 }
 

@@ -45,6 +45,22 @@ pipeline.task @s1.F forward of @s1(%k) {
 
 // -----
 
+// C17
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+func.func private @f(tensor<2xf32>) -> tensor<2xf32>
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.read @w : tensor<2xf32>
+  %d = func.call @f(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  // expected-error @+1 {{needs a delta of role compensation, but no variable holds it}}
+  %b = pipeline.compensate %a, %d tau(1.0) : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
 // C18
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
