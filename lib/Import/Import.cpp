@@ -103,7 +103,7 @@ LogicalResult Importer::importInputs(GraphImporter &graph) {
   Block &block = function.getBody().front();
   for (const TensorRecord &tensor : file->getInitializers())
     initializerNames.insert(tensor.name);
-  for (const NodeProto &node : file->getModel().graph().node())
+  for (const ::onnx::NodeProto &node : file->getModel().graph().node())
     if (node.op_type() == "BatchNormalization")
       for (int i = 3; i < std::min(node.input_size(), 5); ++i)
         statistics.insert(node.input(i));
