@@ -230,7 +230,6 @@ void Report::collectProgram(ModuleOp module) {
     else if (auto recv = dyn_cast<StartRecvOp>(op))
       transferred.insert(recv.getChannelAttr().getAttr());
   });
-  llvm::DenseMap<int64_t, int64_t> scratch;
   llvm::DenseSet<std::tuple<int64_t, StringAttr, uint64_t>> seen;
   SymbolTable symbols(module);
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
@@ -259,17 +258,14 @@ void Report::collectProgram(ModuleOp module) {
       StageBytes &bytes = ownerOf(channel.getSymName());
       (leaves ? bytes.channels : bytes.residuals) += size;
     });
-    function.walk([&](ScratchOp op) {
-      auto type = cast<MemRefType>(op.getBuffer().getType());
-      scratch[device] = std::max(scratch[device], type.getNumElements());
-    });
   }
   FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
   for (ArenaOp arena : module.getOps<ArenaOp>()) {
     auto device = static_cast<int64_t>(arena.getDevice());
     StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
     bytes.arena = arena.getBytes();
-    bytes.temporaries = scratch.lookup(device) + arena.getLibraryBytes();
+    // The last of the arena; see pipeline-plan-memory.
+    bytes.temporaries = bytes.arena - arena.getLibraryAt();
     if (succeeded(peaks))
       bytes.lowerBound = (*peaks)[device];
     bytes.padding = bytes.arena;

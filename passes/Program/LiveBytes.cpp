@@ -72,13 +72,15 @@ FailureOr<KernelBytes> penstock::getKernelBytes(func::FuncOp kernel,
       begins[last + 1] -= bytes;
     }
   }
-  WalkResult walked = kernel.walk([&](GemmOp gemm) {
-    FailureOr<int64_t> bytes = gemmScratchBytes(gemm, threads);
+  WalkResult walked = kernel.walk([&](Operation *op) {
+    FailureOr<std::optional<int64_t>> bytes = libraryScratchBytes(op, threads);
     if (failed(bytes))
       return WalkResult::interrupt();
-    int64_t position = positions.lookup(entry.findAncestorOpInBlock(*gemm));
-    library[position] = std::max(library[position], *bytes);
-    result.libraryBytes = std::max(result.libraryBytes, *bytes);
+    if (!*bytes)
+      return WalkResult::advance();
+    int64_t position = positions.lookup(entry.findAncestorOpInBlock(*op));
+    library[position] = std::max(library[position], **bytes);
+    result.libraryBytes = std::max(result.libraryBytes, **bytes);
     return WalkResult::advance();
   });
   if (walked.wasInterrupted())
@@ -92,6 +94,9 @@ FailureOr<KernelBytes> penstock::getKernelBytes(func::FuncOp kernel,
 }
 
 namespace {
+/// A channel's name, field and message.
+using CellKey = std::tuple<StringRef, int64_t, int64_t>;
+
 /// One buffer of a message: when it is alive, in events of the trace.
 struct Lifetime {
   size_t first = 0, last = 0;
@@ -142,20 +147,50 @@ FailureOr<int64_t> LiveBytes::follow(func::FuncOp function, ScheduleOp schedule,
   });
   auto microbatches = static_cast<int64_t>(schedule.getMicrobatches());
   int64_t updates = 2 * ((ring + microbatches - 1) / microbatches) + 2;
-  FailureOr<std::vector<TraceEvent>> trace = traceDevice(function, 0, updates);
+  FailureOr<std::vector<TraceEvent>> trace =
+      traceDevice(function, 0, updates, 0);
   if (failed(trace))
     return failure();
-  std::map<std::tuple<StringRef, int64_t, int64_t>, Lifetime> lifetimes;
+  std::map<CellKey, Lifetime> lifetimes;
+  // A message is alive until the device knows that it was sent. Transfers with
+  // peers end in the order of their issue; those of a source or sink in one of
+  // their own.
+  std::map<std::pair<StringRef, int64_t>, size_t> issued;
+  std::map<size_t, std::pair<StringRef, CellKey>> leaving;
+  auto isExternal = [&](StringRef name) {
+    auto channel = symbols.lookup<ChannelOp>(name);
+    return channel && (channel.getSource() || channel.getSink());
+  };
   for (auto [index, event] : llvm::enumerate(*trace)) {
     for (const Access &access : event.accesses) {
       const CellRef &cell = access.cell;
       if (!symbols.lookup<ChannelOp>(cell.symbol))
         continue;
-      auto [it, isNew] = lifetimes.try_emplace(
-          {cell.symbol.getValue(), cell.field, cell.number});
+      CellKey key(cell.symbol.getValue(), cell.field, cell.number);
+      auto [it, isNew] = lifetimes.try_emplace(key);
       if (isNew)
         it->second = {index, index, bytesOf.lookup({cell.symbol, cell.field})};
-      it->second.last = index;
+      it->second.last = std::max(it->second.last, index);
+      if (event.kind == TraceEvent::Send) {
+        leaving[index] = {event.symbol.getValue(), key};
+        it->second.last = trace->size() - 1;
+      }
+    }
+    StringRef channel = event.symbol.getValue();
+    if (event.kind == TraceEvent::Send || event.kind == TraceEvent::Recv)
+      issued[{channel, event.number}] = index;
+    auto awaited = event.kind == TraceEvent::Await
+                       ? issued.find({channel, event.number})
+                       : issued.end();
+    if (awaited == issued.end())
+      continue;
+    for (auto it = leaving.begin();
+         it != leaving.end() && it->first <= awaited->second;) {
+      StringRef sent = it->second.first;
+      bool isDone = isExternal(channel) ? sent == channel : !isExternal(sent);
+      if (isDone)
+        lifetimes[it->second.second].last = index;
+      it = isDone ? leaving.erase(it) : std::next(it);
     }
   }
   std::vector<int64_t> begins(trace->size() + 1);

@@ -27,7 +27,7 @@ mlir::FailureOr<KernelBytes> getKernelBytes(mlir::func::FuncOp kernel,
 
 /// By device, over all schedules of a module at level program. Variables, and
 /// all their versions, are always alive; a message from when it is received or
-/// computed until it was last read or sent.
+/// computed until it was last read, or the device has waited for its sending.
 mlir::FailureOr<std::map<int64_t, int64_t>>
 getPeakLiveBytes(mlir::ModuleOp module);
 
