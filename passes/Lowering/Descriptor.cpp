@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Lowering/Descriptor.h"
+#include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/RateSchedule.h"
 #include "runtime/include/penstock/abi.h"
 
@@ -440,6 +441,9 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   addTable("schedules", std::move(scheduleTable));
   fields.push_back(Constant::address(replay));
   fields.push_back(Constant::address(rate.empty() ? "" : kRateFunction));
+  std::string ignored;
+  FailureOr<MethodSpec> method = parseMethodSpec(texts.method, ignored);
+  fields.push_back(Constant::i64(succeeded(method) ? method->warmupSteps : 0));
   constants.add(name, Constant::fields(std::move(fields)),
                 /*exported=*/!isReplay);
   return success();

@@ -10,6 +10,7 @@
 #include "passes/Program/Passes.h"
 #include "penstock/Training/UpdateFunction.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -37,7 +38,8 @@ struct Adjustment {
   /// its tensor arguments is.
   func::FuncOp direction;
   SmallVector<unsigned> inputs;
-  SmallVector<Value> scalars; ///< The rate, then those of the direction.
+  /// The rate, or whether to compensate; then those of the direction.
+  SmallVector<Value> scalars;
 };
 
 struct FuseAdjustedWeightsPass
@@ -106,6 +108,19 @@ LogicalResult FuseAdjustedWeightsPass::fuse(ModuleOp module, TaskOp task) {
   return success();
 }
 
+/// 1 if the update makes version `from` or a later one, else 0.
+static Value isDueFrom(func::CallOp update, int64_t from) {
+  OpBuilder builder(update);
+  Location loc = update.getLoc();
+  Value done = update->getParentOfType<TaskOp>().getCounter();
+  Value last = arith::ConstantIndexOp::create(builder, loc, from - 1);
+  Value isDue = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge,
+                                      done, last);
+  Arithmetic f{builder, loc, builder.getF32Type()};
+  return arith::SelectOp::create(builder, loc, isDue, f.constant(1),
+                                 f.constant(0));
+}
+
 FailureOr<Adjustment> FuseAdjustedWeightsPass::describe(Operation *op,
                                                         func::CallOp update) {
   auto resultOf = [&](Value value) -> std::optional<unsigned> {
@@ -123,6 +138,8 @@ FailureOr<Adjustment> FuseAdjustedWeightsPass::describe(Operation *op,
   Value other = op->getOperand(1);
   if (auto compensate = dyn_cast<CompensateOp>(op)) {
     result.factor = compensate.getTau().convertToDouble();
+    if (auto from = op->getAttrOfType<IntegerAttr>(kCompensatesFromAttr))
+      result.scalars.push_back(isDueFrom(update, from.getInt()));
   } else {
     auto predict = cast<PredictOp>(op);
     result.factor = predict.getSteps().convertToDouble();
@@ -195,7 +212,7 @@ FuseAdjustedWeightsPass::getFunction(func::FuncOp update,
   for (Adjustment adjustment : adjustments) {
     stream << ";" << adjustment.op->getName() << "," << adjustment.weight << ","
            << llvm::bit_cast<uint64_t>(adjustment.factor) << ","
-           << adjustment.other;
+           << adjustment.other << "," << adjustment.scalars.size();
     if (adjustment.direction)
       stream << "," << adjustment.direction.getSymName();
     for (unsigned input : adjustment.inputs)
@@ -224,7 +241,7 @@ FuseAdjustedWeightsPass::getFunction(func::FuncOp update,
   return function = *made;
 }
 
-/// w - tau * delta, or w - (steps * rate) * direction.
+/// w - tau * delta (if it is due), or w - (steps * rate) * direction.
 Value FuseAdjustedWeightsPass::emit(Arithmetic f,
                                     const UpdateElements &elements,
                                     const Adjustment &adjustment,

@@ -9,7 +9,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/Passes.h"
-#include "penstock/Codegen/ConvolutionLibrary.h"
 #include "penstock/Codegen/LibraryScratch.h"
 
 #include "llvm/ADT/MapVector.h"

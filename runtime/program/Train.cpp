@@ -72,6 +72,9 @@ Error penstock_run::train(int64_t updates) {
   }
   if (updates <= 0)
     return {};
+  for (; updates > 1 && updatesDone < program.flushed_updates; --updates)
+    if (Error error = train(1))
+      return error;
 
   // 1. Run.
   int64_t begin = nanoseconds();

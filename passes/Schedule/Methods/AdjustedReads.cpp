@@ -141,8 +141,8 @@ func::FuncOp StageAdjuster::getDirectionFunction(RankedTensorType type,
 
 LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
                                      const Optimizer &optimizer,
-                                     const RateSchedule &rates,
-                                     StringRef name, bool keeps) {
+                                     const RateSchedule &rates, StringRef name,
+                                     bool keeps) {
   SmallVector<WeightUpdate> updates;
   for (TaskOp reader : readers)
     for (WeightUpdate &update : getUpdates(reader))
@@ -226,7 +226,7 @@ LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
 //===----------------------------------------------------------------------===//
 
 LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
-                                        double gamma) {
+                                        double gamma, int64_t from) {
   OpBuilder builder(module.getContext());
   llvm::DenseMap<Operation *, func::FuncOp> withDelta;
   for (TaskOp reader : readers)
@@ -269,6 +269,9 @@ LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
       WriteOp::create(builder, loc, newDelta, FlatSymbolRefAttr::get(delta));
       Value seen = CompensateOp::create(builder, loc, call.getResult(after),
                                         newDelta, builder.getF64FloatAttr(tau));
+      if (from > 0)
+        seen.getDefiningOp()->setDiscardableAttr(
+            kCompensatesFromAttr, builder.getI64IntegerAttr(from));
       WriteOp::create(builder, loc, seen, FlatSymbolRefAttr::get(adjusted));
       redirect(readers, update.parameter, adjusted);
     }

@@ -45,9 +45,10 @@ public:
                               bool keeps = false);
 
   /// Lets `readers` see w - tau * delta, where delta follows the changes of w:
-  /// gamma * delta + (1 - gamma) * change.
+  /// gamma * delta + (1 - gamma) * change. From version `from` on; what is read
+  /// of earlier ones is w.
   mlir::LogicalResult compensate(llvm::ArrayRef<pipeline::TaskOp> readers,
-                                 double tau, double gamma);
+                                 double tau, double gamma, int64_t from);
 
   /// Divides the learning rate of the update by divisor ^ (1 - t / steps),
   /// from update `from` on until update `steps`.

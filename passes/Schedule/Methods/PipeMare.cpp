@@ -6,8 +6,9 @@
 // Yang et al. 2021. Both passes read the newest weights. T1 divides the
 // learning rate of a stage by its delay tau, less and less; T2 lets the
 // backward see about what the forward saw, w - tau * delta, where delta
-// averages the steps of the weights; T3, synchronous updates at first, is a
-// schedule of its own.
+// averages the steps of the weights. T3: at first every update is a segment of
+// its own, which makes it synchronous; rates are undivided then, and nothing is
+// compensated.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/Methods/AdjustedReads.h"
@@ -39,8 +40,8 @@ private:
     if (spec.annealSteps > 0 && tau > 1)
       adjuster.annealRate(tau, spec.annealSteps, spec.warmupSteps);
     if (spec.decay > 0)
-      return adjuster.compensate(stage.backward, tau,
-                                 std::pow(spec.decay, 1 / tau));
+      return adjuster.compensate(
+          stage.backward, tau, std::pow(spec.decay, 1 / tau), spec.warmupSteps);
     return success();
   }
 

@@ -252,6 +252,9 @@ typedef struct penstock_program {
   /* The course of the learning rate: from the hyperparameter "lr" and the
    * updates done, the rate of the next update. Null where it is constant. */
   float (*rate)(penstock_device *device, float base, int64_t done);
+  /* The pipe drains after each of so many updates at first. In a segment of one
+   * update, all microbatches read the weights before it: it is synchronous. */
+  int64_t flushed_updates;
 } penstock_program;
 
 /*===--- What compiled code calls

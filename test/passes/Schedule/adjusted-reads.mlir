@@ -80,9 +80,12 @@
 // OPTIM:       %[[D:.*]] = func.call @adamw.direction.7x11(%[[N]]#0, %[[N]]#2, %[[N]]#3, %[[R]]#1, %[[R]]#2)
 // OPTIM:       pipeline.predict %[[N]]#0, %[[D]], %[[R]]#0 steps(5.000000e-01)
 // OPTIM-LABEL: func.func private @adamw.direction.7x11
-// OPTIM:         %[[SCALED:.*]] = arith.divf
-// OPTIM:         %[[DECAY:.*]] = arith.mulf %{{.*}}, %in
-// OPTIM:         arith.addf %[[SCALED]], %[[DECAY]]
+// OPTIM:         math.sqrt
+// OPTIM:         arith.divf
+// OPTIM:         arith.addf
+// OPTIM:         %[[STEP:.*]] = arith.divf
+// OPTIM:         %[[DECAY:.*]] = arith.mulf %{{.*}}, %in :
+// OPTIM:         arith.addf %[[STEP]], %[[DECAY]]
 
 // The whole minibatch reads what its first microbatch did: two versions.
 // XPIPE:     pipeline.variable @fc1.forward
