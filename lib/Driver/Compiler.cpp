@@ -23,6 +23,9 @@
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Schedule/Csv.h"
+#include "penstock/Schedule/FromIR.h"
+#include "penstock/Schedule/Generators.h"
 #include "penstock/Training/OptimizerSpec.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -31,6 +34,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -70,7 +74,10 @@ private:
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
+  /// What --schedule-file says beside the order.
+  bool readScheduleFile();
   int checkDevices();
+  int writeSchedule();
   int checkMemory();
   int writeProduct(OutputFile &output);
   int writeReports();
@@ -81,6 +88,7 @@ private:
   OwningOpRef<ModuleOp> module;
   bool isModel = false; ///< Not a printed program.
   bool hasError = false;
+  bool splitsBackward = false;
   Level level = Level::Onnx;
   Report report;
 };
@@ -216,6 +224,7 @@ bool Compiler::lower(Level from) {
       LowerStagesToTrainingOptions training;
       training.microbatches = options.microbatches;
       training.optimizer = options.optimizer;
+      training.splitBackward = splitsBackward;
       buildLowerStagesToTrainingPipeline(manager, training);
       break;
     }
@@ -224,6 +233,7 @@ bool Compiler::lower(Level from) {
       schedule.devices = options.devices;
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
+      schedule.scheduleFile = options.scheduleFile;
       schedule.method = options.method;
       buildSchedulePipeline(manager, schedule);
       break;
@@ -259,13 +269,72 @@ bool Compiler::lowerTo(Level target) {
   return true;
 }
 
+/// Stages, microbatches and halves of the backward follow from the table where
+/// nothing else was said.
+bool Compiler::readScheduleFile() {
+  auto mistake = [&](const Twine &message) {
+    fail("--schedule-file=" + options.scheduleFile + ": " + message);
+    return false;
+  };
+  auto buffer = llvm::MemoryBuffer::getFile(options.scheduleFile);
+  if (!buffer)
+    return mistake(buffer.getError().message());
+  std::string error;
+  std::optional<schedule::CsvSchedule> table =
+      schedule::parseCsv((*buffer)->getBuffer(), error);
+  if (!table)
+    return mistake(error);
+  int64_t devices = table->rows.size();
+  if (options.devices > 0 && options.devices != devices)
+    return mistake("it has " + Twine(devices) + " rows, --devices=" +
+                   Twine(options.devices));
+  if (options.stages > 0 && options.stages != table->stages)
+    return mistake("it has " + Twine(table->stages) + " stages, --stages=" +
+                   Twine(options.stages));
+  if (options.given.count("microbatches") &&
+      options.microbatches != table->microbatches)
+    return mistake("it has " + Twine(table->microbatches) +
+                   " microbatches, --microbatches=" +
+                   Twine(options.microbatches));
+  if (options.method != "sync")
+    return mistake("a table is for synchronous training, and the method is " +
+                   options.method);
+  options.microbatches = table->microbatches;
+  if (options.splitAt.empty())
+    options.stages = table->stages;
+  splitsBackward = table->splitsBackward;
+  options.schedule = "file";
+  return true;
+}
+
 /// How many stages there are is known once the cuts are made.
 int Compiler::checkDevices() {
   int64_t stages = llvm::range_size(module->getOps<pipeline::StageOp>());
-  if (options.devices > stages)
+  if (!options.scheduleFile.empty()) {
+    // The table has its own devices.
+  } else if (options.devices > stages) {
     return fail(llvm::formatv("--devices={0}: the model has {1} stage{2}, and "
                               "a device needs one; use more --stages",
                               options.devices, stages, stages == 1 ? "" : "s"));
+  } else if (options.method == "sync") {
+    std::string error;
+    std::optional<schedule::ScheduleSpec> spec =
+        schedule::parseScheduleSpec(options.schedule, error);
+    int64_t chunks = spec ? spec->chunks() : 1;
+    int64_t devices = options.devices > 0
+                          ? options.devices
+                          : std::max<int64_t>(1, stages / chunks);
+    if (devices * chunks > stages)
+      return fail(llvm::formatv(
+          "--schedule={0}: {1} device{2} with {3} stages each need {4}, and "
+          "there are {5}; use --stages={4}",
+          options.schedule, devices, devices == 1 ? "" : "s", chunks,
+          devices * chunks, stages));
+    if (spec)
+      error = refuse(schedule::Problem(*spec, devices, options.microbatches));
+    if (!error.empty())
+      return fail("--schedule=" + options.schedule + ": " + error);
+  }
   auto updates = llvm::make_filter_range(
       module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {
         return task.getKind() == pipeline::TaskKind::Update;
@@ -275,6 +344,25 @@ int Compiler::checkDevices() {
                  << ": warning: nothing is trained: no initializer is left "
                     "that has a gradient and is not frozen\n";
   return kDone;
+}
+
+/// The training schedule as a table.
+int Compiler::writeSchedule() {
+  if (options.emitSchedule.empty())
+    return kDone;
+  for (auto op : module->getOps<pipeline::ScheduleOp>()) {
+    if (op.isBodyless() ||
+        schedule::tasksOf(op) != schedule::TaskSet::Training)
+      continue;
+    FailureOr<schedule::Imported> imported = schedule::importSchedule(op);
+    if (failed(imported))
+      return kDefect;
+    OutputFile file(options.emitSchedule);
+    file.stream() << writeCsv(imported->model, imported->orders);
+    return file.commit(llvm::errs()) ? kDone : kUserError;
+  }
+  return fail("--emit-schedule=" + options.emitSchedule +
+              ": there is no training schedule at this level");
 }
 
 /// Says which stage does not fit, and by how much.
@@ -305,6 +393,14 @@ int Compiler::run() {
   OutputFile output(options.output);
   if (!output.check(llvm::errs()))
     return kUserError;
+  if (!options.scheduleFile.empty()) {
+    if (!readScheduleFile())
+      return kUserError;
+  } else if (options.method == "sync") {
+    std::string unused;
+    if (auto spec = schedule::parseScheduleSpec(options.schedule, unused))
+      splitsBackward = spec->splitsBackward();
+  }
   if (!load())
     return kUserError;
   report.model = options.input;
@@ -340,6 +436,12 @@ int Compiler::run() {
     return kUserError;
   if (level == Level::Training && target > level)
     if (int code = checkDevices())
+      return code;
+  bool isOurs = isModel && options.scheduleFile.empty();
+  if (!lowerTo(std::min(target, Level::Schedule)))
+    return isOurs ? kDefect : kUserError;
+  if (level == Level::Schedule || !options.emitSchedule.empty())
+    if (int code = writeSchedule())
       return code;
   if (!lowerTo(std::min(target, Level::Program)))
     return isModel ? kDefect : kUserError;

@@ -48,6 +48,8 @@ struct Report {
   std::string model, method, schedule, optimizer;
   int64_t microbatchSize = 0, microbatches = 1;
   double predictedBubble = 0;
+  /// The same for one of many updates, where no device waits for another's.
+  double steadyBubble = 0;
   std::vector<std::string> trained, frozen;
   std::vector<StageReport> stages;
   /// One update of the training schedule, a line per device; F forward, B
