@@ -10,11 +10,13 @@
 
 #include "penstock/Driver/Compiler.h"
 
+#include "PlanSearch.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Frontend/Passes.h"
 #include "passes/Lowering/Passes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Program/Passes.h"
+#include "passes/Schedule/Methods/Method.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Training/Passes.h"
 #include "passes/Verify/Passes.h"
@@ -22,10 +24,9 @@
 #include "penstock/Driver/OutputFile.h"
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
+#include "penstock/Driver/Schedules.h"
 #include "penstock/Import/Import.h"
-#include "penstock/Schedule/Csv.h"
-#include "penstock/Schedule/FromIR.h"
-#include "penstock/Schedule/Generators.h"
+#include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/OptimizerSpec.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -34,7 +35,6 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -74,8 +74,13 @@ private:
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
-  /// What --schedule-file says beside the order.
-  bool readScheduleFile();
+  /// Decides what `auto` leaves open.
+  int choosePlan(Level target);
+  int chooseWithin(int64_t limit);
+  /// The plan of a candidate; the module stays as it is.
+  std::optional<Report> tryPlan(ArrayRef<int64_t> cuts,
+                                ArrayRef<int64_t> budgets);
+  int checkRecompute();
   int checkDevices();
   int writeSchedule();
   int checkMemory();
@@ -89,6 +94,7 @@ private:
   bool isModel = false; ///< Not a printed program.
   bool hasError = false;
   bool splitsBackward = false;
+  bool isTrial = false; ///< What goes wrong is no mistake of the user.
   Level level = Level::Onnx;
   Report report;
 };
@@ -98,6 +104,8 @@ void Compiler::installDiagnostics() {
   diagnostics = std::make_unique<ScopedDiagnosticHandler>(
       &context, [this](Diagnostic &diagnostic) {
         DiagnosticSeverity severity = diagnostic.getSeverity();
+        if (isTrial)
+          return success();
         if (severity == DiagnosticSeverity::Remark && !options.explain)
           return success();
         // A mistake is said in one line: what follows the first is its echo.
@@ -225,6 +233,10 @@ bool Compiler::lower(Level from) {
       training.microbatches = options.microbatches;
       training.optimizer = options.optimizer;
       training.splitBackward = splitsBackward;
+      training.recompute =
+          options.recompute == "auto" ? "budget" : options.recompute;
+      for (int64_t bytes : options.recomputeBudgets)
+        training.recomputeBudgets.push_back(bytes);
       buildLowerStagesToTrainingPipeline(manager, training);
       break;
     }
@@ -269,42 +281,112 @@ bool Compiler::lowerTo(Level target) {
   return true;
 }
 
-/// Stages, microbatches and halves of the backward follow from the table where
-/// nothing else was said.
-bool Compiler::readScheduleFile() {
-  auto mistake = [&](const Twine &message) {
-    fail("--schedule-file=" + options.scheduleFile + ": " + message);
-    return false;
-  };
-  auto buffer = llvm::MemoryBuffer::getFile(options.scheduleFile);
-  if (!buffer)
-    return mistake(buffer.getError().message());
+std::optional<Report> Compiler::tryPlan(ArrayRef<int64_t> cuts,
+                                        ArrayRef<int64_t> budgets) {
+  OwningOpRef<ModuleOp> trial = module->clone();
+  std::swap(module, trial);
+  Level before = level;
+  Report reported = report;
+  options.recomputeBudgets.assign(budgets.begin(), budgets.end());
+  isTrial = true;
+  std::optional<Report> result;
+  if ((cuts.empty() || succeeded(insertBoundaries(*module, cuts))) &&
+      lowerTo(Level::Program))
+    result = report;
+  isTrial = false;
+  report = reported;
+  level = before;
+  std::swap(module, trial);
+  return result;
+}
+
+/// Says which stage is how far over what the device has.
+int Compiler::chooseWithin(int64_t limit) {
+  PlanRequest request;
+  request.stages = options.stages;
+  request.choosesCuts = options.choosesStages && options.stages > 1;
+  request.mayRecompute = options.recompute == "auto";
+  request.limit = limit;
+  FailureOr<PlanAnswer> answer =
+      searchPlan(*module, request, [&](auto cuts, auto budgets) {
+        return tryPlan(cuts, budgets);
+      });
+  if (failed(answer))
+    return kUserError;
+  options.recomputeBudgets = answer->budgets;
+  // A plan that nothing could be compiled for says why when it is compiled.
+  if (answer->fits || answer->worstStage < 0)
+    return !answer->cuts.empty() &&
+                   failed(insertBoundaries(*module, answer->cuts))
+               ? kUserError
+               : kDone;
+  std::string text = llvm::formatv(
+      "--device-memory={0}: {1}; stage {2} needs {3} bytes, {4} more than its "
+      "device has; use more devices, {5}fewer microbatches in flight or a "
+      "smaller --microbatch-size",
+      limit,
+      !request.choosesCuts ? "the plan does not fit"
+      : answer->isProved
+          ? "no cut fits, and this is the closest of those that were built"
+          : "none of the cuts that were built fits, and this is the closest",
+      answer->worstStage, answer->worstBytes, answer->worstBytes - limit,
+      request.mayRecompute ? "" : "--recompute=auto, ");
+  return fail(text, kDoesNotFit);
+}
+
+int Compiler::choosePlan(Level target) {
+  bool recomputes = options.recompute != "none";
+  if (options.choosesStages && level > Level::Graph)
+    return fail("--stages=auto: " + options.input + " is at level " +
+                getLevelName(level) + ", where its stages are cut");
+  if (recomputes && level > Level::Stages)
+    return fail("--recompute=" + options.recompute + ": " + options.input +
+                " is at level " + getLevelName(level) +
+                ", where its residuals are chosen");
+  if (target <= Level::Graph)
+    return kDone;
+  if (options.choosesStages) {
+    if (!lowerTo(Level::Graph))
+      return kUserError;
+    FailureOr<int64_t> units = countUnits(*module);
+    if (failed(units))
+      return kUserError;
+    int64_t chunks = chunksPerDevice(options);
+    options.stages = options.devices * chunks;
+    if (options.stages > *units) {
+      int64_t fewer = std::max<int64_t>(*units / chunks, 1);
+      llvm::errs() << options.input
+                   << ": warning: --devices=" << options.devices
+                   << ": the model has " << *units
+                   << " nodes that compute, so that it uses " << fewer
+                   << " devices\n";
+      options.devices = fewer;
+      options.stages = options.devices * chunks;
+    }
+  }
+  if (!options.deviceMemory ||
+      (!options.choosesStages && options.recompute != "auto"))
+    return kDone;
+  return chooseWithin(*options.deviceMemory);
+}
+
+/// Recomputation has to see the weights that the forward saw.
+int Compiler::checkRecompute() {
   std::string error;
-  std::optional<schedule::CsvSchedule> table =
-      schedule::parseCsv((*buffer)->getBuffer(), error);
-  if (!table)
-    return mistake(error);
-  int64_t devices = table->rows.size();
-  if (options.devices > 0 && options.devices != devices)
-    return mistake("it has " + Twine(devices) + " rows, --devices=" +
-                   Twine(options.devices));
-  if (options.stages > 0 && options.stages != table->stages)
-    return mistake("it has " + Twine(table->stages) + " stages, --stages=" +
-                   Twine(options.stages));
-  if (options.given.count("microbatches") &&
-      options.microbatches != table->microbatches)
-    return mistake("it has " + Twine(table->microbatches) +
-                   " microbatches, --microbatches=" +
-                   Twine(options.microbatches));
-  if (options.method != "sync")
-    return mistake("a table is for synchronous training, and the method is " +
-                   options.method);
-  options.microbatches = table->microbatches;
-  if (options.splitAt.empty())
-    options.stages = table->stages;
-  splitsBackward = table->splitsBackward;
-  options.schedule = "file";
-  return true;
+  FailureOr<MethodSpec> spec = parseMethodSpec(options.method, error);
+  if (failed(spec))
+    return kDone; // Said elsewhere.
+  StringRef name = spec->getName();
+  if (name == "sync" || name == "pipedream" || name == "2bw")
+    return kDone;
+  for (auto task : module->getOps<pipeline::TaskOp>())
+    if (task->hasAttr(kRecomputesAttr))
+      return fail("--recompute=" + options.recompute + ": --method=" + name +
+                  " does not keep the weights that the forward of stage @" +
+                  task.getStage() +
+                  " saw; use --recompute=none, or a method that keeps them "
+                  "(sync, pipedream, 2bw)");
+  return kDone;
 }
 
 /// How many stages there are is known once the cuts are made.
@@ -316,25 +398,16 @@ int Compiler::checkDevices() {
     return fail(llvm::formatv("--devices={0}: the model has {1} stage{2}, and "
                               "a device needs one; use more --stages",
                               options.devices, stages, stages == 1 ? "" : "s"));
-  } else if (options.method == "sync") {
-    std::string error;
-    std::optional<schedule::ScheduleSpec> spec =
-        schedule::parseScheduleSpec(options.schedule, error);
-    int64_t chunks = spec ? spec->chunks() : 1;
-    int64_t devices = options.devices > 0
-                          ? options.devices
-                          : std::max<int64_t>(1, stages / chunks);
-    if (devices * chunks > stages)
-      return fail(llvm::formatv(
-          "--schedule={0}: {1} device{2} with {3} stages each need {4}, and "
-          "there are {5}; use --stages={4}",
-          options.schedule, devices, devices == 1 ? "" : "s", chunks,
-          devices * chunks, stages));
-    if (spec)
-      error = refuse(schedule::Problem(*spec, devices, options.microbatches));
-    if (!error.empty())
-      return fail("--schedule=" + options.schedule + ": " + error);
   }
+  if (std::string wrong = checkSchedule(options, stages); !wrong.empty())
+    return fail(wrong);
+  std::string error;
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (succeeded(method) &&
+      failed(checkMethodDepth(*method,
+                              options.devices ? options.devices : stages,
+                              options.microbatches, error)))
+    return fail("--method=" + options.method + ": " + error);
   auto updates = llvm::make_filter_range(
       module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {
         return task.getKind() == pipeline::TaskKind::Update;
@@ -350,19 +423,11 @@ int Compiler::checkDevices() {
 int Compiler::writeSchedule() {
   if (options.emitSchedule.empty())
     return kDone;
-  for (auto op : module->getOps<pipeline::ScheduleOp>()) {
-    if (op.isBodyless() ||
-        schedule::tasksOf(op) != schedule::TaskSet::Training)
-      continue;
-    FailureOr<schedule::Imported> imported = schedule::importSchedule(op);
-    if (failed(imported))
-      return kDefect;
-    OutputFile file(options.emitSchedule);
-    file.stream() << writeCsv(imported->model, imported->orders);
-    return file.commit(llvm::errs()) ? kDone : kUserError;
-  }
-  return fail("--emit-schedule=" + options.emitSchedule +
-              ": there is no training schedule at this level");
+  OutputFile file(options.emitSchedule);
+  if (!writeScheduleTable(*module, file.stream()))
+    return fail("--emit-schedule=" + options.emitSchedule +
+                ": there is no training schedule at this level");
+  return file.commit(llvm::errs()) ? kDone : kUserError;
 }
 
 /// Says which stage does not fit, and by how much.
@@ -385,28 +450,31 @@ int Compiler::checkMemory() {
 int Compiler::run() {
   installDiagnostics();
   std::string error;
-  if (failed(parseOptimizerSpec(options.optimizer, error)))
+  FailureOr<OptimizerSpec> optimizer =
+      parseOptimizerSpec(options.optimizer, error);
+  if (failed(optimizer))
     return fail("--optimizer=" + options.optimizer + ": " + error);
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (failed(method) ||
+      failed(checkMethod(*method, options.microbatches, *optimizer, error)))
+    return fail("--method=" + options.method + ": " + error);
+  if (!createMethod(*method))
+    return fail("--method=" + options.method + " is not in this build");
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
   // An output that cannot be written is better known before the work is done.
   OutputFile output(options.output);
   if (!output.check(llvm::errs()))
     return kUserError;
-  if (!options.scheduleFile.empty()) {
-    if (!readScheduleFile())
-      return kUserError;
-  } else if (options.method == "sync") {
-    std::string unused;
-    if (auto spec = schedule::parseScheduleSpec(options.schedule, unused))
-      splitsBackward = spec->splitsBackward();
-  }
+  if (!adoptSchedule(options, splitsBackward, error))
+    return fail(error);
   if (!load())
     return kUserError;
   report.model = options.input;
   report.method = options.method;
   report.schedule = options.schedule;
   report.optimizer = options.optimizer;
+  report.recompute = options.recompute;
 
   bool wantsCode = options.product != Product::Ir;
   Level target = wantsCode ? Level::Llvm : options.level;
@@ -430,19 +498,23 @@ int Compiler::run() {
   if (level == Level::Program)
     report.collectProgram(*module);
 
+  if (int code = choosePlan(target))
+    return code;
   // Mistakes of a model or a plan show by level training; what fails later is
   // ours, unless the user wrote the program.
   if (!lowerTo(std::min(target, Level::Training)))
     return kUserError;
-  if (level == Level::Training && target > level)
+  if (level == Level::Training && target > level) {
     if (int code = checkDevices())
       return code;
+    if (int code = checkRecompute())
+      return code;
+  }
   bool isOurs = isModel && options.scheduleFile.empty();
   if (!lowerTo(std::min(target, Level::Schedule)))
     return isOurs ? kDefect : kUserError;
-  if (level == Level::Schedule || !options.emitSchedule.empty())
-    if (int code = writeSchedule())
-      return code;
+  if (int code = writeSchedule())
+    return code;
   if (!lowerTo(std::min(target, Level::Program)))
     return isModel ? kDefect : kUserError;
   if (int code = checkMemory())

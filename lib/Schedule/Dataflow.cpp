@@ -158,10 +158,11 @@ void Flow::explain(Dataflow &result) const {
                     std::to_string(path.front()) + " and ";
     if (path.size() == 1) {
       waiting(*first, other, next);
-      result.circle += describe(model, other) + ", which stands behind it there,";
+      result.circle +=
+          describe(model, other) + ", which stands behind it there,";
     } else {
-      result.circle += describe(model, *last) + " on device " +
-                       std::to_string(path.back());
+      result.circle +=
+          describe(model, *last) + " on device " + std::to_string(path.back());
     }
     result.circle += " wait for each other";
     if (path.size() > 2)

@@ -1,4 +1,5 @@
-//===- Deadlock.cpp - Why nothing moves ------------------------------------===//
+//===- Deadlock.cpp - Why nothing moves
+//------------------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -60,10 +61,10 @@ std::optional<Executor::Place> Executor::waitsFor(const Place &place) {
                        : int64_t(taskDone[event->id].counts.size());
     for (int id : task.puts) {
       const Channel &channel = model.channels[id];
-      if (auto next = whoFrees(
-              channel.local ? channel.slotUsers : channel.stagingUsers,
-              channel.local ? channel.slots : channel.staging, step,
-              place.device))
+      if (auto next =
+              whoFrees(channel.local ? channel.slotUsers : channel.stagingUsers,
+                       channel.local ? channel.slots : channel.staging, step,
+                       place.device))
         return next;
     }
     if (!tables.groupsBefore[event->id].empty())

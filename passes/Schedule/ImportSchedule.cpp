@@ -44,8 +44,7 @@ struct PipelineImportSchedule
       return signalPassFailure();
     }
     std::string error;
-    std::optional<CsvSchedule> table =
-        parseCsv((*buffer)->getBuffer(), error);
+    std::optional<CsvSchedule> table = parseCsv((*buffer)->getBuffer(), error);
     if (!table) {
       module.emitError("schedule file ") << file << ": " << error;
       return signalPassFailure();
@@ -64,8 +63,8 @@ struct PipelineImportSchedule
              << stages.size();
     if (microbatches > 0 && microbatches != table.microbatches)
       return module.emitError("schedule file ")
-             << file << " has " << table.microbatches
-             << " microbatches, not " << int64_t(microbatches);
+             << file << " has " << table.microbatches << " microbatches, not "
+             << int64_t(microbatches);
     for (auto [stage, device] : llvm::zip_equal(stages, table.devices))
       stage.setDevices(ArrayRef<int64_t>{device});
 
