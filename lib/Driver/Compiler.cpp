@@ -23,6 +23,7 @@
 #include "penstock/Driver/OutputFile.h"
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
+#include "penstock/Driver/Schedules.h"
 #include "penstock/Import/Import.h"
 #include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/OptimizerSpec.h"
@@ -86,6 +87,7 @@ private:
                                 ArrayRef<int64_t> budgets);
   int checkRecompute();
   int checkDevices();
+  int writeSchedule();
   int checkMemory();
   int writeProduct(OutputFile &output);
   int writeReports();
@@ -96,6 +98,7 @@ private:
   OwningOpRef<ModuleOp> module;
   bool isModel = false; ///< Not a printed program.
   bool hasError = false;
+  bool splitsBackward = false;
   bool isTrial = false; ///< What goes wrong is no mistake of the user.
   Level level = Level::Onnx;
   Report report;
@@ -254,6 +257,7 @@ bool Compiler::lower(Level from) {
       training.clipGradNorm = options.clipGradNorm;
       // What spans all stages is a barrier, which only `sync` has anyway.
       training.clipScope = isAsynchronous() ? "stage" : "global";
+      training.splitBackward = splitsBackward;
       training.recompute =
           options.recompute == "auto" ? "budget" : options.recompute;
       for (int64_t bytes : options.recomputeBudgets)
@@ -266,6 +270,7 @@ bool Compiler::lower(Level from) {
       schedule.devices = options.devices;
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
+      schedule.scheduleFile = options.scheduleFile;
       schedule.method = options.method;
       schedule.optimizer = options.optimizer;
       schedule.lrSchedule = options.rateSchedule;
@@ -373,14 +378,17 @@ int Compiler::choosePlan(Level target) {
     FailureOr<int64_t> units = countUnits(*module);
     if (failed(units))
       return kUserError;
-    options.stages = options.devices;
-    if (options.devices > *units) {
+    int64_t chunks = chunksPerDevice(options);
+    options.stages = options.devices * chunks;
+    if (options.stages > *units) {
+      int64_t fewer = std::max<int64_t>(*units / chunks, 1);
       llvm::errs() << options.input
                    << ": warning: --devices=" << options.devices
                    << ": the model has " << *units
-                   << " nodes that compute, so that it uses " << *units
+                   << " nodes that compute, so that it uses " << fewer
                    << " devices\n";
-      options.stages = options.devices = std::max<int64_t>(*units, 1);
+      options.devices = fewer;
+      options.stages = options.devices * chunks;
     }
   }
   if (!options.deviceMemory ||
@@ -411,10 +419,15 @@ int Compiler::checkRecompute() {
 /// How many stages there are is known once the cuts are made.
 int Compiler::checkDevices() {
   int64_t stages = llvm::range_size(module->getOps<pipeline::StageOp>());
-  if (options.devices > stages)
+  if (!options.scheduleFile.empty()) {
+    // The table has its own devices.
+  } else if (options.devices > stages) {
     return fail(llvm::formatv("--devices={0}: the model has {1} stage{2}, and "
                               "a device needs one; use more --stages",
                               options.devices, stages, stages == 1 ? "" : "s"));
+  }
+  if (std::string wrong = checkSchedule(options, stages); !wrong.empty())
+    return fail(wrong);
   std::string error;
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   if (succeeded(method) &&
@@ -431,6 +444,17 @@ int Compiler::checkDevices() {
                  << ": warning: nothing is trained: no initializer is left "
                     "that has a gradient and is not frozen\n";
   return kDone;
+}
+
+/// The training schedule as a table.
+int Compiler::writeSchedule() {
+  if (options.emitSchedule.empty())
+    return kDone;
+  OutputFile file(options.emitSchedule);
+  if (!writeScheduleTable(*module, file.stream()))
+    return fail("--emit-schedule=" + options.emitSchedule +
+                ": there is no training schedule at this level");
+  return file.commit(llvm::errs()) ? kDone : kUserError;
 }
 
 /// Says which stage does not fit, and by how much.
@@ -469,6 +493,8 @@ int Compiler::run() {
   OutputFile output(options.output);
   if (!output.check(llvm::errs()))
     return kUserError;
+  if (!adoptSchedule(options, splitsBackward, error))
+    return fail(error);
   if (!load())
     return kUserError;
   report.model = options.input;
@@ -511,6 +537,11 @@ int Compiler::run() {
     if (int code = checkRecompute())
       return code;
   }
+  bool isOurs = isModel && options.scheduleFile.empty();
+  if (!lowerTo(std::min(target, Level::Schedule)))
+    return isOurs ? kDefect : kUserError;
+  if (int code = writeSchedule())
+    return code;
   if (!lowerTo(std::min(target, Level::Program)))
     return isModel ? kDefect : kUserError;
   if (int code = checkMemory())

@@ -9,6 +9,7 @@
 
 #include "penstock/Driver/Options.h"
 
+#include "penstock/Schedule/Generators.h"
 #include "penstock/Training/MethodSpec.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -97,10 +98,18 @@ struct Flags {
                        "pipemare, spectrain, xpipe or pipeoptim, with "
                        "parameters: pipemare:anneal-steps=500"),
               cl::init("sync"), cl::cat(category)};
-  Text schedule{"schedule", cl::desc("Schedule: gpipe or 1f1b (default)"),
-                cl::init("1f1b"), cl::cat(category)};
-  Text scheduleFile{"schedule-file", cl::desc("Schedule from a CSV file"),
-                    cl::cat(category)};
+  Text schedule{
+      "schedule",
+      cl::desc("Schedule: " + llvm::join(schedule::scheduleNames(), ", ") +
+               " (default: 1f1b)"),
+      cl::init("1f1b"), cl::cat(category)};
+  Text scheduleFile{"schedule-file",
+                    cl::desc("Schedule from a CSV file, in the format of "
+                             "torch.distributed.pipelining"),
+                    cl::value_desc("file"), cl::cat(category)};
+  Text emitSchedule{"emit-schedule",
+                    cl::desc("Write the schedule as such a file"),
+                    cl::value_desc("file"), cl::cat(category)};
   Text optimizer{"optimizer",
                  cl::desc("Optimizer: sgd, adam or adamw, with parameters: "
                           "sgd:lr=0.1,momentum=0.9"),
@@ -149,6 +158,7 @@ private:
   bool checkProduct();
   bool checkModel();
   bool checkPlan();
+  bool checkSchedule();
   /// Flags whose machinery is not in this build: only the default is there.
   bool checkDefaults();
   bool checkRegex(StringRef flag, StringRef text);
@@ -302,17 +312,13 @@ bool Checker::checkPlan() {
   if (options.threads > kMostThreads)
     return fail("--threads=" + Twine(options.threads) + ": at most " +
                 Twine(kMostThreads) + " per device");
-  if (options.stages == 0 && options.splitAt.empty())
-    options.stages = std::max<int64_t>(options.devices, 1);
   options.recompute = flags.recompute;
   if (options.recompute.empty())
     return fail("--recompute=: none, full, auto or an expression is needed");
   if (!checkRegex("recompute", options.recompute))
     return false;
-  options.schedule = flags.schedule;
-  if (options.schedule != "gpipe" && options.schedule != "1f1b")
-    return fail("--schedule=" + options.schedule +
-                " is not in this build; schedules are gpipe, 1f1b");
+  if (!checkSchedule())
+    return false;
   options.method = flags.method;
   std::string error;
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
@@ -348,6 +354,30 @@ bool Checker::checkPlan() {
   return true;
 }
 
+bool Checker::checkSchedule() {
+  options.schedule = flags.schedule;
+  options.scheduleFile = flags.scheduleFile;
+  options.emitSchedule = flags.emitSchedule;
+  if (!options.scheduleFile.empty()) {
+    if (flags.schedule.getNumOccurrences())
+      return fail("--schedule=" + options.schedule +
+                  ": --schedule-file says it already");
+    return true;
+  }
+  std::string error;
+  std::optional<schedule::ScheduleSpec> spec =
+      schedule::parseScheduleSpec(options.schedule, error);
+  if (!spec)
+    return fail("--schedule=" + options.schedule + ": " + error);
+  if (spec->replicas() > 1)
+    return fail("--schedule=" + options.schedule + " runs " +
+                Twine(spec->replicas()) +
+                " replicas of every stage, which is not in this build");
+  if (options.stages == 0 && options.splitAt.empty())
+    options.stages = std::max<int64_t>(options.devices, 1) * spec->chunks();
+  return true;
+}
+
 bool Checker::checkDefaults() {
   struct Only {
     StringLiteral flag;
@@ -359,7 +389,6 @@ bool Checker::checkDefaults() {
            Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
            Only{"replicas", flags.replicas, "1"},
-           Only{"schedule-file", flags.scheduleFile, ""},
            Only{"gpu-arch", flags.gpuArch, ""},
        }) {
     if (StringRef(only.value) == only.fallback)

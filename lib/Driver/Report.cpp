@@ -65,6 +65,24 @@ void Report::collectStages(ModuleOp module) {
       microbatchSize = channel.getTensorType(0).getDimSize(0);
 }
 
+/// What an update adds to a long run: devices begin the next one at once.
+static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
+                             size_t stages) {
+  // A long timeline is not worth the time.
+  constexpr uint64_t kMostRuns = 1 << 17;
+  if (schedule.getMicrobatches() * stages > kMostRuns)
+    return one.bubble;
+  PipelineSimulateOptions options;
+  options.updates = 3;
+  FailureOr<Simulation> fewer = simulateSchedule(schedule, options);
+  options.updates = 4;
+  FailureOr<Simulation> more = simulateSchedule(schedule, options);
+  if (failed(fewer) || failed(more) || more->makespan <= fewer->makespan)
+    return one.bubble;
+  double busy = (1 - one.bubble) * one.makespan;
+  return std::max(0.0, 1 - busy / (more->makespan - fewer->makespan));
+}
+
 void Report::collectSchedule(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
@@ -82,6 +100,7 @@ void Report::collectSchedule(ModuleOp module) {
     if (failed(simulation))
       continue;
     predictedBubble = simulation->bubble;
+    steadyBubble = steadyBubbleOf(schedule, *simulation, stages.size());
     // Wider than a screen it says nothing.
     if (llvm::all_of(simulation->timeline, [](const std::string &line) {
           return line.size() <= 160;
@@ -337,6 +356,7 @@ llvm::json::Value Report::toJson() const {
                             {"microbatch_size", microbatchSize},
                             {"microbatches", microbatches},
                             {"predicted_bubble", predictedBubble},
+                            {"steady_bubble", steadyBubble},
                             {"predicted_speedup_over_flush", speedupOverFlush},
                             {"trained", toArray(trained)},
                             {"frozen", toArray(frozen)},
@@ -379,8 +399,13 @@ void Report::print(llvm::raw_ostream &stream) const {
                           "samples per update, {6}\n",
                           model, stages.size(), method, schedule, microbatches,
                           microbatchSize, optimizer);
-  stream << llvm::formatv("predicted bubble: {0:F1} %\n",
-                          100 * predictedBubble);
+  stream << llvm::formatv("predicted bubble: {0:F1} %", 100 * predictedBubble);
+  if (predictedBubble - steadyBubble >= 5e-4)
+    stream << llvm::formatv(
+        " where every update waits for all devices, as a global gradient norm "
+        "makes it; {0:F1} % where none does",
+        100 * steadyBubble);
+  stream << "\n";
   stream << "stage  device  nodes  Mflop/microbatch  staleness  versions"
             "     weights   gradients   optimizer   residuals    channels"
             " temporaries       arena\n";

@@ -159,12 +159,12 @@ void Flow::explain(Dataflow &result) const {
     if (path.size() == 1) {
       waiting(*first, other, next);
       result.circle +=
-          describe(model, other) + ", which stands behind it there";
+          describe(model, other) + ", which stands behind it there,";
     } else {
       result.circle +=
           describe(model, *last) + " on device " + std::to_string(path.back());
     }
-    result.circle += ", wait for each other";
+    result.circle += " wait for each other";
     if (path.size() > 2)
       result.circle +=
           ", over devices " +

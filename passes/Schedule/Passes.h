@@ -51,8 +51,11 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
                                llvm::cl::desc("Microbatches per weight update"),
                                llvm::cl::init(1)};
   Option<std::string> schedule{*this, "schedule",
-                               llvm::cl::desc("gpipe or 1f1b"),
+                               llvm::cl::desc("Schedule, with parameters"),
                                llvm::cl::init("1f1b")};
+  Option<std::string> scheduleFile{
+      *this, "schedule-file", llvm::cl::desc("Schedule from a CSV file"),
+      llvm::cl::init("")};
   Option<std::string> method{*this, "method", llvm::cl::desc("Training method"),
                              llvm::cl::init("sync")};
   Option<std::string> optimizer{

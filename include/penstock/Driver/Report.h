@@ -54,6 +54,8 @@ struct Report {
   std::string model, method, schedule, optimizer, recompute = "none";
   int64_t microbatchSize = 0, microbatches = 1;
   double predictedBubble = 0;
+  /// The same for one of many updates, where no device waits for another's.
+  double steadyBubble = 0;
   /// Updates per second of a pipeline that never drains over those of one that
   /// drains at every update, if every stage takes as long: (M + p - 1) / M.
   /// Synchronous: 1.

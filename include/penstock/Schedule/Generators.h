@@ -19,6 +19,22 @@ namespace penstock::schedule {
 
 struct Family;
 
+/// Where stages live.
+enum class Placement {
+  /// Stage i on device i; neighbours share a device where there are fewer.
+  Line,
+  /// Stage i on device i mod p.
+  Loop,
+  /// Down and up again: stages 0 .. p-1 on devices 0 .. p-1, the next p on p-1
+  /// .. 0, and so on. With two chunks, a V.
+  Wave,
+  /// A line, and a second replica of every stage on a line the other way.
+  Mirror,
+};
+
+/// The device, of `devices`, of replica `replica` of chunk `chunk`.
+int deviceOf(Placement placement, int chunk, int devices, int replica = 0);
+
 /// What --schedule says: `NAME[:key=value,...]`, parsed.
 struct ScheduleSpec {
   const Family *family = nullptr;
@@ -33,6 +49,7 @@ struct ScheduleSpec {
   bool splitsBackward() const;
   /// Replicas of every stage that it runs.
   int replicas() const;
+  Placement placement() const;
   /// The device, of `devices`, of replica `replica` of stage `stage`.
   int deviceOf(int stage, int devices, int replica = 0) const;
 };

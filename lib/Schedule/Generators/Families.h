@@ -14,19 +14,6 @@
 
 namespace penstock::schedule {
 
-/// Where stages live.
-enum class Placement {
-  /// Stage i on device i.
-  Line,
-  /// Stage i on device i mod p.
-  Loop,
-  /// Down and up again: stages 0 .. p-1 on devices 0 .. p-1, the next p on p-1
-  /// .. 0, and so on. With two chunks, a V.
-  Wave,
-  /// A line, and a second replica of every stage on a line the other way.
-  Mirror,
-};
-
 struct Parameter {
   llvm::StringLiteral name;
   double fallback, least;

@@ -49,14 +49,20 @@ int ScheduleSpec::replicas() const {
   return family->placement == Placement::Mirror ? 2 : 1;
 }
 
+Placement ScheduleSpec::placement() const { return family->placement; }
+
 int ScheduleSpec::deviceOf(int stage, int devices, int replica) const {
-  int place = stage % devices;
-  switch (family->placement) {
+  return schedule::deviceOf(family->placement, stage, devices, replica);
+}
+
+int deviceOf(Placement placement, int chunk, int devices, int replica) {
+  int place = chunk % devices;
+  switch (placement) {
   case Placement::Line:
   case Placement::Loop:
     return place;
   case Placement::Wave:
-    return stage / devices % 2 ? devices - 1 - place : place;
+    return chunk / devices % 2 ? devices - 1 - place : place;
   case Placement::Mirror:
     return replica ? devices - 1 - place : place;
   }

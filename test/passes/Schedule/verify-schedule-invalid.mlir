@@ -1155,7 +1155,7 @@ pipeline.task @b.U update of @b(%t) {
   pipeline.write %g to @g : !t
 }
 func.func private @f(!t) -> !t
-// expected-error @+3 {{S7: deadlock in a segment of 1 update: no device can go on}}
+// expected-error @+3 {{S7: deadlock in a segment of 1 update: send @h of microbatch 1 on device 0 and send @dh of microbatch 0 on device 1 wait for each other}}
 // expected-note @+2 {{device 0: compute queue: run @a.B of microbatch 0 (waits for the message of @dh); transfer queue: send @h of microbatch 1 (waits for device 1, which is at send @dh of microbatch 0)}}
 // expected-note @+1 {{device 1: compute queue: run @b.F of microbatch 1 (waits for the message of @h); transfer queue: send @dh of microbatch 0 (waits for device 0, which is at send @h of microbatch 1)}}
 pipeline.schedule @train microbatches(4) {
