@@ -68,6 +68,8 @@ static Value move(OpBuilder &builder, BatchNormOp op, Value old,
       });
 }
 
+bool BatchNormOp::trainsByItself() { return getTraining(); }
+
 LogicalResult BatchNormOp::expandForInference(OpBuilder &builder,
                                               SmallVectorImpl<Value> &results) {
   Type element = getInput().getType().getElementType();

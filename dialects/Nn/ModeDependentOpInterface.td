@@ -31,7 +31,10 @@ def ModeDependentOpInterface : OpInterface<"ModeDependentOpInterface"> {
       "::llvm::LogicalResult", "expandForTraining",
       (ins "::mlir::OpBuilder &":$builder,
            "::penstock::nn::TrainingContext &":$context,
-           "::llvm::SmallVectorImpl<::mlir::Value> &":$results)>
+           "::llvm::SmallVectorImpl<::mlir::Value> &":$results)>,
+    InterfaceMethod<"Whether the model itself asks for the training form, for "
+                    "a function that no task is derived from.",
+      "bool", "trainsByItself", (ins), "", [{ return false; }]>
   ];
 }
 

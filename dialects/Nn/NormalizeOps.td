@@ -105,13 +105,15 @@ def Nn_BatchNormOp : Nn_Op<"batch_norm",
     [Pure, AllTypesMatch<["input", "result"]>,
      AllTypesMatch<["scale", "bias", "mean", "variance", "next_mean",
                     "next_variance"]>,
-     DeclareOpInterfaceMethods<ModeDependentOpInterface>]> {
+     DeclareOpInterfaceMethods<ModeDependentOpInterface,
+                               ["trainsByItself"]>]> {
   let summary = "Batch normalisation over all dimensions but the second";
   let description = [{
     In training, `result` is `input` normalised by the statistics of the
     microbatch, scaled and shifted; the running statistics become
     momentum * old + (1 - momentum) * those of the microbatch. In evaluation it
-    is normalised by `mean` and `variance`, which stay.
+    is normalised by `mean` and `variance`, which stay. `training` is what the
+    model says for itself; it counts where no tasks are derived.
 
     ```mlir
     %y, %m, %v = nn.batch_norm %x, %scale, %bias, %mean, %variance
@@ -123,7 +125,8 @@ def Nn_BatchNormOp : Nn_Op<"batch_norm",
                        RankedTensorOf<[AnyFloat]>:$bias,
                        RankedTensorOf<[AnyFloat]>:$mean,
                        RankedTensorOf<[AnyFloat]>:$variance,
-                       F64Attr:$momentum, F64Attr:$epsilon);
+                       F64Attr:$momentum, F64Attr:$epsilon,
+                       UnitAttr:$training);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result,
                       RankedTensorOf<[AnyFloat]>:$next_mean,
                       RankedTensorOf<[AnyFloat]>:$next_variance);

@@ -81,6 +81,8 @@ private:
   llvm::StringSet<> initializerNames;
   /// Initialisers that a normalisation reads as running statistics.
   llvm::StringSet<> statistics;
+  /// Initialisers that say how large a result is: scales of a Resize.
+  llvm::StringSet<> extents;
   llvm::StringSet<> symbols;
 };
 
@@ -103,10 +105,14 @@ LogicalResult Importer::importInputs(GraphImporter &graph) {
   Block &block = function.getBody().front();
   for (const TensorRecord &tensor : file->getInitializers())
     initializerNames.insert(tensor.name);
-  for (const ::onnx::NodeProto &node : file->getModel().graph().node())
+  for (const ::onnx::NodeProto &node : file->getModel().graph().node()) {
     if (node.op_type() == "BatchNormalization")
       for (int i = 3; i < std::min(node.input_size(), 5); ++i)
         statistics.insert(node.input(i));
+    if (node.op_type() == "Resize" || node.op_type() == "Upsample")
+      for (int i = 1; i < node.input_size(); ++i)
+        extents.insert(node.input(i));
+  }
   for (const ValueInfoProto &input : file->getModel().graph().input()) {
     // Old models list their initialisers among the inputs.
     if (initializerNames.contains(input.name()))
@@ -201,7 +207,8 @@ LogicalResult Importer::importInitializer(GraphImporter &graph,
     return failure();
   Expected<bool> named = matches("--freeze", options.freezeRegex, tensor.name);
   constexpr int64_t kSmall = 16;
-  if (*frozen && !(named && *named) && type->getNumElements() <= kSmall) {
+  if (extents.contains(tensor.name) ||
+      (*frozen && !(named && *named) && type->getNumElements() <= kSmall)) {
     if (failed(defineConstant(getElements(*type, range->bytes))))
       return failure();
     constants[graph.lookup(tensor.name).getDefiningOp()] =

@@ -365,11 +365,41 @@ struct ExpandCrossEntropyGrad : OpRewritePattern<nn::CrossEntropyGradOp> {
   }
 };
 
+/// A function that no tasks were derived from does what the model says.
+class NoTraining : public nn::TrainingContext {
+public:
+  bool freezesStatistics() const override { return false; }
+  Value getMicrobatch() override { return nullptr; }
+  Value getHyperparameter(StringRef, double) override { return nullptr; }
+  Value getState(Value state) override { return state; }
+  void setState(Value, Value) override {}
+};
+
 struct ExpandCompositesPass
     : penstock::impl::NnExpandCompositesBase<ExpandCompositesPass> {
   using NnExpandCompositesBase::NnExpandCompositesBase;
 
+  LogicalResult expandModeDependent() {
+    SmallVector<nn::ModeDependentOpInterface> ops;
+    getOperation()->walk(
+        [&](nn::ModeDependentOpInterface op) { ops.push_back(op); });
+    NoTraining context;
+    for (nn::ModeDependentOpInterface op : ops) {
+      OpBuilder builder(op);
+      SmallVector<Value> results;
+      if (failed(op.trainsByItself()
+                     ? op.expandForTraining(builder, context, results)
+                     : op.expandForInference(builder, results)))
+        return failure();
+      op->replaceAllUsesWith(results);
+      op->erase();
+    }
+    return success();
+  }
+
   void runOnOperation() override {
+    if (failed(expandModeDependent()))
+      return signalPassFailure();
     // Convolutions stay for the library, where it is good at them.
     SmallVector<Operation *> loops;
     getOperation()->walk([&](Operation *op) {

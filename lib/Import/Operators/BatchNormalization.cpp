@@ -52,9 +52,11 @@ static LogicalResult inferBatchNorm(NodeBinder &node, Types &types) {
 static LogicalResult lowerBatchNorm(NodeBinder &node, OpBuilder &builder,
                                     Values &results) {
   double epsilon = 1e-5, momentum = 0.9;
+  bool training = false;
   if (failed(bindBatchNorm(node)) ||
       failed(node.attribute("epsilon", epsilon)) ||
-      failed(node.attribute("momentum", momentum)))
+      failed(node.attribute("momentum", momentum)) ||
+      failed(node.attribute("training_mode", training)))
     return failure();
   if (!(epsilon >= 0))
     return node.badAttribute("epsilon", "a number that is not negative");
@@ -65,7 +67,7 @@ static LogicalResult lowerBatchNorm(NodeBinder &node, OpBuilder &builder,
   auto op = nn::BatchNormOp::create(
       builder, node.getLoc(), node.type(0), node.type(3), node.type(4),
       node.operand(0), node.operand(1), node.operand(2), node.operand(3),
-      node.operand(4), APFloat(momentum), APFloat(epsilon));
+      node.operand(4), APFloat(momentum), APFloat(epsilon), training);
   results.push_back(op.getResult());
   for (unsigned i = 1; i < node.node.getNumResults(); ++i)
     results.push_back(i % 2 ? op.getNextMean() : op.getNextVariance());

@@ -53,6 +53,7 @@ void addContractions(OperatorTable &table);
 void addConvolutions(OperatorTable &table);
 void addPooling(OperatorTable &table);
 void addNormalizations(OperatorTable &table);
+void addResize(OperatorTable &table);
 void addReductions(OperatorTable &table);
 void addSoftmaxAndLosses(OperatorTable &table);
 void addShapes(OperatorTable &table);

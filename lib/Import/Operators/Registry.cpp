@@ -42,6 +42,7 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addBatchNormalization(table);
     addNormalizations(table);
     addReductions(table);
+    addResize(table);
     addSoftmaxAndLosses(table);
     addShapes(table);
     addMovement(table);

@@ -414,15 +414,20 @@ void penstock::runtime::setConvolutionThreads(int threads) {
 
 std::string penstock::runtime::chooseConvolutionLayout(
     penstock_conv_descriptor &descriptor) {
-  // With few channels per group the copies cost more than they bring, as the
-  // library pads channels to a multiple of its vectors. A depthwise one has no
-  // fast implementation but in the library's layout.
+  // Measured per kind (docs/performance.md): with few channels per group the
+  // copies cost more than they bring, as the library pads channels to a multiple
+  // of its vectors; and a window of one element is a matrix product, which wants
+  // no other layout.
   int64_t inputs = descriptor.input_channels / descriptor.groups;
   int64_t outputs = descriptor.output_channels / descriptor.groups;
   bool isDepthwise = descriptor.groups > 1 && inputs == 1 && outputs == 1;
-  bool isNarrow = std::min(inputs, outputs) < 16 && !isDepthwise;
+  bool isNarrow = std::min(inputs, outputs) < 8 && !isDepthwise &&
+                  descriptor.kind != PENSTOCK_CONV_WEIGHT_GRAD;
+  bool isProduct = descriptor.groups == 1;
+  for (uint32_t i = 0; i < descriptor.spatial_rank; ++i)
+    isProduct &= descriptor.kernel[i] == 1 && descriptor.stride[i] == 1;
   uint32_t order[2] = {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_PLAIN};
-  if (isNarrow && descriptor.kind != PENSTOCK_CONV_WEIGHT_GRAD)
+  if (isNarrow || isProduct)
     std::swap(order[0], order[1]);
   std::string error;
   for (uint32_t layout : order) {

@@ -129,7 +129,10 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
                                           KernelOptions options) {
   // 1. To kernels on buffers.
   PassManager toBuffers(module.getContext());
-  toBuffers.addPass(createNnExpandComposites());
+  // The loops are the oracle of the library.
+  NnExpandCompositesOptions composites;
+  composites.library = false;
+  toBuffers.addPass(createNnExpandComposites(composites));
   if (options.fuse)
     toBuffers.addPass(createPipelineFuse());
   toBuffers.addPass(createPipelineBufferizeFunctions());
