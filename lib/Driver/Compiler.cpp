@@ -16,6 +16,7 @@
 #include "passes/Lowering/Passes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Program/Passes.h"
+#include "passes/Schedule/Methods/Method.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Training/Passes.h"
 #include "passes/Verify/Passes.h"
@@ -387,6 +388,13 @@ int Compiler::checkDevices() {
     return fail(llvm::formatv("--devices={0}: the model has {1} stage{2}, and "
                               "a device needs one; use more --stages",
                               options.devices, stages, stages == 1 ? "" : "s"));
+  std::string error;
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (succeeded(method) &&
+      failed(checkMethodDepth(*method,
+                              options.devices ? options.devices : stages,
+                              options.microbatches, error)))
+    return fail("--method=" + options.method + ": " + error);
   auto updates = llvm::make_filter_range(
       module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {
         return task.getKind() == pipeline::TaskKind::Update;
@@ -418,8 +426,16 @@ int Compiler::checkMemory() {
 int Compiler::run() {
   installDiagnostics();
   std::string error;
-  if (failed(parseOptimizerSpec(options.optimizer, error)))
+  FailureOr<OptimizerSpec> optimizer =
+      parseOptimizerSpec(options.optimizer, error);
+  if (failed(optimizer))
     return fail("--optimizer=" + options.optimizer + ": " + error);
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (failed(method) ||
+      failed(checkMethod(*method, options.microbatches, *optimizer, error)))
+    return fail("--method=" + options.method + ": " + error);
+  if (!createMethod(*method))
+    return fail("--method=" + options.method + " is not in this build");
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
   // An output that cannot be written is better known before the work is done.

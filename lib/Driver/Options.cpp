@@ -9,12 +9,16 @@
 
 #include "penstock/Driver/Options.h"
 
+#include "penstock/Training/MethodSpec.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 
 using namespace llvm;
+using mlir::failed;
+using mlir::FailureOr;
 using namespace penstock;
 
 namespace {
@@ -86,8 +90,10 @@ struct Flags {
                 cl::init(1), cl::cat(category)};
   Text replicas{"replicas", cl::desc("Replicas per stage"), cl::init("1"),
                 cl::cat(category)};
-  Text method{"method", cl::desc("Training method: sync"), cl::init("sync"),
-              cl::cat(category)};
+  Text method{"method",
+              cl::desc("Training method: sync, naive, pipedream, 2bw, with "
+                       "parameters: pipedream:vertical-sync"),
+              cl::init("sync"), cl::cat(category)};
   Text schedule{"schedule", cl::desc("Schedule: gpipe or 1f1b (default)"),
                 cl::init("1f1b"), cl::cat(category)};
   Text scheduleFile{"schedule-file", cl::desc("Schedule from a CSV file"),
@@ -300,6 +306,16 @@ bool Checker::checkPlan() {
   if (options.schedule != "gpipe" && options.schedule != "1f1b")
     return fail("--schedule=" + options.schedule +
                 " is not in this build; schedules are gpipe, 1f1b");
+  options.method = flags.method;
+  std::string error;
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (failed(method))
+    return fail("--method=" + options.method + ": " + error);
+  if (method->isAsynchronous() && options.schedule != "1f1b")
+    return fail("--schedule=" + options.schedule +
+                ": --method=" + options.method +
+                " runs 1f1b without flushes; leave --schedule "
+                "out, or use --method=sync");
   options.optimizer = flags.optimizer;
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
            &flags.microbatches, &flags.optimizer, &flags.schedule,
@@ -326,7 +342,6 @@ bool Checker::checkDefaults() {
            Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
            Only{"replicas", flags.replicas, "1"},
-           Only{"method", flags.method, "sync"},
            Only{"schedule-file", flags.scheduleFile, ""},
            Only{"lr-schedule", flags.rateSchedule, "constant"},
            Only{"clip-grad-norm", flags.clip, ""},

@@ -11,7 +11,6 @@
 
 #include "passes/Schedule/Methods/Method.h"
 #include "passes/Training/Passes.h"
-#include "penstock/Schedule/Generators.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -25,29 +24,6 @@ namespace penstock {
 } // namespace penstock
 
 namespace {
-
-/// What the method is told of each stage.
-std::vector<StageFacts> describeStages(const Imported &imported) {
-  const Model &model = imported.model;
-  std::vector<int64_t> leads = forwardLeads(model, imported.orders);
-  std::vector<StageFacts> facts;
-  SmallVector<ArrayRef<int>> places;
-  for (auto [index, stage] : llvm::enumerate(model.stages)) {
-    if (!llvm::is_contained(places, ArrayRef<int>(stage.devices)))
-      places.push_back(stage.devices);
-    StageFacts &fact = facts.emplace_back();
-    fact.index = index;
-    fact.stages = model.stages.size();
-    fact.position =
-        llvm::find(places, ArrayRef<int>(stage.devices)) - places.begin();
-    fact.ahead = leads[index];
-    fact.mostAhead = leads.empty() ? 0 : *llvm::max_element(leads);
-    fact.microbatches = model.microbatches;
-  }
-  for (StageFacts &fact : facts)
-    fact.depth = places.size();
-  return facts;
-}
 
 struct PipelineAssignVersions
     : penstock::impl::PipelineAssignVersionsBase<PipelineAssignVersions> {
@@ -157,6 +133,10 @@ struct PipelineAssignVersions
     for (const StageTasks &stage : stages)
       if (failed(method.adjust(module, stage)))
         return failure();
+    // For the proof that these are the method's lags.
+    if (!method.drains())
+      schedule->setDiscardableAttr(
+          kMethodAttr, StringAttr::get(&getContext(), this->method));
     return success();
   }
 
