@@ -16,6 +16,9 @@ namespace penstock {
 /// nn.normalize and nn.normalize_grad.
 void populateExpandNormalize(mlir::RewritePatternSet &patterns);
 
+/// nn.random_bits.
+void populateExpandRandom(mlir::RewritePatternSet &patterns);
+
 } // namespace penstock
 
 #endif // PENSTOCK_PASSES_LOWERING_COMPOSITES_H

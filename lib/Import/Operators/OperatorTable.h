@@ -45,11 +45,13 @@ struct OperatorTable {
 void addArithmetic(OperatorTable &table);
 void addActivations(OperatorTable &table);
 void addAttention(OperatorTable &table);
+void addDropout(OperatorTable &table);
 void addEinsum(OperatorTable &table);
 void addFusedForms(OperatorTable &table);
 void addLogic(OperatorTable &table);
 void addContractions(OperatorTable &table);
 void addNormalizations(OperatorTable &table);
+void addRecurrent(OperatorTable &table);
 void addReductions(OperatorTable &table);
 void addSoftmaxAndLosses(OperatorTable &table);
 void addShapes(OperatorTable &table);

@@ -33,11 +33,13 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addArithmetic(table);
     addActivations(table);
     addAttention(table);
+    addDropout(table);
     addEinsum(table);
     addFusedForms(table);
     addLogic(table);
     addContractions(table);
     addNormalizations(table);
+    addRecurrent(table);
     addReductions(table);
     addSoftmaxAndLosses(table);
     addShapes(table);
