@@ -96,5 +96,6 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Pure, SameOperandsAndResultType]> {
 include "dialects/Nn/ConvOps.td"
 include "dialects/Nn/NormalizeOps.td"
 include "dialects/Nn/PoolOps.td"
+include "dialects/Nn/RandomOps.td"
 
 #endif // PENSTOCK_DIALECTS_NN_NNOPS_TD

@@ -62,8 +62,8 @@ struct Flags {
                      cl::desc("Microbatches per weight update (default 1)"),
                      cl::init(1), cl::cat(category)};
   Text loss{"loss",
-            cl::desc("Loss: softmax-cross-entropy, mse or output (default: "
-                     "the model's own scalar output)"),
+            cl::desc("Loss: softmax-cross-entropy, bce-with-logits, mse or "
+                     "output (default: the model's own scalar output)"),
             cl::init("output"), cl::cat(category)};
   Text lossInput{"loss-input", cl::desc("The output that enters the loss"),
                  cl::cat(category)};
@@ -260,14 +260,12 @@ bool Checker::checkModel() {
   options.ignoreLabel = flags.ignoreLabel;
   options.trainRegex = flags.train;
   options.freezeRegex = flags.freeze;
-  if (options.loss == "bce-with-logits")
-    return fail("--loss=bce-with-logits is not in this build; losses are "
-                "softmax-cross-entropy, mse, output");
-  if (options.loss != "softmax-cross-entropy" && options.loss != "mse" &&
+  if (options.loss != "softmax-cross-entropy" &&
+      options.loss != "bce-with-logits" && options.loss != "mse" &&
       options.loss != "output")
-    return fail(
-        "--loss=" + options.loss +
-        ": unknown loss; losses are softmax-cross-entropy, mse, output");
+    return fail("--loss=" + options.loss +
+                ": unknown loss; losses are softmax-cross-entropy, "
+                "bce-with-logits, mse, output");
   int64_t label;
   if (!options.ignoreLabel.empty() &&
       StringRef(options.ignoreLabel).getAsInteger(10, label))

@@ -44,7 +44,8 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
     has such a sink already is left alone.
 
     A Softmax or LogSoftmax over the class axis that directly gives the input of
-    `softmax-cross-entropy` is folded into the loss, with a remark.
+    `softmax-cross-entropy`, or a Sigmoid that of `bce-with-logits`, is folded
+    into the loss, with a remark.
 
     ```mlir
     return %z : tensor<5x3xf32>
@@ -58,7 +59,8 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"loss", "loss", "std::string", /*default=*/"\"output\"",
-           "softmax-cross-entropy, mse, or output: the model's own scalar">,
+           "softmax-cross-entropy, bce-with-logits, mse, or output: the model's "
+           "own scalar">,
     Option<"lossInput", "loss-input", "std::string", /*default=*/"",
            "Name of the output that enters the loss (default: the first)">,
     Option<"classAxis", "class-axis", "int64_t", /*default=*/"-1",

@@ -22,6 +22,9 @@ void populateExpandPooling(mlir::RewritePatternSet &patterns);
 /// nn.normalize and nn.normalize_grad.
 void populateExpandNormalize(mlir::RewritePatternSet &patterns);
 
+/// nn.random_bits.
+void populateExpandRandom(mlir::RewritePatternSet &patterns);
+
 } // namespace penstock
 
 #endif // PENSTOCK_PASSES_LOWERING_COMPOSITES_H

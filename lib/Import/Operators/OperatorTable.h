@@ -45,6 +45,7 @@ struct OperatorTable {
 void addArithmetic(OperatorTable &table);
 void addActivations(OperatorTable &table);
 void addAttention(OperatorTable &table);
+void addDropout(OperatorTable &table);
 void addEinsum(OperatorTable &table);
 void addFusedForms(OperatorTable &table);
 void addLogic(OperatorTable &table);
@@ -54,6 +55,7 @@ void addConvolutions(OperatorTable &table);
 void addPooling(OperatorTable &table);
 void addNormalizations(OperatorTable &table);
 void addResize(OperatorTable &table);
+void addRecurrent(OperatorTable &table);
 void addReductions(OperatorTable &table);
 void addSoftmaxAndLosses(OperatorTable &table);
 void addShapes(OperatorTable &table);

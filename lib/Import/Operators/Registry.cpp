@@ -33,6 +33,7 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addArithmetic(table);
     addActivations(table);
     addAttention(table);
+    addDropout(table);
     addEinsum(table);
     addFusedForms(table);
     addLogic(table);
@@ -41,6 +42,7 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addPooling(table);
     addBatchNormalization(table);
     addNormalizations(table);
+    addRecurrent(table);
     addReductions(table);
     addResize(table);
     addSoftmaxAndLosses(table);
