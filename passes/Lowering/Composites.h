@@ -16,6 +16,12 @@ namespace penstock {
 /// nn.normalize and nn.normalize_grad.
 void populateExpandNormalize(mlir::RewritePatternSet &patterns);
 
+/// nn.gather and nn.scatter.
+void populateExpandIndexing(mlir::RewritePatternSet &patterns);
+
+/// nn.cumulative_sum, nn.top_k and nn.log_sum_exp.
+void populateExpandAlongAxis(mlir::RewritePatternSet &patterns);
+
 } // namespace penstock
 
 #endif // PENSTOCK_PASSES_LOWERING_COMPOSITES_H

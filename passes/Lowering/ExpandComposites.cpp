@@ -371,6 +371,8 @@ struct ExpandCompositesPass
     patterns.add<ExpandSoftmax, ExpandLogSoftmax, ExpandCrossEntropy,
                  ExpandCrossEntropyGrad>(&getContext());
     populateExpandNormalize(patterns);
+    populateExpandIndexing(patterns);
+    populateExpandAlongAxis(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     // What is left is an op that this pass does not know.

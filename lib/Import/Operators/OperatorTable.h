@@ -43,14 +43,21 @@ struct OperatorTable {
 };
 
 void addArithmetic(OperatorTable &table);
+void addUnaryMath(OperatorTable &table);
+void addPowers(OperatorTable &table);
+void addIntegerOperators(OperatorTable &table);
 void addActivations(OperatorTable &table);
 void addLogic(OperatorTable &table);
 void addContractions(OperatorTable &table);
 void addNormalizations(OperatorTable &table);
 void addReductions(OperatorTable &table);
+void addExtrema(OperatorTable &table);
 void addSoftmaxAndLosses(OperatorTable &table);
 void addShapes(OperatorTable &table);
 void addMovement(OperatorTable &table);
+void addIndexing(OperatorTable &table);
+void addPadding(OperatorTable &table);
+void addRearrangements(OperatorTable &table);
 void addConstants(OperatorTable &table);
 
 //===--- Shared by several files ---===//
