@@ -20,6 +20,12 @@ void penstock::buildLowerStagesToTrainingPipeline(
   manager.addPass(createDeriveEvaluate());
   manager.addPass(createExpandTraining({options.batchNorm}));
   manager.addPass(createDifferentiate({options.microbatches}));
+  // The halves of a split backward share what is made again.
+  RecomputeOptions recompute;
+  recompute.policy = options.recompute;
+  for (int64_t bytes : options.recomputeBudgets)
+    recompute.budgets.push_back(bytes);
+  manager.addPass(createRecompute(recompute));
   if (options.splitBackward)
     manager.addPass(createSplitBackward());
   // Updates are made for the parameters that a gradient reaches.
