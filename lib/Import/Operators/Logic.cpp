@@ -116,6 +116,35 @@ static LogicalResult lowerLogic(NodeBinder &node, OpBuilder &builder,
   return success();
 }
 
+/// Conditions of shapes are folded; `combine` has them as 0 and 1.
+template <int64_t (*combine)(int64_t, int64_t)>
+static LogicalResult foldLogic(NodeBinder &node, Constants &results) {
+  DenseElementsAttr constants[] = {node.constant(0), node.constant(1)};
+  if (!constants[0] || !constants[1])
+    return success();
+  ArrayRef<int64_t> shape = resultType(node).getShape();
+  ConstantTensor result = ConstantTensor(constants[0]).broadcast(shape);
+  ConstantTensor other = ConstantTensor(constants[1]).broadcast(shape);
+  for (auto [a, b] : llvm::zip_equal(result.integers, other.integers))
+    a = combine(a, b);
+  results.push_back(result.pack());
+  return success();
+}
+
+static int64_t bothOf(int64_t a, int64_t b) { return a & b; }
+static int64_t anyOf(int64_t a, int64_t b) { return a | b; }
+static int64_t oneOf(int64_t a, int64_t b) { return a ^ b; }
+
+static LogicalResult foldNot(NodeBinder &node, Constants &results) {
+  if (!node.constant(0))
+    return success();
+  ConstantTensor result(node.constant(0));
+  for (int64_t &value : result.integers)
+    value = !value;
+  results.push_back(result.pack());
+  return success();
+}
+
 static LogicalResult inferNot(NodeBinder &node, Types &types) {
   if (failed(node.operands({"X"}, 1)) || failed(node.requireBool(0)))
     return failure();
@@ -278,13 +307,13 @@ void penstock::onnx::addLogic(OperatorTable &table) {
   addCompare<Compare::Greater>(table, "Greater", {7, 9, 13});
   addCompare<Compare::LessOrEqual>(table, "LessOrEqual", {12, 16});
   addCompare<Compare::GreaterOrEqual>(table, "GreaterOrEqual", {12, 16});
-  table.add("And", {7}, inferLogic, nullptr, lowerLogic<arith::AndIOp>,
+  table.add("And", {7}, inferLogic, foldLogic<bothOf>,
+            lowerLogic<arith::AndIOp>, Operator::Inactive);
+  table.add("Or", {7}, inferLogic, foldLogic<anyOf>, lowerLogic<arith::OrIOp>,
             Operator::Inactive);
-  table.add("Or", {7}, inferLogic, nullptr, lowerLogic<arith::OrIOp>,
+  table.add("Xor", {7}, inferLogic, foldLogic<oneOf>, lowerLogic<arith::XOrIOp>,
             Operator::Inactive);
-  table.add("Xor", {7}, inferLogic, nullptr, lowerLogic<arith::XOrIOp>,
-            Operator::Inactive);
-  table.add("Not", {1}, inferNot, nullptr, lowerUnary<logicalNot>,
+  table.add("Not", {1}, inferNot, foldNot, lowerUnary<logicalNot>,
             Operator::Inactive);
   table.add("IsNaN", {9, 13, 20}, inferIsFloat, nullptr, lowerIsFloat<isNaN>,
             Operator::Inactive);
