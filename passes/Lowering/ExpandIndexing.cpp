@@ -10,9 +10,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
+#include "dialects/Pipeline/Pipeline.h"
 #include "passes/Lowering/Composites.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -337,6 +339,20 @@ Value combine(OpBuilder &b, Location loc, nn::ScatterKind kind, Value old,
   return update;
 }
 
+/// What the updates go into. An argument that must stay is copied to where the
+/// result will be; bufferization would make room for it in between.
+Value getStart(OpBuilder &builder, nn::ScatterOp op) {
+  auto argument = dyn_cast<BlockArgument>(op.getInit());
+  auto function = op->getParentOfType<func::FuncOp>();
+  if (!argument || !function || argument.getOwner() != &function.front() ||
+      function.getArgAttr(argument.getArgNumber(), pipeline::kIntoAttr))
+    return op.getInit();
+  Value empty = tensor::EmptyOp::create(builder, op.getLoc(),
+                                        op.getInit().getType(), ValueRange());
+  return linalg::CopyOp::create(builder, op.getLoc(), argument, empty)
+      .getResult(0);
+}
+
 struct ExpandScatter : OpRewritePattern<nn::ScatterOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::ScatterOp op,
@@ -359,7 +375,8 @@ struct ExpandScatter : OpRewritePattern<nn::ScatterOp> {
     rewriter.replaceOp(
         op,
         walker.loop(
-            rows ? walker.outerRank() : walker.space.getRank(), op.getInit(),
+            rows ? walker.outerRank() : walker.space.getRank(),
+            getStart(rewriter, op),
             [&](OpBuilder &b, ValueRange iteration, Value carried) -> Value {
               Walker::Position to = walker.find(
                   b, iteration, walker.loadIndices(b, iteration), rows);
