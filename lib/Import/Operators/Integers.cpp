@@ -7,6 +7,7 @@
 // which no gradient flows.
 //===----------------------------------------------------------------------===//
 
+#include "ConstantTensor.h"
 #include "OperatorTable.h"
 
 using namespace mlir;
@@ -45,6 +46,25 @@ static LogicalResult inferMod(NodeBinder &node, Types &types) {
     return failure();
   if (!fmod && isa<FloatType>(node.elementType(0)))
     return node.badAttribute("fmod", "1 for floats");
+  return success();
+}
+
+/// Of integers: what sizes are computed with.
+static LogicalResult foldMod(NodeBinder &node, Constants &results) {
+  bool fmod = false;
+  DenseElementsAttr constants[] = {node.constant(0), node.constant(1)};
+  if (!constants[0] || !constants[1] || isa<FloatType>(node.elementType(0)))
+    return success();
+  (void)node.attribute("fmod", fmod);
+  ArrayRef<int64_t> shape = resultType(node).getShape();
+  ConstantTensor result = ConstantTensor(constants[0]).broadcast(shape);
+  ConstantTensor divisor = ConstantTensor(constants[1]).broadcast(shape);
+  for (auto [a, b] : llvm::zip_equal(result.integers, divisor.integers)) {
+    a = b == 0 || b == -1 ? 0 : a % b;
+    if (!fmod && a != 0 && (a < 0) != (b < 0))
+      a += b;
+  }
+  results.push_back(result.pack());
   return success();
 }
 
@@ -146,7 +166,7 @@ static Value bitwiseNot(NodeBinder &, Emitter &emitter, Value x) {
 }
 
 void penstock::onnx::addIntegerOperators(OperatorTable &table) {
-  table.add("Mod", {10, 13}, inferMod, nullptr, lowerMod);
+  table.add("Mod", {10, 13}, inferMod, foldMod, lowerMod);
   table.add("BitShift", {11}, inferBitShift, nullptr, lowerBitShift,
             Operator::Inactive);
   table.add("BitwiseAnd", {18}, inferBitwise, nullptr,

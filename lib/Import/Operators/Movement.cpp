@@ -293,6 +293,29 @@ static LogicalResult inferSplit(NodeBinder &node, Types &types) {
   return success();
 }
 
+static LogicalResult foldSplit(NodeBinder &node, Constants &results) {
+  int64_t axis;
+  SmallVector<int64_t> sizes;
+  if (!node.constant(0))
+    return success();
+  if (failed(bindSplit(node, axis, sizes)))
+    return failure();
+  ConstantTensor data(node.constant(0));
+  int64_t offset = 0;
+  for (int64_t size : sizes) {
+    SmallVector<int64_t> shape(data.shape());
+    shape[axis] = size;
+    auto source = [&](ArrayRef<int64_t> index) {
+      SmallVector<int64_t> from(index);
+      from[axis] += offset;
+      return linearize(from, data.shape());
+    };
+    results.push_back(data.gather(shape, source).pack());
+    offset += size;
+  }
+  return success();
+}
+
 static LogicalResult lowerSplit(NodeBinder &node, OpBuilder &builder,
                                 Values &results) {
   int64_t axis;
@@ -348,6 +371,6 @@ static LogicalResult lowerExpand(NodeBinder &node, OpBuilder &builder,
 void penstock::onnx::addMovement(OperatorTable &table) {
   table.add("Slice", {1, 10, 11, 13}, inferSlice, foldSlice, lowerSlice);
   table.add("Concat", {4, 11, 13}, inferConcat, foldConcat, lowerConcat);
-  table.add("Split", {2, 11, 13, 18}, inferSplit, nullptr, lowerSplit);
+  table.add("Split", {2, 11, 13, 18}, inferSplit, foldSplit, lowerSplit);
   table.add("Expand", {8, 13}, inferExpand, foldExpand, lowerExpand);
 }

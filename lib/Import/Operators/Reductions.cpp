@@ -7,6 +7,7 @@
 // others), and an operand after. One linalg.generic reduces, one finishes.
 //===----------------------------------------------------------------------===//
 
+#include "ConstantTensor.h"
 #include "OperatorTable.h"
 
 #include "dialects/Nn/Nn.h"
@@ -172,6 +173,45 @@ static LogicalResult lowerReduction(NodeBinder &node, OpBuilder &builder,
   return success();
 }
 
+/// The reductions of integers that sizes are computed with.
+template <Kind kind, int64_t inputSince>
+static LogicalResult foldReduction(NodeBinder &node, Constants &results) {
+  Reduction reduction;
+  if (!node.constant(0) || !node.elementType(0).isSignlessInteger() ||
+      node.elementType(0).isInteger(1))
+    return success();
+  if (failed(reduction.bind(node, inputSince)))
+    return failure();
+  ConstantTensor from(node.constant(0));
+  SmallVector<int64_t> kept(from.shape());
+  for (int64_t axis : reduction.axes)
+    kept[axis] = 1;
+  Type element = node.elementType(0);
+  ConstantTensor to(RankedTensorType::get(kept, element));
+  unsigned width = element.getIntOrFloatBitWidth();
+  int64_t start = kind == Kind::Prod  ? 1
+                  : kind == Kind::Max ? llvm::minIntN(width)
+                  : kind == Kind::Min ? llvm::maxIntN(width)
+                                      : 0;
+  llvm::fill(to.integers, start);
+  int64_t position = 0;
+  forEachIndex(from.shape(), [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> where(index);
+    for (int64_t axis : reduction.axes)
+      where[axis] = 0;
+    int64_t &sum = to.integers[linearize(where, kept)];
+    int64_t next = from.integers[position++];
+    auto a = static_cast<uint64_t>(sum), b = static_cast<uint64_t>(next);
+    sum = kind == Kind::Prod  ? static_cast<int64_t>(a * b)
+          : kind == Kind::Max ? std::max(sum, next)
+          : kind == Kind::Min ? std::min(sum, next)
+                              : static_cast<int64_t>(a + b);
+  });
+  results.push_back(
+      to.pack().reshape(RankedTensorType::get(reduction.result, element)));
+  return success();
+}
+
 //===--- ReduceLogSumExp ---===//
 
 static LogicalResult inferLogSumExp(NodeBinder &node, Types &types) {
@@ -208,18 +248,19 @@ static void addReduction(OperatorTable &table, StringRef name) {
 }
 
 void penstock::onnx::addReductions(OperatorTable &table) {
-  table.add("ReduceSum", {1, 11, 13}, inferReduction<Kind::Sum, 13>, nullptr,
-            lowerReduction<Kind::Sum, 13>);
+  table.add("ReduceSum", {1, 11, 13}, inferReduction<Kind::Sum, 13>,
+            foldReduction<Kind::Sum, 13>, lowerReduction<Kind::Sum, 13>);
   addReduction<Kind::Mean>(table, "ReduceMean");
   addReduction<Kind::SumSquare>(table, "ReduceSumSquare");
   addReduction<Kind::L1>(table, "ReduceL1");
   addReduction<Kind::L2>(table, "ReduceL2");
   addReduction<Kind::LogSum>(table, "ReduceLogSum");
-  addReduction<Kind::Prod>(table, "ReduceProd");
+  table.add("ReduceProd", {1, 11, 13, 18}, inferReduction<Kind::Prod, 18>,
+            foldReduction<Kind::Prod, 18>, lowerReduction<Kind::Prod, 18>);
   table.add("ReduceLogSumExp", {1, 11, 13, 18}, inferLogSumExp, nullptr,
             lowerLogSumExp);
   table.add("ReduceMax", {1, 11, 12, 13, 18, 20}, inferReduction<Kind::Max, 18>,
-            nullptr, lowerReduction<Kind::Max, 18>);
+            foldReduction<Kind::Max, 18>, lowerReduction<Kind::Max, 18>);
   table.add("ReduceMin", {1, 11, 12, 13, 18, 20}, inferReduction<Kind::Min, 18>,
-            nullptr, lowerReduction<Kind::Min, 18>);
+            foldReduction<Kind::Min, 18>, lowerReduction<Kind::Min, 18>);
 }

@@ -10,6 +10,8 @@
 #include "ConstantTensor.h"
 #include "OperatorTable.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace penstock::onnx;
 
@@ -74,10 +76,26 @@ static Value sign(NodeBinder &, Emitter &emitter, Value x) {
   return emitter.select(negative, emitter.scalar(x.getType(), -1), rest);
 }
 
+/// Of constants of floats: functions whose result in double, rounded, is that
+/// in the type itself.
+template <double (*function)(double)>
+static LogicalResult foldExact(NodeBinder &node, Constants &results) {
+  if (!node.constant(0) || !isa<FloatType>(node.elementType(0)))
+    return success();
+  ConstantTensor tensor(node.constant(0));
+  for (double &value : tensor.floats)
+    value = function(value);
+  results.push_back(tensor.pack());
+  return success();
+}
+
+static double inverse(double x) { return 1 / x; }
+
 template <typename MathOp>
 static void addMath(OperatorTable &table, StringRef name,
-                    std::initializer_list<int64_t> sinces) {
-  table.add(name, sinces, inferFloatUnary, nullptr, lowerUnary<mathOp<MathOp>>);
+                    std::initializer_list<int64_t> sinces,
+                    Operator::FoldFn fold = nullptr) {
+  table.add(name, sinces, inferFloatUnary, fold, lowerUnary<mathOp<MathOp>>);
 }
 
 void penstock::onnx::addUnaryMath(OperatorTable &table) {
@@ -86,14 +104,14 @@ void penstock::onnx::addUnaryMath(OperatorTable &table) {
   table.add("Abs", {6, 13}, inferArithmeticUnary, nullptr,
             lowerUnary<absolute>);
   table.add("Sign", {9, 13}, inferArithmeticUnary, nullptr, lowerUnary<sign>);
-  table.add("Reciprocal", {6, 13}, inferFloatUnary, nullptr,
+  table.add("Reciprocal", {6, 13}, inferFloatUnary, foldExact<inverse>,
             lowerUnary<reciprocal>);
-  addMath<math::SqrtOp>(table, "Sqrt", {6, 13});
+  addMath<math::SqrtOp>(table, "Sqrt", {6, 13}, foldExact<std::sqrt>);
   addMath<math::ExpOp>(table, "Exp", {6, 13});
   addMath<math::LogOp>(table, "Log", {6, 13});
   addMath<math::ErfOp>(table, "Erf", {9, 13});
-  addMath<math::FloorOp>(table, "Floor", {6, 13});
-  addMath<math::CeilOp>(table, "Ceil", {6, 13});
+  addMath<math::FloorOp>(table, "Floor", {6, 13}, foldExact<std::floor>);
+  addMath<math::CeilOp>(table, "Ceil", {6, 13}, foldExact<std::ceil>);
   // Halves go to the even neighbour.
   addMath<math::RoundEvenOp>(table, "Round", {11, 22});
   addMath<math::SinOp>(table, "Sin", {7, 22});
