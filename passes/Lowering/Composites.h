@@ -24,6 +24,11 @@ void populateExpandNormalize(mlir::RewritePatternSet &patterns);
 
 /// nn.random_bits.
 void populateExpandRandom(mlir::RewritePatternSet &patterns);
+/// nn.gather and nn.scatter.
+void populateExpandIndexing(mlir::RewritePatternSet &patterns);
+
+/// nn.cumulative_sum, nn.top_k and nn.log_sum_exp.
+void populateExpandAlongAxis(mlir::RewritePatternSet &patterns);
 
 } // namespace penstock
 

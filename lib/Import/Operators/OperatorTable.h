@@ -43,6 +43,9 @@ struct OperatorTable {
 };
 
 void addArithmetic(OperatorTable &table);
+void addUnaryMath(OperatorTable &table);
+void addPowers(OperatorTable &table);
+void addIntegerOperators(OperatorTable &table);
 void addActivations(OperatorTable &table);
 void addAttention(OperatorTable &table);
 void addDropout(OperatorTable &table);
@@ -57,9 +60,13 @@ void addNormalizations(OperatorTable &table);
 void addResize(OperatorTable &table);
 void addRecurrent(OperatorTable &table);
 void addReductions(OperatorTable &table);
+void addExtrema(OperatorTable &table);
 void addSoftmaxAndLosses(OperatorTable &table);
 void addShapes(OperatorTable &table);
 void addMovement(OperatorTable &table);
+void addIndexing(OperatorTable &table);
+void addPadding(OperatorTable &table);
+void addRearrangements(OperatorTable &table);
 void addConstants(OperatorTable &table);
 
 //===--- Shared by several files ---===//

@@ -31,6 +31,9 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
   static const OperatorTable table = [] {
     OperatorTable table;
     addArithmetic(table);
+    addUnaryMath(table);
+    addPowers(table);
+    addIntegerOperators(table);
     addActivations(table);
     addAttention(table);
     addDropout(table);
@@ -45,9 +48,13 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addRecurrent(table);
     addReductions(table);
     addResize(table);
+    addExtrema(table);
     addSoftmaxAndLosses(table);
     addShapes(table);
     addMovement(table);
+    addIndexing(table);
+    addPadding(table);
+    addRearrangements(table);
     addConstants(table);
     llvm::sort(table.entries, [](const Operator &a, const Operator &b) {
       return keyOf(a) < keyOf(b);
@@ -219,8 +226,7 @@ LogicalResult penstock::onnx::lowerNode(NodeOp node, OpBuilder &builder,
   if (failed(foldNode(node, constants)))
     return failure();
   for (DenseElementsAttr constant : constants)
-    values.push_back(
-        arith::ConstantOp::create(builder, node.getLoc(), constant));
+    values.push_back(Emitter(builder, node.getLoc()).constant(constant));
   if (!constants.empty())
     return success();
 
