@@ -130,8 +130,8 @@ bool Placement::checkEnds(ArrayRef<PhaseLoop> phase) {
     std::vector<int> here;
     for (const Item &item : orders[at.order].loops[at.loop].items) {
       if (item.loop >= 0)
-        return fail("a loop within a loop over microbatches cannot be given "
-                    "its transfers; write them out");
+        return fail("a loop within a loop over microbatches; write the "
+                    "transfers out");
       if (item.kind != EventKind::Run)
         return fail("the orders have transfers already");
       if (llvm::is_contained(here, item.id))
