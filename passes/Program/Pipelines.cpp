@@ -28,12 +28,12 @@ void penstock::buildLowerScheduleToProgramPipeline(
   library.threads = static_cast<int64_t>(options.threads.getValue());
   manager.addPass(createPipelineSelectLibrary(library));
   // 3. Device functions, their memory, and the proof of both.
-  manager.addPass(createLowerSchedule());
-  PlanMemoryOptions plan;
+  manager.addPass(createPipelineLowerSchedule());
+  PipelinePlanMemoryOptions plan;
   plan.threads = options.threads;
   plan.limit = options.deviceMemory;
-  manager.addPass(createPlanMemory(plan));
-  manager.addPass(createVerifyProgram());
+  manager.addPass(createPipelinePlanMemory(plan));
+  manager.addPass(createPipelineVerifyProgram());
 }
 
 void penstock::registerProgramPipelines() {

@@ -12,7 +12,7 @@
 #include "passes/Program/ProgramMachine.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_VERIFYPROGRAM
+#define GEN_PASS_DEF_PIPELINEVERIFYPROGRAM
 #include "passes/Program/Passes.h.inc"
 } // namespace penstock
 
@@ -43,7 +43,8 @@ int64_t getBytes(Type type) {
   return memref.getNumElements() * ((bits + 7) / 8);
 }
 
-struct VerifyProgram : public penstock::impl::VerifyProgramBase<VerifyProgram> {
+struct VerifyProgramPass
+    : public penstock::impl::PipelineVerifyProgramBase<VerifyProgramPass> {
   void runOnOperation() override {
     ModuleOp root = getOperation();
     SmallVector<ModuleOp> modules{root};

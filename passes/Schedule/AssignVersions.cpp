@@ -42,8 +42,8 @@ constexpr Method kMethods[] = {
     {"sync", true, syncLags},
 };
 
-struct PipelineAssignVersions
-    : penstock::impl::PipelineAssignVersionsBase<PipelineAssignVersions> {
+struct AssignVersionsPass
+    : penstock::impl::PipelineAssignVersionsBase<AssignVersionsPass> {
   using PipelineAssignVersionsBase::PipelineAssignVersionsBase;
 
   void runOnOperation() override {

@@ -25,8 +25,8 @@ namespace penstock {
 
 namespace {
 
-struct PipelineVerifySchedule
-    : penstock::impl::PipelineVerifyScheduleBase<PipelineVerifySchedule> {
+struct VerifySchedulePass
+    : penstock::impl::PipelineVerifyScheduleBase<VerifySchedulePass> {
   using PipelineVerifyScheduleBase::PipelineVerifyScheduleBase;
 
   void runOnOperation() override {

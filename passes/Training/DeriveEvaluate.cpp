@@ -16,7 +16,7 @@
 #include <limits>
 
 namespace penstock {
-#define GEN_PASS_DEF_DERIVEEVALUATE
+#define GEN_PASS_DEF_PIPELINEDERIVEEVALUATE
 #include "passes/Training/Passes.h.inc"
 } // namespace penstock
 
@@ -33,8 +33,8 @@ struct Counts {
 };
 
 class DeriveEvaluatePass
-    : public penstock::impl::DeriveEvaluateBase<DeriveEvaluatePass> {
-  using DeriveEvaluateBase::DeriveEvaluateBase;
+    : public penstock::impl::PipelineDeriveEvaluateBase<DeriveEvaluatePass> {
+  using PipelineDeriveEvaluateBase::PipelineDeriveEvaluateBase;
   void runOnOperation() override;
 };
 

@@ -11,7 +11,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def DeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
+def PipelineDeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that evaluate the model";
   let description = [{
     Every stage gets a task of kind `evaluate` that calls a copy of its forward
@@ -40,7 +40,7 @@ def DeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
-def Differentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
+def PipelineDifferentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
   let summary = "Adds the backward tasks";
   let description = [{
     From the last stage to the first: the backward function of each stage's
@@ -76,7 +76,7 @@ def Differentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
-def SplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
+def PipelineSplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
   let summary = "Splits backward tasks into input and weight gradients";
   let description = [{
     The part of a backward function that the input cotangents need becomes the
@@ -104,7 +104,7 @@ def SplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
   }];
 }
 
-def InsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
+def PipelineInsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that update the parameters";
   let description = [{
     Every stage with gradients gets a task of kind `update`: per parameter one

@@ -17,12 +17,12 @@ using namespace penstock;
 void penstock::buildLowerStagesToTrainingPipeline(
     OpPassManager &manager, const LowerStagesToTrainingOptions &options) {
   // Evaluation copies the forward functions, so it comes before residuals.
-  manager.addPass(createDeriveEvaluate());
-  manager.addPass(createDifferentiate({options.microbatches}));
+  manager.addPass(createPipelineDeriveEvaluate());
+  manager.addPass(createPipelineDifferentiate({options.microbatches}));
   if (options.splitBackward)
-    manager.addPass(createSplitBackward());
+    manager.addPass(createPipelineSplitBackward());
   // Updates are made for the parameters that a gradient reaches.
-  manager.addPass(createInsertOptimizer({options.optimizer}));
+  manager.addPass(createPipelineInsertOptimizer({options.optimizer}));
 }
 
 void penstock::registerTrainingPipelines() {
