@@ -191,6 +191,10 @@ int64_t fillOf(const Model &model, ArrayRef<Order> orders) {
     for (const Loop &loop : order.loops)
       for (const Item &item : loop.items) {
         int64_t distance = std::abs(item.ahead);
+        if (item.loop < 0 && item.kind == EventKind::Run)
+          // Until then, a read with a lag finds the first version.
+          for (const Read &read : model.tasks[item.id].reads)
+            distance = std::max(distance, read.lag.value_or(0) - item.ahead);
         fill =
             std::max(fill, loop.kind == LoopKind::Updates
                                ? distance

@@ -3,19 +3,20 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A method is one row of a table: what it asks of the loop, and the lags of a
-// stage's forward and backward.
+// Asks the method (Methods/) for the lags of every stage, and lets it keep
+// versions and adjust reads.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/Passes.h"
 
-#include "penstock/Schedule/FromIR.h"
+#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Schedule/Generators.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
+using namespace penstock;
 using namespace penstock::schedule;
-namespace pipeline = penstock::pipeline;
 
 namespace penstock {
 #define GEN_PASS_DEF_PIPELINEASSIGNVERSIONS
@@ -24,23 +25,28 @@ namespace penstock {
 
 namespace {
 
-struct Lags {
-  int64_t forward = 0, backward = 0;
-};
-
-struct Method {
-  StringLiteral name;
-  /// The loop over microbatches is inside the one over updates.
-  bool drains;
-  Lags (*lagsOf)(const Imported &imported, int stage);
-};
-
-/// Every microbatch of an update sees the weights before it.
-Lags syncLags(const Imported &, int) { return {}; }
-
-constexpr Method kMethods[] = {
-    {"sync", true, syncLags},
-};
+/// What the method is told of each stage.
+std::vector<StageFacts> describeStages(const Imported &imported) {
+  const Model &model = imported.model;
+  std::vector<int64_t> leads = forwardLeads(model, imported.orders);
+  std::vector<StageFacts> facts;
+  SmallVector<ArrayRef<int>> places;
+  for (auto [index, stage] : llvm::enumerate(model.stages)) {
+    if (!llvm::is_contained(places, ArrayRef<int>(stage.devices)))
+      places.push_back(stage.devices);
+    StageFacts &fact = facts.emplace_back();
+    fact.index = index;
+    fact.stages = model.stages.size();
+    fact.position =
+        llvm::find(places, ArrayRef<int>(stage.devices)) - places.begin();
+    fact.ahead = leads[index];
+    fact.mostAhead = leads.empty() ? 0 : *llvm::max_element(leads);
+    fact.microbatches = model.microbatches;
+  }
+  for (StageFacts &fact : facts)
+    fact.depth = places.size();
+  return facts;
+}
 
 struct AssignVersionsPass
     : penstock::impl::PipelineAssignVersionsBase<AssignVersionsPass> {
@@ -48,57 +54,113 @@ struct AssignVersionsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    const Method *found = llvm::find_if(
-        kMethods, [&](const Method &m) { return m.name == method; });
-    if (found == std::end(kMethods)) {
-      bool planned =
-          llvm::is_contained({"naive", "pipedream", "2bw", "pipemare",
-                              "spectrain", "xpipe", "pipeoptim"},
-                             StringRef(method).split(':').first);
-      module.emitError("method '")
-          << method
-          << (planned ? "' comes with asynchronous training, which is not "
-                        "there yet; use sync"
-                      : "' is not known; there is: sync");
+    std::string error;
+    FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
+    if (failed(spec)) {
+      module.emitError() << error;
       return signalPassFailure();
     }
-    for (auto schedule : module.getOps<pipeline::ScheduleOp>())
+    std::unique_ptr<Method> found = createMethod(*spec);
+    if (!found) {
+      module.emitError("method '")
+          << spec->getName() << "' is not in this build";
+      return signalPassFailure();
+    }
+    for (auto schedule :
+         llvm::make_early_inc_range(module.getOps<pipeline::ScheduleOp>()))
       if (tasksOf(schedule) == TaskSet::Training &&
-          failed(assign(schedule, *found)))
+          failed(assign(module, schedule, *spec, *found)))
         return signalPassFailure();
   }
 
-  LogicalResult assign(pipeline::ScheduleOp schedule, const Method &method) {
-    // 1. Does the loop fit the method?
+  LogicalResult assign(ModuleOp module, pipeline::ScheduleOp schedule,
+                       const MethodSpec &spec, const Method &method) {
+    // 1. Do loop and depth fit the method?
     FailureOr<Imported> imported = importSchedule(schedule, Sizes::Ignore);
     if (failed(imported))
       return failure();
     for (const Order &order : imported->orders) {
       bool drains =
           order.loops.empty() || order.loops.front().kind == LoopKind::Updates;
-      if (drains != method.drains)
+      if (drains != method.drains())
         return schedule.emitOpError("does not fit method ")
-               << method.name << ", which "
-               << (method.drains ? "drains at every update"
-                                 : "never drains within a segment");
+               << spec.getName() << ", which "
+               << (method.drains() ? "drains at every update"
+                                   : "never drains within a segment");
     }
+    std::vector<StageFacts> facts = describeStages(*imported);
+    std::string error;
+    if (!facts.empty() &&
+        failed(checkMethodDepth(spec, facts.front().depth,
+                                facts.front().microbatches, error)))
+      return schedule.emitOpError() << error;
 
     // 2. Reads of what updates write, in tasks that count microbatches.
+    std::vector<StageTasks> stages(facts.size());
+    for (auto [index, stage] : llvm::enumerate(stages)) {
+      stage.facts = facts[index];
+      stage.lags = method.lagsOf(facts[index]);
+      stage.stage = imported->stages[index];
+      if (method.drains())
+        continue;
+      stage.stage->setDiscardableAttr(
+          kLagsAttr,
+          DenseI64ArrayAttr::get(module.getContext(),
+                                 {stage.lags.forward, stage.lags.backward}));
+    }
+    llvm::SetVector<Operation *> lagged, read;
     for (auto [task, plain] :
          llvm::zip_equal(imported->tasks, imported->model.tasks)) {
+      StageTasks &stage = stages[plain.stage];
+      if (plain.letter == 'U')
+        stage.update = task;
       if (plain.perUpdate())
         continue;
-      Lags lags = method.lagsOf(*imported, plain.stage);
-      for (auto read : task.getBody().front().getOps<pipeline::ReadOp>()) {
-        auto variable = imported->variableIds.find(read.getVariable());
-        auto op = imported->variables[variable->second];
-        if (imported->model.variables[variable->second].updater < 0 ||
-            op.getRole() == pipeline::Role::Gradient)
+      if (plain.letter == 'F')
+        stage.forward = task;
+      else
+        stage.backward.push_back(task);
+      int64_t lag =
+          plain.letter == 'F' ? stage.lags.forward : stage.lags.backward;
+      for (auto op : task.getBody().front().getOps<pipeline::ReadOp>()) {
+        int id = imported->variableIds.find(op.getVariable())->second;
+        pipeline::VariableOp variable = imported->variables[id];
+        if (imported->model.variables[id].updater < 0 ||
+            variable.getRole() == pipeline::Role::Gradient)
           continue;
-        read.setLag(plain.letter == 'F' ? lags.forward : lags.backward);
+        op.setLag(lag);
+        read.insert(variable);
+        if (lag > 0)
+          lagged.insert(variable);
       }
     }
+
+    // 3. Storage of versions, then what the method adds.
+    if (method.storage() == VersionStorage::Stash)
+      addStorage(lagged,
+                 [](OpBuilder &builder, Location loc, FlatSymbolRefAttr name) {
+                   pipeline::WeightStashOp::create(
+                       builder, loc, name, builder.getI64IntegerAttr(2));
+                 });
+    else if (method.storage() == VersionStorage::DoubleBuffer)
+      addStorage(read,
+                 [](OpBuilder &builder, Location loc, FlatSymbolRefAttr name) {
+                   pipeline::DoubleBufferOp::create(builder, loc, name);
+                 });
+    for (const StageTasks &stage : stages)
+      if (failed(method.adjust(module, stage)))
+        return failure();
     return success();
+  }
+
+  void addStorage(
+      const llvm::SetVector<Operation *> &variables,
+      llvm::function_ref<void(OpBuilder &, Location, FlatSymbolRefAttr)> add) {
+    for (Operation *variable : variables) {
+      OpBuilder builder(variable->getContext());
+      builder.setInsertionPointAfter(variable);
+      add(builder, variable->getLoc(), FlatSymbolRefAttr::get(variable));
+    }
   }
 };
 

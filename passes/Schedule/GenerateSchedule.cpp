@@ -43,23 +43,25 @@ struct GenerateSchedulePass
   }
 
   LogicalResult addTraining(ModuleOp module) {
+    std::string error;
+    std::optional<ScheduleSpec> spec = parseScheduleSpec(schedule, error);
+    if (!spec)
+      return module.emitError(error);
     FailureOr<Imported> imported =
         importModel(module, TaskSet::Training, microbatches, Sizes::Ignore);
     if (failed(imported))
       return failure();
     if (imported->tasks.empty())
       return success();
-    std::optional<std::vector<Order>> orders =
-        generate(imported->model, schedule);
-    if (!orders) {
-      InFlightDiagnostic diagnostic = module.emitError("schedule '")
-                                      << schedule
-                                      << "' is not known; there are ";
-      llvm::interleave(
-          scheduleNames(), [&](StringRef name) { diagnostic << name; },
-          [&] { diagnostic << ", "; });
-      return diagnostic;
+    if (open) {
+      penstock::addSchedule(module, "train", *imported,
+                            generateOpen(imported->model));
+      return success();
     }
+    std::optional<std::vector<Order>> orders =
+        generate(imported->model, *spec, {}, error);
+    if (!orders)
+      return module.emitError(error);
     penstock::addSchedule(module, "train", *imported, *orders);
     return success();
   }

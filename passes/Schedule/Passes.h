@@ -31,6 +31,11 @@ class PipelineDialect;
 #define GEN_PASS_REGISTRATION
 #include "passes/Schedule/Passes.h.inc"
 
+/// On a stage under an asynchronous method: the lags of forward and backward,
+/// for the report. They are not all to be seen in the reads, as a backward may read
+/// no parameter.
+inline constexpr llvm::StringLiteral kLagsAttr = "pipeline.lags";
+
 struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<int64_t> devices{*this, "devices",
                           llvm::cl::desc("Devices; 0: one per stage"),
@@ -41,7 +46,7 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<std::string> schedule{*this, "schedule",
                                llvm::cl::desc("gpipe or 1f1b"),
                                llvm::cl::init("1f1b")};
-  Option<std::string> method{*this, "method", llvm::cl::desc("sync"),
+  Option<std::string> method{*this, "method", llvm::cl::desc("Training method"),
                              llvm::cl::init("sync")};
   Option<bool> replay{*this, "replay",
                       llvm::cl::desc("Add the same training on one device"),

@@ -56,6 +56,8 @@ def PipelineGenerateSchedule
   let options = [
     Option<"schedule", "schedule", "std::string", "\"1f1b\"",
            "Name of the schedule: gpipe, 1f1b">,
+    Option<"open", "open", "bool", "false",
+           "1F1B without flush: one loop over the microbatches of all updates">,
     Option<"microbatches", "microbatches", "int64_t", "1",
            "Microbatches per weight update">
   ];
@@ -67,7 +69,20 @@ def PipelineAssignVersions
   let summary = "Says which version every read of a weight sees";
   let description = [{
     A method is a table of lags, one for forward and one for backward of each
-    stage. `sync`: all are 0, and the schedule drains at every update.
+    stage: microbatch k reads the weights as they were after
+    max(0, floor((k - lag) / M)) updates. With a the number of microbatches that
+    forward runs ahead of backward, which is read off the schedule:
+
+    | method                  | forward     | backward | versions are kept by |
+    |-------------------------|-------------|----------|----------------------|
+    | sync                    | 0           | 0        |                      |
+    | naive                   | a           | 0        |                      |
+    | pipedream               | a           | a        | `weight_stash`       |
+    | pipedream:vertical-sync | the most a  | same     | `weight_stash`       |
+    | 2bw                     | M           | M        | `double_buffer`      |
+
+    `sync` needs a schedule that drains at every update, the others one loop over
+    all microbatches.
 
     ```mlir
     %w = pipeline.read @fc1 : tensor<7x11xf32>
@@ -77,7 +92,7 @@ def PipelineAssignVersions
   }];
   let options = [
     Option<"method", "method", "std::string", "\"sync\"",
-           "Name of the method: sync">
+           "A method with its parameters, as pipedream:vertical-sync">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }

@@ -8,6 +8,8 @@
 
 #include "passes/Schedule/Passes.h"
 
+#include "penstock/Training/MethodSpec.h"
+
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -17,8 +19,11 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
                                      const ScheduleOptions &options) {
   // Where, then when: runs first, as a method reads how far they run ahead.
   manager.addPass(createPipelinePlace({options.devices, "line"}));
-  manager.addPass(
-      createPipelineGenerateSchedule({options.schedule, options.microbatches}));
+  std::string error;
+  mlir::FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  bool open = succeeded(method) && method->isAsynchronous();
+  manager.addPass(createPipelineGenerateSchedule(
+      {options.schedule, open, options.microbatches}));
   manager.addPass(createPipelineAssignVersions({options.method}));
   // Transfers need only the runs; storage needs lags and transfers.
   manager.addPass(createPipelineOrderTransfers());

@@ -3,7 +3,9 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs only; transfers are placed between them afterwards.
+// A schedule is a row of a table: its name and parameters, where it wants the
+// stages, and a function that writes the order of every device. Runs only;
+// transfers are placed between them afterwards.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_SCHEDULE_GENERATORS_H
@@ -15,21 +17,102 @@
 
 namespace penstock::schedule {
 
-/// What a device runs, in the order of its stages.
-struct DeviceTasks {
-  int device = -1;
-  llvm::SmallVector<int, 2> forward, backward, update, evaluate;
+struct Family;
+
+/// What --schedule says: `NAME[:key=value,...]`, parsed.
+struct ScheduleSpec {
+  const Family *family = nullptr;
+  /// By position in the family's parameters.
+  llvm::SmallVector<double, 2> values;
+
+  llvm::StringRef name() const;
+  double get(llvm::StringRef parameter) const;
+  /// Stages per device.
+  int chunks() const;
+  /// Whether input and weight gradients are separate actions.
+  bool splitsBackward() const;
+  /// Replicas of every stage that it runs.
+  int replicas() const;
+  /// The device, of `devices`, of replica `replica` of stage `stage`.
+  int deviceOf(int stage, int devices, int replica = 0) const;
 };
 
-/// The devices that have tasks, in the order of their first stages.
-std::vector<DeviceTasks> tasksByDevice(const Model &model);
+/// On a mistake, one sentence in `error`.
+std::optional<ScheduleSpec> parseScheduleSpec(llvm::StringRef text,
+                                              std::string &error);
 
-/// Names of the schedules that `generate` knows.
-llvm::ArrayRef<llvm::StringLiteral> scheduleNames();
+/// All names, in the order of the table; with parameters as in
+/// `interleaved:chunks=2`.
+std::vector<std::string> scheduleNames();
 
-/// Orders by name, or none if there is no such schedule.
+/// How long a stage's half of a backward, its forward and a transfer take. A
+/// chunk takes its share of the stage.
+struct Times {
+  double forward = 1, backward = 1, weight = 1, transfer = 0;
+};
+
+/// Some devices, each with a stage or several chunks of one, and microbatches
+/// to run through them: what a generator knows. Its model has tasks F, B or I
+/// and W, and U for every chunk, so that what is generated can be proved and
+/// executed without a program.
+class Problem {
+public:
+  Problem(const ScheduleSpec &spec, int devices, int64_t microbatches,
+          const Times &times = {});
+
+  const ScheduleSpec spec;
+  /// p, M, and all stages: one per device, or one per chunk.
+  const int devices;
+  const int64_t microbatches;
+  const int stages;
+  const Times times;
+  /// In microbatches of one stage; 0: none.
+  double memoryLimit = 0;
+  /// Share of a microbatch's activations that stays from I to W.
+  double weightMemory = 0;
+
+  Model model;
+
+  /// Letters F, B, I, W, U.
+  int task(char letter, int stage) const;
+  char letterOf(int task) const { return model.tasks[task].letter; }
+  int stageOf(int task) const { return model.tasks[task].stage; }
+  /// A task's duration, as a share of its stage's.
+  double timeOf(int task) const;
+  /// The stages of a device, in the order of the model.
+  llvm::SmallVector<int, 2> stagesOf(int device) const;
+
+private:
+  void addChannel(std::string name, int producer, int consumer);
+};
+
+/// What is wrong with these numbers for this schedule, or nothing.
+std::string refuse(const Problem &problem);
+
+/// Orders of the problem's model. It must not be refused.
+std::vector<Order> generate(const Problem &problem);
+
+/// Orders of a model with placed stages: neighbours share a chunk when there
+/// are more stages than chunks. Or why there are none.
 std::optional<std::vector<Order>> generate(const Model &model,
-                                           llvm::StringRef name);
+                                           const ScheduleSpec &spec,
+                                           const Times &times,
+                                           std::string &error);
+std::optional<std::vector<Order>> generate(const Model &model,
+                                           llvm::StringRef text);
+
+/// The chunk of a stage, when `stages` are shared out among `chunks`: the first
+/// `stages mod chunks` have one more.
+int chunkOfStage(int stage, int stages, int chunks);
+
+/// 1F1B that never drains within a segment, for any depth and M: one loop over
+/// the microbatches of all updates.
+std::vector<Order> generateOpen(const Model &model);
+
+/// By stage: the most microbatches, over all replicas, that its forward is
+/// ahead of its backward in these orders.
+std::vector<int64_t> forwardLeads(const Model &model,
+                                  llvm::ArrayRef<Order> orders);
 
 /// Evaluate tasks, one microbatch after the other.
 std::vector<Order> generateEvaluation(const Model &model);

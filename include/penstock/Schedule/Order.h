@@ -53,7 +53,8 @@ std::unique_ptr<EventStream> expand(const Model &model, const Order &order,
 /// what the tasks, sends and receives of the device ask for.
 std::optional<Violation> countEntries(const Model &model, const Order &order);
 
-/// The most updates that an entry of these orders runs ahead or behind.
+/// The most updates that an entry of these orders runs ahead or behind, or
+/// until the reads of its task have left the first version behind them.
 int64_t fillOf(const Model &model, llvm::ArrayRef<Order> orders);
 
 /// verifyAll for orders; those of all devices, in any sequence.

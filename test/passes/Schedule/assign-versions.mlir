@@ -1,5 +1,5 @@
 // RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule --pipeline-assign-versions | FileCheck %s
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule --pipeline-assign-versions='method=pipedream' 2>&1 | FileCheck %s --check-prefix=LATER
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule --pipeline-assign-versions='method=pipedream' 2>&1 | FileCheck %s --check-prefix=CLOSED
 // RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule --pipeline-assign-versions='method=hogwild' 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not penstock-opt %s --pipeline-assign-versions 2>&1 | FileCheck %s --check-prefix=OPEN
 
@@ -16,8 +16,8 @@
 // CHECK:      pipeline.task @s0.E
 // CHECK:        pipeline.read @fc1 :
 
-// LATER: error: method 'pipedream' comes with asynchronous training, which is not there yet; use sync
-// NAME: error: method 'hogwild' is not known; there is: sync
+// CLOSED: error: 'pipeline.schedule' op does not fit method pipedream, which never drains within a segment
+// NAME: error: unknown method 'hogwild': known are sync, naive, pipedream, 2bw, pipemare, spectrain, xpipe, pipeoptim
 // OPEN: error: 'pipeline.schedule' op does not fit method sync, which drains at every update
 pipeline.stage @s devices [0]
 pipeline.channel @x : [tensor<3xf32>] source("x")

@@ -58,3 +58,18 @@
 // ZERO: error: microbatches must be at least 1, got 0
 // NOWHERE: error: 'pipeline.stage' op has no device; run pipeline-place first
 // TWICE: error: has a schedule already
+
+// Without flush there is one loop, and the update stands in it.
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='open microbatches=6' | FileCheck %s --check-prefix=OPEN
+// OPEN:      pipeline.schedule @train microbatches(6) {
+// OPEN-NEXT:   pipeline.order 0 {
+// OPEN-NEXT:     pipeline.repeat microbatches {
+// OPEN-NEXT:       pipeline.run @s0.F ahead(3)
+// OPEN-NEXT:       pipeline.run @s0.B
+// OPEN-NEXT:       pipeline.run @s0.U every(6)
+// OPEN-NEXT:     }
+// OPEN:        pipeline.order 3 {
+// OPEN-NEXT:     pipeline.repeat microbatches {
+// OPEN-NEXT:       pipeline.run @s3.F
+// OPEN-NEXT:       pipeline.run @s3.B
+// OPEN-NEXT:       pipeline.run @s3.U every(6)

@@ -128,8 +128,8 @@ TEST(Generators, FollowTheRules) {
 
 TEST(Generators, KnowTheirNames) {
   Line line(2, 2);
-  for (llvm::StringRef name : scheduleNames())
-    EXPECT_TRUE(generate(line.model, name).has_value());
+  for (llvm::StringRef name : {"gpipe", "1f1b"})
+    EXPECT_TRUE(generate(line.model, name).has_value()) << name.str();
   EXPECT_FALSE(generate(line.model, "1f1b2").has_value());
 }
 

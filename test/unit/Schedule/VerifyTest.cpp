@@ -23,14 +23,7 @@ namespace {
 
 /// 1F1B without flushes, and its transfers.
 std::vector<Order> openOrders(const Line &line) {
-  std::vector<Order> orders;
-  int p = line.model.devices;
-  for (int i = 0; i < p; ++i)
-    orders.push_back(makeOrder(
-        i, LoopKind::Microbatches, -1,
-        {entry(EventKind::Run, line.forward[i], p - 1 - i),
-         entry(EventKind::Run, line.backward[i]),
-         entry(EventKind::Run, line.update[i], 0, line.model.microbatches)}));
+  std::vector<Order> orders = generateOpen(line.model);
   EXPECT_EQ(placeTransfers(line.model, orders), std::nullopt);
   return orders;
 }
@@ -39,6 +32,32 @@ void setLags(Line &line, int stage, int64_t forward,
              std::optional<int64_t> backward) {
   line.model.tasks[line.forward[stage]].reads[0].lag = forward;
   line.model.tasks[line.backward[stage]].reads[0].lag = backward;
+}
+
+TEST(Verify, VersionsOfReplay) {
+  // Everything in turn: a lag of L microbatches needs ceil(L / M) + 1 versions,
+  // the last of them only after so many updates.
+  for (int64_t microbatches : {1, 2, 3})
+    for (int64_t lag = 0; lag <= 7; ++lag) {
+      Line line(1, microbatches);
+      setLags(line, 0, lag, lag);
+      auto orders = generateReplay(line.model);
+      ASSERT_EQ(placeTransfers(line.model, orders), std::nullopt);
+      ASSERT_EQ(line.size(orders), "");
+      EXPECT_EQ(line.model.variables[line.weight[0]].versions,
+                (lag + microbatches - 1) / microbatches + 1);
+    }
+}
+
+TEST(Verify, LeadsOfOpenOrders) {
+  for (int p = 1; p <= 6; ++p)
+    for (int64_t microbatches : {1, 2, 4, 8}) {
+      Line line(p, microbatches);
+      std::vector<int64_t> expected;
+      for (int i = 0; i < p; ++i)
+        expected.push_back(p - 1 - i);
+      EXPECT_EQ(forwardLeads(line.model, generateOpen(line.model)), expected);
+    }
 }
 
 TEST(Verify, VersionsOfPipeDream) {

@@ -1,0 +1,65 @@
+//===- MethodSpec.h - The text of --method ----------------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `pipemare:anneal-steps=500,decay=0.135` as a checked record. The driver and
+// the passes parse with the same function.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_TRAINING_METHODSPEC_H
+#define PENSTOCK_TRAINING_METHODSPEC_H
+
+#include "penstock/Training/OptimizerSpec.h"
+
+namespace penstock {
+
+enum class MethodKind {
+  Sync,
+  Naive,
+  PipeDream,
+  TwoBW,
+  PipeMare,
+  SpecTrain,
+  XPipe,
+  PipeOptim
+};
+
+/// A training method with its parameters.
+struct MethodSpec {
+  MethodKind kind = MethodKind::Sync;
+  // PipeDream
+  bool verticalSync = false;
+  // PipeMare: updates over which rates are divided (T1, 0: off), D of the
+  // discrepancy correction (T2, 0: off), synchronous updates at first (T3).
+  int64_t annealSteps = 0;
+  double decay = 0.135353;
+  int64_t warmupSteps = 0;
+
+  /// As written before the colon.
+  llvm::StringRef getName() const;
+  /// Whether microbatches of different updates are in flight together.
+  bool isAsynchronous() const { return kind != MethodKind::Sync; }
+};
+
+/// Parses NAME[:KEY[=VALUE],...]. On failure `error` says what is wrong and
+/// what would be right.
+mlir::FailureOr<MethodSpec> parseMethodSpec(llvm::StringRef text,
+                                            std::string &error);
+
+/// What a method asks of the number of microbatches per update and of the
+/// optimizer. On failure `error` says what would work.
+mlir::LogicalResult checkMethod(const MethodSpec &method, int64_t microbatches,
+                                const OptimizerSpec &optimizer,
+                                std::string &error);
+
+/// What a method asks of the depth of the pipeline, in devices.
+mlir::LogicalResult checkMethodDepth(const MethodSpec &method, int64_t depth,
+                                     int64_t microbatches, std::string &error);
+
+/// Names of all methods, comma-separated.
+std::string listMethods();
+
+} // namespace penstock
+
+#endif // PENSTOCK_TRAINING_METHODSPEC_H

@@ -1,0 +1,319 @@
+//===- Bind.cpp - Generated orders for the tasks of a model ---------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A generator knows one stage per chunk, with one task of each kind. A model
+// may have several stages in a chunk, which run like one: forward in order,
+// backward in reverse; and halves of a backward or the whole, or none.
+//===----------------------------------------------------------------------===//
+
+#include "Generators/Families.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <map>
+
+using namespace llvm;
+
+namespace penstock::schedule {
+
+int chunkOfStage(int stage, int stages, int chunks) {
+  int share = stages / chunks, longer = stages % chunks;
+  int split = longer * (share + 1);
+  return stage < split ? stage / (share + 1) : longer + (stage - split) / share;
+}
+
+namespace {
+
+/// The tasks of one chunk on one device, by letter, in the order they run.
+struct ChunkTasks {
+  SmallVector<int, 2> forward, whole, input, weight, update, evaluate;
+
+  ArrayRef<int> of(char letter) const {
+    switch (letter) {
+    case 'F':
+      return forward;
+    case 'B':
+      return whole;
+    case 'I':
+      return input;
+    case 'W':
+      return weight;
+    default:
+      return update;
+    }
+  }
+};
+
+/// The devices of a line of groups of stages: one group per place and chunk.
+struct Layout {
+  /// By device of the model: its place among the problem's devices, or -1.
+  std::vector<int> places;
+  int devices = 0;
+  /// By stage.
+  std::vector<int> chunks;
+};
+
+} // namespace
+
+static ChunkTasks tasksOf(const Model &model, ArrayRef<int> stages) {
+  ChunkTasks result;
+  for (int stage : stages) {
+    std::map<char, SmallVector<int, 2>> tasks;
+    for (auto [id, task] : llvm::enumerate(model.tasks))
+      if (task.stage == stage)
+        tasks[task.letter].push_back(id);
+    llvm::append_range(result.forward, tasks['F']);
+    llvm::append_range(result.evaluate, tasks['E']);
+    // Norms come before updates.
+    llvm::append_range(result.update, tasks['G']);
+    llvm::append_range(result.update, tasks['U']);
+    auto prepend = [](SmallVector<int, 2> &to, ArrayRef<int> from) {
+      to.insert(to.begin(), from.begin(), from.end());
+    };
+    // A whole backward stands where the half does that others wait for.
+    SmallVector<int, 2> whole = tasks['B'];
+    SmallVector<int, 2> input = whole;
+    llvm::append_range(input, tasks['I']);
+    llvm::append_range(whole, tasks['I']);
+    llvm::append_range(whole, tasks['W']);
+    prepend(result.whole, whole);
+    prepend(result.input, input);
+    prepend(result.weight, tasks['W']);
+  }
+  return result;
+}
+
+/// In a line, stages of the same devices are one, wherever they stand.
+static Layout layOutLine(const Model &model) {
+  Layout layout;
+  layout.places.assign(model.devices, -1);
+  std::vector<int> firstStages;
+  for (auto [index, stage] : llvm::enumerate(model.stages))
+    for (int device : stage.devices) {
+      if (layout.places[device] >= 0)
+        continue;
+      if (!llvm::is_contained(firstStages, int(index)))
+        firstStages.push_back(index);
+      layout.places[device] =
+          llvm::find(firstStages, int(index)) - firstStages.begin();
+    }
+  layout.devices = firstStages.size();
+  for (const Stage &stage : model.stages)
+    layout.chunks.push_back(
+        stage.devices.empty() ? 0 : layout.places[stage.devices.front()]);
+  return layout;
+}
+
+/// Elsewhere, stages must lie where the schedule puts its chunks.
+static std::optional<Layout>
+layOutChunks(const Model &model, const ScheduleSpec &spec, std::string &error) {
+  Layout layout = layOutLine(model);
+  int chunks = layout.devices * spec.chunks();
+  int stages = model.stages.size();
+  std::string wants = "schedule " + spec.name().str() + " on " +
+                      std::to_string(layout.devices) + " devices ";
+  if (stages < chunks) {
+    error = wants + "needs " + std::to_string(chunks) + " stages, " +
+            std::to_string(spec.chunks()) + " per device; there are " +
+            std::to_string(stages);
+    return std::nullopt;
+  }
+  std::vector<int> places(model.devices, -1);
+  for (auto [index, stage] : llvm::enumerate(model.stages)) {
+    layout.chunks[index] = chunkOfStage(index, stages, chunks);
+    if (int(stage.devices.size()) % spec.replicas() != 0) {
+      error = wants + "needs " + std::to_string(spec.replicas()) +
+              " replicas of every stage";
+      return std::nullopt;
+    }
+    for (auto [replica, device] : llvm::enumerate(stage.devices)) {
+      int place = spec.deviceOf(layout.chunks[index], layout.devices,
+                                replica % spec.replicas());
+      if (places[device] >= 0 && places[device] != place) {
+        error = wants + "needs its stages placed for it: stage " +
+                std::to_string(index) + " is not where it belongs";
+        return std::nullopt;
+      }
+      places[device] = place;
+    }
+  }
+  layout.places = std::move(places);
+  return layout;
+}
+
+static Order bindOrder(const Problem &problem, const Order &order, int device,
+                       const std::map<int, ChunkTasks> &tasks) {
+  Order result = order;
+  result.device = device;
+  for (Loop &loop : result.loops) {
+    std::vector<Item> items;
+    for (const Item &item : loop.items) {
+      if (item.loop >= 0) {
+        items.push_back(item);
+        continue;
+      }
+      auto chunk = tasks.find(problem.stageOf(item.id));
+      if (chunk == tasks.end())
+        continue;
+      for (int task : chunk->second.of(problem.letterOf(item.id))) {
+        items.push_back(item);
+        items.back().id = task;
+      }
+    }
+    loop.items = std::move(items);
+  }
+  return result;
+}
+
+std::optional<std::vector<Order>> generate(const Model &model,
+                                           const ScheduleSpec &spec,
+                                           const Times &times,
+                                           std::string &error) {
+  Layout layout;
+  if (spec.family->placement == Placement::Line) {
+    layout = layOutLine(model);
+  } else {
+    std::optional<Layout> chunks = layOutChunks(model, spec, error);
+    if (!chunks)
+      return std::nullopt;
+    layout = std::move(*chunks);
+  }
+
+  // Devices of different width count different numbers of microbatches.
+  std::map<int64_t, std::pair<Problem, std::vector<Order>>> problems;
+  std::vector<Order> orders;
+  std::vector<int> byPlace(model.devices);
+  for (int device = 0; device < model.devices; ++device)
+    byPlace[device] = device;
+  llvm::sort(byPlace, [&](int a, int b) {
+    return std::pair(layout.places[a], a) < std::pair(layout.places[b], b);
+  });
+  for (int device : byPlace) {
+    if (layout.places[device] < 0)
+      continue;
+    int64_t count =
+        microbatchesPerUpdate(model, device) * int64_t(spec.replicas());
+    auto known = problems.find(count);
+    if (known == problems.end()) {
+      Problem problem(spec, layout.devices, count, times);
+      error = refuse(problem);
+      if (!error.empty())
+        return std::nullopt;
+      std::vector<Order> generated = generate(problem);
+      known = problems
+                  .emplace(count, std::make_pair(std::move(problem),
+                                                 std::move(generated)))
+                  .first;
+    }
+    auto &[problem, generated] = known->second;
+    std::map<int, SmallVector<int, 2>> stages;
+    for (auto [index, stage] : llvm::enumerate(model.stages))
+      if (llvm::is_contained(stage.devices, device))
+        stages[layout.chunks[index]].push_back(index);
+    std::map<int, ChunkTasks> tasks;
+    for (auto &[chunk, members] : stages)
+      tasks[chunk] = tasksOf(model, members);
+    orders.push_back(
+        bindOrder(problem, generated[layout.places[device]], device, tasks));
+  }
+  return orders;
+}
+
+std::optional<std::vector<Order>> generate(const Model &model, StringRef text) {
+  std::string error;
+  std::optional<ScheduleSpec> spec = parseScheduleSpec(text, error);
+  if (!spec)
+    return std::nullopt;
+  return generate(model, *spec, {}, error);
+}
+
+//===----------------------------------------------------------------------===//
+// Orders of no schedule
+//===----------------------------------------------------------------------===//
+
+/// What a device of a line runs, in one loop over microbatches.
+struct LineDevice {
+  ChunkTasks tasks;
+  /// Its place among `length`, and its microbatches per update.
+  int place, length;
+  int64_t microbatches;
+};
+
+static std::vector<Order>
+generateLoops(const Model &model,
+              function_ref<void(const LineDevice &, Loop &)> fill) {
+  Layout layout = layOutLine(model);
+  std::vector<Order> orders;
+  std::vector<int> devices;
+  for (const Stage &stage : model.stages)
+    for (int device : stage.devices)
+      if (!llvm::is_contained(devices, device))
+        devices.push_back(device);
+  for (int device : devices) {
+    SmallVector<int, 2> stages;
+    for (auto [index, stage] : llvm::enumerate(model.stages))
+      if (llvm::is_contained(stage.devices, device))
+        stages.push_back(index);
+    Order order = openOrder(device, LoopKind::Microbatches);
+    fill({tasksOf(model, stages), layout.places[device], layout.devices,
+          microbatchesPerUpdate(model, device)},
+         order.loops.front());
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
+// Device i of 3, M = 2, after any number of updates:
+//   0: F0 F1 F2 .  .  B0 F3 B1 U F4 B2 F5 B3 U ...
+//   1: .  F0 F1 .  B0 F2 B1 U F3 B2 F4 B3 U ...
+//   2: .  .  F0 B0 F1 B1 U F2 B2 F3 B3 U ...
+std::vector<Order> generateOpen(const Model &model) {
+  return generateLoops(model, [](const LineDevice &device, Loop &loop) {
+    append(loop, device.tasks.forward, device.length - 1 - device.place);
+    append(loop, device.tasks.whole);
+    append(loop, device.tasks.update, 0, device.microbatches);
+  });
+}
+
+std::vector<Order> generateEvaluation(const Model &model) {
+  return generateLoops(model, [](const LineDevice &device, Loop &loop) {
+    append(loop, device.tasks.evaluate);
+  });
+}
+
+std::vector<Order> generateReplay(const Model &model) {
+  return generateLoops(model, [](const LineDevice &device, Loop &loop) {
+    append(loop, device.tasks.forward);
+    append(loop, device.tasks.whole);
+    append(loop, device.tasks.update, 0, device.microbatches);
+  });
+}
+
+std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
+  // As many updates as it takes for all entries of a loop to run.
+  int64_t updates = fillOf(model, orders) + 2;
+  std::vector<int64_t> leads(model.stages.size());
+  for (const Order &order : orders) {
+    std::vector<int64_t> forward(leads.size()), backward(leads.size());
+    std::unique_ptr<EventStream> stream = expand(model, order, updates);
+    Event event;
+    while (stream->next(event)) {
+      if (event.kind != EventKind::Run)
+        continue;
+      const Task &task = model.tasks[event.id];
+      int64_t replicas = model.stages[task.stage].devices.size();
+      if (task.letter == 'F')
+        leads[task.stage] =
+            std::max(leads[task.stage],
+                     (forward[task.stage]++ - backward[task.stage]) * replicas);
+      else if (task.letter == 'B' || task.letter == 'W')
+        ++backward[task.stage];
+    }
+  }
+  return leads;
+}
+
+} // namespace penstock::schedule

@@ -1,0 +1,73 @@
+//===- Families.h - The table of schedules ----------------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A row per schedule, and what generators write orders with. To add one: a file
+// with its row, a line here and in Registry.cpp.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_SCHEDULE_GENERATORS_FAMILIES_H
+#define PENSTOCK_LIB_SCHEDULE_GENERATORS_FAMILIES_H
+
+#include "penstock/Schedule/Generators.h"
+
+namespace penstock::schedule {
+
+/// Where stages live.
+enum class Placement {
+  /// Stage i on device i.
+  Line,
+  /// Stage i on device i mod p.
+  Loop,
+  /// Down and up again: stages 0 .. p-1 on devices 0 .. p-1, the next p on p-1
+  /// .. 0, and so on. With two chunks, a V.
+  Wave,
+  /// A line, and a second replica of every stage on a line the other way.
+  Mirror,
+};
+
+struct Parameter {
+  llvm::StringLiteral name;
+  double fallback, least;
+  bool isWhole;
+};
+
+struct Family {
+  llvm::StringLiteral name;
+  Placement placement;
+  bool splitsBackward;
+  llvm::ArrayRef<Parameter> parameters;
+  int (*chunks)(const ScheduleSpec &spec);
+  /// A sentence that says which numbers would do, or "". May be null.
+  std::string (*refuse)(const Problem &problem);
+  std::vector<Order> (*generate)(const Problem &problem);
+};
+
+extern const Family kGPipe, kOneForwardOneBackward;
+
+/// One stage per device.
+inline int oneChunk(const ScheduleSpec &) { return 1; }
+
+//===----------------------------------------------------------------------===//
+// Writing orders
+//===----------------------------------------------------------------------===//
+
+/// An order of one loop, without entries yet.
+Order openOrder(int device, LoopKind kind);
+
+void append(Loop &loop, llvm::ArrayRef<int> tasks, int64_t ahead = 0,
+            int64_t every = 1);
+
+/// Puts a loop at the end of the outermost one. An empty one is left out.
+void appendLoop(Order &order, Loop loop);
+
+/// The updates of all stages of the order's device.
+void appendUpdates(const Problem &problem, Order &order);
+
+/// An order of one update from runs that were written out.
+Order orderOf(const Problem &problem, int device, llvm::ArrayRef<int> runs);
+
+} // namespace penstock::schedule
+
+#endif // PENSTOCK_LIB_SCHEDULE_GENERATORS_FAMILIES_H

@@ -1,0 +1,135 @@
+//===- Problem.cpp - What a generator knows -------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A line of stages with what flows between their tasks, so that a schedule is
+// proved by the same walk and execution as that of a program.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Schedule/Generators.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace penstock::schedule {
+
+/// Tasks per stage: F, B, U or F, I, W, U.
+static int tasksPerStage(const ScheduleSpec &spec) {
+  return spec.splitsBackward() ? 4 : 3;
+}
+
+Problem::Problem(const ScheduleSpec &spec, int devices, int64_t microbatches,
+                 const Times &times)
+    : spec(spec), devices(devices), microbatches(microbatches),
+      stages(devices * spec.chunks()), times(times) {
+  model.microbatches = microbatches;
+  model.devices = devices;
+  bool split = spec.splitsBackward();
+  for (int i = 0; i < stages; ++i) {
+    std::string name = std::to_string(i);
+    Stage stage{"s" + name, {}};
+    for (int replica = 0; replica < spec.replicas(); ++replica)
+      stage.devices.push_back(spec.deviceOf(i, devices, replica));
+    model.stages.push_back(std::move(stage));
+    int w = model.variables.size(), g = w + 1;
+    for (char letter : StringRef(split ? "FIWU" : "FBU")) {
+      Task task;
+      task.name = "s" + name + "." + letter;
+      task.letter = letter;
+      task.stage = i;
+      if (letter == 'F' || letter == 'I' || letter == 'B')
+        task.reads.push_back({w, 0});
+      if (letter == 'W' || letter == 'B') {
+        task.reads.push_back({g, std::nullopt});
+        task.writes.push_back(g);
+      }
+      if (letter == 'U') {
+        task.reads = {{w, std::nullopt}, {g, std::nullopt}};
+        task.writes = {w, g};
+      }
+      model.tasks.push_back(std::move(task));
+    }
+    int updater = model.tasks.size() - 1;
+    model.variables.push_back({"w" + name, 0, updater});
+    model.variables.push_back({"g" + name, 0, updater});
+  }
+
+  char backward = split ? 'I' : 'B';
+  addChannel("x", -1, task('F', 0));
+  addChannel("labels", -1, task('F', stages - 1));
+  addChannel("loss", task('F', stages - 1), -1);
+  for (int i = 0; i < stages; ++i) {
+    std::string name = std::to_string(i), next = std::to_string(i + 1);
+    addChannel("residuals" + name, task('F', i), task(backward, i));
+    if (split)
+      addChannel("weight_residuals" + name, task('I', i), task('W', i));
+    if (i + 1 == stages)
+      continue;
+    addChannel("h" + next, task('F', i), task('F', i + 1));
+    addChannel("dh" + next, task(backward, i + 1), task(backward, i));
+  }
+}
+
+void Problem::addChannel(std::string name, int producer, int consumer) {
+  int id = model.channels.size();
+  Channel channel;
+  channel.name = std::move(name);
+  channel.producer = producer;
+  channel.consumer = consumer;
+  if (producer >= 0) {
+    model.tasks[producer].puts.push_back(id);
+    if (consumer >= 0)
+      channel.local = model.stages[stageOf(producer)].devices ==
+                      model.stages[stageOf(consumer)].devices;
+    if (!channel.local)
+      channel.stagingUsers.sends.push_back(id);
+  }
+  if (consumer >= 0) {
+    model.tasks[consumer].takes.push_back(id);
+    channel.slotUsers.tasks.push_back(consumer);
+  }
+  model.channels.push_back(std::move(channel));
+}
+
+int Problem::task(char letter, int stage) const {
+  int first = stage * tasksPerStage(spec);
+  bool split = spec.splitsBackward();
+  switch (letter) {
+  case 'F':
+    return first;
+  case 'W':
+    return first + 2;
+  case 'U':
+    return first + (split ? 3 : 2);
+  default:
+    return first + 1;
+  }
+}
+
+double Problem::timeOf(int task) const {
+  double share = 1.0 / spec.chunks();
+  switch (letterOf(task)) {
+  case 'F':
+    return times.forward * share;
+  case 'I':
+    return times.backward * share;
+  case 'W':
+    return times.weight * share;
+  case 'B':
+    return (times.backward + times.weight) * share;
+  default:
+    return 0;
+  }
+}
+
+SmallVector<int, 2> Problem::stagesOf(int device) const {
+  SmallVector<int, 2> result;
+  for (auto [index, stage] : llvm::enumerate(model.stages))
+    if (llvm::is_contained(stage.devices, device))
+      result.push_back(index);
+  return result;
+}
+
+} // namespace penstock::schedule

@@ -1,0 +1,177 @@
+//===- MethodSpec.cpp - The text of --method ------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A table of methods and one of their keys. What a method asks of the rest of
+// the command line is said here too, in the words of the flags.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Training/MethodSpec.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace penstock;
+
+namespace {
+
+struct Kind {
+  StringLiteral name;
+  MethodKind kind;
+};
+
+/// In the order of the enumeration.
+const Kind kinds[] = {
+    {"sync", MethodKind::Sync},           {"naive", MethodKind::Naive},
+    {"pipedream", MethodKind::PipeDream}, {"2bw", MethodKind::TwoBW},
+    {"pipemare", MethodKind::PipeMare},   {"spectrain", MethodKind::SpecTrain},
+    {"xpipe", MethodKind::XPipe},         {"pipeoptim", MethodKind::PipeOptim},
+};
+
+/// A key is a flag, a count or a number below one.
+struct Key {
+  StringLiteral name;
+  MethodKind kind;
+  bool MethodSpec::*flag = nullptr;
+  int64_t MethodSpec::*count = nullptr;
+  double MethodSpec::*fraction = nullptr;
+};
+
+const Key keys[] = {
+    {"vertical-sync", MethodKind::PipeDream, &MethodSpec::verticalSync},
+    {"anneal-steps", MethodKind::PipeMare, nullptr, &MethodSpec::annealSteps},
+    {"decay", MethodKind::PipeMare, nullptr, nullptr, &MethodSpec::decay},
+    {"warmup-steps", MethodKind::PipeMare, nullptr, &MethodSpec::warmupSteps},
+};
+
+LogicalResult setKey(MethodSpec &spec, const Key &key, StringRef value,
+                     bool hasValue, std::string &error) {
+  std::string name = key.name.str();
+  std::string where = (spec.getName() + ": " + key.name).str();
+  if (key.flag) {
+    if (hasValue && value != "0" && value != "1" && value != "true" &&
+        value != "false") {
+      error = where + " is a flag: write " + name + " or " + name +
+              "=0, not '" + value.str() + "'";
+      return failure();
+    }
+    spec.*key.flag = !hasValue || value == "1" || value == "true";
+    return success();
+  }
+  if (key.count) {
+    int64_t count;
+    if (!hasValue || value.getAsInteger(10, count) || count < 0) {
+      error = where + " needs a number of updates, as in " + name +
+              "=100, not '" + value.str() + "'";
+      return failure();
+    }
+    spec.*key.count = count;
+    return success();
+  }
+  double number;
+  if (!hasValue || value.getAsDouble(number) || !std::isfinite(number) ||
+      number < 0 || number >= 1) {
+    error = where + " needs a number from 0 (off) to below 1, as in " + name +
+            "=0.135353, not '" + value.str() + "'";
+    return failure();
+  }
+  spec.*key.fraction = number;
+  return success();
+}
+
+} // namespace
+
+StringRef MethodSpec::getName() const {
+  return kinds[static_cast<int>(kind)].name;
+}
+
+std::string penstock::listMethods() {
+  return llvm::join(
+      llvm::map_range(kinds, [](const Kind &kind) { return kind.name.str(); }),
+      ", ");
+}
+
+FailureOr<MethodSpec> penstock::parseMethodSpec(StringRef text,
+                                                std::string &error) {
+  auto [name, options] = text.split(':');
+  const Kind *kind = llvm::find_if(
+      kinds, [name = name](const Kind &kind) { return kind.name == name; });
+  if (kind == std::end(kinds)) {
+    error = "unknown method '" + name.str() + "': known are " + listMethods();
+    return failure();
+  }
+  MethodSpec spec;
+  spec.kind = kind->kind;
+
+  SmallVector<StringRef> known;
+  for (const Key &key : keys)
+    if (key.kind == spec.kind)
+      known.push_back(key.name);
+  SmallVector<StringRef> parts, seen;
+  options.split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef part : parts) {
+    StringRef keyName = part.split('=').first.trim();
+    StringRef value = part.split('=').second.trim();
+    const Key *key = llvm::find_if(keys, [&](const Key &key) {
+      return key.name == keyName && key.kind == spec.kind;
+    });
+    if (key == std::end(keys)) {
+      error = name.str() + " has no option '" + keyName.str() + "': " +
+              (known.empty() ? "it has none"
+                             : "known are " + llvm::join(known, ", "));
+      return failure();
+    }
+    if (llvm::is_contained(seen, keyName)) {
+      error = name.str() + ": " + keyName.str() + " is given twice";
+      return failure();
+    }
+    seen.push_back(keyName);
+    if (failed(setKey(spec, *key, value, part.contains('='), error)))
+      return failure();
+  }
+  return spec;
+}
+
+LogicalResult penstock::checkMethod(const MethodSpec &method,
+                                    int64_t microbatches,
+                                    const OptimizerSpec &optimizer,
+                                    std::string &error) {
+  if (method.kind == MethodKind::SpecTrain) {
+    if (microbatches != 1) {
+      error = "spectrain updates after every microbatch, not after " +
+              std::to_string(microbatches) +
+              ": use --microbatches=1, or --method=pipeoptim";
+      return failure();
+    }
+    if (optimizer.kind != OptimizerKind::SGD) {
+      error = "spectrain predicts along SGD's momentum, which " +
+              optimizer.getName().str() +
+              " does not have: use --optimizer=sgd:momentum=0.9, or "
+              "--method=pipeoptim";
+      return failure();
+    }
+    if (optimizer.momentum == 0) {
+      error = "spectrain predicts along SGD's momentum, and there is none: use "
+              "--optimizer=sgd:momentum=0.9";
+      return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult penstock::checkMethodDepth(const MethodSpec &method,
+                                         int64_t depth, int64_t microbatches,
+                                         std::string &error) {
+  if (method.kind != MethodKind::TwoBW || microbatches >= depth)
+    return success();
+  error = "2bw needs at least as many microbatches per update as the pipeline "
+          "is deep: use --microbatches=" +
+          std::to_string(depth) + " or more, or a depth of " +
+          std::to_string(microbatches) + " instead of " + std::to_string(depth);
+  return failure();
+}
