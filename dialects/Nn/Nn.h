@@ -18,6 +18,7 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "dialects/Nn/ModeDependent.h"
 #include "dialects/Nn/NnDialect.h.inc"
 
 #define GET_OP_CLASSES

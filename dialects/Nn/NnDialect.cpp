@@ -8,10 +8,18 @@
 
 #include "dialects/Nn/Nn.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 using namespace mlir;
 using namespace penstock::nn;
 
+#include "dialects/Nn/ModeDependentOpInterface.cpp.inc"
 #include "dialects/Nn/NnDialect.cpp.inc"
+
+penstock::nn::TrainingContext::~TrainingContext() = default;
 
 void NnDialect::initialize() {
   addOperations<

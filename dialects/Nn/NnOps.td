@@ -19,6 +19,11 @@ def Nn_Dialect : Dialect {
   let name = "nn";
   let cppNamespace = "::penstock::nn";
   let summary = "Composite operations that are differentiated as a whole";
+  // What mode-dependent ops expand to.
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 class Nn_Op<string mnemonic, list<Trait> traits = []>
@@ -87,5 +92,7 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Pure, SameOperandsAndResultType]> {
   let assemblyFormat = "$input `dim` `(` $dim `)` attr-dict `:` type($input)";
   let hasVerifier = 1;
 }
+
+include "dialects/Nn/NormalizeOps.td"
 
 #endif // PENSTOCK_DIALECTS_NN_NNOPS_TD

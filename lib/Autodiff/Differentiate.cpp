@@ -222,6 +222,9 @@ penstock::differentiate(func::FuncOp forward,
     case ArgumentRole::Accumulator:
       result.accumulators.push_back(forwardArgument.getArgNumber());
       break;
+    case ArgumentRole::Scalar:
+      result.scalars.push_back(forwardArgument.getArgNumber());
+      break;
     }
     ordered.push_back(argument);
     types.push_back(argument.getType());

@@ -105,5 +105,6 @@ void penstock::registerNnRules(DialectRegistry &registry) {
 void penstock::registerAutodiffModels(DialectRegistry &registry) {
   registerLinalgRules(registry);
   registerNnRules(registry);
+  registerNormalizeRules(registry);
   registerTensorRules(registry);
 }

@@ -89,11 +89,15 @@ Value Pullback::getPrimal(Value value) {
     return known;
   Operation *op = value.getDefiningOp();
   ValueKind kind = getKind(value);
+  // Scalars come from the task again; they and what is computed from them are
+  // no messages.
+  bool isTensor = isa<RankedTensorType>(value.getType());
   if (!op)
-    return getArgument(kind == ValueKind::Parameter ? ArgumentRole::Parameter
-                                                    : ArgumentRole::Residual,
+    return getArgument(!isTensor                      ? ArgumentRole::Scalar
+                       : kind == ValueKind::Parameter ? ArgumentRole::Parameter
+                                                      : ArgumentRole::Residual,
                        value);
-  if (kind == ValueKind::Data && !isView(op))
+  if (kind == ValueKind::Data && isTensor && !isView(op))
     return getArgument(ArgumentRole::Residual, value);
   // Constants, expressions of parameters and views are evaluated here.
   forEachUsedValue(op, [&](Value used) {

@@ -34,6 +34,7 @@ bool structuredCarriesGradient(mlir::linalg::LinalgOp op, mlir::Value operand,
 
 void registerLinalgRules(mlir::DialectRegistry &registry);
 void registerNnRules(mlir::DialectRegistry &registry);
+void registerNormalizeRules(mlir::DialectRegistry &registry);
 void registerTensorRules(mlir::DialectRegistry &registry);
 
 } // namespace penstock

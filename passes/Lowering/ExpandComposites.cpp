@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
+#include "passes/Lowering/Composites.h"
 #include "passes/Lowering/Passes.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -369,6 +370,7 @@ struct ExpandCompositesPass
     RewritePatternSet patterns(&getContext());
     patterns.add<ExpandSoftmax, ExpandLogSoftmax, ExpandCrossEntropy,
                  ExpandCrossEntropyGrad>(&getContext());
+    populateExpandNormalize(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     // What is left is an op that this pass does not know.

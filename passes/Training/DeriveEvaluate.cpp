@@ -142,6 +142,21 @@ nn::CrossEntropyOp findClassLoss(const ForwardStage &stage,
   return putsLoss && losses.size() == 1 ? losses.front() : nn::CrossEntropyOp();
 }
 
+/// Gives ops that training changes their other meaning.
+LogicalResult expandForInference(func::FuncOp function) {
+  SmallVector<nn::ModeDependentOpInterface> ops;
+  function.walk([&](nn::ModeDependentOpInterface op) { ops.push_back(op); });
+  for (nn::ModeDependentOpInterface op : ops) {
+    OpBuilder builder(op);
+    SmallVector<Value> results;
+    if (failed(op.expandForInference(builder, results)))
+      return failure();
+    op->replaceAllUsesWith(results);
+    op->erase();
+  }
+  return success();
+}
+
 /// A function with the same type and body, or the new one itself.
 func::FuncOp mergeEqual(func::FuncOp function, ArrayRef<func::FuncOp> others) {
   for (func::FuncOp other : others)
@@ -171,6 +186,8 @@ void DeriveEvaluatePass::runOnOperation() {
     // 1. The function, and the counts where labels are classes.
     func::FuncOp function = stage.function.clone();
     function.setName((name + ".evaluate").str());
+    if (failed(expandForInference(function)))
+      return signalPassFailure();
     SmallVector<ChannelOp> sinks;
     if (nn::CrossEntropyOp loss = findClassLoss(stage, function)) {
       Operation *terminator = function.front().getTerminator();

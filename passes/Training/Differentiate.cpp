@@ -143,7 +143,10 @@ DifferentiatePass::makeRequest(unsigned number) {
   DifferentiationRequest request;
   request.isWanted = findWanted(stage, active);
   for (unsigned i = 0; i < stage.getNumArguments(); ++i) {
-    request.isParameter.push_back(!!stage.getVariable(i));
+    // A statistic that the forward has moved on is not what it read.
+    VariableOp variable = stage.getVariable(i);
+    bool isWritten = stage.function.getArgAttr(i, kIntoAttr) != nullptr;
+    request.isParameter.push_back(variable && !isWritten);
     request.hasPriorCotangent.push_back(
         stage.getChannel(i) && producers.contains(stage.getChannel(i)) &&
         pending.contains(producers[stage.getChannel(i)]));
@@ -319,6 +322,10 @@ void DifferentiatePass::addTask(ForwardStage &stage, unsigned number,
         builder.getI64IntegerAttr(backward.firstAccumulatorResult + index));
     operands.push_back(read(gradients.back()));
   }
+
+  for (unsigned argument : backward.scalars)
+    operands.push_back(
+        cloneScalar(builder, stage.call.getOperand(argument), task));
 
   // 2. The call, 3. what goes out.
   func::CallOp call;

@@ -31,7 +31,9 @@ static LogicalResult collectOperands(ForwardStage &stage,
       channel = symbols.lookup<ChannelOp>(take.getChannel());
     else if (auto read = operand.getDefiningOp<ReadOp>())
       variable = symbols.lookup<VariableOp>(read.getVariable());
-    if (!channel && !variable)
+    bool isScalar = isa<BlockArgument>(operand) ||
+                    operand.getDefiningOp<HyperparameterOp>();
+    if (!channel && !variable && !isScalar)
       return stage.call.emitError()
              << "the operands of a stage's forward function are taken from "
                 "channels or read from variables";
@@ -51,6 +53,12 @@ static LogicalResult collectOperands(ForwardStage &stage,
     }
   }
   return success();
+}
+
+Value penstock::cloneScalar(OpBuilder &builder, Value scalar, TaskOp to) {
+  if (isa<BlockArgument>(scalar))
+    return to.getCounter();
+  return builder.clone(*scalar.getDefiningOp())->getResult(0);
 }
 
 FailureOr<SmallVector<ForwardStage>>

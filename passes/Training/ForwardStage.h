@@ -22,12 +22,15 @@ struct ForwardStage {
   mlir::func::FuncOp function;
 
   /// The channel that argument `index` is taken from, or the variable that it
-  /// is read from; the other one is null.
+  /// is read from; the other one is null, and both are for a scalar.
   pipeline::ChannelOp getChannel(unsigned index) const {
     return channels[index];
   }
   pipeline::VariableOp getVariable(unsigned index) const {
     return variables[index];
+  }
+  bool isScalar(unsigned index) const {
+    return !channels[index] && !variables[index];
   }
   unsigned getNumArguments() const { return channels.size(); }
 
@@ -46,6 +49,10 @@ struct ForwardStage {
 /// cloned, so that each stage may change its own.
 mlir::FailureOr<llvm::SmallVector<ForwardStage>>
 collectForwardStages(mlir::ModuleOp module, mlir::SymbolTable &symbols);
+
+/// A scalar of one task in another: its counter, or a hyperparameter.
+mlir::Value cloneScalar(mlir::OpBuilder &builder, mlir::Value scalar,
+                        pipeline::TaskOp to);
 
 /// Inserts an op with a symbol after the last op of its kind in the module,
 /// under its name or, if that is taken, a similar one.

@@ -34,6 +34,10 @@ struct LowerStagesToTrainingOptions
       *this, "optimizer",
       llvm::cl::desc("sgd, adam or adamw, with :lr=0.1,momentum=0.9,..."),
       llvm::cl::init("sgd")};
+  Option<std::string> batchNorm{
+      *this, "batch-norm",
+      llvm::cl::desc("Statistics of batch normalisation: train or frozen"),
+      llvm::cl::init("train")};
   Option<bool> splitBackward{
       *this, "split-backward",
       llvm::cl::desc("Input and weight gradients as tasks of their own"),

@@ -18,7 +18,7 @@ def PipelineDeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"
     function over the same channels. Where the loss is one `nn.cross_entropy`,
     its stage also puts how many labels were predicted (`correct`; the first
     index of the largest logit) and how many there were (`count`). Functions that
-    are equal become one.
+    are equal become one. Ops that training changes are in inference form.
 
     Runs before `pipeline-differentiate`, which adds residuals to the forward
     functions.
@@ -37,6 +37,35 @@ def PipelineDeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def PipelineExpandTraining : Pass<"pipeline-expand-training", "::mlir::ModuleOp"> {
+  let summary = "Expands mode-dependent ops in training form";
+  let description = [{
+    Ops with `ModeDependentOpInterface` in the forward functions (batch
+    normalisation, dropout) get their meaning in training. What they need of the
+    task (the number of the microbatch, a hyperparameter) becomes a scalar
+    argument of the function. State that they leave behind becomes a result,
+    which the task writes: its variable has the role `statistic`.
+
+    Runs after `pipeline-derive-evaluate`, whose copies are in inference form,
+    and before `pipeline-differentiate`.
+
+    ```mlir
+    %m = pipeline.read @bn.mean : tensor<7xf32>
+    %y, %m1 = func.call @s0.forward(%x, %m, ...)
+    pipeline.write %m1 to @bn.mean : tensor<7xf32>
+    ```
+  }];
+  let options = [
+    Option<"batchNorm", "batch-norm", "std::string", "\"train\"",
+           "train: batch normalisation uses the microbatch's statistics; "
+           "frozen: those stored">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 

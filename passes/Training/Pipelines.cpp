@@ -18,6 +18,7 @@ void penstock::buildLowerStagesToTrainingPipeline(
     OpPassManager &manager, const LowerStagesToTrainingOptions &options) {
   // Evaluation copies the forward functions, so it comes before residuals.
   manager.addPass(createPipelineDeriveEvaluate());
+  manager.addPass(createPipelineExpandTraining({options.batchNorm}));
   manager.addPass(createPipelineDifferentiate({options.microbatches}));
   if (options.splitBackward)
     manager.addPass(createPipelineSplitBackward());

@@ -54,6 +54,12 @@ bool isCheap(Operation *op) {
          isa<tensor::EmptyOp, linalg::FillOp>(op);
 }
 
+/// An operand that a task has of its own: a variable, or a scalar.
+bool isOwn(Value operand) {
+  return operand.getDefiningOp<ReadOp>() ||
+         !isa<RankedTensorType>(operand.getType());
+}
+
 /// The ops that the values are computed from, in order.
 SmallVector<Operation *> slice(Block &block, ArrayRef<Value> values) {
   llvm::DenseSet<Operation *> needed;
@@ -104,8 +110,7 @@ void SplitBackwardPass::createFunction(Half &half, func::CallOp call,
   auto addArguments = [&](bool read) {
     for (auto [argument, operand] :
          llvm::zip(whole.getArguments(), call.getOperands()))
-      if (used.contains(argument) &&
-          read == isa_and_present<ReadOp>(operand.getDefiningOp()))
+      if (used.contains(argument) && read == isOwn(operand))
         half.arguments.insert(argument);
   };
   addArguments(/*read=*/false);
@@ -231,12 +236,17 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
   };
   TaskOp inputTask = createTask(task, TaskKind::InputGrad, "I");
   OpBuilder builder = OpBuilder::atBlockEnd(&inputTask.getBody().front());
+  auto cloneOwn = [&](Value operand, TaskOp into, IRMapping &values) {
+    if (auto read = operand.getDefiningOp<ReadOp>())
+      builder.clone(*read, values);
+    else if (isOwn(operand))
+      values.map(operand, cloneScalar(builder, operand, into));
+  };
   IRMapping mapping;
   for (auto take : task.getBody().getOps<TakeOp>())
     builder.clone(*take, mapping);
   for (Value value : input.arguments)
-    if (auto read = operandOf(value).getDefiningOp<ReadOp>())
-      builder.clone(*read, mapping);
+    cloneOwn(operandOf(value), inputTask, mapping);
   auto inputCall = func::CallOp::create(
       builder, call.getLoc(), input.function,
       llvm::map_to_vector(input.arguments, [&](Value value) {
@@ -249,7 +259,7 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
   SmallVector<Value> passed, passedOn;
   for (Value value : weight.arguments) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      if (operandOf(value).getDefiningOp<ReadOp>())
+      if (isOwn(operandOf(value)))
         continue;
       passed.push_back(mapping.lookup(operandOf(value)));
     } else {
@@ -279,7 +289,7 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
   }
   for (Value value : weight.arguments)
     if (!operands.contains(value)) {
-      builder.clone(*operandOf(value).getDefiningOp(), second);
+      cloneOwn(operandOf(value), weightTask, second);
       operands[value] = second.lookup(operandOf(value));
     }
   auto weightCall = func::CallOp::create(

@@ -49,8 +49,8 @@ struct InputGradient {
 
 /// A backward function. Its arguments, in this order, are the cotangents of
 /// forward results, the prior cotangents of forward arguments, the residuals,
-/// the parameters, the accumulators. Its results are gradients of data
-/// arguments, then the accumulators' new values.
+/// the parameters, the accumulators, and scalars. Its results are gradients of
+/// data arguments, then the accumulators' new values.
 struct Differentiation {
   /// Null when nothing is computed: either no gradient reaches what is wanted,
   /// or cotangents are passed on unchanged.
@@ -61,6 +61,8 @@ struct Differentiation {
   llvm::SmallVector<mlir::Value> residuals;
   llvm::SmallVector<unsigned> parameters;
   llvm::SmallVector<unsigned> accumulators;
+  /// Arguments of the forward function that are no tensors.
+  llvm::SmallVector<unsigned> scalars;
   llvm::SmallVector<InputGradient> inputGradients;
   /// The result that holds the first accumulator's new value.
   unsigned firstAccumulatorResult = 0;

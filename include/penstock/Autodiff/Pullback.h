@@ -32,7 +32,8 @@ enum class ArgumentRole {
   ArgumentCotangent,
   Residual,
   Parameter,
-  Accumulator
+  Accumulator,
+  Scalar
 };
 
 class Pullback {

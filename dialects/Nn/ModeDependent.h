@@ -1,0 +1,42 @@
+//===- ModeDependent.h - Ops that training changes --------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What an op with ModeDependentOpInterface may ask of the forward task that it
+// is expanded in: the number of the microbatch, knobs of the run, and state.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_NN_MODEDEPENDENT_H
+#define PENSTOCK_DIALECTS_NN_MODEDEPENDENT_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+
+namespace penstock::nn {
+
+class TrainingContext {
+public:
+  virtual ~TrainingContext();
+
+  /// Whether normalisations use their stored statistics in training, too.
+  virtual bool freezesStatistics() const = 0;
+  /// The number of the microbatch from the start of training on, an index: a
+  /// scalar argument of the function. The backward function gets its own.
+  virtual mlir::Value getMicrobatch() = 0;
+  /// A knob of the run, an f32: a scalar argument of the function.
+  virtual mlir::Value getHyperparameter(llvm::StringRef name,
+                                        double byDefault) = 0;
+  /// What `state` is at this place of the forward: itself, or what an op before
+  /// this one has left.
+  virtual mlir::Value getState(mlir::Value state) = 0;
+  /// Leaves `next` in the variable that `state` is read from. Without effect
+  /// when that is no variable, or a frozen one.
+  virtual void setState(mlir::Value state, mlir::Value next) = 0;
+};
+
+} // namespace penstock::nn
+
+#include "dialects/Nn/ModeDependentOpInterface.h.inc"
+
+#endif // PENSTOCK_DIALECTS_NN_MODEDEPENDENT_H

@@ -1,0 +1,109 @@
+//===- NormalizeOps.td - Normalisations --------------------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// To mean zero and variance one, with the derivative of the whole; and batch
+// normalisation, which does so in training only.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_NN_NORMALIZEOPS_TD
+#define PENSTOCK_DIALECTS_NN_NORMALIZEOPS_TD
+
+include "dialects/Nn/ModeDependentOpInterface.td"
+
+def Nn_NormalizeOp : Nn_Op<"normalize",
+    [Pure, AllTypesMatch<["input", "result"]>,
+     AllTypesMatch<["mean", "variance"]>]> {
+  let summary = "(x - mean) / sqrt(variance + epsilon) over some dimensions";
+  let description = [{
+    `mean` and `variance` (of the population) are over `dims`, and have the
+    other dimensions of `x`. Layer, group, instance and batch normalisation
+    share it; their scales and biases are ops of their own.
+
+    ```mlir
+    %y, %mean, %variance = nn.normalize %x dims [0, 2] epsilon(1.0e-5)
+       : tensor<5x7x11xf32> -> tensor<7xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
+                       DenseI64ArrayAttr:$dims, F64Attr:$epsilon);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result,
+                      RankedTensorOf<[AnyFloat]>:$mean,
+                      RankedTensorOf<[AnyFloat]>:$variance);
+  let assemblyFormat = [{
+    $input `dims` $dims `epsilon` `(` $epsilon `)` attr-dict
+    `:` type($input) `->` type($mean)
+  }];
+  let extraClassDeclaration = [{
+    /// The type of the statistics of a tensor.
+    static ::mlir::RankedTensorType
+    getStatisticType(::mlir::RankedTensorType input,
+                     ::llvm::ArrayRef<int64_t> dims);
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$input,
+                                 "::llvm::ArrayRef<int64_t>":$dims,
+                                 "double":$epsilon)>];
+  let hasVerifier = 1;
+}
+
+def Nn_NormalizeGradOp : Nn_Op<"normalize_grad",
+    [Pure, AllTypesMatch<["cotangent", "normalized", "result"]>]> {
+  let summary = "Cotangent of the operand of nn.normalize";
+  let description = [{
+    (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + epsilon), with y the
+    normalised values and the means over `dims`.
+
+    ```mlir
+    %dx = nn.normalize_grad %dy, %y, %variance dims [0, 2] epsilon(1.0e-5)
+        : tensor<5x7x11xf32>, tensor<7xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$cotangent,
+                       RankedTensorOf<[AnyFloat]>:$normalized,
+                       RankedTensorOf<[AnyFloat]>:$variance,
+                       DenseI64ArrayAttr:$dims, F64Attr:$epsilon);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = [{
+    $cotangent `,` $normalized `,` $variance `dims` $dims
+    `epsilon` `(` $epsilon `)` attr-dict
+    `:` type($cotangent) `,` type($variance)
+  }];
+  let hasVerifier = 1;
+}
+
+def Nn_BatchNormOp : Nn_Op<"batch_norm",
+    [Pure, AllTypesMatch<["input", "result"]>,
+     AllTypesMatch<["scale", "bias", "mean", "variance", "next_mean",
+                    "next_variance"]>,
+     DeclareOpInterfaceMethods<ModeDependentOpInterface>]> {
+  let summary = "Batch normalisation over all dimensions but the second";
+  let description = [{
+    In training, `result` is `input` normalised by the statistics of the
+    microbatch, scaled and shifted; the running statistics become
+    momentum * old + (1 - momentum) * those of the microbatch. In evaluation it
+    is normalised by `mean` and `variance`, which stay.
+
+    ```mlir
+    %y, %m, %v = nn.batch_norm %x, %scale, %bias, %mean, %variance
+        momentum(0.9) epsilon(1.0e-5) : tensor<5x7x11xf32>, tensor<7xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
+                       RankedTensorOf<[AnyFloat]>:$scale,
+                       RankedTensorOf<[AnyFloat]>:$bias,
+                       RankedTensorOf<[AnyFloat]>:$mean,
+                       RankedTensorOf<[AnyFloat]>:$variance,
+                       F64Attr:$momentum, F64Attr:$epsilon);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result,
+                      RankedTensorOf<[AnyFloat]>:$next_mean,
+                      RankedTensorOf<[AnyFloat]>:$next_variance);
+  let assemblyFormat = [{
+    $input `,` $scale `,` $bias `,` $mean `,` $variance
+    `momentum` `(` $momentum `)` `epsilon` `(` $epsilon `)` attr-dict
+    `:` type($input) `,` type($scale)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // PENSTOCK_DIALECTS_NN_NORMALIZEOPS_TD
