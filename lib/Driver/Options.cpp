@@ -36,8 +36,8 @@ struct Flags {
             cl::desc("What to write: onnx, graph, stages, training, schedule, "
                      "program, llvm, obj or exe"),
             cl::init("exe"), cl::cat(category)};
-  Text mode{"mode", cl::desc("What to compile: train"), cl::init("train"),
-            cl::cat(category)};
+  Text mode{"mode", cl::desc("What to compile: train or infer"),
+            cl::init("train"), cl::cat(category)};
   Text target{"target", cl::desc("What to compile for: cpu"), cl::init("cpu"),
               cl::cat(category)};
   Text march{"march", cl::desc("CPU to compile for (default: native)"),
@@ -128,6 +128,7 @@ private:
     return false;
   }
   bool checkProduct();
+  bool checkMode();
   bool checkModel();
   bool checkPlan();
   /// Flags whose machinery is not in this build: only the default is there.
@@ -204,6 +205,22 @@ bool Checker::checkRegex(StringRef flag, StringRef text) {
   std::string problem;
   if (!text.empty() && !Regex(text).isValid(problem))
     return fail("--" + flag + "=" + text + ": " + problem);
+  return true;
+}
+
+bool Checker::checkMode() {
+  options.infer = flags.mode == "infer";
+  if (!options.infer)
+    return flags.mode == "train" ||
+           fail("--mode=" + flags.mode + ": it is train or infer");
+  options.given.insert("mode");
+  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
+           &flags.loss, &flags.lossInput, &flags.classAxis, &flags.ignoreLabel,
+           &flags.train, &flags.freeze, &flags.optimizer, &flags.microbatches,
+           &flags.schedule})
+    if (flag->getNumOccurrences())
+      errors << "penstockc: warning: --" << flag->ArgStr
+             << " has no effect with --mode=infer\n";
   return true;
 }
 
@@ -305,7 +322,6 @@ bool Checker::checkDefaults() {
     StringLiteral fallback;
   };
   for (const Only &only : {
-           Only{"mode", flags.mode, "train"},
            Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
            Only{"replicas", flags.replicas, "1"},
@@ -332,7 +348,8 @@ bool Checker::checkDefaults() {
 }
 
 bool Checker::check() {
-  return checkProduct() && checkDefaults() && checkModel() && checkPlan();
+  return checkProduct() && checkMode() && checkDefaults() && checkModel() &&
+         checkPlan();
 }
 
 bool penstock::parseCommandLine(int argc, const char *const *argv,

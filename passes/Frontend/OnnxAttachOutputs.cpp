@@ -68,8 +68,8 @@ struct OnnxAttachOutputsPass
       last = channel;
     SmallVector<pipeline::ChannelOp> channels;
     for (auto [index, type] : llvm::enumerate(terminator->getOperandTypes())) {
-      auto name = function.getResultAttrOfType<StringAttr>(index,
-                                                           kOutputNameAttr);
+      auto name =
+          function.getResultAttrOfType<StringAttr>(index, kOutputNameAttr);
       if (!name)
         name = builder.getStringAttr("output." + Twine(index));
       auto channel = pipeline::ChannelOp::create(

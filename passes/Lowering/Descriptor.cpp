@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Lowering/Descriptor.h"
+#include "penstock/Import/Import.h"
 #include "runtime/include/penstock/abi.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -432,6 +433,11 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   addTable("hyperparameters", std::move(hyperparameterTable));
   addTable("schedules", std::move(scheduleTable));
   fields.push_back(Constant::address(replay));
+  std::vector<Constant> unused;
+  if (auto inputs = module->getAttrOfType<ArrayAttr>(onnx::kUnusedInputsAttr))
+    for (StringAttr input : inputs.getAsRange<StringAttr>())
+      unused.push_back(constants.string(input));
+  addTable("unused_inputs", std::move(unused));
   constants.add(name, Constant::fields(std::move(fields)),
                 /*exported=*/!isReplay);
   return success();

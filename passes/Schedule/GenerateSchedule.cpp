@@ -71,8 +71,10 @@ struct GenerateSchedulePass
         importModel(module, TaskSet::Evaluation, 1, Sizes::Ignore);
     if (failed(imported))
       return failure();
+    // A program without training is there for its outputs.
+    bool trains = !module.getOps<penstock::pipeline::ScheduleOp>().empty();
     if (!imported->tasks.empty())
-      penstock::addSchedule(module, "evaluate", *imported,
+      penstock::addSchedule(module, trains ? "evaluate" : "infer", *imported,
                             generateEvaluation(imported->model));
     return success();
   }

@@ -189,7 +189,8 @@ void DeriveEvaluatePass::runOnOperation() {
     if (failed(expandForInference(function)))
       return signalPassFailure();
     SmallVector<ChannelOp> sinks;
-    if (nn::CrossEntropyOp loss = findClassLoss(stage, function)) {
+    if (nn::CrossEntropyOp loss =
+            infer ? nn::CrossEntropyOp() : findClassLoss(stage, function)) {
       Operation *terminator = function.front().getTerminator();
       builder.setInsertionPoint(terminator);
       Counts counts = createCounts(builder, loss);
@@ -232,5 +233,9 @@ void DeriveEvaluatePass::runOnOperation() {
     for (auto [index, channel] : llvm::enumerate(sinks))
       PutOp::create(builder, loc, evaluate.getResult(known + index),
                     FlatSymbolRefAttr::get(channel));
+    if (infer) {
+      symbols.erase(stage.task);
+      symbols.erase(stage.function);
+    }
   }
 }

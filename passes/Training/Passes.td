@@ -20,6 +20,9 @@ def PipelineDeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"
     index of the largest logit) and how many there were (`count`). Functions that
     are equal become one. Ops that training changes are in inference form.
 
+    With `infer` these tasks replace the forward tasks, and nothing is counted:
+    the program does not train.
+
     Runs before `pipeline-differentiate`, which adds residuals to the forward
     functions.
 
@@ -35,6 +38,10 @@ def PipelineDeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"
     }
     ```
   }];
+  let options = [
+    Option<"infer", "infer", "bool", /*default=*/"false",
+           "Replace the forward tasks and count nothing">
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];

@@ -17,7 +17,9 @@ using namespace penstock;
 void penstock::buildLowerStagesToTrainingPipeline(
     OpPassManager &manager, const LowerStagesToTrainingOptions &options) {
   // Evaluation copies the forward functions, so it comes before residuals.
-  manager.addPass(createPipelineDeriveEvaluate());
+  manager.addPass(createPipelineDeriveEvaluate({options.infer}));
+  if (options.infer)
+    return;
   manager.addPass(createPipelineExpandTraining({options.batchNorm}));
   manager.addPass(createPipelineDifferentiate({options.microbatches}));
   if (options.splitBackward)

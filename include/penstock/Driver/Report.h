@@ -46,6 +46,7 @@ struct StageReport {
 
 struct Report {
   std::string model, method, schedule, optimizer;
+  bool infer = false; ///< No training: no method, no updates.
   int64_t microbatchSize = 0, microbatches = 1;
   double predictedBubble = 0;
   std::vector<std::string> trained, frozen;

@@ -175,7 +175,8 @@ typedef void (*penstock_device_function)(penstock_device *device, int64_t first,
                                          int64_t updates);
 
 /* `functions` has one entry per device, null where a device takes no part.
- * Names: "train", "evaluate", "replay". */
+ * Names: "train" and "evaluate", or "infer", which counts microbatches like
+ * "evaluate"; then every sink is an output of the model. */
 typedef struct {
   const char *name;
   uint32_t microbatches;
@@ -212,6 +213,9 @@ typedef struct penstock_program {
    * Its variables are the same, by name, in any order; its schedule is named
    * "train". */
   const struct penstock_program *replay;
+  /* Inputs of the model that the program does not need. */
+  uint32_t unused_input_count;
+  const char *const *unused_inputs;
 } penstock_program;
 
 /*===--- What compiled code calls
@@ -267,6 +271,8 @@ int penstock_open(const penstock_program *program,
                   const penstock_option *options, penstock_run **run);
 int penstock_train(penstock_run *run, int64_t updates);
 int penstock_evaluate(penstock_run *run, penstock_results *results);
+/* Of a program that infers: writes all outputs into the folder --outputs. */
+int penstock_infer(penstock_run *run);
 int penstock_save(penstock_run *run, const char *path);
 /* Runs the last `updates` updates again on one device and compares. */
 int penstock_replay(penstock_run *run, int64_t updates);
