@@ -7,8 +7,8 @@ packages=(
   # Compiler, MLIR, lit and FileCheck.
   clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   cmake ninja-build ccache g++ python3
-  # ONNX and its protobuf; matrix products; unit tests.
-  libonnx-dev libprotobuf-dev protobuf-compiler libdnnl-dev
+  # ONNX, its protobuf and its node tests; matrix products; unit tests.
+  libonnx-dev libonnx-testdata libprotobuf-dev protobuf-compiler libdnnl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 

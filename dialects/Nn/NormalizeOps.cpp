@@ -28,6 +28,14 @@ void NormalizeOp::build(OpBuilder &builder, OperationState &state, Value input,
         APFloat(epsilon));
 }
 
+void RmsNormalizeOp::build(OpBuilder &builder, OperationState &state,
+                           Value input, ArrayRef<int64_t> dims,
+                           double epsilon) {
+  auto type = cast<RankedTensorType>(input.getType());
+  build(builder, state, type, NormalizeOp::getStatisticType(type, dims), input,
+        dims, APFloat(epsilon));
+}
+
 static LogicalResult verifyNormalize(Operation *op, RankedTensorType input,
                                      RankedTensorType statistic,
                                      ArrayRef<int64_t> dims,
@@ -48,6 +56,11 @@ static LogicalResult verifyNormalize(Operation *op, RankedTensorType input,
 
 LogicalResult NormalizeOp::verify() {
   return verifyNormalize(*this, getInput().getType(), getMean().getType(),
+                         getDims(), getEpsilon());
+}
+
+LogicalResult RmsNormalizeOp::verify() {
+  return verifyNormalize(*this, getInput().getType(), getMeanSquare().getType(),
                          getDims(), getEpsilon());
 }
 

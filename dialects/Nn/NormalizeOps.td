@@ -3,8 +3,10 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// To mean zero and variance one, with the derivative of the whole; and batch
-// normalisation, which does so in training only.
+// To mean zero and variance one, with the derivative of the whole. Scale and
+// bias are elementwise ops of their own: what the backward keeps is the
+// normalised x, which holds no weight. And batch normalisation, which does so
+// in training only.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_DIALECTS_NN_NORMALIZEOPS_TD
@@ -17,9 +19,9 @@ def Nn_NormalizeOp : Nn_Op<"normalize",
      AllTypesMatch<["mean", "variance"]>]> {
   let summary = "(x - mean) / sqrt(variance + epsilon) over some dimensions";
   let description = [{
-    `mean` and `variance` (of the population) are over `dims`, and have the
-    other dimensions of `x`. Layer, group, instance and batch normalisation
-    share it; their scales and biases are ops of their own.
+    `mean` and `variance` (of the population, from squared differences) are over
+    `dims`, and have the other dimensions of `x`. Layer, group, instance and
+    batch normalisation share it; their scales and biases are ops of their own.
 
     ```mlir
     %y, %mean, %variance = nn.normalize %x dims [0, 2] epsilon(1.0e-5)
@@ -47,12 +49,38 @@ def Nn_NormalizeOp : Nn_Op<"normalize",
   let hasVerifier = 1;
 }
 
+def Nn_RmsNormalizeOp : Nn_Op<"rms_normalize",
+    [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "x / sqrt(mean(x * x) + epsilon) over some dimensions";
+  let description = [{
+    `mean_square` is over `dims`, and has the other dimensions of `x`.
+
+    ```mlir
+    %y, %square = nn.rms_normalize %x dims [1] epsilon(1.0e-5)
+       : tensor<5x7xf32> -> tensor<5xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
+                       DenseI64ArrayAttr:$dims, F64Attr:$epsilon);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result,
+                      RankedTensorOf<[AnyFloat]>:$mean_square);
+  let assemblyFormat = [{
+    $input `dims` $dims `epsilon` `(` $epsilon `)` attr-dict
+    `:` type($input) `->` type($mean_square)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$input,
+                                 "::llvm::ArrayRef<int64_t>":$dims,
+                                 "double":$epsilon)>];
+  let hasVerifier = 1;
+}
+
 def Nn_NormalizeGradOp : Nn_Op<"normalize_grad",
     [Pure, AllTypesMatch<["cotangent", "normalized", "result"]>]> {
   let summary = "Cotangent of the operand of nn.normalize";
   let description = [{
     (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + epsilon), with y the
-    normalised values and the means over `dims`.
+    normalised values and the means over `dims`. That of nn.rms_normalize is
+    `uncentered`: without mean(dy), and its mean square is the variance.
 
     ```mlir
     %dx = nn.normalize_grad %dy, %y, %variance dims [0, 2] epsilon(1.0e-5)
@@ -62,11 +90,12 @@ def Nn_NormalizeGradOp : Nn_Op<"normalize_grad",
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$cotangent,
                        RankedTensorOf<[AnyFloat]>:$normalized,
                        RankedTensorOf<[AnyFloat]>:$variance,
-                       DenseI64ArrayAttr:$dims, F64Attr:$epsilon);
+                       DenseI64ArrayAttr:$dims, F64Attr:$epsilon,
+                       UnitAttr:$uncentered);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result);
   let assemblyFormat = [{
     $cotangent `,` $normalized `,` $variance `dims` $dims
-    `epsilon` `(` $epsilon `)` attr-dict
+    `epsilon` `(` $epsilon `)` (`uncentered` $uncentered^)? attr-dict
     `:` type($cotangent) `,` type($variance)
   }];
   let hasVerifier = 1;

@@ -80,7 +80,10 @@ LogicalResult GraphImporter::readOpsets(const Proto &proto, Scope &scope,
 LogicalResult GraphImporter::prepare() {
   if (failed(readOpsets(model, graph, "the model")))
     return failure();
-  if (!graph.opsets.contains(""))
+  bool usesStandard = any_of(model.graph().node(), [](const NodeProto &node) {
+    return normalizeDomain(node.domain()).empty();
+  });
+  if (!graph.opsets.contains("") && usesStandard)
     return emitError() << "not a valid ONNX model: it does not say which opset "
                           "it uses";
   for (const FunctionProto &function : model.functions())

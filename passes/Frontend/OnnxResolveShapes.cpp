@@ -9,6 +9,8 @@
 
 #include "passes/Frontend/Passes.h"
 
+#include "Sequences.h"
+
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Import/Import.h"
@@ -54,7 +56,7 @@ static LogicalResult checkSize(NodeOp node) {
   return success();
 }
 
-static LogicalResult resolveNode(NodeOp node) {
+static FailureOr<SmallVector<Value>> resolveNode(NodeOp node) {
   if (failed(inferResultTypes(node)) || failed(checkSize(node)))
     return failure();
   SmallVector<DenseElementsAttr> values;
@@ -64,13 +66,16 @@ static LogicalResult resolveNode(NodeOp node) {
   if (values.empty() || llvm::any_of(values, [](DenseElementsAttr value) {
         return value.getElementType().isUnsignedInteger();
       }))
-    return success();
+    return SmallVector<Value>(node.getOutputs());
   OpBuilder builder(node);
-  for (auto [result, value] : llvm::zip_equal(node.getOutputs(), values))
-    result.replaceAllUsesWith(
+  SmallVector<Value> constants;
+  for (auto [result, value] : llvm::zip_equal(node.getOutputs(), values)) {
+    constants.push_back(
         arith::ConstantOp::create(builder, node.getLoc(), value));
+    result.replaceAllUsesWith(constants.back());
+  }
   node.erase();
-  return success();
+  return constants;
 }
 
 /// Constants are operands of folded nodes only, afterwards.
@@ -105,7 +110,8 @@ static LogicalResult checkReboundBatch(func::FuncOp function) {
 
 static LogicalResult resolveFunction(func::FuncOp function) {
   for (NodeOp node : llvm::make_early_inc_range(function.getOps<NodeOp>()))
-    if (failed(resolveNode(node)))
+    if (isSequenceNode(node) ? failed(resolveSequenceNode(node, resolveNode))
+                             : failed(resolveNode(node)))
       return failure();
   dropDeadOps(function);
   Block &block = function.getBody().front();
@@ -120,7 +126,10 @@ void OnnxResolveShapes::runOnOperation() {
 
   // 1. What the operator table does not know, all of it at once.
   UnsupportedNodes unsupported;
-  module.walk([&](NodeOp node) { unsupported.addIfUnknown(node); });
+  module.walk([&](NodeOp node) {
+    if (!isSequenceNode(node))
+      unsupported.addIfUnknown(node);
+  });
   if (!unsupported.empty()) {
     (void)unsupported.report(module.getLoc());
     return signalPassFailure();

@@ -3,14 +3,13 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The variance is the mean of squared differences, in a pass of its own: the
-// mean of squares less the square of the mean cancels.
+// A few passes over each row, which pipeline-fuse-rows runs row by row. The
+// numbers of a row, mean and 1/sqrt, are computed once per row.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
 #include "passes/Lowering/Composites.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -20,151 +19,163 @@ using namespace penstock;
 
 namespace {
 
-/// Scalars in, scalars out; the old values of outputs come last.
+/// A scalar body: gets one value per input and the old values of the outputs,
+/// and gives the new ones.
 using Body =
     function_ref<SmallVector<Value>(OpBuilder &, Location, ValueRange)>;
 
-/// Builds generics over a tensor and over its groups, the tensor without
-/// `dims`.
-class Groups {
+/// Builds generics over a tensor and over what is left of it without `dims`.
+class Statistics {
 public:
-  Groups(OpBuilder &builder, Location loc, RankedTensorType full,
-         ArrayRef<int64_t> dims)
+  Statistics(OpBuilder &builder, Location loc, RankedTensorType full,
+             ArrayRef<int64_t> dims)
       : builder(builder), loc(loc), full(full),
-        group(nn::NormalizeOp::getStatisticType(full, dims)) {
-    identity = builder.getMultiDimIdentityMap(full.getRank());
-    kept = identity;
-    iterators.assign(full.getRank(), utils::IteratorType::parallel);
+        reducing(full.getRank(), utils::IteratorType::parallel) {
+    fullMap = builder.getMultiDimIdentityMap(full.getRank());
+    rowMap = fullMap;
+    SmallVector<int64_t> shape(full.getShape());
     for (int64_t dim : llvm::reverse(dims)) {
-      kept = kept.dropResult(dim);
-      iterators[dim] = utils::IteratorType::reduction;
-      size *= full.getDimSize(dim);
+      rowMap = rowMap.dropResult(dim);
+      count *= static_cast<double>(shape[dim]);
+      shape.erase(shape.begin() + dim);
+      reducing[dim] = utils::IteratorType::reduction;
     }
+    row = RankedTensorType::get(shape, full.getElementType());
   }
 
   Value constant(double value) {
     return arith::ConstantOp::create(
         builder, loc, builder.getFloatAttr(full.getElementType(), value));
   }
-  /// The number of elements that a statistic is about.
-  Value count() { return constant(static_cast<double>(size)); }
+  /// The number of elements of a row.
+  Value size() { return constant(count); }
 
-  /// Sums over each group.
-  SmallVector<Value> sums(ValueRange inputs, unsigned number, Body body) {
-    SmallVector<Value> outputs;
-    for (unsigned i = 0; i < number; ++i)
-      outputs.push_back(
-          linalg::FillOp::create(builder, loc, constant(0.0), empty(group))
-              .getResult(0));
-    return generic(inputs, outputs, kept, iterators, body);
+  /// Sums of body(inputs, old sums) over each row.
+  SmallVector<Value> sums(ValueRange inputs, unsigned outputs, Body body) {
+    SmallVector<Value> zeros;
+    Value zero = constant(0);
+    for (unsigned i = 0; i < outputs; ++i)
+      zeros.push_back(
+          linalg::FillOp::create(builder, loc, zero, empty(row)).getResult(0));
+    return generic(inputs, zeros, rowMap, reducing, body);
   }
-  /// A value per element of the tensor.
   Value elements(ValueRange inputs, Body body) {
-    return generic(inputs, empty(full), identity,
-                   SmallVector<utils::IteratorType>(
-                       full.getRank(), utils::IteratorType::parallel),
-                   body)
-        .front();
+    SmallVector<utils::IteratorType> parallel(full.getRank(),
+                                              utils::IteratorType::parallel);
+    return generic(inputs, empty(full), fullMap, parallel, body).front();
   }
-  /// A value per group.
-  Value perGroup(ValueRange inputs, Body body) {
-    AffineMap map = builder.getMultiDimIdentityMap(group.getRank());
-    SmallVector<AffineMap> maps(inputs.size() + 1, map);
-    return create(inputs, empty(group), maps,
-                  SmallVector<utils::IteratorType>(
-                      group.getRank(), utils::IteratorType::parallel),
-                  body)
-        .front();
+  Value perRow(ValueRange inputs, Body body) {
+    SmallVector<utils::IteratorType> parallel(row.getRank(),
+                                              utils::IteratorType::parallel);
+    SmallVector<AffineMap> maps(inputs.size() + 1,
+                                builder.getMultiDimIdentityMap(row.getRank()));
+    return emit(inputs, empty(row), maps, parallel, body).front();
   }
 
 private:
   Value empty(RankedTensorType type) {
-    return tensor::EmptyOp::create(builder, loc, type, ValueRange());
+    return tensor::EmptyOp::create(builder, loc, type.getShape(),
+                                   type.getElementType());
   }
   SmallVector<Value> generic(ValueRange inputs, ValueRange outputs,
                              AffineMap outputMap,
-                             ArrayRef<utils::IteratorType> kinds, Body body) {
+                             ArrayRef<utils::IteratorType> iterators,
+                             Body body) {
     SmallVector<AffineMap> maps;
     for (Value input : inputs)
-      maps.push_back(input.getType() == full ? identity : kept);
+      maps.push_back(input.getType() == full ? fullMap : rowMap);
     maps.append(outputs.size(), outputMap);
-    return create(inputs, outputs, maps, kinds, body);
+    return emit(inputs, outputs, maps, iterators, body);
   }
-  SmallVector<Value> create(ValueRange inputs, ValueRange outputs,
-                            ArrayRef<AffineMap> maps,
-                            ArrayRef<utils::IteratorType> kinds, Body body) {
+  SmallVector<Value> emit(ValueRange inputs, ValueRange outputs,
+                          ArrayRef<AffineMap> maps,
+                          ArrayRef<utils::IteratorType> iterators, Body body) {
     auto op = linalg::GenericOp::create(
-        builder, loc, outputs.getTypes(), inputs, outputs, maps, kinds,
-        [&](OpBuilder &inside, Location loc, ValueRange scalars) {
-          linalg::YieldOp::create(inside, loc, body(inside, loc, scalars));
+        builder, loc, outputs.getTypes(), inputs, outputs, maps, iterators,
+        [&](OpBuilder &b, Location loc, ValueRange arguments) {
+          linalg::YieldOp::create(b, loc, body(b, loc, arguments));
         });
-    return SmallVector<Value>(op.getResults());
+    return op.getResults();
   }
 
   OpBuilder &builder;
   Location loc;
-  RankedTensorType full, group;
-  AffineMap identity, kept;
-  SmallVector<utils::IteratorType> iterators;
-  int64_t size = 1;
+  RankedTensorType full, row;
+  AffineMap fullMap, rowMap;
+  SmallVector<utils::IteratorType> reducing;
+  double count = 1;
 };
 
-/// 1 / sqrt(variance + epsilon).
-Value inverseDeviation(Groups &groups, Value variance, double epsilon) {
-  Value eps = groups.constant(epsilon), one = groups.constant(1.0);
-  return groups.perGroup(
-      variance,
-      [&](OpBuilder &b, Location loc, ValueRange in) -> SmallVector<Value> {
-        Value sum = arith::AddFOp::create(b, loc, in[0], eps);
-        Value root = math::SqrtOp::create(b, loc, sum);
-        return {arith::DivFOp::create(b, loc, one, root)};
-      });
+/// Sums over the rows divided by their size.
+Value average(Statistics &rows, Value sum) {
+  Value size = rows.size();
+  return rows.perRow(sum, [&](OpBuilder &b, Location loc, ValueRange in) {
+    return SmallVector<Value>{arith::DivFOp::create(b, loc, in[0], size)};
+  });
 }
 
-Value divideByCount(Groups &groups, Value sum) {
-  Value count = groups.count();
-  return groups.perGroup(
-      sum,
-      [&](OpBuilder &b, Location loc, ValueRange in) -> SmallVector<Value> {
-        return {arith::DivFOp::create(b, loc, in[0], count)};
-      });
+/// 1 / sqrt(variance + epsilon)
+Value inverseRoot(Statistics &rows, Value variance, const APFloat &epsilon) {
+  Value small = rows.constant(epsilon.convertToDouble()),
+        one = rows.constant(1);
+  return rows.perRow(variance, [&](OpBuilder &b, Location loc, ValueRange in) {
+    Value root = math::SqrtOp::create(
+        b, loc, arith::AddFOp::create(b, loc, in[0], small));
+    return SmallVector<Value>{arith::DivFOp::create(b, loc, one, root)};
+  });
 }
 
 struct ExpandNormalize : OpRewritePattern<nn::NormalizeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::NormalizeOp op,
                                 PatternRewriter &rewriter) const override {
-    Groups groups(rewriter, op.getLoc(), op.getInput().getType(), op.getDims());
-    Value sum =
-        groups
-            .sums(op.getInput(), 1,
-                  [](OpBuilder &b, Location loc,
-                     ValueRange in) -> SmallVector<Value> {
-                    return {arith::AddFOp::create(b, loc, in[1], in[0])};
-                  })
-            .front();
-    Value mean = divideByCount(groups, sum);
-    Value squares =
-        groups
-            .sums({op.getInput(), mean}, 1,
-                  [](OpBuilder &b, Location loc,
-                     ValueRange in) -> SmallVector<Value> {
-                    Value centred = arith::SubFOp::create(b, loc, in[0], in[1]);
-                    Value square =
-                        arith::MulFOp::create(b, loc, centred, centred);
-                    return {arith::AddFOp::create(b, loc, in[2], square)};
-                  })
-            .front();
-    Value variance = divideByCount(groups, squares);
-    Value inverse =
-        inverseDeviation(groups, variance, op.getEpsilon().convertToDouble());
-    Value result = groups.elements(
-        {op.getInput(), mean, inverse},
-        [](OpBuilder &b, Location loc, ValueRange in) -> SmallVector<Value> {
-          Value centred = arith::SubFOp::create(b, loc, in[0], in[1]);
-          return {arith::MulFOp::create(b, loc, centred, in[2])};
+    Value x = op.getInput();
+    Statistics rows(rewriter, op.getLoc(), op.getInput().getType(),
+                    op.getDims());
+    Value mean = average(
+        rows, rows.sums(x, 1, [](OpBuilder &b, Location loc, ValueRange in) {
+          return SmallVector<Value>{
+              arith::AddFOp::create(b, loc, in[0], in[1])};
+        })[0]);
+    Value variance = average(
+        rows,
+        rows.sums({x, mean}, 1, [](OpBuilder &b, Location loc, ValueRange in) {
+          Value difference = arith::SubFOp::create(b, loc, in[0], in[1]);
+          Value square = arith::MulFOp::create(b, loc, difference, difference);
+          return SmallVector<Value>{
+              arith::AddFOp::create(b, loc, square, in[2])};
+        })[0]);
+    Value rstd = inverseRoot(rows, variance, op.getEpsilon());
+    Value normalized = rows.elements(
+        {x, mean, rstd}, [](OpBuilder &b, Location loc, ValueRange in) {
+          Value difference = arith::SubFOp::create(b, loc, in[0], in[1]);
+          return SmallVector<Value>{
+              arith::MulFOp::create(b, loc, difference, in[2])};
         });
-    rewriter.replaceOp(op, {result, mean, variance});
+    rewriter.replaceOp(op, {normalized, mean, variance});
+    return success();
+  }
+};
+
+struct ExpandRmsNormalize : OpRewritePattern<nn::RmsNormalizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(nn::RmsNormalizeOp op,
+                                PatternRewriter &rewriter) const override {
+    Value x = op.getInput();
+    Statistics rows(rewriter, op.getLoc(), op.getInput().getType(),
+                    op.getDims());
+    Value square = average(
+        rows, rows.sums(x, 1, [](OpBuilder &b, Location loc, ValueRange in) {
+          Value square = arith::MulFOp::create(b, loc, in[0], in[0]);
+          return SmallVector<Value>{
+              arith::AddFOp::create(b, loc, square, in[1])};
+        })[0]);
+    Value rstd = inverseRoot(rows, square, op.getEpsilon());
+    Value normalized = rows.elements({x, rstd}, [](OpBuilder &b, Location loc,
+                                                   ValueRange in) {
+      return SmallVector<Value>{arith::MulFOp::create(b, loc, in[0], in[1])};
+    });
+    rewriter.replaceOp(op, {normalized, square});
     return success();
   }
 };
@@ -173,28 +184,34 @@ struct ExpandNormalizeGrad : OpRewritePattern<nn::NormalizeGradOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::NormalizeGradOp op,
                                 PatternRewriter &rewriter) const override {
-    Groups groups(rewriter, op.getLoc(), op.getCotangent().getType(),
-                  op.getDims());
-    SmallVector<Value> sums = groups.sums(
-        {op.getCotangent(), op.getNormalized()}, 2,
-        [](OpBuilder &b, Location loc, ValueRange in) -> SmallVector<Value> {
+    Value dy = op.getCotangent(), y = op.getNormalized();
+    bool centered = !op.getUncentered();
+    Statistics rows(rewriter, op.getLoc(), op.getCotangent().getType(),
+                    op.getDims());
+    // Both sums in one pass over the row.
+    SmallVector<Value> sums = rows.sums(
+        {dy, y}, centered ? 2 : 1,
+        [&](OpBuilder &b, Location loc, ValueRange in) {
           Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
-          return {arith::AddFOp::create(b, loc, in[2], in[0]),
-                  arith::AddFOp::create(b, loc, in[3], product)};
+          SmallVector<Value> result{
+              arith::AddFOp::create(b, loc, product, in[2])};
+          if (centered)
+            result.push_back(arith::AddFOp::create(b, loc, in[0], in[3]));
+          return result;
         });
-    Value mean = divideByCount(groups, sums[0]);
-    Value slope = divideByCount(groups, sums[1]);
-    Value inverse = inverseDeviation(groups, op.getVariance(),
-                                     op.getEpsilon().convertToDouble());
-    Value result = groups.elements(
-        {op.getCotangent(), op.getNormalized(), mean, slope, inverse},
-        [](OpBuilder &b, Location loc, ValueRange in) -> SmallVector<Value> {
-          Value along = arith::MulFOp::create(b, loc, in[1], in[3]);
-          Value centred = arith::SubFOp::create(b, loc, in[0], in[2]);
-          Value rest = arith::SubFOp::create(b, loc, centred, along);
-          return {arith::MulFOp::create(b, loc, rest, in[4])};
-        });
-    rewriter.replaceOp(op, result);
+    SmallVector<Value> inputs{
+        dy, y, inverseRoot(rows, op.getVariance(), op.getEpsilon())};
+    for (Value sum : sums)
+      inputs.push_back(average(rows, sum));
+    rewriter.replaceOp(op, rows.elements(inputs, [&](OpBuilder &b, Location loc,
+                                                     ValueRange in) {
+      Value left = in[0];
+      if (centered)
+        left = arith::SubFOp::create(b, loc, left, in[4]);
+      Value along = arith::MulFOp::create(b, loc, in[1], in[3]);
+      left = arith::SubFOp::create(b, loc, left, along);
+      return SmallVector<Value>{arith::MulFOp::create(b, loc, left, in[2])};
+    }));
     return success();
   }
 };
@@ -202,5 +219,6 @@ struct ExpandNormalizeGrad : OpRewritePattern<nn::NormalizeGradOp> {
 } // namespace
 
 void penstock::populateExpandNormalize(RewritePatternSet &patterns) {
-  patterns.add<ExpandNormalize, ExpandNormalizeGrad>(patterns.getContext());
+  patterns.add<ExpandNormalize, ExpandRmsNormalize, ExpandNormalizeGrad>(
+      patterns.getContext());
 }

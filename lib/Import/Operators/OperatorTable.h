@@ -33,12 +33,20 @@ struct OperatorTable {
     for (int64_t since : sinces)
       entries.push_back({"", type, since, infer, fold, lower, derivative});
   }
+
+  /// Adds a fused form of ONNX Runtime, all of which have version 1.
+  void addMicrosoft(llvm::StringRef type, Operator::InferFn infer,
+                    Operator::LowerFn lower) {
+    entries.push_back({"com.microsoft", type, 1, infer, nullptr, lower,
+                       Operator::Differentiable});
+  }
 };
 
 void addArithmetic(OperatorTable &table);
 void addActivations(OperatorTable &table);
 void addLogic(OperatorTable &table);
 void addContractions(OperatorTable &table);
+void addNormalizations(OperatorTable &table);
 void addReductions(OperatorTable &table);
 void addSoftmaxAndLosses(OperatorTable &table);
 void addShapes(OperatorTable &table);

@@ -34,6 +34,7 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addActivations(table);
     addLogic(table);
     addContractions(table);
+    addNormalizations(table);
     addReductions(table);
     addSoftmaxAndLosses(table);
     addShapes(table);

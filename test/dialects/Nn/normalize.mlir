@@ -55,3 +55,19 @@ func.func @positive(%x: tensor<5x7xf32>, %c: tensor<7xf32>) {
   %y, %m, %v = nn.batch_norm %x, %c, %c, %c, %c momentum(0.9) epsilon(-1.0) : tensor<5x7xf32>, tensor<7xf32>
   return
 }
+
+// -----
+
+func.func @rms(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %y, %s = nn.rms_normalize %x dims [1] epsilon(1.0e-6) : tensor<5x7xf32> -> tensor<5xf32>
+  %dx = nn.normalize_grad %x, %y, %s dims [1] epsilon(1.0e-6) uncentered : tensor<5x7xf32>, tensor<5xf32>
+  return %dx : tensor<5x7xf32>
+}
+
+// -----
+
+func.func @mean_square(%x: tensor<5x7xf32>) {
+  // expected-error @below {{'nn.rms_normalize' op statistics of 'tensor<5x7xf32>' over these dims are 'tensor<5xf32>', got 'tensor<7xf32>'}}
+  %y, %s = nn.rms_normalize %x dims [1] epsilon(1.0e-5) : tensor<5x7xf32> -> tensor<7xf32>
+  return
+}

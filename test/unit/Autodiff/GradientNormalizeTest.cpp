@@ -1,4 +1,4 @@
-//===- GradientNormalizeTest.cpp - The derivative of nn.normalize ---------===//
+//===- GradientNormalizeTest.cpp - Derivatives of normalisations ----------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,34 +12,35 @@
 
 using namespace penstock::test;
 
-static GradientCase normalize(const std::string &name, const std::string &dims,
-                              const std::string &statistic,
-                              const std::string &roles = "d") {
-  std::string x = "tensor<3x5x4xf64>";
-  return {name,
-          "func.func @f(%x: " + x + ") -> " + x +
-              " {\n  %y, %m, %v = nn.normalize %x dims [" + dims +
-              "] epsilon(1.0e-3) : " + x + " -> tensor<" + statistic +
-              "f64>\n  return %y : " + x + "\n}",
-          roles};
-}
-
-TEST(GradientTest, Normalize) {
-  checkAll("nn.normalize",
-           {normalize("batch", "0, 2", "5x"), normalize("layer", "2", "3x5x"),
-            normalize("rows", "1, 2", "3x", "p"),
-            normalize("columns", "0", "5x4x"),
-            normalize("all", "0, 1, 2", "")});
-}
-
-TEST(GradientTest, NormalizeStatisticsHaveNone) {
-  GradientCase testCase{
-      "mean",
-      "func.func @f(%x: tensor<3x5xf64>) -> tensor<3xf64> {\n"
-      "  %y, %m, %v = nn.normalize %x dims [1] epsilon(1.0e-3) :"
-      " tensor<3x5xf64> -> tensor<3xf64>\n  return %m : tensor<3xf64>\n}",
-      "d"};
-  EXPECT_EQ(getDiagnostic(testCase),
-            "a gradient flows into the mean or the variance of "
-            "'nn.normalize': only its normalised values have a derivative\n");
+/// Over every choice of axes, through each result alone and through all.
+TEST(Gradient, Normalizations) {
+  Cases cases;
+  const std::string full = "tensor<2x3x5xf64>";
+  const std::pair<std::string, std::string> choices[] = {
+      {"[2]", "2x3"}, {"[1]", "2x5"}, {"[0, 2]", "3"}, {"[0, 1, 2]", ""}};
+  for (const auto &[dims, shape] : choices)
+    for (const char *role : {"d", "p"}) {
+      std::string row = tensor(shape);
+      std::string norm = " = nn.normalize %x dims " + dims +
+                         " epsilon(1.0e-2) : " + full + " -> " + row + "\n";
+      std::string rms = " = nn.rms_normalize %x dims " + dims +
+                        " epsilon(1.0e-2) : " + full + " -> " + row + "\n";
+      auto add = [&](const std::string &name, const std::string &op,
+                     const std::string &names, const std::string &returned,
+                     const std::string &types) {
+        cases.push_back({name + " over " + dims,
+                         "func.func @f(%x: " + full + ") -> (" + types +
+                             ") {\n  " + names + op + "  return " + returned +
+                             " : " + types + "\n}\n",
+                         role, -2, 2, 3, 0, true});
+      };
+      add("normalize", norm, "%y, %m, %v", "%y", full);
+      add("mean", norm, "%y, %m, %v", "%m", row);
+      add("variance", norm, "%y, %m, %v", "%v", row);
+      add("all of normalize", norm, "%y, %m, %v", "%y, %m, %v",
+          full + ", " + row + ", " + row);
+      add("rms_normalize", rms, "%y, %s", "%y", full);
+      add("all of rms_normalize", rms, "%y, %s", "%y, %s", full + ", " + row);
+    }
+  checkAll("normalisations", cases);
 }

@@ -113,16 +113,22 @@ static void lowerProducts(ModuleOp module,
 std::unique_ptr<Kernels> Kernels::compile(const std::string &source,
                                           KernelOptions options) {
   DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  auto module = parseSourceString<ModuleOp>(source, &context);
+  return module ? compile(*module, options) : nullptr;
+}
+
+void Kernels::registerDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerAllExtensions(registry);
   registry.insert<nn::NnDialect, pipeline::PipelineDialect>();
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  auto module = parseSourceString<ModuleOp>(source, &context);
-  if (!module)
-    return nullptr;
+}
 
+std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
+                                          KernelOptions options) {
   // 1. To kernels on buffers.
-  PassManager toBuffers(&context);
+  PassManager toBuffers(module.getContext());
   toBuffers.addPass(createNnExpandComposites());
   if (options.fuse)
     toBuffers.addPass(createPipelineFuse());
@@ -130,13 +136,13 @@ std::unique_ptr<Kernels> Kernels::compile(const std::string &source,
   PipelineSelectLibraryOptions library;
   library.threads = options.threads;
   toBuffers.addPass(createPipelineSelectLibrary(library));
-  if (failed(toBuffers.run(*module)))
+  if (failed(toBuffers.run(module)))
     return nullptr;
   auto kernels = std::make_unique<Kernels>();
   TargetOptions target;
   target.exported.clear();
   for (auto function :
-       llvm::make_early_inc_range(module->getOps<func::FuncOp>())) {
+       llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
     StringRef name = function.getName();
     if (!name.consume_back(".kernel")) {
       function.erase();
@@ -155,17 +161,17 @@ std::unique_ptr<Kernels> Kernels::compile(const std::string &source,
   lowering.threads = options.threads;
   lowering.vectorWidth = options.width;
   lowering.threshold = options.threshold;
-  PassManager toLoops(&context), toLlvm(&context);
+  PassManager toLoops(module.getContext()), toLlvm(module.getContext());
   buildLowerKernelsCpuPipeline(toLoops, lowering);
-  if (failed(toLoops.run(*module)))
+  if (failed(toLoops.run(module)))
     return nullptr;
-  lowerProducts(*module, kernels->products);
+  lowerProducts(module, kernels->products);
   buildConvertToLlvmPipeline(toLlvm);
-  if (failed(toLlvm.run(*module)))
+  if (failed(toLlvm.run(module)))
     return nullptr;
   llvm::SmallVector<char> object;
   llvm::raw_svector_ostream stream(object);
-  if (failed(emitObject(*module, target, stream)))
+  if (failed(emitObject(module, target, stream)))
     return nullptr;
 
   // 3. Into this process.

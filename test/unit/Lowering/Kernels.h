@@ -40,6 +40,11 @@ public:
   /// Null, after diagnostics on stderr, when something does not compile.
   static std::unique_ptr<Kernels> compile(const std::string &source,
                                           KernelOptions options = {});
+  /// The same for the functions of a module at level graph, which it consumes.
+  static std::unique_ptr<Kernels> compile(mlir::ModuleOp module,
+                                          KernelOptions options = {});
+  /// What such a module's context needs.
+  static void registerDialects(mlir::DialectRegistry &registry);
 
   /// Calls a kernel: buffers and integers in order, then the scalars in order.
   /// Adds the device and the scratch memory.

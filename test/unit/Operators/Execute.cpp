@@ -73,77 +73,6 @@ DenseElementsAttr penstock::test::toAttribute(const HostTensor &tensor) {
       type, ArrayRef<char>(tensor.bytes.data(), tensor.bytes.size()));
 }
 
-HostTensor penstock::test::toHost(DenseElementsAttr attribute,
-                                  int64_t dataType) {
-  HostTensor tensor;
-  tensor.dataType = dataType;
-  tensor.shape = cast<RankedTensorType>(attribute.getType()).getShape().vec();
-  unsigned bytes = elementBytes(dataType);
-  auto append = [&](const APInt &bits) {
-    uint64_t value = bits.getZExtValue();
-    tensor.bytes.append(reinterpret_cast<const char *>(&value), bytes);
-  };
-  if (isa<FloatType>(attribute.getElementType()))
-    for (const APFloat &value : attribute.getValues<APFloat>())
-      append(value.bitcastToAPInt());
-  else
-    for (const APInt &value : attribute.getValues<APInt>())
-      append(value);
-  return tensor;
-}
-
-static double halfToDouble(uint16_t bits, bool brain) {
-  APFloat value(brain ? APFloat::BFloat() : APFloat::IEEEhalf(),
-                APInt(16, bits));
-  bool losesInfo;
-  value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
-                &losesInfo);
-  return value.convertToDouble();
-}
-
-/// Element `i` when it is a float.
-static std::optional<double> floatAt(const HostTensor &tensor, int64_t i) {
-  const char *data = tensor.bytes.data() + i * elementBytes(tensor.dataType);
-  auto as = [&](auto value) {
-    std::memcpy(&value, data, sizeof(value));
-    return value;
-  };
-  switch (tensor.dataType) {
-  case 1:
-    return as(float());
-  case 11:
-    return as(double());
-  case 10:
-    return halfToDouble(as(uint16_t()), false);
-  case 16:
-    return halfToDouble(as(uint16_t()), true);
-  default:
-    return std::nullopt;
-  }
-}
-
-std::string penstock::test::compare(const HostTensor &expected,
-                                    const HostTensor &actual, double relative) {
-  if (expected.dataType != actual.dataType || expected.shape != actual.shape)
-    return "type or shape differs";
-  unsigned bytes = elementBytes(expected.dataType);
-  for (int64_t i = 0; i < expected.size(); ++i) {
-    std::optional<double> a = floatAt(expected, i), b = floatAt(actual, i);
-    if (!a) {
-      if (std::memcmp(expected.bytes.data() + i * bytes,
-                      actual.bytes.data() + i * bytes, bytes) != 0)
-        return "integers differ at element " + std::to_string(i);
-      continue;
-    }
-    bool equal = (std::isnan(*a) && std::isnan(*b)) || *a == *b ||
-                 std::fabs(*a - *b) <= relative * (0.1 + std::fabs(*a));
-    if (!equal)
-      return "element " + std::to_string(i) + " is " + std::to_string(*b) +
-             ", expected " + std::to_string(*a);
-  }
-  return "";
-}
-
 //===--- From a model to onnx.node ops ---===//
 
 static Attribute toAttribute(Builder &builder, const NodeAttribute &attribute) {
@@ -219,7 +148,8 @@ Build penstock::test::buildModule(const Model &model,
     SmallVector<Type> types(node.outputs.size(), builder.getNoneType());
     auto op = onnx::NodeOp::create(
         builder, NameLoc::get(builder.getStringAttr(node.outputs[0])), types,
-        node.type, operands, entry->since, StringAttr(),
+        node.type, operands, entry->since,
+        node.domain.empty() ? StringAttr() : builder.getStringAttr(node.domain),
         params.empty() ? DictionaryAttr() : builder.getDictionaryAttr(params));
     if (failed(onnx::inferResultTypes(op)))
       return build;

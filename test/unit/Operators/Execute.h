@@ -10,23 +10,39 @@
 #ifndef PENSTOCK_TEST_UNIT_OPERATORS_EXECUTE_H
 #define PENSTOCK_TEST_UNIT_OPERATORS_EXECUTE_H
 
-#include "OnnxFile.h"
+#include "HostTensor.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <map>
 #include <set>
+#include <variant>
 
 namespace penstock::test {
+
+using NodeAttribute =
+    std::variant<int64_t, float, std::string, std::vector<int64_t>,
+                 std::vector<float>, HostTensor>;
+
+struct ModelNode {
+  std::string name, domain, type;
+  std::vector<std::string> inputs, outputs;
+  std::map<std::string, NodeAttribute> attributes;
+};
+
+struct Model {
+  int64_t opset = 0;
+  std::vector<ModelNode> nodes;
+  std::vector<HostTensor> initializers;
+  std::vector<std::string> inputs, outputs;
+};
 
 /// A context with everything that is needed here.
 mlir::MLIRContext &context();
 
 /// The constant of a tensor; null for an element type that we have not.
 mlir::DenseElementsAttr toAttribute(const HostTensor &tensor);
-/// And back; `dataType` says how the elements are written.
-HostTensor toHost(mlir::DenseElementsAttr attribute, int64_t dataType);
-
 struct Build {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   /// The inputs that became arguments, in order.
@@ -54,10 +70,6 @@ extern const char *const lowerToGraph;
 std::string execute(mlir::ModuleOp module,
                     const std::vector<HostTensor> &arguments,
                     std::vector<HostTensor> &results);
-
-/// "" when equal: integers exactly, floats to `relative` and NaN where NaN is.
-std::string compare(const HostTensor &expected, const HostTensor &actual,
-                    double relative);
 
 } // namespace penstock::test
 

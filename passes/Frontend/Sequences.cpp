@@ -1,0 +1,237 @@
+//===- Sequences.cpp - Nodes over sequences of tensors --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An element of a split is a Slice (and a Squeeze); an element of a constructed
+// sequence is the operand itself; a concatenation is a Concat.
+//===----------------------------------------------------------------------===//
+
+#include "Sequences.h"
+
+#include "penstock/Import/OperatorRegistry.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::onnx;
+
+namespace {
+
+enum class Kind { None, Split, Construct, At, Length, Concat };
+
+Kind kindOf(NodeOp node) {
+  if (!node || !node.getDomainName().empty())
+    return Kind::None;
+  return llvm::StringSwitch<Kind>(node.getOpType())
+      .Case("SplitToSequence", Kind::Split)
+      .Case("SequenceConstruct", Kind::Construct)
+      .Case("SequenceAt", Kind::At)
+      .Case("SequenceLength", Kind::Length)
+      .Case("ConcatFromSequence", Kind::Concat)
+      .Default(Kind::None);
+}
+
+int64_t getInteger(NodeOp node, StringRef param, int64_t otherwise) {
+  auto value = dyn_cast_if_present<IntegerAttr>(node.getParam(param));
+  return value ? value.getInt() : otherwise;
+}
+
+std::optional<SmallVector<int64_t>> getIntegers(Value value) {
+  DenseElementsAttr constant = getConstant(value);
+  if (!constant || !constant.getElementType().isSignlessInteger())
+    return std::nullopt;
+  return llvm::map_to_vector(
+      constant.getValues<APInt>(),
+      [](const APInt &number) { return number.getSExtValue(); });
+}
+
+/// Emits the nodes that take the place of `reader`, which reads `maker`.
+class Reader {
+public:
+  Reader(NodeOp reader, NodeOp maker, ResolveNodeFn resolve)
+      : reader(reader), maker(maker), resolve(resolve), builder(reader) {}
+
+  LogicalResult findElements();
+  int64_t size() const { return starts.size(); }
+  /// Null after an error.
+  Value getElement(int64_t index);
+  Value emit(StringRef type, ValueRange operands, DictionaryAttr params = {});
+  Value emitConstant(ArrayRef<int64_t> values) {
+    auto type =
+        RankedTensorType::get({int64_t(values.size())}, builder.getI64Type());
+    return arith::ConstantOp::create(builder, reader.getLoc(),
+                                     DenseElementsAttr::get(type, values));
+  }
+  OpBuilder &getBuilder() { return builder; }
+
+private:
+  LogicalResult findPieces();
+
+  NodeOp reader, maker;
+  ResolveNodeFn resolve;
+  OpBuilder builder;
+  int64_t axis = 0;
+  bool squeeze = false;
+  /// Where the pieces of a split begin and how long they are. For a constructed
+  /// sequence only their number counts.
+  SmallVector<int64_t> starts, sizes;
+};
+
+} // namespace
+
+LogicalResult Reader::findElements() {
+  if (kindOf(maker) == Kind::Split)
+    return findPieces();
+  starts.resize(maker.getInputs().size());
+  return success();
+}
+
+LogicalResult Reader::findPieces() {
+  auto type = dyn_cast<RankedTensorType>(maker.getInputs().front().getType());
+  if (!type)
+    return emitNodeError(maker) << "it splits what is no tensor";
+  axis = getInteger(maker, "axis", 0);
+  if (axis < -type.getRank() || axis >= type.getRank())
+    return emitNodeError(maker) << "axis " << axis << " is none of " << type;
+  axis += axis < 0 ? type.getRank() : 0;
+  int64_t extent = type.getDimSize(axis);
+
+  bool given = maker.getInputs().size() > 1 &&
+               !maker.getInputs()[1].getDefiningOp<AbsentOp>();
+  squeeze = !given && getInteger(maker, "keepdims", 1) == 0;
+  int64_t step = 1;
+  if (given) {
+    std::optional<SmallVector<int64_t>> split =
+        getIntegers(maker.getInputs()[1]);
+    if (!split)
+      return emitNodeError(maker)
+             << "'split' must be constant; export the model with fixed sizes";
+    bool isScalar =
+        cast<ShapedType>(maker.getInputs()[1].getType()).getRank() == 0;
+    if (!isScalar) {
+      int64_t start = 0;
+      for (int64_t size : *split) {
+        if (size < 0 || size > extent - start)
+          return emitNodeError(maker) << "'split' does not divide " << extent
+                                      << " elements of axis " << axis;
+        starts.push_back(start);
+        sizes.push_back(size);
+        start += size;
+      }
+      if (start != extent)
+        return emitNodeError(maker)
+               << "'split' adds up to " << start << ", but axis " << axis
+               << " has " << extent << " elements";
+      return success();
+    }
+    step = split->front();
+    if (step < 1)
+      return emitNodeError(maker) << "'split' is " << step;
+  }
+  for (int64_t start = 0; start < extent; start += step) {
+    starts.push_back(start);
+    sizes.push_back(std::min(step, extent - start));
+  }
+  return success();
+}
+
+Value Reader::emit(StringRef type, ValueRange operands, DictionaryAttr params) {
+  auto node =
+      NodeOp::create(builder, reader.getLoc(),
+                     TypeRange(UnrankedTensorType::get(builder.getF32Type())),
+                     builder.getStringAttr(type), operands,
+                     builder.getI64IntegerAttr(13), StringAttr(), params);
+  FailureOr<SmallVector<Value>> values = resolve(node);
+  return succeeded(values) ? values->front() : Value();
+}
+
+Value Reader::getElement(int64_t index) {
+  if (kindOf(maker) == Kind::Construct)
+    return maker.getInputs()[index];
+  Value start = emitConstant(starts[index]);
+  Value end = emitConstant(starts[index] + sizes[index]);
+  Value axes = emitConstant(axis);
+  Value piece = emit("Slice", {maker.getInputs().front(), start, end, axes});
+  if (!piece || !squeeze)
+    return piece;
+  return emit("Squeeze", {piece, axes});
+}
+
+static LogicalResult replaceReader(NodeOp node, Reader &reader) {
+  OpBuilder &builder = reader.getBuilder();
+  Value result;
+  if (kindOf(node) == Kind::Length) {
+    auto type = RankedTensorType::get({}, builder.getI64Type());
+    result = arith::ConstantOp::create(
+        builder, node.getLoc(), DenseElementsAttr::get(type, reader.size()));
+  } else if (kindOf(node) == Kind::At) {
+    std::optional<SmallVector<int64_t>> position;
+    if (node.getInputs().size() == 2)
+      position = getIntegers(node.getInputs()[1]);
+    if (!position || position->size() != 1)
+      return emitNodeError(node) << "'position' must be a constant number";
+    int64_t index = position->front();
+    index += index < 0 ? reader.size() : 0;
+    if (index < 0 || index >= reader.size())
+      return emitNodeError(node) << "position " << position->front()
+                                 << " of a sequence of " << reader.size();
+    result = reader.getElement(index);
+  } else {
+    if (!node.getParam("axis"))
+      return emitNodeError(node) << "it has no attribute 'axis'";
+    int64_t axis = getInteger(node, "axis", 0);
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < reader.size(); ++i) {
+      Value element = reader.getElement(i);
+      if (element && getInteger(node, "new_axis", 0) != 0)
+        element =
+            reader.emit("Unsqueeze", {element, reader.emitConstant(axis)});
+      if (!element)
+        return failure();
+      elements.push_back(element);
+    }
+    NamedAttrList params;
+    params.set("axis", builder.getI64IntegerAttr(axis));
+    result = reader.emit("Concat", elements,
+                         params.getDictionary(builder.getContext()));
+  }
+  if (!result)
+    return failure();
+  node.getOutputs().front().replaceAllUsesWith(result);
+  node.erase();
+  return success();
+}
+
+bool penstock::isSequenceNode(NodeOp node) {
+  return kindOf(node) != Kind::None;
+}
+
+LogicalResult penstock::resolveSequenceNode(NodeOp node,
+                                            ResolveNodeFn resolve) {
+  if (node.getOutputs().size() != 1 || node.getInputs().empty())
+    return emitNodeError(node)
+           << "it has " << node.getInputs().size() << " inputs and "
+           << node.getOutputs().size() << " outputs";
+  Kind kind = kindOf(node);
+  if (kind == Kind::Split || kind == Kind::Construct) {
+    for (Operation *user : node->getUsers()) {
+      Kind use = kindOf(dyn_cast<NodeOp>(user));
+      if (use != Kind::At && use != Kind::Length && use != Kind::Concat)
+        return emitNodeError(node)
+               << "its result is a sequence, which only SequenceAt, "
+                  "SequenceLength and ConcatFromSequence can read here";
+    }
+    return success();
+  }
+  auto maker = node.getInputs().front().getDefiningOp<NodeOp>();
+  if (kindOf(maker) != Kind::Split && kindOf(maker) != Kind::Construct)
+    return emitNodeError(node) << "it reads a sequence that no SplitToSequence "
+                                  "or SequenceConstruct makes";
+  Reader reader(node, maker, resolve);
+  if (failed(reader.findElements()))
+    return failure();
+  return replaceReader(node, reader);
+}

@@ -1,0 +1,38 @@
+//===- Sequences.h - Nodes over sequences of tensors ------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// PyTorch's exporter writes a split as SplitToSequence and SequenceAt. A
+// sequence is never a value here: its readers become nodes over tensors.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_FRONTEND_SEQUENCES_H
+#define PENSTOCK_PASSES_FRONTEND_SEQUENCES_H
+
+#include "dialects/Onnx/Onnx.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace penstock {
+
+/// Gives a node its types, and the values that stand for its results: its own,
+/// or constants.
+using ResolveNodeFn =
+    llvm::function_ref<llvm::FailureOr<llvm::SmallVector<mlir::Value>>(
+        onnx::NodeOp)>;
+
+/// SplitToSequence, SequenceConstruct, SequenceAt, SequenceLength, or
+/// ConcatFromSequence.
+bool isSequenceNode(onnx::NodeOp node);
+
+/// Replaces a node that reads a sequence by nodes over tensors, each of which
+/// is given to `resolve` as soon as it stands. A node that makes a sequence is
+/// checked, and dead when its readers have gone. The operands before `node`
+/// have their types.
+llvm::LogicalResult resolveSequenceNode(onnx::NodeOp node,
+                                        ResolveNodeFn resolve);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_FRONTEND_SEQUENCES_H
