@@ -146,7 +146,7 @@ bool Compiler::load() {
   ImportOptions import;
   import.dims = options.dims;
   import.microbatchSize = options.microbatchSize;
-  import.onlyLossOutput = true;
+  import.onlyLossOutput = !options.infer;
   import.lossInput = options.lossInput;
   import.trainRegex = options.trainRegex;
   import.freezeRegex = options.freezeRegex;
@@ -155,25 +155,33 @@ bool Compiler::load() {
   module = importModel(&context, options.input, import);
   if (!module)
     return false;
-  return runPasses([&](OpPassManager &manager) {
+  bool isComplete = runPasses([&](OpPassManager &manager) {
     LowerOnnxToGraphOptions frontend;
     frontend.loss = options.loss;
     frontend.lossInput = options.lossInput;
     frontend.classAxis = options.classAxis;
     frontend.ignoreLabel = options.ignoreLabel;
+    frontend.infer = options.infer;
     buildCompleteOnnxPipeline(manager, frontend);
     manager.addPass(createPipelineVerify());
   });
+  if (isComplete)
+    recordPlan();
+  return isComplete;
 }
 
 static constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
+/// In the plan of what infers only.
+static constexpr llvm::StringLiteral kModeName = "mode";
 
 void Compiler::recordPlan() {
   Builder builder(&context);
   NamedAttrList plan;
   if (auto before = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr))
     plan.append(before.begin(), before.end());
-  if (level == Level::Training) {
+  if (options.infer)
+    plan.set(kModeName, builder.getStringAttr("infer"));
+  else if (level == Level::Training) {
     plan.set("microbatches", builder.getI64IntegerAttr(options.microbatches));
     plan.set("optimizer", builder.getStringAttr(options.optimizer));
     if (options.batchNorm != "train")
@@ -201,6 +209,12 @@ bool Compiler::adoptPlan() {
     option = value;
     return true;
   };
+  bool infers = plan.contains(kModeName);
+  if (options.infer && !infers) {
+    fail("--mode=infer: " + options.input + " was made with --mode=train");
+    return false;
+  }
+  options.infer = infers;
   if (auto value = plan.getAs<IntegerAttr>("microbatches"))
     if (!adopt("microbatches", options.microbatches, value.getInt()))
       return false;
@@ -258,6 +272,7 @@ bool Compiler::lower(Level from) {
       // What spans all stages is a barrier, which only `sync` has anyway.
       training.clipScope = isAsynchronous() ? "stage" : "global";
       training.splitBackward = splitsBackward;
+      training.infer = options.infer;
       training.recompute =
           options.recompute == "auto" ? "budget" : options.recompute;
       for (int64_t bytes : options.recomputeBudgets)
@@ -426,6 +441,8 @@ int Compiler::checkDevices() {
                               "a device needs one; use more --stages",
                               options.devices, stages, stages == 1 ? "" : "s"));
   }
+  if (options.infer)
+    return kDone;
   if (std::string wrong = checkSchedule(options, stages); !wrong.empty())
     return fail(wrong);
   std::string error;
@@ -498,6 +515,7 @@ int Compiler::run() {
   if (!load())
     return kUserError;
   report.model = options.input;
+  report.infer = options.infer;
   report.method = options.method;
   report.schedule = options.schedule;
   report.optimizer = options.optimizer;

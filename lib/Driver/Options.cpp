@@ -43,8 +43,8 @@ struct Flags {
             cl::desc("What to write: onnx, graph, stages, training, schedule, "
                      "program, llvm, obj or exe"),
             cl::init("exe"), cl::cat(category)};
-  Text mode{"mode", cl::desc("What to compile: train"), cl::init("train"),
-            cl::cat(category)};
+  Text mode{"mode", cl::desc("What to compile: train or infer"),
+            cl::init("train"), cl::cat(category)};
   Text target{"target", cl::desc("What to compile for: cpu"), cl::init("cpu"),
               cl::cat(category)};
   Text march{"march", cl::desc("CPU to compile for (default: native)"),
@@ -156,6 +156,7 @@ private:
     return false;
   }
   bool checkProduct();
+  bool checkMode();
   bool checkModel();
   bool checkPlan();
   bool checkSchedule();
@@ -233,6 +234,22 @@ bool Checker::checkRegex(StringRef flag, StringRef text) {
   std::string problem;
   if (!text.empty() && !Regex(text).isValid(problem))
     return fail("--" + flag + "=" + text + ": " + problem);
+  return true;
+}
+
+bool Checker::checkMode() {
+  options.infer = flags.mode == "infer";
+  if (!options.infer)
+    return flags.mode == "train" ||
+           fail("--mode=" + flags.mode + ": it is train or infer");
+  options.given.insert("mode");
+  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
+           &flags.loss, &flags.lossInput, &flags.classAxis, &flags.ignoreLabel,
+           &flags.train, &flags.freeze, &flags.optimizer, &flags.microbatches,
+           &flags.schedule})
+    if (flag->getNumOccurrences())
+      errors << "penstockc: warning: --" << flag->ArgStr
+             << " has no effect with --mode=infer\n";
   return true;
 }
 
@@ -383,7 +400,6 @@ bool Checker::checkDefaults() {
     StringLiteral fallback;
   };
   for (const Only &only : {
-           Only{"mode", flags.mode, "train"},
            Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
            Only{"replicas", flags.replicas, "1"},
@@ -404,7 +420,8 @@ bool Checker::checkDefaults() {
 }
 
 bool Checker::check() {
-  return checkProduct() && checkDefaults() && checkModel() && checkPlan();
+  return checkProduct() && checkMode() && checkDefaults() && checkModel() &&
+         checkPlan();
 }
 
 bool penstock::parseCommandLine(int argc, const char *const *argv,

@@ -41,8 +41,13 @@ void Report::collectStages(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.assign(numbers.size(), {});
   SymbolTable symbols(module);
-  for (TaskOp task : module.getOps<TaskOp>()) {
-    if (task.getKind() != TaskKind::Forward || task.isBodyless())
+  // What infers has no forward tasks from level training on.
+  auto tasks = module.getOps<TaskOp>();
+  bool hasForward = llvm::any_of(
+      tasks, [](TaskOp task) { return task.getKind() == TaskKind::Forward; });
+  TaskKind kind = hasForward ? TaskKind::Forward : TaskKind::Evaluate;
+  for (TaskOp task : tasks) {
+    if (task.getKind() != kind || task.isBodyless())
       continue;
     StageReport &stage = stages[numbers.lookup(task.getStageAttr().getAttr())];
     llvm::StringSet<> names;
@@ -349,6 +354,7 @@ llvm::json::Value Report::toJson() const {
                             {"lower_bound", stage.bytes.lowerBound}}}});
   }
   return llvm::json::Object{{"model", model},
+                            {"mode", infer ? "infer" : "train"},
                             {"method", method},
                             {"schedule", schedule},
                             {"optimizer", optimizer},
@@ -395,17 +401,23 @@ void Report::printVersions(llvm::raw_ostream &stream) const {
 }
 
 void Report::print(llvm::raw_ostream &stream) const {
-  stream << llvm::formatv("{0}: {1} stages, {2}, {3}, {4} microbatches of {5} "
-                          "samples per update, {6}\n",
-                          model, stages.size(), method, schedule, microbatches,
-                          microbatchSize, optimizer);
-  stream << llvm::formatv("predicted bubble: {0:F1} %", 100 * predictedBubble);
-  if (predictedBubble - steadyBubble >= 5e-4)
-    stream << llvm::formatv(
-        " where every update waits for all devices, as a global gradient norm "
-        "makes it; {0:F1} % where none does",
-        100 * steadyBubble);
-  stream << "\n";
+  if (infer) {
+    stream << llvm::formatv("{0}: {1} stages, inference, microbatches of {2} "
+                            "samples\n",
+                            model, stages.size(), microbatchSize);
+  } else {
+    stream << llvm::formatv("{0}: {1} stages, {2}, {3}, {4} microbatches of {5} "
+                            "samples per update, {6}\n",
+                            model, stages.size(), method, schedule, microbatches,
+                            microbatchSize, optimizer);
+    stream << llvm::formatv("predicted bubble: {0:F1} %", 100 * predictedBubble);
+    if (predictedBubble - steadyBubble >= 5e-4)
+      stream << llvm::formatv(
+          " where every update waits for all devices, as a global gradient norm "
+          "makes it; {0:F1} % where none does",
+          100 * steadyBubble);
+    stream << "\n";
+  }
   stream << "stage  device  nodes  Mflop/microbatch  staleness  versions"
             "     weights   gradients   optimizer   residuals    channels"
             " temporaries       arena\n";
@@ -433,6 +445,8 @@ void Report::print(llvm::raw_ostream &stream) const {
            << ", if every stage takes as long:\n";
   for (auto [device, line] : llvm::enumerate(timeline))
     stream << llvm::formatv("{0,5}: {1}\n", device, line);
+  if (infer)
+    return;
   for (auto [index, stage] : llvm::enumerate(stages)) {
     stream << "stage " << index << " trains:";
     for (const std::string &name : stage.parameters)

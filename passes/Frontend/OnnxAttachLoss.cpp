@@ -382,6 +382,9 @@ void OnnxAttachLoss::dropWhatIsNotUsed() {
   block.eraseArguments(dead);
 
   // Their takes and reads go, and with them the channels and variables.
+  SmallVector<Attribute> unusedInputs;
+  if (auto known = module->getAttrOfType<ArrayAttr>(kUnusedInputsAttr))
+    unusedInputs.append(known.begin(), known.end());
   SmallVector<Operation *> producers;
   for (int i = dead.find_first(); i >= 0; i = dead.find_next(i))
     producers.push_back(call.getOperand(i).getDefiningOp());
@@ -397,9 +400,17 @@ void OnnxAttachLoss::dropWhatIsNotUsed() {
     producer->erase();
     if (!symbol)
       continue;
-    if (Operation *definition = module.lookupSymbol(symbol.getValue()))
-      definition->erase();
+    Operation *definition = module.lookupSymbol(symbol.getValue());
+    if (!definition)
+      continue;
+    if (auto channel = dyn_cast<pipeline::ChannelOp>(definition);
+        channel && channel.getSource())
+      unusedInputs.push_back(channel.getSourceAttr());
+    definition->erase();
   }
+  if (!unusedInputs.empty())
+    module->setAttr(kUnusedInputsAttr,
+                    ArrayAttr::get(&getContext(), unusedInputs));
 }
 
 void OnnxAttachLoss::rebuildTask() {

@@ -74,6 +74,26 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
                            "::penstock::pipeline::PipelineDialect"];
 }
 
+def OnnxAttachOutputs : Pass<"onnx-attach-outputs", "::mlir::ModuleOp"> {
+  let summary = "Let every output of the model leave through a sink";
+  let description = [{
+    For programs that infer. The task puts each result of the model's function
+    into a channel whose sink has the output's name, and all variables are
+    frozen. A module that has a sink already is left alone.
+
+    ```mlir
+    func.call @mlp.forward(%x, %w) : (!x, !w) -> ()
+    ```
+    becomes
+    ```mlir
+    %0 = func.call @mlp.forward(%x, %w) : (!x, !w) -> !z
+    pipeline.put %0 to @z : !z
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::penstock::pipeline::PipelineDialect"];
+}
+
 def ConvertOnnxToGraph : Pass<"convert-onnx-to-graph", "::mlir::ModuleOp"> {
   let summary = "Lower ONNX nodes to linalg, tensor, arith, math and nn";
   let description = [{

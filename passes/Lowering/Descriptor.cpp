@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Lowering/Descriptor.h"
+#include "penstock/Import/Import.h"
 #include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/RateSchedule.h"
 #include "runtime/include/penstock/abi.h"
@@ -444,6 +445,11 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   std::string ignored;
   FailureOr<MethodSpec> method = parseMethodSpec(texts.method, ignored);
   fields.push_back(Constant::i64(succeeded(method) ? method->warmupSteps : 0));
+  std::vector<Constant> unused;
+  if (auto inputs = module->getAttrOfType<ArrayAttr>(onnx::kUnusedInputsAttr))
+    for (StringAttr input : inputs.getAsRange<StringAttr>())
+      unused.push_back(constants.string(input));
+  addTable("unused_inputs", std::move(unused));
   constants.add(name, Constant::fields(std::move(fields)),
                 /*exported=*/!isReplay);
   return success();

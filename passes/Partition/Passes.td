@@ -66,7 +66,8 @@ def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> 
     The function of the forward task becomes one function and one task per
     stage. A value that crosses from stage i to stage j gets a channel. Constants
     and expressions of parameters only are cloned into the stages that use them.
-    A trained parameter that two stages read is an error.
+    A trained parameter that two stages read is an error. A result that no stage
+    computes, an input or a weight as it is, is copied by the last one.
 
     ```mlir
     pipeline.task @s0.F forward of @s0(%k) {
@@ -76,7 +77,9 @@ def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> 
     ```
   }];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect",
-                           "::mlir::func::FuncDialect"];
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 #endif // PENSTOCK_PASSES_PARTITION_PASSES_TD

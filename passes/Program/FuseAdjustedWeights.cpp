@@ -17,7 +17,7 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_FUSEADJUSTEDWEIGHTS
+#define GEN_PASS_DEF_PIPELINEFUSEADJUSTEDWEIGHTS
 #include "passes/Program/Passes.h.inc"
 } // namespace penstock
 
@@ -43,7 +43,7 @@ struct Adjustment {
 };
 
 struct FuseAdjustedWeightsPass
-    : penstock::impl::FuseAdjustedWeightsBase<FuseAdjustedWeightsPass> {
+    : penstock::impl::PipelineFuseAdjustedWeightsBase<FuseAdjustedWeightsPass> {
   void runOnOperation() override;
 
 private:

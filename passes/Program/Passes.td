@@ -11,7 +11,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def FuseAdjustedWeights
+def PipelineFuseAdjustedWeights
     : Pass<"pipeline-fuse-adjusted-weights", "::mlir::ModuleOp"> {
   let summary = "Lets updates compute predicted and compensated weights";
   let description = [{
@@ -34,7 +34,7 @@ def FuseAdjustedWeights
                            "::mlir::tensor::TensorDialect"];
 }
 
-def LowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
+def PipelineLowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn schedules into one function per device";
   let description = [{
     Loops of an order become `scf` loops, entries calls of bufferised functions
@@ -46,7 +46,7 @@ def LowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
-def PlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
+def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every slot its place in the arena of its device";
   let description = [{
     Variables come first, those of one role (and number of versions) side by
@@ -63,7 +63,7 @@ def PlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
            "Threads that each device computes with">];
 }
 
-def VerifyProgram : Pass<"pipeline-verify-program", "::mlir::ModuleOp"> {
+def PipelineVerifyProgram : Pass<"pipeline-verify-program", "::mlir::ModuleOp"> {
   let summary = "Prove that device programs are right: rules S8 and S9";
   let description = [{
     Interprets the device functions of each schedule for several segments: every

@@ -18,7 +18,7 @@
 #include <map>
 
 namespace penstock {
-#define GEN_PASS_DEF_PLANMEMORY
+#define GEN_PASS_DEF_PIPELINEPLANMEMORY
 #include "passes/Program/Passes.h.inc"
 } // namespace penstock
 
@@ -61,8 +61,9 @@ FailureOr<uint64_t> getBytes(Operation *op, Type type) {
   return memref.getNumElements() * llvm::divideCeil(bits, 8);
 }
 
-struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
-  using PlanMemoryBase::PlanMemoryBase;
+struct PlanMemoryPass
+    : public penstock::impl::PipelinePlanMemoryBase<PlanMemoryPass> {
+  using PipelinePlanMemoryBase::PipelinePlanMemoryBase;
 
   void runOnOperation() override {
     ModuleOp root = getOperation();

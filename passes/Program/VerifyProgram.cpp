@@ -15,7 +15,7 @@
 #include "llvm/Support/MathExtras.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_VERIFYPROGRAM
+#define GEN_PASS_DEF_PIPELINEVERIFYPROGRAM
 #include "passes/Program/Passes.h.inc"
 } // namespace penstock
 
@@ -47,7 +47,8 @@ int64_t getBytes(Type type) {
   return memref.getNumElements() * ((bits + 7) / 8);
 }
 
-struct VerifyProgram : public penstock::impl::VerifyProgramBase<VerifyProgram> {
+struct VerifyProgramPass
+    : public penstock::impl::PipelineVerifyProgramBase<VerifyProgramPass> {
   void runOnOperation() override {
     ModuleOp root = getOperation();
     SmallVector<ModuleOp> modules{root};

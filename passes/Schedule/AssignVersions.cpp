@@ -25,8 +25,8 @@ namespace penstock {
 
 namespace {
 
-struct PipelineAssignVersions
-    : penstock::impl::PipelineAssignVersionsBase<PipelineAssignVersions> {
+struct AssignVersionsPass
+    : penstock::impl::PipelineAssignVersionsBase<AssignVersionsPass> {
   using PipelineAssignVersionsBase::PipelineAssignVersionsBase;
 
   void runOnOperation() override {

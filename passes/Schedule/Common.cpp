@@ -51,8 +51,10 @@ LogicalResult addEvaluation(ModuleOp module) {
       module, schedule::TaskSet::Evaluation, 1, schedule::Sizes::Ignore);
   if (failed(imported))
     return failure();
+  // A program without training is there for its outputs.
+  bool trains = !module.getOps<pipeline::ScheduleOp>().empty();
   if (!imported->tasks.empty())
-    addSchedule(module, "evaluate", *imported,
+    addSchedule(module, trains ? "evaluate" : "infer", *imported,
                 schedule::generateEvaluation(imported->model));
   return success();
 }

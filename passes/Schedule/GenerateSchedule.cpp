@@ -23,8 +23,8 @@ namespace penstock {
 
 namespace {
 
-struct PipelineGenerateSchedule
-    : penstock::impl::PipelineGenerateScheduleBase<PipelineGenerateSchedule> {
+struct GenerateSchedulePass
+    : penstock::impl::PipelineGenerateScheduleBase<GenerateSchedulePass> {
   using PipelineGenerateScheduleBase::PipelineGenerateScheduleBase;
 
   void runOnOperation() override {

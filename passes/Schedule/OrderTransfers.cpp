@@ -58,8 +58,8 @@ LogicalResult orderTransfers(pipeline::ScheduleOp schedule) {
 
 namespace {
 
-struct PipelineOrderTransfers
-    : penstock::impl::PipelineOrderTransfersBase<PipelineOrderTransfers> {
+struct OrderTransfersPass
+    : penstock::impl::PipelineOrderTransfersBase<OrderTransfersPass> {
   void runOnOperation() override {
     for (auto schedule : getOperation().getOps<pipeline::ScheduleOp>())
       if (failed(penstock::orderTransfers(schedule)))

@@ -24,7 +24,7 @@ namespace penstock {
 
 namespace {
 
-struct PipelinePlace : penstock::impl::PipelinePlaceBase<PipelinePlace> {
+struct PlacePass : penstock::impl::PipelinePlaceBase<PlacePass> {
   using PipelinePlaceBase::PipelinePlaceBase;
 
   void runOnOperation() override {

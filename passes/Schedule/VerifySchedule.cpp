@@ -27,8 +27,8 @@ namespace penstock {
 
 namespace {
 
-struct PipelineVerifySchedule
-    : penstock::impl::PipelineVerifyScheduleBase<PipelineVerifySchedule> {
+struct VerifySchedulePass
+    : penstock::impl::PipelineVerifyScheduleBase<VerifySchedulePass> {
   using PipelineVerifyScheduleBase::PipelineVerifyScheduleBase;
 
   void runOnOperation() override {

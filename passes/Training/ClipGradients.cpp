@@ -16,7 +16,7 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_CLIPGRADIENTS
+#define GEN_PASS_DEF_PIPELINECLIPGRADIENTS
 #include "passes/Training/Passes.h.inc"
 } // namespace penstock
 
@@ -36,8 +36,8 @@ struct Member {
 };
 
 struct ClipGradientsPass
-    : penstock::impl::ClipGradientsBase<ClipGradientsPass> {
-  using ClipGradientsBase::ClipGradientsBase;
+    : penstock::impl::PipelineClipGradientsBase<ClipGradientsPass> {
+  using PipelineClipGradientsBase::PipelineClipGradientsBase;
   void runOnOperation() override;
 
 private:

@@ -15,7 +15,7 @@
 #include "penstock/Training/UpdateFunction.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_INSERTOPTIMIZER
+#define GEN_PASS_DEF_PIPELINEINSERTOPTIMIZER
 #include "passes/Training/Passes.h.inc"
 } // namespace penstock
 
@@ -26,8 +26,8 @@ using namespace penstock::pipeline;
 namespace {
 
 class InsertOptimizerPass
-    : public penstock::impl::InsertOptimizerBase<InsertOptimizerPass> {
-  using InsertOptimizerBase::InsertOptimizerBase;
+    : public penstock::impl::PipelineInsertOptimizerBase<InsertOptimizerPass> {
+  using PipelineInsertOptimizerBase::PipelineInsertOptimizerBase;
   void runOnOperation() override;
 
   LogicalResult addTask(StageOp stage, ArrayRef<VariableOp> gradients);

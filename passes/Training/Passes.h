@@ -65,6 +65,10 @@ struct LowerStagesToTrainingOptions
       *this, "split-backward",
       llvm::cl::desc("Input and weight gradients as tasks of their own"),
       llvm::cl::init(false)};
+  Option<bool> infer{
+      *this, "infer",
+      llvm::cl::desc("Only tasks that evaluate: the program does not train"),
+      llvm::cl::init(false)};
 };
 
 void buildLowerStagesToTrainingPipeline(

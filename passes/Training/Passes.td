@@ -11,7 +11,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def DeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
+def PipelineDeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that evaluate the model";
   let description = [{
     Every stage gets a task of kind `evaluate` that calls a copy of its forward
@@ -19,6 +19,9 @@ def DeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
     its stage also puts how many labels were predicted (`correct`; the first
     index of the largest logit) and how many there were (`count`). Functions that
     are equal become one. Ops that training changes are in inference form.
+
+    With `infer` these tasks replace the forward tasks, and nothing is counted:
+    the program does not train.
 
     Runs before `pipeline-differentiate`, which adds residuals to the forward
     functions.
@@ -35,12 +38,16 @@ def DeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"infer", "infer", "bool", /*default=*/"false",
+           "Replace the forward tasks and count nothing">
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 
-def ExpandTraining : Pass<"pipeline-expand-training", "::mlir::ModuleOp"> {
+def PipelineExpandTraining : Pass<"pipeline-expand-training", "::mlir::ModuleOp"> {
   let summary = "Expands mode-dependent ops in training form";
   let description = [{
     Ops with `ModeDependentOpInterface` in the forward functions (batch
@@ -69,7 +76,7 @@ def ExpandTraining : Pass<"pipeline-expand-training", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
-def Differentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
+def PipelineDifferentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
   let summary = "Adds the backward tasks";
   let description = [{
     From the last stage to the first: the backward function of each stage's
@@ -105,7 +112,7 @@ def Differentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
-def Recompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
+def PipelineRecompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
   let summary = "Computes residuals again instead of storing them";
   let description = [{
     Residuals leave the channel from a stage's forward to its backward task, and
@@ -140,7 +147,7 @@ def Recompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
   ];
 }
 
-def SplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
+def PipelineSplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
   let summary = "Splits backward tasks into input and weight gradients";
   let description = [{
     The part of a backward function that the input cotangents need becomes the
@@ -168,7 +175,7 @@ def SplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
   }];
 }
 
-def InsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
+def PipelineInsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that update the parameters";
   let description = [{
     Every stage with gradients gets a task of kind `update`: per parameter one
@@ -207,7 +214,7 @@ def InsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
-def ClipGradients : Pass<"pipeline-clip-gradients", "::mlir::ModuleOp"> {
+def PipelineClipGradients : Pass<"pipeline-clip-gradients", "::mlir::ModuleOp"> {
   let summary = "Bounds the norm of the gradients";
   let description = [{
     Multiplies the gradients of an update by min(1, max-norm / (norm + 1e-6)). A

@@ -41,7 +41,7 @@ Error Instance::check() const {
   // 1. Channels: the sinks are those that something reads.
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
-    if (!channel.sink)
+    if (!channel.sink || infers(program))
       continue;
     std::string_view sink = channel.sink;
     bool isLoss = sink == "loss" && channel.type.element == PENSTOCK_F32;

@@ -22,6 +22,8 @@ struct penstock_run {
   Error open();
   Error train(int64_t updates);
   Error evaluate(penstock_results &results);
+  /// Writes all outputs of a program that does not train.
+  Error infer();
   Error save(const std::string &path);
   Error replay(int64_t updates);
   /// Writes the trace, once.
@@ -44,6 +46,8 @@ struct penstock_run {
   const penstock_program &program;
   penstock::runtime::Options options;
   std::string lastError;
+  /// What `infer` wrote, a line for each file.
+  std::string results;
   int64_t updatesDone = 0;
   /// Of the last evaluation: labels that count, and right ones among them.
   int64_t evaluatedLabels = 0, evaluatedCorrect = 0;

@@ -161,7 +161,7 @@ Error penstock_run::save(const std::string &path) {
 }
 
 Error penstock_run::finish() {
-  if (options.trace.empty() || isTraceWritten || updatesDone == 0)
+  if (options.trace.empty() || isTraceWritten || startTime == 0)
     return {};
   isTraceWritten = true;
   std::vector<const TraceBuffer *> buffers;

@@ -39,6 +39,8 @@ struct CompileOptions {
   std::optional<int64_t> microbatchSize;
   int64_t microbatches = 1;
 
+  /// Forward only: every output is written, nothing trains.
+  bool infer = false;
   std::string loss = "output";
   std::string lossInput;
   int64_t classAxis = -1;

@@ -52,6 +52,7 @@ struct StageReport {
 
 struct Report {
   std::string model, method, schedule, optimizer, recompute = "none";
+  bool infer = false; ///< No training: no method, no updates.
   int64_t microbatchSize = 0, microbatches = 1;
   double predictedBubble = 0;
   /// The same for one of many updates, where no device waits for another's.

@@ -65,6 +65,8 @@ inline constexpr llvm::StringLiteral kBranchAttr = "onnx.branch";
 /// not train.
 inline constexpr llvm::StringLiteral kConstantInitializersAttr =
     "onnx.constant_initializers";
+/// On the module: names of the model's inputs that the program does not need.
+inline constexpr llvm::StringLiteral kUnusedInputsAttr = "onnx.unused_inputs";
 } // namespace onnx
 
 /// Imports the model at `path`. Null, and an error diagnostic, on failure.

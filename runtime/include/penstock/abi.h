@@ -210,7 +210,8 @@ typedef void (*penstock_device_function)(penstock_device *device, int64_t first,
                                          int64_t updates, int64_t version);
 
 /* `functions` has one entry per device, null where a device takes no part.
- * Names: "train", "evaluate", "replay". */
+ * Names: "train" and "evaluate", or "infer", which counts microbatches like
+ * "evaluate"; then every sink is an output of the model. */
 typedef struct {
   const char *name;
   uint32_t microbatches;
@@ -255,6 +256,9 @@ typedef struct penstock_program {
   /* The pipe drains after each of so many updates at first. In a segment of one
    * update, all microbatches read the weights before it: it is synchronous. */
   int64_t flushed_updates;
+  /* Inputs of the model that the program does not need. */
+  uint32_t unused_input_count;
+  const char *const *unused_inputs;
 } penstock_program;
 
 /*===--- What compiled code calls
@@ -313,6 +317,8 @@ int penstock_open(const penstock_program *program,
                   const penstock_option *options, penstock_run **run);
 int penstock_train(penstock_run *run, int64_t updates);
 int penstock_evaluate(penstock_run *run, penstock_results *results);
+/* Of a program that infers: writes all outputs into the folder --outputs. */
+int penstock_infer(penstock_run *run);
 int penstock_save(penstock_run *run, const char *path);
 /* Runs the last `updates` updates again on one device and compares. */
 int penstock_replay(penstock_run *run, int64_t updates);

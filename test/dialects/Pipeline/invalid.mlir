@@ -182,8 +182,39 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 {
-  // expected-error @+1 {{does not belong into an order}}
+  // expected-error @+1 {{does not belong into an order, which is one loop over updates or microbatches}}
   %c = arith.constant 1 : index
+  }
+}
+
+// -----
+
+// Once per segment, however many updates it has.
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  // expected-error @+1 {{'pipeline.run' op does not belong into an order, which is one loop over updates or microbatches}}
+  pipeline.run @s.F
+  }
+}
+
+// -----
+
+// Two loops in a row would need to agree on where the first ends.
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  pipeline.repeat updates { }
+  // expected-error @+1 {{'pipeline.repeat' op does not belong into an order, which is one loop over updates or microbatches}}
+  pipeline.repeat updates { }
+  }
+}
+
+// -----
+
+// GPipe's order of one update, and nothing says how many there are.
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  // expected-error @+1 {{'pipeline.repeat' op times is outermost; an order is one loop over updates or microbatches}}
+  pipeline.repeat times 4 { pipeline.run @s.F }
   }
 }
 
@@ -239,24 +270,6 @@ pipeline.schedule @train microbatches(4) {
   // expected-error @+1 {{has every(m) outside of a loop over microbatches}}
   pipeline.run @s.U every(4)
   } }
-}
-
-// -----
-
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 {
-  // expected-error @+1 {{has ahead(a) outside of a loop}}
-  pipeline.run @s.F ahead(1)
-  }
-}
-
-// -----
-
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 {
-  // expected-error @+1 {{has ahead(a) outside of a loop}}
-  pipeline.send @c ahead(1)
-  }
 }
 
 // -----
