@@ -98,11 +98,12 @@ struct Flags {
                        "pipemare, spectrain, xpipe or pipeoptim, with "
                        "parameters: pipemare:anneal-steps=500"),
               cl::init("sync"), cl::cat(category)};
-  Text schedule{
-      "schedule",
-      cl::desc("Schedule: " + llvm::join(schedule::scheduleNames(), ", ") +
-               " (default: 1f1b)"),
-      cl::init("1f1b"), cl::cat(category)};
+  // An option keeps a reference to its text.
+  std::string scheduleText =
+      "Schedule: " + llvm::join(schedule::scheduleNames(), ", ") +
+      " (default: 1f1b)";
+  Text schedule{"schedule", cl::desc(scheduleText), cl::init("1f1b"),
+                cl::cat(category)};
   Text scheduleFile{"schedule-file",
                     cl::desc("Schedule from a CSV file, in the format of "
                              "torch.distributed.pipelining"),

@@ -406,16 +406,18 @@ void Report::print(llvm::raw_ostream &stream) const {
                             "samples\n",
                             model, stages.size(), microbatchSize);
   } else {
-    stream << llvm::formatv("{0}: {1} stages, {2}, {3}, {4} microbatches of {5} "
-                            "samples per update, {6}\n",
-                            model, stages.size(), method, schedule, microbatches,
-                            microbatchSize, optimizer);
-    stream << llvm::formatv("predicted bubble: {0:F1} %", 100 * predictedBubble);
+    stream << llvm::formatv(
+        "{0}: {1} stages, {2}, {3}, {4} microbatches of {5} "
+        "samples per update, {6}\n",
+        model, stages.size(), method, schedule, microbatches, microbatchSize,
+        optimizer);
+    stream << llvm::formatv("predicted bubble: {0:F1} %",
+                            100 * predictedBubble);
     if (predictedBubble - steadyBubble >= 5e-4)
-      stream << llvm::formatv(
-          " where every update waits for all devices, as a global gradient norm "
-          "makes it; {0:F1} % where none does",
-          100 * steadyBubble);
+      stream << llvm::formatv(" where every update waits for all devices, as a "
+                              "global gradient norm "
+                              "makes it; {0:F1} % where none does",
+                              100 * steadyBubble);
     stream << "\n";
   }
   stream << "stage  device  nodes  Mflop/microbatch  staleness  versions"

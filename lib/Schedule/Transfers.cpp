@@ -442,7 +442,13 @@ std::optional<std::string> Placement::place() {
   }
   std::vector<Order> written = orders;
   if (!placeInLoops()) {
-    if (!drains)
+    // Messages by time pair replica with replica.
+    bool unequal = llvm::any_of(model.channels, [&](const Channel &channel) {
+      return channel.hasPeer() &&
+             model.stages[senderStage(model, channel)].devices.size() !=
+                 model.stages[receiverStage(model, channel)].devices.size();
+    });
+    if (!drains || unequal)
       return error;
     orders = std::move(written);
     if (auto why = placeTransfersByTime(model, rank, orders))

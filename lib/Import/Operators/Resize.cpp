@@ -205,8 +205,10 @@ double Resize::locate(const Axis &axis, int64_t o, bool &isOutside) const {
   double output = static_cast<double>(axis.output);
   if (coordinates == "asymmetric")
     return at / axis.scale;
+  // The length that the scale asks for, before it is rounded down, as ONNX's
+  // reference has it.
   if (coordinates == "align_corners")
-    return axis.output > 1 ? at * (input - 1) / (output - 1) : 0;
+    return axis.output > 1 ? at * (input - 1) / (axis.scale * input - 1) : 0;
   if (coordinates == "tf_half_pixel_for_nn")
     return (at + 0.5) / axis.scale;
   if (coordinates == "pytorch_half_pixel" && axis.output == 1)

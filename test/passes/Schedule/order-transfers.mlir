@@ -126,28 +126,6 @@ pipeline.schedule @train microbatches(2) {
 
 // -----
 
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x")
-pipeline.channel @y : [!t] sink("y")
-pipeline.channel @h : [!t]
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-  pipeline.put %x to @h : !t
-}
-pipeline.task @b.F forward of @b(%k) {
-  %h = pipeline.take @h : !t
-  pipeline.put %h to @y : !t
-}
-// expected-error @+1 {{cannot be given its transfers: a loop within a loop over microbatches; write the transfers out}}
-pipeline.schedule @train microbatches(2) {
-  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.repeat times 1 { pipeline.run @a.F } } } }
-  pipeline.order 1 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @b.F } } }
-}
-
-// -----
-
 // The periods of the two stages are not the same number of microbatches.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]

@@ -97,8 +97,9 @@ TEST(Gradient, TensorOps) {
     for (bool fresh : {true, false})
       cases.push_back(
           {std::string("inserts ") + name,
-           "func.func @f(%x: " + x + ", %a: " + three + ", %b: " + three +
-               ") -> (" + x + ", " + x + ") {\n" +
+           std::string("func.func @f(") + (fresh ? "" : "%x: " + x + ", ") +
+               "%a: " + three + ", %b: " + three + ") -> (" + x + ", " + x +
+               ") {\n" +
                "  %zero = arith.constant 0.0 : f64\n"
                "  %empty = tensor.empty() : " +
                x + "\n  %fresh = linalg.fill ins(%zero : f64) outs(%empty : " +
@@ -107,6 +108,6 @@ TEST(Gradient, TensorOps) {
                x + "\n  %q = tensor.insert_slice %b into %p[" + second +
                "] [3] [1] : " + three + " into " + x +
                "\n  return %p, %q : " + x + ", " + x + "\n}\n",
-           "ddd"});
+           fresh ? "dd" : "ddd"});
   checkAll("ops that move elements", cases);
 }
