@@ -31,7 +31,7 @@ METHODS = {
     "pipemare, T1+T2+T3": "pipemare:anneal-steps={half},warmup-steps={tenth}",
     "spectrain": "spectrain", "xpipe": "xpipe", "pipeoptim": "pipeoptim",
 }
-RATES = {"sgd:momentum=0.9": ["0.02", "0.1"], "adamw": ["0.001", "0.004"]}
+RATES = {"sgd:momentum=0.9": ["0.005", "0.02"], "adamw": ["0.0003", "0.001"]}
 COLUMNS = [f"{optimizer}, lr {rate}" for optimizer, rates in RATES.items() for rate in rates]
 
 
