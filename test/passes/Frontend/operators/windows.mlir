@@ -47,7 +47,7 @@ func.func @average_pool(%x: tensor<5x3x4xf32>) -> tensor<5x3x4xf32> {
 // -----
 
 // CHECK-LABEL: @batch_norm
-// CHECK: nn.batch_norm %{{.*}} momentum(8.000000e-01) epsilon({{.*}}) : tensor<5x3x4xf32>, tensor<3xf32>
+// CHECK: nn.batch_norm %{{.*}} momentum(0.8{{.*}}) epsilon({{.*}}) : tensor<5x3x4xf32>, tensor<3xf32>
 func.func @batch_norm(%x: tensor<5x3x4xf32>, %c: tensor<3xf32>) -> tensor<5x3x4xf32> {
   %y = onnx.node "BatchNormalization"(%x, %c, %c, %c, %c) since 15 {momentum = 0.8 : f32} : (tensor<5x3x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<5x3x4xf32>
   return %y : tensor<5x3x4xf32>
