@@ -40,7 +40,7 @@ import sys
 
 table, lists, name, flag = sys.argv[1:]
 entry = f'''
-def {name} : Pass<"{flag}", "::mlir::ModuleOp"> {{
+def Pipeline{name} : Pass<"{flag}", "::mlir::ModuleOp"> {{
   let summary = "TODO: one line, in the imperative";
   let description = [{{
     TODO: what it does and why, with the IR before and after.
@@ -72,13 +72,13 @@ $opening
 #include "passes/$folder/Passes.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_${name^^}
+#define GEN_PASS_DEF_PIPELINE${name^^}
 #include "passes/$folder/Passes.h.inc"
 } // namespace penstock
 
 namespace {
 
-struct $name : penstock::impl::${name}Base<$name> {
+struct ${name}Pass : penstock::impl::Pipeline${name}Base<${name}Pass> {
   void runOnOperation() override {
     // 1. TODO: the body reads as numbered steps.
   }

@@ -12,16 +12,26 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace penstock::nn;
 
 #include "dialects/Nn/ModeDependentOpInterface.cpp.inc"
 #include "dialects/Nn/NnDialect.cpp.inc"
+#include "dialects/Nn/NnEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Nn/NnAttributes.cpp.inc"
 
 penstock::nn::TrainingContext::~TrainingContext() = default;
 
 void NnDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Nn/NnAttributes.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Nn/NnOps.cpp.inc"

@@ -19,6 +19,7 @@ def Nn_Dialect : Dialect {
   let name = "nn";
   let cppNamespace = "::penstock::nn";
   let summary = "Composite operations that are differentiated as a whole";
+  let useDefaultAttributePrinterParser = 1;
   // What mode-dependent ops expand to.
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -94,7 +95,9 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Pure, SameOperandsAndResultType]> {
 }
 
 include "dialects/Nn/ConvOps.td"
+include "dialects/Nn/IndexOps.td"
 include "dialects/Nn/NormalizeOps.td"
 include "dialects/Nn/PoolOps.td"
+include "dialects/Nn/RandomOps.td"
 
 #endif // PENSTOCK_DIALECTS_NN_NNOPS_TD

@@ -252,7 +252,7 @@ def Pipeline_ScheduleOp : Pipeline_Op<"schedule",
   }];
   let extraClassDeclaration = [{
     bool isBodyless() { return getBody().empty(); }
-    /// What it is for, `train` or `evaluate`: the name without the number that
+    /// What it is for, `train`, `evaluate` or `infer`: the name without the number that
     /// it got because the model has that name too.
     ::llvm::StringRef getRole() {
       auto [role, number] = getSymName().rsplit('_');

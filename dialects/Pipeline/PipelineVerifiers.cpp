@@ -202,13 +202,19 @@ LogicalResult PutOp::verify() { return success(); }
 LogicalResult ReadOp::verify() { return success(); }
 LogicalResult WriteOp::verify() { return success(); }
 
+/// A variable's value: as it was, or as a function of the task makes it.
+static bool isReadOrResult(Value value) {
+  return isa_and_nonnull<ReadOp, func::CallOp>(value.getDefiningOp());
+}
+
 /// C17, the part that needs no other op.
 LogicalResult CompensateOp::verify() {
   if (!(getTau().convertToDouble() > 0))
     return emitOpError("needs a positive tau");
-  if (!getWeight().getDefiningOp<ReadOp>() ||
-      !getDelta().getDefiningOp<ReadOp>())
-    return emitOpError("needs reads of a parameter and of its delta");
+  if (!isReadOrResult(getWeight()) || !isReadOrResult(getDelta()))
+    return emitOpError(
+        "needs a parameter and its delta, as they are read or as "
+        "an update makes them");
   return success();
 }
 
@@ -218,9 +224,11 @@ LogicalResult PredictOp::verify() {
     return emitOpError("needs a positive number of steps");
   auto weight = getWeight().getDefiningOp<ReadOp>();
   auto velocity = getVelocity().getDefiningOp<ReadOp>();
-  if (!weight || !velocity)
-    return emitOpError("needs reads of a parameter and of optimizer state");
-  if (weight.getLag() != velocity.getLag())
+  if (!isReadOrResult(getWeight()) || !isReadOrResult(getVelocity()))
+    return emitOpError(
+        "needs a parameter and optimizer state, as they are read "
+        "or as an update makes them");
+  if (weight && velocity && weight.getLag() != velocity.getLag())
     return emitOpError("reads the weight and the direction at different lags");
   return success();
 }
@@ -252,10 +260,13 @@ LogicalResult ScheduleOp::verify() {
   return success();
 }
 
+/// C21: what stands outside of the loop over updates or microbatches would run
+/// once per segment, however long it is.
 LogicalResult OrderOp::verify() {
   for (Operation &op : getBody().front())
-    if (!isa<RepeatOp, RunOp, SendOp, RecvOp, AllReduceOp>(op))
-      return op.emitOpError("does not belong into an order");
+    if (!isa<RepeatOp>(op) || &op != &getBody().front().front())
+      return op.emitOpError("does not belong into an order, which is one loop "
+                            "over updates or microbatches");
   return success();
 }
 
@@ -265,6 +276,10 @@ LogicalResult RepeatOp::verify() {
   if (getKind() == RepeatKind::Times) {
     if (!getCount())
       return emitOpError("times needs a count");
+    if (!outer)
+      return emitOpError(
+          "times is outermost; an order is one loop over updates "
+          "or microbatches");
     if (outer && outer.getKind() == RepeatKind::Microbatches)
       return emitOpError("times may nest in updates, not in microbatches");
   } else {
@@ -281,30 +296,19 @@ LogicalResult RepeatOp::verify() {
 
 /// C23, the part that needs no other op.
 static LogicalResult verifyEvery(Operation *op, bool hasEvery) {
-  auto repeat = dyn_cast<RepeatOp>(op->getParentOp());
-  if (hasEvery && !(repeat && repeat.getKind() == RepeatKind::Microbatches))
+  auto repeat = cast<RepeatOp>(op->getParentOp());
+  if (hasEvery && repeat.getKind() != RepeatKind::Microbatches)
     return op->emitOpError("has every(m) outside of a loop over microbatches");
   return success();
 }
 
-/// Running ahead has a meaning in a loop only.
-static LogicalResult verifyAhead(Operation *op, int64_t ahead) {
-  if (ahead != 0 && !isa<RepeatOp>(op->getParentOp()))
-    return op->emitOpError("has ahead(a) outside of a loop");
-  return success();
-}
-
 LogicalResult RunOp::verify() {
-  return failed(verifyAhead(*this, getAheadOr0()))
-             ? failure()
-             : verifyEvery(*this, getEvery().has_value());
+  return verifyEvery(*this, getEvery().has_value());
 }
-LogicalResult SendOp::verify() { return verifyAhead(*this, getAheadOr0()); }
-LogicalResult RecvOp::verify() { return verifyAhead(*this, getAheadOr0()); }
+LogicalResult SendOp::verify() { return success(); }
+LogicalResult RecvOp::verify() { return success(); }
 LogicalResult AllReduceOp::verify() {
-  return failed(verifyAhead(*this, getAheadOr0()))
-             ? failure()
-             : verifyEvery(*this, getEvery().has_value());
+  return verifyEvery(*this, getEvery().has_value());
 }
 
 //===----------------------------------------------------------------------===//

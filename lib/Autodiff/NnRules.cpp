@@ -103,6 +103,7 @@ void penstock::registerNnRules(DialectRegistry &registry) {
 }
 
 void penstock::registerAutodiffModels(DialectRegistry &registry) {
+  registerIndexRules(registry);
   registerLinalgRules(registry);
   registerNnRules(registry);
   registerConvRules(registry);

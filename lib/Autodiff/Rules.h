@@ -32,6 +32,7 @@ llvm::LogicalResult pullBackStructured(mlir::linalg::LinalgOp op,
 bool structuredCarriesGradient(mlir::linalg::LinalgOp op, mlir::Value operand,
                                mlir::Value result);
 
+void registerIndexRules(mlir::DialectRegistry &registry);
 void registerLinalgRules(mlir::DialectRegistry &registry);
 void registerNnRules(mlir::DialectRegistry &registry);
 void registerConvRules(mlir::DialectRegistry &registry);

@@ -54,12 +54,11 @@ Value overRoot(S &s, Value d, Value inside) {
   return s.div(d, s.make<math::SqrtOp>(inside));
 }
 
-/// The larger (smaller) operand gets the cotangent. At a tie it is the first,
+/// The larger (smaller) operand gets the cotangent. At a tie each gets half,
 /// except beside a constant: max(x, 0) has the derivative 0 at 0. Beside a
 /// constant, the result tells as much as the operand.
 void extremum(S &s, Operation *op, Value d, bool isMaximum) {
   CmpFPredicate strict = isMaximum ? CmpFPredicate::OGT : CmpFPredicate::OLT;
-  CmpFPredicate loose = isMaximum ? CmpFPredicate::OGE : CmpFPredicate::OLE;
   Value a = op->getOperand(0), b = op->getOperand(1);
   Value zero = s.like(d, 0);
   if (matchPattern(b, m_Constant()) || matchPattern(a, m_Constant())) {
@@ -69,11 +68,14 @@ void extremum(S &s, Operation *op, Value d, bool isMaximum) {
     s.add(a, s.select(wins, d, zero));
     return;
   }
-  Value first = s.compare(loose, s.value(a), s.value(b));
-  if (s.isActive(a))
-    s.add(a, s.select(first, d, zero));
-  if (s.isActive(b))
-    s.add(b, s.select(first, zero, d));
+  Value tie = s.compare(CmpFPredicate::OEQ, s.value(a), s.value(b));
+  Value half = s.mul(d, s.like(d, 0.5));
+  for (auto [one, other] : {std::pair(a, b), std::pair(b, a)}) {
+    if (!s.isActive(one))
+      continue;
+    Value wins = s.compare(strict, s.value(one), s.value(other));
+    s.add(one, s.select(wins, d, s.select(tie, half, zero)));
+  }
 }
 
 void addRule(S &s, Operation *op, Value d) {

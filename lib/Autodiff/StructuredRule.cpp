@@ -73,6 +73,15 @@ void propagateActivity(Block &body, llvm::DenseSet<Value> &active) {
   }
 }
 
+/// What the elements of a maximum, a minimum or a product share its cotangent
+/// by, per result.
+struct Reduced {
+  /// How many elements are the extremum, or are zero.
+  Value count;
+  /// The product of the elements that are not zero; null for an extremum.
+  Value product;
+};
+
 /// Builds the body of one backward generic.
 class BodyPullback : public ScalarPullback {
 public:
@@ -115,12 +124,12 @@ public:
   Block &block;
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
-  /// For each result that is a maximum or minimum: where it was found.
-  llvm::DenseMap<Value, Value> positions;
+  /// For each result that is reduced otherwise than by a sum.
+  llvm::DenseMap<Value, Reduced> reduced;
 
-  /// The position in the reduced dimensions of an output, counted in row-major
-  /// order.
-  Value linearIndex(OpOperand *out);
+  /// The share in the cotangent of a reduced result that its elements have.
+  Value shareOf(const Reduced &reduced, OpOperand *out, Value element,
+                Value cotangent);
 
 private:
   Value compute(Value scalar);
@@ -161,19 +170,25 @@ Value BodyPullback::compute(Value scalar) {
   return mapping.lookup(scalar);
 }
 
-Value BodyPullback::linearIndex(OpOperand *out) {
-  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-  Value linear;
-  for (unsigned dim : getAbsentDims(op.getMatchingIndexingMap(out))) {
-    Value index = make<linalg::IndexOp>(dim);
-    if (linear) {
-      Value size = arith::ConstantIndexOp::create(builder, loc, sizes[dim]);
-      linear = make<arith::AddIOp>(make<arith::MulIOp>(linear, size), index);
-    } else {
-      linear = index;
-    }
+/// Elements equal to the extremum share evenly, as the frameworks have it. Of a
+/// product, a factor gets the product of the others: what is not zero, divided
+/// by it, as long as none of the others is zero.
+Value BodyPullback::shareOf(const Reduced &reduced, OpOperand *out,
+                            Value element, Value cotangent) {
+  AffineMap map = op.getMatchingIndexingMap(out);
+  Value zero = like(cotangent, 0), one = like(cotangent, 1);
+  Value count = input(reduced.count, map);
+  Value own = value(element);
+  if (!reduced.product) {
+    Value extremum = input(pullback.getPrimal(op.getTiedOpResult(out)), map);
+    Value here = compare(arith::CmpFPredicate::OEQ, own, extremum);
+    return select(here, div(cotangent, count), zero);
   }
-  return make<arith::IndexCastOp>(builder.getI64Type(), linear);
+  Value isZero = compare(arith::CmpFPredicate::OEQ, own, zero);
+  Value others = sub(count, select(isZero, one, zero));
+  Value rest = div(input(reduced.product, map), select(isZero, one, own));
+  Value none = compare(arith::CmpFPredicate::OEQ, others, zero);
+  return select(none, mul(cotangent, rest), zero);
 }
 
 FailureOr<Value> BodyPullback::pullBackTo(ArrayRef<BlockArgument> targets) {
@@ -195,15 +210,11 @@ FailureOr<Value> BodyPullback::pullBackTo(ArrayRef<BlockArgument> targets) {
       continue;
     }
     // The partial result passes the cotangent on unchanged; every element of a
-    // sum gets it, and of a maximum the element that was found.
+    // sum gets it, of a maximum or a product its share.
     Value element = getOtherOperand(getCombiner(op, &out),
                                     op.getMatchingBlockArgument(&out));
-    if (Value position = positions.lookup(result)) {
-      Value here =
-          make<arith::CmpIOp>(arith::CmpIPredicate::eq, linearIndex(&out),
-                              input(position, op.getMatchingIndexingMap(&out)));
-      cotangent = select(here, cotangent, like(cotangent, 0));
-    }
+    if (auto found = reduced.find(result); found != reduced.end())
+      cotangent = shareOf(found->second, &out, element, cotangent);
     add(element, cotangent);
   }
 
@@ -269,49 +280,70 @@ Value emitGeneric(BodyPullback &body, std::unique_ptr<Block> block,
   return generic.getResult(0);
 }
 
-/// Where each maximum (minimum) of a reduction was found: the smallest position
-/// whose element equals the result.
-FailureOr<Value> emitPosition(linalg::LinalgOp op, OpOperand *out,
-                              Pullback &pullback) {
-  if (pullback.mixesDataAndParameters(op))
-    return op.emitError()
-           << "the derivative of a maximum over an expression of both data "
-              "and parameters is not supported: compute the expression in a "
-              "node of its own";
+/// Reduces what `measure` makes of the elements of a reduction, over the same
+/// space, by a sum or a product.
+Value emitMeasure(linalg::LinalgOp op, OpOperand *out, Pullback &pullback,
+                  bool byProduct,
+                  function_ref<Value(BodyPullback &, Value)> measure) {
   OpBuilder &builder = pullback.getBuilder();
   Location loc = op.getLoc();
-  OpResult result = op.getTiedOpResult(out);
-  AffineMap map = op.getMatchingIndexingMap(out);
-  Type i64 = builder.getI64Type();
-  auto type = RankedTensorType::get(
-      cast<RankedTensorType>(result.getType()).getShape(), i64);
-  Value none = arith::ConstantOp::create(builder, loc,
-                                         builder.getI64IntegerAttr(INT64_MAX));
+  auto type = cast<RankedTensorType>(op.getTiedOpResult(out).getType());
+  Type element = type.getElementType();
+  Value start = arith::ConstantOp::create(
+      builder, loc, builder.getFloatAttr(element, byProduct ? 1 : 0));
   Value destination =
       linalg::FillOp::create(
-          builder, loc, none,
+          builder, loc, start,
           Value(tensor::EmptyOp::create(builder, loc, type, ValueRange())))
           .getResult(0);
   auto block = std::make_unique<Block>();
   OpBuilder bodyBuilder(op.getContext());
   bodyBuilder.setInsertionPointToEnd(block.get());
   BodyPullback body(op, pullback, bodyBuilder, *block);
-  Value partial = op.getMatchingBlockArgument(out);
-  Value element = body.value(getOtherOperand(getCombiner(op, out), partial));
-  Value extremum = body.input(pullback.getPrimal(result), map);
-  Value found = body.compare(arith::CmpFPredicate::OEQ, element, extremum);
-  Value candidate = body.select(found, body.linearIndex(out), none);
-  Value best = block->addArgument(i64, loc);
-  linalg::YieldOp::create(bodyBuilder, loc,
-                          body.make<arith::MinSIOp>(best, candidate));
-  return emitGeneric(body, std::move(block), destination, map);
+  Value own = body.value(
+      getOtherOperand(getCombiner(op, out), op.getMatchingBlockArgument(out)));
+  Value next = measure(body, own);
+  Value sum = block->addArgument(element, loc);
+  linalg::YieldOp::create(
+      bodyBuilder, loc, byProduct ? body.mul(sum, next) : body.sum(sum, next));
+  return emitGeneric(body, std::move(block), destination,
+                     op.getMatchingIndexingMap(out));
+}
+
+/// What the elements of an extremum or a product share its cotangent by.
+FailureOr<Reduced> emitReduced(linalg::LinalgOp op, OpOperand *out,
+                               Pullback &pullback, bool isProduct) {
+  if (!isProduct && pullback.mixesDataAndParameters(op))
+    return op.emitError()
+           << "the derivative of a maximum over an expression of both data "
+              "and parameters is not supported: compute the expression in a "
+              "node of its own";
+  auto isMeant = [&](BodyPullback &body, Value own) {
+    Value wanted = isProduct
+                       ? body.like(own, 0)
+                       : body.input(pullback.getPrimal(op.getTiedOpResult(out)),
+                                    op.getMatchingIndexingMap(out));
+    return body.compare(arith::CmpFPredicate::OEQ, own, wanted);
+  };
+  Reduced reduced;
+  reduced.count = emitMeasure(
+      op, out, pullback, /*byProduct=*/false, [&](BodyPullback &body, Value x) {
+        return body.select(isMeant(body, x), body.like(x, 1), body.like(x, 0));
+      });
+  if (isProduct)
+    reduced.product =
+        emitMeasure(op, out, pullback, /*byProduct=*/true,
+                    [&](BodyPullback &body, Value x) {
+                      return body.select(isMeant(body, x), body.like(x, 1), x);
+                    });
+  return reduced;
 }
 
 /// One generic for the gradient of `value`, which enters the op as the given
 /// operands, all with the same map.
 LogicalResult emitGradient(linalg::LinalgOp op, Value value,
                            ArrayRef<OpOperand *> operands, Pullback &pullback,
-                           const llvm::DenseMap<Value, Value> &positions) {
+                           const llvm::DenseMap<Value, Reduced> &reduced) {
   AffineMap map = op.getMatchingIndexingMap(operands.front());
   if (!isAccess(map))
     return op.emitError()
@@ -322,7 +354,7 @@ LogicalResult emitGradient(linalg::LinalgOp op, Value value,
   OpBuilder bodyBuilder(op.getContext());
   bodyBuilder.setInsertionPointToEnd(block.get());
   BodyPullback body(op, pullback, bodyBuilder, *block);
-  body.positions = positions;
+  body.reduced = reduced;
   auto targets = llvm::map_to_vector(operands, [&](OpOperand *operand) {
     return op.getMatchingBlockArgument(operand);
   });
@@ -375,8 +407,8 @@ LogicalResult penstock::pullBackStructured(linalg::LinalgOp op,
   if (!op.hasPureTensorSemantics())
     return op.emitError() << "'" << op->getName()
                           << "' is differentiated on tensors only";
-  // 1. Reductions: a sum or an extremum, and nothing else.
-  llvm::DenseMap<Value, Value> positions;
+  // 1. Reductions: a sum, an extremum or a product, and nothing else.
+  llvm::DenseMap<Value, Reduced> reduced;
   for (OpOperand &out : op.getDpsInitsMutable()) {
     OpResult result = op.getTiedOpResult(&out);
     if (!pullback.getCotangent(result))
@@ -392,20 +424,22 @@ LogicalResult penstock::pullBackStructured(linalg::LinalgOp op,
     bool isExtremum =
         isa_and_present<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
                         arith::MinNumFOp>(combiner);
-    if (!isExtremum && !isa_and_present<arith::AddFOp>(combiner)) {
+    bool isProduct = isa_and_present<arith::MulFOp>(combiner);
+    if (!isExtremum && !isProduct &&
+        !isa_and_present<arith::AddFOp>(combiner)) {
       InFlightDiagnostic error =
           op.emitError() << "a reduction by "
                          << (combiner ? combiner->getName().getStringRef()
                                       : StringRef("several operations"))
                          << " has no derivative rule";
-      error.attachNote() << "sums, maxima and minima have one";
+      error.attachNote() << "sums, products, maxima and minima have one";
       return error;
     }
-    if (isExtremum) {
-      FailureOr<Value> position = emitPosition(op, &out, pullback);
-      if (failed(position))
+    if (isExtremum || isProduct) {
+      FailureOr<Reduced> found = emitReduced(op, &out, pullback, isProduct);
+      if (failed(found))
         return failure();
-      positions[result] = *position;
+      reduced[result] = *found;
     }
   }
 
@@ -430,21 +464,22 @@ LogicalResult penstock::pullBackStructured(linalg::LinalgOp op,
       return op.emitError() << "'" << op->getName()
                             << "' has a scalar operand that needs a gradient";
     if (op.isDpsInit(&operand) && isReduction(op, &operand)) {
-      // What a sum starts from; an extremum starts from its neutral element.
+      // What a sum starts from; others start from their neutral element.
       OpResult result = op.getTiedOpResult(&operand);
       Value cotangent = pullback.getCotangent(result);
       if (!cotangent)
         continue;
-      if (positions.contains(result))
-        return op.emitError() << "a maximum that starts from a value which "
-                                 "needs a gradient has no derivative rule";
+      if (reduced.contains(result))
+        return op.emitError() << "a maximum or product that starts from a "
+                                 "value which needs a gradient has no "
+                                 "derivative rule";
       pullback.add(value, cotangent, op.getLoc());
       continue;
     }
     groups[{value, op.getMatchingIndexingMap(&operand)}].push_back(&operand);
   }
   for (auto &[key, operands] : groups)
-    if (failed(emitGradient(op, key.first, operands, pullback, positions)))
+    if (failed(emitGradient(op, key.first, operands, pullback, reduced)))
       return failure();
   return success();
 }

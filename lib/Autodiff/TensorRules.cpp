@@ -59,19 +59,78 @@ static LogicalResult pullBackCast(tensor::CastOp op, Pullback &pullback) {
   return success();
 }
 
+namespace {
+/// A slice of which everything is constant.
+struct StaticSlice {
+  ArrayRef<int64_t> offsets, sizes, strides;
+
+  template <typename Op>
+  explicit StaticSlice(Op op)
+      : offsets(op.getStaticOffsets()), sizes(op.getStaticSizes()),
+        strides(op.getStaticStrides()) {}
+
+  /// Whether some dimension tells the two apart. A stride other than one counts
+  /// as taking everything in between.
+  bool isApartFrom(const StaticSlice &other) const {
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      if (ShapedType::isDynamic(offsets[i]) ||
+          ShapedType::isDynamic(other.offsets[i]))
+        continue;
+      int64_t end = offsets[i] + (sizes[i] - 1) * strides[i];
+      int64_t otherEnd =
+          other.offsets[i] + (other.sizes[i] - 1) * other.strides[i];
+      if (end < other.offsets[i] || otherEnd < offsets[i])
+        return true;
+    }
+    return false;
+  }
+};
+} // namespace
+
+/// What `value` is before slices apart from `slice` were inserted; null if one
+/// is not apart.
+static Value skipInserts(Value value, const StaticSlice &slice) {
+  while (auto insert = value.getDefiningOp<tensor::InsertSliceOp>()) {
+    if (!insert.getSizes().empty() || !insert.getStrides().empty() ||
+        !StaticSlice(insert).isApartFrom(slice))
+      return {};
+    value = insert.getDest();
+  }
+  return value;
+}
+
+/// Whether the cotangent so far is zero in the slice: zeros with other slices
+/// inserted. Then one more is inserted, and parts of a split cost a copy each.
+static bool isZeroIn(Value cotangent, const StaticSlice &slice) {
+  Value start = cotangent ? skipInserts(cotangent, slice) : Value();
+  auto fill = start ? start.getDefiningOp<linalg::FillOp>() : linalg::FillOp();
+  return fill && matchPattern(fill.getInputs().front(), m_PosZeroFloat());
+}
+
 static LogicalResult pullBackExtractSlice(tensor::ExtractSliceOp op,
                                           Pullback &pullback) {
   if (!op.getOffsets().empty() || !op.getSizes().empty() ||
       !op.getStrides().empty())
     return reportDynamic(op);
   OpBuilder &builder = pullback.getBuilder();
-  Value zeros = createZeros(builder, op.getLoc(), op.getSourceType());
-  pullback.add(op.getSource(),
-               tensor::InsertSliceOp::create(
-                   builder, op.getLoc(), pullback.getCotangent(op.getResult()),
-                   zeros, op.getMixedOffsets(), op.getMixedSizes(),
-                   op.getMixedStrides()),
-               op.getLoc());
+  Value source = op.getSource();
+  if (!pullback.isActive(source))
+    return success();
+  auto insertInto = [&](Value destination) -> Value {
+    return tensor::InsertSliceOp::create(
+        builder, op.getLoc(), pullback.getCotangent(op.getResult()),
+        destination, op.getMixedOffsets(), op.getMixedSizes(),
+        op.getMixedStrides());
+  };
+  bool accumulates = !!pullback.getAccumulator(source);
+  Value known = pullback.getCotangent(source);
+  if (!accumulates && isZeroIn(known, StaticSlice(op)))
+    pullback.setCotangent(source, insertInto(known));
+  else
+    pullback.add(
+        source,
+        insertInto(createZeros(builder, op.getLoc(), op.getSourceType())),
+        op.getLoc());
   return success();
 }
 
@@ -89,7 +148,12 @@ static LogicalResult pullBackInsertSlice(tensor::InsertSliceOp op,
                      op.getMixedOffsets(), op.getMixedSizes(),
                      op.getMixedStrides()),
                  op.getLoc());
-  if (pullback.isActive(op.getDest())) {
+  // What was in the slice is gone. Where nothing with a derivative was there,
+  // nobody asks for its cotangent, and it need not be zero.
+  Value start = skipInserts(op.getDest(), StaticSlice(op));
+  if (start && !pullback.isActive(start)) {
+    pullback.add(op.getDest(), dy, op.getLoc());
+  } else if (pullback.isActive(op.getDest())) {
     Value zeros = createZeros(builder, op.getLoc(), op.getSourceType());
     pullback.add(op.getDest(),
                  tensor::InsertSliceOp::create(

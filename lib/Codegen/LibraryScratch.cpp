@@ -10,6 +10,8 @@
 
 #include "penstock/Codegen/LibraryScratch.h"
 
+#include "penstock/Codegen/ConvolutionLibrary.h"
+
 #include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
@@ -176,4 +178,23 @@ FailureOr<int64_t> penstock::gemmScratchBytes(pipeline::GemmOp gemm,
   if (failed(bytes) && reason)
     *reason = message;
   return bytes;
+}
+
+FailureOr<std::optional<int64_t>>
+penstock::libraryScratchBytes(Operation *op, int64_t threads,
+                              std::string *reason) {
+  if (auto conv = nn::Convolution::match(op)) {
+    std::optional<LibraryConvolution> planned =
+        planLibraryConvolution(*conv, threads, reason);
+    if (!planned)
+      return failure();
+    return std::optional<int64_t>(planned->scratchBytes);
+  }
+  auto gemm = dyn_cast<pipeline::GemmOp>(op);
+  if (!gemm)
+    return std::optional<int64_t>();
+  FailureOr<int64_t> bytes = gemmScratchBytes(gemm, threads, reason);
+  if (failed(bytes))
+    return failure();
+  return std::optional<int64_t>(*bytes);
 }

@@ -180,23 +180,6 @@ FailureOr<TargetCpu> penstock::resolveTargetCpu(StringRef march, Location loc) {
   return cpu;
 }
 
-LogicalResult penstock::emitLlvmIr(ModuleOp module,
-                                   const TargetOptions &options,
-                                   llvm::raw_ostream &output) {
-  FailureOr<TargetCpu> cpu = resolveTargetCpu(options.march, module.getLoc());
-  if (failed(cpu))
-    return failure();
-  auto machine = createMachine(*cpu, options.optimization, module.getLoc());
-  llvm::LLVMContext context;
-  if (!machine)
-    return failure();
-  auto ir = translate(module, options, *cpu, *machine, context);
-  if (!ir)
-    return failure();
-  ir->print(output, nullptr);
-  return success();
-}
-
 LogicalResult penstock::emitObject(ModuleOp module,
                                    const TargetOptions &options,
                                    llvm::raw_pwrite_stream &output) {

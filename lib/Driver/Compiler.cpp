@@ -16,7 +16,6 @@
 #include "passes/Lowering/Passes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Program/Passes.h"
-#include "passes/Schedule/Methods/Method.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Training/Passes.h"
 #include "passes/Verify/Passes.h"
@@ -24,9 +23,11 @@
 #include "penstock/Driver/OutputFile.h"
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
+#include "penstock/Driver/Schedules.h"
 #include "penstock/Import/Import.h"
 #include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/OptimizerSpec.h"
+#include "penstock/Training/RateSchedule.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -73,6 +74,11 @@ private:
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
+  bool isAsynchronous() const {
+    std::string error;
+    FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+    return succeeded(method) && method->isAsynchronous();
+  }
   /// Decides what `auto` leaves open.
   int choosePlan(Level target);
   int chooseWithin(int64_t limit);
@@ -81,6 +87,7 @@ private:
                                 ArrayRef<int64_t> budgets);
   int checkRecompute();
   int checkDevices();
+  int writeSchedule();
   int checkMemory();
   int writeProduct(OutputFile &output);
   int writeReports();
@@ -91,6 +98,7 @@ private:
   OwningOpRef<ModuleOp> module;
   bool isModel = false; ///< Not a printed program.
   bool hasError = false;
+  bool splitsBackward = false;
   bool isTrial = false; ///< What goes wrong is no mistake of the user.
   Level level = Level::Onnx;
   Report report;
@@ -138,7 +146,7 @@ bool Compiler::load() {
   ImportOptions import;
   import.dims = options.dims;
   import.microbatchSize = options.microbatchSize;
-  import.onlyLossOutput = true;
+  import.onlyLossOutput = !options.infer;
   import.lossInput = options.lossInput;
   import.trainRegex = options.trainRegex;
   import.freezeRegex = options.freezeRegex;
@@ -147,29 +155,39 @@ bool Compiler::load() {
   module = importModel(&context, options.input, import);
   if (!module)
     return false;
-  return runPasses([&](OpPassManager &manager) {
+  bool isComplete = runPasses([&](OpPassManager &manager) {
     LowerOnnxToGraphOptions frontend;
     frontend.loss = options.loss;
     frontend.lossInput = options.lossInput;
     frontend.classAxis = options.classAxis;
     frontend.ignoreLabel = options.ignoreLabel;
+    frontend.infer = options.infer;
     buildCompleteOnnxPipeline(manager, frontend);
     manager.addPass(createPipelineVerify());
   });
+  if (isComplete)
+    recordPlan();
+  return isComplete;
 }
 
 static constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
+/// In the plan of what infers only.
+static constexpr llvm::StringLiteral kModeName = "mode";
 
 void Compiler::recordPlan() {
   Builder builder(&context);
   NamedAttrList plan;
   if (auto before = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr))
     plan.append(before.begin(), before.end());
-  if (level == Level::Training) {
+  if (options.infer)
+    plan.set(kModeName, builder.getStringAttr("infer"));
+  else if (level == Level::Training) {
     plan.set("microbatches", builder.getI64IntegerAttr(options.microbatches));
     plan.set("optimizer", builder.getStringAttr(options.optimizer));
     if (options.batchNorm != "train")
       plan.set("batch-norm", builder.getStringAttr(options.batchNorm));
+    plan.set("lr-schedule", builder.getStringAttr(options.rateSchedule));
+    plan.set("clip-grad-norm", builder.getF64FloatAttr(options.clipGradNorm));
   } else if (level == Level::Schedule) {
     plan.set("schedule", builder.getStringAttr(options.schedule));
     plan.set("method", builder.getStringAttr(options.method));
@@ -191,12 +209,23 @@ bool Compiler::adoptPlan() {
     option = value;
     return true;
   };
+  bool infers = plan.contains(kModeName);
+  if (options.infer && !infers) {
+    fail("--mode=infer: " + options.input + " was made with --mode=train");
+    return false;
+  }
+  options.infer = infers;
   if (auto value = plan.getAs<IntegerAttr>("microbatches"))
     if (!adopt("microbatches", options.microbatches, value.getInt()))
+      return false;
+  if (auto value = plan.getAs<FloatAttr>("clip-grad-norm"))
+    if (!adopt("clip-grad-norm", options.clipGradNorm,
+               value.getValueAsDouble()))
       return false;
   for (auto [flag, option] :
        {std::pair<StringRef, std::string *>("optimizer", &options.optimizer),
         {"batch-norm", &options.batchNorm},
+        {"lr-schedule", &options.rateSchedule},
         {"schedule", &options.schedule},
         {"method", &options.method}})
     if (auto value = plan.getAs<StringAttr>(flag))
@@ -225,6 +254,11 @@ bool Compiler::lower(Level from) {
       partition.stages = options.stages;
       for (const std::string &name : options.splitAt)
         partition.splitAt.push_back(name);
+      // Copies that are kept equal need a flush; a method without one sends
+      // the owner's version along.
+      std::string error;
+      FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+      partition.sendParameters = succeeded(method) && method->isAsynchronous();
       buildLowerGraphToStagesPipeline(manager, partition);
       break;
     }
@@ -233,6 +267,12 @@ bool Compiler::lower(Level from) {
       training.microbatches = options.microbatches;
       training.optimizer = options.optimizer;
       training.batchNorm = options.batchNorm;
+      training.lrSchedule = options.rateSchedule;
+      training.clipGradNorm = options.clipGradNorm;
+      // What spans all stages is a barrier, which only `sync` has anyway.
+      training.clipScope = isAsynchronous() ? "stage" : "global";
+      training.splitBackward = splitsBackward;
+      training.infer = options.infer;
       training.recompute =
           options.recompute == "auto" ? "budget" : options.recompute;
       for (int64_t bytes : options.recomputeBudgets)
@@ -245,7 +285,10 @@ bool Compiler::lower(Level from) {
       schedule.devices = options.devices;
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
+      schedule.scheduleFile = options.scheduleFile;
       schedule.method = options.method;
+      schedule.optimizer = options.optimizer;
+      schedule.lrSchedule = options.rateSchedule;
       buildSchedulePipeline(manager, schedule);
       break;
     }
@@ -350,14 +393,17 @@ int Compiler::choosePlan(Level target) {
     FailureOr<int64_t> units = countUnits(*module);
     if (failed(units))
       return kUserError;
-    options.stages = options.devices;
-    if (options.devices > *units) {
+    int64_t chunks = chunksPerDevice(options);
+    options.stages = options.devices * chunks;
+    if (options.stages > *units) {
+      int64_t fewer = std::max<int64_t>(*units / chunks, 1);
       llvm::errs() << options.input
                    << ": warning: --devices=" << options.devices
                    << ": the model has " << *units
-                   << " nodes that compute, so that it uses " << *units
+                   << " nodes that compute, so that it uses " << fewer
                    << " devices\n";
-      options.stages = options.devices = std::max<int64_t>(*units, 1);
+      options.devices = fewer;
+      options.stages = options.devices * chunks;
     }
   }
   if (!options.deviceMemory ||
@@ -388,10 +434,17 @@ int Compiler::checkRecompute() {
 /// How many stages there are is known once the cuts are made.
 int Compiler::checkDevices() {
   int64_t stages = llvm::range_size(module->getOps<pipeline::StageOp>());
-  if (options.devices > stages)
+  if (!options.scheduleFile.empty()) {
+    // The table has its own devices.
+  } else if (options.devices > stages) {
     return fail(llvm::formatv("--devices={0}: the model has {1} stage{2}, and "
                               "a device needs one; use more --stages",
                               options.devices, stages, stages == 1 ? "" : "s"));
+  }
+  if (options.infer)
+    return kDone;
+  if (std::string wrong = checkSchedule(options, stages); !wrong.empty())
+    return fail(wrong);
   std::string error;
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   if (succeeded(method) &&
@@ -408,6 +461,17 @@ int Compiler::checkDevices() {
                  << ": warning: nothing is trained: no initializer is left "
                     "that has a gradient and is not frozen\n";
   return kDone;
+}
+
+/// The training schedule as a table.
+int Compiler::writeSchedule() {
+  if (options.emitSchedule.empty())
+    return kDone;
+  OutputFile file(options.emitSchedule);
+  if (!writeScheduleTable(*module, file.stream()))
+    return fail("--emit-schedule=" + options.emitSchedule +
+                ": there is no training schedule at this level");
+  return file.commit(llvm::errs()) ? kDone : kUserError;
 }
 
 /// Says which stage does not fit, and by how much.
@@ -434,21 +498,24 @@ int Compiler::run() {
       parseOptimizerSpec(options.optimizer, error);
   if (failed(optimizer))
     return fail("--optimizer=" + options.optimizer + ": " + error);
+  if (failed(parseRateSchedule(options.rateSchedule, error)))
+    return fail("--lr-schedule=" + options.rateSchedule + ": " + error);
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   if (failed(method) ||
       failed(checkMethod(*method, options.microbatches, *optimizer, error)))
     return fail("--method=" + options.method + ": " + error);
-  if (!createMethod(*method))
-    return fail("--method=" + options.method + " is not in this build");
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
   // An output that cannot be written is better known before the work is done.
   OutputFile output(options.output);
   if (!output.check(llvm::errs()))
     return kUserError;
+  if (!adoptSchedule(options, splitsBackward, error))
+    return fail(error);
   if (!load())
     return kUserError;
   report.model = options.input;
+  report.infer = options.infer;
   report.method = options.method;
   report.schedule = options.schedule;
   report.optimizer = options.optimizer;
@@ -488,6 +555,11 @@ int Compiler::run() {
     if (int code = checkRecompute())
       return code;
   }
+  bool isOurs = isModel && options.scheduleFile.empty();
+  if (!lowerTo(std::min(target, Level::Schedule)))
+    return isOurs ? kDefect : kUserError;
+  if (int code = writeSchedule())
+    return code;
   if (!lowerTo(std::min(target, Level::Program)))
     return isModel ? kDefect : kUserError;
   if (int code = checkMemory())

@@ -9,12 +9,15 @@
 
 #include "penstock/Driver/Options.h"
 
+#include "penstock/Schedule/Generators.h"
 #include "penstock/Training/MethodSpec.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
+
+#include <cmath>
 
 using namespace llvm;
 using mlir::failed;
@@ -40,8 +43,8 @@ struct Flags {
             cl::desc("What to write: onnx, graph, stages, training, schedule, "
                      "program, llvm, obj or exe"),
             cl::init("exe"), cl::cat(category)};
-  Text mode{"mode", cl::desc("What to compile: train"), cl::init("train"),
-            cl::cat(category)};
+  Text mode{"mode", cl::desc("What to compile: train or infer"),
+            cl::init("train"), cl::cat(category)};
   Text target{"target", cl::desc("What to compile for: cpu"), cl::init("cpu"),
               cl::cat(category)};
   Text march{"march", cl::desc("CPU to compile for (default: native)"),
@@ -59,8 +62,8 @@ struct Flags {
                      cl::desc("Microbatches per weight update (default 1)"),
                      cl::init(1), cl::cat(category)};
   Text loss{"loss",
-            cl::desc("Loss: softmax-cross-entropy, mse or output (default: "
-                     "the model's own scalar output)"),
+            cl::desc("Loss: softmax-cross-entropy, bce-with-logits, mse or "
+                     "output (default: the model's own scalar output)"),
             cl::init("output"), cl::cat(category)};
   Text lossInput{"loss-input", cl::desc("The output that enters the loss"),
                  cl::cat(category)};
@@ -91,21 +94,32 @@ struct Flags {
   Text replicas{"replicas", cl::desc("Replicas per stage"), cl::init("1"),
                 cl::cat(category)};
   Text method{"method",
-              cl::desc("Training method: sync, naive, pipedream, 2bw, with "
-                       "parameters: pipedream:vertical-sync"),
+              cl::desc("Training method: sync, naive, pipedream, 2bw, "
+                       "pipemare, spectrain, xpipe or pipeoptim, with "
+                       "parameters: pipemare:anneal-steps=500"),
               cl::init("sync"), cl::cat(category)};
-  Text schedule{"schedule", cl::desc("Schedule: gpipe or 1f1b (default)"),
-                cl::init("1f1b"), cl::cat(category)};
-  Text scheduleFile{"schedule-file", cl::desc("Schedule from a CSV file"),
-                    cl::cat(category)};
+  Text schedule{
+      "schedule",
+      cl::desc("Schedule: " + llvm::join(schedule::scheduleNames(), ", ") +
+               " (default: 1f1b)"),
+      cl::init("1f1b"), cl::cat(category)};
+  Text scheduleFile{"schedule-file",
+                    cl::desc("Schedule from a CSV file, in the format of "
+                             "torch.distributed.pipelining"),
+                    cl::value_desc("file"), cl::cat(category)};
+  Text emitSchedule{"emit-schedule",
+                    cl::desc("Write the schedule as such a file"),
+                    cl::value_desc("file"), cl::cat(category)};
   Text optimizer{"optimizer",
                  cl::desc("Optimizer: sgd, adam or adamw, with parameters: "
                           "sgd:lr=0.1,momentum=0.9"),
                  cl::init("sgd:lr=0.01"), cl::cat(category)};
   Text rateSchedule{"lr-schedule",
-                    cl::desc("Course of the learning rate: constant"),
+                    cl::desc("Course of the learning rate: constant, linear, "
+                             "cosine, step or poly, with parameters: "
+                             "cosine:total-steps=1000,warmup-steps=50"),
                     cl::init("constant"), cl::cat(category)};
-  Text clip{"clip-grad-norm", cl::desc("Global norm of gradients"),
+  Text clip{"clip-grad-norm", cl::desc("Bound of the norm of the gradients"),
             cl::cat(category)};
   Text batchNorm{"batch-norm",
                  cl::desc("Statistics of batch normalisation in training: "
@@ -142,8 +156,10 @@ private:
     return false;
   }
   bool checkProduct();
+  bool checkMode();
   bool checkModel();
   bool checkPlan();
+  bool checkSchedule();
   /// Flags whose machinery is not in this build: only the default is there.
   bool checkDefaults();
   bool checkRegex(StringRef flag, StringRef text);
@@ -221,6 +237,22 @@ bool Checker::checkRegex(StringRef flag, StringRef text) {
   return true;
 }
 
+bool Checker::checkMode() {
+  options.infer = flags.mode == "infer";
+  if (!options.infer)
+    return flags.mode == "train" ||
+           fail("--mode=" + flags.mode + ": it is train or infer");
+  options.given.insert("mode");
+  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
+           &flags.loss, &flags.lossInput, &flags.classAxis, &flags.ignoreLabel,
+           &flags.train, &flags.freeze, &flags.optimizer, &flags.microbatches,
+           &flags.schedule})
+    if (flag->getNumOccurrences())
+      errors << "penstockc: warning: --" << flag->ArgStr
+             << " has no effect with --mode=infer\n";
+  return true;
+}
+
 bool Checker::checkModel() {
   for (StringRef dim : flags.dims) {
     auto [name, value] = dim.rsplit('=');
@@ -245,14 +277,12 @@ bool Checker::checkModel() {
   options.ignoreLabel = flags.ignoreLabel;
   options.trainRegex = flags.train;
   options.freezeRegex = flags.freeze;
-  if (options.loss == "bce-with-logits")
-    return fail("--loss=bce-with-logits is not in this build; losses are "
-                "softmax-cross-entropy, mse, output");
-  if (options.loss != "softmax-cross-entropy" && options.loss != "mse" &&
+  if (options.loss != "softmax-cross-entropy" &&
+      options.loss != "bce-with-logits" && options.loss != "mse" &&
       options.loss != "output")
-    return fail(
-        "--loss=" + options.loss +
-        ": unknown loss; losses are softmax-cross-entropy, mse, output");
+    return fail("--loss=" + options.loss +
+                ": unknown loss; losses are softmax-cross-entropy, "
+                "bce-with-logits, mse, output");
   int64_t label;
   if (!options.ignoreLabel.empty() &&
       StringRef(options.ignoreLabel).getAsInteger(10, label))
@@ -297,17 +327,13 @@ bool Checker::checkPlan() {
   if (options.threads > kMostThreads)
     return fail("--threads=" + Twine(options.threads) + ": at most " +
                 Twine(kMostThreads) + " per device");
-  if (options.stages == 0 && options.splitAt.empty())
-    options.stages = std::max<int64_t>(options.devices, 1);
   options.recompute = flags.recompute;
   if (options.recompute.empty())
     return fail("--recompute=: none, full, auto or an expression is needed");
   if (!checkRegex("recompute", options.recompute))
     return false;
-  options.schedule = flags.schedule;
-  if (options.schedule != "gpipe" && options.schedule != "1f1b")
-    return fail("--schedule=" + options.schedule +
-                " is not in this build; schedules are gpipe, 1f1b");
+  if (!checkSchedule())
+    return false;
   options.method = flags.method;
   std::string error;
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
@@ -323,9 +349,15 @@ bool Checker::checkPlan() {
   if (options.batchNorm != "train" && options.batchNorm != "frozen")
     return fail("--batch-norm=" + options.batchNorm +
                 ": there are train and frozen");
+  options.rateSchedule = flags.rateSchedule;
+  if (StringRef clip = flags.clip;
+      !clip.empty() &&
+      (clip.getAsDouble(options.clipGradNorm) || !(options.clipGradNorm > 0) ||
+       !std::isfinite(options.clipGradNorm)))
+    return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &flags.microbatches, &flags.optimizer, &flags.batchNorm,
-           &flags.schedule, &flags.method})
+           &flags.microbatches, &flags.optimizer, &flags.rateSchedule,
+           &flags.clip, &flags.batchNorm, &flags.schedule, &flags.method})
     if (flag->getNumOccurrences())
       options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
@@ -337,6 +369,30 @@ bool Checker::checkPlan() {
   return true;
 }
 
+bool Checker::checkSchedule() {
+  options.schedule = flags.schedule;
+  options.scheduleFile = flags.scheduleFile;
+  options.emitSchedule = flags.emitSchedule;
+  if (!options.scheduleFile.empty()) {
+    if (flags.schedule.getNumOccurrences())
+      return fail("--schedule=" + options.schedule +
+                  ": --schedule-file says it already");
+    return true;
+  }
+  std::string error;
+  std::optional<schedule::ScheduleSpec> spec =
+      schedule::parseScheduleSpec(options.schedule, error);
+  if (!spec)
+    return fail("--schedule=" + options.schedule + ": " + error);
+  if (spec->replicas() > 1)
+    return fail("--schedule=" + options.schedule + " runs " +
+                Twine(spec->replicas()) +
+                " replicas of every stage, which is not in this build");
+  if (options.stages == 0 && options.splitAt.empty())
+    options.stages = std::max<int64_t>(options.devices, 1) * spec->chunks();
+  return true;
+}
+
 bool Checker::checkDefaults() {
   struct Only {
     StringLiteral flag;
@@ -344,13 +400,9 @@ bool Checker::checkDefaults() {
     StringLiteral fallback;
   };
   for (const Only &only : {
-           Only{"mode", flags.mode, "train"},
            Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
            Only{"replicas", flags.replicas, "1"},
-           Only{"schedule-file", flags.scheduleFile, ""},
-           Only{"lr-schedule", flags.rateSchedule, "constant"},
-           Only{"clip-grad-norm", flags.clip, ""},
            Only{"gpu-arch", flags.gpuArch, ""},
        }) {
     if (StringRef(only.value) == only.fallback)
@@ -368,7 +420,8 @@ bool Checker::checkDefaults() {
 }
 
 bool Checker::check() {
-  return checkProduct() && checkDefaults() && checkModel() && checkPlan();
+  return checkProduct() && checkMode() && checkDefaults() && checkModel() &&
+         checkPlan();
 }
 
 bool penstock::parseCommandLine(int argc, const char *const *argv,

@@ -9,6 +9,7 @@
 #include "penstock/Driver/Report.h"
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Program/LiveBytes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Schedule/Simulate.h"
 #include "penstock/Cost/AnalyticCost.h"
@@ -40,8 +41,13 @@ void Report::collectStages(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.assign(numbers.size(), {});
   SymbolTable symbols(module);
-  for (TaskOp task : module.getOps<TaskOp>()) {
-    if (task.getKind() != TaskKind::Forward || task.isBodyless())
+  // What infers has no forward tasks from level training on.
+  auto tasks = module.getOps<TaskOp>();
+  bool hasForward = llvm::any_of(
+      tasks, [](TaskOp task) { return task.getKind() == TaskKind::Forward; });
+  TaskKind kind = hasForward ? TaskKind::Forward : TaskKind::Evaluate;
+  for (TaskOp task : tasks) {
+    if (task.getKind() != kind || task.isBodyless())
       continue;
     StageReport &stage = stages[numbers.lookup(task.getStageAttr().getAttr())];
     llvm::StringSet<> names;
@@ -64,6 +70,24 @@ void Report::collectStages(ModuleOp module) {
       microbatchSize = channel.getTensorType(0).getDimSize(0);
 }
 
+/// What an update adds to a long run: devices begin the next one at once.
+static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
+                             size_t stages) {
+  // A long timeline is not worth the time.
+  constexpr uint64_t kMostRuns = 1 << 17;
+  if (schedule.getMicrobatches() * stages > kMostRuns)
+    return one.bubble;
+  PipelineSimulateOptions options;
+  options.updates = 3;
+  FailureOr<Simulation> fewer = simulateSchedule(schedule, options);
+  options.updates = 4;
+  FailureOr<Simulation> more = simulateSchedule(schedule, options);
+  if (failed(fewer) || failed(more) || more->makespan <= fewer->makespan)
+    return one.bubble;
+  double busy = (1 - one.bubble) * one.makespan;
+  return std::max(0.0, 1 - busy / (more->makespan - fewer->makespan));
+}
+
 void Report::collectSchedule(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
@@ -81,6 +105,7 @@ void Report::collectSchedule(ModuleOp module) {
     if (failed(simulation))
       continue;
     predictedBubble = simulation->bubble;
+    steadyBubble = steadyBubbleOf(schedule, *simulation, stages.size());
     // Wider than a screen it says nothing.
     if (llvm::all_of(simulation->timeline, [](const std::string &line) {
           return line.size() <= 160;
@@ -117,6 +142,16 @@ void Report::collectSchedule(ModuleOp module) {
       else
         stage.lagBackward = std::max(stage.lagBackward, lag);
     }
+  }
+  ends.clear();
+  for (TaskOp task : module.getOps<TaskOp>()) {
+    if (task.isBodyless() || task.getKind() == TaskKind::Evaluate)
+      continue;
+    int64_t stage = numbers.lookup(task.getStageAttr().getAttr());
+    for (PutOp put : task.getBody().getOps<PutOp>())
+      ends.try_emplace(put.getChannel(), -1, -1).first->second.first = stage;
+    for (TakeOp take : task.getBody().getOps<TakeOp>())
+      ends.try_emplace(take.getChannel(), -1, -1).first->second.second = stage;
   }
   // What a stage's forward puts and its backward takes.
   llvm::DenseMap<StringAttr, StringAttr> forwardStage;
@@ -209,8 +244,8 @@ void Report::collectProgram(ModuleOp module) {
           module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
     for (StringAttr name : constants.getAsRange<StringAttr>())
       frozen.push_back(name.str());
-  // A buffer belongs to the stages of the device whose program has its slot;
-  // with several stages there, to the first of them.
+  // A buffer belongs to the stage that takes it there, or else to the one that
+  // puts it; what no task of training has, to the first stage of the device.
   llvm::DenseMap<int64_t, unsigned> stageOfDevice;
   for (auto [index, stage] : llvm::enumerate(stages))
     for (int64_t device : stage.devices)
@@ -223,7 +258,6 @@ void Report::collectProgram(ModuleOp module) {
     else if (auto recv = dyn_cast<StartRecvOp>(op))
       transferred.insert(recv.getChannelAttr().getAttr());
   });
-  llvm::DenseMap<int64_t, int64_t> scratch;
   llvm::DenseSet<std::tuple<int64_t, StringAttr, uint64_t>> seen;
   SymbolTable symbols(module);
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
@@ -231,7 +265,14 @@ void Report::collectProgram(ModuleOp module) {
     if (!deviceAttr)
       continue;
     int64_t device = deviceAttr.getInt();
-    StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
+    auto ownerOf = [&](StringRef channel) -> StageBytes & {
+      auto end = ends.find(channel);
+      if (end != ends.end())
+        for (int64_t stage : {end->second.second, end->second.first})
+          if (stage >= 0 && llvm::is_contained(stages[stage].devices, device))
+            return stages[stage].bytes;
+      return stages[stageOfDevice.lookup(device)].bytes;
+    };
     function.walk([&](SlotOp slot) {
       auto channel = symbols.lookup<ChannelOp>(slot.getSymbol());
       if (!channel || !seen.insert({device, channel.getSymNameAttr(),
@@ -242,18 +283,26 @@ void Report::collectProgram(ModuleOp module) {
       int64_t size = getBytes(channel.getTensorType(field)) *
                      static_cast<int64_t>(slot.getRing().value_or(1));
       bool leaves = transferred.contains(channel.getSymNameAttr());
+      StageBytes &bytes = ownerOf(channel.getSymName());
       (leaves ? bytes.channels : bytes.residuals) += size;
     });
-    function.walk([&](ScratchOp op) {
-      auto type = cast<MemRefType>(op.getBuffer().getType());
-      scratch[device] = std::max(scratch[device], type.getNumElements());
-    });
   }
+  FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
   for (ArenaOp arena : module.getOps<ArenaOp>()) {
-    StageBytes &bytes = stages[stageOfDevice.lookup(arena.getDevice())].bytes;
+    auto device = static_cast<int64_t>(arena.getDevice());
+    StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
     bytes.arena = arena.getBytes();
-    bytes.temporaries =
-        scratch.lookup(arena.getDevice()) + arena.getLibraryBytes();
+    // The last of the arena; see pipeline-plan-memory.
+    bytes.temporaries = bytes.arena - arena.getLibraryAt();
+    if (succeeded(peaks))
+      bytes.lowerBound = (*peaks)[device];
+    bytes.padding = bytes.arena;
+    for (const StageReport &stage : stages)
+      if (llvm::is_contained(stage.devices, device))
+        bytes.padding -= stage.bytes.weights + stage.bytes.versions +
+                         stage.bytes.gradients + stage.bytes.optimizer +
+                         stage.bytes.residuals + stage.bytes.temporaries +
+                         stage.bytes.channels;
   }
 }
 
@@ -292,16 +341,20 @@ llvm::json::Value Report::toJson() const {
              {"forward", versionsRead(stage.lagForward, microbatches)},
              {"backward", versionsRead(stage.lagBackward, microbatches)}}},
         {"versions", stage.versions},
-        {"bytes", llvm::json::Object{{"weights", stage.bytes.weights},
-                                     {"versions", stage.bytes.versions},
-                                     {"gradients", stage.bytes.gradients},
-                                     {"optimizer", stage.bytes.optimizer},
-                                     {"residuals", stage.bytes.residuals},
-                                     {"temporaries", stage.bytes.temporaries},
-                                     {"channels", stage.bytes.channels},
-                                     {"arena", stage.bytes.arena}}}});
+        {"bytes",
+         llvm::json::Object{{"weights", stage.bytes.weights},
+                            {"versions", stage.bytes.versions},
+                            {"gradients", stage.bytes.gradients},
+                            {"optimizer", stage.bytes.optimizer},
+                            {"residuals", stage.bytes.residuals},
+                            {"temporaries", stage.bytes.temporaries},
+                            {"channels", stage.bytes.channels},
+                            {"padding", stage.bytes.padding},
+                            {"arena", stage.bytes.arena},
+                            {"lower_bound", stage.bytes.lowerBound}}}});
   }
   return llvm::json::Object{{"model", model},
+                            {"mode", infer ? "infer" : "train"},
                             {"method", method},
                             {"schedule", schedule},
                             {"optimizer", optimizer},
@@ -309,6 +362,7 @@ llvm::json::Value Report::toJson() const {
                             {"microbatch_size", microbatchSize},
                             {"microbatches", microbatches},
                             {"predicted_bubble", predictedBubble},
+                            {"steady_bubble", steadyBubble},
                             {"predicted_speedup_over_flush", speedupOverFlush},
                             {"trained", toArray(trained)},
                             {"frozen", toArray(frozen)},
@@ -347,12 +401,23 @@ void Report::printVersions(llvm::raw_ostream &stream) const {
 }
 
 void Report::print(llvm::raw_ostream &stream) const {
-  stream << llvm::formatv("{0}: {1} stages, {2}, {3}, {4} microbatches of {5} "
-                          "samples per update, {6}\n",
-                          model, stages.size(), method, schedule, microbatches,
-                          microbatchSize, optimizer);
-  stream << llvm::formatv("predicted bubble: {0:F1} %\n",
-                          100 * predictedBubble);
+  if (infer) {
+    stream << llvm::formatv("{0}: {1} stages, inference, microbatches of {2} "
+                            "samples\n",
+                            model, stages.size(), microbatchSize);
+  } else {
+    stream << llvm::formatv("{0}: {1} stages, {2}, {3}, {4} microbatches of {5} "
+                            "samples per update, {6}\n",
+                            model, stages.size(), method, schedule, microbatches,
+                            microbatchSize, optimizer);
+    stream << llvm::formatv("predicted bubble: {0:F1} %", 100 * predictedBubble);
+    if (predictedBubble - steadyBubble >= 5e-4)
+      stream << llvm::formatv(
+          " where every update waits for all devices, as a global gradient norm "
+          "makes it; {0:F1} % where none does",
+          100 * steadyBubble);
+    stream << "\n";
+  }
   stream << "stage  device  nodes  Mflop/microbatch  staleness  versions"
             "     weights   gradients   optimizer   residuals    channels"
             " temporaries       arena\n";
@@ -380,6 +445,8 @@ void Report::print(llvm::raw_ostream &stream) const {
            << ", if every stage takes as long:\n";
   for (auto [device, line] : llvm::enumerate(timeline))
     stream << llvm::formatv("{0,5}: {1}\n", device, line);
+  if (infer)
+    return;
   for (auto [index, stage] : llvm::enumerate(stages)) {
     stream << "stage " << index << " trains:";
     for (const std::string &name : stage.parameters)

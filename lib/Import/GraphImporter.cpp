@@ -9,7 +9,10 @@
 
 #include "GraphImporter.h"
 
+#include "ModelFile.h"
+
 #include "dialects/Onnx/Onnx.h"
+#include "penstock/Import/Import.h"
 #include "penstock/Import/OperatorRegistry.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -212,8 +215,11 @@ LogicalResult GraphImporter::importNodes(Scope &scope) {
     std::string name = makeNodeName(node, scope);
     auto function =
         functions.find(getFunctionKey(node.domain(), node.op_type()));
+    bool isIf =
+        node.op_type() == "If" && normalizeDomain(node.domain()).empty();
     LogicalResult result =
-        function == functions.end()
+        isIf ? importIf(node, name, scope)
+        : function == functions.end()
             ? importNode(node, name, scope)
             : importCall(node, name, *function->second, scope);
     if (failed(result))
@@ -359,6 +365,8 @@ LogicalResult GraphImporter::importNode(const NodeProto &node,
       builder.getI64IntegerAttr(getSince(node, scope)),
       domain.empty() ? StringAttr() : builder.getStringAttr(domain),
       dictionary.empty() ? DictionaryAttr() : dictionary);
+  if (scope.isBranch)
+    op->setAttr(kBranchAttr, builder.getUnitAttr());
   return defineOutputs(node, name, scope, op.getOutputs());
 }
 

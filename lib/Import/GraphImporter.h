@@ -49,6 +49,8 @@ private:
     std::string prefix;
     unsigned depth = 0;
     const Nodes *nodes = nullptr;
+    /// Whether this is, or is in, a branch of an If.
+    bool isBranch = false;
   };
 
   template <typename Proto>
@@ -57,6 +59,15 @@ private:
   llvm::LogicalResult importNodes(Scope &scope);
   llvm::LogicalResult importNode(const ::onnx::NodeProto &node,
                                  const std::string &name, Scope &scope);
+  /// Both branches become nodes before the If, whose operands are the condition
+  /// and what either branch gives.
+  llvm::LogicalResult importIf(const ::onnx::NodeProto &node,
+                               const std::string &name, Scope &scope);
+  llvm::LogicalResult importBranch(const ::onnx::NodeProto &node,
+                                   const ::onnx::GraphProto &branch,
+                                   const std::string &prefix,
+                                   const Scope &scope,
+                                   llvm::SmallVectorImpl<mlir::Value> &results);
   llvm::LogicalResult importCall(const ::onnx::NodeProto &node,
                                  const std::string &name,
                                  const ::onnx::FunctionProto &function,

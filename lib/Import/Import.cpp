@@ -75,7 +75,7 @@ private:
   /// By block argument; first the inputs, then the weights.
   SmallVector<const ValueInfoProto *> inputs;
   SmallVector<Weight> weights;
-  SmallVector<StringRef> outputs;
+  SmallVector<StringRef> outputs, unusedInputs;
   /// Float initialisers that became constants.
   llvm::MapVector<Operation *, Attribute> constants;
   llvm::StringSet<> initializerNames;
@@ -292,12 +292,15 @@ void Importer::dropDeadCode() {
   BitVector dead(block.getNumArguments());
   for (BlockArgument argument : block.getArguments()) {
     unsigned index = argument.getArgNumber();
-    if (argument.use_empty())
+    if (argument.use_empty()) {
       dead.set(index);
-    else if (index < inputs.size())
+      if (index < inputs.size())
+        unusedInputs.push_back(inputs[index]->name());
+    } else if (index < inputs.size()) {
       liveInputs.push_back(inputs[index]);
-    else
+    } else {
       liveWeights.push_back(weights[index - inputs.size()]);
+    }
   }
   block.eraseArguments(dead);
   inputs = std::move(liveInputs);
@@ -390,6 +393,8 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
                   pipeline::BytesAttr::get(builder.getContext(),
                                            file->getPath(), 0,
                                            file->getSize()));
+  if (!unusedInputs.empty())
+    module->setAttr(kUnusedInputsAttr, builder.getStrArrayAttr(unusedInputs));
   if (!constants.empty())
     module->setAttr(kConstantInitializersAttr,
                     builder.getArrayAttr(SmallVector<Attribute>(

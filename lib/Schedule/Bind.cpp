@@ -60,6 +60,7 @@ struct Layout {
 
 static ChunkTasks tasksOf(const Model &model, ArrayRef<int> stages) {
   ChunkTasks result;
+  SmallVector<int, 2> norms;
   for (int stage : stages) {
     std::map<char, SmallVector<int, 2>> tasks;
     for (auto [id, task] : llvm::enumerate(model.tasks))
@@ -67,8 +68,7 @@ static ChunkTasks tasksOf(const Model &model, ArrayRef<int> stages) {
         tasks[task.letter].push_back(id);
     llvm::append_range(result.forward, tasks['F']);
     llvm::append_range(result.evaluate, tasks['E']);
-    // Norms come before updates.
-    llvm::append_range(result.update, tasks['G']);
+    llvm::append_range(norms, tasks['G']);
     llvm::append_range(result.update, tasks['U']);
     auto prepend = [](SmallVector<int, 2> &to, ArrayRef<int> from) {
       to.insert(to.begin(), from.begin(), from.end());
@@ -83,6 +83,8 @@ static ChunkTasks tasksOf(const Model &model, ArrayRef<int> stages) {
     prepend(result.input, input);
     prepend(result.weight, tasks['W']);
   }
+  // An update may need the norms of all stages.
+  result.update.insert(result.update.begin(), norms.begin(), norms.end());
   return result;
 }
 
@@ -144,7 +146,30 @@ layOutChunks(const Model &model, const ScheduleSpec &spec, std::string &error) {
   return layout;
 }
 
-static Order bindOrder(const Problem &problem, const Order &order, int device,
+/// An update may need the norms of all chunks: those that stand together run in
+/// the order G, U.
+static void putNormsFirst(const Model &model, Loop &loop) {
+  auto letter = [&](const Item &item) {
+    return item.loop < 0 && item.kind == EventKind::Run
+               ? model.tasks[item.id].letter
+               : ' ';
+  };
+  auto isLate = [&](const Item &item) {
+    return letter(item) == 'G' || letter(item) == 'U';
+  };
+  for (auto from = loop.items.begin(); from != loop.items.end();) {
+    from = std::find_if(from, loop.items.end(), isLate);
+    auto to = std::find_if_not(from, loop.items.end(), isLate);
+    std::vector<Item> norms, updates;
+    for (const Item &item : llvm::make_range(from, to))
+      (letter(item) == 'G' ? norms : updates).push_back(item);
+    from = std::copy(norms.begin(), norms.end(), from);
+    from = std::copy(updates.begin(), updates.end(), from);
+  }
+}
+
+static Order bindOrder(const Model &model, const Problem &problem,
+                       const Order &order, int device,
                        const std::map<int, ChunkTasks> &tasks) {
   Order result = order;
   result.device = device;
@@ -164,6 +189,7 @@ static Order bindOrder(const Problem &problem, const Order &order, int device,
       }
     }
     loop.items = std::move(items);
+    putNormsFirst(model, loop);
   }
   return result;
 }
@@ -216,8 +242,8 @@ std::optional<std::vector<Order>> generate(const Model &model,
     std::map<int, ChunkTasks> tasks;
     for (auto &[chunk, members] : stages)
       tasks[chunk] = tasksOf(model, members);
-    orders.push_back(
-        bindOrder(problem, generated[layout.places[device]], device, tasks));
+    orders.push_back(bindOrder(model, problem, generated[layout.places[device]],
+                               device, tasks));
   }
   return orders;
 }

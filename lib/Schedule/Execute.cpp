@@ -357,49 +357,6 @@ std::vector<int64_t> Executor::snapshot(int64_t update) const {
   return result;
 }
 
-std::string Executor::whyTransferWaits(int device, const Event &event) {
-  if (event.kind == EventKind::AllReduce)
-    return "the other devices";
-  const Channel &channel = model.channels[event.id];
-  bool sending = event.kind == EventKind::Send;
-  int peerId = sending ? receiverOf(model, channel, event.number)
-                       : senderOf(model, channel, event.number);
-  const Event *other = head(devices[peerId], &Device::transfer);
-  if (!other || other->id != event.id || other->number != event.number)
-    return "device " + std::to_string(peerId) + ", which is at " +
-           (other ? describe(model, *other) : "the end of its transfers");
-  double time = 0;
-  if (!isDone(taskDone[channel.producer], event.number, time))
-    return "the run of @" + model.tasks[channel.producer].name;
-  return "a free slot of @" + channel.name;
-}
-
-std::vector<std::string> Executor::drawQueues() {
-  std::vector<std::string> lines;
-  for (auto [id, device] : llvm::enumerate(devices)) {
-    std::string line = "device " + std::to_string(id) + ": compute queue: ";
-    double time = 0;
-    std::string why;
-    if (const Event *event = head(device, &Device::compute)) {
-      line += describe(model, *event);
-      if (!canRun(*event, time, &why))
-        line += " (waits for " + why + ")";
-    } else {
-      line += "empty";
-    }
-    line += "; transfer queue: ";
-    if (const Event *event = head(device, &Device::transfer))
-      line += describe(model, *event) + " (waits for " +
-              whyTransferWaits(id, *event) + ")";
-    else
-      line += "empty";
-    if (const Event *event = head(device, &Device::io))
-      line += "; data and log: " + describe(model, *event);
-    lines.push_back(std::move(line));
-  }
-  return lines;
-}
-
 Execution execute(const Model &model, StreamMaker streams, int64_t updates,
                   Awaits awaits, const Costs &costs, bool recordRuns) {
   bool timed = recordRuns || !costs.task.empty() || !costs.channel.empty();
@@ -412,7 +369,8 @@ Execution execute(const Model &model, StreamMaker streams, int64_t updates,
     Violation violation;
     violation.rule = 7;
     violation.message = "deadlock in a segment of " +
-                        countOf(updates, "update") + ": no device can go on";
+                        countOf(updates, "update") + ": " +
+                        executor.findCircle();
     violation.notes = executor.drawQueues();
     result.violation = std::move(violation);
     return result;

@@ -29,6 +29,8 @@ public:
   std::vector<int64_t> snapshot(int64_t update) const;
   /// What stands at the head of each device's queues, and why it waits.
   std::vector<std::string> drawQueues();
+  /// Two events that wait for each other, as a sentence.
+  std::string findCircle();
 
   std::vector<Interval> runs;
   std::vector<double> busy;
@@ -55,6 +57,11 @@ private:
     std::vector<double> ends;
   };
 
+  struct Place {
+    int device;
+    Queue Device::*queue;
+  };
+  std::optional<Place> waitsFor(const Place &place);
   const Event *head(Device &device, Queue Device::*queue);
   bool stepDevice(int device);
   bool stepRun(int device);

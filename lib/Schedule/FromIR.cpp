@@ -329,14 +329,11 @@ TaskSet tasksOf(pipeline::ScheduleOp schedule) {
 }
 
 static LogicalResult importLoop(Imported &imported, Order &order,
-                                pipeline::RepeatOp repeat, bool outermost) {
+                                pipeline::RepeatOp repeat) {
   int index = order.loops.size();
   order.loops.emplace_back();
-  bool times = repeat.getKind() == pipeline::RepeatKind::Times;
-  if (times && outermost)
-    return repeat.emitOpError("must be over updates or microbatches, as the "
-                              "outermost loop of an order");
-  order.loops[index].kind = times ? LoopKind::Times
+  order.loops[index].kind = repeat.getKind() == pipeline::RepeatKind::Times
+                                ? LoopKind::Times
                             : repeat.getKind() == pipeline::RepeatKind::Updates
                                 ? LoopKind::Updates
                                 : LoopKind::Microbatches;
@@ -354,7 +351,7 @@ static LogicalResult importLoop(Imported &imported, Order &order,
     };
     if (auto inner = dyn_cast<pipeline::RepeatOp>(op)) {
       item.loop = order.loops.size();
-      if (failed(importLoop(imported, order, inner, false)))
+      if (failed(importLoop(imported, order, inner)))
         return failure();
     } else if (auto run = dyn_cast<pipeline::RunOp>(op)) {
       if (failed(find(imported.taskIds, run.getTask(), "task")))
@@ -371,14 +368,13 @@ static LogicalResult importLoop(Imported &imported, Order &order,
       if (failed(find(imported.channelIds, recv.getChannel(), "channel")))
         return failure();
       item.ahead = recv.getAheadOr0();
-    } else if (auto reduce = dyn_cast<pipeline::AllReduceOp>(op)) {
+    } else {
+      auto reduce = cast<pipeline::AllReduceOp>(op);
       item.kind = EventKind::AllReduce;
       if (failed(find(imported.groupIds, reduce.getGroup(), "group")))
         return failure();
       item.ahead = reduce.getAheadOr0();
       item.every = reduce.getEvery().value_or(1);
-    } else {
-      return op.emitOpError("does not belong in an order");
     }
     item.entry = imported.entries.size();
     imported.entries.push_back(&op);
@@ -400,14 +396,9 @@ FailureOr<Imported> importSchedule(pipeline::ScheduleOp schedule, Sizes sizes) {
     order.device = op.getDevice();
     if (order.device >= imported->model.devices)
       return op.emitOpError("is for a device that has no stage");
-    for (Operation &inner : op.getBody().front()) {
-      auto repeat = dyn_cast<pipeline::RepeatOp>(inner);
-      if (!repeat || !order.loops.empty())
-        return inner.emitOpError("cannot stand here: an order is one loop over "
-                                 "updates or microbatches");
-      if (failed(importLoop(*imported, order, repeat, true)))
+    for (auto repeat : op.getBody().front().getOps<pipeline::RepeatOp>())
+      if (failed(importLoop(*imported, order, repeat)))
         return failure();
-    }
     imported->orders.push_back(std::move(order));
   }
   return imported;

@@ -9,11 +9,14 @@
 // time, then by dataflow. A send stands behind its run. A receive is posted
 // before the run that ends at that time, so that the sender need not wait for
 // this device; as the runs have times too, nothing can wait in a circle.
+// Orders in which a task stands several times go another way: see
+// TransfersByTime.cpp.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Schedule/Transfers.h"
 
 #include "Tables.h"
+#include "TransfersByTime.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -53,6 +56,7 @@ public:
   std::optional<std::string> place();
 
 private:
+  bool placeInLoops();
   void rankTasks();
   void findPhases();
   bool placePhase(ArrayRef<PhaseLoop> phase);
@@ -62,6 +66,7 @@ private:
   void placeLoop(const PhaseLoop &at);
   std::vector<Transfer> transfersOf(int device, const Loop &loop);
   int64_t placeRecv(const Loop &loop, int64_t time);
+  void placeUpdateTransfers(Order &order);
   void placeUpdateItems(Order &order);
 
   bool fail(std::string text) {
@@ -132,8 +137,6 @@ bool Placement::checkEnds(ArrayRef<PhaseLoop> phase) {
       if (item.loop >= 0)
         return fail("a loop within a loop over microbatches cannot be given "
                     "its transfers; write them out");
-      if (item.kind != EventKind::Run)
-        return fail("the orders have transfers already");
       if (llvm::is_contained(here, item.id))
         return fail("@" + model.tasks[item.id].name +
                     " stands in a loop twice; write its transfers out");
@@ -149,6 +152,15 @@ bool Placement::checkEnds(ArrayRef<PhaseLoop> phase) {
     if (sends != receives)
       return fail("the ends of @" + channel.name +
                   " stand in loops at different places of their orders");
+    // A device may be at both ends, of messages of different replicas. What
+    // comes first then depends on their numbers.
+    if (sends &&
+        llvm::any_of(
+            model.stages[senderStage(model, channel)].devices, [&](int device) {
+              return llvm::is_contained(
+                  model.stages[receiverStage(model, channel)].devices, device);
+            }))
+      return fail("@" + channel.name + " joins replicas on the same devices");
     if (sends && (model.stages[senderStage(model, channel)].devices.size() !=
                   model.stages[receiverStage(model, channel)].devices.size()))
       return fail("@" + channel.name +
@@ -329,6 +341,45 @@ bool Placement::placePhase(ArrayRef<PhaseLoop> phase) {
   return true;
 }
 
+/// Messages that count updates: a send stands behind its run, a receive before
+/// the run that takes. All devices have them in the sequence of the dataflow,
+/// and none of a microbatch in between, so that nothing can wait in a circle.
+void Placement::placeUpdateTransfers(Order &order) {
+  Loop &loop = order.loops.front();
+  auto inSequence = [&](ArrayRef<int> channels) {
+    SmallVector<int> result;
+    for (int channel : channels)
+      if (!model.channels[channel].local)
+        result.push_back(channel);
+    llvm::sort(result, [&](int a, int b) {
+      auto place = [&](int id) {
+        const Channel &channel = model.channels[id];
+        return std::pair(channel.isSource() ? -1 : rank[channel.producer], id);
+      };
+      return place(a) < place(b);
+    });
+    return result;
+  };
+  std::vector<Item> items;
+  for (const Item &item : loop.items) {
+    auto add = [&](int channel, EventKind kind) {
+      Item transfer;
+      transfer.kind = kind;
+      transfer.id = channel;
+      items.push_back(transfer);
+    };
+    bool isRun = item.loop < 0 && item.kind == EventKind::Run;
+    if (isRun)
+      for (int channel : inSequence(model.tasks[item.id].takes))
+        add(channel, EventKind::Recv);
+    items.push_back(item);
+    if (isRun)
+      for (int channel : inSequence(model.tasks[item.id].puts))
+        add(channel, EventKind::Send);
+  }
+  loop.items = std::move(items);
+}
+
 /// Sums stand before the first task that needs them.
 void Placement::placeUpdateItems(Order &order) {
   Loop &loop = order.loops.front();
@@ -353,29 +404,55 @@ void Placement::placeUpdateItems(Order &order) {
   loop.items = std::move(items);
 }
 
-std::optional<std::string> Placement::place() {
-  rankTasks();
+/// By modulo schedule, which keeps the loops of the orders.
+bool Placement::placeInLoops() {
   for (const Order &order : orders) {
     if (order.loops.empty() || order.loops.front().kind != LoopKind::Updates)
       continue;
+    // Transfers of what stands in no loop have no period.
     for (const Item &item : order.loops.front().items) {
-      if (item.loop >= 0 || item.kind != EventKind::Run)
+      if (item.loop >= 0 || model.tasks[item.id].perUpdate())
         continue;
       const Task &task = model.tasks[item.id];
       for (ArrayRef<int> channels :
            {ArrayRef<int>(task.takes), ArrayRef<int>(task.puts)})
-        for (int channel : channels)
-          if (!model.channels[channel].local)
-            return "@" + task.name +
-                   " stands in no loop over microbatches, so "
-                   "the transfers of @" +
-                   model.channels[channel].name + " must be written out";
+        if (llvm::any_of(channels, [&](int channel) {
+              return !model.channels[channel].local;
+            }))
+          return false;
     }
   }
   findPhases();
   for (ArrayRef<PhaseLoop> phase : phases)
     if (!placePhase(phase))
+      return false;
+  return true;
+}
+
+std::optional<std::string> Placement::place() {
+  rankTasks();
+  bool drains = true;
+  for (const Order &order : orders) {
+    drains &=
+        order.loops.empty() || order.loops.front().kind == LoopKind::Updates;
+    for (const Loop &loop : order.loops)
+      for (const Item &item : loop.items)
+        if (item.loop < 0 && item.kind != EventKind::Run)
+          return "the orders have transfers already";
+  }
+  std::vector<Order> written = orders;
+  if (!placeInLoops()) {
+    if (!drains)
       return error;
+    orders = std::move(written);
+    if (auto why = placeTransfersByTime(model, rank, orders))
+      return why;
+  } else {
+    for (Order &order : orders)
+      if (!order.loops.empty() &&
+          order.loops.front().kind == LoopKind::Updates)
+        placeUpdateTransfers(order);
+  }
   for (Order &order : orders)
     if (!order.loops.empty())
       placeUpdateItems(order);

@@ -85,10 +85,11 @@ private:
       run(event, numbers, count);
       break;
     case EventKind::Send:
-      send(event, count);
-      break;
     case EventKind::Recv:
-      recv(event, count);
+      if (model.channels[event.id].local)
+        return fail(1, describe(model, event) +
+                           ": both ends of the channel are on this device");
+      event.kind == EventKind::Send ? send(event, count) : recv(event, count);
       break;
     case EventKind::AllReduce:
       reduce(event, count);
@@ -238,9 +239,6 @@ private:
 
   void send(const Event &event, int64_t n) {
     const Channel &channel = model.channels[event.id];
-    if (channel.local)
-      return fail(1, describe(model, event) +
-                         ": both ends of the channel are on this device");
     if (runs[channel.producer] <= n)
       return fail(2, describe(model, event) + " stands before the run of @" +
                          model.tasks[channel.producer].name);
@@ -250,9 +248,6 @@ private:
 
   void recv(const Event &event, int64_t n) {
     const Channel &channel = model.channels[event.id];
-    if (channel.local)
-      return fail(1, describe(model, event) +
-                         ": both ends of the channel are on this device");
     int64_t alive = n + 1 - freed(channel.slotUsers);
     int64_t &need = needs.slots[event.id];
     need = std::max(need, alive);

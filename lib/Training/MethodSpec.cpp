@@ -161,6 +161,16 @@ LogicalResult penstock::checkMethod(const MethodSpec &method,
       return failure();
     }
   }
+  bool predicts =
+      method.kind == MethodKind::XPipe || method.kind == MethodKind::PipeOptim;
+  if (predicts && optimizer.kind == OptimizerKind::SGD &&
+      optimizer.momentum == 0) {
+    error = method.getName().str() +
+            " predicts along the optimizer's direction, and sgd without "
+            "momentum has none: use --optimizer=sgd:momentum=0.9, adam or "
+            "adamw";
+    return failure();
+  }
   return success();
 }
 

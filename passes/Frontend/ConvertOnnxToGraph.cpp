@@ -27,6 +27,38 @@ namespace penstock {
 using namespace mlir;
 using namespace penstock;
 
+/// What has no elements needs no computing, and what is reduced from nothing is
+/// what the reduction starts from.
+static void dropEmptyWork(ModuleOp module) {
+  SmallVector<Operation *> ops;
+  module.walk([&](Operation *op) {
+    if (op->getNumRegions() == 0 || isa<linalg::LinalgOp>(op))
+      ops.push_back(op);
+  });
+  auto isEmpty = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape() && tensor.getNumElements() == 0;
+  };
+  for (Operation *op : ops) {
+    OpBuilder builder(op);
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+        linalgOp && linalgOp.hasPureTensorSemantics() &&
+        llvm::is_contained(linalgOp.getStaticLoopRanges(), 0)) {
+      op->replaceAllUsesWith(ValueRange(linalgOp.getDpsInits()));
+      op->erase();
+      continue;
+    }
+    if (!isPure(op) || isa<tensor::EmptyOp>(op))
+      continue;
+    for (OpResult result : op->getResults())
+      if (isEmpty(result.getType()) && !result.use_empty())
+        result.replaceAllUsesWith(tensor::EmptyOp::create(
+            builder, op->getLoc(),
+            cast<RankedTensorType>(result.getType()).getShape(),
+            getElementTypeOrSelf(result.getType())));
+  }
+}
+
 namespace {
 struct ConvertOnnxToGraph
     : penstock::impl::ConvertOnnxToGraphBase<ConvertOnnxToGraph> {
@@ -56,7 +88,10 @@ struct ConvertOnnxToGraph
       node.erase();
     }
 
-    // 3. What stood for absent operands is no longer used.
+    // 3. Without elements there is nothing to do.
+    dropEmptyWork(getOperation());
+
+    // 4. What stood for absent operands is no longer used.
     getOperation().walk([](onnx::AbsentOp absent) {
       if (absent.use_empty())
         absent.erase();

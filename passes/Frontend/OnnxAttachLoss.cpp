@@ -41,7 +41,10 @@ private:
   LogicalResult appendOutput();
   LogicalResult appendCrossEntropy();
   LogicalResult appendMeanSquaredError();
+  LogicalResult appendBinaryCrossEntropy();
   Value skipFinalSoftmax(Value input, int64_t classAxis);
+  Value skipFinalSigmoid(Value input);
+  void remarkSkipped(NodeOp node);
   Value addLabels(RankedTensorType type);
   Value createReshape(Value operand, ArrayRef<int64_t> shape);
   Value createNode(StringRef type, int64_t since, ValueRange operands,
@@ -189,10 +192,11 @@ Value OnnxAttachLoss::addLabels(RankedTensorType type) {
 LogicalResult OnnxAttachLoss::appendOutput() {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getNumElements() != 1)
-    return error() << "output '" << name << "' is " << type
-                   << " and cannot be the loss, which is one float; choose "
-                      "--loss=softmax-cross-entropy or --loss=mse, or name a "
-                      "scalar output with --loss-input";
+    return error()
+           << "output '" << name << "' is " << type
+           << " and cannot be the loss, which is one float; choose "
+              "--loss=softmax-cross-entropy, bce-with-logits or mse, or name a "
+              "scalar output with --loss-input";
   if (type.getRank())
     value = createNode("Squeeze", 13, value,
                        RankedTensorType::get({}, type.getElementType()), {});
@@ -214,23 +218,37 @@ static std::optional<int64_t> getSoftmaxAxis(NodeOp node, int64_t rank) {
   return axis;
 }
 
-Value OnnxAttachLoss::skipFinalSoftmax(Value input, int64_t classAxis) {
-  int64_t rank = cast<RankedTensorType>(input.getType()).getRank();
-  Value current = input;
-  auto node = current.getDefiningOp<NodeOp>();
-  while (node && node.getDomainName().empty() &&
-         node.getOpType() == "Identity") {
-    current = node.getInputs()[0];
-    node = current.getDefiningOp<NodeOp>();
-  }
-  if (!node || !node.getDomainName().empty() ||
-      (node.getOpType() != "Softmax" && node.getOpType() != "LogSoftmax") ||
-      getSoftmaxAxis(node, rank) != classAxis)
-    return input;
+/// The node of the default domain that a value comes from, behind identities.
+static NodeOp findProducer(Value value) {
+  auto node = value.getDefiningOp<NodeOp>();
+  while (node && node.getDomainName().empty() && node.getOpType() == "Identity")
+    node = node.getInputs()[0].getDefiningOp<NodeOp>();
+  return node && node.getDomainName().empty() ? node : NodeOp();
+}
+
+void OnnxAttachLoss::remarkSkipped(NodeOp node) {
   emitRemark(node.getLoc())
       << "node '" << getNodeName(node) << "' (" << node.getOpType()
       << "), the last one, is part of --loss=" << loss
       << ": it is not applied twice; saved models keep it";
+}
+
+Value OnnxAttachLoss::skipFinalSoftmax(Value input, int64_t classAxis) {
+  int64_t rank = cast<RankedTensorType>(input.getType()).getRank();
+  NodeOp node = findProducer(input);
+  if (!node ||
+      (node.getOpType() != "Softmax" && node.getOpType() != "LogSoftmax") ||
+      getSoftmaxAxis(node, rank) != classAxis)
+    return input;
+  remarkSkipped(node);
+  return node.getInputs()[0];
+}
+
+Value OnnxAttachLoss::skipFinalSigmoid(Value input) {
+  NodeOp node = findProducer(input);
+  if (!node || node.getOpType() != "Sigmoid")
+    return input;
+  remarkSkipped(node);
   return node.getInputs()[0];
 }
 
@@ -317,6 +335,36 @@ LogicalResult OnnxAttachLoss::appendMeanSquaredError() {
   return success();
 }
 
+/// The mean of y softplus(-z) + (1 - y) softplus(z): no term is a difference of
+/// large numbers, and its derivative is sigmoid(z) - y everywhere, at 0 as
+/// well.
+LogicalResult OnnxAttachLoss::appendBinaryCrossEntropy() {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value argument = addLabels(type);
+  if (!argument)
+    return failure();
+  Value logits = skipFinalSigmoid(value);
+  OpBuilder builder(function.getBody().front().getTerminator());
+  Type element = type.getElementType();
+  Value one = arith::ConstantOp::create(
+      builder, function.getLoc(),
+      DenseElementsAttr::get(RankedTensorType::get({}, element),
+                             builder.getFloatAttr(element, 1)));
+  auto create = [&](StringRef op, int64_t since, ValueRange operands) {
+    return createNode(op, since, operands, type, {});
+  };
+  Value negative = create("Neg", 13, logits);
+  Value whenOne =
+      create("Mul", 14, {argument, create("Softplus", 1, negative)});
+  Value rest = create("Sub", 14, {one, argument});
+  Value whenZero = create("Mul", 14, {rest, create("Softplus", 1, logits)});
+  value = createNode(
+      "ReduceMean", 18, create("Add", 14, {whenOne, whenZero}),
+      RankedTensorType::get({}, element),
+      builder.getNamedAttr("keepdims", builder.getI64IntegerAttr(0)));
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // The program around it
 //===----------------------------------------------------------------------===//
@@ -334,6 +382,9 @@ void OnnxAttachLoss::dropWhatIsNotUsed() {
   block.eraseArguments(dead);
 
   // Their takes and reads go, and with them the channels and variables.
+  SmallVector<Attribute> unusedInputs;
+  if (auto known = module->getAttrOfType<ArrayAttr>(kUnusedInputsAttr))
+    unusedInputs.append(known.begin(), known.end());
   SmallVector<Operation *> producers;
   for (int i = dead.find_first(); i >= 0; i = dead.find_next(i))
     producers.push_back(call.getOperand(i).getDefiningOp());
@@ -349,9 +400,17 @@ void OnnxAttachLoss::dropWhatIsNotUsed() {
     producer->erase();
     if (!symbol)
       continue;
-    if (Operation *definition = module.lookupSymbol(symbol.getValue()))
-      definition->erase();
+    Operation *definition = module.lookupSymbol(symbol.getValue());
+    if (!definition)
+      continue;
+    if (auto channel = dyn_cast<pipeline::ChannelOp>(definition);
+        channel && channel.getSource())
+      unusedInputs.push_back(channel.getSourceAttr());
+    definition->erase();
   }
+  if (!unusedInputs.empty())
+    module->setAttr(kUnusedInputsAttr,
+                    ArrayAttr::get(&getContext(), unusedInputs));
 }
 
 void OnnxAttachLoss::rebuildTask() {
@@ -396,9 +455,13 @@ void OnnxAttachLoss::runOnOperation() {
     result = appendCrossEntropy();
   else if (loss == "mse")
     result = appendMeanSquaredError();
+  else if (loss == "bce-with-logits")
+    result = appendBinaryCrossEntropy();
   else
-    error() << "--loss=" << loss
-            << ": unknown; it is softmax-cross-entropy, mse or output";
+    error()
+        << "--loss=" << loss
+        << ": unknown; it is softmax-cross-entropy, bce-with-logits, mse or "
+           "output";
   if (failed(result))
     return signalPassFailure();
 

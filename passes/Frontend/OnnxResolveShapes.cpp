@@ -78,6 +78,10 @@ static FailureOr<SmallVector<Value>> resolveNode(NodeOp node) {
   return constants;
 }
 
+static bool isIf(NodeOp node) {
+  return node.getOpType() == "If" && node.getDomainName().empty();
+}
+
 /// Constants are operands of folded nodes only, afterwards.
 static void dropDeadOps(func::FuncOp function) {
   for (Operation &op :
@@ -108,10 +112,57 @@ static LogicalResult checkReboundBatch(func::FuncOp function) {
   return success();
 }
 
+//===--- Branches ---===//
+
+static LogicalResult resolveOperand(OpOperand &operand);
+
+/// An If whose condition is known is the branch that it takes. The nodes of the
+/// other one are never looked at: their shapes need not fit.
+static LogicalResult resolveIf(NodeOp node) {
+  if (failed(resolveOperand(node->getOpOperand(0))))
+    return failure();
+  DenseElementsAttr condition = getConstant(node.getInputs()[0]);
+  if (!condition || condition.getNumElements() != 1 ||
+      !condition.getElementType().isInteger(1))
+    return emitNodeError(node)
+           << "operand 'cond' must be a constant truth value when the model is "
+              "compiled; bind every symbolic dimension that it is computed "
+              "from, or export the model without the If";
+  unsigned count = node.getNumResults();
+  unsigned first = 1 + (*condition.getValues<bool>().begin() ? 0 : count);
+  for (unsigned i = 0; i < count; ++i) {
+    if (failed(resolveOperand(node->getOpOperand(first + i))))
+      return failure();
+    node.getOutputs()[i].replaceAllUsesWith(node.getInputs()[first + i]);
+  }
+  node.erase();
+  return success();
+}
+
+static LogicalResult resolveAny(NodeOp node) {
+  if (isIf(node))
+    return resolveIf(node);
+  return isSequenceNode(node) ? resolveSequenceNode(node, resolveNode)
+                              : LogicalResult(resolveNode(node));
+}
+
+/// Resolves the node behind an operand if it is one of a branch.
+static LogicalResult resolveOperand(OpOperand &operand) {
+  auto node = operand.get().getDefiningOp<NodeOp>();
+  if (!node || !node->hasAttr(kBranchAttr))
+    return success();
+  node->removeAttr(kBranchAttr);
+  if (!isIf(node))
+    for (OpOperand &inner : node->getOpOperands())
+      if (failed(resolveOperand(inner)))
+        return failure();
+  return resolveAny(node);
+}
+
 static LogicalResult resolveFunction(func::FuncOp function) {
+  // Nodes of branches wait for their If.
   for (NodeOp node : llvm::make_early_inc_range(function.getOps<NodeOp>()))
-    if (isSequenceNode(node) ? failed(resolveSequenceNode(node, resolveNode))
-                             : failed(resolveNode(node)))
+    if (!node->hasAttr(kBranchAttr) && failed(resolveAny(node)))
       return failure();
   dropDeadOps(function);
   Block &block = function.getBody().front();
@@ -127,7 +178,7 @@ void OnnxResolveShapes::runOnOperation() {
   // 1. What the operator table does not know, all of it at once.
   UnsupportedNodes unsupported;
   module.walk([&](NodeOp node) {
-    if (!isSequenceNode(node))
+    if (!isSequenceNode(node) && !isIf(node) && !node->hasAttr(kBranchAttr))
       unsupported.addIfUnknown(node);
   });
   if (!unsupported.empty()) {

@@ -20,7 +20,8 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Frontend/Passes.h.inc"
 
-/// Options of `lower-onnx-to-graph`; those of the pass onnx-attach-loss.
+/// Options of `lower-onnx-to-graph`: those of the pass onnx-attach-loss, or
+/// outputs instead of it.
 struct LowerOnnxToGraphOptions
     : public mlir::PassPipelineOptions<LowerOnnxToGraphOptions> {
   Option<std::string> loss{
@@ -37,6 +38,9 @@ struct LowerOnnxToGraphOptions
   Option<std::string> ignoreLabel{
       *this, "ignore-label",
       llvm::cl::desc("Label that is left out of the mean"), llvm::cl::init("")};
+  Option<bool> infer{*this, "infer",
+                     llvm::cl::desc("Attach the outputs instead of a loss"),
+                     llvm::cl::init(false)};
 };
 
 /// What makes an imported module valid at level `onnx`: shapes and the loss.

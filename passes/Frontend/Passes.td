@@ -44,7 +44,8 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
     has such a sink already is left alone.
 
     A Softmax or LogSoftmax over the class axis that directly gives the input of
-    `softmax-cross-entropy` is folded into the loss, with a remark.
+    `softmax-cross-entropy`, or a Sigmoid that of `bce-with-logits`, is folded
+    into the loss, with a remark.
 
     ```mlir
     return %z : tensor<5x3xf32>
@@ -58,7 +59,8 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"loss", "loss", "std::string", /*default=*/"\"output\"",
-           "softmax-cross-entropy, mse, or output: the model's own scalar">,
+           "softmax-cross-entropy, bce-with-logits, mse, or output: the model's "
+           "own scalar">,
     Option<"lossInput", "loss-input", "std::string", /*default=*/"",
            "Name of the output that enters the loss (default: the first)">,
     Option<"classAxis", "class-axis", "int64_t", /*default=*/"-1",
@@ -69,6 +71,26 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
                            "::penstock::onnx::OnnxDialect",
+                           "::penstock::pipeline::PipelineDialect"];
+}
+
+def OnnxAttachOutputs : Pass<"onnx-attach-outputs", "::mlir::ModuleOp"> {
+  let summary = "Let every output of the model leave through a sink";
+  let description = [{
+    For programs that infer. The task puts each result of the model's function
+    into a channel whose sink has the output's name, and all variables are
+    frozen. A module that has a sink already is left alone.
+
+    ```mlir
+    func.call @mlp.forward(%x, %w) : (!x, !w) -> ()
+    ```
+    becomes
+    ```mlir
+    %0 = func.call @mlp.forward(%x, %w) : (!x, !w) -> !z
+    pipeline.put %0 to @z : !z
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect",
                            "::penstock::pipeline::PipelineDialect"];
 }
 

@@ -18,6 +18,8 @@ void penstock::buildCompleteOnnxPipeline(
     OpPassManager &manager, const LowerOnnxToGraphOptions &options) {
   // The loss depends on the shape of the output that it takes.
   manager.addPass(createOnnxResolveShapes());
+  if (options.infer)
+    return manager.addPass(createOnnxAttachOutputs());
   OnnxAttachLossOptions loss;
   loss.loss = options.loss;
   loss.lossInput = options.lossInput;

@@ -22,6 +22,14 @@ void populateExpandPooling(mlir::RewritePatternSet &patterns);
 /// nn.normalize and nn.normalize_grad.
 void populateExpandNormalize(mlir::RewritePatternSet &patterns);
 
+/// nn.random_bits.
+void populateExpandRandom(mlir::RewritePatternSet &patterns);
+/// nn.gather and nn.scatter.
+void populateExpandIndexing(mlir::RewritePatternSet &patterns);
+
+/// nn.cumulative_sum, nn.top_k and nn.log_sum_exp.
+void populateExpandAlongAxis(mlir::RewritePatternSet &patterns);
+
 } // namespace penstock
 
 #endif // PENSTOCK_PASSES_LOWERING_COMPOSITES_H

@@ -307,6 +307,7 @@ struct ConvertPipelineToRuntime
         (replay && failed(convertDevices(runtime, replayTable, types, replay,
                                          kReplayPrefix))))
       return failure();
+    convertRate(runtime, table);
 
     ProgramTexts texts{cpu, features, method, schedule, plan};
     ConstantBuilder constants(root);
@@ -461,6 +462,29 @@ struct ConvertPipelineToRuntime
         return failure();
     }
     return success();
+  }
+
+  /// The tables can only name LLVM functions.
+  void convertRate(Runtime &runtime, const ProgramTable &table) {
+    if (table.getRate().empty())
+      return;
+    auto rate = runtime.root.lookupSymbol<func::FuncOp>(table.getRate());
+    Location loc = rate.getLoc();
+    OpBuilder builder = OpBuilder::atBlockEnd(runtime.root.getBody());
+    Type f32 = builder.getF32Type();
+    auto function = LLVM::LLVMFuncOp::create(
+        builder, loc, kRateFunction,
+        LLVM::LLVMFunctionType::get(f32, {runtime.pointer, f32, runtime.i64}),
+        LLVM::Linkage::Internal);
+    Block *entry = function.addEntryBlock(builder);
+    builder.setInsertionPointToEnd(entry);
+    SmallVector<Value> operands(entry->getArguments());
+    operands.back() = arith::IndexCastOp::create(
+        builder, loc, builder.getIndexType(), operands.back());
+    auto call = func::CallOp::create(
+        builder, loc, rate,
+        ValueRange(operands).take_back(rate.getNumArguments()));
+    LLVM::ReturnOp::create(builder, loc, call.getResults());
   }
 
   /// What remains are kernels, visible in this object only.

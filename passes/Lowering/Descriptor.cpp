@@ -7,6 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Lowering/Descriptor.h"
+#include "penstock/Import/Import.h"
+#include "penstock/Training/MethodSpec.h"
+#include "penstock/Training/RateSchedule.h"
 #include "runtime/include/penstock/abi.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -212,6 +215,8 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
   for (auto task : module.getOps<TaskOp>())
     tasks[task.getSymName()] = task;
   for (auto function : module.getOps<func::FuncOp>()) {
+    if (function->hasAttr(kRateAttr) && !function.isDeclaration())
+      rate = function.getSymName().str();
     auto number = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
     auto schedule = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
     if (!number || !schedule)
@@ -436,6 +441,15 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   addTable("hyperparameters", std::move(hyperparameterTable));
   addTable("schedules", std::move(scheduleTable));
   fields.push_back(Constant::address(replay));
+  fields.push_back(Constant::address(rate.empty() ? "" : kRateFunction));
+  std::string ignored;
+  FailureOr<MethodSpec> method = parseMethodSpec(texts.method, ignored);
+  fields.push_back(Constant::i64(succeeded(method) ? method->warmupSteps : 0));
+  std::vector<Constant> unused;
+  if (auto inputs = module->getAttrOfType<ArrayAttr>(onnx::kUnusedInputsAttr))
+    for (StringAttr input : inputs.getAsRange<StringAttr>())
+      unused.push_back(constants.string(input));
+  addTable("unused_inputs", std::move(unused));
   constants.add(name, Constant::fields(std::move(fields)),
                 /*exported=*/!isReplay);
   return success();

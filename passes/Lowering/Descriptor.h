@@ -22,6 +22,9 @@
 
 namespace penstock {
 
+/// What the runtime calls to know the learning rate.
+inline constexpr llvm::StringLiteral kRateFunction = "penstock.rate";
+
 /// The files with initial values. Those of the replay are the same.
 class FileTable {
 public:
@@ -76,6 +79,8 @@ public:
   uint32_t getChannel(llvm::StringRef name) const;
   uint32_t getTask(llvm::StringRef name) const;
   uint32_t getHyperparameter(llvm::StringRef name) const;
+  /// The function that gives the learning rate, or empty.
+  llvm::StringRef getRate() const { return rate; }
 
   /// Adds the global `name`. `prefix` tells tables and functions of the replay
   /// apart; `replay` is the symbol of its program, if there is one.
@@ -106,6 +111,7 @@ private:
   llvm::MapVector<llvm::StringRef, pipeline::TaskOp> tasks;
   llvm::MapVector<llvm::StringRef, double> hyperparameters;
   llvm::SetVector<llvm::StringRef> stages;
+  std::string rate;
   /// By schedule and device.
   llvm::MapVector<llvm::StringRef, std::map<int64_t, std::string>> functions;
 };

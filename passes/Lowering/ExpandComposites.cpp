@@ -420,6 +420,9 @@ struct ExpandCompositesPass
                  ExpandCrossEntropyGrad>(&getContext());
     populateExpandNormalize(patterns);
     populateExpandPooling(patterns);
+    populateExpandRandom(patterns);
+    populateExpandIndexing(patterns);
+    populateExpandAlongAxis(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     // What is left is an op that this pass does not know.

@@ -13,6 +13,8 @@
 #include "ForwardProgram.h"
 #include "penstock/Support/NodeName.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -51,10 +53,11 @@ public:
   LogicalResult run();
 
 private:
+  LogicalResult copyOutputs();
   LogicalResult assignOps();
   void need(StagePart &part, Value value);
   LogicalResult checkParameters();
-  LogicalResult findResults();
+  void findResults();
   void createStages();
   void createFunction(StagePart &part, StringRef name);
   void createTask(StagePart &part, unsigned index);
@@ -74,6 +77,39 @@ private:
   llvm::MapVector<std::pair<Value, unsigned>, ChannelOp> channels;
 };
 } // namespace
+
+/// An output that no stage computes, as it is an input or depends on parameters
+/// only, becomes a copy that the last stage makes.
+LogicalResult Outliner::copyOutputs() {
+  Operation *terminator = program.function.getBody().front().getTerminator();
+  auto isComputed = [&](Value value) {
+    Operation *producer = value.getDefiningOp();
+    return producer && !program.isRecomputable(producer);
+  };
+  if (llvm::none_of(terminator->getOperands(), isComputed))
+    return program.function.emitError(
+        "an output depends on no input: there is nothing to compute for it "
+        "in the pipeline; drop it from the model's outputs");
+  OpBuilder inside(terminator);
+  for (OpOperand &output : terminator->getOpOperands()) {
+    if (isComputed(output.get()))
+      continue;
+    auto type = cast<RankedTensorType>(output.get().getType());
+    Location loc = output.get().getLoc();
+    AffineMap identity = inside.getMultiDimIdentityMap(type.getRank());
+    Value empty = tensor::EmptyOp::create(inside, loc, type, ValueRange());
+    output.set(linalg::GenericOp::create(
+                   inside, loc, type, output.get(), empty,
+                   ArrayRef<AffineMap>{identity, identity},
+                   SmallVector<utils::IteratorType>(
+                       type.getRank(), utils::IteratorType::parallel),
+                   [](OpBuilder &body, Location loc, ValueRange arguments) {
+                     linalg::YieldOp::create(body, loc, arguments.front());
+                   })
+                   .getResult(0));
+  }
+  return success();
+}
 
 /// Distributes the ops over the stages and finds what each one needs.
 LogicalResult Outliner::assignOps() {
@@ -148,18 +184,13 @@ LogicalResult Outliner::checkParameters() {
 }
 
 /// A stage gives what later stages take and what leaves the program.
-LogicalResult Outliner::findResults() {
+void Outliner::findResults() {
   for (auto [index, part] : llvm::enumerate(parts))
     for (Value value : part.crossing)
       parts[definedBy.lookup(value)].results.insert(value);
   for (Value value :
        program.function.getBody().front().getTerminator()->getOperands()) {
-    auto it = definedBy.find(value);
-    if (it == definedBy.end())
-      return program.function.emitError(
-          "an output depends on no input: there is nothing to compute for it "
-          "in the pipeline; drop it from the model's outputs");
-    parts[it->second].results.insert(value);
+    parts[definedBy.at(value)].results.insert(value);
   }
   // In order of definition, whatever asked first; results of one op by number.
   for (StagePart &part : parts) {
@@ -173,7 +204,6 @@ LogicalResult Outliner::findResults() {
     });
     part.results.insert(ordered.begin(), ordered.end());
   }
-  return success();
 }
 
 /// The last name in the location: that of the value where the importer gives
@@ -323,9 +353,10 @@ void Outliner::eraseOriginal() {
 }
 
 LogicalResult Outliner::run() {
-  if (failed(assignOps()))
+  if (failed(copyOutputs()) || failed(assignOps()))
     return failure();
-  if (failed(findResults()) || failed(checkParameters()))
+  findResults();
+  if (failed(checkParameters()))
     return failure();
   createStages();
   for (auto [index, part] : llvm::enumerate(parts)) {

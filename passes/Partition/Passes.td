@@ -37,13 +37,37 @@ def PipelinePartition : Pass<"pipeline-partition", "::mlir::ModuleOp"> {
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
 
+def PipelineSendParameters
+    : Pass<"pipeline-send-parameters", "::mlir::ModuleOp"> {
+  let summary = "Gives a parameter that several stages read one owner";
+  let description = [{
+    For asynchronous methods, after the cut: the first stage that reads a trained
+    parameter owns it. Its forward makes a copy of the version that it read,
+    which later stages use in the place of the parameter, also in expressions
+    of parameters such as a transposition. From there on the copy is an
+    activation: it is sent with the microbatch, kept for the backward, and its
+    cotangent comes back and is added to the owner's gradient of that microbatch.
+
+    ```mlir
+    %z = linalg.contract ... ins(%h, %w : ...)   // on stage 1; stage 0 reads %w, too
+    // becomes
+    %c = linalg.generic {pipeline.sent} ins(%w : ...) ...
+    pipeline.boundary 1
+    %z = linalg.contract ... ins(%h, %c : ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> {
   let summary = "Give each stage its function, its task and its channels";
   let description = [{
     The function of the forward task becomes one function and one task per
     stage. A value that crosses from stage i to stage j gets a channel. Constants
     and expressions of parameters only are cloned into the stages that use them.
-    A trained parameter that two stages read is an error.
+    A trained parameter that two stages read is an error. A result that no stage
+    computes, an input or a weight as it is, is copied by the last one.
 
     ```mlir
     pipeline.task @s0.F forward of @s0(%k) {
@@ -53,7 +77,9 @@ def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> 
     ```
   }];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect",
-                           "::mlir::func::FuncDialect"];
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 #endif // PENSTOCK_PASSES_PARTITION_PASSES_TD

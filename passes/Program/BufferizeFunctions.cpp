@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Program/DeviceBuilder.h"
 #include "passes/Program/NnBufferization.h"
 #include "passes/Program/PackTemporaries.h"
 #include "passes/Program/Passes.h"
@@ -105,9 +106,9 @@ func::FuncOp createKernel(OpBuilder &builder, func::FuncOp function) {
     else if (into[index] < 0)
       inputs.push_back(bufferType(result));
   }
-  auto kernel =
-      func::FuncOp::create(builder, loc, (function.getName() + ".kernel").str(),
-                           builder.getFunctionType(inputs, results));
+  auto kernel = func::FuncOp::create(builder, loc,
+                                     (function.getName() + kKernelSuffix).str(),
+                                     builder.getFunctionType(inputs, results));
   kernel.setPrivate();
   for (auto [index, dictionary] : llvm::enumerate(attributes))
     if (dictionary)

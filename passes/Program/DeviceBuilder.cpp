@@ -107,14 +107,9 @@ LogicalResult DeviceBuilder::run(OrderOp order) {
   func::ReturnOp::create(builder, loc);
   builder.setInsertionPoint(entryBlock->getTerminator());
 
-  for (Operation &op : order.getBody().front()) {
-    auto repeat = dyn_cast<RepeatOp>(op);
-    if (!repeat || repeat.getKind() == RepeatKind::Times)
-      return op.emitError("an order consists of loops over updates or over "
-                          "microbatches");
+  for (auto repeat : order.getBody().getOps<RepeatOp>())
     if (failed(emitOutermost(repeat)))
       return failure();
-  }
   return success();
 }
 

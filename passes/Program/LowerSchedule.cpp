@@ -12,7 +12,7 @@
 #include "passes/Program/Passes.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_LOWERSCHEDULE
+#define GEN_PASS_DEF_PIPELINELOWERSCHEDULE
 #include "passes/Program/Passes.h.inc"
 } // namespace penstock
 
@@ -27,7 +27,8 @@ bool usesTensors(func::FuncOp function) {
          llvm::any_of(function.getResultTypes(), llvm::IsaPred<TensorType>);
 }
 
-struct LowerSchedule : public penstock::impl::LowerScheduleBase<LowerSchedule> {
+struct LowerSchedulePass
+    : public penstock::impl::PipelineLowerScheduleBase<LowerSchedulePass> {
   void runOnOperation() override {
     ModuleOp root = getOperation();
     // The replay program calls the kernels of this one.

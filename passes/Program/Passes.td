@@ -11,7 +11,30 @@
 
 include "mlir/Pass/PassBase.td"
 
-def LowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
+def PipelineFuseAdjustedWeights
+    : Pass<"pipeline-fuse-adjusted-weights", "::mlir::ModuleOp"> {
+  let summary = "Lets updates compute predicted and compensated weights";
+  let description = [{
+    `predict` and `compensate` of what an update makes become further results of
+    the update's function: the weight and the state that they need are there
+    already, element by element. So does the direction of a prediction, where it
+    is an elementwise function of them. A nested module (the replay program)
+    calls the same functions.
+
+    ```mlir
+    %w, %c, %v = func.call @sgd.7x11(%0, %1, %2, %lr) : ...
+    %p = pipeline.predict %w, %v, %lr steps(2.0) : tensor<7x11xf32>, f32
+    // becomes
+    %w, %c, %v, %p = func.call @sgd.7x11.adjusted(%0, %1, %2, %lr, %lr) : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def PipelineLowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn schedules into one function per device";
   let description = [{
     Loops of an order become `scf` loops, entries calls of bufferised functions
@@ -23,12 +46,13 @@ def LowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
-def PlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
+def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every slot its place in the arena of its device";
   let description = [{
     Variables come first, those of one role (and number of versions) side by
-    side in the order of the module, then the slots of channels, the temporary
-    memory that all kernels share, and that of library calls.
+    side in the order of the module, then the slots of channels, then the memory that
+    all kernels share, one after the other: the scratch of library calls, and
+    behind what a kernel's calls take of it, the kernel's temporaries.
   }];
   let options = [
     Option<"alignment", "alignment", "uint64_t", "64",
@@ -39,7 +63,7 @@ def PlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
            "Threads that each device computes with">];
 }
 
-def VerifyProgram : Pass<"pipeline-verify-program", "::mlir::ModuleOp"> {
+def PipelineVerifyProgram : Pass<"pipeline-verify-program", "::mlir::ModuleOp"> {
   let summary = "Prove that device programs are right: rules S8 and S9";
   let description = [{
     Interprets the device functions of each schedule for several segments: every

@@ -17,6 +17,8 @@ using namespace penstock;
 void penstock::buildLowerScheduleToProgramPipeline(
     mlir::OpPassManager &manager,
     const LowerScheduleToProgramOptions &options) {
+  // 0. Adjusted weights become results of the updates, which are functions.
+  manager.addPass(createPipelineFuseAdjustedWeights());
   // 1. Functions, while they are still on tensors and free of side effects:
   //    composites first, so that their parts can be fused with neighbours.
   manager.addPass(createNnExpandComposites());
@@ -28,12 +30,12 @@ void penstock::buildLowerScheduleToProgramPipeline(
   library.threads = static_cast<int64_t>(options.threads.getValue());
   manager.addPass(createPipelineSelectLibrary(library));
   // 3. Device functions, their memory, and the proof of both.
-  manager.addPass(createLowerSchedule());
-  PlanMemoryOptions plan;
+  manager.addPass(createPipelineLowerSchedule());
+  PipelinePlanMemoryOptions plan;
   plan.threads = options.threads;
   plan.limit = options.deviceMemory;
-  manager.addPass(createPlanMemory(plan));
-  manager.addPass(createVerifyProgram());
+  manager.addPass(createPipelinePlanMemory(plan));
+  manager.addPass(createPipelineVerifyProgram());
 }
 
 void penstock::registerProgramPipelines() {

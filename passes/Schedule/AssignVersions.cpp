@@ -25,8 +25,8 @@ namespace penstock {
 
 namespace {
 
-struct PipelineAssignVersions
-    : penstock::impl::PipelineAssignVersionsBase<PipelineAssignVersions> {
+struct AssignVersionsPass
+    : penstock::impl::PipelineAssignVersionsBase<AssignVersionsPass> {
   using PipelineAssignVersionsBase::PipelineAssignVersionsBase;
 
   void runOnOperation() override {
@@ -37,21 +37,23 @@ struct PipelineAssignVersions
       module.emitError() << error;
       return signalPassFailure();
     }
-    std::unique_ptr<Method> found = createMethod(*spec);
-    if (!found) {
-      module.emitError("method '")
-          << spec->getName() << "' is not in this build";
+    FailureOr<OptimizerSpec> direction = parseOptimizerSpec(optimizer, error);
+    FailureOr<RateSchedule> rates = parseRateSchedule(lrSchedule, error);
+    if (failed(direction) || failed(rates)) {
+      module.emitError() << error;
       return signalPassFailure();
     }
+    std::unique_ptr<Method> found = createMethod(*spec, *direction, *rates);
     for (auto schedule :
          llvm::make_early_inc_range(module.getOps<pipeline::ScheduleOp>()))
       if (tasksOf(schedule) == TaskSet::Training &&
-          failed(assign(module, schedule, *spec, *found)))
+          failed(assign(module, schedule, *spec, *direction, *found)))
         return signalPassFailure();
   }
 
   LogicalResult assign(ModuleOp module, pipeline::ScheduleOp schedule,
-                       const MethodSpec &spec, const Method &method) {
+                       const MethodSpec &spec, const OptimizerSpec &optimizer,
+                       const Method &method) {
     // 1. Do loop and depth fit the method?
     FailureOr<Imported> imported = importSchedule(schedule, Sizes::Ignore);
     if (failed(imported))
@@ -67,6 +69,9 @@ struct PipelineAssignVersions
     }
     std::vector<StageFacts> facts = describeStages(*imported);
     std::string error;
+    if (failed(
+            checkMethod(spec, imported->model.microbatches, optimizer, error)))
+      return schedule.emitOpError() << error;
     if (!facts.empty() &&
         failed(checkMethodDepth(spec, facts.front().depth,
                                 facts.front().microbatches, error)))

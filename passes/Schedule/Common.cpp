@@ -8,6 +8,8 @@
 
 #include "Common.h"
 
+#include "penstock/Schedule/Generators.h"
+
 using namespace mlir;
 
 namespace penstock {
@@ -42,6 +44,19 @@ void addSchedule(ModuleOp module, StringRef name,
   // The name may be taken, by an initialiser of the model.
   schedule->remove();
   SymbolTable(module).insert(schedule);
+}
+
+LogicalResult addEvaluation(ModuleOp module) {
+  FailureOr<schedule::Imported> imported = schedule::importModel(
+      module, schedule::TaskSet::Evaluation, 1, schedule::Sizes::Ignore);
+  if (failed(imported))
+    return failure();
+  // A program without training is there for its outputs.
+  bool trains = !module.getOps<pipeline::ScheduleOp>().empty();
+  if (!imported->tasks.empty())
+    addSchedule(module, trains ? "evaluate" : "infer", *imported,
+                schedule::generateEvaluation(imported->model));
+  return success();
 }
 
 } // namespace penstock

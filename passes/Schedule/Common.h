@@ -24,6 +24,9 @@ void addSchedule(mlir::ModuleOp module, llvm::StringRef name,
                  const schedule::Imported &imported,
                  llvm::ArrayRef<schedule::Order> orders);
 
+/// The schedule of the evaluate tasks, if there are any.
+mlir::LogicalResult addEvaluation(mlir::ModuleOp module);
+
 /// Places the transfers of a schedule that has runs only.
 mlir::LogicalResult orderTransfers(pipeline::ScheduleOp schedule);
 

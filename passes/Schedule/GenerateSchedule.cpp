@@ -23,8 +23,8 @@ namespace penstock {
 
 namespace {
 
-struct PipelineGenerateSchedule
-    : penstock::impl::PipelineGenerateScheduleBase<PipelineGenerateSchedule> {
+struct GenerateSchedulePass
+    : penstock::impl::PipelineGenerateScheduleBase<GenerateSchedulePass> {
   using PipelineGenerateScheduleBase::PipelineGenerateScheduleBase;
 
   void runOnOperation() override {
@@ -38,7 +38,7 @@ struct PipelineGenerateSchedule
       module.emitError("has a schedule already");
       return signalPassFailure();
     }
-    if (failed(addTraining(module)) || failed(addEvaluation(module)))
+    if (failed(addTraining(module)) || failed(penstock::addEvaluation(module)))
       signalPassFailure();
   }
 
@@ -63,17 +63,6 @@ struct PipelineGenerateSchedule
     if (!orders)
       return module.emitError(error);
     penstock::addSchedule(module, "train", *imported, *orders);
-    return success();
-  }
-
-  LogicalResult addEvaluation(ModuleOp module) {
-    FailureOr<Imported> imported =
-        importModel(module, TaskSet::Evaluation, 1, Sizes::Ignore);
-    if (failed(imported))
-      return failure();
-    if (!imported->tasks.empty())
-      penstock::addSchedule(module, "evaluate", *imported,
-                            generateEvaluation(imported->model));
     return success();
   }
 };

@@ -26,8 +26,26 @@ LogicalResult orderTransfers(pipeline::ScheduleOp schedule) {
   FailureOr<Imported> imported = importSchedule(schedule, Sizes::Ignore);
   if (failed(imported))
     return failure();
-  if (auto why = placeTransfers(imported->model, imported->orders))
-    return schedule.emitOpError("cannot be given its transfers: ") << *why;
+  // Orders that were written with their transfers keep them.
+  if (llvm::any_of(imported->orders, [](const Order &order) {
+        return llvm::any_of(order.loops, [](const Loop &loop) {
+          return llvm::any_of(loop.items, [](const Item &item) {
+            return item.loop < 0 && item.kind != EventKind::Run;
+          });
+        });
+      }))
+    return success();
+  if (auto why = placeTransfers(imported->model, imported->orders)) {
+    auto [sentence, drawing] = StringRef(*why).split('\n');
+    InFlightDiagnostic diagnostic =
+        schedule.emitOpError("cannot be given its transfers: ");
+    diagnostic << sentence;
+    SmallVector<StringRef> lines;
+    drawing.split(lines, '\n', -1, /*KeepEmpty=*/false);
+    for (StringRef line : lines)
+      diagnostic.attachNote(schedule.getLoc()) << line;
+    return diagnostic;
+  }
   for (auto order : llvm::make_early_inc_range(
            schedule.getBody().front().getOps<pipeline::OrderOp>()))
     order.erase();
@@ -40,8 +58,8 @@ LogicalResult orderTransfers(pipeline::ScheduleOp schedule) {
 
 namespace {
 
-struct PipelineOrderTransfers
-    : penstock::impl::PipelineOrderTransfersBase<PipelineOrderTransfers> {
+struct OrderTransfersPass
+    : penstock::impl::PipelineOrderTransfersBase<OrderTransfersPass> {
   void runOnOperation() override {
     for (auto schedule : getOperation().getOps<pipeline::ScheduleOp>())
       if (failed(penstock::orderTransfers(schedule)))

@@ -12,10 +12,13 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 namespace mlir {
-namespace func {
-class FuncDialect;
-} // namespace func
 class OpPassManager;
 } // namespace mlir
 
@@ -32,8 +35,8 @@ class PipelineDialect;
 #include "passes/Schedule/Passes.h.inc"
 
 /// On a stage under an asynchronous method: the lags of forward and backward,
-/// for the report. They are not all to be seen in the reads, as a backward may read
-/// no parameter.
+/// for the report. They are not all to be seen in the reads, as a backward may
+/// read no parameter.
 inline constexpr llvm::StringLiteral kLagsAttr = "pipeline.lags";
 
 /// On the training schedule of an asynchronous method: its text, for the proof
@@ -48,10 +51,22 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
                                llvm::cl::desc("Microbatches per weight update"),
                                llvm::cl::init(1)};
   Option<std::string> schedule{*this, "schedule",
-                               llvm::cl::desc("gpipe or 1f1b"),
+                               llvm::cl::desc("Schedule, with parameters"),
                                llvm::cl::init("1f1b")};
+  Option<std::string> scheduleFile{
+      *this, "schedule-file", llvm::cl::desc("Schedule from a CSV file"),
+      llvm::cl::init("")};
   Option<std::string> method{*this, "method", llvm::cl::desc("Training method"),
                              llvm::cl::init("sync")};
+  Option<std::string> optimizer{
+      *this, "optimizer",
+      llvm::cl::desc(
+          "What the updates are made with, for methods that predict"),
+      llvm::cl::init("sgd")};
+  Option<std::string> lrSchedule{
+      *this, "lr-schedule",
+      llvm::cl::desc("The course of the learning rate, for the same"),
+      llvm::cl::init("constant")};
   Option<bool> replay{*this, "replay",
                       llvm::cl::desc("Add the same training on one device"),
                       llvm::cl::init(true)};

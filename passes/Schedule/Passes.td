@@ -14,8 +14,10 @@ include "mlir/Pass/PassBase.td"
 def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
   let summary = "Gives every stage its device";
   let description = [{
-    `line`: stage i on device i. With fewer devices than stages, neighbours
-    share a device, as evenly as can be, the earlier devices having more.
+    `line`: stage i on device i. `loop`: stage i on device i mod p, with several
+    chunks per device. `wave`: down the devices and up again, so that two chunks
+    make a V. A schedule knows what it wants. With fewer chunks than stages,
+    neighbours share one, as evenly as can be, the earlier chunks having more.
 
     ```mlir
     pipeline.stage @s0
@@ -27,7 +29,11 @@ def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
     Option<"devices", "devices", "int64_t", "0",
            "Number of devices; 0: one per stage">,
     Option<"placement", "placement", "std::string", "\"line\"",
-           "How stages are laid out: line">
+           "How stages are laid out: line, loop, wave">,
+    Option<"chunks", "chunks", "int64_t", "0",
+           "Chunks per device in a loop or wave; 0: one per stage">,
+    Option<"schedule", "schedule", "std::string", "\"\"",
+           "A schedule whose placement it is, in place of the two before">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
@@ -55,11 +61,33 @@ def PipelineGenerateSchedule
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"1f1b\"",
-           "Name of the schedule: gpipe, 1f1b">,
+           "The schedule, with parameters: interleaved:chunks=2">,
     Option<"open", "open", "bool", "false",
            "1F1B without flush: one loop over the microbatches of all updates">,
     Option<"microbatches", "microbatches", "int64_t", "1",
            "Microbatches per weight update">
+  ];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineImportSchedule
+    : Pass<"pipeline-import-schedule", "::mlir::ModuleOp"> {
+  let summary = "Reads the order of every device from a table";
+  let description = [{
+    A CSV file in the format of `torch.distributed.pipelining`: a row per device,
+    an action per cell: stage, letter, microbatch. Places the stages as the table
+    has them. Rows with `SEND_F`, `RECV_F`, `SEND_B`, `RECV_B` keep their
+    transfers; those of others are placed by `pipeline-order-transfers`.
+
+    ```
+    0F0,0F1,0B0,0B1
+    1F0,1B0,1F1,1B1
+    ```
+  }];
+  let options = [
+    Option<"file", "file", "std::string", "\"\"", "The table">,
+    Option<"microbatches", "microbatches", "int64_t", "0",
+           "Microbatches that it must have; 0: as many as it has">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
@@ -92,9 +120,18 @@ def PipelineAssignVersions
   }];
   let options = [
     Option<"method", "method", "std::string", "\"sync\"",
-           "A method with its parameters, as pipedream:vertical-sync">
+           "A method with its parameters, as pipedream:vertical-sync">,
+    Option<"optimizer", "optimizer", "std::string", "\"sgd\"",
+           "What the updates are made with, for methods that predict weights">,
+    Option<"lrSchedule", "lr-schedule", "std::string", "\"constant\"",
+           "The course of the learning rate, for the same">
   ];
-  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def PipelineOrderTransfers

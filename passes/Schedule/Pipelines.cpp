@@ -18,13 +18,25 @@ using namespace penstock;
 void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
                                      const ScheduleOptions &options) {
   // Where, then when: runs first, as a method reads how far they run ahead.
-  manager.addPass(createPipelinePlace({options.devices, "line"}));
+  PipelinePlaceOptions place;
+  place.devices = options.devices;
   std::string error;
   mlir::FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   bool open = succeeded(method) && method->isAsynchronous();
-  manager.addPass(createPipelineGenerateSchedule(
-      {options.schedule, open, options.microbatches}));
-  manager.addPass(createPipelineAssignVersions({options.method}));
+  if (!options.scheduleFile.empty()) {
+    PipelineImportScheduleOptions import;
+    import.file = options.scheduleFile;
+    import.microbatches = options.microbatches;
+    manager.addPass(createPipelineImportSchedule(import));
+  } else {
+    if (!open)
+      place.schedule = options.schedule;
+    manager.addPass(createPipelinePlace(place));
+    manager.addPass(createPipelineGenerateSchedule(
+        {options.schedule, open, options.microbatches}));
+  }
+  manager.addPass(createPipelineAssignVersions(
+      {options.method, options.optimizer, options.lrSchedule}));
   // Transfers need only the runs; storage needs lags and transfers.
   manager.addPass(createPipelineOrderTransfers());
   manager.addPass(createPipelineSizeStorage());

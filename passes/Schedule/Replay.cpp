@@ -27,7 +27,7 @@ namespace penstock {
 
 namespace {
 
-struct PipelineReplay : penstock::impl::PipelineReplayBase<PipelineReplay> {
+struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     pipeline::ScheduleOp training;

@@ -134,8 +134,7 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
 
 namespace {
 
-struct PipelineSimulate
-    : penstock::impl::PipelineSimulateBase<PipelineSimulate> {
+struct SimulatePass : penstock::impl::PipelineSimulateBase<SimulatePass> {
   using PipelineSimulateBase::PipelineSimulateBase;
 
   void runOnOperation() override {

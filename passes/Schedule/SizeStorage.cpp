@@ -90,8 +90,8 @@ LogicalResult sizeStorage(ModuleOp module) {
 
 namespace {
 
-struct PipelineSizeStorage
-    : penstock::impl::PipelineSizeStorageBase<PipelineSizeStorage> {
+struct SizeStoragePass
+    : penstock::impl::PipelineSizeStorageBase<SizeStoragePass> {
   void runOnOperation() override {
     if (failed(penstock::sizeStorage(getOperation())))
       signalPassFailure();

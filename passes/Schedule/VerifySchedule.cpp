@@ -27,8 +27,8 @@ namespace penstock {
 
 namespace {
 
-struct PipelineVerifySchedule
-    : penstock::impl::PipelineVerifyScheduleBase<PipelineVerifySchedule> {
+struct VerifySchedulePass
+    : penstock::impl::PipelineVerifyScheduleBase<VerifySchedulePass> {
   using PipelineVerifyScheduleBase::PipelineVerifyScheduleBase;
 
   void runOnOperation() override {
@@ -96,7 +96,7 @@ struct PipelineVerifySchedule
       FailureOr<MethodSpec> spec = parseMethodSpec(text.getValue(), error);
       std::unique_ptr<Method> method;
       if (succeeded(spec))
-        method = createMethod(*spec);
+        method = createMethod(*spec, OptimizerSpec(), RateSchedule());
       if (!method)
         return schedule.emitError("S3: is made for method ")
                << text << ", which is not known here";

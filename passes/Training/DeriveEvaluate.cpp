@@ -16,7 +16,7 @@
 #include <limits>
 
 namespace penstock {
-#define GEN_PASS_DEF_DERIVEEVALUATE
+#define GEN_PASS_DEF_PIPELINEDERIVEEVALUATE
 #include "passes/Training/Passes.h.inc"
 } // namespace penstock
 
@@ -33,8 +33,8 @@ struct Counts {
 };
 
 class DeriveEvaluatePass
-    : public penstock::impl::DeriveEvaluateBase<DeriveEvaluatePass> {
-  using DeriveEvaluateBase::DeriveEvaluateBase;
+    : public penstock::impl::PipelineDeriveEvaluateBase<DeriveEvaluatePass> {
+  using PipelineDeriveEvaluateBase::PipelineDeriveEvaluateBase;
   void runOnOperation() override;
 };
 
@@ -189,7 +189,8 @@ void DeriveEvaluatePass::runOnOperation() {
     if (failed(expandForInference(function)))
       return signalPassFailure();
     SmallVector<ChannelOp> sinks;
-    if (nn::CrossEntropyOp loss = findClassLoss(stage, function)) {
+    if (nn::CrossEntropyOp loss =
+            infer ? nn::CrossEntropyOp() : findClassLoss(stage, function)) {
       Operation *terminator = function.front().getTerminator();
       builder.setInsertionPoint(terminator);
       Counts counts = createCounts(builder, loss);
@@ -232,5 +233,9 @@ void DeriveEvaluatePass::runOnOperation() {
     for (auto [index, channel] : llvm::enumerate(sinks))
       PutOp::create(builder, loc, evaluate.getResult(known + index),
                     FlatSymbolRefAttr::get(channel));
+    if (infer) {
+      symbols.erase(stage.task);
+      symbols.erase(stage.function);
+    }
   }
 }

@@ -13,7 +13,7 @@
 #include "penstock/Autodiff/Autodiff.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_DIFFERENTIATE
+#define GEN_PASS_DEF_PIPELINEDIFFERENTIATE
 #include "passes/Training/Passes.h.inc"
 } // namespace penstock
 
@@ -27,8 +27,8 @@ namespace {
 using Produced = std::pair<unsigned, unsigned>;
 
 class DifferentiatePass
-    : public penstock::impl::DifferentiateBase<DifferentiatePass> {
-  using DifferentiateBase::DifferentiateBase;
+    : public penstock::impl::PipelineDifferentiateBase<DifferentiatePass> {
+  using PipelineDifferentiateBase::PipelineDifferentiateBase;
   void runOnOperation() override;
 
   LogicalResult checkVariables();

@@ -14,7 +14,7 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_EXPANDTRAINING
+#define GEN_PASS_DEF_PIPELINEEXPANDTRAINING
 #include "passes/Training/Passes.h.inc"
 } // namespace penstock
 
@@ -66,8 +66,8 @@ private:
 };
 
 class ExpandTrainingPass
-    : public penstock::impl::ExpandTrainingBase<ExpandTrainingPass> {
-  using ExpandTrainingBase::ExpandTrainingBase;
+    : public penstock::impl::PipelineExpandTrainingBase<ExpandTrainingPass> {
+  using PipelineExpandTrainingBase::PipelineExpandTrainingBase;
   void runOnOperation() override;
 };
 

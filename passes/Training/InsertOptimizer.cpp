@@ -9,11 +9,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Training/ForwardStage.h"
-#include "passes/Training/Optimizers.h"
 #include "passes/Training/Passes.h"
+#include "penstock/Training/Optimizers.h"
+#include "penstock/Training/RateSchedule.h"
+#include "penstock/Training/UpdateFunction.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_INSERTOPTIMIZER
+#define GEN_PASS_DEF_PIPELINEINSERTOPTIMIZER
 #include "passes/Training/Passes.h.inc"
 } // namespace penstock
 
@@ -24,44 +26,23 @@ using namespace penstock::pipeline;
 namespace {
 
 class InsertOptimizerPass
-    : public penstock::impl::InsertOptimizerBase<InsertOptimizerPass> {
-  using InsertOptimizerBase::InsertOptimizerBase;
+    : public penstock::impl::PipelineInsertOptimizerBase<InsertOptimizerPass> {
+  using PipelineInsertOptimizerBase::PipelineInsertOptimizerBase;
   void runOnOperation() override;
 
   LogicalResult addTask(StageOp stage, ArrayRef<VariableOp> gradients);
   func::FuncOp createFunction(StringRef name, FunctionType type);
+  func::FuncOp getScheduleFunction(Location loc);
   func::FuncOp getRatesFunction(Location loc);
   func::FuncOp getUpdateFunction(RankedTensorType type, Location loc);
   VariableOp createState(VariableOp parameter, StringRef suffix);
 
   std::shared_ptr<Optimizer> method; // shared, as passes are copied
+  RateSchedule course;
   SymbolTable *symbols = nullptr;
-  func::FuncOp rates;
+  func::FuncOp schedule, rates;
   llvm::DenseMap<Type, func::FuncOp> updates;
 };
-
-/// `7x11`, with the element type unless it is f32.
-std::string describe(RankedTensorType type) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  llvm::interleave(type.getShape(), stream, "x");
-  if (type.getRank() == 0)
-    stream << "scalar";
-  if (!type.getElementType().isF32())
-    stream << "x" << type.getElementType();
-  return text;
-}
-
-/// A scalar in another float type.
-Value convert(OpBuilder &builder, Location loc, Value scalar, Type type) {
-  unsigned from = scalar.getType().getIntOrFloatBitWidth();
-  unsigned to = type.getIntOrFloatBitWidth();
-  if (from < to)
-    return arith::ExtFOp::create(builder, loc, type, scalar);
-  if (from > to)
-    return arith::TruncFOp::create(builder, loc, type, scalar);
-  return scalar;
-}
 
 } // namespace
 
@@ -72,8 +53,14 @@ void InsertOptimizerPass::runOnOperation() {
     getOperation().emitError() << "optimizer: " << error;
     return signalPassFailure();
   }
+  FailureOr<RateSchedule> parsed = parseRateSchedule(lrSchedule, error);
+  if (failed(parsed)) {
+    getOperation().emitError() << "lr-schedule: " << error;
+    return signalPassFailure();
+  }
   method = Optimizer::create(*spec);
-  rates = nullptr;
+  course = *parsed;
+  schedule = rates = nullptr;
   updates.clear();
   SymbolTable table(getOperation());
   symbols = &table;
@@ -98,26 +85,41 @@ func::FuncOp InsertOptimizerPass::createFunction(StringRef name,
   return function;
 }
 
+/// (base rate, number of updates done) -> the learning rate of the update.
+func::FuncOp InsertOptimizerPass::getScheduleFunction(Location loc) {
+  if (schedule)
+    return schedule;
+  OpBuilder builder(&getContext());
+  Type f32 = builder.getF32Type();
+  schedule = createFunction(
+      "lr", builder.getFunctionType({f32, builder.getIndexType()}, {f32}));
+  schedule->setAttr(kRateAttr, builder.getUnitAttr());
+  builder.setInsertionPointToEnd(&schedule.front());
+  Arithmetic f{builder, loc, builder.getF64Type()};
+  Value rate = course.emit(f, f.from(schedule.getArgument(0)),
+                           f.from(schedule.getArgument(1)));
+  func::ReturnOp::create(builder, loc,
+                         Arithmetic{builder, loc, f32}.from(rate));
+  return schedule;
+}
+
 /// (learning rate, number of updates done) -> the optimizer's numbers.
 func::FuncOp InsertOptimizerPass::getRatesFunction(Location loc) {
   if (rates)
     return rates;
   OpBuilder builder(&getContext());
-  Type f32 = builder.getF32Type(), f64 = builder.getF64Type();
+  Type f32 = builder.getF32Type();
   rates = createFunction(
       (method->getSpec().getName() + ".rates").str(),
       builder.getFunctionType({f32, builder.getIndexType()}, {}));
   Block &body = rates.front();
   builder.setInsertionPointToEnd(&body);
-  Value rate = convert(builder, loc, body.getArgument(0), f64);
-  Value done = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
-                                          body.getArgument(1));
-  done = arith::SIToFPOp::create(builder, loc, f64, done);
-  Arithmetic f{builder, loc, f64};
+  Arithmetic f{builder, loc, builder.getF64Type()};
+  Value rate = f.from(body.getArgument(0)), done = f.from(body.getArgument(1));
   SmallVector<Value> results =
       method->emitRates(f, rate, f.add(done, f.constant(1)));
   for (Value &result : results)
-    result = convert(builder, loc, result, f32);
+    result = Arithmetic{builder, loc, f32}.from(result);
   func::ReturnOp::create(builder, loc, results);
   rates.setFunctionType(builder.getFunctionType(
       body.getArgumentTypes(), ValueRange(results).getTypes()));
@@ -138,7 +140,7 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
   SmallVector<Type> arguments = results;
   arguments.append(numRates, builder.getF32Type());
   update =
-      createFunction((method->getSpec().getName() + "." + describe(type)).str(),
+      createFunction((method->getSpec().getName() + "." + describeType(type)).str(),
                      builder.getFunctionType(arguments, results));
   for (unsigned i = 1; i < tensors; ++i)
     update.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(i));
@@ -147,7 +149,7 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
   Type element = type.getElementType();
   SmallVector<Value> numbers;
   for (Value rate : update.getArguments().drop_front(tensors))
-    numbers.push_back(convert(builder, loc, rate, element));
+    numbers.push_back(Arithmetic{builder, loc, element}.from(rate));
   SmallVector<Value> outputs = {
       tensor::EmptyOp::create(builder, loc, type, ValueRange())};
   llvm::append_range(outputs, update.getArguments().slice(1, tensors - 1));
@@ -198,6 +200,10 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
   Value rate = HyperparameterOp::create(
       builder, loc, builder.getF32Type(), builder.getStringAttr("lr"),
       builder.getF64FloatAttr(spec.learningRate));
+  if (!course.isConstant())
+    rate = func::CallOp::create(builder, loc, getScheduleFunction(loc),
+                                ValueRange{rate, task.getCounter()})
+               .getResult(0);
   SmallVector<Value> numbers = {rate};
   if (method->hasRates())
     numbers = llvm::to_vector_of<Value>(

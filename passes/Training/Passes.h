@@ -38,6 +38,18 @@ struct LowerStagesToTrainingOptions
       *this, "optimizer",
       llvm::cl::desc("sgd, adam or adamw, with :lr=0.1,momentum=0.9,..."),
       llvm::cl::init("sgd")};
+  Option<std::string> lrSchedule{
+      *this, "lr-schedule",
+      llvm::cl::desc("constant, linear, cosine, step or poly, with options"),
+      llvm::cl::init("constant")};
+  Option<double> clipGradNorm{
+      *this, "clip-grad-norm",
+      llvm::cl::desc("Bound of the norm of the gradients; 0: none"),
+      llvm::cl::init(0)};
+  Option<std::string> clipScope{
+      *this, "clip-scope",
+      llvm::cl::desc("global: one norm for all stages; stage: one for each"),
+      llvm::cl::init("global")};
   Option<std::string> recompute{
       *this, "recompute",
       llvm::cl::desc("none, full, budget, or an expression of ONNX nodes"),
@@ -52,6 +64,10 @@ struct LowerStagesToTrainingOptions
   Option<bool> splitBackward{
       *this, "split-backward",
       llvm::cl::desc("Input and weight gradients as tasks of their own"),
+      llvm::cl::init(false)};
+  Option<bool> infer{
+      *this, "infer",
+      llvm::cl::desc("Only tasks that evaluate: the program does not train"),
       llvm::cl::init(false)};
 };
 

@@ -11,7 +11,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def DeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
+def PipelineDeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that evaluate the model";
   let description = [{
     Every stage gets a task of kind `evaluate` that calls a copy of its forward
@@ -19,6 +19,9 @@ def DeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
     its stage also puts how many labels were predicted (`correct`; the first
     index of the largest logit) and how many there were (`count`). Functions that
     are equal become one. Ops that training changes are in inference form.
+
+    With `infer` these tasks replace the forward tasks, and nothing is counted:
+    the program does not train.
 
     Runs before `pipeline-differentiate`, which adds residuals to the forward
     functions.
@@ -35,12 +38,16 @@ def DeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"infer", "infer", "bool", /*default=*/"false",
+           "Replace the forward tasks and count nothing">
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 
-def ExpandTraining : Pass<"pipeline-expand-training", "::mlir::ModuleOp"> {
+def PipelineExpandTraining : Pass<"pipeline-expand-training", "::mlir::ModuleOp"> {
   let summary = "Expands mode-dependent ops in training form";
   let description = [{
     Ops with `ModeDependentOpInterface` in the forward functions (batch
@@ -69,7 +76,7 @@ def ExpandTraining : Pass<"pipeline-expand-training", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
-def Differentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
+def PipelineDifferentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
   let summary = "Adds the backward tasks";
   let description = [{
     From the last stage to the first: the backward function of each stage's
@@ -105,7 +112,7 @@ def Differentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
-def Recompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
+def PipelineRecompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
   let summary = "Computes residuals again instead of storing them";
   let description = [{
     Residuals leave the channel from a stage's forward to its backward task, and
@@ -140,7 +147,7 @@ def Recompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
   ];
 }
 
-def SplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
+def PipelineSplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
   let summary = "Splits backward tasks into input and weight gradients";
   let description = [{
     The part of a backward function that the input cotangents need becomes the
@@ -168,7 +175,7 @@ def SplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
   }];
 }
 
-def InsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
+def PipelineInsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that update the parameters";
   let description = [{
     Every stage with gradients gets a task of kind `update`: per parameter one
@@ -185,10 +192,62 @@ def InsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
       pipeline.write %c1 to @fc1.grad : !w1
     }
     ```
+
+    Where the learning rate has a course, a function of the base rate and of the
+    updates done gives that of each update:
+
+    ```mlir
+    %lr = pipeline.hyperparameter "lr" default(0.01) : f32
+    %rate = func.call @lr(%lr, %t) : (f32, index) -> f32
+    ```
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"sgd\"",
-           "sgd, adam or adamw, with :lr=0.1,momentum=0.9,...">
+           "sgd, adam or adamw, with :lr=0.1,momentum=0.9,...">,
+    Option<"lrSchedule", "lr-schedule", "std::string", "\"constant\"",
+           "constant, linear, cosine, step or poly, with :warmup-steps=10,...">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def PipelineClipGradients : Pass<"pipeline-clip-gradients", "::mlir::ModuleOp"> {
+  let summary = "Bounds the norm of the gradients";
+  let description = [{
+    Multiplies the gradients of an update by min(1, max-norm / (norm + 1e-6)). A
+    task of kind `norm` per stage sums the squares of each gradient; with
+    `global` scope the last stage adds them up, in the order of the parameters in
+    the module, and sends the factor to all. With `stage` scope each stage has a
+    norm of its own, and nothing waits for another stage.
+
+    ```mlir
+    pipeline.task @s0.G norm of @s0(%t) {
+      %g1 = pipeline.read @fc1.grad : !w1
+      %n = func.call @s0.norm(%g1) : (!w1) -> tensor<1xf64>
+      pipeline.put %n to @s0.norms : tensor<1xf64>
+    }
+    pipeline.task @s1.G norm of @s1(%t) {
+      %n = pipeline.take @s0.norms : tensor<1xf64>
+      %g2 = pipeline.read @fc2.grad : !w2
+      %f = func.call @s1.clip(%n, %g2) : (tensor<1xf64>, !w2) -> tensor<f32>
+      pipeline.put %f to @s0.clip_factor : tensor<f32>
+      pipeline.put %f to @s1.clip_factor : tensor<f32>
+    }
+    pipeline.task @s0.U update of @s0(%t) {
+      %f = pipeline.take @s0.clip_factor : tensor<f32>
+      %c = func.call @clip_factor(%f) : (tensor<f32>) -> f32
+      %n1, %z1 = func.call @sgd.7x11(%w1, %g1, %lr, %c)
+        : (!w1, !w1, f32, f32) -> (!w1, !w1)
+      ...
+    ```
+  }];
+  let options = [
+    Option<"maxNorm", "max-norm", "double", "0", "The bound; 0: none">,
+    Option<"scope", "scope", "std::string", "\"global\"",
+           "global: one norm for all stages; stage: one for each">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",

@@ -17,19 +17,26 @@ using namespace penstock;
 void penstock::buildLowerStagesToTrainingPipeline(
     OpPassManager &manager, const LowerStagesToTrainingOptions &options) {
   // Evaluation copies the forward functions, so it comes before residuals.
-  manager.addPass(createDeriveEvaluate());
-  manager.addPass(createExpandTraining({options.batchNorm}));
-  manager.addPass(createDifferentiate({options.microbatches}));
+  manager.addPass(createPipelineDeriveEvaluate({options.infer}));
+  if (options.infer)
+    return;
+  manager.addPass(createPipelineExpandTraining({options.batchNorm}));
+  manager.addPass(createPipelineDifferentiate({options.microbatches}));
   // The halves of a split backward share what is made again.
-  RecomputeOptions recompute;
+  PipelineRecomputeOptions recompute;
   recompute.policy = options.recompute;
   for (int64_t bytes : options.recomputeBudgets)
     recompute.budgets.push_back(bytes);
-  manager.addPass(createRecompute(recompute));
+  manager.addPass(createPipelineRecompute(recompute));
   if (options.splitBackward)
-    manager.addPass(createSplitBackward());
+    manager.addPass(createPipelineSplitBackward());
   // Updates are made for the parameters that a gradient reaches.
-  manager.addPass(createInsertOptimizer({options.optimizer}));
+  manager.addPass(
+      createPipelineInsertOptimizer({options.optimizer, options.lrSchedule}));
+  // Changes the updates, so they must be there.
+  if (options.clipGradNorm != 0)
+    manager.addPass(
+        createPipelineClipGradients({options.clipGradNorm, options.clipScope}));
 }
 
 void penstock::registerTrainingPipelines() {

@@ -20,7 +20,7 @@
 #include <limits>
 
 namespace penstock {
-#define GEN_PASS_DEF_RECOMPUTE
+#define GEN_PASS_DEF_PIPELINERECOMPUTE
 #include "passes/Training/Passes.h.inc"
 } // namespace penstock
 
@@ -45,8 +45,9 @@ struct RecomputeStage {
   SmallVector<Value> fields;
 };
 
-class RecomputePass : public penstock::impl::RecomputeBase<RecomputePass> {
-  using RecomputeBase::RecomputeBase;
+class RecomputePass
+    : public penstock::impl::PipelineRecomputeBase<RecomputePass> {
+  using PipelineRecomputeBase::PipelineRecomputeBase;
   void runOnOperation() override;
 
   std::optional<RecomputeStage> find(StageOp stage);

@@ -15,7 +15,7 @@
 #include "mlir/IR/IRMapping.h"
 
 namespace penstock {
-#define GEN_PASS_DEF_SPLITBACKWARD
+#define GEN_PASS_DEF_PIPELINESPLITBACKWARD
 #include "passes/Training/Passes.h.inc"
 } // namespace penstock
 
@@ -35,8 +35,8 @@ struct Half {
 };
 
 class SplitBackwardPass
-    : public penstock::impl::SplitBackwardBase<SplitBackwardPass> {
-  using SplitBackwardBase::SplitBackwardBase;
+    : public penstock::impl::PipelineSplitBackwardBase<SplitBackwardPass> {
+  using PipelineSplitBackwardBase::PipelineSplitBackwardBase;
   void runOnOperation() override;
   LogicalResult split(TaskOp task);
   void createFunction(Half &half, func::CallOp call, func::FuncOp whole,

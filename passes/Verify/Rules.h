@@ -38,10 +38,22 @@ struct Subject {
   Level level;
 };
 
+/// Tasks that run together: those of one schedule; before there are schedules,
+/// all of training, or all of evaluation.
+struct TaskSet {
+  llvm::SmallVector<pipeline::TaskOp> tasks;
+  /// Whose tasks they are, in messages: "" or " of schedule @train".
+  std::string of;
+  /// Evaluation has one kind of task.
+  bool evaluates = false;
+};
+
 /// The invariant of the level: which ops and types may be there.
 mlir::LogicalResult verifyLevel(Subject &subject);
 /// C1, C4 to C6, C11 to C13, C15 to C19: variables, channels, tasks.
 mlir::LogicalResult verifyTasks(Subject &subject);
+/// C4, C5 and C13 of tasks that run together.
+mlir::LogicalResult verifyTaskSet(Subject &subject, const TaskSet &set);
 /// C2, C7, C8, C20, C22 to C25: storage, devices, schedules.
 mlir::LogicalResult verifySchedules(Subject &subject);
 /// C26 to C28: the ops of device functions.

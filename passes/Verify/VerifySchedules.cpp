@@ -88,6 +88,11 @@ static LogicalResult verifyGroup(Subject &subject, GroupOp group) {
   return success();
 }
 
+/// Of a stage that has been placed.
+static ArrayRef<int64_t> getDevices(StageOp stage) {
+  return *stage.getDevices();
+}
+
 namespace {
 /// One schedule under check.
 class ScheduleRules {
@@ -101,6 +106,8 @@ private:
   LogicalResult verifyTransfer(Operation *op, FlatSymbolRefAttr name,
                                int64_t device, bool isSend);
   LogicalResult verifyAllReduce(AllReduceOp op, int64_t device);
+  LogicalResult verifyOrders();
+  LogicalResult verifyGroups();
   LogicalResult verifyEvery(Operation *op, std::optional<uint64_t> every,
                             size_t replicas);
   StageOp getStage(TaskOp task) {
@@ -149,10 +156,8 @@ LogicalResult ScheduleRules::verifyTransfer(Operation *op,
   if (!here || !llvm::is_contained(*here.getDevices(), device))
     return op->emitOpError("of ") << name << " on device " << device
                                   << ", which is not that end of it";
-  bool outside =
-      isSend ? channel.getSink().has_value() : channel.getSource().has_value();
-  bool otherDevice = there && !llvm::is_contained(*there.getDevices(), device);
-  if (!outside && !otherDevice)
+  // Without another end it has a source or a sink, or breaks C4.
+  if (there && llvm::is_contained(*there.getDevices(), device))
     return op->emitOpError("of ")
            << name << ", whose both ends are on device " << device;
   if (channel.getTypes().size() != 1)
@@ -178,6 +183,48 @@ LogicalResult ScheduleRules::verifyAllReduce(AllReduceOp op, int64_t device) {
                                << ", which has no member of it";
 }
 
+/// C20, the other part: an order for every device that has a stage, and for no
+/// other.
+LogicalResult ScheduleRules::verifyOrders() {
+  llvm::MapVector<int64_t, StageOp> used;
+  for (StageOp stage : subject.module.getOps<StageOp>())
+    for (int64_t device : getDevices(stage))
+      used.try_emplace(device, stage);
+  llvm::DenseSet<int64_t> ordered;
+  for (OrderOp order : schedule.getBody().getOps<OrderOp>()) {
+    if (!used.contains(order.getDevice()))
+      return order.emitOpError("is for device ")
+             << order.getDevice() << ", where no stage is";
+    ordered.insert(order.getDevice());
+  }
+  for (auto [device, stage] : used)
+    if (!ordered.contains(device))
+      return schedule.emitOpError("has no order for device ")
+             << device << ", where stage @" << stage.getSymName() << " is";
+  return success();
+}
+
+/// C8, the other part: all replicas of the members' stages take part in a sum.
+LogicalResult ScheduleRules::verifyGroups() {
+  llvm::MapVector<GroupOp, llvm::DenseSet<int64_t>> summed;
+  schedule.walk([&](AllReduceOp op) {
+    summed[subject.symbols.lookup<GroupOp>(op.getGroup())].insert(
+        op->getParentOfType<OrderOp>().getDevice());
+  });
+  for (auto &[group, devices] : summed)
+    for (Attribute member : group.getMembers()) {
+      auto name = cast<FlatSymbolRefAttr>(cast<ArrayAttr>(member)[0]);
+      auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
+      auto stage = subject.symbols.lookup<StageOp>(*variable.getStage());
+      for (int64_t device : getDevices(stage))
+        if (!devices.contains(device))
+          return schedule.emitOpError("sums @")
+                 << group.getSymName() << " without device " << device
+                 << ", where stage @" << stage.getSymName() << " is";
+    }
+  return success();
+}
+
 LogicalResult ScheduleRules::verify() {
   for (StageOp stage : subject.module.getOps<StageOp>())
     if (schedule.getMicrobatches() % stage.getDevices()->size() != 0)
@@ -186,10 +233,13 @@ LogicalResult ScheduleRules::verify() {
              << stage.getDevices()->size() << " replicas of stage @"
              << stage.getSymName() << ": not a multiple";
   // The ends of channels, among the tasks that this schedule runs.
+  TaskSet set{{}, (" of schedule @" + schedule.getSymName()).str()};
   schedule.walk([&](RunOp run) {
     auto task = subject.symbols.lookup<TaskOp>(run.getTask());
-    if (!task || task.isBodyless())
+    if (!task || task.isBodyless() || llvm::is_contained(set.tasks, task))
       return;
+    set.tasks.push_back(task);
+    set.evaluates |= task.getKind() == TaskKind::Evaluate;
     for (TakeOp take : task.getBody().getOps<TakeOp>())
       taker[take.getChannelAttr().getAttr()] = getStage(task);
     for (PutOp put : task.getBody().getOps<PutOp>())
@@ -211,7 +261,9 @@ LogicalResult ScheduleRules::verify() {
     if (result.wasInterrupted())
       return failure();
   }
-  return success();
+  if (failed(verifyOrders()) || failed(verifyGroups()))
+    return failure();
+  return verifyTaskSet(subject, set);
 }
 
 LogicalResult penstock::verifySchedules(Subject &subject) {

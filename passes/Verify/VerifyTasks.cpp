@@ -16,10 +16,6 @@ using namespace penstock;
 using namespace penstock::pipeline;
 
 namespace {
-/// The tasks that one schedule runs; before there are schedules, all tasks of
-/// training, or all of evaluation.
-using TaskSet = SmallVector<TaskOp>;
-
 struct Ends {
   TaskOp put, take;
 };
@@ -90,6 +86,25 @@ static LogicalResult verifyAccess(Subject &subject, TaskOp task, Operation *op,
   return success();
 }
 
+/// The variable that a value was read from, or is written to.
+static VariableOp getVariable(Subject &subject, Value value) {
+  if (auto read = value.getDefiningOp<ReadOp>())
+    return subject.symbols.lookup<VariableOp>(read.getVariable());
+  for (Operation *user : value.getUsers())
+    if (auto write = dyn_cast<WriteOp>(user))
+      return subject.symbols.lookup<VariableOp>(write.getVariable());
+  return {};
+}
+
+static LogicalResult reportRole(Operation *op, StringRef what,
+                                VariableOp variable) {
+  InFlightDiagnostic diagnostic = op->emitOpError(what);
+  if (!variable)
+    return diagnostic << ", but no variable holds it";
+  return diagnostic << ", " << FlatSymbolRefAttr::get(variable) << " is "
+                    << stringifyRole(variable.getRole());
+}
+
 static LogicalResult verifyReads(Subject &subject, TaskOp task,
                                  const llvm::DenseSet<StringAttr> &versioned) {
   for (ReadOp read : task.getBody().getOps<ReadOp>()) {
@@ -112,20 +127,16 @@ static LogicalResult verifyReads(Subject &subject, TaskOp task,
            << read.getVariableAttr() << " sees the newest value and has no lag";
   }
   for (CompensateOp op : task.getBody().getOps<CompensateOp>()) {
-    auto delta = op.getDelta().getDefiningOp<ReadOp>();
-    auto variable = subject.symbols.lookup<VariableOp>(delta.getVariable());
-    if (variable.getRole() != Role::Compensation)
-      return op.emitOpError("needs a delta of role compensation, ")
-             << delta.getVariableAttr() << " is "
-             << stringifyRole(variable.getRole());
+    VariableOp variable = getVariable(subject, op.getDelta());
+    if (!variable || variable.getRole() != Role::Compensation)
+      return reportRole(op, "needs a delta of role compensation", variable);
   }
   for (PredictOp op : task.getBody().getOps<PredictOp>()) {
-    auto velocity = op.getVelocity().getDefiningOp<ReadOp>();
-    auto variable = subject.symbols.lookup<VariableOp>(velocity.getVariable());
-    if (variable.getRole() != Role::Optimizer)
-      return op.emitOpError("needs a direction of role optimizer, ")
-             << velocity.getVariableAttr() << " is "
-             << stringifyRole(variable.getRole());
+    // What a function makes of the state need not be written.
+    VariableOp variable = getVariable(subject, op.getVelocity());
+    bool isComputed = op.getVelocity().getDefiningOp<func::CallOp>();
+    if (variable ? variable.getRole() != Role::Optimizer : !isComputed)
+      return reportRole(op, "needs a direction of role optimizer", variable);
   }
   return success();
 }
@@ -178,7 +189,7 @@ static LogicalResult verifyTask(Subject &subject, TaskOp task,
 }
 
 /// C4 and C5: of the tasks that run together, one puts and one takes.
-static LogicalResult verifyEnds(Subject &subject, const TaskSet &tasks) {
+static LogicalResult verifyEnds(Subject &subject, const TaskSet &set) {
   llvm::MapVector<ChannelOp, Ends> ends;
   auto record = [&](Operation *op, FlatSymbolRefAttr name, TaskOp task,
                     TaskOp Ends::*end) -> LogicalResult {
@@ -190,7 +201,7 @@ static LogicalResult verifyEnds(Subject &subject, const TaskSet &tasks) {
     known = task;
     return success();
   };
-  for (TaskOp task : tasks) {
+  for (TaskOp task : set.tasks) {
     for (TakeOp take : task.getBody().getOps<TakeOp>())
       if (failed(record(take, take.getChannelAttr(), task, &Ends::take)))
         return failure();
@@ -207,10 +218,12 @@ static LogicalResult verifyEnds(Subject &subject, const TaskSet &tasks) {
              << end.take.getSymName() << " takes from it";
     if (!channel.getSource() && !end.put)
       return channel.emitOpError("is taken by task @")
-             << end.take.getSymName() << ", but no task puts into it";
+             << end.take.getSymName() << ", but no task" << set.of
+             << " puts into it";
     if (!channel.getSink() && !end.take)
       return channel.emitOpError("is put by task @")
-             << end.put.getSymName() << ", but no task takes from it";
+             << end.put.getSymName() << ", but no task" << set.of
+             << " takes from it";
     if (end.put && end.take && isUpdateLike(end.put) != isUpdateLike(end.take))
       return channel.emitOpError("joins task @")
              << end.put.getSymName() << " and task @" << end.take.getSymName()
@@ -219,12 +232,12 @@ static LogicalResult verifyEnds(Subject &subject, const TaskSet &tasks) {
   return success();
 }
 
-/// C13, over the tasks of training.
-static LogicalResult verifyStages(Subject &subject, const TaskSet &tasks) {
+/// C13, over tasks of training that run together.
+static LogicalResult verifyStages(Subject &subject, const TaskSet &set) {
   llvm::MapVector<StringAttr, SmallVector<TaskKind>> kinds;
   for (StageOp stage : subject.module.getOps<StageOp>())
     kinds[stage.getSymNameAttr()];
-  for (TaskOp task : tasks) {
+  for (TaskOp task : set.tasks) {
     auto &known = kinds[task.getStageAttr().getAttr()];
     if (llvm::is_contained(known, task.getKind()))
       return task.emitOpError("is the second ")
@@ -271,6 +284,12 @@ static LogicalResult verifyHyperparameters(Subject &subject) {
   return success();
 }
 
+LogicalResult penstock::verifyTaskSet(Subject &subject, const TaskSet &set) {
+  if (failed(verifyEnds(subject, set)))
+    return failure();
+  return set.evaluates ? success() : verifyStages(subject, set);
+}
+
 LogicalResult penstock::verifyTasks(Subject &subject) {
   for (VariableOp variable : subject.module.getOps<VariableOp>()) {
     if (variable.getStageAttr() &&
@@ -281,18 +300,22 @@ LogicalResult penstock::verifyTasks(Subject &subject) {
              << getLevelName(subject.level);
   }
   llvm::DenseSet<StringAttr> versioned = getVersioned(subject);
-  TaskSet training, evaluation;
-  for (TaskOp task : subject.module.getOps<TaskOp>()) {
+  for (TaskOp task : subject.module.getOps<TaskOp>())
     if (failed(verifyTask(subject, task, versioned)))
       return failure();
-    if (!task.isBodyless())
-      (task.getKind() == TaskKind::Evaluate ? evaluation : training)
-          .push_back(task);
-  }
   if (subject.isFrom(Level::Program))
     return success();
-  return success(succeeded(verifyEnds(subject, training)) &&
-                 succeeded(verifyEnds(subject, evaluation)) &&
-                 succeeded(verifyStages(subject, training)) &&
-                 succeeded(verifyHyperparameters(subject)));
+  if (failed(verifyHyperparameters(subject)))
+    return failure();
+  if (!subject.module.getOps<ScheduleOp>().empty())
+    return success();
+  TaskSet training, evaluation{{}, "", /*evaluates=*/true};
+  for (TaskOp task : subject.module.getOps<TaskOp>())
+    (task.getKind() == TaskKind::Evaluate ? evaluation : training)
+        .tasks.push_back(task);
+  // A program that infers has nothing but evaluate tasks.
+  bool trains = !training.tasks.empty() || evaluation.tasks.empty();
+  if (trains && failed(verifyTaskSet(subject, training)))
+    return failure();
+  return verifyTaskSet(subject, evaluation);
 }

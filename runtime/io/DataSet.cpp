@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 using namespace penstock::runtime;
@@ -43,6 +44,23 @@ uint64_t penstock::runtime::permute(uint64_t index, uint64_t size,
   return index;
 }
 
+bool penstock::runtime::infers(const penstock_program &program) {
+  for (uint32_t i = 0; i < program.schedule_count; ++i)
+    if (!std::strcmp(program.schedules[i].name, "infer"))
+      return true;
+  return false;
+}
+
+bool penstock::runtime::sourcesShareSamples(const penstock_program &program) {
+  for (uint32_t i = 0; i < program.channel_count; ++i) {
+    const penstock_channel &channel = program.channels[i];
+    if (channel.source && (channel.type.rank == 0 ||
+                           channel.type.shape[0] != program.microbatch_size))
+      return false;
+  }
+  return true;
+}
+
 std::vector<std::string>
 penstock::runtime::sourceNames(const penstock_program &program) {
   std::vector<std::string> names;
@@ -65,23 +83,26 @@ Error DataSet::check(const Input &input, const penstock_channel &channel,
                      const char *flag) const {
   const penstock_tensor &type = channel.type;
   const NpyArray &array = input.array;
-  if (type.rank == 0 || type.shape[0] != microbatch)
+  if (!whole && (type.rank == 0 || type.shape[0] != microbatch))
     return defect("source '%s' does not start with the microbatch axis",
                   channel.source);
+  unsigned first = whole ? 0 : 1;
   bool isWidened = type.element == PENSTOCK_I64 &&
                    array.element == PENSTOCK_I32 && input.name == "labels";
   if (array.element != type.element && !isWidened)
     return userError("%s: input '%s' takes %s, '%s' holds %s", flag,
                      input.name.c_str(), elementName(type.element),
                      input.path.c_str(), elementName(array.element));
-  bool isSame =
-      array.shape.size() == type.rank &&
-      std::equal(array.shape.begin() + 1, array.shape.end(), type.shape + 1);
+  bool isSame = array.shape.size() == type.rank &&
+                std::equal(array.shape.begin() + first, array.shape.end(),
+                           type.shape + first);
   if (!isSame) {
     std::string expected = "(samples";
     for (uint32_t i = 1; i < type.rank; ++i)
       expected += format(", %lld", (long long)type.shape[i]);
     expected += type.rank == 1 ? ",)" : ")";
+    if (whole)
+      expected = shapeText(type.shape, type.rank);
     return userError("%s: input '%s' takes arrays of shape %s, '%s' has %s",
                      flag, input.name.c_str(), expected.c_str(),
                      input.path.c_str(),
@@ -101,7 +122,7 @@ Error DataSet::add(const penstock_program &program, const std::string &name,
       if (Error error = check(input, channel, flag))
         return error;
   }
-  int64_t count = input.array.shape[0];
+  int64_t count = whole ? 1 : input.array.shape[0];
   if (samples >= 0 && count != samples)
     return userError("'%s' has %lld samples, '%s' has %lld",
                      inputs.front().path.c_str(), (long long)samples,
@@ -116,6 +137,7 @@ Error DataSet::open(
     const std::vector<std::pair<std::string, std::string>> &files,
     const std::string &labels, const char *dataFlag, const char *labelsFlag) {
   microbatch = program.microbatch_size;
+  whole = infers(program) && !sourcesShareSamples(program);
   std::vector<std::string> names = sourceNames(program);
   std::string known;
   for (const std::string &name : names)
@@ -124,6 +146,15 @@ Error DataSet::open(
 
   // 1. Each file belongs to one known input.
   for (const auto &[name, path] : files) {
+    const char *const *unused = program.unused_inputs;
+    if (std::find(unused, unused + program.unused_input_count, name) !=
+        unused + program.unused_input_count) {
+      std::fprintf(stderr,
+                   "note: --%s %s: what was compiled does not depend on this "
+                   "input\n",
+                   dataFlag, name.c_str());
+      continue;
+    }
     if (std::find(names.begin(), names.end(), name) == names.end())
       return userError("--%s: unknown input '%s', the model's inputs are %s",
                        dataFlag, name.c_str(), known.c_str());
@@ -178,9 +209,23 @@ Error DataSet::setUpdate(int64_t microbatches, const char *flag) {
                    (long long)microbatch);
 }
 
+Error DataSet::setPadded(const char *flag) {
+  if (samples == 0)
+    return userError("--%s: '%s' has no samples", flag,
+                     inputs.front().path.c_str());
+  usable = whole || inputs.empty()
+               ? 1
+               : (samples + microbatch - 1) / microbatch * microbatch;
+  return {};
+}
+
 void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
                      void *target) const {
   const NpyArray &array = inputs[input].array;
+  if (whole) {
+    std::memcpy(target, array.data, channel.type.bytes);
+    return;
+  }
   uint64_t first = uint64_t(n) * microbatch;
   uint64_t epoch = first / usable;
   uint64_t position = first % usable; // usable is a multiple of microbatch
@@ -201,8 +246,13 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
     std::copy(from, from + count * elements, wide);
   };
 
-  if (!shuffle)
-    return copy(position, microbatch, 0);
+  if (!shuffle) {
+    int64_t real = std::min<int64_t>(microbatch, samples - position);
+    copy(position, real, 0);
+    for (int64_t i = real; i < microbatch; ++i)
+      copy(samples - 1, 1, i);
+    return;
+  }
   for (int64_t i = 0; i < microbatch; ++i)
     copy(permute(position + i, samples, seed, epoch), 1, i);
 }

@@ -13,6 +13,7 @@
 
 #include "runtime/io/Npy.h"
 
+#include <memory>
 #include <utility>
 
 namespace penstock::runtime {
@@ -24,7 +25,8 @@ uint64_t permute(uint64_t index, uint64_t size, uint64_t seed, uint64_t epoch);
 class DataSet {
 public:
   /// `files` are the NAME=FILE pairs of `dataFlag` ("data"), `labels` the file
-  /// of `labelsFlag`, or empty. Checks every array against the channels.
+  /// of `labelsFlag`, or empty. Checks every array against the channels. Of a
+  /// program that infers the inputs need no axis of samples.
   Error open(const penstock_program &program,
              const std::vector<std::pair<std::string, std::string>> &files,
              const std::string &labels, const char *dataFlag,
@@ -33,6 +35,10 @@ public:
   /// Microbatches per update of training; 1 for evaluation. Fails when the
   /// samples do not fill one update.
   Error setUpdate(int64_t microbatches, const char *flag);
+  /// For inference: the last microbatch is filled up with the last sample.
+  Error setPadded(const char *flag);
+  /// Each array is one message: the inputs share no axis of samples.
+  bool isWhole() const { return whole; }
   void setShuffle(uint64_t value) {
     shuffle = true;
     seed = value;
@@ -69,10 +75,14 @@ private:
 
   std::vector<Input> inputs;
   int64_t samples = -1, usable = 0, microbatch = 0;
-  bool shuffle = false;
+  bool whole = false, shuffle = false;
   uint64_t seed = 0;
 };
 
+/// Whether the program was compiled to infer: it does not train.
+bool infers(const penstock_program &program);
+/// Whether the first axis of every source is that of a microbatch's samples.
+bool sourcesShareSamples(const penstock_program &program);
 /// The names of all sources, in the order of the channels, once each.
 std::vector<std::string> sourceNames(const penstock_program &program);
 

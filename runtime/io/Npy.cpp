@@ -151,6 +151,31 @@ std::string penstock::runtime::shapeText(const int64_t *shape, size_t rank) {
   return text + (rank == 1 ? ",)" : ")");
 }
 
+Error penstock::runtime::npyHeader(uint32_t element,
+                                   const std::vector<int64_t> &shape,
+                                   std::string &header) {
+  std::string code;
+  for (const ElementEntry &entry : kElements)
+    if (entry.element == element)
+      code = entry.code;
+  if (code.empty())
+    return userError("an .npy file cannot hold elements of type %s",
+                     elementName(element));
+  // Of one byte there is no order.
+  code.insert(0, code.back() == '1' ? "|" : "<");
+  std::string text =
+      format("{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+             code.c_str(), shapeText(shape.data(), shape.size()).c_str());
+  constexpr size_t kStart = 10, kAlignment = 64;
+  text.append(kAlignment - (kStart + text.size()) % kAlignment, ' ');
+  text.back() = '\n';
+  header = std::string("\x93NUMPY\x01\x00", 8);
+  header += char(text.size() & 0xff);
+  header += char(text.size() >> 8);
+  header += text;
+  return {};
+}
+
 Error penstock::runtime::readNpy(const std::string &path, const char *what,
                                  NpyArray &array) {
   if (Error error = array.file.open(path, what))

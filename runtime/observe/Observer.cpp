@@ -58,8 +58,7 @@ void SinkValues::collect(Instance &instance) {
     std::string_view name = endpoint.channel->description.sink;
     std::deque<SinkRing::Item> &values = name == "loss"      ? losses
                                          : name == "correct" ? corrects
-                                         : name == "count"   ? counts
-                                                             : rates;
+                                                             : counts;
     while (endpoint.sink->pop(item))
       values.push_back(item);
   }

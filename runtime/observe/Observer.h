@@ -48,7 +48,7 @@ private:
 
 /// What the sinks of one segment delivered, in message order.
 struct SinkValues {
-  std::deque<SinkRing::Item> losses, corrects, counts, rates;
+  std::deque<SinkRing::Item> losses, corrects, counts;
 
   /// Empties the rings of an instance.
   void collect(Instance &instance);

@@ -30,6 +30,8 @@ int penstock_evaluate(penstock_run *run, penstock_results *results) {
   return run->report(run->evaluate(*results));
 }
 
+int penstock_infer(penstock_run *run) { return run->report(run->infer()); }
+
 int penstock_save(penstock_run *run, const char *path) {
   return run->report(run->save(path));
 }

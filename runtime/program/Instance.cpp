@@ -41,14 +41,13 @@ Error Instance::check() const {
   // 1. Channels: the sinks are those that something reads.
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
-    if (!channel.sink)
+    if (!channel.sink || infers(program))
       continue;
     std::string_view sink = channel.sink;
     bool isLoss = sink == "loss" && channel.type.element == PENSTOCK_F32;
     bool isCount = (sink == "correct" || sink == "count") &&
                    channel.type.element == PENSTOCK_I64;
-    bool isRate = sink == "lr" && channel.type.element == PENSTOCK_F32;
-    if (!(isLoss || isCount || isRate) ||
+    if (!(isLoss || isCount) ||
         channel.type.bytes != elementBytes(channel.type.element))
       return defect("channel '%s': this runtime knows no sink '%s' of %s",
                     channel.name, channel.sink,

@@ -11,7 +11,7 @@
 #define PENSTOCK_RUNTIME_PROGRAM_INSTANCE_H
 
 #include "runtime/device/cpu/Device.h"
-#include "runtime/io/DataSet.h"
+#include "runtime/io/OutputArrays.h"
 #include "runtime/observe/SinkRing.h"
 
 namespace penstock::runtime {
@@ -20,6 +20,8 @@ namespace penstock::runtime {
 struct Endpoint {
   std::unique_ptr<Channel> channel;
   std::unique_ptr<SinkRing> sink;
+  /// Where a sink of inference writes.
+  OutputArray *output = nullptr;
   bool isSource = false;
 };
 

@@ -37,6 +37,8 @@ static Error evaluateAndPrint(penstock_run &run) {
 
 static Error trainAndPrint(penstock_run &run) {
   const Options &options = run.options;
+  if (Error error = options.checkMode(/*infers=*/false))
+    return error;
   if (!options.steps && !options.epochs)
     return userError("one of --steps and --epochs is required (see --help)");
   if (Error error = run.open())
@@ -82,6 +84,19 @@ static Error trainAndPrint(penstock_run &run) {
   return {};
 }
 
+static Error inferAndPrint(penstock_run &run) {
+  if (Error error = run.open())
+    return error;
+  if (Error error = run.infer())
+    return error;
+  if (Error error = run.finish())
+    return error;
+  std::fputs(run.results.c_str(), stdout);
+  if (std::fflush(stdout) != 0)
+    return userError("cannot write to standard output");
+  return {};
+}
+
 /// Ends what only prints.
 static int finishOutput() {
   if (std::fflush(stdout) == 0)
@@ -109,7 +124,7 @@ extern "C" int penstock_main(int argc, char **argv,
     return finishOutput();
   }
   if (!error)
-    error = trainAndPrint(run);
+    error = infers(*program) ? inferAndPrint(run) : trainAndPrint(run);
   if (!error)
     return PENSTOCK_DONE;
   std::fflush(stdout);

@@ -37,6 +37,11 @@ Error penstock_run::openFiles() {
 
 Error penstock_run::openData() {
   const penstock_schedule *train = instance->schedule("train");
+  if (infers(program)) {
+    if (Error error = trainData.open(program, options.data, "", "data", ""))
+      return error;
+    return trainData.setPadded("data");
+  }
   hasTrainData = !options.data.empty() || !options.labels.empty();
   if (hasTrainData) {
     if (Error error = trainData.open(program, options.data, options.labels,
@@ -77,6 +82,8 @@ Error penstock_run::open() {
   if (Error error = checkFeatures(program))
     return error;
   if (Error error = options.checkTogether())
+    return error;
+  if (Error error = options.checkMode(infers(program)))
     return error;
   if (options.verify && !program.replay)
     return userError("--verify: this program was compiled without its "

@@ -9,6 +9,7 @@
 #include "runtime/program/Options.h"
 #include "runtime/io/DataSet.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -59,11 +60,14 @@ Error parsePair(const char *flag, const char *text,
 
 using Setter = Error (*)(Options &, const char *flag, const char *value);
 
+enum class For { Both, Training, Inference };
+
 struct Flag {
   const char *name;
   const char *value; // in the help text, null when there is none
   const char *help;
   Setter set;
+  For kind = For::Training;
 };
 
 template <bool Options::*Member>
@@ -97,15 +101,12 @@ Error setTransport(Options &, const char *, const char *value) {
 }
 
 Error setLater(Options &, const char *flag, const char *) {
-  if (!std::strcmp(flag, "outputs"))
-    return userError("--outputs: this program trains; outputs are written by "
-                     "one compiled with --mode=infer");
   return userError("--%s: this build has no checkpoints; use --save", flag);
 }
 
 constexpr Flag kFlags[] = {
     {"data", "NAME=FILE.npy", "samples of a model input (repeatable)",
-     setPair<&Options::data>},
+     setPair<&Options::data>, For::Both},
     {"labels", "FILE.npy", "labels of the samples", setFile<&Options::labels>},
     {"steps", "N", "number of weight updates (or --epochs)",
      setInteger<&Options::steps, 0>},
@@ -121,7 +122,9 @@ constexpr Flag kFlags[] = {
     {"save", "FILE.onnx", "the model with its trained weights",
      setFile<&Options::save>},
     {"trace", "FILE.json", "the run as a Chrome/Perfetto trace",
-     setFile<&Options::trace>},
+     setFile<&Options::trace>, For::Both},
+    {"outputs", "DIR", "folder of the outputs, NAME.npy for each",
+     setFile<&Options::outputs>, For::Inference},
     {"eval-data", "NAME=FILE.npy", "samples to evaluate (repeatable)",
      setPair<&Options::evalData>},
     {"eval-labels", "FILE.npy", "labels to evaluate",
@@ -131,14 +134,13 @@ constexpr Flag kFlags[] = {
     {"verify", nullptr, "run again on one device and compare bitwise",
      setTrue<&Options::verify>},
     {"watchdog", "SECONDS", "end with code 6 when nothing moves so long",
-     setNumber<&Options::watchdog>},
-    {"transport", "threads", "how stages talk", setTransport},
+     setNumber<&Options::watchdog>, For::Both},
+    {"transport", "threads", "how stages talk", setTransport, For::Both},
     {"plan", nullptr, "print the compiler's plan (JSON) and end",
-     setTrue<&Options::plan>},
-    {"help", nullptr, "print this and end", setTrue<&Options::help>},
+     setTrue<&Options::plan>, For::Both},
+    {"help", nullptr, "print this and end", setTrue<&Options::help>, For::Both},
     {"version", nullptr, "print the version and end",
-     setTrue<&Options::version>},
-    {"outputs", "DIR", nullptr, setLater},
+     setTrue<&Options::version>, For::Both},
     {"checkpoint-dir", "DIR", nullptr, setLater},
     {"checkpoint-every", "N", nullptr, setLater},
     {"resume", "DIR", nullptr, setLater},
@@ -161,6 +163,8 @@ Error Options::set(const std::string &name, const char *value) {
     return userError("--%s needs a value: %s", flag->name, flag->value);
   if (!flag->value && value)
     return userError("--%s takes no value", flag->name);
+  if (std::find(given.begin(), given.end(), flag->name) == given.end())
+    given.push_back(flag->name);
   return flag->set(*this, flag->name, value);
 }
 
@@ -203,33 +207,64 @@ Error Options::checkTogether() const {
   return {};
 }
 
+Error Options::checkMode(bool infers) const {
+  for (const char *name : given) {
+    For kind = findFlag(name)->kind;
+    if (kind == For::Training && infers)
+      return userError("--%s: this program does not train; it was compiled "
+                       "with --mode=infer",
+                       name);
+    if (kind == For::Inference && !infers)
+      return userError("--%s: this program trains; outputs are written by one "
+                       "compiled with --mode=infer",
+                       name);
+  }
+  return {};
+}
+
 std::string penstock::runtime::helpText(const penstock_program &program,
                                         const char *executable) {
   std::string text = format("usage: %s", executable);
-  std::string inputs;
+  std::string inputs, outputs;
+  bool isInference = infers(program), hasSamples = sourcesShareSamples(program);
+  auto describe = [&](const char *name, const penstock_tensor &type) {
+    std::vector<int64_t> shape(type.shape, type.shape + type.rank);
+    std::string dimensions = shapeText(shape.data(), shape.size());
+    if (hasSamples && !shape.empty() && shape[0] == program.microbatch_size)
+      dimensions.replace(1, format("%lld", (long long)shape[0]).size(),
+                         "samples");
+    return format("  %-22s %s %s\n", name, elementName(type.element),
+                  dimensions.c_str());
+  };
   for (const std::string &name : sourceNames(program)) {
-    bool isLabels = name == "labels";
+    bool isLabels = name == "labels" && !isInference;
     text += isLabels ? " --labels FILE.npy"
                      : format(" --data %s=FILE.npy", name.c_str());
     for (uint32_t i = 0; i < program.channel_count; ++i) {
       const penstock_channel &channel = program.channels[i];
       if (!channel.source || name != channel.source)
         continue;
-      inputs += format("  %-22s %s (samples", name.c_str(),
-                       elementName(channel.type.element));
-      for (uint32_t j = 1; j < channel.type.rank; ++j)
-        inputs += format(", %lld", (long long)channel.type.shape[j]);
-      inputs += channel.type.rank == 1 ? ",)\n" : ")\n";
+      inputs += describe(name.c_str(), channel.type);
       break;
     }
   }
-  text += " --steps N [options]\n\n";
-  text += format("Trains a model in %u stages on %u devices (method %s, "
-                 "schedule %s).\n\ninputs:\n%s\noptions:\n",
-                 program.stage_count, program.device_count, program.method,
-                 program.schedule, inputs.c_str());
+  for (uint32_t i = 0; isInference && i < program.channel_count; ++i)
+    if (program.channels[i].sink)
+      outputs += describe(program.channels[i].sink, program.channels[i].type);
+  if (isInference)
+    text += format(" --outputs DIR [options]\n\nRuns a model in %u stages on "
+                   "%u devices.\n\ninputs:\n%s\noutputs:\n%s\noptions:\n",
+                   program.stage_count, program.device_count, inputs.c_str(),
+                   outputs.c_str());
+  else
+    text += format(" --steps N [options]\n\nTrains a model in %u stages on "
+                   "%u devices (method %s, schedule %s).\n\ninputs:\n%s\n"
+                   "options:\n",
+                   program.stage_count, program.device_count, program.method,
+                   program.schedule, inputs.c_str());
+  For other = isInference ? For::Training : For::Inference;
   for (const Flag &flag : kFlags) {
-    if (!flag.help)
+    if (!flag.help || flag.kind == other)
       continue;
     std::string left = format("--%s%s%s", flag.name, flag.value ? " " : "",
                               flag.value ? flag.value : "");

@@ -20,11 +20,13 @@ namespace penstock::runtime {
 
 struct Options {
   std::vector<std::pair<std::string, std::string>> data, evalData;
-  std::string labels, evalLabels, log, save, trace;
+  std::string labels, evalLabels, log, save, trace, outputs;
   std::optional<int64_t> steps, epochs, evalEvery, seed;
   std::optional<double> rate, watchdog;
   bool shuffle = false, verify = false;
   bool help = false, version = false, plan = false;
+  /// The flags that were set, each once.
+  std::vector<const char *> given;
 
   /// Sets one option; `value` is null for a flag without one.
   Error set(const std::string &name, const char *value);
@@ -32,6 +34,8 @@ struct Options {
   Error parse(int argc, char **argv);
   /// What can be said without the data.
   Error checkTogether() const;
+  /// Refuses flags of the other kind of program.
+  Error checkMode(bool infers) const;
 };
 
 /// The text of --help.

@@ -22,6 +22,8 @@ struct penstock_run {
   Error open();
   Error train(int64_t updates);
   Error evaluate(penstock_results &results);
+  /// Writes all outputs of a program that does not train.
+  Error infer();
   Error save(const std::string &path);
   Error replay(int64_t updates);
   /// Writes the trace, once.
@@ -44,6 +46,8 @@ struct penstock_run {
   const penstock_program &program;
   penstock::runtime::Options options;
   std::string lastError;
+  /// What `infer` wrote, a line for each file.
+  std::string results;
   int64_t updatesDone = 0;
   /// Of the last evaluation: labels that count, and right ones among them.
   int64_t evaluatedLabels = 0, evaluatedCorrect = 0;
@@ -53,7 +57,7 @@ private:
   Error openData();
   void logUpdates(penstock::runtime::SinkValues &values,
                   const penstock_schedule &schedule,
-                  penstock::runtime::ProgressLine &progress, bool isEnd);
+                  penstock::runtime::ProgressLine &progress);
   void setHyperparameters(penstock::runtime::Instance &instance);
   Error compareLosses(const std::vector<float> &again) const;
   Error compareVariables(const penstock::runtime::Instance &again) const;

@@ -17,17 +17,12 @@ using namespace penstock::runtime;
 /// Writes a line for each update whose losses are all there.
 void penstock_run::logUpdates(SinkValues &values,
                               const penstock_schedule &schedule,
-                              ProgressLine &progress, bool isEnd) {
+                              ProgressLine &progress) {
   uint64_t microbatches = schedule.microbatches;
   // Training may count labels, too; only evaluation adds them up.
   values.corrects.clear();
   values.counts.clear();
-  bool hasRates = false;
-  for (Endpoint &endpoint : instance->allEndpoints())
-    hasRates |= endpoint.sink &&
-                std::string_view(endpoint.channel->description.sink) == "lr";
-  while (values.losses.size() >= microbatches &&
-         (!hasRates || isEnd || !values.rates.empty())) {
+  while (values.losses.size() >= microbatches) {
     // 1. The mean, in the order of the microbatches.
     double sum = 0;
     int64_t time = 0;
@@ -42,10 +37,8 @@ void penstock_run::logUpdates(SinkValues &values,
                         values.losses.begin() + microbatches);
     double loss = sum / double(microbatches);
     double rate = instance->findHyperparameter("lr");
-    if (!values.rates.empty()) {
-      rate = floatOf(values.rates.front());
-      values.rates.pop_front();
-    }
+    if (program.rate)
+      rate = program.rate(nullptr, float(rate), loggedUpdates);
 
     // 2. Log and progress.
     double seconds = double(time - startTime) * 1e-9;
@@ -79,6 +72,9 @@ Error penstock_run::train(int64_t updates) {
   }
   if (updates <= 0)
     return {};
+  for (; updates > 1 && updatesDone < program.flushed_updates; --updates)
+    if (Error error = train(1))
+      return error;
 
   // 1. Run.
   int64_t begin = nanoseconds();
@@ -94,10 +90,10 @@ Error penstock_run::train(int64_t updates) {
   Watchdog watchdog(*instance, options.watchdog.value_or(0));
   instance->run(*schedule, updatesDone, updates, updatesDone, trainData, [&] {
     values.collect(*instance);
-    logUpdates(values, *schedule, progress, /*isEnd=*/false);
+    logUpdates(values, *schedule, progress);
     watchdog.check();
   });
-  logUpdates(values, *schedule, progress, /*isEnd=*/true);
+  logUpdates(values, *schedule, progress);
 
   // 2. Account.
   trainSeconds += double(nanoseconds() - begin) * 1e-9;
@@ -165,7 +161,7 @@ Error penstock_run::save(const std::string &path) {
 }
 
 Error penstock_run::finish() {
-  if (options.trace.empty() || isTraceWritten || updatesDone == 0)
+  if (options.trace.empty() || isTraceWritten || startTime == 0)
     return {};
   isTraceWritten = true;
   std::vector<const TraceBuffer *> buffers;

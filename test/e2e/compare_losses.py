@@ -5,7 +5,8 @@
     compare_losses.py --same LOG.jsonl LOG.jsonl...
     compare_losses.py --falls LOG.jsonl FACTOR
 
-The first prints the largest relative difference and fails beyond the tolerance.
+The first prints the largest relative difference and fails beyond the tolerance;
+rates are compared too where they are recorded.
 --same fails unless all logs have the same losses and rates as text, that is, to
 the last bit that the log shows; what time it took is left out. --falls fails
 unless the last loss is at most FACTOR times the first. Only the standard
@@ -53,7 +54,8 @@ def compare_with_fixture(fixture_path, name, log_path, tolerance):
     if name not in fixtures:
         fail(f"{fixture_path} has no fixture {name}, but {', '.join(fixtures)}")
     expected = fixtures[name]["losses"]
-    losses = [number(row["loss"]) for row in read_log(log_path)]
+    rows = read_log(log_path)
+    losses = [number(row["loss"]) for row in rows]
     if len(losses) != len(expected):
         fail(f"{log_path}: {len(losses)} updates, {name} has {len(expected)}")
     differences = [abs(a - b) / abs(b) for a, b in zip(losses, expected)]
@@ -63,6 +65,9 @@ def compare_with_fixture(fixture_path, name, log_path, tolerance):
           f"{worst + 1} of {len(losses)} ({losses[worst]:.9g}, recorded {expected[worst]:.9g})")
     if not differences[worst] <= tolerance:
         fail(f"{name}: beyond the tolerance of {tolerance:g}")
+    for row, rate in zip(rows, fixtures[name].get("rates", [])):
+        if not math.isclose(number(row["lr"]), rate, rel_tol=tolerance, abs_tol=1e-12):
+            fail(f"{name}: the rate of step {row['step']} is {row['lr']}, recorded {rate:.9g}")
 
 
 def same(paths):

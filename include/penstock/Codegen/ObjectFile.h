@@ -50,11 +50,6 @@ mlir::LogicalResult emitObject(mlir::ModuleOp module,
                                const TargetOptions &options,
                                llvm::raw_pwrite_stream &output);
 
-/// Writes the module as LLVM IR, before optimisation, for people to read.
-mlir::LogicalResult emitLlvmIr(mlir::ModuleOp module,
-                               const TargetOptions &options,
-                               llvm::raw_ostream &output);
-
 /// Links `objects` and `libraries` (files, or flags such as -lm) into the
 /// executable `output` with the machine's C++ driver. Emits an error at `loc`
 /// when there is none or it fails; leaves no partial output.

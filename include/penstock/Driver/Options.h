@@ -39,6 +39,8 @@ struct CompileOptions {
   std::optional<int64_t> microbatchSize;
   int64_t microbatches = 1;
 
+  /// Forward only: every output is written, nothing trains.
+  bool infer = false;
   std::string loss = "output";
   std::string lossInput;
   int64_t classAxis = -1;
@@ -53,15 +55,18 @@ struct CompileOptions {
   int64_t threads = 1;
   std::string method = "sync";
   std::string schedule = "1f1b";
+  std::string scheduleFile; ///< A table, in place of a schedule's name.
+  std::string emitSchedule; ///< Where to write such a table.
   std::string optimizer = "sgd:lr=0.01";
   std::string batchNorm = "train";
+  std::string rateSchedule = "constant";
+  double clipGradNorm = 0; ///< 0: not clipped.
   std::optional<int64_t> deviceMemory; ///< Bytes.
   /// none, full, auto, or an expression of ONNX nodes.
   std::string recompute = "none";
   /// For auto: bytes per microbatch that a stage may store; -1: no limit.
   std::vector<int64_t> recomputeBudgets;
-  /// Which of microbatches, optimizer, schedule, method, batch-norm were
-  /// said.
+  /// Which of the flags were said that a printed program may contradict.
   std::set<std::string> given;
 
   bool report = false;

@@ -58,10 +58,15 @@ namespace onnx {
 inline constexpr llvm::StringLiteral kOutputNameAttr = "onnx.output";
 /// On a function: inputs with a leading 1 were given this batch size instead.
 inline constexpr llvm::StringLiteral kReboundBatchAttr = "onnx.rebound_batch";
+/// On a node of a branch of an If: whether it runs is known once the condition
+/// is.
+inline constexpr llvm::StringLiteral kBranchAttr = "onnx.branch";
 /// On the module: names of float initialisers that became constants. They do
 /// not train.
 inline constexpr llvm::StringLiteral kConstantInitializersAttr =
     "onnx.constant_initializers";
+/// On the module: names of the model's inputs that the program does not need.
+inline constexpr llvm::StringLiteral kUnusedInputsAttr = "onnx.unused_inputs";
 } // namespace onnx
 
 /// Imports the model at `path`. Null, and an error diagnostic, on failure.

@@ -19,6 +19,22 @@ namespace penstock::schedule {
 
 struct Family;
 
+/// Where stages live.
+enum class Placement {
+  /// Stage i on device i; neighbours share a device where there are fewer.
+  Line,
+  /// Stage i on device i mod p.
+  Loop,
+  /// Down and up again: stages 0 .. p-1 on devices 0 .. p-1, the next p on p-1
+  /// .. 0, and so on. With two chunks, a V.
+  Wave,
+  /// A line, and a second replica of every stage on a line the other way.
+  Mirror,
+};
+
+/// The device, of `devices`, of replica `replica` of chunk `chunk`.
+int deviceOf(Placement placement, int chunk, int devices, int replica = 0);
+
 /// What --schedule says: `NAME[:key=value,...]`, parsed.
 struct ScheduleSpec {
   const Family *family = nullptr;
@@ -33,6 +49,7 @@ struct ScheduleSpec {
   bool splitsBackward() const;
   /// Replicas of every stage that it runs.
   int replicas() const;
+  Placement placement() const;
   /// The device, of `devices`, of replica `replica` of stage `stage`.
   int deviceOf(int stage, int devices, int replica = 0) const;
 };
@@ -60,12 +77,12 @@ public:
   Problem(const ScheduleSpec &spec, int devices, int64_t microbatches,
           const Times &times = {});
 
-  const ScheduleSpec spec;
+  ScheduleSpec spec;
   /// p, M, and all stages: one per device, or one per chunk.
-  const int devices;
-  const int64_t microbatches;
-  const int stages;
-  const Times times;
+  int devices;
+  int64_t microbatches;
+  int stages;
+  Times times;
   /// In microbatches of one stage; 0: none.
   double memoryLimit = 0;
   /// Share of a microbatch's activations that stays from I to W.

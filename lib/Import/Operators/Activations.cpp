@@ -89,6 +89,166 @@ static Value gelu(NodeBinder &node, Emitter &emitter, Value x) {
                      emitter.add(emitter.scalar(type, 1), inner));
 }
 
+//===--- Exponential and linear pieces ---===//
+
+/// The exponential of what is negative; 1 elsewhere, so that the derivative is
+/// a number on both sides.
+static Value expm1OfNegative(Emitter &emitter, Value x, Value scale) {
+  Type type = x.getType();
+  Value zero = emitter.scalar(type, 0);
+  Value negative = emitter.select(emitter.less(zero, x), zero, x);
+  if (scale)
+    negative = emitter.div(negative, scale);
+  return math1<math::ExpM1Op>(emitter, negative);
+}
+
+/// x where it is positive, `other` elsewhere.
+static Value positiveOr(Emitter &emitter, Value x, Value other) {
+  return emitter.select(emitter.less(emitter.scalar(x.getType(), 0), x), x,
+                        other);
+}
+
+/// The float attribute `name`, which inference has checked.
+static Value factor(NodeBinder &node, Emitter &emitter, StringRef name,
+                    double value, Type type) {
+  (void)node.attribute(name, value);
+  return emitter.scalar(type, value);
+}
+
+/// One float operand, float attributes.
+template <const char *...names>
+static LogicalResult inferWith(NodeBinder &node, Types &types) {
+  double value = 0;
+  bool valid = (succeeded(node.attribute(names, value)) && ...);
+  return success(valid && succeeded(inferFloatUnary(node, types)));
+}
+static constexpr char alpha[] = "alpha", beta[] = "beta", gamma_[] = "gamma";
+
+static Value elu(NodeBinder &node, Emitter &emitter, Value x) {
+  Value scale = factor(node, emitter, alpha, 1.0, x.getType());
+  return positiveOr(emitter, x,
+                    emitter.mul(scale, expm1OfNegative(emitter, x, {})));
+}
+
+static LogicalResult inferCelu(NodeBinder &node, Types &types) {
+  double value = 1;
+  if (failed(inferWith<alpha>(node, types)) ||
+      failed(node.attribute(alpha, value)))
+    return failure();
+  if (value == 0)
+    return node.badAttribute(alpha, "a number other than 0");
+  return success();
+}
+
+/// Elu with a derivative that is 1 at 0.
+static Value celu(NodeBinder &node, Emitter &emitter, Value x) {
+  Value scale = factor(node, emitter, alpha, 1.0, x.getType());
+  return positiveOr(emitter, x,
+                    emitter.mul(scale, expm1OfNegative(emitter, x, scale)));
+}
+
+static Value selu(NodeBinder &node, Emitter &emitter, Value x) {
+  Type type = x.getType();
+  Value scale = factor(node, emitter, alpha, 1.67326319217681884765625, type);
+  Value whole = factor(node, emitter, gamma_, 1.05070102214813232421875, type);
+  Value inner = positiveOr(emitter, x,
+                           emitter.mul(scale, expm1OfNegative(emitter, x, {})));
+  return emitter.mul(whole, inner);
+}
+
+static Value clampedLine(Emitter &emitter, Value x, Value slope, Value offset) {
+  Type type = x.getType();
+  Value line = emitter.add(emitter.mul(slope, x), offset);
+  return emitter.max(emitter.scalar(type, 0),
+                     emitter.min(emitter.scalar(type, 1), line));
+}
+
+static Value hardSigmoid(NodeBinder &node, Emitter &emitter, Value x) {
+  Type type = x.getType();
+  return clampedLine(emitter, x, factor(node, emitter, alpha, 0.2f, type),
+                     factor(node, emitter, beta, 0.5, type));
+}
+
+static Value hardSwish(NodeBinder &, Emitter &emitter, Value x) {
+  Type type = x.getType();
+  return emitter.mul(x, clampedLine(emitter, x, emitter.scalar(type, 1.0 / 6.0),
+                                    emitter.scalar(type, 0.5)));
+}
+
+static Value mish(NodeBinder &node, Emitter &emitter, Value x) {
+  return emitter.mul(x,
+                     math1<math::TanhOp>(emitter, softplus(node, emitter, x)));
+}
+
+static Value softsign(NodeBinder &, Emitter &emitter, Value x) {
+  Value size = emitter.add(emitter.scalar(x.getType(), 1),
+                           math1<math::AbsFOp>(emitter, x));
+  return emitter.div(x, size);
+}
+
+static Value thresholdedRelu(NodeBinder &node, Emitter &emitter, Value x) {
+  Type type = x.getType();
+  Value limit = factor(node, emitter, alpha, 1.0, type);
+  return emitter.select(emitter.less(limit, x), x, emitter.scalar(type, 0));
+}
+
+//===--- Shrink ---===//
+
+static LogicalResult inferShrink(NodeBinder &node, Types &types) {
+  double value = 0;
+  if (failed(node.attribute("lambd", value)) ||
+      failed(node.attribute("bias", value)) ||
+      failed(node.operands({"input"}, 1)) || failed(node.requireNumber(0)))
+    return failure();
+  types.push_back(node.type(0));
+  return success();
+}
+
+/// Integers are compared as floats: lambd and bias need not be whole.
+static Value shrink(NodeBinder &node, Emitter &emitter, Value x) {
+  Type type = x.getType();
+  Type computed = isa<FloatType>(type) ? type : emitter.builder.getF64Type();
+  x = emitter.cast(x, computed);
+  double lambda = 0.5;
+  (void)node.attribute("lambd", lambda);
+  Value bias = factor(node, emitter, "bias", 0.0, computed);
+  Value low = emitter.scalar(computed, -lambda);
+  Value high = emitter.scalar(computed, lambda);
+  Value result = emitter.select(emitter.less(high, x), emitter.sub(x, bias),
+                                emitter.scalar(computed, 0));
+  result = emitter.select(emitter.less(x, low), emitter.add(x, bias), result);
+  return emitter.cast(result, type);
+}
+
+//===--- PRelu ---===//
+
+/// The slope broadcasts to the operand, never the other way round.
+static LogicalResult inferPRelu(NodeBinder &node, Types &types) {
+  SmallVector<int64_t> shape;
+  if (failed(node.operands({"X", "slope"}, 2)) ||
+      failed(node.requireArithmetic(0)) ||
+      failed(node.requireSameElementType(0, 1)) ||
+      failed(node.broadcast(0, shape)) || failed(node.broadcast(1, shape)))
+    return failure();
+  if (ArrayRef<int64_t>(shape) != node.shape(0))
+    return node.error() << "operand 'slope' is " << node.type(1)
+                        << ", it must broadcast to operand 'X', "
+                        << node.type(0);
+  types.push_back(node.type(0));
+  return success();
+}
+
+static LogicalResult lowerPRelu(NodeBinder &node, OpBuilder &builder,
+                                Values &results) {
+  Emitter emitter(builder, node.getLoc());
+  auto body = [](Emitter &inside, ArrayRef<Value> scalars) {
+    return positiveOr(inside, scalars[0], inside.mul(scalars[1], scalars[0]));
+  };
+  results.push_back(emitter.elementwise(
+      node.type(0), {node.operand(0), node.operand(1)}, body));
+  return success();
+}
+
 void penstock::onnx::addActivations(OperatorTable &table) {
   table.add("Relu", {6, 13, 14}, inferArithmeticUnary, nullptr,
             lowerUnary<relu>);
@@ -99,4 +259,19 @@ void penstock::onnx::addActivations(OperatorTable &table) {
   table.add("Softplus", {1, 22}, inferFloatUnary, nullptr,
             lowerUnary<softplus>);
   table.add("Gelu", {20}, inferGelu, nullptr, lowerUnary<gelu>);
+  table.add("Elu", {6, 22}, inferWith<alpha>, nullptr, lowerUnary<elu>);
+  table.add("Celu", {12}, inferCelu, nullptr, lowerUnary<celu>);
+  table.add("Selu", {6, 22}, inferWith<alpha, gamma_>, nullptr,
+            lowerUnary<selu>);
+  table.add("HardSigmoid", {6, 22}, inferWith<alpha, beta>, nullptr,
+            lowerUnary<hardSigmoid>);
+  table.add("HardSwish", {14, 22}, inferFloatUnary, nullptr,
+            lowerUnary<hardSwish>);
+  table.add("Mish", {18, 22}, inferFloatUnary, nullptr, lowerUnary<mish>);
+  table.add("Softsign", {1, 22}, inferFloatUnary, nullptr,
+            lowerUnary<softsign>);
+  table.add("ThresholdedRelu", {10, 22}, inferWith<alpha>, nullptr,
+            lowerUnary<thresholdedRelu>);
+  table.add("Shrink", {9}, inferShrink, nullptr, lowerUnary<shrink>);
+  table.add("PRelu", {7, 9, 16}, inferPRelu, nullptr, lowerPRelu);
 }

@@ -237,6 +237,14 @@ static LogicalResult inferCast(NodeBinder &node, Types &types) {
   return success();
 }
 
+/// Converts to the element type of its second operand.
+static LogicalResult inferCastLike(NodeBinder &node, Types &types) {
+  if (failed(node.operands({"input", "target_type"}, 2)))
+    return failure();
+  types.push_back(RankedTensorType::get(node.shape(0), node.elementType(1)));
+  return success();
+}
+
 static LogicalResult foldCast(NodeBinder &node, Constants &results) {
   DenseElementsAttr constant = node.constant(0);
   if (!constant)
@@ -268,14 +276,14 @@ static LogicalResult lowerCast(NodeBinder &node, OpBuilder &builder,
     results.push_back(node.operand(0));
     return success();
   }
-  for (Type element : {node.elementType(0), type.getElementType()})
-    if (element.isUnsignedInteger())
-      return node.error() << "converts " << node.type(0) << " to " << type
-                          << "; unsigned integers are supported in constants "
-                             "only, use signed ones";
+  Type from = node.elementType(0), to = type.getElementType();
+  if ((from.isUnsignedInteger(64) && isa<FloatType>(to)) ||
+      (to.isUnsignedInteger(64) && isa<FloatType>(from)))
+    return node.error() << "converts " << node.type(0) << " to " << type
+                        << "; go through int64 instead of uint64";
   Emitter emitter(builder, node.getLoc());
   auto body = [&](Emitter &inside, ArrayRef<Value> scalars) {
-    return inside.cast(scalars[0], type.getElementType());
+    return inside.cast(scalars[0], Emitter::computedType(to));
   };
   results.push_back(emitter.elementwise(type, node.operand(0), body));
   return success();
@@ -289,4 +297,5 @@ void penstock::onnx::addConstants(OperatorTable &table) {
   table.add("Range", {11}, inferRange, foldRange, lowerRange,
             Operator::Inactive);
   table.add("Cast", {6, 9, 13, 19, 21, 23}, inferCast, foldCast, lowerCast);
+  table.add("CastLike", {15, 19, 21, 23}, inferCastLike, foldCast, lowerCast);
 }

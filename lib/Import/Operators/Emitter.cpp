@@ -68,7 +68,47 @@ Value Emitter::mul(Value a, Value b) {
 Value Emitter::div(Value a, Value b) {
   if (isFloat(a))
     return arith::DivFOp::create(builder, loc, a, b);
-  return arith::DivSIOp::create(builder, loc, a, b);
+  return divideIntegers(a, b);
+}
+
+Value Emitter::divideIntegers(Value a, Value b) {
+  // The smallest integer by -1 traps, as anything by 0 does.
+  Value zero = scalar(a.getType(), 0), one = scalar(a.getType(), 1);
+  Value byZero = equal(b, zero);
+  Value byMinusOne = equal(b, scalar(a.getType(), -1));
+  Value divisor = select(byZero, one, select(byMinusOne, one, b));
+  Value quotient = arith::DivSIOp::create(builder, loc, a, divisor);
+  return select(byZero, zero, select(byMinusOne, sub(zero, a), quotient));
+}
+
+Type Emitter::computedType(Type element) {
+  return element.isUnsignedInteger()
+             ? IntegerType::get(element.getContext(), 64)
+             : element;
+}
+
+Value Emitter::widen(Value value) {
+  Type type = value.getType();
+  if (!type.isUnsignedInteger())
+    return value;
+  unsigned width = type.getIntOrFloatBitWidth();
+  value = UnrealizedConversionCastOp::create(
+              builder, loc, builder.getIntegerType(width), value)
+              .getResult(0);
+  if (width == 64)
+    return value;
+  return arith::ExtUIOp::create(builder, loc, builder.getI64Type(), value);
+}
+
+Value Emitter::narrow(Value value, Type element) {
+  if (!element.isUnsignedInteger())
+    return value;
+  unsigned width = element.getIntOrFloatBitWidth();
+  if (width < 64)
+    value = arith::TruncIOp::create(builder, loc, builder.getIntegerType(width),
+                                    value);
+  return UnrealizedConversionCastOp::create(builder, loc, element, value)
+      .getResult(0);
 }
 
 Value Emitter::max(Value a, Value b) {
@@ -148,7 +188,21 @@ Value Emitter::filled(RankedTensorType type, Value value) {
 }
 
 Value Emitter::constant(DenseElementsAttr value) {
-  return arith::ConstantOp::create(builder, loc, value);
+  RankedTensorType type = cast<RankedTensorType>(value.getType());
+  Type element = type.getElementType();
+  if (!element.isUnsignedInteger())
+    return arith::ConstantOp::create(builder, loc, value);
+  // `arith` has no unsigned constants.
+  Type stored = builder.getIntegerType(element.getIntOrFloatBitWidth());
+  Value bits = arith::ConstantOp::create(
+      builder, loc, cast<DenseElementsAttr>(value.bitcast(stored)));
+  return elementwise(type, bits, [](Emitter &inside, ArrayRef<Value> scalars) {
+    unsigned width = scalars[0].getType().getIntOrFloatBitWidth();
+    if (width == 64)
+      return scalars[0];
+    return Value(arith::ExtUIOp::create(
+        inside.builder, inside.loc, inside.builder.getI64Type(), scalars[0]));
+  });
 }
 
 Value Emitter::reshape(Value value, ArrayRef<int64_t> shape) {
@@ -245,7 +299,11 @@ Value Emitter::elementwise(RankedTensorType type, ArrayRef<Value> operands,
                                              utils::IteratorType::parallel);
   return generic(inputs, empty(type), maps, iterators,
                  [&](Emitter &inside, ArrayRef<Value> scalars) {
-                   return body(inside, scalars.drop_back());
+                   SmallVector<Value> wide;
+                   for (Value scalar : scalars.drop_back())
+                     wide.push_back(inside.widen(scalar));
+                   return inside.narrow(body(inside, wide),
+                                        type.getElementType());
                  });
 }
 

@@ -51,6 +51,12 @@ public:
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);
   /// Converts a scalar as ONNX's Cast does.
   mlir::Value cast(mlir::Value value, mlir::Type to);
+  /// The quotient of integers, where 0 divides to 0 and nothing traps.
+  mlir::Value divideIntegers(mlir::Value a, mlir::Value b);
+
+  /// What a body computes with for elements of this type: unsigned integers are
+  /// 64 bits wide there, others as they are.
+  static mlir::Type computedType(mlir::Type element);
 
   //===--- Tensors ---===//
 
@@ -98,6 +104,10 @@ public:
   }
 
 private:
+  /// From the type of an element to the one computed with, and back.
+  mlir::Value widen(mlir::Value scalar);
+  mlir::Value narrow(mlir::Value scalar, mlir::Type element);
+
   bool isFloat(mlir::Value value) {
     return llvm::isa<mlir::FloatType>(value.getType());
   }

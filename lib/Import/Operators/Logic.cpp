@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Equal, Less and their kin, And, Or, Not, Where and Clip.
+// Equal, Less and their kin, And, Or, Not, IsNaN, IsInf, Where and Clip.
 //===----------------------------------------------------------------------===//
 
 #include "ConstantTensor.h"
@@ -29,7 +29,8 @@ static LogicalResult inferCompare(NodeBinder &node, Types &types) {
       failed(node.requireSameElementType(0, 1)))
     return failure();
   bool boolean = kind == Compare::Equal && node.elementType(0).isInteger(1);
-  if ((!boolean && failed(node.requireArithmetic(0))) ||
+  bool anyWidth = kind == Compare::Equal;
+  if ((!boolean && failed(node.requireNumber(0, anyWidth))) ||
       failed(node.broadcast(0, shape)) || failed(node.broadcast(1, shape)))
     return failure();
   types.push_back(
@@ -115,6 +116,35 @@ static LogicalResult lowerLogic(NodeBinder &node, OpBuilder &builder,
   return success();
 }
 
+/// Conditions of shapes are folded; `combine` has them as 0 and 1.
+template <int64_t (*combine)(int64_t, int64_t)>
+static LogicalResult foldLogic(NodeBinder &node, Constants &results) {
+  DenseElementsAttr constants[] = {node.constant(0), node.constant(1)};
+  if (!constants[0] || !constants[1])
+    return success();
+  ArrayRef<int64_t> shape = resultType(node).getShape();
+  ConstantTensor result = ConstantTensor(constants[0]).broadcast(shape);
+  ConstantTensor other = ConstantTensor(constants[1]).broadcast(shape);
+  for (auto [a, b] : llvm::zip_equal(result.integers, other.integers))
+    a = combine(a, b);
+  results.push_back(result.pack());
+  return success();
+}
+
+static int64_t bothOf(int64_t a, int64_t b) { return a & b; }
+static int64_t anyOf(int64_t a, int64_t b) { return a | b; }
+static int64_t oneOf(int64_t a, int64_t b) { return a ^ b; }
+
+static LogicalResult foldNot(NodeBinder &node, Constants &results) {
+  if (!node.constant(0))
+    return success();
+  ConstantTensor result(node.constant(0));
+  for (int64_t &value : result.integers)
+    value = !value;
+  results.push_back(result.pack());
+  return success();
+}
+
 static LogicalResult inferNot(NodeBinder &node, Types &types) {
   if (failed(node.operands({"X"}, 1)) || failed(node.requireBool(0)))
     return failure();
@@ -124,6 +154,47 @@ static LogicalResult inferNot(NodeBinder &node, Types &types) {
 
 static Value logicalNot(NodeBinder &, Emitter &emitter, Value x) {
   return emitter.equal(x, emitter.scalar(x.getType(), 0));
+}
+
+//===--- IsNaN, IsInf ---===//
+
+static LogicalResult inferIsFloat(NodeBinder &node, Types &types) {
+  bool detect = true;
+  if (failed(node.operands({"X"}, 1)) || failed(node.requireFloat(0)) ||
+      failed(node.attribute("detect_negative", detect)) ||
+      failed(node.attribute("detect_positive", detect)))
+    return failure();
+  types.push_back(RankedTensorType::get(
+      node.shape(0), IntegerType::get(node.getContext(), 1)));
+  return success();
+}
+
+template <Value (*scalar)(NodeBinder &, Emitter &, Value)>
+static LogicalResult lowerIsFloat(NodeBinder &node, OpBuilder &builder,
+                                  Values &results) {
+  Emitter emitter(builder, node.getLoc());
+  auto body = [&](Emitter &inside, ArrayRef<Value> scalars) {
+    return scalar(node, inside, scalars[0]);
+  };
+  results.push_back(
+      emitter.elementwise(resultType(node), node.operand(0), body));
+  return success();
+}
+
+static Value isNaN(NodeBinder &, Emitter &emitter, Value x) {
+  return arith::CmpFOp::create(emitter.builder, emitter.loc,
+                               arith::CmpFPredicate::UNO, x, x);
+}
+
+static Value isInf(NodeBinder &node, Emitter &emitter, Value x) {
+  bool negative = true, positive = true;
+  (void)node.attribute("detect_negative", negative);
+  (void)node.attribute("detect_positive", positive);
+  Type type = x.getType();
+  Value no = emitter.scalar(emitter.builder.getI1Type(), 0);
+  Value isLow = negative ? emitter.equal(x, emitter.lowest(type)) : no;
+  Value isHigh = positive ? emitter.equal(x, emitter.highest(type)) : no;
+  return arith::OrIOp::create(emitter.builder, emitter.loc, isLow, isHigh);
 }
 
 //===--- Where ---===//
@@ -180,8 +251,7 @@ static LogicalResult inferClip(NodeBinder &node, Types &types) {
   double bound = 0;
   if (failed(node.getSince() >= 11 ? node.operands({"input", "min", "max"}, 1)
                                    : node.operands({"input"}, 1)) ||
-      failed(node.requireArithmetic(0)) ||
-      failed(node.attribute("min", bound)) ||
+      failed(node.requireNumber(0)) || failed(node.attribute("min", bound)) ||
       failed(node.attribute("max", bound)))
     return failure();
   for (unsigned i = 1; i < node.size(); ++i) {
@@ -237,13 +307,17 @@ void penstock::onnx::addLogic(OperatorTable &table) {
   addCompare<Compare::Greater>(table, "Greater", {7, 9, 13});
   addCompare<Compare::LessOrEqual>(table, "LessOrEqual", {12, 16});
   addCompare<Compare::GreaterOrEqual>(table, "GreaterOrEqual", {12, 16});
-  table.add("And", {7}, inferLogic, nullptr, lowerLogic<arith::AndIOp>,
+  table.add("And", {7}, inferLogic, foldLogic<bothOf>,
+            lowerLogic<arith::AndIOp>, Operator::Inactive);
+  table.add("Or", {7}, inferLogic, foldLogic<anyOf>, lowerLogic<arith::OrIOp>,
             Operator::Inactive);
-  table.add("Or", {7}, inferLogic, nullptr, lowerLogic<arith::OrIOp>,
+  table.add("Xor", {7}, inferLogic, foldLogic<oneOf>, lowerLogic<arith::XOrIOp>,
             Operator::Inactive);
-  table.add("Xor", {7}, inferLogic, nullptr, lowerLogic<arith::XOrIOp>,
+  table.add("Not", {1}, inferNot, foldNot, lowerUnary<logicalNot>,
             Operator::Inactive);
-  table.add("Not", {1}, inferNot, nullptr, lowerUnary<logicalNot>,
+  table.add("IsNaN", {9, 13, 20}, inferIsFloat, nullptr, lowerIsFloat<isNaN>,
+            Operator::Inactive);
+  table.add("IsInf", {10, 20}, inferIsFloat, nullptr, lowerIsFloat<isInf>,
             Operator::Inactive);
   table.add("Where", {9, 16}, inferWhere, foldWhere, lowerWhere);
   table.add("Clip", {6, 11, 12, 13}, inferClip, nullptr, lowerClip);

@@ -1,4 +1,4 @@
-//===- Movement.cpp - Gather, Slice, Concat, Split, Expand ----------------===//
+//===- Movement.cpp - Slice, Concat, Split, Expand ------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ConstantTensor.h"
+#include "Indexing.h"
 #include "OperatorTable.h"
 
 using namespace mlir;
@@ -15,96 +16,6 @@ using namespace penstock::onnx;
 
 static RankedTensorType resultType(NodeBinder &node) {
   return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
-/// `sizes` elements of `value` from `offsets` on, `strides` apart.
-static Value emitSlice(Emitter &emitter, Value value, ArrayRef<int64_t> offsets,
-                       ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
-  OpBuilder &builder = emitter.builder;
-  return tensor::ExtractSliceOp::create(
-      builder, emitter.loc, value,
-      getAsIndexOpFoldResult(builder.getContext(), offsets),
-      getAsIndexOpFoldResult(builder.getContext(), sizes),
-      getAsIndexOpFoldResult(builder.getContext(), strides));
-}
-
-//===--- Gather ---===//
-
-static LogicalResult bindGather(NodeBinder &node, int64_t &axis) {
-  axis = 0;
-  if (failed(node.operands({"data", "indices"}, 2)) ||
-      failed(node.requireInteger(1)) || failed(node.attribute("axis", axis)) ||
-      failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0))))
-    return failure();
-  return success();
-}
-
-/// The constant indices in 0..size-1.
-static LogicalResult bindIndices(NodeBinder &node, int64_t size,
-                                 SmallVector<int64_t> &indices) {
-  for (int64_t index : ConstantTensor(node.constant(1)).integers) {
-    if (index < -size || index >= size)
-      return node.error() << "operand 'indices' holds " << index
-                          << ", out of the range " << -size << ".." << size - 1
-                          << " of the axis";
-    indices.push_back(index < 0 ? index + size : index);
-  }
-  return success();
-}
-
-static LogicalResult inferGather(NodeBinder &node, Types &types) {
-  int64_t axis;
-  if (failed(bindGather(node, axis)))
-    return failure();
-  SmallVector<int64_t> shape(node.shape(0).take_front(axis));
-  llvm::append_range(shape, node.shape(1));
-  llvm::append_range(shape, node.shape(0).drop_front(axis + 1));
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult foldGather(NodeBinder &node, Constants &results) {
-  if (!node.constant(0) || !node.constant(1))
-    return success();
-  int64_t axis;
-  SmallVector<int64_t> indices;
-  if (failed(bindGather(node, axis)) ||
-      failed(bindIndices(node, node.shape(0)[axis], indices)))
-    return failure();
-  ConstantTensor data(node.constant(0));
-  int64_t rank = node.rank(1);
-  auto source = [&](ArrayRef<int64_t> index) {
-    SmallVector<int64_t> from(index.take_front(axis));
-    from.push_back(indices[linearize(index.slice(axis, rank), node.shape(1))]);
-    llvm::append_range(from, index.drop_front(axis + rank));
-    return linearize(from, data.shape());
-  };
-  results.push_back(data.gather(resultType(node).getShape(), source).pack());
-  return success();
-}
-
-/// One constant index is a slice. The general form needs an op whose derivative
-/// adds at equal indices, and is refused until there is one.
-static LogicalResult lowerGather(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  int64_t axis;
-  if (failed(bindGather(node, axis)))
-    return failure();
-  if (!node.constant(1) || node.constant(1).getNumElements() != 1)
-    return node.error() << "operand 'indices' must be one constant index; "
-                           "gathering by other indices is not supported";
-  SmallVector<int64_t> indices;
-  if (failed(bindIndices(node, node.shape(0)[axis], indices)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
-  SmallVector<int64_t> offsets(node.rank(0), 0), sizes(node.shape(0)),
-      strides(node.rank(0), 1);
-  offsets[axis] = indices[0];
-  sizes[axis] = 1;
-  results.push_back(emitter.reshape(
-      emitSlice(emitter, node.operand(0), offsets, sizes, strides),
-      resultType(node).getShape()));
-  return success();
 }
 
 //===--- Slice ---===//
@@ -217,13 +128,25 @@ static LogicalResult lowerSlice(NodeBinder &node, OpBuilder &builder,
     results.push_back(emitter.empty(resultType(node)));
     return success();
   }
-  for (auto [d, stride] : llvm::enumerate(slice.strides))
-    if (stride < 0)
-      return node.error() << "operand 'steps' is " << stride << " at axis " << d
-                          << "; slices backwards are supported of constants "
-                             "only";
-  results.push_back(emitSlice(emitter, node.operand(0), slice.offsets,
-                              slice.sizes, slice.strides));
+  // Backwards along an axis is a choice of positions.
+  Value value = node.operand(0);
+  for (auto [d, stride] : llvm::enumerate(slice.strides)) {
+    if (stride >= 0)
+      continue;
+    SmallVector<int64_t> positions;
+    for (int64_t i = 0; i < slice.sizes[d]; ++i)
+      positions.push_back(slice.offsets[d] + i * stride);
+    value = emitTake(builder, node.getLoc(), value, d, positions);
+    slice.offsets[d] = 0;
+    stride = 1;
+  }
+  bool isWhole =
+      llvm::all_of(slice.strides, [](int64_t s) { return s == 1; }) &&
+      Emitter::shapeOf(value) == ArrayRef<int64_t>(slice.sizes);
+  if (!isWhole)
+    value =
+        emitSlice(emitter, value, slice.offsets, slice.sizes, slice.strides);
+  results.push_back(value);
   return success();
 }
 
@@ -370,6 +293,29 @@ static LogicalResult inferSplit(NodeBinder &node, Types &types) {
   return success();
 }
 
+static LogicalResult foldSplit(NodeBinder &node, Constants &results) {
+  int64_t axis;
+  SmallVector<int64_t> sizes;
+  if (!node.constant(0))
+    return success();
+  if (failed(bindSplit(node, axis, sizes)))
+    return failure();
+  ConstantTensor data(node.constant(0));
+  int64_t offset = 0;
+  for (int64_t size : sizes) {
+    SmallVector<int64_t> shape(data.shape());
+    shape[axis] = size;
+    auto source = [&](ArrayRef<int64_t> index) {
+      SmallVector<int64_t> from(index);
+      from[axis] += offset;
+      return linearize(from, data.shape());
+    };
+    results.push_back(data.gather(shape, source).pack());
+    offset += size;
+  }
+  return success();
+}
+
 static LogicalResult lowerSplit(NodeBinder &node, OpBuilder &builder,
                                 Values &results) {
   int64_t axis;
@@ -423,9 +369,8 @@ static LogicalResult lowerExpand(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addMovement(OperatorTable &table) {
-  table.add("Gather", {1, 11, 13}, inferGather, foldGather, lowerGather);
   table.add("Slice", {1, 10, 11, 13}, inferSlice, foldSlice, lowerSlice);
   table.add("Concat", {4, 11, 13}, inferConcat, foldConcat, lowerConcat);
-  table.add("Split", {2, 11, 13, 18}, inferSplit, nullptr, lowerSplit);
+  table.add("Split", {2, 11, 13, 18}, inferSplit, foldSplit, lowerSplit);
   table.add("Expand", {8, 13}, inferExpand, foldExpand, lowerExpand);
 }

@@ -74,6 +74,17 @@ LogicalResult NodeBinder::requireArithmetic(unsigned i) {
                  << "; floats and signed integers are supported, insert a Cast";
 }
 
+LogicalResult NodeBinder::requireNumber(unsigned i, bool anyWidth) {
+  Type element = elementType(i);
+  if (isa<FloatType>(element) ||
+      (element.isInteger() && !element.isInteger(1) &&
+       (anyWidth || !element.isUnsignedInteger(64))))
+    return success();
+  return error() << "operand '" << operandName(i) << "' is " << type(i)
+                 << "; floats and integers (no uint64) are supported, insert a "
+                    "Cast";
+}
+
 LogicalResult NodeBinder::requireInteger(unsigned i) {
   if (elementType(i).isSignlessInteger() && !elementType(i).isInteger(1))
     return success();

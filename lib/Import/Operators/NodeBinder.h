@@ -50,6 +50,9 @@ public:
   llvm::LogicalResult requireFloat(unsigned i);
   /// Signless integers or floats: what arithmetic is emitted for.
   llvm::LogicalResult requireArithmetic(unsigned i);
+  /// The same, or unsigned integers of up to 32 bits: what elementwise bodies
+  /// compute with. With `anyWidth`, those of 64 bits too.
+  llvm::LogicalResult requireNumber(unsigned i, bool anyWidth = false);
   llvm::LogicalResult requireInteger(unsigned i);
   llvm::LogicalResult requireBool(unsigned i);
   llvm::LogicalResult requireSameElementType(unsigned i, unsigned j);

@@ -43,7 +43,14 @@ struct OperatorTable {
 };
 
 void addArithmetic(OperatorTable &table);
+void addUnaryMath(OperatorTable &table);
+void addPowers(OperatorTable &table);
+void addIntegerOperators(OperatorTable &table);
 void addActivations(OperatorTable &table);
+void addAttention(OperatorTable &table);
+void addDropout(OperatorTable &table);
+void addEinsum(OperatorTable &table);
+void addFusedForms(OperatorTable &table);
 void addLogic(OperatorTable &table);
 void addBatchNormalization(OperatorTable &table);
 void addContractions(OperatorTable &table);
@@ -51,10 +58,15 @@ void addConvolutions(OperatorTable &table);
 void addPooling(OperatorTable &table);
 void addNormalizations(OperatorTable &table);
 void addResize(OperatorTable &table);
+void addRecurrent(OperatorTable &table);
 void addReductions(OperatorTable &table);
+void addExtrema(OperatorTable &table);
 void addSoftmaxAndLosses(OperatorTable &table);
 void addShapes(OperatorTable &table);
 void addMovement(OperatorTable &table);
+void addIndexing(OperatorTable &table);
+void addPadding(OperatorTable &table);
+void addRearrangements(OperatorTable &table);
 void addConstants(OperatorTable &table);
 
 //===--- Shared by several files ---===//

@@ -31,18 +31,30 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
   static const OperatorTable table = [] {
     OperatorTable table;
     addArithmetic(table);
+    addUnaryMath(table);
+    addPowers(table);
+    addIntegerOperators(table);
     addActivations(table);
+    addAttention(table);
+    addDropout(table);
+    addEinsum(table);
+    addFusedForms(table);
     addLogic(table);
     addContractions(table);
     addConvolutions(table);
     addPooling(table);
     addBatchNormalization(table);
     addNormalizations(table);
+    addRecurrent(table);
     addReductions(table);
     addResize(table);
+    addExtrema(table);
     addSoftmaxAndLosses(table);
     addShapes(table);
     addMovement(table);
+    addIndexing(table);
+    addPadding(table);
+    addRearrangements(table);
     addConstants(table);
     llvm::sort(table.entries, [](const Operator &a, const Operator &b) {
       return keyOf(a) < keyOf(b);
@@ -214,8 +226,7 @@ LogicalResult penstock::onnx::lowerNode(NodeOp node, OpBuilder &builder,
   if (failed(foldNode(node, constants)))
     return failure();
   for (DenseElementsAttr constant : constants)
-    values.push_back(
-        arith::ConstantOp::create(builder, node.getLoc(), constant));
+    values.push_back(Emitter(builder, node.getLoc()).constant(constant));
   if (!constants.empty())
     return success();
 

@@ -14,19 +14,6 @@
 
 namespace penstock::schedule {
 
-/// Where stages live.
-enum class Placement {
-  /// Stage i on device i.
-  Line,
-  /// Stage i on device i mod p.
-  Loop,
-  /// Down and up again: stages 0 .. p-1 on devices 0 .. p-1, the next p on p-1
-  /// .. 0, and so on. With two chunks, a V.
-  Wave,
-  /// A line, and a second replica of every stage on a line the other way.
-  Mirror,
-};
-
 struct Parameter {
   llvm::StringLiteral name;
   double fallback, least;
@@ -44,7 +31,9 @@ struct Family {
   std::vector<Order> (*generate)(const Problem &problem);
 };
 
-extern const Family kGPipe, kOneForwardOneBackward;
+extern const Family kGPipe, kOneForwardOneBackward, kInterleaved,
+    kLoopedBreadthFirst, kZeroBubbleH1, kZeroBubbleH2, kZeroBubbleAuto,
+    kZeroBubbleV, kVHalf, kVMin, kDualPipeV, kChimera, kHanayo;
 
 /// One stage per device.
 inline int oneChunk(const ScheduleSpec &) { return 1; }

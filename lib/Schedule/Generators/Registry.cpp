@@ -8,6 +8,8 @@
 
 #include "Families.h"
 
+#include "../Compress.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -19,8 +21,13 @@ namespace penstock::schedule {
 
 static ArrayRef<const Family *> families() {
   static const Family *const kFamilies[] = {
-      &kGPipe,
-      &kOneForwardOneBackward,
+      &kGPipe,          &kOneForwardOneBackward,
+      &kInterleaved,    &kLoopedBreadthFirst,
+      &kZeroBubbleH1,   &kZeroBubbleH2,
+      &kZeroBubbleV,    &kVHalf,
+      &kVMin,           &kDualPipeV,
+      &kChimera,        &kHanayo,
+      &kZeroBubbleAuto,
   };
   return kFamilies;
 }
@@ -42,14 +49,20 @@ int ScheduleSpec::replicas() const {
   return family->placement == Placement::Mirror ? 2 : 1;
 }
 
+Placement ScheduleSpec::placement() const { return family->placement; }
+
 int ScheduleSpec::deviceOf(int stage, int devices, int replica) const {
-  int place = stage % devices;
-  switch (family->placement) {
+  return schedule::deviceOf(family->placement, stage, devices, replica);
+}
+
+int deviceOf(Placement placement, int chunk, int devices, int replica) {
+  int place = chunk % devices;
+  switch (placement) {
   case Placement::Line:
   case Placement::Loop:
     return place;
   case Placement::Wave:
-    return stage / devices % 2 ? devices - 1 - place : place;
+    return chunk / devices % 2 ? devices - 1 - place : place;
   case Placement::Mirror:
     return replica ? devices - 1 - place : place;
   }
@@ -161,6 +174,15 @@ void appendLoop(Order &order, Loop loop) {
 void appendUpdates(const Problem &problem, Order &order) {
   for (int stage : problem.stagesOf(order.device))
     append(order.loops.front(), problem.task('U', stage));
+}
+
+Order orderOf(const Problem &problem, int device, ArrayRef<int> runs) {
+  Order order = openOrder(device, LoopKind::Updates);
+  Loop written;
+  append(written, runs);
+  appendCompressed(order, written.items);
+  appendUpdates(problem, order);
+  return order;
 }
 
 } // namespace penstock::schedule

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A method without a line here is known by name, and not in this build.
+// A line per method; each has a file.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/Methods/Method.h"
@@ -17,7 +17,9 @@ using namespace penstock::schedule;
 
 Method::~Method() = default;
 
-std::unique_ptr<Method> penstock::createMethod(const MethodSpec &spec) {
+std::unique_ptr<Method> penstock::createMethod(const MethodSpec &spec,
+                                               const OptimizerSpec &optimizer,
+                                               const RateSchedule &rates) {
   switch (spec.kind) {
   case MethodKind::Sync:
     return createSync();
@@ -28,10 +30,13 @@ std::unique_ptr<Method> penstock::createMethod(const MethodSpec &spec) {
   case MethodKind::TwoBW:
     return createTwoBW();
   case MethodKind::PipeMare:
+    return createPipeMare(spec);
   case MethodKind::SpecTrain:
+    return createSpecTrain(optimizer, rates);
   case MethodKind::XPipe:
+    return createXPipe(optimizer, rates);
   case MethodKind::PipeOptim:
-    return nullptr;
+    return createPipeOptim(optimizer, rates);
   }
   return nullptr;
 }

@@ -12,6 +12,7 @@
 
 #include "penstock/Schedule/FromIR.h"
 #include "penstock/Training/MethodSpec.h"
+#include "penstock/Training/RateSchedule.h"
 
 #include <memory>
 
@@ -77,13 +78,22 @@ public:
   }
 };
 
-/// Null for a method that this build does not have.
-std::unique_ptr<Method> createMethod(const MethodSpec &spec);
+/// Some methods predict weights, and so need to know where they go.
+std::unique_ptr<Method> createMethod(const MethodSpec &spec,
+                                     const OptimizerSpec &optimizer,
+                                     const RateSchedule &rates);
 
 std::unique_ptr<Method> createSync();
 std::unique_ptr<Method> createNaive();
 std::unique_ptr<Method> createPipeDream(bool verticalSync);
 std::unique_ptr<Method> createTwoBW();
+std::unique_ptr<Method> createPipeMare(const MethodSpec &spec);
+std::unique_ptr<Method> createSpecTrain(const OptimizerSpec &optimizer,
+                                        const RateSchedule &rates);
+std::unique_ptr<Method> createXPipe(const OptimizerSpec &optimizer,
+                                    const RateSchedule &rates);
+std::unique_ptr<Method> createPipeOptim(const OptimizerSpec &optimizer,
+                                        const RateSchedule &rates);
 
 } // namespace penstock
 

@@ -119,9 +119,7 @@ typedef struct {
  * "count", or an output's name), else null. sender/receiver: device numbers,
  * -1 where a source or sink stands. Sinks named "loss" carry one f32 (the mean
  * over the labels of the microbatch); "correct" and "count" one i64 each (right
- * predictions, and labels that count, of the microbatch). A sink named "lr"
- * (optional) carries one f32 per update, the rate that the update used; without
- * it the log shows the hyperparameter "lr". */
+ * predictions, and labels that count, of the microbatch). */
 typedef struct {
   const char *name;
   const char *source;
@@ -212,7 +210,8 @@ typedef void (*penstock_device_function)(penstock_device *device, int64_t first,
                                          int64_t updates, int64_t version);
 
 /* `functions` has one entry per device, null where a device takes no part.
- * Names: "train", "evaluate", "replay". */
+ * Names: "train" and "evaluate", or "infer", which counts microbatches like
+ * "evaluate"; then every sink is an output of the model. */
 typedef struct {
   const char *name;
   uint32_t microbatches;
@@ -251,6 +250,15 @@ typedef struct penstock_program {
    * Its variables are the same, by name, in any order; its schedule is named
    * "train". */
   const struct penstock_program *replay;
+  /* The course of the learning rate: from the hyperparameter "lr" and the
+   * updates done, the rate of the next update. Null where it is constant. */
+  float (*rate)(penstock_device *device, float base, int64_t done);
+  /* The pipe drains after each of so many updates at first. In a segment of one
+   * update, all microbatches read the weights before it: it is synchronous. */
+  int64_t flushed_updates;
+  /* Inputs of the model that the program does not need. */
+  uint32_t unused_input_count;
+  const char *const *unused_inputs;
 } penstock_program;
 
 /*===--- What compiled code calls
@@ -309,6 +317,8 @@ int penstock_open(const penstock_program *program,
                   const penstock_option *options, penstock_run **run);
 int penstock_train(penstock_run *run, int64_t updates);
 int penstock_evaluate(penstock_run *run, penstock_results *results);
+/* Of a program that infers: writes all outputs into the folder --outputs. */
+int penstock_infer(penstock_run *run);
 int penstock_save(penstock_run *run, const char *path);
 /* Runs the last `updates` updates again on one device and compares. */
 int penstock_replay(penstock_run *run, int64_t updates);

@@ -124,7 +124,7 @@ pipeline.task @s.F forward of @s(%k) {
 
 pipeline.task @s.F forward of @s(%k) {
   %a = pipeline.take @c : tensor<2xf32>
-  // expected-error @+1 {{needs reads of a parameter and of its delta}}
+  // expected-error @+1 {{needs a parameter and its delta, as they are read or as an update makes them}}
   %b = pipeline.compensate %a, %a tau(1.0) : tensor<2xf32>
 }
 
@@ -142,7 +142,7 @@ pipeline.task @s.F forward of @s(%k) {
 pipeline.task @s.F forward of @s(%k) {
   %lr = pipeline.hyperparameter "lr" : f32
   %a = pipeline.take @w : tensor<2xf32>
-  // expected-error @+1 {{needs reads of a parameter and of optimizer state}}
+  // expected-error @+1 {{needs a parameter and optimizer state, as they are read or as an update makes them}}
   %b = pipeline.predict %a, %a, %lr steps(1.0) : tensor<2xf32>, f32
 }
 
@@ -182,8 +182,39 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 {
-  // expected-error @+1 {{does not belong into an order}}
+  // expected-error @+1 {{does not belong into an order, which is one loop over updates or microbatches}}
   %c = arith.constant 1 : index
+  }
+}
+
+// -----
+
+// Once per segment, however many updates it has.
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  // expected-error @+1 {{'pipeline.run' op does not belong into an order, which is one loop over updates or microbatches}}
+  pipeline.run @s.F
+  }
+}
+
+// -----
+
+// Two loops in a row would need to agree on where the first ends.
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  pipeline.repeat updates { }
+  // expected-error @+1 {{'pipeline.repeat' op does not belong into an order, which is one loop over updates or microbatches}}
+  pipeline.repeat updates { }
+  }
+}
+
+// -----
+
+// GPipe's order of one update, and nothing says how many there are.
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+  // expected-error @+1 {{'pipeline.repeat' op times is outermost; an order is one loop over updates or microbatches}}
+  pipeline.repeat times 4 { pipeline.run @s.F }
   }
 }
 
@@ -239,24 +270,6 @@ pipeline.schedule @train microbatches(4) {
   // expected-error @+1 {{has every(m) outside of a loop over microbatches}}
   pipeline.run @s.U every(4)
   } }
-}
-
-// -----
-
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 {
-  // expected-error @+1 {{has ahead(a) outside of a loop}}
-  pipeline.run @s.F ahead(1)
-  }
-}
-
-// -----
-
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 {
-  // expected-error @+1 {{has ahead(a) outside of a loop}}
-  pipeline.send @c ahead(1)
-  }
 }
 
 // -----

@@ -14,6 +14,7 @@
 // RUN: penstock-opt %t/softmax.mlir --onnx-attach-loss='loss=softmax-cross-entropy' 2>&1 | FileCheck %t/softmax.mlir
 // RUN: penstock-opt %t/other-axis.mlir --onnx-attach-loss='loss=softmax-cross-entropy' 2>&1 | FileCheck %t/other-axis.mlir
 // RUN: penstock-opt %t/old-softmax.mlir --onnx-attach-loss='loss=softmax-cross-entropy class-axis=1' 2>&1 | FileCheck %t/old-softmax.mlir
+// RUN: penstock-opt %t/sigmoid.mlir --onnx-attach-loss='loss=bce-with-logits' 2>&1 | FileCheck %t/sigmoid.mlir
 // RUN: not penstock-opt %t/labels.mlir --onnx-attach-loss='loss=mse' 2>&1 | FileCheck %t/labels.mlir
 
 //--- model.mlir
@@ -74,13 +75,40 @@ func.func private @m.forward(%x: tensor<5x2x7xf32>, %y: tensor<5xf32>, %w: tenso
 // OUT-NEXT: %[[L:.*]] = onnx.node "Squeeze"(%[[S]]) since 13 : (tensor<1xf32>) -> tensor<f32>
 // OUT-NEXT: return %[[L]]
 
-// NOTSCALAR: error: output 'z' is 'tensor<5x2x3xf32>' and cannot be the loss, which is one float; choose --loss=softmax-cross-entropy or --loss=mse, or name a scalar output with --loss-input
-// HINGE:     error: --loss=hinge: unknown; it is softmax-cross-entropy, mse or output
+// NOTSCALAR: error: output 'z' is 'tensor<5x2x3xf32>' and cannot be the loss, which is one float; choose --loss=softmax-cross-entropy, bce-with-logits or mse, or name a scalar output with --loss-input
+// HINGE:     error: --loss=hinge: unknown; it is softmax-cross-entropy, bce-with-logits, mse or output
 // NOINPUT:   error: --loss-input=q: the model has no such output; it has: z, h, s
 // AXIS3:     error: --class-axis=3: output 'z' is 'tensor<5x2x3xf32>' and has axes 0 to 2
 // AXIS0:     error: --class-axis=0: axis 0 is that of the samples
 // LABEL:     error: --ignore-label=x is not an integer
 // SCALAR:    error: --loss=softmax-cross-entropy: output 's' is 'tensor<1xf32>', but needs an axis of samples and one of classes
+
+//--- sigmoid.mlir
+// A final Sigmoid is part of the loss; the labels are floats of its shape.
+pipeline.stage @m
+pipeline.channel @x : [tensor<5x3xf32>] source("x")
+pipeline.task @m.F forward of @m(%k) {
+  %x = pipeline.take @x : tensor<5x3xf32>
+  %p = func.call @m.forward(%x) : (tensor<5x3xf32>) -> tensor<5x3xf32>
+}
+func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.output = "p"}) {
+  %a = onnx.node "Tanh"(%x) since 13 : (tensor<5x3xf32>) -> tensor<5x3xf32>
+  %p = onnx.node "Sigmoid"(%a) since 13 : (tensor<5x3xf32>) -> tensor<5x3xf32> loc("chances")
+  return %p : tensor<5x3xf32>
+}
+// CHECK:      remark: {{.*}}node 'chances' (Sigmoid), the last one, is part of --loss=bce-with-logits: it is not applied twice; saved models keep it
+// CHECK:      pipeline.channel @labels : [tensor<5x3xf32>] source("labels")
+// CHECK:      %[[Z:.*]] = onnx.node "Tanh"
+// CHECK-NOT:  Sigmoid
+// CHECK-DAG:  %[[ONE:.*]] = arith.constant dense<1.000000e+00> : tensor<f32>
+// CHECK-DAG:  %[[N:.*]] = onnx.node "Neg"(%[[Z]])
+// CHECK:      %[[SN:.*]] = onnx.node "Softplus"(%[[N]])
+// CHECK:      %[[A:.*]] = onnx.node "Mul"(%[[Y:.*]], %[[SN]])
+// CHECK:      %[[R:.*]] = onnx.node "Sub"(%[[ONE]], %[[Y]])
+// CHECK:      %[[SZ:.*]] = onnx.node "Softplus"(%[[Z]])
+// CHECK:      %[[B:.*]] = onnx.node "Mul"(%[[R]], %[[SZ]])
+// CHECK:      onnx.node "Add"(%[[A]], %[[B]])
+// CHECK:      onnx.node "ReduceMean"(%{{.*}}) since 18 {keepdims = 0 : i64} : (tensor<5x3xf32>) -> tensor<f32>
 
 //--- softmax.mlir
 // A final softmax over the classes is part of the loss; over another axis it is

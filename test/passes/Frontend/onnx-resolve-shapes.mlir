@@ -45,11 +45,11 @@ func.func private @folded(%x: tensor<5x3x7xf32>) -> tensor<*xf32> {
 // -----
 
 // All unsupported nodes, in one error.
-// expected-error @below {{3 nodes are not supported: 2 x Einsum, since-version 12 ('Einsum#0', 'Einsum#1'); 1 x Mystery, since-version 99 ('Mystery#2')}}
+// expected-error @below {{3 nodes are not supported: 2 x QLinearConv, since-version 10 ('QLinearConv#0', 'QLinearConv#1'); 1 x Mystery, since-version 99 ('Mystery#2')}}
 module {
   func.func private @unsupported(%x: tensor<5x7xf32>) -> tensor<*xf32> {
-    %a = onnx.node "Einsum"(%x) since 12 : (tensor<5x7xf32>) -> tensor<*xf32>
-    %b = onnx.node "Einsum"(%a) since 12 : (tensor<*xf32>) -> tensor<*xf32>
+    %a = onnx.node "QLinearConv"(%x) since 10 : (tensor<5x7xf32>) -> tensor<*xf32>
+    %b = onnx.node "QLinearConv"(%a) since 10 : (tensor<*xf32>) -> tensor<*xf32>
     %c = onnx.node "Mystery"(%b) since 99 : (tensor<*xf32>) -> tensor<*xf32>
     return %c : tensor<*xf32>
   }

@@ -75,25 +75,6 @@ pipeline.task @F forward of @s(%k) {
 }
 pipeline.schedule @train microbatches(2) {
   pipeline.order 0 {
-    // expected-error @below {{an order consists of loops over updates or over microbatches}}
-    pipeline.run @F
-  }
-}
-
-// -----
-
-pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
-func.func private @f(tensor<4xf32>) -> tensor<4xf32>
-func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
-pipeline.task @F forward of @s(%k) {
-  %x = pipeline.take @x : tensor<4xf32>
-  %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  pipeline.put %y to @loss : tensor<4xf32>
-}
-pipeline.schedule @train microbatches(2) {
-  pipeline.order 0 {
     pipeline.repeat updates {
       // expected-error @below {{S1: @F runs 1 times instead of 2 in one iteration}}
       pipeline.run @F

@@ -2,6 +2,11 @@
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=gpipe microbatches=6' | FileCheck %s --check-prefix=GPIPE
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2' --pipeline-generate-schedule='microbatches=6' | FileCheck %s --check-prefix=SHARED
 // RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule | FileCheck %s --check-prefix=EVAL
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2 schedule=interleaved' --pipeline-generate-schedule='schedule=interleaved microbatches=6' | FileCheck %s --check-prefix=LOOP
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=zb-h2 microbatches=6' | FileCheck %s --check-prefix=WHOLE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place='schedule=zb-v' --pipeline-generate-schedule='schedule=zb-v microbatches=40' | FileCheck %s --check-prefix=WRITTEN
+// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2' --pipeline-generate-schedule='schedule=zb-v microbatches=8' 2>&1 | FileCheck %s --check-prefix=ELSEWHERE
+// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2 schedule=interleaved' --pipeline-generate-schedule='schedule=interleaved microbatches=5' 2>&1 | FileCheck %s --check-prefix=MULTIPLE
 // RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=2f2b' 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule='microbatches=0' 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=NOWHERE
@@ -54,7 +59,43 @@
 // EVAL-NEXT:     pipeline.repeat microbatches {
 // EVAL-NEXT:       pipeline.run @s1.E
 
-// NAME: error: schedule '2f2b' is not known; there are gpipe, 1f1b
+// A round of microbatches is one iteration; a task may stand in it several
+// times.
+// LOOP:      pipeline.order 0
+// LOOP-NEXT:   pipeline.repeat updates {
+// LOOP-NEXT:     pipeline.repeat times 3 {
+// LOOP-NEXT:       pipeline.run @s0.F ahead(1)
+// LOOP-NEXT:       pipeline.run @s2.B
+// LOOP-NEXT:       pipeline.run @s0.F ahead(1)
+// LOOP-NEXT:       pipeline.run @s2.B
+// LOOP-NEXT:       pipeline.run @s2.F ahead(1)
+// LOOP-NEXT:       pipeline.run @s0.B
+// LOOP-NEXT:       pipeline.run @s2.F ahead(1)
+// LOOP-NEXT:       pipeline.run @s0.B
+// LOOP-NEXT:     }
+// LOOP-NEXT:     pipeline.run @s0.U
+// LOOP-NEXT:     pipeline.run @s2.U
+
+// A backward that is not split stands where the half does that others wait for.
+// WHOLE:      pipeline.repeat times 6 {
+// WHOLE-NEXT:   pipeline.run @s0.F ahead(6)
+// WHOLE-NEXT:   pipeline.run @s0.B
+// WHOLE-NEXT: }
+
+// What has no such form is written out, but for the part that recurs.
+// WRITTEN:      pipeline.order 0
+// WRITTEN-NEXT:   pipeline.repeat updates {
+// WRITTEN-NEXT:     pipeline.run @s0.F
+// WRITTEN:          pipeline.repeat times 3{{[0-9]}} {
+// WRITTEN-NEXT:       pipeline.run
+// WRITTEN-NEXT:       pipeline.run
+// WRITTEN-NEXT:       pipeline.run
+// WRITTEN-NEXT:       pipeline.run
+// WRITTEN-NEXT:     }
+
+// ELSEWHERE: error: schedule zb-v on 2 devices needs its stages placed for it: stage 1 is not where it belongs
+// MULTIPLE: error: schedule interleaved on 2 devices needs a multiple of 2 microbatches, not 5
+// NAME: error: schedule '2f2b' is not known; there are gpipe, 1f1b, interleaved:chunks=2,
 // ZERO: error: microbatches must be at least 1, got 0
 // NOWHERE: error: 'pipeline.stage' op has no device; run pipeline-place first
 // TWICE: error: has a schedule already

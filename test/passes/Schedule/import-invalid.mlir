@@ -1,4 +1,6 @@
 // RUN: penstock-opt %s --split-input-file --pipeline-verify-schedule --verify-diagnostics
+// RUN: not penstock-opt %S/inputs/declared-schedule.mlir --pipeline-order-transfers 2>&1 | FileCheck %s --check-prefix=DECLARED
+// DECLARED: 'pipeline.schedule' op is a declaration, without orders
 
 // What cannot be read as a schedule, before any rule of schedules is checked.
 
@@ -103,22 +105,6 @@ pipeline.schedule @train microbatches(4) {
 
 // -----
 
-// The outermost loop says what is counted.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-}
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 {
-    // expected-error @+1 {{'pipeline.repeat' op must be over updates or microbatches, as the outermost loop of an order}}
-    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
-  }
-}
-
-// -----
-
 // Stages tell which devices there are.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
@@ -131,25 +117,6 @@ pipeline.schedule @train microbatches(4) {
   pipeline.order 1 { pipeline.repeat updates {
     pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
   } }
-}
-
-// -----
-
-// Two loops in a row would need to agree on where the first ends.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-}
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 {
-    pipeline.repeat updates {
-      pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
-    }
-    // expected-error @+1 {{'pipeline.repeat' op cannot stand here: an order is one loop over updates or microbatches}}
-    pipeline.repeat updates { }
-  }
 }
 
 // -----
@@ -194,4 +161,107 @@ pipeline.task @b.U update of @b(%t) {
 }
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.run @a.U } }
+}
+
+// -----
+
+// Versions of nothing.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+// expected-error @+1 {{'pipeline.double_buffer' op names no variable}}
+pipeline.double_buffer @w
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// A task of nobody.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+// expected-error @+1 {{'pipeline.task' op names no stage}}
+pipeline.task @b.F forward of @b(%k) {
+}
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// A parameter that is not there, read and written.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+  // expected-error @+1 {{'pipeline.read' op names no variable}}
+  %w = pipeline.read @w : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// The write.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+  // expected-error @+1 {{'pipeline.write' op names no variable}}
+  pipeline.write %x to @w : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// A message into nothing.
+!t = tensor<3xf32>
+// expected-error @-4 {{tasks use @y, which is no channel}}
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+  pipeline.put %x to @y : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
+}
+
+// -----
+
+// A sum of nothing.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source("x") slots(1)
+// expected-error @+1 {{'pipeline.group' op has a member that is no variable}}
+pipeline.group @sum members [[@a]]
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
+  } }
 }

@@ -73,52 +73,8 @@ pipeline.task @b.F forward of @b(%k) {
 }
 // expected-error @+1 {{cannot be given its transfers: @a.F stands in a loop twice; write its transfers out}}
 pipeline.schedule @train microbatches(2) {
-  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 1 { pipeline.run @a.F  pipeline.run @a.F } } }
-  pipeline.order 1 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @b.F } } }
-}
-
-// -----
-
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x")
-pipeline.channel @y : [!t] sink("y")
-pipeline.channel @h : [!t]
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-  pipeline.put %x to @h : !t
-}
-pipeline.task @b.F forward of @b(%k) {
-  %h = pipeline.take @h : !t
-  pipeline.put %h to @y : !t
-}
-// expected-error @+1 {{cannot be given its transfers: @a.F stands in no loop over microbatches, so the transfers of @x must be written out}}
-pipeline.schedule @train microbatches(1) {
-  pipeline.order 0 { pipeline.repeat updates { pipeline.run @a.F } }
-  pipeline.order 1 { pipeline.repeat updates { pipeline.run @b.F } }
-}
-
-// -----
-
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x")
-pipeline.channel @y : [!t] sink("y")
-pipeline.channel @h : [!t]
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-  pipeline.put %x to @h : !t
-}
-pipeline.task @b.F forward of @b(%k) {
-  %h = pipeline.take @h : !t
-  pipeline.put %h to @y : !t
-}
-// expected-error @+1 {{cannot be given its transfers: the orders have transfers already}}
-pipeline.schedule @train microbatches(2) {
-  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @a.F  pipeline.send @h } } }
-  pipeline.order 1 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @b.F } } }
+  pipeline.order 0 { pipeline.repeat microbatches { pipeline.run @a.F  pipeline.run @a.F } }
+  pipeline.order 1 { pipeline.repeat microbatches { pipeline.run @b.F } }
 }
 
 // -----
@@ -138,7 +94,9 @@ pipeline.task @b.F forward of @b(%k) {
   %h = pipeline.take @h : !t
   pipeline.put %h to @g : !t
 }
-// expected-error @+1 {{cannot be given its transfers: the orders contradict the channels: some task waits for a later one}}
+// expected-note @+3 {{device 0: | @a.F[0] waits for @b.F[0] of device 1}}
+// expected-note @+2 {{device 1: | @b.F[0] waits for @a.F[0] of device 0}}
+// expected-error @+1 {{cannot be given its transfers: run @a.F of microbatch 0 on device 0 and run @b.F of microbatch 0 on device 1 wait for each other}}
 pipeline.schedule @train microbatches(2) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @a.F } } }
   pipeline.order 1 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @b.F } } }
@@ -162,6 +120,52 @@ pipeline.task @b.F forward of @b(%k) {
 }
 // expected-error @+1 {{cannot be given its transfers: the ends of @h stand in loops at different places of their orders}}
 pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 { pipeline.repeat microbatches { pipeline.run @a.F } }
+  pipeline.order 1 { pipeline.repeat microbatches { } }
+}
+
+// -----
+
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.stage @b devices [1]
+pipeline.channel @x : [!t] source("x")
+pipeline.channel @y : [!t] sink("y")
+pipeline.channel @h : [!t]
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+  pipeline.put %x to @h : !t
+}
+pipeline.task @b.F forward of @b(%k) {
+  %h = pipeline.take @h : !t
+  pipeline.put %h to @y : !t
+}
+// expected-error @+1 {{cannot be given its transfers: a loop within a loop over microbatches; write the transfers out}}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.repeat times 1 { pipeline.run @a.F } } } }
+  pipeline.order 1 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @b.F } } }
+}
+
+// -----
+
+// The periods of the two stages are not the same number of microbatches.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0]
+pipeline.stage @b devices [1, 2]
+pipeline.channel @x : [!t] source("x")
+pipeline.channel @y : [!t] sink("y")
+pipeline.channel @h : [!t]
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+  pipeline.put %x to @h : !t
+}
+pipeline.task @b.F forward of @b(%k) {
+  %h = pipeline.take @h : !t
+  pipeline.put %h to @y : !t
+}
+// expected-error @+1 {{cannot be given its transfers: @h joins stages with different numbers of replicas}}
+pipeline.schedule @train microbatches(2) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @a.F } } }
-  pipeline.order 1 { pipeline.repeat updates { pipeline.repeat times 1 { }  pipeline.repeat times 2 { pipeline.run @b.F } } }
+  pipeline.order 1 { pipeline.repeat updates { pipeline.repeat times 1 { pipeline.run @b.F } } }
+  pipeline.order 2 { pipeline.repeat updates { pipeline.repeat times 1 { pipeline.run @b.F } } }
 }

@@ -2,6 +2,13 @@
 // RUN: penstock-opt %s --pipeline-place='devices=2' | FileCheck %s --check-prefix=TWO
 // RUN: penstock-opt %s --pipeline-place='devices=3' | FileCheck %s --check-prefix=THREE
 // RUN: penstock-opt %s --pipeline-place='devices=1' | FileCheck %s --check-prefix=ONE
+// RUN: penstock-opt %s --pipeline-place='devices=2 placement=loop chunks=2' | FileCheck %s --check-prefix=LOOP
+// RUN: penstock-opt %s --pipeline-place='devices=2 schedule=zb-v' | FileCheck %s --check-prefix=WAVE
+// RUN: penstock-opt %s --pipeline-place='schedule=zb-v' | FileCheck %s --check-prefix=WAVE
+// RUN: penstock-opt %s --pipeline-place='devices=1 placement=wave' | FileCheck %s --check-prefix=ONE
+// RUN: penstock-opt %s --pipeline-place='devices=4 schedule=chimera' | FileCheck %s --check-prefix=MIRROR
+// RUN: not penstock-opt %s --pipeline-place='devices=3 schedule=interleaved' 2>&1 | FileCheck %s --check-prefix=CHUNKS
+// RUN: not penstock-opt %s --pipeline-place='schedule=2f2b' 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not penstock-opt %s --pipeline-place='devices=6' 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not penstock-opt %s --pipeline-place='placement=ring' 2>&1 | FileCheck %s --check-prefix=RING
 
@@ -23,8 +30,23 @@
 // THREE-NEXT: @s4 devices [2]
 // ONE:      @s0 devices [0]
 // ONE:      @s4 devices [0]
+// Chunks go round, or down and up; neighbours share one.
+// LOOP:      @s0 devices [0]
+// LOOP-NEXT: @s1 devices [0]
+// LOOP-NEXT: @s2 devices [1]
+// LOOP-NEXT: @s3 devices [0]
+// LOOP-NEXT: @s4 devices [1]
+// WAVE:      @s0 devices [0]
+// WAVE-NEXT: @s1 devices [0]
+// WAVE-NEXT: @s2 devices [1]
+// WAVE-NEXT: @s3 devices [1]
+// WAVE-NEXT: @s4 devices [0]
+// MIRROR:      @s0 devices [0, 3]
+// MIRROR:      @s4 devices [3, 0]
+// CHUNKS: error: cannot place 5 stages on 3 devices, each with 2: it takes 6
+// NAME: error: schedule '2f2b' is not known
 // MANY: error: cannot place 5 stages on 6 devices: between 1 and 5 can be used
-// RING: error: placement 'ring' is not known; there is: line
+// RING: error: placement 'ring' is not known; there are line, loop, wave
 pipeline.stage @s0
 pipeline.stage @s1
 pipeline.stage @s2

@@ -1155,7 +1155,7 @@ pipeline.task @b.U update of @b(%t) {
   pipeline.write %g to @g : !t
 }
 func.func private @f(!t) -> !t
-// expected-error @+3 {{S7: deadlock in a segment of 1 update: no device can go on}}
+// expected-error @+3 {{S7: deadlock in a segment of 1 update: send @h of microbatch 1 on device 0 and send @dh of microbatch 0 on device 1 wait for each other}}
 // expected-note @+2 {{device 0: compute queue: run @a.B of microbatch 0 (waits for the message of @dh); transfer queue: send @h of microbatch 1 (waits for device 1, which is at send @dh of microbatch 0)}}
 // expected-note @+1 {{device 1: compute queue: run @b.F of microbatch 1 (waits for the message of @h); transfer queue: send @dh of microbatch 0 (waits for device 0, which is at send @h of microbatch 1)}}
 pipeline.schedule @train microbatches(4) {
@@ -1177,5 +1177,43 @@ pipeline.schedule @train microbatches(4) {
       pipeline.send @dh
     }
     pipeline.run @b.U
+  } }
+}
+
+// -----
+
+// S1: a sum is missing on the second replica.
+!t = tensor<3xf32>
+pipeline.stage @a devices [0, 1]
+pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.variable @w : !t parameter of @a
+pipeline.variable @g : !t gradient of @a
+pipeline.group @sum members [[@g]]
+pipeline.channel @r : [!t] slots(1)
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : !t
+  pipeline.put %x to @r : !t
+}
+pipeline.task @a.B backward of @a(%k) {
+  %x = pipeline.take @r : !t
+  %g = pipeline.read @g : !t
+  pipeline.write %g to @g : !t
+}
+pipeline.task @a.U update of @a(%t) {
+  %w = pipeline.read @w : !t
+  %g = pipeline.read @g : !t
+  pipeline.write %w to @w : !t
+  pipeline.write %g to @g : !t
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 2 { pipeline.recv @x  pipeline.run @a.F  pipeline.run @a.B }
+    pipeline.all_reduce @sum
+    pipeline.run @a.U
+  } }
+  // expected-error @+1 {{S1: device 1 reduces @sum 0 times per update, not 1 time}}
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 2 { pipeline.recv @x  pipeline.run @a.F  pipeline.run @a.B }
+    pipeline.run @a.U
   } }
 }

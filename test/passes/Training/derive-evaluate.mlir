@@ -1,6 +1,15 @@
 // Evaluation: the same functions and channels, and counts of right predictions.
 // RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-derive-evaluate | FileCheck %s
 // RUN: penstock-opt %s --pipeline-derive-evaluate | FileCheck %s --check-prefix=MERGED
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-derive-evaluate=infer | FileCheck %s --check-prefix=INFER
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-derive-evaluate=infer --pipeline-verify=level=training -o /dev/null
+
+// Without training nothing is left of the forward, and nothing is counted.
+// INFER-NOT: @correct
+// INFER-NOT: forward of
+// INFER-NOT: @s0.forward
+// INFER: pipeline.task @s0.E evaluate of @s0
+// INFER-NOT: @s1.forward
 
 // CHECK: pipeline.channel @correct : [tensor<i64>] sink("correct")
 // CHECK: pipeline.channel @count : [tensor<i64>] sink("count")

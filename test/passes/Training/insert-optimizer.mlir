@@ -4,6 +4,8 @@
 // RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:momentum=0.9,dampening=momentum | FileCheck %s --check-prefix=DAMPENED
 // RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=adam:weight-decay=0.5 | FileCheck %s --check-prefix=ADAM
 // RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=adamw | FileCheck %s --check-prefix=ADAMW
+// RUN: penstock-opt %s --pipeline-insert-optimizer='optimizer=adam lr-schedule=poly:total-steps=9,warmup-steps=2' | FileCheck %s --check-prefix=COURSE
+// RUN: not penstock-opt %s --pipeline-insert-optimizer=lr-schedule=cosine 2>&1 | FileCheck %s --check-prefix=TOTAL
 // RUN: not penstock-opt %s --pipeline-insert-optimizer=optimizer=lion 2>&1 | FileCheck %s --check-prefix=LION
 // RUN: not penstock-opt %s --pipeline-insert-optimizer=optimizer=adam:momentum=0.9 2>&1 | FileCheck %s --check-prefix=KEY
 // RUN: not penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:nesterov 2>&1 | FileCheck %s --check-prefix=BARE
@@ -68,6 +70,16 @@
 // ADAMW: %[[KEPT:.*]] = arith.mulf %[[W]], %[[KEEP]]
 // ADAMW: arith.subf %[[KEPT]]
 
+// The optimizer's numbers follow from the rate of the update.
+// COURSE: %[[BASE:.*]] = pipeline.hyperparameter "lr"
+// COURSE: %[[RATE:.*]] = func.call @lr(%[[BASE]], %t) : (f32, index) -> f32
+// COURSE: func.call @adam.rates(%[[RATE]], %t)
+// COURSE-LABEL: func.func private @lr(%{{.*}}: f32, %{{.*}}: index) -> f32 attributes {pipeline.rate}
+// COURSE: math.powf
+// COURSE: arith.cmpf olt
+// COURSE: arith.select
+
+// TOTAL: error: lr-schedule: cosine needs total-steps, the update after which the rate stays: cosine:total-steps=1000
 // LION: optimizer: unknown optimizer 'lion': known are sgd, adam, adamw
 // KEY: optimizer: adam has no option 'momentum': known are lr, weight-decay, beta1, beta2, eps
 // BARE: optimizer: sgd: nesterov needs momentum > 0 and dampening = 0, as in sgd:momentum=0.9,nesterov

@@ -45,6 +45,22 @@ pipeline.task @s1.F forward of @s1(%k) {
 
 // -----
 
+// C17
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+func.func private @f(tensor<2xf32>) -> tensor<2xf32>
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.read @w : tensor<2xf32>
+  %d = func.call @f(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  // expected-error @+1 {{needs a delta of role compensation, but no variable holds it}}
+  %b = pipeline.compensate %a, %d tau(1.0) : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
 // C18
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
@@ -352,3 +368,218 @@ pipeline.task @s1.F forward of @s1(%k) {
 }
 // expected-error @+1 {{needs orders before level program}}
 pipeline.schedule @train microbatches(4)
+
+// -----
+
+// C20: a device in use has an order.
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+}
+// expected-error @+1 {{has no order for device 1, where stage @s1 is}}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.F  pipeline.send @h }
+  } }
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.F  pipeline.send @h }
+  } }
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @h  pipeline.run @s1.F }
+  } }
+  // expected-error @+1 {{is for device 2, where no stage is}}
+  pipeline.order 2 { pipeline.repeat updates { } }
+}
+
+// -----
+
+// C4, among the tasks of one schedule: two may put into a channel if they never
+// run together.
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+}
+pipeline.task @s0.warm forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+}
+pipeline.schedule @warmup microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.warm  pipeline.send @h }
+  } }
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @h  pipeline.run @s1.F }
+  } }
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.F  pipeline.send @h }
+  } }
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @h  pipeline.run @s1.F }
+  } }
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+// expected-error @+1 {{is taken by task @s1.F, but no task of schedule @train puts into it}}
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+}
+pipeline.task @s0.warm forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.warm }
+  } }
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.run @s1.F }
+  } }
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+// expected-error @+1 {{is put by task @s0.F, but no task of schedule @train takes from it}}
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+}
+pipeline.task @s1.warm forward of @s1(%k) {
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.F  pipeline.send @h }
+  } }
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.run @s1.warm }
+  } }
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+}
+pipeline.task @s0.warm forward of @s0(%k) {
+  // expected-error @+1 {{is the second end of channel @x, after task @s0.F}}
+  %a = pipeline.take @x : tensor<2xf32>
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.F  pipeline.run @s0.warm  pipeline.send @h }
+  } }
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @h  pipeline.run @s1.F }
+  } }
+}
+
+// -----
+
+// C13, the same way.
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @h : [tensor<2xf32>]
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.take @x : tensor<2xf32>
+  pipeline.put %a to @h : tensor<2xf32>
+}
+pipeline.task @s1.F forward of @s1(%k) {
+  %a = pipeline.take @h : tensor<2xf32>
+}
+// expected-error @+1 {{is the second forward task of its stage}}
+pipeline.task @s0.again forward of @s0(%k) {
+}
+pipeline.schedule @warmup microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.F  pipeline.send @h }
+  } }
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @h  pipeline.run @s1.F }
+  } }
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.F  pipeline.run @s0.again  pipeline.send @h }
+  } }
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 4 { pipeline.recv @h  pipeline.run @s1.F }
+  } }
+}
+
+// -----
+
+// C8: a sum needs all replicas of its members.
+pipeline.stage @s0 devices [0, 1]
+pipeline.variable @g : tensor<2xf32> gradient of @s0
+pipeline.group @sum members [[@g]]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s0.B backward of @s0(%k) {
+  %g = pipeline.read @g : tensor<2xf32>
+  pipeline.write %g to @g : tensor<2xf32>
+}
+// expected-error @+1 {{sums @sum without device 1, where stage @s0 is}}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.repeat times 2 { pipeline.run @s0.F  pipeline.run @s0.B }
+    pipeline.all_reduce @sum
+  } }
+  pipeline.order 1 { pipeline.repeat updates {
+    pipeline.repeat times 2 { pipeline.run @s0.F  pipeline.run @s0.B }
+  } }
+}

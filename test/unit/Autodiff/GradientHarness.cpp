@@ -10,6 +10,8 @@
 #include "GradientHarness.h"
 
 #include "dialects/Nn/Nn.h"
+#include "dialects/Onnx/Onnx.h"
+#include "passes/Frontend/Passes.h"
 #include "passes/Lowering/Passes.h"
 #include "penstock/Autodiff/Autodiff.h"
 
@@ -71,7 +73,7 @@ MLIRContext &getContext() {
     registerAllExtensions(registry);
     registerBuiltinDialectTranslation(registry);
     registerLLVMDialectTranslation(registry);
-    registry.insert<nn::NnDialect>();
+    registry.insert<nn::NnDialect, onnx::OnnxDialect>();
     registerAutodiffModels(registry);
     return new MLIRContext(registry, MLIRContext::Threading::DISABLED);
   }();
@@ -123,6 +125,11 @@ std::string Program::differentiate() {
   module = parseSourceString<ModuleOp>(testCase.text, &getContext());
   if (!module)
     return "does not parse: " + messages;
+  // Nodes of a model become what the compiler differentiates.
+  PassManager frontend(&getContext());
+  frontend.addPass(createConvertOnnxToGraph());
+  if (failed(frontend.run(*module)))
+    return "does not lower to level graph: " + messages;
   forward = module->lookupSymbol<func::FuncOp>("f");
   argumentTypes = llvm::to_vector(forward.getArgumentTypes());
   resultTypes = llvm::to_vector(forward.getResultTypes());

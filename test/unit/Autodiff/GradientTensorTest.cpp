@@ -70,5 +70,43 @@ TEST(Gradient, TensorOps) {
     })",
                      roles});
   }
+  // Parts of a split, apart and overlapping; slices that replace each other.
+  const std::string x = "tensor<7xf64>", three = "tensor<3xf64>";
+  auto extract = [&](const std::string &name, const std::string &offset,
+                     const std::string &stride = "1") {
+    return "  %" + name + " = tensor.extract_slice %x[" + offset + "] [3] [" +
+           stride + "] : " + x + " to " + three + "\n";
+  };
+  for (const auto &[name, second] :
+       {std::pair("apart", "4"), {"touching", "3"}, {"overlapping", "2"}})
+    for (const char *role : {"d", "p"})
+      cases.push_back({std::string("extracts ") + name,
+                       "func.func @f(%x: " + x + ") -> (" + three + ", " +
+                           three + ") {\n" + extract("a", "0") +
+                           extract("b", second) + "  return %a, %b : " + three +
+                           ", " + three + "\n}\n",
+                       role});
+  cases.push_back({"extracts interleaved",
+                   "func.func @f(%x: " + x + ") -> (" + three + ", " + three +
+                       ") {\n" + extract("a", "0", "2") +
+                       extract("b", "1", "2") + "  return %a, %b : " + three +
+                       ", " + three + "\n}\n",
+                   "d"});
+  for (const auto &[name, second] :
+       {std::pair("apart", "4"), {"overlapping", "2"}, {"replacing", "0"}})
+    for (bool fresh : {true, false})
+      cases.push_back(
+          {std::string("inserts ") + name,
+           "func.func @f(%x: " + x + ", %a: " + three + ", %b: " + three +
+               ") -> (" + x + ", " + x + ") {\n" +
+               "  %zero = arith.constant 0.0 : f64\n"
+               "  %empty = tensor.empty() : " +
+               x + "\n  %fresh = linalg.fill ins(%zero : f64) outs(%empty : " +
+               x + ") -> " + x + "\n  %p = tensor.insert_slice %a into %" +
+               (fresh ? "fresh" : "x") + "[0] [3] [1] : " + three + " into " +
+               x + "\n  %q = tensor.insert_slice %b into %p[" + second +
+               "] [3] [1] : " + three + " into " + x +
+               "\n  return %p, %q : " + x + ", " + x + "\n}\n",
+           "ddd"});
   checkAll("ops that move elements", cases);
 }

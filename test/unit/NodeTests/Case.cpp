@@ -190,12 +190,23 @@ std::string penstock::test::readCase(const std::string &folder, Binding binding,
       graph.node_size() == 1 ? graph.node(0).op_type() : "(of several nodes)";
 
   // 2. Constants.
-  std::set<std::string> constants;
+  std::set<std::string> said, constants;
   for (const ::onnx::NodeProto &node : graph.node())
     for (int i = 0; i < node.input_size(); ++i)
-      if (tensors.count(node.input(i)) &&
-          (binding == Binding::All || saysShape(node.op_type(), i)))
-        constants.insert(node.input(i));
+      if (binding == Binding::All || saysShape(node.op_type(), i))
+        said.insert(node.input(i));
+  // And what they are computed from, other than by taking a shape.
+  for (int i = graph.node_size() - 1; i >= 0; --i) {
+    const ::onnx::NodeProto &node = graph.node(i);
+    bool isSaid = std::any_of(
+        node.output().begin(), node.output().end(),
+        [&](const std::string &output) { return said.count(output); });
+    if (isSaid && node.op_type() != "Shape" && node.op_type() != "Size")
+      said.insert(node.input().begin(), node.input().end());
+  }
+  for (const std::string &name : said)
+    if (tensors.count(name))
+      constants.insert(name);
   if (!constants.empty()) {
     google::protobuf::RepeatedPtrField<::onnx::NodeProto> nodes;
     google::protobuf::RepeatedPtrField<::onnx::ValueInfoProto> inputs;

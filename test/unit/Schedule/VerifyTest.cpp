@@ -409,6 +409,9 @@ TEST_F(ExplicitAwaits, WrongNumber) {
             "microbatch 0 is due");
   EXPECT_EQ(walk({at(Run, line.forward[1])}),
             "device 0: run @s1.F of microbatch 0 does not belong here");
+  EXPECT_EQ(walk({at(Send, line.channel("residuals0"))}),
+            "device 0: send @residuals0 of microbatch 0: both ends of the "
+            "channel are on this device");
 }
 
 } // namespace

@@ -116,9 +116,19 @@ TEST(Options, SaysWhatThisBuildHasNot) {
                   ": this build has no checkpoints; use --save");
   EXPECT_EQ(errorOf({"--checkpoint-every=3"}),
             "--checkpoint-every: this build has no checkpoints; use --save");
-  EXPECT_EQ(errorOf({"--outputs", "d"}),
+}
+
+TEST(Options, BelongToOneKindOfProgram) {
+  Options options;
+  ASSERT_FALSE(parse(options, {"--outputs", "d", "--trace", "t"}));
+  EXPECT_FALSE(options.checkMode(/*infers=*/true));
+  EXPECT_EQ(options.checkMode(/*infers=*/false).text,
             "--outputs: this program trains; outputs are written by one "
             "compiled with --mode=infer");
+  ASSERT_FALSE(parse(options, {"--steps=3"}));
+  EXPECT_EQ(options.checkMode(/*infers=*/true).text,
+            "--steps: this program does not train; it was compiled with "
+            "--mode=infer");
 }
 
 TEST(Options, NamesFlagsThatExclude) {

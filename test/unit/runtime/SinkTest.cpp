@@ -26,9 +26,11 @@ void train(penstock_device *device, int64_t first, int64_t updates, int64_t) {
       float loss = float(k);
       penstock_send(device, 0, k, &loss);
     }
-    float rate = float(t) / 4;
-    penstock_send(device, 1, t, &rate);
   }
+}
+
+float rateOf(penstock_device *, float base, int64_t done) {
+  return base + float(done) / 4;
 }
 
 // Counts 0, 1, 2, ...; the microbatch without labels has no finite loss.
@@ -37,8 +39,8 @@ void evaluate(penstock_device *device, int64_t first, int64_t count, int64_t) {
     float loss = k == 0 ? std::nanf("") : float(10 * k);
     int64_t labels = k, correct = k / 2;
     penstock_send(device, 0, k, &loss);
-    penstock_send(device, 2, k, &correct);
-    penstock_send(device, 3, k, &labels);
+    penstock_send(device, 1, k, &correct);
+    penstock_send(device, 2, k, &labels);
   }
 }
 
@@ -46,9 +48,8 @@ struct Program {
   penstock_tensor scalar = {PENSTOCK_F32, 0, nullptr, 4};
   penstock_tensor integer = {PENSTOCK_I64, 0, nullptr, 8};
   int64_t shape[1] = {1};
-  penstock_channel channels[5] = {
+  penstock_channel channels[4] = {
       {"loss", nullptr, "loss", scalar, 0, -1, 0, 1},
-      {"rate", nullptr, "lr", scalar, 0, -1, 0, 1},
       {"correct", nullptr, "correct", integer, 0, -1, 0, 1},
       {"count", nullptr, "count", integer, 0, -1, 0, 1},
       {"x", "x", nullptr, {PENSTOCK_F32, 1, shape, 4}, -1, 0, 1, 0}};
@@ -56,6 +57,7 @@ struct Program {
   penstock_device_function trains[1] = {train}, evaluates[1] = {evaluate};
   penstock_schedule schedules[2] = {{"train", kM, 0, trains},
                                     {"evaluate", 1, 0, evaluates}};
+  penstock_hyperparameter_descriptor knob = {"lr", 3};
   penstock_program program = {};
 
   Program() {
@@ -64,8 +66,11 @@ struct Program {
     program.microbatch_size = 1;
     program.device_count = 1;
     program.devices = &device;
-    program.channel_count = 5;
+    program.channel_count = 4;
     program.channels = channels;
+    program.hyperparameter_count = 1;
+    program.hyperparameters = &knob;
+    program.rate = rateOf;
     program.schedule_count = 2;
     program.schedules = schedules;
   }
@@ -100,7 +105,7 @@ TEST_F(SinkTest, LogsEveryUpdateWithItsRate) {
     char expected[100];
     std::snprintf(expected, sizeof(expected),
                   "{\"step\": %d, \"loss\": %.9g, \"lr\": %.9g, ", t + 1,
-                  2 * t + 0.5, t / 4.0);
+                  2 * t + 0.5, 3 + t / 4.0);
     ASSERT_EQ(line.rfind(expected, 0), 0u) << line;
   }
   EXPECT_FALSE(std::getline(text, line));

@@ -6,36 +6,12 @@
 // SGD, Adam and AdamW as PyTorch defines them, operation by operation.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Training/Optimizers.h"
+#include "penstock/Training/Optimizers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace penstock;
-
-Value Arithmetic::constant(double value) {
-  return arith::ConstantOp::create(builder, loc,
-                                   builder.getFloatAttr(type, value));
-}
-Value Arithmetic::add(Value a, Value b) {
-  return arith::AddFOp::create(builder, loc, a, b);
-}
-Value Arithmetic::sub(Value a, Value b) {
-  return arith::SubFOp::create(builder, loc, a, b);
-}
-Value Arithmetic::mul(Value a, Value b) {
-  return arith::MulFOp::create(builder, loc, a, b);
-}
-Value Arithmetic::div(Value a, Value b) {
-  return arith::DivFOp::create(builder, loc, a, b);
-}
-Value Arithmetic::sqrt(Value a) {
-  return math::SqrtOp::create(builder, loc, a);
-}
-Value Arithmetic::pow(Value a, Value b) {
-  return math::PowFOp::create(builder, loc, a, b);
-}
 
 namespace {
 
@@ -93,6 +69,11 @@ public:
     return f.mul(rates[0], direction);
   }
 
+  bool hasDirection() const override { return spec.momentum != 0; }
+
+  /// The momentum itself.
+  std::optional<unsigned> getDirectionState() const override { return 0; }
+
 private:
   bool isDampened() const { return spec.momentum != 0 && spec.dampening != 0; }
 };
@@ -145,6 +126,25 @@ public:
     Value denominator =
         f.add(f.div(f.sqrt(state[1]), rates[1]), f.constant(spec.epsilon));
     return f.div(f.mul(rates[0], state[0]), denominator);
+  }
+
+  bool hasDirection() const override { return true; }
+
+  SmallVector<Value> emitDirectionRates(Arithmetic f,
+                                        Value step) const override {
+    // Those of an update with a rate of 1.
+    SmallVector<Value> rates = emitRates(f, f.constant(1), step);
+    rates.truncate(2);
+    return rates;
+  }
+
+  /// m^ / (sqrt(v^) + eps), of AdamW and weight-decay * w.
+  Value emitDirection(Arithmetic f, Value weight, ValueRange state,
+                      ValueRange rates) const override {
+    Value direction = emitStep(f, Value(), state, rates);
+    if (isDecoupled())
+      direction = f.add(direction, f.mul(f.constant(spec.weightDecay), weight));
+    return direction;
   }
 
 private:

@@ -8,31 +8,16 @@
 // alone where the optimizer has a momentum: what predicts weights uses it too.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_PASSES_TRAINING_OPTIMIZERS_H
-#define PENSTOCK_PASSES_TRAINING_OPTIMIZERS_H
+#ifndef PENSTOCK_TRAINING_OPTIMIZERS_H
+#define PENSTOCK_TRAINING_OPTIMIZERS_H
 
+#include "penstock/Training/Arithmetic.h"
 #include "penstock/Training/OptimizerSpec.h"
 
-#include "mlir/IR/Builders.h"
-
 #include <memory>
+#include <optional>
 
 namespace penstock {
-
-/// Emits floating-point operations of one type.
-struct Arithmetic {
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
-  mlir::Type type;
-
-  mlir::Value constant(double value);
-  mlir::Value add(mlir::Value a, mlir::Value b);
-  mlir::Value sub(mlir::Value a, mlir::Value b);
-  mlir::Value mul(mlir::Value a, mlir::Value b);
-  mlir::Value div(mlir::Value a, mlir::Value b);
-  mlir::Value sqrt(mlir::Value a);
-  mlir::Value pow(mlir::Value a, mlir::Value b);
-};
 
 class Optimizer {
 public:
@@ -67,10 +52,30 @@ public:
                                mlir::ValueRange state,
                                mlir::ValueRange rates) const = 0;
 
+  /// Whether the state says where the weights go next, which is what methods
+  /// that predict weights need.
+  virtual bool hasDirection() const = 0;
+  /// The direction is a state of its own, this one of getStates().
+  virtual std::optional<unsigned> getDirectionState() const {
+    return std::nullopt;
+  }
+  /// Else the numbers of the direction after `step` updates, and the direction:
+  /// times the learning rate, it is what the next update would subtract if its
+  /// gradient changed nothing.
+  virtual llvm::SmallVector<mlir::Value>
+  emitDirectionRates(Arithmetic f, mlir::Value step) const {
+    return {};
+  }
+  virtual mlir::Value emitDirection(Arithmetic f, mlir::Value weight,
+                                    mlir::ValueRange state,
+                                    mlir::ValueRange rates) const {
+    return state[*getDirectionState()];
+  }
+
 protected:
   OptimizerSpec spec;
 };
 
 } // namespace penstock
 
-#endif // PENSTOCK_PASSES_TRAINING_OPTIMIZERS_H
+#endif // PENSTOCK_TRAINING_OPTIMIZERS_H

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Finds the largest stable learning rates of asynchronous methods, by training.
+
+    stability.py PENSTOCKC FOLDER [--table] [--check]
+
+One weight w at the first of p stages; the others pass on what they get. The loss
+is (1 + 2 D) (x w)^2 / 2 - D (x w) w, at x = 1, so that an update subtracts
+lr * ((1 + D) w_f - D w_b): w_f is the weight that the forward read, w_b the one
+that the backward reads, tau = p - 1 updates later. Without discrepancy (D = 0, or
+w_b = w_f) the method is stable below 2 sin(pi / (4 tau + 2)). --check tries 0.3 %
+above and below what the recursion gives, for a few of them; --table finds the
+rates by bisection and prints them beside those of the recursion.
+
+Only the standard library is needed.
+"""
+
+import argparse
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+
+SHAPE = "float[n, 1]"
+
+
+def model(depth, discrepancy):
+    text = [f"y = Mul (x, w)", "s = Mul (y, y)", "a = Mul (s, c)", "z = Mul (y, w)",
+            "b = Mul (z, d)", "h0 = Sub (a, b)"]
+    for stage in range(1, depth):
+        text += [f"n{stage} = Neg (h{stage - 1})", f"h{stage} = Neg (n{stage})"]
+    text.append(f"loss = ReduceSum <keepdims = 0> (h{depth - 1})")
+    constants = f"float[1] w = {{1}}, float[1] c = {{{0.5 + discrepancy}}}, " \
+                f"float[1] d = {{{discrepancy}}}"
+    return ('<ir_version: 8, opset_import: ["" : 17]>\n'
+            f"stability ({SHAPE} x) => (float loss) <{constants}> {{\n  " +
+            "\n  ".join(text) + "\n}\n")
+
+
+def write_ones(path):
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }"
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) +
+                   header.encode() + struct.pack("<f", 1))
+
+
+class Program:
+    def __init__(self, options, depth, discrepancy, method):
+        self.folder = options.folder
+        source, self.path = (os.path.join(options.folder, f"p{depth}-d{discrepancy}" + end)
+                             for end in (".onnxtext", "-" + method.split(":")[0]))
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(model(depth, discrepancy))
+        cuts = ",".join(f"h{stage}" for stage in range(depth - 1))
+        self.run([options.penstockc, source, "-o", self.path, "--microbatch-size=1",
+                  "--train=^w$", "--loss=output", f"--method={method}",
+                  "--optimizer=sgd:lr=0.1"] + ([f"--split-at={cuts}"] if cuts else []))
+
+    @staticmethod
+    def run(command):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr}")
+
+    def is_stable(self, rate, steps):
+        log = self.path + ".jsonl"
+        self.run([self.path, "--data", "x=" + os.path.join(self.folder, "ones.npy"),
+                  "--steps", str(steps), "--lr", repr(rate), "--log", log])
+        losses = []
+        with open(log, encoding="utf-8") as file:
+            for line in file:
+                loss = json.loads(line)["loss"]
+                if loss is None:
+                    return False
+                losses.append(abs(loss))
+        return max(losses[-steps // 4:]) < max(losses[steps // 4:steps // 2])
+
+
+def recursion(tau, discrepancy, method, rate, steps=20000):
+    """Whether the recursion itself is stable, in double precision."""
+    gamma, delta = math.exp(-2 / tau) if tau else 0, 0.0
+    weights = [1.0]
+    for t in range(steps):
+        old, new = weights[max(0, t - tau)], weights[t]
+        seen = {"naive": new, "pipedream": old, "pipemare": new - tau * delta}[method]
+        weights.append(new - rate * ((1 + discrepancy) * old - discrepancy * seen))
+        delta = gamma * delta + (1 - gamma) * (weights[-1] - new)
+        if abs(weights[-1]) > 1e100:
+            return False
+    return max(map(abs, weights[-steps // 4:])) < max(map(abs, weights[steps // 4:steps // 2]))
+
+
+def bisect(is_stable, low, high, precision):
+    while high - low > precision * low:
+        middle = (low + high) / 2
+        if is_stable(middle):
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+CASES = [(tau, 0, "naive") for tau in (0, 1, 2, 3, 4, 5, 8, 10)] + [
+    (tau, discrepancy, method) for tau in (4, 10) for discrepancy in (1, 5)
+    for method in ("naive", "pipemare", "pipedream")]
+# What the recursion gives, to four digits.
+CHECKED = {(0, 0, "naive"): 2.0, (1, 0, "naive"): 1.0, (2, 0, "naive"): 0.6180,
+           (4, 0, "naive"): 0.3473, (4, 1, "naive"): 0.1439,
+           (4, 1, "pipemare"): 0.3099, (4, 1, "pipedream"): 0.3473,
+           (4, 5, "pipemare"): 0.1852}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("penstockc")
+    parser.add_argument("folder")
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    os.makedirs(options.folder, exist_ok=True)
+    write_ones(os.path.join(options.folder, "ones.npy"))
+    # exp(-2): the D for which gamma matches to second order.
+    spelled = {"pipemare": "pipemare:decay=0.1353352832366127"}
+    if options.table:
+        print("| tau | D | method | largest stable rate | of the recursion |\n" + "|---" * 5 + "|")
+    for tau, discrepancy, method in CHECKED if options.check else CASES:
+        limit = CHECKED.get((tau, discrepancy, method)) or bisect(
+            lambda rate: recursion(tau, discrepancy, method, rate), 0.001, 2.5, 1e-4)
+        program = Program(options, tau + 1, discrepancy, spelled.get(method, method))
+        if options.check:
+            steps = 6000
+            for factor, expected in ((0.997, True), (1.003, False)):
+                if program.is_stable(limit * factor, steps) != expected:
+                    sys.exit(f"tau {tau}, D {discrepancy}, {method}: at {factor} times "
+                             f"{limit:.4f} it is {'not ' if expected else ''}stable")
+            print(f"tau {tau}, D {discrepancy}, {method}: {limit:.3f}")
+            continue
+        found = bisect(lambda rate: program.is_stable(rate, 20000), limit * 0.9, limit * 1.1, 5e-4)
+        print(f"| {tau} | {discrepancy} | {method} | {found:.4f} | {limit:.4f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+//===- Schedules.h - Schedules on the command line --------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What --schedule and --schedule-file imply for the rest of the plan.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DRIVER_SCHEDULES_H
+#define PENSTOCK_DRIVER_SCHEDULES_H
+
+#include "penstock/Driver/Options.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace penstock {
+
+/// Stages that --schedule puts on each device.
+int64_t chunksPerDevice(const CompileOptions &options);
+
+/// Takes from the table of --schedule-file what was not said otherwise. False
+/// with a sentence in `error` where they contradict each other.
+bool adoptSchedule(CompileOptions &options, bool &splitsBackward,
+                   std::string &error);
+
+/// What is wrong with the schedule for so many stages, or nothing.
+std::string checkSchedule(const CompileOptions &options, int64_t stages);
+
+/// Writes the training schedule of a module; false if it has none.
+bool writeScheduleTable(mlir::ModuleOp module, llvm::raw_ostream &stream);
+
+} // namespace penstock
+
+#endif // PENSTOCK_DRIVER_SCHEDULES_H

@@ -1,0 +1,55 @@
+//===- Csv.h - Orders as tables of actions ----------------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The format of torch.distributed.pipelining: a row per device, an action per
+// cell, as 2F0: stage, letter, microbatch.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_SCHEDULE_CSV_H
+#define PENSTOCK_SCHEDULE_CSV_H
+
+#include "penstock/Schedule/Order.h"
+
+#include "llvm/ADT/StringRef.h"
+
+namespace penstock::schedule {
+
+struct CsvAction {
+  /// F B I W, or f, b: transfers of what F and B send.
+  char letter = 'F';
+  bool isTransfer = false, isSend = false;
+  int stage = 0;
+  int64_t microbatch = 0;
+  /// Where it stands, from 1, and what it says.
+  int row = 0, cell = 0;
+  std::string text;
+
+  std::string where() const;
+};
+
+struct CsvSchedule {
+  /// By device.
+  std::vector<std::vector<CsvAction>> rows;
+  int stages = 0;
+  int64_t microbatches = 0;
+  bool hasTransfers = false, splitsBackward = false;
+  /// By stage: its device.
+  std::vector<int> devices;
+};
+
+/// On a mistake, one sentence in `error` that names the cell.
+std::optional<CsvSchedule> parseCsv(llvm::StringRef text, std::string &error);
+
+/// Orders of a model with as many stages and microbatches, placed the same
+/// way; with the transfers of the table, or without any.
+std::optional<std::vector<Order>>
+ordersOf(const Model &model, const CsvSchedule &schedule, std::string &error);
+
+/// The runs of one update.
+std::string writeCsv(const Model &model, llvm::ArrayRef<Order> orders);
+
+} // namespace penstock::schedule
+
+#endif // PENSTOCK_SCHEDULE_CSV_H

@@ -1,0 +1,50 @@
+//===- Simulator.h - How long a schedule takes ------------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One update of a problem without queues of transfers: the figures that papers
+// give. What a compiled program does under its queues is Engine's execute.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_SCHEDULE_SIMULATOR_H
+#define PENSTOCK_SCHEDULE_SIMULATOR_H
+
+#include "penstock/Schedule/Generators.h"
+
+namespace penstock::schedule {
+
+struct Simulation {
+  /// By device, in the order of their starts; times with transfers.
+  std::vector<std::vector<Interval>> runs;
+  /// The longest time that a device takes, from its first start to its last
+  /// end; and from the first start of any to the last end of any, which is what
+  /// an update takes where it is a barrier.
+  double makespan = 0, withBarrier = 0;
+  /// Share of the makespan that is not M (F + I + W).
+  double bubble = 0, bubbleWithBarrier = 0;
+  /// By device: activations held at most, in microbatches of one stage.
+  std::vector<double> peaks;
+  /// Why the orders do not run to their end, and the devices' states; or empty.
+  std::string circle;
+  std::vector<std::string> stuck;
+};
+
+Simulation simulate(const Problem &problem, llvm::ArrayRef<Order> orders);
+
+/// The same from lists of runs, without updates.
+Simulation simulateRuns(const Problem &problem,
+                        llvm::ArrayRef<std::vector<int>> runs);
+
+/// The devices' order as text: one line each, a cell per shortest run.
+std::vector<std::string> drawTimeline(const Problem &problem,
+                                      const Simulation &simulation);
+
+/// The same as a picture, and as a trace for Perfetto.
+std::string drawSvg(const Problem &problem, const Simulation &simulation,
+                    llvm::StringRef title);
+std::string writeTrace(const Problem &problem, const Simulation &simulation);
+
+} // namespace penstock::schedule
+
+#endif // PENSTOCK_SCHEDULE_SIMULATOR_H

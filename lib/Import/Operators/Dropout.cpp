@@ -1,0 +1,135 @@
+//===- Dropout.cpp - Dropout of all versions ------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ratio is an attribute up to since-version 10 and an operand after. What
+// is drawn depends on the node's name, and on nothing of how a model is cut.
+//===----------------------------------------------------------------------===//
+
+#include "OperatorTable.h"
+
+#include "dialects/Nn/Nn.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::onnx;
+
+namespace {
+struct Dropout {
+  double ratio = 0.5;
+  /// A constant `training_mode` of false: nothing is dropped, ever.
+  bool isOff = false;
+  int32_t node;
+  RankedTensorType mask;
+
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+/// FNV-1a: the same for the same name in every version of this program.
+static uint32_t hashName(StringRef name) {
+  uint32_t hash = 2166136261u;
+  for (char c : name)
+    hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  return hash;
+}
+
+LogicalResult Dropout::bind(NodeBinder &binder) {
+  bool isOperand = binder.getSince() >= 12;
+  if (failed(isOperand ? binder.operands({"data", "ratio", "training_mode"}, 1)
+                       : binder.operands({"data"}, 1)) ||
+      failed(binder.requireFloat(0)))
+    return failure();
+  auto scalar = [&](unsigned i) -> DenseElementsAttr {
+    DenseElementsAttr value = binder.constant(i);
+    if (value && value.getNumElements() == 1)
+      return value;
+    binder.error() << "operand '" << binder.operandName(i)
+                   << "' must be a constant scalar when the model is compiled; "
+                      "make it an initializer";
+    return {};
+  };
+  if (!isOperand && failed(binder.attribute("ratio", ratio)))
+    return failure();
+  if (isOperand && binder.has(1)) {
+    if (failed(binder.requireFloat(1)))
+      return failure();
+    DenseElementsAttr value = scalar(1);
+    if (!value)
+      return failure();
+    APFloat number = value.getSplatValue<APFloat>();
+    bool losesInfo;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                   &losesInfo);
+    ratio = number.convertToDouble();
+  }
+  if (!(ratio >= 0 && ratio <= 1))
+    return binder.error() << "the ratio must be from 0 to 1, it is " << ratio;
+  if (isOperand && binder.has(2)) {
+    if (failed(binder.requireBool(2)))
+      return failure();
+    DenseElementsAttr value = scalar(2);
+    if (!value)
+      return failure();
+    isOff = !value.getSplatValue<bool>();
+  }
+  int64_t seed = 0;
+  if (failed(binder.attribute("seed", seed)))
+    return failure();
+  node = static_cast<int32_t>(hashName(getNodeName(binder.node)) +
+                              static_cast<uint32_t>(seed));
+  // The mask was of the operand's type before it became bool.
+  Type element = binder.getSince() >= 10
+                     ? IntegerType::get(binder.getContext(), 1)
+                     : binder.elementType(0);
+  mask = RankedTensorType::get(binder.shape(0), element);
+  return success();
+}
+
+static LogicalResult inferDropout(NodeBinder &node, Types &types) {
+  Dropout dropout;
+  if (failed(dropout.bind(node)))
+    return failure();
+  types.push_back(node.type(0));
+  if (node.node.getNumResults() > 1)
+    types.push_back(dropout.mask);
+  return success();
+}
+
+static LogicalResult lowerDropout(NodeBinder &node, OpBuilder &builder,
+                                  Values &results) {
+  Dropout dropout;
+  if (failed(dropout.bind(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  bool wantsMask = node.node.getNumResults() > 1;
+  if (dropout.isOff || dropout.ratio == 0) {
+    results.push_back(node.operand(0));
+    if (wantsMask)
+      results.push_back(emitter.filled(
+          dropout.mask, emitter.scalar(dropout.mask.getElementType(), 1)));
+    return success();
+  }
+  auto bits = RankedTensorType::get(node.shape(0), builder.getI1Type());
+  auto op = nn::DropoutOp::create(
+      builder, node.getLoc(), TypeRange{node.type(0), bits}, node.operand(0),
+      builder.getF64FloatAttr(dropout.ratio),
+      builder.getI32IntegerAttr(dropout.node));
+  results.push_back(op.getResult());
+  if (!wantsMask)
+    return success();
+  Value mask = op.getMask();
+  if (dropout.mask != bits)
+    mask = emitter.elementwise(
+        dropout.mask, mask, [&](Emitter &inside, ArrayRef<Value> scalars) {
+          return inside.cast(scalars[0], dropout.mask.getElementType());
+        });
+  results.push_back(mask);
+  return success();
+}
+
+void penstock::onnx::addDropout(OperatorTable &table) {
+  table.add("Dropout", {7, 10, 12, 13, 22}, inferDropout, nullptr,
+            lowerDropout);
+}

@@ -1,0 +1,310 @@
+//===- Extrema.cpp - ArgMax, ArgMin, Hardmax, TopK, CumSum ----------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operators along one axis that look for positions, or add up to them. Their
+// indices have no derivative; the values of TopK are gathered by them, and so
+// have the one of a gather.
+//===----------------------------------------------------------------------===//
+
+#include "ConstantTensor.h"
+#include "Indexing.h"
+#include "OperatorTable.h"
+
+#include "dialects/Nn/Nn.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::onnx;
+
+//===--- ArgMax, ArgMin ---===//
+
+namespace {
+struct Argument {
+  int64_t axis = 0;
+  bool keepDims = true, selectLast = false;
+  SmallVector<int64_t> result;
+
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Argument::bind(NodeBinder &node) {
+  if (failed(node.operands({"data"}, 1)) || failed(node.requireNumber(0)) ||
+      failed(node.attribute("axis", axis)) ||
+      failed(node.attribute("keepdims", keepDims)) ||
+      failed(node.attribute("select_last_index", selectLast)) ||
+      failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0))))
+    return failure();
+  if (node.shape(0)[axis] == 0)
+    return node.error() << "operand 'data' is " << node.type(0)
+                        << ": no element of axis " << axis
+                        << " is the largest or smallest";
+  for (auto [d, size] : llvm::enumerate(node.shape(0))) {
+    bool reduced = static_cast<int64_t>(d) == axis;
+    if (!reduced || keepDims)
+      result.push_back(reduced ? 1 : size);
+  }
+  return success();
+}
+
+/// The first (or last) position of the extremum along `axis`, as i64. Two
+/// passes, both of which vectorise: the extremum, then where it is. NaN is the
+/// extremum of anything, as in numpy.
+static Value emitPosition(Emitter &emitter, Value value, int64_t axis,
+                          bool isMaximum, bool selectLast) {
+  RankedTensorType type = Emitter::typeOf(value);
+  // Unsigned integers are compared as wider signed ones.
+  Type computed = Emitter::computedType(type.getElementType());
+  if (computed != type.getElementType()) {
+    type = RankedTensorType::get(type.getShape(), computed);
+    // The conversion is elementwise's own.
+    value = emitter.elementwise(
+        type, value,
+        [](Emitter &, ArrayRef<Value> scalars) { return scalars[0]; });
+  }
+  Value start =
+      isMaximum ? emitter.lowest(computed) : emitter.highest(computed);
+  Value extremum = emitter.reduce(
+      value, axis, start, [&](Emitter &inside, ArrayRef<Value> scalars) {
+        return isMaximum ? inside.max(scalars[0], scalars[1])
+                         : inside.min(scalars[0], scalars[1]);
+      });
+  int64_t rank = type.getRank();
+  SmallVector<int64_t> others = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  others.erase(others.begin() + axis);
+  SmallVector<utils::IteratorType> iterators(rank,
+                                             utils::IteratorType::parallel);
+  iterators[axis] = utils::IteratorType::reduction;
+  Type i64 = emitter.builder.getI64Type();
+  Value none = selectLast ? emitter.lowest(i64) : emitter.highest(i64);
+  Value out = emitter.filled(
+      RankedTensorType::get(Emitter::shapeOf(extremum), i64), none);
+  AffineMap identity =
+      AffineMap::getMultiDimIdentityMap(rank, emitter.builder.getContext());
+  AffineMap reduced = emitter.map(rank, others);
+  return emitter.generic(
+      {value, extremum}, out, {identity, reduced, reduced}, iterators,
+      [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
+        OpBuilder &b = inside.builder;
+        Value found = inside.equal(scalars[0], scalars[1]);
+        if (isa<FloatType>(scalars[0].getType())) {
+          Value isNaN = arith::CmpFOp::create(
+              b, inside.loc, arith::CmpFPredicate::UNO, scalars[0], scalars[0]);
+          found = arith::OrIOp::create(b, inside.loc, found, isNaN);
+        }
+        Value index = linalg::IndexOp::create(b, inside.loc, axis);
+        index = arith::IndexCastOp::create(b, inside.loc, i64, index);
+        index = inside.select(found, index, none);
+        return selectLast ? inside.max(scalars[2], index)
+                          : inside.min(scalars[2], index);
+      });
+}
+
+static LogicalResult inferArgument(NodeBinder &node, Types &types) {
+  Argument argument;
+  if (failed(argument.bind(node)))
+    return failure();
+  types.push_back(RankedTensorType::get(
+      argument.result, IntegerType::get(node.getContext(), 64)));
+  return success();
+}
+
+template <bool isMaximum>
+static LogicalResult lowerArgument(NodeBinder &node, OpBuilder &builder,
+                                   Values &results) {
+  Argument argument;
+  if (failed(argument.bind(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  Value position = emitPosition(emitter, node.operand(0), argument.axis,
+                                isMaximum, argument.selectLast);
+  results.push_back(emitter.reshape(position, argument.result));
+  return success();
+}
+
+//===--- Hardmax ---===//
+
+/// Like Softmax: before 13, the operand is a matrix that is cut at the axis.
+static LogicalResult bindHardmax(NodeBinder &node, int64_t &axis,
+                                 SmallVector<int64_t> &shape) {
+  bool oneAxis = node.getSince() >= 13;
+  axis = oneAxis ? -1 : 1;
+  if (failed(node.operands({"input"}, 1)) || failed(node.requireFloat(0)) ||
+      failed(node.attribute("axis", axis)) ||
+      failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0),
+                                /*end=*/!oneAxis)))
+    return failure();
+  shape = SmallVector<int64_t>(node.shape(0));
+  if (oneAxis)
+    return success();
+  SmallVector<int64_t> matrix = {1, 1};
+  for (auto [d, size] : llvm::enumerate(shape))
+    matrix[static_cast<int64_t>(d) >= axis] *= size;
+  shape = matrix;
+  axis = 1;
+  return success();
+}
+
+static LogicalResult inferHardmax(NodeBinder &node, Types &types) {
+  int64_t axis;
+  SmallVector<int64_t> shape;
+  if (failed(bindHardmax(node, axis, shape)))
+    return failure();
+  types.push_back(node.type(0));
+  return success();
+}
+
+/// 1 at the first maximum, 0 elsewhere.
+static LogicalResult lowerHardmax(NodeBinder &node, OpBuilder &builder,
+                                  Values &results) {
+  int64_t axis;
+  SmallVector<int64_t> shape;
+  if (failed(bindHardmax(node, axis, shape)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  Value input = emitter.reshape(node.operand(0), shape);
+  Value position = emitPosition(emitter, input, axis, /*isMaximum=*/true,
+                                /*selectLast=*/false);
+  SmallVector<int64_t> kept(shape);
+  kept[axis] = 1;
+  position = emitter.reshape(position, kept);
+  Value result = emitter.elementwise(
+      Emitter::typeOf(input), position,
+      [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
+        OpBuilder &b = inside.builder;
+        Value index = linalg::IndexOp::create(b, inside.loc, axis);
+        index =
+            arith::IndexCastOp::create(b, inside.loc, b.getI64Type(), index);
+        Type element = node.elementType(0);
+        return inside.select(inside.equal(index, scalars[0]),
+                             inside.scalar(element, 1),
+                             inside.scalar(element, 0));
+      });
+  results.push_back(emitter.reshape(result, node.shape(0)));
+  return success();
+}
+
+//===--- TopK ---===//
+
+namespace {
+struct TopK {
+  int64_t axis = -1, k = 0;
+  bool largest = true, sorted = true;
+
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+/// The number is an attribute in version 1 and an operand after.
+LogicalResult TopK::bind(NodeBinder &node) {
+  bool isOperand = node.getSince() >= 10;
+  if (failed(isOperand ? node.operands({"X", "K"}, 2)
+                       : node.operands({"X"}, 1)) ||
+      failed(node.requireArithmetic(0)) ||
+      failed(node.attribute("axis", axis)) ||
+      failed(node.attribute("largest", largest)) ||
+      failed(node.attribute("sorted", sorted)) ||
+      failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0))))
+    return failure();
+  if (isOperand) {
+    SmallVector<int64_t> values;
+    if (failed(node.constantIntegers(1, values)))
+      return failure();
+    if (values.size() != 1)
+      return node.error() << "operand 'K' is " << node.type(1)
+                          << ", it must be one integer";
+    k = values[0];
+  } else {
+    if (!node.hasAttribute("k"))
+      return node.error() << "attribute 'k' is missing";
+    if (failed(node.attribute("k", k)))
+      return failure();
+  }
+  if (k < 0 || k > node.shape(0)[axis])
+    return node.error() << "takes " << k << " elements of axis " << axis
+                        << ", which has " << node.shape(0)[axis];
+  return success();
+}
+
+static LogicalResult inferTopK(NodeBinder &node, Types &types) {
+  TopK topK;
+  if (failed(topK.bind(node)))
+    return failure();
+  SmallVector<int64_t> shape(node.shape(0));
+  shape[topK.axis] = topK.k;
+  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+  if (node.node.getNumResults() == 2)
+    types.push_back(
+        RankedTensorType::get(shape, IntegerType::get(node.getContext(), 64)));
+  return success();
+}
+
+static LogicalResult lowerTopK(NodeBinder &node, OpBuilder &builder,
+                               Values &results) {
+  TopK topK;
+  if (failed(topK.bind(node)))
+    return failure();
+  SmallVector<int64_t> shape(node.shape(0));
+  shape[topK.axis] = topK.k;
+  auto type = RankedTensorType::get(shape, builder.getI64Type());
+  Value indices = nn::TopKOp::create(builder, node.getLoc(), type,
+                                     node.operand(0), topK.axis,
+                                     /*smallest=*/!topK.largest);
+  results.push_back(emitGatherElements(builder, node.getLoc(), node.operand(0),
+                                       indices, topK.axis));
+  if (node.node.getNumResults() == 2)
+    results.push_back(indices);
+  return success();
+}
+
+//===--- CumSum ---===//
+
+static LogicalResult bindCumSum(NodeBinder &node, int64_t &axis) {
+  SmallVector<int64_t> axes;
+  bool flag = false;
+  if (failed(node.operands({"x", "axis"}, 2)) ||
+      failed(node.requireArithmetic(0)) ||
+      failed(node.constantIntegers(1, axes)) ||
+      failed(node.attribute("exclusive", flag)) ||
+      failed(node.attribute("reverse", flag)))
+    return failure();
+  if (axes.size() != 1)
+    return node.error() << "operand 'axis' is " << node.type(1)
+                        << ", it must be one integer";
+  axis = axes[0];
+  return node.normalizeAxis("operand 'axis'", axis, node.rank(0));
+}
+
+static LogicalResult inferCumSum(NodeBinder &node, Types &types) {
+  int64_t axis;
+  if (failed(bindCumSum(node, axis)))
+    return failure();
+  types.push_back(node.type(0));
+  return success();
+}
+
+static LogicalResult lowerCumSum(NodeBinder &node, OpBuilder &builder,
+                                 Values &results) {
+  int64_t axis;
+  bool exclusive = false, reverse = false;
+  if (failed(bindCumSum(node, axis)) ||
+      failed(node.attribute("exclusive", exclusive)) ||
+      failed(node.attribute("reverse", reverse)))
+    return failure();
+  results.push_back(nn::CumulativeSumOp::create(
+      builder, node.getLoc(), node.operand(0), axis, exclusive, reverse));
+  return success();
+}
+
+void penstock::onnx::addExtrema(OperatorTable &table) {
+  table.add("ArgMax", {1, 11, 12, 13}, inferArgument, nullptr,
+            lowerArgument<true>, Operator::Inactive);
+  table.add("ArgMin", {1, 11, 12, 13}, inferArgument, nullptr,
+            lowerArgument<false>, Operator::Inactive);
+  table.add("Hardmax", {1, 11, 13}, inferHardmax, nullptr, lowerHardmax,
+            Operator::Inactive);
+  table.add("TopK", {1, 10, 11}, inferTopK, nullptr, lowerTopK);
+  table.add("CumSum", {11, 14}, inferCumSum, nullptr, lowerCumSum);
+}

@@ -1,0 +1,34 @@
+//===- Indexing.h - Gathers that several operators emit ---------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operators that take elements at computed or constant positions.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_IMPORT_OPERATORS_INDEXING_H
+#define PENSTOCK_LIB_IMPORT_OPERATORS_INDEXING_H
+
+#include "Emitter.h"
+
+namespace penstock::onnx {
+
+/// data[i0, .., indices[i0, .., in], .., in], the index at `axis`.
+mlir::Value emitGatherElements(mlir::OpBuilder &builder, mlir::Location loc,
+                               mlir::Value data, mlir::Value indices,
+                               int64_t axis);
+
+/// The slices of `data` at the constant positions of `axis`, in their order.
+mlir::Value emitTake(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value data, int64_t axis,
+                     llvm::ArrayRef<int64_t> positions);
+
+/// `sizes` elements of `value` from `offsets` on, `strides` apart.
+mlir::Value emitSlice(Emitter &emitter, mlir::Value value,
+                      llvm::ArrayRef<int64_t> offsets,
+                      llvm::ArrayRef<int64_t> sizes,
+                      llvm::ArrayRef<int64_t> strides);
+
+} // namespace penstock::onnx
+
+#endif // PENSTOCK_LIB_IMPORT_OPERATORS_INDEXING_H

@@ -1,0 +1,185 @@
+//===- Padding.cpp - Pad in all its modes ---------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Constants are copied around by an insertion; the other modes choose, axis by
+// axis, constant positions of the data.
+//===----------------------------------------------------------------------===//
+
+#include "Indexing.h"
+#include "OperatorTable.h"
+
+using namespace mlir;
+using namespace penstock::onnx;
+
+static RankedTensorType resultType(NodeBinder &node) {
+  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
+}
+
+namespace {
+struct Pad {
+  SmallVector<int64_t> low, high;
+  std::string mode = "constant";
+
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+/// Attributes in version 2, operands after; 18 added the axes, 19 "wrap".
+LogicalResult Pad::bind(NodeBinder &node) {
+  SmallVector<int64_t> pads;
+  std::optional<SmallVector<int64_t>> axes;
+  double value = 0;
+  if (node.getSince() < 11) {
+    if (failed(node.operands({"data"}, 1)) ||
+        failed(node.attribute("pads", pads)) ||
+        failed(node.attribute("value", value)))
+      return failure();
+  } else {
+    if (failed(node.operands({"data", "pads", "constant_value", "axes"}, 2)) ||
+        failed(node.constantIntegers(1, pads)))
+      return failure();
+    if (node.has(2)) {
+      if (failed(node.requireSameElementType(0, 2)))
+        return failure();
+      if (node.type(2).getNumElements() != 1)
+        return node.error() << "operand 'constant_value' is " << node.type(2)
+                            << ", it must be a scalar";
+    }
+    if (node.has(3)) {
+      axes.emplace();
+      if (failed(node.constantIntegers(3, *axes)))
+        return failure();
+    }
+  }
+  if (failed(node.attribute("mode", mode)))
+    return failure();
+  bool canWrap = node.getSince() >= 19;
+  if (mode != "constant" && mode != "reflect" && mode != "edge" &&
+      !(mode == "wrap" && canWrap))
+    return node.badAttribute(
+        "mode", canWrap ? "\"constant\", \"reflect\", \"edge\" or \"wrap\""
+                        : "\"constant\", \"reflect\" or \"edge\"");
+  int64_t rank = node.rank(0);
+  if (!axes)
+    axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  size_t count = axes->size();
+  if (pads.size() != 2 * count)
+    return node.error() << "'pads' has " << pads.size()
+                        << " elements, it must have two for each of the "
+                        << count << " axes";
+  low.assign(rank, 0);
+  high.assign(rank, 0);
+  SmallVector<bool> seen(rank, false);
+  for (auto [i, axis] : llvm::enumerate(*axes)) {
+    if (failed(node.normalizeAxis("operand 'axes'", axis, rank)))
+      return failure();
+    if (std::exchange(seen[axis], true))
+      return node.error() << "operand 'axes' names axis " << axis << " twice";
+    low[axis] = pads[i];
+    high[axis] = pads[count + i];
+  }
+  for (auto [d, size] : llvm::enumerate(node.shape(0))) {
+    if (size + low[d] + high[d] < 0)
+      return node.error() << "'pads' takes " << -low[d] - high[d]
+                          << " elements away from axis " << d << " of size "
+                          << size;
+    if (mode != "constant" && size == 0 && (low[d] > 0 || high[d] > 0))
+      return node.error() << "pads axis " << d
+                          << " of no elements, which has nothing to repeat";
+  }
+  return success();
+}
+
+static LogicalResult inferPad(NodeBinder &node, Types &types) {
+  Pad pad;
+  if (failed(pad.bind(node)))
+    return failure();
+  SmallVector<int64_t> shape(node.shape(0));
+  for (auto [size, low, high] : llvm::zip_equal(shape, pad.low, pad.high))
+    size += low + high;
+  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+  return success();
+}
+
+/// The position in an axis of `size` elements that stands at `i` of the padded
+/// one, counted from the first element.
+static int64_t findPosition(StringRef mode, int64_t i, int64_t size) {
+  if (mode == "edge")
+    return std::clamp<int64_t>(i, 0, size - 1);
+  auto modulo = [](int64_t a, int64_t b) { return ((a % b) + b) % b; };
+  if (mode == "wrap")
+    return modulo(i, size);
+  // Back and forth; the ends are not repeated.
+  if (size == 1)
+    return 0;
+  i = modulo(i, 2 * (size - 1));
+  return i < size ? i : 2 * (size - 1) - i;
+}
+
+/// What surrounds the data.
+static Value emitSurroundings(NodeBinder &node, Emitter &emitter) {
+  RankedTensorType type = resultType(node);
+  if (node.has(2))
+    return emitter.broadcast(emitter.reshape(node.operand(2), {}), type);
+  double value = 0;
+  (void)node.attribute("value", value);
+  if (type.getElementType().isUnsignedInteger())
+    return emitter.elementwise(type, {}, [&](Emitter &inside, ArrayRef<Value>) {
+      return inside.scalar(Emitter::computedType(type.getElementType()), 0);
+    });
+  return emitter.filled(type, emitter.scalar(type.getElementType(), value));
+}
+
+static LogicalResult lowerPad(NodeBinder &node, OpBuilder &builder,
+                              Values &results) {
+  Pad pad;
+  if (failed(pad.bind(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  Value value = node.operand(0);
+  int64_t rank = node.rank(0);
+  if (pad.mode != "constant") {
+    for (int64_t d = 0; d < rank; ++d) {
+      if (pad.low[d] == 0 && pad.high[d] == 0)
+        continue;
+      int64_t size = node.shape(0)[d];
+      SmallVector<int64_t> positions;
+      for (int64_t i = -pad.low[d]; i < size + pad.high[d]; ++i)
+        positions.push_back(findPosition(pad.mode, i, size));
+      value = emitTake(builder, node.getLoc(), value, d, positions);
+    }
+    results.push_back(value);
+    return success();
+  }
+  // What a negative pad takes away goes first.
+  SmallVector<int64_t> offsets(rank, 0), sizes(node.shape(0)), strides(rank, 1),
+      places(rank, 0);
+  bool cuts = false;
+  for (int64_t d = 0; d < rank; ++d) {
+    offsets[d] = std::max<int64_t>(-pad.low[d], 0);
+    places[d] = std::max<int64_t>(pad.low[d], 0);
+    sizes[d] -= offsets[d] + std::max<int64_t>(-pad.high[d], 0);
+    cuts |= sizes[d] != node.shape(0)[d];
+  }
+  if (llvm::any_of(sizes, [](int64_t size) { return size <= 0; })) {
+    results.push_back(emitSurroundings(node, emitter));
+    return success();
+  }
+  if (cuts)
+    value = emitSlice(emitter, value, offsets, sizes, strides);
+  MLIRContext *context = builder.getContext();
+  if (ArrayRef<int64_t>(sizes) != resultType(node).getShape())
+    value = tensor::InsertSliceOp::create(
+        builder, node.getLoc(), value, emitSurroundings(node, emitter),
+        getAsIndexOpFoldResult(context, places),
+        getAsIndexOpFoldResult(context, sizes),
+        getAsIndexOpFoldResult(context, strides));
+  results.push_back(value);
+  return success();
+}
+
+void penstock::onnx::addPadding(OperatorTable &table) {
+  table.add("Pad", {2, 11, 13, 18, 19, 21, 23}, inferPad, nullptr, lowerPad);
+}

@@ -1,0 +1,115 @@
+//===- Powers.cpp - Pow in all its types ---------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Base and exponent may be floats or integers of any width; the result has the
+// base's type.
+//===----------------------------------------------------------------------===//
+
+#include "ConstantTensor.h"
+#include "OperatorTable.h"
+
+using namespace mlir;
+using namespace penstock::onnx;
+
+/// The exponent may have a type of its own; the result has the base's.
+static LogicalResult inferPow(NodeBinder &node, Types &types) {
+  SmallVector<int64_t> shape;
+  if (failed(node.operands({"X", "Y"}, 2)) || failed(node.requireNumber(0)) ||
+      failed(node.requireNumber(1, /*anyWidth=*/true)) ||
+      failed(node.broadcast(0, shape)) || failed(node.broadcast(1, shape)))
+    return failure();
+  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+  return success();
+}
+
+/// Of integers only: what shapes are computed with.
+static LogicalResult foldPow(NodeBinder &node, Constants &results) {
+  DenseElementsAttr constants[] = {node.constant(0), node.constant(1)};
+  if (!constants[0] || !constants[1] || isa<FloatType>(node.elementType(0)) ||
+      isa<FloatType>(node.elementType(1)))
+    return success();
+  auto type = cast<RankedTensorType>(node.node.getOutputs()[0].getType());
+  ConstantTensor base = ConstantTensor(constants[0]).broadcast(type.getShape());
+  ConstantTensor power =
+      ConstantTensor(constants[1]).broadcast(type.getShape());
+  for (auto [value, exponent] : llvm::zip(base.integers, power.integers)) {
+    if (exponent < 0)
+      return success();
+    int64_t result = 1;
+    for (uint64_t square = value, rest = exponent; rest; rest >>= 1) {
+      if (rest & 1)
+        result = static_cast<int64_t>(static_cast<uint64_t>(result) * square);
+      square *= square;
+    }
+    value = result;
+  }
+  results.push_back(base.pack());
+  return success();
+}
+
+/// By squaring, with as many steps as the exponent has bits: no branches. A
+/// negative exponent gives the integer part of the result: 0, unless the base
+/// is 1 or -1.
+static Value integerPower(Emitter &emitter, Value base, Value exponent) {
+  OpBuilder &builder = emitter.builder;
+  Location loc = emitter.loc;
+  Type type = base.getType();
+  Value zero = emitter.scalar(type, 0), one = emitter.scalar(type, 1);
+  Value negative = emitter.less(exponent, zero);
+  Value rest = emitter.select(negative, emitter.sub(zero, exponent), exponent);
+  Value result = one, square = base;
+  for (unsigned bit = 0; bit + 1 < type.getIntOrFloatBitWidth(); ++bit) {
+    Value odd =
+        emitter.equal(arith::AndIOp::create(builder, loc, rest, one), one);
+    result = emitter.select(odd, emitter.mul(result, square), result);
+    square = emitter.mul(square, square);
+    rest = arith::ShRUIOp::create(builder, loc, rest, one);
+  }
+  Value isUnit = emitter.equal(emitter.mul(base, base), one);
+  Value kept = emitter.select(isUnit, result, zero);
+  return emitter.select(negative, kept, result);
+}
+
+static LogicalResult lowerPow(NodeBinder &node, OpBuilder &builder,
+                              Values &results) {
+  Emitter emitter(builder, node.getLoc());
+  auto type = cast<RankedTensorType>(node.node.getOutputs()[0].getType());
+  // Squares and roots are what norms are written with.
+  std::optional<double> exponent;
+  if (DenseElementsAttr constant = node.constant(1))
+    if (constant.getNumElements() == 1) {
+      ConstantTensor tensor(constant);
+      exponent = tensor.isFloat() ? tensor.floats[0] : tensor.integers[0];
+    }
+  bool isFloat = isa<FloatType>(node.elementType(0));
+  if (exponent == 2.0 || (isFloat && exponent == 0.5)) {
+    auto body = [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
+      if (exponent == 2.0)
+        return inside.mul(scalars[0], scalars[0]);
+      return math::SqrtOp::create(inside.builder, inside.loc, scalars[0]);
+    };
+    results.push_back(emitter.elementwise(type, node.operand(0), body));
+    return success();
+  }
+  auto body = [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
+    Value base = scalars[0], power = scalars[1];
+    Type baseType = base.getType(), powerType = power.getType();
+    if (!isFloat && !isa<FloatType>(powerType))
+      return integerPower(inside, base, inside.cast(power, baseType));
+    // An integer to a float power is computed in double, as numpy does.
+    Type computed = isFloat ? baseType : inside.builder.getF64Type();
+    Value result = math::PowFOp::create(inside.builder, inside.loc,
+                                        inside.cast(base, computed),
+                                        inside.cast(power, computed));
+    return inside.cast(result, baseType);
+  };
+  results.push_back(
+      emitter.elementwise(type, {node.operand(0), node.operand(1)}, body));
+  return success();
+}
+
+void penstock::onnx::addPowers(OperatorTable &table) {
+  table.add("Pow", {7, 12, 13, 15}, inferPow, foldPow, lowerPow);
+}

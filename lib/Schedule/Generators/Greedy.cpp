@@ -1,0 +1,86 @@
+//===- Greedy.cpp - Runs by the clock -------------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The choice that starts first is carried out first, so that no choice is made
+// before what it depends on is known.
+//===----------------------------------------------------------------------===//
+
+#include "Greedy.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace penstock::schedule {
+
+Greedy::Greedy(const Problem &problem, Clock clock)
+    : runs(problem.devices), problem(problem), times(problem.devices),
+      idle(problem.devices),
+      transfer(clock == Clock::Unit ? 0 : problem.times.transfer),
+      ends(problem.model.tasks.size()) {
+  for (size_t task = 0; task < problem.model.tasks.size(); ++task) {
+    char letter = problem.letterOf(task);
+    durations.push_back(clock == Clock::Problem ? problem.timeOf(task)
+                        : letter == 'U'         ? 0
+                        : letter == 'B'         ? 2
+                                                : 1);
+    devices.push_back(
+        problem.model.stages[problem.stageOf(task)].devices.front());
+  }
+}
+
+double Greedy::startOf(int task) const {
+  int64_t number = done(task);
+  if (number == problem.microbatches)
+    return kNever;
+  double start = times[devices[task]];
+  for (int id : problem.model.tasks[task].takes) {
+    const Channel &channel = problem.model.channels[id];
+    if (channel.producer < 0)
+      continue;
+    if (done(channel.producer) <= number)
+      return kNever;
+    start = std::max(start, ends[channel.producer][number] +
+                                (channel.local ? 0 : transfer));
+  }
+  return start;
+}
+
+int Greedy::lastOf(int device, int first, int second) const {
+  for (int task : llvm::reverse(runs[device]))
+    if (task == first || task == second)
+      return task;
+  return second;
+}
+
+void Greedy::run(Rule rule) {
+  std::vector<Choice> choices;
+  for (int device = 0; device < problem.devices; ++device)
+    choices.push_back(rule(device));
+  while (true) {
+    auto first = std::min_element(
+        choices.begin(), choices.end(),
+        [](const Choice &a, const Choice &b) { return a.start < b.start; });
+    if (first->start == kNever)
+      return;
+    Choice choice = *first;
+    int device = first - choices.begin();
+    if (!runs[device].empty()) {
+      idle[device] += choice.start - times[device];
+      most = std::max(most, idle[device]);
+    }
+    times[device] = choice.start + durations[choice.task];
+    ends[choice.task].push_back(times[device]);
+    runs[device].push_back(choice.task);
+    choices[device] = rule(device);
+    for (int id : problem.model.tasks[choice.task].puts)
+      if (int consumer = problem.model.channels[id].consumer; consumer >= 0)
+        choices[devices[consumer]] = rule(devices[consumer]);
+  }
+}
+
+} // namespace penstock::schedule

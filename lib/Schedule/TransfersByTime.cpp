@@ -1,0 +1,156 @@
+//===- TransfersByTime.cpp - Transfers of orders of any form --------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// For orders that are no single loop: runs of one update are executed as early
+// as they can, which gives every transfer a time, the end of the run it sends
+// from. All devices agree on the sequence by time, so that nothing waits in a
+// circle. What recurs in the result is written as loops again.
+//===----------------------------------------------------------------------===//
+
+#include "TransfersByTime.h"
+
+#include "Compress.h"
+#include "Dataflow.h"
+#include "Tables.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace penstock::schedule {
+
+namespace {
+
+struct Transfer {
+  double time;
+  int64_t rank;
+  int channel;
+  int64_t number;
+  bool send;
+  /// The run that it stands before.
+  size_t position;
+};
+
+} // namespace
+
+/// The last run that starts before a time: a receive is posted there, so that
+/// the sender need not wait for this device.
+static size_t lastBefore(ArrayRef<Interval> runs, double time) {
+  auto after = llvm::partition_point(
+      runs, [&](const Interval &run) { return run.start < time; });
+  return after == runs.begin() ? 0 : after - runs.begin() - 1;
+}
+
+static std::vector<Transfer> transfersOf(const Model &model,
+                                         const Dataflow &flow,
+                                         ArrayRef<std::vector<double>> ends,
+                                         ArrayRef<int64_t> rank, int device) {
+  ArrayRef<Interval> runs = flow.runs[device];
+  std::vector<Transfer> transfers;
+  for (auto [index, run] : llvm::enumerate(runs)) {
+    const Task &task = model.tasks[run.task];
+    for (int channel : task.puts)
+      if (model.channels[channel].hasPeer())
+        transfers.push_back(
+            {run.end, rank[run.task], channel, run.number, true, index + 1});
+    for (int channel : task.takes)
+      if (model.channels[channel].hasPeer()) {
+        int producer = model.channels[channel].producer;
+        double time = ends[producer][run.number];
+        transfers.push_back({time, rank[producer], channel, run.number, false,
+                             lastBefore(runs, time)});
+      }
+  }
+  llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
+    return std::tie(a.time, a.rank, a.channel, a.number) <
+           std::tie(b.time, b.rank, b.channel, b.number);
+  });
+  // A receive must not overtake what comes before it in the sequence.
+  size_t reached = 0;
+  for (Transfer &transfer : transfers)
+    reached = transfer.position = std::max(transfer.position, reached);
+  return transfers;
+}
+
+static Item itemOf(EventKind kind, int id) {
+  Item item;
+  item.kind = kind;
+  item.id = id;
+  return item;
+}
+
+/// One update of a device, runs and transfers. Data come one microbatch ahead,
+/// results leave at once.
+static std::vector<Item> itemsOf(const Model &model, ArrayRef<Interval> runs,
+                                 ArrayRef<Transfer> transfers) {
+  std::vector<Item> items;
+  std::vector<int64_t> left(model.tasks.size());
+  for (const Interval &run : runs)
+    ++left[run.task];
+  std::vector<char> begun(model.tasks.size());
+  const Transfer *next = transfers.begin();
+  for (size_t index = 0; index <= runs.size(); ++index) {
+    for (; next != transfers.end() && next->position == index; ++next)
+      items.push_back(itemOf(next->send ? EventKind::Send : EventKind::Recv,
+                             next->channel));
+    if (index == runs.size())
+      break;
+    const Interval &run = runs[index];
+    const Task &task = model.tasks[run.task];
+    int64_t fetched = (begun[run.task] ? 0 : 1) + (left[run.task] > 1 ? 1 : 0);
+    begun[run.task] = true;
+    --left[run.task];
+    for (int channel : task.takes)
+      if (model.channels[channel].isSource())
+        for (int64_t k = 0; k < fetched; ++k)
+          items.push_back(itemOf(EventKind::Recv, channel));
+    items.push_back(itemOf(EventKind::Run, run.task));
+    for (int channel : task.puts)
+      if (model.channels[channel].isSink())
+        items.push_back(itemOf(EventKind::Send, channel));
+  }
+  return items;
+}
+
+std::optional<std::string> placeTransfersByTime(const Model &model,
+                                                ArrayRef<int64_t> rank,
+                                                std::vector<Order> &orders) {
+  for (const Order &order : orders)
+    if (!order.loops.empty() && order.loops.front().kind != LoopKind::Updates)
+      return "the orders do not drain at every update";
+  auto duration = [&](int task) {
+    const Task &it = model.tasks[task];
+    return it.perUpdate() ? 0.0 : it.letter == 'B' ? 2.0 : 1.0;
+  };
+  Dataflow result = flow(model, orders, duration, 0);
+  if (!result.circle.empty()) {
+    std::string why = result.circle;
+    for (const std::string &line : result.stuck)
+      why += "\n" + line;
+    return why;
+  }
+
+  std::vector<std::vector<double>> ends;
+  for (const Task &task : model.tasks)
+    ends.emplace_back(task.perUpdate() ? 1 : model.microbatches);
+  for (ArrayRef<Interval> runs : result.runs)
+    for (const Interval &run : runs)
+      ends[run.task][run.number] = run.end;
+  for (Order &order : orders) {
+    if (order.loops.empty())
+      continue;
+    std::vector<Transfer> transfers =
+        transfersOf(model, result, ends, rank, order.device);
+    order.loops.resize(1);
+    order.loops.front().items.clear();
+    appendCompressed(order,
+                     itemsOf(model, result.runs[order.device], transfers));
+  }
+  return std::nullopt;
+}
+
+} // namespace penstock::schedule

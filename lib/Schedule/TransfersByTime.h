@@ -1,0 +1,25 @@
+//===- TransfersByTime.h - Transfers of orders of any form ------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What placeTransfers falls back to.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_SCHEDULE_TRANSFERSBYTIME_H
+#define PENSTOCK_LIB_SCHEDULE_TRANSFERSBYTIME_H
+
+#include "penstock/Schedule/Order.h"
+
+namespace penstock::schedule {
+
+/// For orders over updates that drain. `rank` is the place of every task in the
+/// dataflow. The first line of what is returned says why it cannot; more lines
+/// draw where the devices are stuck.
+std::optional<std::string> placeTransfersByTime(const Model &model,
+                                                llvm::ArrayRef<int64_t> rank,
+                                                std::vector<Order> &orders);
+
+} // namespace penstock::schedule
+
+#endif // PENSTOCK_LIB_SCHEDULE_TRANSFERSBYTIME_H

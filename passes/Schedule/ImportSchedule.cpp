@@ -1,0 +1,86 @@
+//===- ImportSchedule.cpp - Orders from a table ---------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A user's own schedule enters where a generated one does, and is proved like
+// it.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Passes.h"
+
+#include "Common.h"
+#include "penstock/Schedule/Csv.h"
+#include "penstock/Schedule/Generators.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+using namespace penstock::schedule;
+namespace pipeline = penstock::pipeline;
+
+namespace penstock {
+#define GEN_PASS_DEF_PIPELINEIMPORTSCHEDULE
+#include "passes/Schedule/Passes.h.inc"
+} // namespace penstock
+
+namespace {
+
+struct PipelineImportSchedule
+    : penstock::impl::PipelineImportScheduleBase<PipelineImportSchedule> {
+  using PipelineImportScheduleBase::PipelineImportScheduleBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (!module.getOps<pipeline::ScheduleOp>().empty()) {
+      module.emitError("has a schedule already");
+      return signalPassFailure();
+    }
+    auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/true);
+    if (!buffer) {
+      module.emitError("schedule file ")
+          << file << ": " << buffer.getError().message();
+      return signalPassFailure();
+    }
+    std::string error;
+    std::optional<CsvSchedule> table = parseCsv((*buffer)->getBuffer(), error);
+    if (!table) {
+      module.emitError("schedule file ") << file << ": " << error;
+      return signalPassFailure();
+    }
+    if (failed(addTraining(module, *table)) ||
+        failed(penstock::addEvaluation(module)))
+      signalPassFailure();
+  }
+
+  LogicalResult addTraining(ModuleOp module, const CsvSchedule &table) {
+    // 1. Stages where the table has them.
+    auto stages = llvm::to_vector(module.getOps<pipeline::StageOp>());
+    if (int(stages.size()) != table.stages)
+      return module.emitError("schedule file ")
+             << file << " has " << table.stages << " stages, the program "
+             << stages.size();
+    if (microbatches > 0 && microbatches != table.microbatches)
+      return module.emitError("schedule file ")
+             << file << " has " << table.microbatches << " microbatches, not "
+             << int64_t(microbatches);
+    for (auto [stage, device] : llvm::zip_equal(stages, table.devices))
+      stage.setDevices(ArrayRef<int64_t>{device});
+
+    // 2. Its orders.
+    FailureOr<Imported> imported = importModel(
+        module, TaskSet::Training, table.microbatches, Sizes::Ignore);
+    if (failed(imported))
+      return failure();
+    std::string error;
+    std::optional<std::vector<Order>> orders =
+        ordersOf(imported->model, table, error);
+    if (!orders)
+      return module.emitError("schedule file ") << file << ": " << error;
+    penstock::addSchedule(module, "train", *imported, *orders);
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,308 @@
+//===- AdjustedReads.cpp - Weights that methods adjust --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See AdjustedReads.h.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Methods/AdjustedReads.h"
+
+#include "penstock/Training/UpdateFunction.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+SmallVector<WeightUpdate> StageAdjuster::getUpdates(TaskOp reader) {
+  llvm::DenseSet<StringRef> read;
+  if (reader)
+    for (auto op : reader.getBody().getOps<ReadOp>())
+      read.insert(op.getVariable());
+  SmallVector<WeightUpdate> updates;
+  if (!stage.update)
+    return updates;
+  for (auto write : stage.update.getBody().getOps<WriteOp>()) {
+    auto parameter = symbols.lookup<VariableOp>(write.getVariable());
+    auto call = write.getValue().getDefiningOp<func::CallOp>();
+    if (!parameter || !call || parameter.getRole() != Role::Parameter ||
+        !read.contains(write.getVariable()))
+      continue;
+    WeightUpdate update{parameter, call, Value(), write.getValue(), {}};
+    for (Value operand : call.getOperands())
+      if (auto op = operand.getDefiningOp<ReadOp>();
+          op && op.getVariable() == write.getVariable())
+        update.before = operand;
+    for (Value result : call.getResults())
+      for (Operation *user : result.getUsers())
+        if (auto state = dyn_cast<WriteOp>(user))
+          if (auto variable = symbols.lookup<VariableOp>(state.getVariable());
+              variable && variable.getRole() == Role::Optimizer)
+            update.state.push_back(result);
+    updates.push_back(std::move(update));
+  }
+  return updates;
+}
+
+/// Beside the parameter. A weight starts as the parameter does.
+VariableOp StageAdjuster::addVariable(const WeightUpdate &update,
+                                      StringRef suffix, bool isWeight) {
+  VariableOp parameter = update.parameter;
+  OpBuilder builder(module.getContext());
+  auto variable = VariableOp::create(
+      builder, parameter.getLoc(),
+      (parameter.getSymName() + "." + suffix).str(), parameter.getTensorType(),
+      Role::Compensation, parameter.getStageAttr(),
+      isWeight ? parameter.getInitAttr() : BytesAttr());
+  variable->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
+  symbols.insert(variable, std::next(parameter->getIterator()));
+  return variable;
+}
+
+void StageAdjuster::redirect(ArrayRef<TaskOp> readers, VariableOp from,
+                             VariableOp to) {
+  for (TaskOp reader : readers)
+    for (auto read : reader.getBody().getOps<ReadOp>())
+      if (read.getVariable() == from.getSymName())
+        read.setVariableAttr(FlatSymbolRefAttr::get(to));
+}
+
+func::FuncOp StageAdjuster::createFunction(const Twine &name,
+                                           FunctionType type) {
+  auto function = func::FuncOp::create(module.getLoc(), name.str(), type);
+  function.setPrivate();
+  function.addEntryBlock();
+  symbols.insert(function);
+  return function;
+}
+
+Value StageAdjuster::getBaseRate() {
+  for (auto op : stage.update.getBody().getOps<HyperparameterOp>())
+    if (op.getName() == "lr")
+      return op;
+  return {};
+}
+
+Value StageAdjuster::getRate() {
+  for (auto call : stage.update.getBody().getOps<func::CallOp>()) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (callee && callee->hasAttr(kRateAttr))
+      return call.getResult(0);
+  }
+  return getBaseRate();
+}
+
+//===----------------------------------------------------------------------===//
+// Prediction
+//===----------------------------------------------------------------------===//
+
+/// (weight, state..., rates...) -> direction, elementwise.
+func::FuncOp StageAdjuster::getDirectionFunction(RankedTensorType type,
+                                                 const Optimizer &optimizer,
+                                                 unsigned rates) {
+  size_t tensors = 1 + optimizer.getStates().size();
+  OpBuilder builder(module.getContext());
+  Location loc = module.getLoc();
+  SmallVector<Type> arguments(tensors, type);
+  arguments.append(rates, builder.getF32Type());
+  std::string name =
+      (optimizer.getSpec().getName() + ".direction." + describeType(type))
+          .str();
+  FunctionType signature = builder.getFunctionType(arguments, type);
+  if (auto known = symbols.lookup<func::FuncOp>(name);
+      known && known.getFunctionType() == signature)
+    return known;
+  func::FuncOp function = createFunction(name, signature);
+  builder.setInsertionPointToEnd(&function.front());
+  ValueRange values = function.getArguments();
+  Arithmetic f{builder, loc, type.getElementType()};
+  SmallVector<Value> numbers;
+  for (Value rate : values.drop_front(tensors))
+    numbers.push_back(f.from(rate));
+  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
+  auto generic = linalg::GenericOp::create(
+      builder, loc, TypeRange(type), values.take_front(tensors), empty,
+      SmallVector<AffineMap>(tensors + 1,
+                             builder.getMultiDimIdentityMap(type.getRank())),
+      SmallVector<utils::IteratorType>(type.getRank(),
+                                       utils::IteratorType::parallel),
+      [&](OpBuilder &body, Location loc, ValueRange elements) {
+        Arithmetic f{body, loc, type.getElementType()};
+        linalg::YieldOp::create(
+            body, loc,
+            optimizer.emitDirection(f, elements[0],
+                                    elements.slice(1, tensors - 1), numbers));
+      });
+  func::ReturnOp::create(builder, loc, generic.getResults());
+  return function;
+}
+
+LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
+                                     const Optimizer &optimizer,
+                                     const RateSchedule &rates, StringRef name,
+                                     bool keeps) {
+  SmallVector<WeightUpdate> updates;
+  for (TaskOp reader : readers)
+    for (WeightUpdate &update : getUpdates(reader))
+      if (llvm::none_of(updates, [&](const WeightUpdate &known) {
+            return known.parameter == update.parameter;
+          }))
+        updates.push_back(std::move(update));
+  if (steps <= 0 || updates.empty())
+    return success();
+
+  // 1. Scalars: the mean of the rates to come, and what the direction needs,
+  //    with this update done.
+  MLIRContext *context = module.getContext();
+  Location loc = stage.update.getLoc();
+  Type f32 = Float32Type::get(context), index = IndexType::get(context);
+  func::FuncOp function =
+      createFunction(stage.stage.getSymName() + "." + name + "_rates",
+                     FunctionType::get(context, {f32, index}, {}));
+  OpBuilder body = OpBuilder::atBlockEnd(&function.front());
+  Arithmetic f{body, loc, body.getF64Type()};
+  Value base = f.from(function.getArgument(0));
+  Value done = f.add(f.from(function.getArgument(1)), f.constant(1));
+  SmallVector<Value> numbers = {base};
+  if (!rates.isConstant())
+    numbers[0] = f.div(rates.emitSum(f, base, done, steps), f.constant(steps));
+  llvm::append_range(numbers, optimizer.emitDirectionRates(f, done));
+  for (Value &number : numbers)
+    number = Arithmetic{body, loc, f32}.from(number);
+  func::ReturnOp::create(body, loc, numbers);
+  function.setFunctionType(FunctionType::get(
+      context, {f32, index}, SmallVector<Type>(numbers.size(), f32)));
+  Value rate = getBaseRate();
+  if (!rate)
+    return stage.update.emitOpError("has no learning rate to predict with");
+  OpBuilder builder(context);
+  builder.setInsertionPointAfterValue(rate);
+  SmallVector<Value> scalars = llvm::to_vector_of<Value>(
+      func::CallOp::create(builder, loc, function,
+                           ValueRange{rate, stage.update.getCounter()})
+          .getResults());
+
+  // 2. Each weight along its direction.
+  builder.setInsertionPointToEnd(&stage.update.getBody().front());
+  for (WeightUpdate &update : updates) {
+    Location at = update.call.getLoc();
+    if (update.state.size() != optimizer.getStates().size())
+      return stage.update.emitOpError("has not the state of ")
+             << optimizer.getSpec().getName() << " for "
+             << FlatSymbolRefAttr::get(update.parameter);
+    Value direction;
+    if (std::optional<unsigned> state = optimizer.getDirectionState()) {
+      direction = update.state[*state];
+    } else {
+      SmallVector<Value> operands = {update.after};
+      llvm::append_range(operands, update.state);
+      llvm::append_range(operands, ArrayRef(scalars).drop_front());
+      direction = func::CallOp::create(
+                      builder, at,
+                      getDirectionFunction(update.parameter.getTensorType(),
+                                           optimizer, scalars.size() - 1),
+                      operands)
+                      .getResult(0);
+    }
+    Value moved = PredictOp::create(builder, at, update.after, direction,
+                                    scalars[0], builder.getF64FloatAttr(steps));
+    VariableOp variable = addVariable(update, name, /*isWeight=*/true);
+    WriteOp::create(builder, at, moved, FlatSymbolRefAttr::get(variable));
+    redirect(readers, update.parameter, variable);
+    if (!keeps)
+      continue;
+    OpBuilder behind(context);
+    behind.setInsertionPointAfter(variable);
+    WeightStashOp::create(behind, at, FlatSymbolRefAttr::get(variable),
+                          behind.getI64IntegerAttr(2));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// PipeMare
+//===----------------------------------------------------------------------===//
+
+LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
+                                        double gamma, int64_t from) {
+  OpBuilder builder(module.getContext());
+  llvm::DenseMap<Operation *, func::FuncOp> withDelta;
+  for (TaskOp reader : readers)
+    for (WeightUpdate &update : getUpdates(reader)) {
+      Location loc = update.call.getLoc();
+      VariableOp delta = addVariable(update, "delta", /*isWeight=*/false);
+      VariableOp adjusted =
+          addVariable(update, "compensated", /*isWeight=*/true);
+
+      // 1. The update keeps the average of its own steps.
+      builder.setInsertionPoint(update.call);
+      Value old = ReadOp::create(builder, loc, delta.getTensorType(),
+                                 FlatSymbolRefAttr::get(delta), IntegerAttr());
+      auto callee = symbols.lookup<func::FuncOp>(update.call.getCallee());
+      unsigned before = llvm::find(update.call.getOperands(), update.before) -
+                        update.call.getOperands().begin();
+      unsigned after = cast<OpResult>(update.after).getResultNumber();
+      func::FuncOp &extended = withDelta[callee];
+      if (!extended) {
+        FailureOr<func::FuncOp> made = extendUpdate(
+            symbols, callee, (callee.getSymName() + ".delta").str(),
+            {/*states=*/1, /*scalars=*/0, /*results=*/0},
+            [&](Arithmetic f, const UpdateElements &elements) {
+              Value change =
+                  f.sub(elements.results[after], elements.arguments[before]);
+              Value kept = f.mul(f.constant(gamma), elements.states[0]);
+              return SmallVector<Value>{
+                  f.add(kept, f.mul(f.constant(1 - gamma), change))};
+            });
+        if (failed(made))
+          return failure();
+        extended = *made;
+      }
+      func::CallOp call =
+          replaceUpdateCall(update.call, extended, old, ValueRange());
+
+      // 2. What the backward sees.
+      Value newDelta = call.getResults().back();
+      builder.setInsertionPointToEnd(&stage.update.getBody().front());
+      WriteOp::create(builder, loc, newDelta, FlatSymbolRefAttr::get(delta));
+      Value seen = CompensateOp::create(builder, loc, call.getResult(after),
+                                        newDelta, builder.getF64FloatAttr(tau));
+      if (from > 0)
+        seen.getDefiningOp()->setDiscardableAttr(
+            kCompensatesFromAttr, builder.getI64IntegerAttr(from));
+      WriteOp::create(builder, loc, seen, FlatSymbolRefAttr::get(adjusted));
+      redirect(readers, update.parameter, adjusted);
+    }
+  return success();
+}
+
+void StageAdjuster::annealRate(double divisor, int64_t steps, int64_t from) {
+  Value rate = stage.update ? getRate() : Value();
+  if (!rate)
+    return;
+  Location loc = stage.update.getLoc();
+  OpBuilder builder(module.getContext());
+  Type f32 = builder.getF32Type();
+  func::FuncOp function = createFunction(
+      stage.stage.getSymName() + ".rate",
+      builder.getFunctionType({f32, builder.getIndexType()}, f32));
+  OpBuilder body = OpBuilder::atBlockEnd(&function.front());
+  Arithmetic f{body, loc, body.getF64Type()};
+  Value undivided = f.from(function.getArgument(0));
+  Value done = f.from(function.getArgument(1));
+  Value left = f.max(
+      f.sub(f.constant(1), f.div(done, f.constant(static_cast<double>(steps)))),
+      f.constant(0));
+  Value divided = f.div(undivided, f.pow(f.constant(divisor), left));
+  if (from > 0)
+    divided = f.selectLess(done, f.constant(static_cast<double>(from)),
+                           undivided, divided);
+  func::ReturnOp::create(body, loc, Arithmetic{body, loc, f32}.from(divided));
+
+  builder.setInsertionPointAfterValue(rate);
+  auto call = func::CallOp::create(builder, loc, function,
+                                   ValueRange{rate, stage.update.getCounter()});
+  rate.replaceAllUsesExcept(call.getResult(0), call);
+}

@@ -1,0 +1,78 @@
+//===- AdjustedReads.h - Weights that methods adjust ------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A method that predicts or compensates weights has every update make the
+// adjusted ones with the new ones, once per version, into variables of their
+// own; tasks read these instead. So all microbatches that read a version share
+// them, and nothing is computed where a microbatch waits.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_SCHEDULE_METHODS_ADJUSTEDREADS_H
+#define PENSTOCK_PASSES_SCHEDULE_METHODS_ADJUSTEDREADS_H
+
+#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Training/Optimizers.h"
+#include "penstock/Training/RateSchedule.h"
+
+namespace penstock {
+
+/// What an update task does with one parameter.
+struct WeightUpdate {
+  pipeline::VariableOp parameter;
+  mlir::func::CallOp call;
+  mlir::Value before, after;
+  /// New optimizer state, in the order of the optimizer.
+  llvm::SmallVector<mlir::Value> state;
+};
+
+/// Adjusts the reads of one stage.
+class StageAdjuster {
+public:
+  StageAdjuster(mlir::ModuleOp module, const StageTasks &stage)
+      : module(module), symbols(module), stage(stage) {}
+
+  /// The parameters that a task reads and the stage updates, one by one.
+  llvm::SmallVector<WeightUpdate> getUpdates(pipeline::TaskOp reader);
+
+  /// Lets `readers` see the weights predicted `steps` updates ahead, with the
+  /// lag that their reads have. Nothing for no steps. `keeps`: versions of them
+  /// are kept where readers ask for others than the newest.
+  mlir::LogicalResult predict(llvm::ArrayRef<pipeline::TaskOp> readers,
+                              double steps, const Optimizer &optimizer,
+                              const RateSchedule &rates, llvm::StringRef name,
+                              bool keeps = false);
+
+  /// Lets `readers` see w - tau * delta, where delta follows the changes of w:
+  /// gamma * delta + (1 - gamma) * change. From version `from` on; what is read
+  /// of earlier ones is w.
+  mlir::LogicalResult compensate(llvm::ArrayRef<pipeline::TaskOp> readers,
+                                 double tau, double gamma, int64_t from);
+
+  /// Divides the learning rate of the update by divisor ^ (1 - t / steps),
+  /// from update `from` on until update `steps`.
+  void annealRate(double divisor, int64_t steps, int64_t from);
+
+private:
+  pipeline::VariableOp addVariable(const WeightUpdate &update,
+                                   llvm::StringRef suffix, bool isWeight);
+  void redirect(llvm::ArrayRef<pipeline::TaskOp> readers,
+                pipeline::VariableOp from, pipeline::VariableOp to);
+  mlir::func::FuncOp createFunction(const llvm::Twine &name,
+                                    mlir::FunctionType type);
+  mlir::func::FuncOp getDirectionFunction(mlir::RankedTensorType type,
+                                          const Optimizer &optimizer,
+                                          unsigned rates);
+  /// The learning rate before and after its course.
+  mlir::Value getBaseRate();
+  mlir::Value getRate();
+
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  StageTasks stage;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_SCHEDULE_METHODS_ADJUSTEDREADS_H

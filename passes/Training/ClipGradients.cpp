@@ -1,0 +1,361 @@
+//===- ClipGradients.cpp - Bounds the norm of the gradients ---------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A task of kind `norm` per stage sums the squares of each of its gradients.
+// The last stage adds the sums of all, in the order in which the module lists
+// the parameters, so that the norm does not depend on the cut. What it sends
+// back is the factor that all updates multiply their gradients by.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Training/ForwardStage.h"
+#include "passes/Training/Passes.h"
+#include "penstock/Training/Arithmetic.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace penstock {
+#define GEN_PASS_DEF_PIPELINECLIPGRADIENTS
+#include "passes/Training/Passes.h.inc"
+} // namespace penstock
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+namespace {
+
+/// A stage that trains: its update task and the gradients that count here. Of a
+/// parameter that several stages hold copies of, those of one stage count.
+struct Member {
+  StageOp stage;
+  TaskOp update;
+  SmallVector<VariableOp> gradients;
+  ChannelOp factor;
+};
+
+struct ClipGradientsPass
+    : penstock::impl::PipelineClipGradientsBase<ClipGradientsPass> {
+  using PipelineClipGradientsBase::PipelineClipGradientsBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult collect();
+  void addNorms(ArrayRef<Member *> members);
+  ChannelOp createChannel(const Twine &name, Type type);
+  func::FuncOp createFunction(const Twine &name, FunctionType type);
+  Value emitSquares(OpBuilder &builder, Location loc, ValueRange gradients);
+  Value emitFactor(OpBuilder &builder, Location loc, ValueRange squares,
+                   ArrayRef<Member *> members);
+  LogicalResult scaleGradients(Member &member);
+  LogicalResult addScale(func::FuncOp update, ArrayRef<unsigned> gradients);
+
+  SymbolTable *symbols = nullptr;
+  SmallVector<Member> stages;
+  llvm::DenseMap<Operation *, int64_t> places; ///< Of gradients in the module.
+  func::FuncOp reader;
+  llvm::DenseSet<Operation *> scaled;
+};
+
+} // namespace
+
+void ClipGradientsPass::runOnOperation() {
+  if (maxNorm == 0)
+    return;
+  if (!(maxNorm > 0) || (scope != "global" && scope != "stage")) {
+    getOperation().emitError() << "pipeline-clip-gradients: needs a positive "
+                                  "max-norm, and scope global or stage";
+    return signalPassFailure();
+  }
+  SymbolTable table(getOperation());
+  symbols = &table;
+  stages.clear();
+  places.clear();
+  scaled.clear();
+  reader = nullptr;
+  if (failed(collect()))
+    return signalPassFailure();
+
+  SmallVector<Member *> all;
+  for (Member &member : stages)
+    all.push_back(&member);
+  if (scope == "global" && !all.empty())
+    addNorms(all);
+  if (scope == "stage")
+    for (Member *member : all)
+      addNorms(member);
+  for (Member &member : stages)
+    if (failed(scaleGradients(member)))
+      return signalPassFailure();
+}
+
+LogicalResult ClipGradientsPass::collect() {
+  // 1. The order of the sum: that of the parameters.
+  llvm::DenseMap<Attribute, int64_t> parameters;
+  for (auto variable : getOperation().getOps<VariableOp>())
+    parameters[FlatSymbolRefAttr::get(variable)] = parameters.size();
+  llvm::DenseSet<Attribute> copies;
+  for (auto group : getOperation().getOps<GroupOp>())
+    for (Attribute member : group.getMembers().getValue().drop_front())
+      for (Attribute name : cast<ArrayAttr>(member))
+        copies.insert(name);
+
+  // 2. Stages and what they train.
+  for (auto stage : getOperation().getOps<StageOp>()) {
+    Member member{stage, {}, {}, {}};
+    for (auto task : getOperation().getOps<TaskOp>())
+      if (task.getKind() == TaskKind::Update &&
+          task.getStage() == stage.getSymName())
+        member.update = task;
+    if (!member.update)
+      continue;
+    for (auto read : member.update.getBody().getOps<ReadOp>()) {
+      auto variable = symbols->lookup<VariableOp>(read.getVariable());
+      if (!variable)
+        return read.emitOpError("names no variable");
+      if (variable.getRole() != Role::Gradient ||
+          (scope == "global" && copies.contains(read.getVariableAttr())))
+        continue;
+      auto name = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+      auto place = parameters.find(name);
+      if (!name || place == parameters.end())
+        return variable.emitError() << "the gradient does not say by '"
+                                    << kParameterAttr << "' whose it is";
+      places[variable] = place->second;
+      member.gradients.push_back(variable);
+    }
+    stages.push_back(std::move(member));
+  }
+  return success();
+}
+
+ChannelOp ClipGradientsPass::createChannel(const Twine &name, Type type) {
+  OpBuilder builder(&getContext());
+  auto channel = ChannelOp::create(builder, getOperation().getLoc(),
+                                   builder.getStringAttr(name),
+                                   builder.getTypeArrayAttr(type), StringAttr(),
+                                   StringAttr(), IntegerAttr(), IntegerAttr());
+  insertAfterLast(getOperation(), *symbols, channel);
+  return channel;
+}
+
+func::FuncOp ClipGradientsPass::createFunction(const Twine &name,
+                                               FunctionType type) {
+  auto function =
+      func::FuncOp::create(getOperation().getLoc(), name.str(), type);
+  function.setPrivate();
+  function.addEntryBlock();
+  insertAfterLast(getOperation(), *symbols, function);
+  return function;
+}
+
+/// The sums of squares, one element per gradient, in double precision.
+Value ClipGradientsPass::emitSquares(OpBuilder &builder, Location loc,
+                                     ValueRange gradients) {
+  Type f64 = builder.getF64Type();
+  auto count = static_cast<int64_t>(gradients.size());
+  Value zero =
+      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(f64));
+  Value sums = tensor::EmptyOp::create(builder, loc, {count}, f64);
+  sums = linalg::FillOp::create(builder, loc, zero, sums).getResult(0);
+  for (auto [index, gradient] : llvm::enumerate(gradients)) {
+    // One long row, which is one loop whatever the shape.
+    auto type = cast<RankedTensorType>(gradient.getType());
+    Value row = gradient;
+    if (type.getRank() > 1) {
+      ReassociationIndices dims =
+          llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
+      row = tensor::CollapseShapeOp::create(
+          builder, loc, row, SmallVector<ReassociationIndices>{dims});
+    }
+    int64_t rank = std::min<int64_t>(type.getRank(), 1);
+    auto number = [&](int64_t value) -> SmallVector<OpFoldResult> {
+      return {builder.getIndexAttr(value)};
+    };
+    auto cell = RankedTensorType::get({}, f64);
+    Value sum = tensor::ExtractSliceOp::create(
+        builder, loc, cell, sums, number(index), number(1), number(1));
+    auto square = linalg::GenericOp::create(
+        builder, loc, TypeRange(cell), ValueRange(row), ValueRange(sum),
+        ArrayRef{builder.getMultiDimIdentityMap(rank),
+                 AffineMap::get(rank, 0, builder.getContext())},
+        SmallVector<utils::IteratorType>(rank, utils::IteratorType::reduction),
+        [&](OpBuilder &body, Location loc, ValueRange elements) {
+          Arithmetic f{body, loc, f64};
+          Value x = f.from(elements[0]);
+          linalg::YieldOp::create(body, loc, f.add(elements[1], f.mul(x, x)));
+        });
+    sums =
+        tensor::InsertSliceOp::create(builder, loc, square.getResult(0), sums,
+                                      number(index), number(1), number(1));
+  }
+  return sums;
+}
+
+/// min(1, max-norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
+Value ClipGradientsPass::emitFactor(OpBuilder &builder, Location loc,
+                                    ValueRange squares,
+                                    ArrayRef<Member *> members) {
+  // 1. In the order of the parameters.
+  struct Term {
+    int64_t place;
+    size_t member;
+    int64_t index;
+  };
+  SmallVector<Term> terms;
+  for (auto [index, member] : llvm::enumerate(members))
+    for (auto [number, gradient] : llvm::enumerate(member->gradients))
+      terms.push_back({places[gradient], index, static_cast<int64_t>(number)});
+  llvm::sort(terms, [](const Term &a, const Term &b) {
+    return std::tie(a.place, a.member) < std::tie(b.place, b.member);
+  });
+
+  // 2. Added one by one.
+  Arithmetic f{builder, loc, builder.getF64Type()};
+  Value sum = f.constant(0);
+  for (const Term &term : terms) {
+    Value at = arith::ConstantIndexOp::create(builder, loc, term.index);
+    sum = f.add(
+        sum, tensor::ExtractOp::create(builder, loc, squares[term.member], at));
+  }
+  Value bound =
+      f.div(f.constant(maxNorm), f.add(f.sqrt(sum), f.constant(1e-6)));
+  Value factor = Arithmetic{builder, loc, builder.getF32Type()}.from(
+      f.min(bound, f.constant(1)));
+  Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(),
+                                        builder.getF32Type());
+  return linalg::FillOp::create(builder, loc, factor, empty).getResult(0);
+}
+
+/// The norm tasks of the stages that are clipped together.
+void ClipGradientsPass::addNorms(ArrayRef<Member *> members) {
+  auto scalar = RankedTensorType::get({}, Float32Type::get(&getContext()));
+  SmallVector<ChannelOp> sums;
+  for (auto [index, member] : llvm::enumerate(members)) {
+    OpBuilder builder(&getContext());
+    StageOp stage = member->stage;
+    Location loc = stage.getLoc();
+    bool isLast = index + 1 == members.size();
+    auto count = static_cast<int64_t>(member->gradients.size());
+    auto sumsType = RankedTensorType::get({count}, builder.getF64Type());
+
+    // 1. The task takes the sums of the others and reads its own gradients.
+    auto task = TaskOp::create(builder, loc, (stage.getSymName() + ".G").str(),
+                               TaskKind::Norm, stage.getSymName());
+    symbols->insert(task, member->update->getIterator());
+    builder.setInsertionPointToEnd(task.addBody());
+    SmallVector<Value> operands;
+    if (isLast)
+      for (ChannelOp channel : sums)
+        operands.push_back(TakeOp::create(builder, loc,
+                                          channel.getTensorType(0),
+                                          FlatSymbolRefAttr::get(channel))
+                               .getResult(0));
+    for (VariableOp gradient : member->gradients)
+      operands.push_back(
+          ReadOp::create(builder, gradient.getLoc(), gradient.getTensorType(),
+                         FlatSymbolRefAttr::get(gradient), IntegerAttr()));
+
+    // 2. Its function.
+    Type result = isLast ? scalar : sumsType;
+    func::FuncOp function = createFunction(
+        stage.getSymName() + (isLast ? ".clip" : ".norm"),
+        builder.getFunctionType(ValueRange(operands).getTypes(), result));
+    OpBuilder body = OpBuilder::atBlockEnd(&function.front());
+    ValueRange arguments = function.getArguments();
+    size_t taken = isLast ? sums.size() : 0;
+    Value value = emitSquares(body, loc, arguments.drop_front(taken));
+    if (isLast) {
+      SmallVector<Value> squares(arguments.take_front(taken));
+      squares.push_back(value);
+      value = emitFactor(body, loc, squares, members);
+    }
+    func::ReturnOp::create(body, loc, value);
+    Value made =
+        func::CallOp::create(builder, loc, function, operands).getResult(0);
+
+    // 3. Sums go to the last stage, the factor to all.
+    if (!isLast) {
+      sums.push_back(createChannel(stage.getSymName() + ".norms", sumsType));
+      PutOp::create(builder, loc, made, FlatSymbolRefAttr::get(sums.back()));
+      continue;
+    }
+    for (Member *receiver : members) {
+      receiver->factor =
+          createChannel(receiver->stage.getSymName() + ".clip_factor", scalar);
+      PutOp::create(builder, loc, made,
+                    FlatSymbolRefAttr::get(receiver->factor));
+    }
+  }
+}
+
+/// The gradient arguments of an update function times a further argument.
+LogicalResult ClipGradientsPass::addScale(func::FuncOp update,
+                                          ArrayRef<unsigned> gradients) {
+  OpBuilder builder(&getContext());
+  unsigned last = update.getNumArguments();
+  if (failed(update.insertArgument(last, builder.getF32Type(), {},
+                                   update.getLoc())))
+    return failure();
+  Value factor = update.getArgument(last);
+  WalkResult result = update.walk([&](linalg::GenericOp op) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto argument = dyn_cast<BlockArgument>(operand.get());
+      if (!argument || argument.getOwner() != &update.front() ||
+          !llvm::is_contained(gradients, argument.getArgNumber()))
+        continue;
+      BlockArgument element = op.getMatchingBlockArgument(&operand);
+      builder.setInsertionPoint(op);
+      Arithmetic f{builder, op.getLoc(), element.getType()};
+      Value scale = f.from(factor);
+      builder.setInsertionPointToStart(op.getBody());
+      Value clipped = f.mul(element, scale);
+      element.replaceAllUsesExcept(clipped, clipped.getDefiningOp());
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult ClipGradientsPass::scaleGradients(Member &member) {
+  OpBuilder builder(&getContext());
+  Block &body = member.update.getBody().front();
+  Location loc = member.update.getLoc();
+  builder.setInsertionPointToStart(&body);
+
+  // 1. The factor, as a scalar.
+  ChannelOp channel = member.factor;
+  Value factor = TakeOp::create(builder, loc, channel.getTensorType(0),
+                                FlatSymbolRefAttr::get(channel))
+                     .getResult(0);
+  if (!reader) {
+    reader = createFunction(
+        "clip_factor",
+        builder.getFunctionType(factor.getType(), builder.getF32Type()));
+    OpBuilder inner = OpBuilder::atBlockEnd(&reader.front());
+    Value scalar = tensor::ExtractOp::create(inner, loc, reader.getArgument(0));
+    func::ReturnOp::create(inner, loc, scalar);
+  }
+  Value scalar =
+      func::CallOp::create(builder, loc, reader, factor).getResult(0);
+
+  // 2. Every update takes it.
+  for (auto call : body.getOps<func::CallOp>()) {
+    SmallVector<unsigned> gradients;
+    for (auto [index, operand] : llvm::enumerate(call.getOperands()))
+      if (auto read = operand.getDefiningOp<ReadOp>())
+        if (auto variable = symbols->lookup<VariableOp>(read.getVariable());
+            variable && variable.getRole() == Role::Gradient)
+          gradients.push_back(index);
+    if (gradients.empty())
+      continue;
+    auto update = symbols->lookup<func::FuncOp>(call.getCallee());
+    if (!update || update.isDeclaration())
+      return call.emitOpError("updates by a function without a body");
+    if (scaled.insert(update).second && failed(addScale(update, gradients)))
+      return failure();
+    call->insertOperands(call.getNumOperands(), scalar);
+  }
+  return success();
+}

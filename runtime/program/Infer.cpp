@@ -1,0 +1,48 @@
+//===- Infer.cpp - All samples through the model, once --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One segment over as many microbatches as the samples fill or begin. The last
+// one repeats the last sample where there are no more; those rows are not
+// written.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/program/Run.h"
+
+using namespace penstock::runtime;
+
+Error penstock_run::infer() {
+  const penstock_schedule *schedule = instance->schedule("infer");
+  if (!schedule)
+    return userError("this program trains; compile it with --mode=infer");
+  if (options.outputs.empty())
+    return userError("--outputs DIR is missing");
+  OutputArrays outputs;
+  if (Error error = outputs.open(program, options.outputs, trainData))
+    return error;
+  for (Endpoint &endpoint : instance->allEndpoints())
+    endpoint.output = outputs.find(endpoint.channel->description);
+
+  startTime = nanoseconds();
+  Watchdog watchdog(*instance, options.watchdog.value_or(0));
+  int64_t microbatches = trainData.isWhole() ? 1
+                                             : trainData.usableCount() /
+                                                   trainData.microbatchSize();
+  instance->run(*schedule, 0, microbatches, 0, trainData,
+                [&] { watchdog.check(); });
+  trainSeconds = double(nanoseconds() - startTime) * 1e-9;
+  for (Endpoint &endpoint : instance->allEndpoints())
+    endpoint.output = nullptr;
+
+  for (const auto &array : outputs.all())
+    results +=
+        format("%s: %s %s\n", array->path.c_str(),
+               elementName(array->channel.type.element),
+               shapeText(array->shape.data(), array->shape.size()).c_str());
+  if (!trainData.isWhole())
+    results += format("%lld samples in %.3f s: %.0f samples/s\n",
+                      (long long)trainData.sampleCount(), trainSeconds,
+                      double(trainData.sampleCount()) / trainSeconds);
+  return outputs.commit();
+}

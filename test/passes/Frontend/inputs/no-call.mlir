@@ -1,0 +1,3 @@
+pipeline.stage @m
+pipeline.task @m.F forward of @m(%k) {
+}
