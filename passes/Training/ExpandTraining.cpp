@@ -110,15 +110,19 @@ LogicalResult StageContext::finish() {
 
   terminator->setOperands(results);
   OpBuilder builder(stage.call);
+  // Attributes of arguments are a list as long as that of the arguments.
+  SmallVector<DictionaryAttr> attributes(function.front().getNumArguments(),
+                                         builder.getDictionaryAttr({}));
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (DictionaryAttr known = function.getArgAttrDict(i))
+      attributes[i] = known;
+  for (auto [argument, result] : written) {
+    NamedAttrList list(attributes[argument]);
+    list.set(kIntoAttr, builder.getI64IntegerAttr(result));
+    attributes[argument] = list.getDictionary(builder.getContext());
+  }
   function.setFunctionType(builder.getFunctionType(
       function.front().getArgumentTypes(), ValueRange(results).getTypes()));
-  // Attributes of arguments are a list as long as that of the arguments.
-  SmallVector<DictionaryAttr> attributes;
-  for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    attributes.push_back(builder.getDictionaryAttr({}));
-  for (auto [argument, result] : written)
-    attributes[argument] = builder.getDictionaryAttr(
-        builder.getNamedAttr(kIntoAttr, builder.getI64IntegerAttr(result)));
   function.setAllArgAttrs(attributes);
   SmallVector<Value> all(stage.call.getOperands());
   llvm::append_range(all, operands);

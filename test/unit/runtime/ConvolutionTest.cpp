@@ -1,0 +1,181 @@
+//===- ConvolutionTest.cpp - The library's convolutions -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every kind in both layouts against loops in double precision; accumulation;
+// the same bits again; what is refused.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/convolution.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+using namespace penstock::runtime;
+
+namespace {
+
+struct Shape {
+  int64_t batch, groups, inputs, outputs;
+  int64_t size[2], kernel[2], stride[2], dilation[2], before[2], after[2];
+};
+
+penstock_conv_descriptor describeShape(const Shape &shape, uint32_t kind,
+                                       uint32_t layout) {
+  penstock_conv_descriptor conv = {};
+  conv.kind = kind;
+  conv.element = PENSTOCK_F32;
+  conv.layout = layout;
+  conv.spatial_rank = 2;
+  conv.batch = shape.batch;
+  conv.groups = shape.groups;
+  conv.input_channels = shape.inputs;
+  conv.output_channels = shape.outputs;
+  for (int i = 0; i < 2; ++i) {
+    conv.input[i] = shape.size[i];
+    conv.kernel[i] = shape.kernel[i];
+    conv.stride[i] = shape.stride[i];
+    conv.dilation[i] = shape.dilation[i];
+    conv.pad_before[i] = shape.before[i];
+    conv.pad_after[i] = shape.after[i];
+    int64_t extent = (shape.kernel[i] - 1) * shape.dilation[i] + 1;
+    conv.output[i] =
+        (shape.size[i] + shape.before[i] + shape.after[i] - extent) /
+            shape.stride[i] +
+        1;
+  }
+  return conv;
+}
+
+/// The three tensors; calls visit(input, weight, output) for every product.
+struct Tensors {
+  std::vector<float> data[3];
+
+  explicit Tensors(const penstock_conv_descriptor &conv) {
+    int64_t plane = conv.input[0] * conv.input[1];
+    int64_t window = conv.kernel[0] * conv.kernel[1];
+    data[0].resize(conv.batch * conv.input_channels * plane);
+    data[1].resize(conv.output_channels * (conv.input_channels / conv.groups) *
+                   window);
+    data[2].resize(conv.batch * conv.output_channels * conv.output[0] *
+                   conv.output[1]);
+    std::mt19937 generator(7);
+    std::normal_distribution<float> normal;
+    for (std::vector<float> &values : data)
+      for (float &value : values)
+        value = normal(generator);
+  }
+
+  template <typename Visit>
+  static void products(const penstock_conv_descriptor &c, Visit visit) {
+    int64_t own = c.input_channels / c.groups;
+    int64_t outs = c.output_channels / c.groups;
+    for (int64_t n = 0; n < c.batch; ++n)
+      for (int64_t m = 0; m < c.output_channels; ++m)
+        for (int64_t a = 0; a < c.output[0]; ++a)
+          for (int64_t b = 0; b < c.output[1]; ++b)
+            for (int64_t i = 0; i < own; ++i)
+              for (int64_t k = 0; k < c.kernel[0]; ++k)
+                for (int64_t l = 0; l < c.kernel[1]; ++l) {
+                  int64_t y =
+                      a * c.stride[0] + k * c.dilation[0] - c.pad_before[0];
+                  int64_t x =
+                      b * c.stride[1] + l * c.dilation[1] - c.pad_before[1];
+                  if (y < 0 || x < 0 || y >= c.input[0] || x >= c.input[1])
+                    continue;
+                  int64_t channel = m / outs * own + i;
+                  visit(((n * c.input_channels + channel) * c.input[0] + y) *
+                                c.input[1] +
+                            x,
+                        ((m * own + i) * c.kernel[0] + k) * c.kernel[1] + l,
+                        ((n * c.output_channels + m) * c.output[0] + a) *
+                                c.output[1] +
+                            b);
+                }
+  }
+};
+
+const Shape shapes[] = {
+    {2, 1, 3, 8, {11, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    {2, 1, 20, 24, {13, 9}, {5, 3}, {2, 1}, {1, 1}, {2, 0}, {1, 1}},
+    {3, 2, 4, 6, {10, 7}, {3, 2}, {2, 2}, {1, 1}, {1, 0}, {0, 1}},
+    {2, 17, 17, 17, {9, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    {2, 8, 8, 8, {9, 8}, {3, 3}, {1, 1}, {2, 2}, {2, 2}, {2, 2}},
+    {1, 1, 32, 16, {7, 5}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}};
+
+TEST(ConvolutionTest, EqualsLoops) {
+  setConvolutionThreads(1);
+  for (const Shape &shape : shapes)
+    for (uint32_t kind : {0u, 1u, 2u})
+      for (uint32_t layout : {0u, 1u}) {
+        penstock_conv_descriptor conv = describeShape(shape, kind, layout);
+        Convolution convolution;
+        ASSERT_EQ(convolution.plan(conv), "");
+        uint64_t bytes = (convolution.getScratchBytes() + 127) / 64 * 64;
+        char *scratch = static_cast<char *>(std::aligned_alloc(64, bytes));
+        ASSERT_EQ(convolution.prepare(scratch), "");
+        Tensors tensors(conv);
+        int result = kind == 0 ? 2 : kind == 1 ? 0 : 1;
+        std::vector<float> before = tensors.data[result];
+        std::vector<double> expected(before.size(), 0.0);
+        if (kind == PENSTOCK_CONV_WEIGHT_GRAD)
+          expected.assign(before.begin(), before.end());
+        Tensors::products(conv, [&](int64_t x, int64_t w, int64_t y) {
+          int64_t at[3] = {x, w, y};
+          double product = 1;
+          for (int i = 0; i < 3; ++i)
+            if (i != result)
+              product *= tensors.data[i][at[i]];
+          expected[at[result]] += product;
+        });
+        auto run = [&] {
+          tensors.data[result] = before;
+          EXPECT_TRUE(convolution.run(tensors.data[0].data(),
+                                      tensors.data[1].data(),
+                                      tensors.data[2].data()));
+          return tensors.data[result];
+        };
+        std::vector<float> found = run();
+        double worst = 0;
+        for (size_t i = 0; i < found.size(); ++i)
+          worst = std::max(worst, std::abs(found[i] - expected[i]) /
+                                      (1 + std::abs(expected[i])));
+        EXPECT_LT(worst, 5e-5) << describe(conv) << ", layout " << layout;
+        EXPECT_EQ(run(), found) << describe(conv);
+        std::free(scratch);
+      }
+}
+
+TEST(ConvolutionTest, ChoosesLayouts) {
+  auto choose = [](const Shape &shape, uint32_t kind) {
+    penstock_conv_descriptor conv = describeShape(shape, kind, 0);
+    EXPECT_EQ(chooseConvolutionLayout(conv), "");
+    return conv.layout;
+  };
+  // Few channels, many, a depthwise one, a matrix product.
+  EXPECT_EQ(choose(shapes[0], PENSTOCK_CONV_FORWARD), 0u);
+  EXPECT_EQ(choose(shapes[0], PENSTOCK_CONV_WEIGHT_GRAD), 1u);
+  EXPECT_EQ(choose(shapes[1], PENSTOCK_CONV_FORWARD), 1u);
+  EXPECT_EQ(choose(shapes[3], PENSTOCK_CONV_FORWARD), 1u);
+  EXPECT_EQ(choose(shapes[5], PENSTOCK_CONV_INPUT_GRAD), 0u);
+}
+
+TEST(ConvolutionTest, Refuses) {
+  penstock_conv_descriptor conv = describeShape(shapes[0], 0, 0);
+  conv.output[0] += 3;
+  EXPECT_EQ(Convolution().plan(conv),
+            "oneDNN cannot compute the convolution of 2 x 3 channels of 11x9 "
+            "to 8 of 14x9 by 3x3 in 1 group");
+  conv = describeShape(shapes[0], 1, 0);
+  conv.element = PENSTOCK_F64;
+  EXPECT_EQ(Convolution().plan(conv),
+            "oneDNN cannot take the gradient of the input of the convolution "
+            "of 2 x 3 channels of 11x9 to 8 of 11x9 by 3x3 in 1 group");
+}
+
+} // namespace
