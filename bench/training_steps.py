@@ -135,6 +135,7 @@ def export(module, sample, path):
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         torch.onnx.export(module, (sample,), str(path), dynamo=True, optimize=False,
+                          external_data=False,
                           input_names=["x"], output_names=["logits"],
                           dynamic_shapes=({0: torch.export.Dim("batch")},))
 

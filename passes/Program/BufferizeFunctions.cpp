@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Program/DenseConvolutions.h"
 #include "passes/Program/DeviceBuilder.h"
 #include "passes/Program/NnBufferization.h"
 #include "passes/Program/PackTemporaries.h"
@@ -269,6 +270,7 @@ void BufferizeFunctionsPass::runOnOperation() {
     return signalPassFailure();
   for (auto kernel : kernels.getOps<func::FuncOp>()) {
     expandCopies(kernel);
+    makeConvolutionsDense(kernel);
     if (failed(packTemporaries(kernel)))
       return signalPassFailure();
   }

@@ -152,6 +152,8 @@ LogicalResult penstock::packTemporaries(func::FuncOp function) {
   Value scratch = function.getArguments().back();
   for (Temporary &temporary : temporaries) {
     Location loc = temporary.alloc.getLoc();
+    // The first op may be the allocation that has just been replaced.
+    builder.setInsertionPointToStart(&entry);
     Value offset =
         arith::ConstantIndexOp::create(builder, loc, temporary.offset);
     Value view = memref::ViewOp::create(builder, loc, temporary.alloc.getType(),
