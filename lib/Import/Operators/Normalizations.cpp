@@ -194,6 +194,13 @@ static Normalized emitTrailing(Emitter &emitter, const TrailingNorm &norm,
   return out;
 }
 
+/// Whether an operand is a constant of ones: as a scale, it is none.
+static bool isOnes(NodeBinder &node, unsigned i) {
+  DenseElementsAttr constant = node.constant(i);
+  return constant && constant.isSplat() &&
+         constant.getSplatValue<APFloat>().isExactlyValue(1.0);
+}
+
 template <bool centered>
 static LogicalResult bindLayerNorm(NodeBinder &node, TrailingNorm &norm) {
   return success(succeeded(node.operands({"X", "Scale", "B"}, 2)) &&
