@@ -231,7 +231,8 @@ static LogicalResult lowerLayerNorm(NodeBinder &node, OpBuilder &builder,
   if (failed(bindLayerNorm<centered>(node, norm)))
     return failure();
   Emitter emitter(builder, node.getLoc());
-  Normalized out = emitTrailing(emitter, norm, node.operand(0), node.operand(1),
+  Normalized out = emitTrailing(emitter, norm, node.operand(0),
+                                isOnes(node, 1) ? Value() : node.operand(1),
                                 node.has(2) ? node.operand(2) : Value(),
                                 centered, node.shape(0));
   SmallVector<Value> all = {out.result};
