@@ -75,7 +75,8 @@ class Program:
                 if loss is None:
                     return False
                 losses.append(abs(loss))
-        return max(losses[-steps // 4:]) < max(losses[steps // 4:steps // 2])
+        end = max(losses[-steps // 4:])
+        return end == 0 or end < max(losses[steps // 4:steps // 2])
 
 
 def recursion(tau, discrepancy, method, rate, steps=20000):

@@ -94,6 +94,31 @@ def OnnxAttachOutputs : Pass<"onnx-attach-outputs", "::mlir::ModuleOp"> {
                            "::penstock::pipeline::PipelineDialect"];
 }
 
+def RaiseComposites : Pass<"raise-composites", "::mlir::ModuleOp"> {
+  let summary = "Nodes that an exporter took apart become the operator again";
+  let description = [{
+    Layer and root mean square norm written as means, differences and roots, the
+    error function form of GELU and x * sigmoid(x) become one node each, where
+    they mean exactly that: same operand throughout, trailing axes that agree,
+    constants that f32 cannot tell from the formula's. The derivative of the
+    whole is stabler, and the backward keeps less. Scale and bias stay nodes.
+
+    ```mlir
+    %s = onnx.node "Sigmoid"(%x) since 13 : (tensor<5xf32>) -> tensor<5xf32>
+    %y = onnx.node "Mul"(%x, %s) since 14
+       : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+    ```
+    becomes
+    ```mlir
+    %y = onnx.node "QuickGelu"(%x) since 1 domain "com.microsoft" {alpha = 1.0 : f32}
+       : (tensor<5xf32>) -> tensor<5xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::penstock::onnx::OnnxDialect"];
+}
+
 def ConvertOnnxToGraph : Pass<"convert-onnx-to-graph", "::mlir::ModuleOp"> {
   let summary = "Lower ONNX nodes to linalg, tensor, arith, math and nn";
   let description = [{

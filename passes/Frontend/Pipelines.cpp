@@ -31,6 +31,8 @@ void penstock::buildCompleteOnnxPipeline(
 void penstock::buildLowerOnnxToGraphPipeline(
     OpPassManager &manager, const LowerOnnxToGraphOptions &options) {
   buildCompleteOnnxPipeline(manager, options);
+  // With shapes and constants known, and before each node goes its own way.
+  manager.addPass(createRaiseComposites());
   manager.addPass(createConvertOnnxToGraph());
   // Lowering leaves unused constants and repeats shapes and zeros.
   manager.addPass(createCanonicalizerPass());

@@ -24,9 +24,7 @@ def isLegal(method, depth, microbatches, optimizer):
         return microbatches >= depth
     if method == "spectrain":
         return microbatches == 1 and "momentum" in optimizer
-    if method == "xpipe":
-        return optimizer.startswith("adam")
-    if method == "pipeoptim":
+    if method in ("xpipe", "pipeoptim"):
         return optimizer.startswith("adam") or "momentum" in optimizer
     return True
 

@@ -194,6 +194,13 @@ static Normalized emitTrailing(Emitter &emitter, const TrailingNorm &norm,
   return out;
 }
 
+/// Whether an operand is a constant of ones: as a scale, it is none.
+static bool isOnes(NodeBinder &node, unsigned i) {
+  DenseElementsAttr constant = node.constant(i);
+  return constant && constant.isSplat() &&
+         constant.getSplatValue<APFloat>().isExactlyValue(1.0);
+}
+
 template <bool centered>
 static LogicalResult bindLayerNorm(NodeBinder &node, TrailingNorm &norm) {
   return success(succeeded(node.operands({"X", "Scale", "B"}, 2)) &&
@@ -224,7 +231,8 @@ static LogicalResult lowerLayerNorm(NodeBinder &node, OpBuilder &builder,
   if (failed(bindLayerNorm<centered>(node, norm)))
     return failure();
   Emitter emitter(builder, node.getLoc());
-  Normalized out = emitTrailing(emitter, norm, node.operand(0), node.operand(1),
+  Normalized out = emitTrailing(emitter, norm, node.operand(0),
+                                isOnes(node, 1) ? Value() : node.operand(1),
                                 node.has(2) ? node.operand(2) : Value(),
                                 centered, node.shape(0));
   SmallVector<Value> all = {out.result};
