@@ -2,12 +2,11 @@
 
 // A convolution that fills half of a concatenation gets a buffer of its own.
 
-// CHECK-LABEL: func.func private @joined
+// CHECK-LABEL: func.func private @joined.kernel
+// CHECK:         %[[DENSE:.*]] = memref.view %{{.*}} : memref<640xi8> to memref<2x3x5x5xf32>
 // CHECK:         %[[PART:.*]] = memref.subview %{{.*}}[0, 3, 0, 0] [2, 3, 5, 5]
-// CHECK:         %[[DENSE:.*]] = memref.view
-// CHECK:         nn.conv
-// CHECK-SAME:      memref<2x3x5x5xf32>
-// CHECK:         linalg.copy ins(%[[DENSE]] : memref<2x3x5x5xf32>) outs(%[[PART]]
+// CHECK:         nn.conv %{{.*}} outs(%[[DENSE]])
+// CHECK-NEXT:    linalg.copy ins(%[[DENSE]] : {{.*}}) outs(%[[PART]] :
 func.func private @joined(%x: tensor<2x3x5x5xf32>, %w: tensor<3x3x1x1xf32>) -> tensor<2x6x5x5xf32> {
   %e = tensor.empty() : tensor<2x3x5x5xf32>
   %y = nn.conv %x, %w outs(%e) strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) : tensor<2x3x5x5xf32>, tensor<3x3x1x1xf32>, tensor<2x3x5x5xf32> -> tensor<2x3x5x5xf32>
