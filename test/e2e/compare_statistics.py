@@ -23,6 +23,8 @@ def main(fixture_path, name, saved_path, tolerance="1e-5"):
         found = struct.unpack(f"<{(end - begin) // 4}f", saved[begin:end])
         if len(found) != len(expected):
             sys.exit(f"compare_statistics: {statistic} has {len(found)} values")
+        # Recorded as decimals, which stand for the nearest f32.
+        expected = struct.unpack(f"<{len(expected)}f", struct.pack(f"<{len(expected)}f", *expected))
         worst = max([worst] + [abs(a - b) / (1 + abs(b)) for a, b in zip(found, expected)])
     print(f"{name}: {len(fixtures[name]['statistics'])} statistics, "
           f"largest difference {worst:.1e}")
