@@ -3,11 +3,12 @@ each with --verify, and prints a table of what came out.
 
 usage: verify_methods.py PENSTOCKC FOLDER [--models mlp cnn]
            [--methods A B] [--depths 1,2] [--microbatches 1,2] [--optimizers A B]
-           [--steps N] [--eval-every N] [--flags=FLAGS]
+           [--devices N] [--steps N] [--eval-every N] [--flags=FLAGS]
 
 Without options it goes through all methods, 1 to 6 stages, 1, 2, 4 and 8
 microbatches per update, two optimizers, and every model but `dropout` and `tied`.
-An evaluation in the middle drains the pipe, twice. FLAGS are for the compiler.
+An evaluation in the middle drains the pipe, twice. With --devices, that many hold
+the p stages. FLAGS are for the compiler.
 
 A cell is `=` where the replay gave the same bits, `-` where the combination has
 no meaning and the compiler said so. Anything else ends the script with what was
@@ -67,8 +68,10 @@ def check(options, name, method, depth, microbatches, optimizer):
                f"--microbatches={microbatches}", f"--method={method}",
                f"--optimizer={optimizer}", "--loss=softmax-cross-entropy",
                *options.flags.split()]
+    if options.devices:
+        compile.append(f"--devices={options.devices}")
     code, _, errors = run(compile)
-    if not isLegal(method, depth, microbatches, optimizer):
+    if not isLegal(method, options.devices or depth, microbatches, optimizer):
         if code == 1 and len(errors.splitlines()) == 1:
             return "-"
         sys.exit(f"{' '.join(compile)}: exit code {code}, not one line that "
@@ -98,6 +101,7 @@ def main():
     parser.add_argument("--depths", default="1,2,3,4,5,6")
     parser.add_argument("--microbatches", default="1,2,4,8")
     parser.add_argument("--optimizers", nargs="*", default=OPTIMIZERS)
+    parser.add_argument("--devices", type=int)
     parser.add_argument("--steps", type=int, default=13)
     parser.add_argument("--eval-every", type=int, default=5)
     parser.add_argument("--flags", default="")
