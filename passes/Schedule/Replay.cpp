@@ -3,9 +3,9 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The oracle of `--verify`: same tasks, no pipeline. Which versions they read is
-// taken from the table of methods, not from the program. Functions stay those of
-// the program itself, so that they compile to the same code.
+// The oracle of `--verify`: same tasks, no pipeline. Which versions they read
+// is taken from the table of methods, not from the program. Functions stay
+// those of the program itself, so that they compile to the same code.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/Passes.h"
@@ -114,8 +114,8 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       ages[stage.getSymName()] = age;
       if (method.isAsynchronous())
         stage->setDiscardableAttr(
-            kLagsAttr, DenseI64ArrayAttr::get(&getContext(),
-                                              {age.forward, age.backward}));
+            kLagsAttr,
+            DenseI64ArrayAttr::get(&getContext(), {age.forward, age.backward}));
     }
     llvm::StringSet<> updated;
     for (auto task : replay.getOps<pipeline::TaskOp>())
