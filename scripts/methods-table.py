@@ -2,13 +2,15 @@
 """Prints the table of what methods cost, for docs/methods.md, as the compiler plans
 it: the digits example on four stages, sgd with momentum.
 
-    scripts/methods-table.py PENSTOCKC [--check PAGE]
+    scripts/methods-table.py PENSTOCKC [--check PAGE | --write PAGE]
 
---check compares with the table that PAGE has below its line `<!-- generated -->`.
+--write puts it into PAGE, below the line `<!-- generated -->`; --check compares it
+with what is there.
 """
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -60,10 +62,16 @@ def main(penstockc, *arguments):
     if not arguments:
         print(made, end="")
         return
-    page = pathlib.Path(arguments[1]).read_text(encoding="utf-8")
-    if f"<!-- generated -->\n\n{made}\n" not in page:
-        sys.exit(f"{arguments[1]}: the table is not what the compiler plans; scripts/"
-                 f"generate-docs.sh writes it:\n{made}")
+    action, page = arguments[0], pathlib.Path(arguments[1])
+    old = page.read_text(encoding="utf-8")
+    new, count = re.subn(r"(?<=<!-- generated -->\n\n)(\|.*\n)*", lambda _: made, old)
+    if count != 1:
+        sys.exit(f"{page} has {count} places for the table")
+    if action == "--write":
+        page.write_text(new, encoding="utf-8")
+    elif new != old:
+        sys.exit(f"{page}: the table is not what the compiler plans; scripts/generate-docs.sh "
+                 f"writes it:\n{made}")
 
 
 main(*sys.argv[1:])
