@@ -177,3 +177,15 @@ FailureOr<int64_t> penstock::gemmScratchBytes(pipeline::GemmOp gemm,
     *reason = message;
   return bytes;
 }
+
+FailureOr<std::optional<int64_t>>
+penstock::libraryScratchBytes(Operation *op, int64_t threads,
+                              std::string *reason) {
+  auto gemm = dyn_cast<pipeline::GemmOp>(op);
+  if (!gemm)
+    return std::optional<int64_t>();
+  FailureOr<int64_t> bytes = gemmScratchBytes(gemm, threads, reason);
+  if (failed(bytes))
+    return failure();
+  return std::optional<int64_t>(*bytes);
+}

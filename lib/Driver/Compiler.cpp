@@ -225,6 +225,11 @@ bool Compiler::lower(Level from) {
       partition.stages = options.stages;
       for (const std::string &name : options.splitAt)
         partition.splitAt.push_back(name);
+      // Copies that are kept equal need a flush; a method without one sends
+      // the owner's version along.
+      std::string error;
+      FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+      partition.sendParameters = succeeded(method) && method->isAsynchronous();
       buildLowerGraphToStagesPipeline(manager, partition);
       break;
     }

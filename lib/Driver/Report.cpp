@@ -9,6 +9,7 @@
 #include "penstock/Driver/Report.h"
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Program/LiveBytes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Schedule/Simulate.h"
 #include "penstock/Cost/AnalyticCost.h"
@@ -137,6 +138,16 @@ void Report::collectSchedule(ModuleOp module) {
         stage.lagBackward = std::max(stage.lagBackward, lag);
     }
   }
+  ends.clear();
+  for (TaskOp task : module.getOps<TaskOp>()) {
+    if (task.isBodyless() || task.getKind() == TaskKind::Evaluate)
+      continue;
+    int64_t stage = numbers.lookup(task.getStageAttr().getAttr());
+    for (PutOp put : task.getBody().getOps<PutOp>())
+      ends.try_emplace(put.getChannel(), -1, -1).first->second.first = stage;
+    for (TakeOp take : task.getBody().getOps<TakeOp>())
+      ends.try_emplace(take.getChannel(), -1, -1).first->second.second = stage;
+  }
   // What a stage's forward puts and its backward takes.
   llvm::DenseMap<StringAttr, StringAttr> forwardStage;
   for (TaskOp task : module.getOps<TaskOp>())
@@ -224,8 +235,8 @@ void Report::collectProgram(ModuleOp module) {
           module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
     for (StringAttr name : constants.getAsRange<StringAttr>())
       frozen.push_back(name.str());
-  // A buffer belongs to the stages of the device whose program has its slot;
-  // with several stages there, to the first of them.
+  // A buffer belongs to the stage that takes it there, or else to the one that
+  // puts it; what no task of training has, to the first stage of the device.
   llvm::DenseMap<int64_t, unsigned> stageOfDevice;
   for (auto [index, stage] : llvm::enumerate(stages))
     for (int64_t device : stage.devices)
@@ -238,7 +249,6 @@ void Report::collectProgram(ModuleOp module) {
     else if (auto recv = dyn_cast<StartRecvOp>(op))
       transferred.insert(recv.getChannelAttr().getAttr());
   });
-  llvm::DenseMap<int64_t, int64_t> scratch;
   llvm::DenseSet<std::tuple<int64_t, StringAttr, uint64_t>> seen;
   SymbolTable symbols(module);
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
@@ -246,7 +256,14 @@ void Report::collectProgram(ModuleOp module) {
     if (!deviceAttr)
       continue;
     int64_t device = deviceAttr.getInt();
-    StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
+    auto ownerOf = [&](StringRef channel) -> StageBytes & {
+      auto end = ends.find(channel);
+      if (end != ends.end())
+        for (int64_t stage : {end->second.second, end->second.first})
+          if (stage >= 0 && llvm::is_contained(stages[stage].devices, device))
+            return stages[stage].bytes;
+      return stages[stageOfDevice.lookup(device)].bytes;
+    };
     function.walk([&](SlotOp slot) {
       auto channel = symbols.lookup<ChannelOp>(slot.getSymbol());
       if (!channel || !seen.insert({device, channel.getSymNameAttr(),
@@ -257,18 +274,26 @@ void Report::collectProgram(ModuleOp module) {
       int64_t size = getBytes(channel.getTensorType(field)) *
                      static_cast<int64_t>(slot.getRing().value_or(1));
       bool leaves = transferred.contains(channel.getSymNameAttr());
+      StageBytes &bytes = ownerOf(channel.getSymName());
       (leaves ? bytes.channels : bytes.residuals) += size;
     });
-    function.walk([&](ScratchOp op) {
-      auto type = cast<MemRefType>(op.getBuffer().getType());
-      scratch[device] = std::max(scratch[device], type.getNumElements());
-    });
   }
+  FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
   for (ArenaOp arena : module.getOps<ArenaOp>()) {
-    StageBytes &bytes = stages[stageOfDevice.lookup(arena.getDevice())].bytes;
+    auto device = static_cast<int64_t>(arena.getDevice());
+    StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
     bytes.arena = arena.getBytes();
-    bytes.temporaries =
-        scratch.lookup(arena.getDevice()) + arena.getLibraryBytes();
+    // The last of the arena; see pipeline-plan-memory.
+    bytes.temporaries = bytes.arena - arena.getLibraryAt();
+    if (succeeded(peaks))
+      bytes.lowerBound = (*peaks)[device];
+    bytes.padding = bytes.arena;
+    for (const StageReport &stage : stages)
+      if (llvm::is_contained(stage.devices, device))
+        bytes.padding -= stage.bytes.weights + stage.bytes.versions +
+                         stage.bytes.gradients + stage.bytes.optimizer +
+                         stage.bytes.residuals + stage.bytes.temporaries +
+                         stage.bytes.channels;
   }
 }
 
@@ -307,14 +332,17 @@ llvm::json::Value Report::toJson() const {
              {"forward", versionsRead(stage.lagForward, microbatches)},
              {"backward", versionsRead(stage.lagBackward, microbatches)}}},
         {"versions", stage.versions},
-        {"bytes", llvm::json::Object{{"weights", stage.bytes.weights},
-                                     {"versions", stage.bytes.versions},
-                                     {"gradients", stage.bytes.gradients},
-                                     {"optimizer", stage.bytes.optimizer},
-                                     {"residuals", stage.bytes.residuals},
-                                     {"temporaries", stage.bytes.temporaries},
-                                     {"channels", stage.bytes.channels},
-                                     {"arena", stage.bytes.arena}}}});
+        {"bytes",
+         llvm::json::Object{{"weights", stage.bytes.weights},
+                            {"versions", stage.bytes.versions},
+                            {"gradients", stage.bytes.gradients},
+                            {"optimizer", stage.bytes.optimizer},
+                            {"residuals", stage.bytes.residuals},
+                            {"temporaries", stage.bytes.temporaries},
+                            {"channels", stage.bytes.channels},
+                            {"padding", stage.bytes.padding},
+                            {"arena", stage.bytes.arena},
+                            {"lower_bound", stage.bytes.lowerBound}}}});
   }
   return llvm::json::Object{{"model", model},
                             {"method", method},

@@ -26,6 +26,11 @@ struct LowerGraphToStagesOptions
                          llvm::cl::init(0)};
   ListOption<std::string> splitAt{
       *this, "split-at", llvm::cl::desc("ONNX nodes or values to cut after")};
+  Option<bool> sendParameters{
+      *this, "send-parameters",
+      llvm::cl::desc("A parameter that several stages read is sent by the "
+                     "first, as asynchronous methods need it"),
+      llvm::cl::init(false)};
 };
 
 void buildLowerGraphToStagesPipeline(mlir::OpPassManager &manager,

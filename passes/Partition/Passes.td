@@ -37,6 +37,29 @@ def PipelinePartition : Pass<"pipeline-partition", "::mlir::ModuleOp"> {
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
 
+def PipelineSendParameters
+    : Pass<"pipeline-send-parameters", "::mlir::ModuleOp"> {
+  let summary = "Gives a parameter that several stages read one owner";
+  let description = [{
+    For asynchronous methods, after the cut: the first stage that reads a trained
+    parameter owns it. Its forward makes a copy of the version that it read,
+    which later stages use in the place of the parameter, also in expressions
+    of parameters such as a transposition. From there on the copy is an
+    activation: it is sent with the microbatch, kept for the backward, and its
+    cotangent comes back and is added to the owner's gradient of that microbatch.
+
+    ```mlir
+    %z = linalg.contract ... ins(%h, %w : ...)   // on stage 1; stage 0 reads %w, too
+    // becomes
+    %c = linalg.generic {pipeline.sent} ins(%w : ...) ...
+    pipeline.boundary 1
+    %z = linalg.contract ... ins(%h, %c : ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> {
   let summary = "Give each stage its function, its task and its channels";
   let description = [{

@@ -21,6 +21,9 @@ void penstock::buildLowerGraphToStagesPipeline(
   for (const std::string &name : options.splitAt)
     partition.splitAt.push_back(name);
   manager.addPass(createPipelinePartition(partition));
+  // Where the cuts are says who reads what.
+  if (options.sendParameters)
+    manager.addPass(createPipelineSendParameters());
   manager.addPass(createPipelineOutlineStages());
 }
 

@@ -4,7 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // First fit, largest first, on live ranges counted in ops of the entry block.
-// An allocation inside a loop lives as long as the whole loop.
+// A temporary lives from its first use to its last; one that a loop uses, as
+// long as the whole loop.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/PackTemporaries.h"
@@ -65,6 +66,21 @@ int64_t lastUse(Value value, Block &entry,
   return last;
 }
 
+/// The first position at which `value`, or a view of it, is used: before that
+/// it holds nothing.
+int64_t firstUse(Value value, Block &entry,
+                 const llvm::DenseMap<Operation *, int64_t> &positions) {
+  int64_t first = positions.lookup(entry.getTerminator());
+  for (Operation *user : value.getUsers()) {
+    int64_t position =
+        isa<ViewLikeOpInterface>(user) && user->getNumResults() == 1
+            ? firstUse(user->getResult(0), entry, positions)
+            : positions.lookup(entry.findAncestorOpInBlock(*user));
+    first = std::min(first, position);
+  }
+  return first;
+}
+
 /// Gives every temporary its offset; returns the size of the block.
 int64_t assignOffsets(MutableArrayRef<Temporary> temporaries) {
   SmallVector<Temporary *> order;
@@ -116,8 +132,7 @@ LogicalResult penstock::packTemporaries(func::FuncOp function) {
       alloc.erase();
       continue;
     }
-    Operation *ancestor = entry.findAncestorOpInBlock(*alloc);
-    int64_t first = positions.lookup(ancestor);
+    int64_t first = firstUse(alloc, entry, positions);
     int64_t bytes = llvm::alignTo(bytesOf(type), alignment);
     temporaries.push_back({alloc, bytes, first,
                            std::max(first, lastUse(alloc, entry, positions))});

@@ -27,8 +27,9 @@ def PlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every slot its place in the arena of its device";
   let description = [{
     Variables come first, those of one role (and number of versions) side by
-    side in the order of the module, then the slots of channels, the temporary
-    memory that all kernels share, and that of library calls.
+    side in the order of the module, then the slots of channels, then the memory that
+    all kernels share, one after the other: the scratch of library calls, and
+    behind what a kernel's calls take of it, the kernel's temporaries.
   }];
   let options = [
     Option<"alignment", "alignment", "uint64_t", "64",

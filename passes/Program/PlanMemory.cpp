@@ -42,22 +42,14 @@ struct Device {
   llvm::MapVector<std::pair<StringAttr, uint64_t>, Ring> rings;
   SmallVector<SlotOp> slots;
   SmallVector<ScratchOp> scratches;
-  uint64_t scratchBytes = 0;
   uint64_t libraryBytes = 0;
   /// Library calls and the scratch that they ask for.
   llvm::MapVector<Operation *, uint64_t> products;
+  /// By kernel, the most of its calls.
+  llvm::DenseMap<Operation *, uint64_t> libraryOf;
+  /// Where temporaries and the scratch of the library lie.
+  uint64_t sharedAt = 0;
 };
-
-/// Scratch that the library asks for in one product.
-FailureOr<uint64_t> getLibraryBytes(GemmOp gemm, uint64_t threads) {
-  std::string reason;
-  FailureOr<int64_t> bytes =
-      gemmScratchBytes(gemm, static_cast<int64_t>(threads), &reason);
-  if (failed(bytes))
-    return gemm.emitError()
-           << "no library can compute this product: " << reason;
-  return static_cast<uint64_t>(*bytes);
-}
 
 FailureOr<uint64_t> getBytes(Operation *op, Type type) {
   auto memref = dyn_cast<MemRefType>(type);
@@ -103,16 +95,14 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
       arena.erase();
     shareProducts(devices);
     for (auto &[number, device] : devices) {
-      uint64_t at = layOut(module, device);
-      uint64_t libraryAt = at;
-      at += llvm::alignTo(device.libraryBytes, alignment);
+      uint64_t at = layOut(root, module, device);
       OpBuilder builder(before);
       auto attr = [&](uint64_t value) {
         return builder.getI64IntegerAttr(static_cast<int64_t>(value));
       };
       ArenaOp::create(builder, before.getLoc(), attr(number), attr(at),
-                      attr(libraryAt), attr(device.libraryBytes), attr(threads),
-                      attr(alignment));
+                      attr(device.sharedAt), attr(device.libraryBytes),
+                      attr(threads), attr(alignment));
       if (limit && at > limit)
         return reportTooLarge(module, number, device, at);
     }
@@ -142,23 +132,33 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
           if (failed(bytes))
             return WalkResult::interrupt();
           device.scratches.push_back(scratch);
-          device.scratchBytes = std::max(device.scratchBytes, *bytes);
-        } else if (auto gemm = dyn_cast<GemmOp>(op)) {
-          FailureOr<uint64_t> bytes = getLibraryBytes(gemm, threads);
-          if (failed(bytes))
-            return WalkResult::interrupt();
-          device.products[gemm] = *bytes;
         } else if (auto call = dyn_cast<func::CallOp>(op)) {
           auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee());
           if (callee)
             callees.push_back(callee);
         }
-        return WalkResult::advance();
+        return collectLibraryCall(op, device);
       });
       if (result.wasInterrupted())
         return failure();
     }
     return success();
+  }
+
+  WalkResult collectLibraryCall(Operation *op, Device &device) {
+    std::string reason;
+    FailureOr<std::optional<int64_t>> bytes =
+        libraryScratchBytes(op, static_cast<int64_t>(threads), &reason);
+    if (failed(bytes)) {
+      op->emitError("no library can compute this product: ") << reason;
+      return WalkResult::interrupt();
+    }
+    if (*bytes) {
+      device.products[op] = static_cast<uint64_t>(**bytes);
+      uint64_t &most = device.libraryOf[op->getParentOfType<func::FuncOp>()];
+      most = std::max(most, device.products[op]);
+    }
+    return WalkResult::advance();
   }
 
   /// Products of a kernel that several devices share are prepared on all.
@@ -174,8 +174,29 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
             needs.libraryBytes = std::max(needs.libraryBytes, bytes);
   }
 
+  /// Temporaries lie behind what the calls of their kernel take of the
+  /// library's scratch, which is the same bytes for all kernels. Returns their
+  /// end.
+  uint64_t placeTemporaries(ModuleOp root, Device &device, uint64_t at) {
+    device.sharedAt = at;
+    uint64_t end = at + llvm::alignTo(device.libraryBytes, alignment);
+    for (ScratchOp scratch : device.scratches) {
+      uint64_t library = 0;
+      for (Operation *user : scratch->getUsers())
+        if (auto call = dyn_cast<func::CallOp>(user))
+          library = std::max(
+              library, device.libraryOf.lookup(
+                           root.lookupSymbol<func::FuncOp>(call.getCallee())));
+      uint64_t begin = at + llvm::alignTo(library, alignment);
+      scratch.setAt(begin);
+      uint64_t bytes = scratch.getBuffer().getType().getNumElements();
+      end = std::max(end, begin + llvm::alignTo(bytes, alignment));
+    }
+    return end;
+  }
+
   /// Sets places; returns the first free byte.
-  uint64_t layOut(ModuleOp module, Device &device) {
+  uint64_t layOut(ModuleOp root, ModuleOp module, Device &device) {
     uint64_t at = 0;
     // Variables of one role and number of versions form a block, repeated for
     // every version, so that what is done to each can be done to a range.
@@ -220,9 +241,7 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
       else
         slot.removeStrideAttr();
     }
-    for (ScratchOp scratch : device.scratches)
-      scratch.setAt(at);
-    return at + llvm::alignTo(device.scratchBytes, alignment);
+    return placeTemporaries(root, device, at);
   }
 
   LogicalResult reportTooLarge(ModuleOp module, int64_t number,
@@ -244,8 +263,7 @@ struct PlanMemory : public penstock::impl::PlanMemoryBase<PlanMemory> {
     }
     diagnostic.attachNote()
         << "variables " << variables << ", channels " << channels
-        << ", temporaries " << device.scratchBytes << ", library "
-        << device.libraryBytes;
+        << ", temporaries " << bytes - device.sharedAt;
     return diagnostic;
   }
 };

@@ -8,6 +8,7 @@
 // several lengths, and their transfers, slots, versions and runs followed.
 //===----------------------------------------------------------------------===//
 
+#include "passes/Program/LiveBytes.h"
 #include "passes/Program/Passes.h"
 #include "passes/Program/ProgramMachine.h"
 
@@ -33,7 +34,8 @@ struct Place {
 struct Interval {
   int64_t begin, end;
   Operation *op;
-  /// Temporaries of different calls may share bytes.
+  /// Temporaries of different calls may share bytes, with each other and with
+  /// library scratch of other calls.
   bool isScratch;
   size_t order = 0;
 };
@@ -165,6 +167,8 @@ struct VerifyProgram : public penstock::impl::VerifyProgramBase<VerifyProgram> {
           return WalkResult::interrupt();
         }
         int64_t bytes = getBytes(op->getResult(0).getType());
+        if (scratch && failed(checkLibrary(arena, scratch)))
+          return WalkResult::interrupt();
         if (scratch)
           intervals.push_back({int64_t(*at), int64_t(*at) + bytes, op, true});
         else if (failed(addPlace(places, slot, stride, bytes)))
@@ -180,6 +184,35 @@ struct VerifyProgram : public penstock::impl::VerifyProgramBase<VerifyProgram> {
         intervals.push_back({begin, begin + place.bytes, place.slot, false});
       }
     return checkIntervals(arena, std::move(intervals));
+  }
+
+  /// Temporaries of a kernel keep clear of what its own library calls use.
+  LogicalResult checkLibrary(ArenaOp arena, ScratchOp scratch) {
+    auto begin = static_cast<int64_t>(*scratch.getAt());
+    int64_t end = begin + getBytes(scratch.getType());
+    auto libraryAt = static_cast<int64_t>(arena.getLibraryAt());
+    for (Operation *user : scratch->getUsers()) {
+      auto call = dyn_cast<func::CallOp>(user);
+      auto kernel =
+          call ? getOperation().lookupSymbol<func::FuncOp>(call.getCallee())
+               : func::FuncOp();
+      if (!kernel)
+        continue;
+      auto [known, isNew] = libraryOf.try_emplace(kernel, 0);
+      if (isNew) {
+        FailureOr<KernelBytes> bytes =
+            getKernelBytes(kernel, static_cast<int64_t>(arena.getThreads()),
+                           static_cast<int64_t>(arena.getAlignment()));
+        if (failed(bytes))
+          return failure();
+        known->second = bytes->libraryBytes;
+      }
+      if (begin < libraryAt + known->second && libraryAt < end)
+        return scratch.emitError("S9: shares bytes with the library scratch of "
+                                 "@")
+               << call.getCallee();
+    }
+    return success();
   }
 
   LogicalResult
@@ -212,7 +245,7 @@ struct VerifyProgram : public penstock::impl::VerifyProgramBase<VerifyProgram> {
     auto bytes = static_cast<int64_t>(arena.getBytes());
     if (libraryBytes)
       intervals.insert(intervals.begin(),
-                       {libraryAt, libraryAt + libraryBytes, arena, false});
+                       {libraryAt, libraryAt + libraryBytes, arena, true});
     for (auto [order, interval] : llvm::enumerate(intervals))
       interval.order = order;
     llvm::sort(intervals, [](const Interval &a, const Interval &b) {
@@ -236,6 +269,9 @@ struct VerifyProgram : public penstock::impl::VerifyProgramBase<VerifyProgram> {
     }
     return success();
   }
+
+  /// By kernel: bytes of library scratch that its calls use.
+  llvm::DenseMap<Operation *, int64_t> libraryOf;
 };
 
 } // namespace

@@ -22,6 +22,11 @@ mlir::FailureOr<int64_t> gemmScratchBytes(pipeline::GemmOp gemm,
                                           int64_t threads,
                                           std::string *reason = nullptr);
 
+/// The same for any op: nothing when it is not computed by the library.
+mlir::FailureOr<std::optional<int64_t>>
+libraryScratchBytes(mlir::Operation *op, int64_t threads,
+                    std::string *reason = nullptr);
+
 } // namespace penstock
 
 #endif // PENSTOCK_CODEGEN_LIBRARYSCRATCH_H

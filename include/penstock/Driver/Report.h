@@ -11,6 +11,7 @@
 #define PENSTOCK_DRIVER_REPORT_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 
@@ -20,8 +21,8 @@
 
 namespace penstock {
 
-/// Bytes of one stage. `arena` is that of its device, and the sum of the others
-/// over the stages of that device, up to alignment.
+/// Bytes of one stage. `arena` is that of its device, and the sum of those
+/// before it over the stages of that device.
 struct StageBytes {
   int64_t weights = 0;  ///< One version of each parameter.
   int64_t versions = 0; ///< Further versions.
@@ -30,7 +31,10 @@ struct StageBytes {
   int64_t residuals = 0;   ///< Messages that stay on the stage.
   int64_t temporaries = 0; ///< Scratch of kernels and of library calls.
   int64_t channels = 0;    ///< Buffers of transfers, both directions.
+  int64_t padding = 0;     ///< What alignment takes.
   int64_t arena = 0;
+  /// The most bytes that are alive at once on its device: no arena is smaller.
+  int64_t lowerBound = 0;
 };
 
 struct StageReport {
@@ -75,6 +79,8 @@ private:
   void printVersions(llvm::raw_ostream &stream) const;
 
   llvm::StringSet<> updated; ///< Variables that update tasks write.
+  /// By channel: the stages that put and take, -1 for none.
+  llvm::StringMap<std::pair<int64_t, int64_t>> ends;
 };
 
 } // namespace penstock

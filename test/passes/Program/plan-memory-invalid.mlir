@@ -2,7 +2,7 @@
 // RUN:   --verify-diagnostics
 
 // expected-error @below {{device 1 (stages @b) needs 192 bytes of memory, 92 more than its limit of 100}}
-// expected-note @below {{variables 64, channels 128, temporaries 0, library 0}}
+// expected-note @below {{variables 64, channels 128, temporaries 0}}
 module {
   pipeline.stage @a devices [0]
   pipeline.stage @b devices [1]

@@ -16,8 +16,8 @@ pipeline.variable @unused : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
 pipeline.schedule @evaluate microbatches(1)
 
-// CHECK: pipeline.arena 0 bytes(1152) library_at(1152) library_bytes(0) threads(1)
-// DENSE: pipeline.arena 0 bytes(400) library_at(400) library_bytes(0) threads(2) alignment(4)
+// CHECK: pipeline.arena 0 bytes(1152) library_at(1024) library_bytes(0) threads(1)
+// DENSE: pipeline.arena 0 bytes(400) library_at(328) library_bytes(0) threads(2) alignment(4)
 // CHECK-LABEL: func.func @train.0
 // DENSE-LABEL: func.func @train.0
 func.func @train.0(%first: index, %updates: index)
@@ -88,4 +88,37 @@ module @replay {
     %1 = pipeline.slot @a[%first] : memref<i8>
     return
   }
+}
+
+// -----
+
+// Library scratch comes first; temporaries lie behind what the calls of their
+// own kernel take of it.
+
+// CHECK: pipeline.arena 0 bytes([[END:[0-9]+]]) library_at(75776) library_bytes([[LIBRARY:[1-9][0-9]*]])
+pipeline.schedule @train microbatches(1)
+pipeline.variable @a : tensor<64x96xf32> parameter
+pipeline.variable @b : tensor<96x80xf32> parameter
+pipeline.variable @c : tensor<64x80xf32> parameter
+func.func private @product(%a: memref<64x96xf32>, %b: memref<96x80xf32>, %c: memref<64x80xf32>, %s: memref<128xi8> {pipeline.scratch}) {
+  pipeline.gemm %a, %b, %c sizes [64, 80, 96] strides [1, 64] [1, 96] [80, 1] : memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>
+  return
+}
+func.func private @other(%s: memref<128xi8> {pipeline.scratch}) {
+  return
+}
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %a = pipeline.slot @a[%c0] : memref<64x96xf32>
+  %b = pipeline.slot @b[%c0] : memref<96x80xf32>
+  %c = pipeline.slot @c[%c0] : memref<64x80xf32>
+  // CHECK-NOT: scratch at(75776) : memref<128xi8>
+  // CHECK: call @product
+  %s = pipeline.scratch : memref<128xi8>
+  func.call @product(%a, %b, %c, %s) : (memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>, memref<128xi8>) -> ()
+  // CHECK: scratch at(75776) : memref<128xi8>
+  %t = pipeline.scratch : memref<128xi8>
+  func.call @other(%t) : (memref<128xi8>) -> ()
+  return
 }

@@ -1,0 +1,36 @@
+//===- LiveBytes.h - How small an arena could be ----------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The most bytes that are alive at once on a device: no arena can be smaller,
+// wherever its buffers lie.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_PROGRAM_LIVEBYTES_H
+#define PENSTOCK_PASSES_PROGRAM_LIVEBYTES_H
+
+#include "dialects/Pipeline/Pipeline.h"
+
+#include <map>
+
+namespace penstock {
+
+/// What one run of a kernel has alive besides its arguments: temporaries and
+/// the scratch of library calls. `libraryBytes` is the most of the latter.
+struct KernelBytes {
+  int64_t liveBytes = 0;
+  int64_t libraryBytes = 0;
+};
+mlir::FailureOr<KernelBytes> getKernelBytes(mlir::func::FuncOp kernel,
+                                            int64_t threads, int64_t alignment);
+
+/// By device, over all schedules of a module at level program. Variables, and
+/// all their versions, are always alive; a message from when it is received or
+/// computed until it was last read, or the device has waited for its sending.
+mlir::FailureOr<std::map<int64_t, int64_t>>
+getPeakLiveBytes(mlir::ModuleOp module);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_PROGRAM_LIVEBYTES_H

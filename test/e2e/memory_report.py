@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""What the report says a stage needs is what the program allocates.
+
+    memory_report.py LOSSES.json DIR
+
+For several models, schedules and policies: the parts of every stage sum up to
+the arena of its device, no arena is smaller than what is alive at once, nor
+half as large again, and the program says that it has allocated as many bytes.
+Prints a line per plan; the last says how far arenas are above the bound.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+PARTS = ("weights", "versions", "gradients", "optimizer", "residuals",
+         "temporaries", "channels", "padding")
+
+
+def size(count):
+    if count < 1 << 20:
+        return f"{count / 1024:.1f} KiB"
+    return f"{count / (1 << 20):.1f} MiB"
+
+
+def main(losses, folder):
+    losses, folder = pathlib.Path(losses).resolve(), pathlib.Path(folder).resolve()
+    root = losses.parents[2]
+    fixtures = {f["name"]: f for f in json.loads(losses.read_text())["fixtures"]}
+    folder.mkdir(parents=True, exist_ok=True)
+    arenas = bounds = 0
+    for name, stages in (("digits-adam", 3), ("attention-sgd", 2),
+                         ("operators-sgd", 3), ("regression-adamw", 2)):
+        fixture = fixtures[name]
+        for schedule in ("1f1b", "gpipe"):
+            for policy in ("none", "full"):
+                program, report = folder / "run", folder / "report.json"
+                subprocess.run(
+                    ["penstockc", fixture["model"], "-o", str(program),
+                     *fixture["compile_flags"], f"--stages={stages}",
+                     f"--schedule={schedule}", f"--recompute={policy}",
+                     f"--report-json={report}"], cwd=root, check=True)
+                said = subprocess.run(
+                    [str(program), *fixture["run_flags"][:-1], "2"], cwd=root,
+                    check=True, capture_output=True, text=True).stdout
+                allocated = re.findall(
+                    r"^\d+ .*%\s+([\d.]+ .iB)\s+([\d.]+ .iB)$", said, re.M)
+                plan = [stage["bytes"] for stage in
+                        json.loads(report.read_text())["stages"]]
+                print(name, schedule, policy,
+                      [(b["arena"], b["lower_bound"]) for b in plan],
+                      flush=True)
+                if len(allocated) != stages:
+                    sys.exit(f"no arenas in\n{said}")
+                for index, b in enumerate(plan):
+                    if sum(b[part] for part in PARTS) != b["arena"]:
+                        sys.exit(f"stage {index} does not add up: {b}")
+                    if any(b[part] < 0 for part in PARTS):
+                        sys.exit(f"stage {index} has less than nothing: {b}")
+                    if not b["lower_bound"] <= b["arena"] <= 1.5 * b["lower_bound"]:
+                        sys.exit(f"stage {index} is out of bounds: {b}")
+                    if set(allocated[index]) != {size(b["arena"])}:
+                        sys.exit(f"stage {index} allocates {allocated[index]}, "
+                                 f"not {size(b['arena'])}")
+                    arenas += b["arena"]
+                    bounds += b["lower_bound"]
+    above = 100 * (arenas / bounds - 1)
+    print(f"arenas are {above:.1f} % above the bound")
+    if above > 5:
+        sys.exit("more than 5 %")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
