@@ -88,11 +88,11 @@ def torchvision_model(name, size, make, **training):
     return Architecture(f"torchvision/{name}", build, {"x": image(size)}, classes, **training)
 
 
-def timm_model(name, size, options, **training):
+def timm_model(name, size, make, **training):
+    """`make` takes timm.models."""
     def build():
         import timm
-        return without_dropout(timm.create_model(name, pretrained=False, num_classes=CLASSES,
-                                                 **options))
+        return without_dropout(make(timm.models))
     return Architecture(f"timm/{name}", build, {"x": image(size)}, classes, **training)
 
 
@@ -111,8 +111,8 @@ def transformers_model(name, model, config, options, pooled=0, causal=False, **t
 
 def small_resnet(block):
     def make(models):
-        module = models.ResNet(getattr(models.resnet, block), [1, 1, 1, 1], num_classes=CLASSES)
-        return module
+        return models.ResNet(getattr(models.resnet, block), [1, 1, 1, 1], num_classes=CLASSES,
+                             zero_init_residual=True)
     return make
 
 
@@ -155,6 +155,21 @@ def small_swin(block, merging):
     return make
 
 
+def small_repvgg(models):
+    block = models.byobnet.ByoBlockCfg
+    return models.ByobNet(models.byobnet.ByoModelCfg(
+        blocks=tuple(block("rep", d=1, c=width, s=2) for width in (16, 24, 32)),
+        stem_type="rep", stem_chs=12), num_classes=CLASSES)
+
+
+def gated_mlp():
+    import timm.layers
+    return timm.layers.GatedMlp
+
+
+# Kernel, width of expansion, width, squeeze and excitation, stride.
+SMALL_GHOST = [[[3, 16, 16, 0, 1]], [[3, 24, 20, 0, 2]], [[5, 32, 24, 0.25, 2]],
+               [[3, 48, 24, 0.25, 1]]]
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
          "intermediate_size": 48, "vocab_size": 53, "max_position_embeddings": 16,
          "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -170,48 +185,55 @@ ARCHITECTURES = [
     torchvision_model("densenet", 48, lambda models: models.DenseNet(
         8, (2, 2, 2), 16, num_classes=CLASSES), batch=8),
     torchvision_model("efficientnet", 48, small_efficientnet, batch=8),
-    torchvision_model("googlenet", 64, lambda models: models.GoogLeNet(
-        num_classes=CLASSES, aux_logits=False, init_weights=False), batch=8),
-    torchvision_model("mnasnet0_5", 64, lambda models: models.mnasnet0_5(
-        weights=None, num_classes=CLASSES), batch=8),
-    torchvision_model("mobilenet_v2", 64, lambda models: models.MobileNetV2(
+    torchvision_model("mobilenet_v2", 48, lambda models: models.MobileNetV2(
         num_classes=CLASSES, inverted_residual_setting=[
-            [1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 1, 2], [6, 48, 2, 1]]), batch=8),
-    torchvision_model("mobilenet_v3_small", 64, lambda models: models.mobilenet_v3_small(
-        weights=None, num_classes=CLASSES), batch=8),
+            [1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 1, 2], [6, 48, 2, 1]]), batch=6, rate=2e-4),
+    torchvision_model("mobilenet_v3_small", 48, lambda models: models.mobilenet_v3_small(
+        weights=None, num_classes=CLASSES), batch=6),
     torchvision_model("regnet_y", 64, lambda models: models.RegNet(
         models.regnet.BlockParams.from_init_params(depth=5, w_0=16, w_a=24.0, w_m=2.0,
                                                    group_width=8, se_ratio=0.25),
-        num_classes=CLASSES), batch=8),
-    torchvision_model("resnet_basic", 64, small_resnet("BasicBlock"), batch=8),
-    torchvision_model("resnet_bottleneck", 64, small_resnet("Bottleneck"), batch=8),
+        num_classes=CLASSES), batch=8, rate=2e-4),
+    torchvision_model("resnet_basic", 48, small_resnet("BasicBlock"), batch=6, rate=1e-4),
+    torchvision_model("resnet_bottleneck", 48, small_resnet("Bottleneck"), batch=6, rate=1e-4),
     torchvision_model("shufflenet_v2", 64, lambda models: models.ShuffleNetV2(
-        [2, 3, 2], [16, 24, 48, 64, 96], num_classes=CLASSES), batch=8),
+        [2, 3, 2], [16, 24, 48, 64, 96], num_classes=CLASSES), batch=8, rate=2e-4),
     torchvision_model("squeezenet1_1", 35, lambda models: models.squeezenet1_1(
-        weights=None, num_classes=CLASSES)),
+        weights=None, num_classes=CLASSES), rate=5e-4),
     torchvision_model("swin", 32, small_swin("SwinTransformerBlock", "PatchMerging")),
     torchvision_model("swin_v2", 32, small_swin("SwinTransformerBlockV2", "PatchMergingV2")),
     torchvision_model("vgg_bn", 37, small_vgg, batch=8),
     torchvision_model("vit", 24, lambda models: models.VisionTransformer(
         24, 8, 3, 4, 32, 48, num_classes=CLASSES)),
-    timm_model("beit_base_patch16_224", 32, {"img_size": 32, "depth": 3, "embed_dim": 48,
-                                             "num_heads": 4}),
-    timm_model("cait_xxs24_224", 32, {"img_size": 32, "depth": 2, "embed_dim": 48}),
-    timm_model("convmixer_768_32", 40, {"depth": 3, "dim": 40}, batch=8),
-    timm_model("edgenext_xx_small", 64, {"depths": (1, 1, 2, 1)}),
-    timm_model("ghostnet_100", 64, {"width": 0.3}, batch=8),
-    timm_model("gmlp_s16_224", 32, {"img_size": 32, "num_blocks": 3, "embed_dim": 48}),
-    timm_model("levit_128s", 64, {"img_size": 64, "embed_dim": (32, 48, 64),
-                                  "num_heads": (2, 3, 4), "depth": (1, 1, 1), "key_dim": 8},
-               batch=8),
-    timm_model("mixer_s32_224", 64, {"img_size": 64, "num_blocks": 3, "embed_dim": 48}),
-    timm_model("mobilevit_xxs", 64, {}, batch=8),
-    timm_model("nf_resnet26", 48, {"layers": (1, 1, 1, 1)}),
-    timm_model("poolformer_s12", 48, {"layers": (1, 1, 1, 1), "embed_dims": (16, 24, 32, 40)}),
-    timm_model("repvgg_a0", 48, {"num_blocks": (1, 1, 2, 1), "width_factor": (.2, .2, .2, .2)}
-               if False else {}, batch=8),
-    timm_model("resmlp_12_224", 32, {"img_size": 32, "num_blocks": 3, "embed_dim": 48}),
-    timm_model("vit_tiny_patch16_224", 32, {"img_size": 32, "depth": 3}),
+    timm_model("beit", 32, lambda models: models.Beit(
+        32, num_classes=CLASSES, depth=3, embed_dim=48, num_heads=4, init_values=0.1)),
+    timm_model("cait", 32, lambda models: models.Cait(
+        32, num_classes=CLASSES, depth=2, embed_dim=48, num_heads=4, init_values=0.1)),
+    timm_model("convmixer", 40, lambda models: models.ConvMixer(
+        40, 3, kernel_size=5, patch_size=4, num_classes=CLASSES), batch=8),
+    timm_model("edgenext", 64, lambda models: models.EdgeNeXt(
+        num_classes=CLASSES, dims=(16, 24, 32, 40), depths=(1, 1, 2, 1), heads=(4, 4, 4, 4))),
+    timm_model("ghostnet", 64, lambda models: models.GhostNet(
+        SMALL_GHOST, num_classes=CLASSES, drop_rate=0.0), batch=8),
+    timm_model("gmlp", 32, lambda models: models.MlpMixer(
+        CLASSES, 32, num_blocks=3, embed_dim=48, mlp_ratio=4,
+        block_layer=models.mlp_mixer.SpatialGatingBlock, mlp_layer=gated_mlp())),
+    timm_model("levit", 64, lambda models: models.Levit(
+        64, num_classes=CLASSES, embed_dim=(32, 48, 64), num_heads=(2, 3, 4), depth=(1, 1, 1),
+        key_dim=8), batch=8),
+    timm_model("mixer", 64, lambda models: models.MlpMixer(
+        CLASSES, 64, patch_size=32, num_blocks=3, embed_dim=48)),
+    timm_model("nf_resnet", 48, lambda models: models.NormFreeNet(models.nfnet.NfCfg(
+        (1, 1, 1, 1), (16, 24, 32, 48), stem_type="7x7_pool", stem_chs=16),
+        num_classes=CLASSES)),
+    timm_model("poolformer", 48, lambda models: models.MetaFormer(
+        num_classes=CLASSES, depths=(1, 1, 1, 1), dims=(16, 24, 32, 40))),
+    timm_model("repvgg", 48, small_repvgg, batch=8, rate=5e-4),
+    timm_model("resmlp", 32, lambda models: models.MlpMixer(
+        CLASSES, 32, num_blocks=3, embed_dim=48, mlp_ratio=4,
+        block_layer=models.mlp_mixer.ResBlock, norm_layer=models.mlp_mixer.Affine)),
+    timm_model("vit", 32, lambda models: models.VisionTransformer(
+        32, 8, num_classes=CLASSES, embed_dim=48, depth=3, num_heads=4)),
     transformers_model("albert", "AlbertForSequenceClassification", "AlbertConfig",
                        {**CLASSIFIER, "embedding_size": 24, "classifier_dropout_prob": 0.0}),
     transformers_model("bert", "BertForSequenceClassification", "BertConfig", CLASSIFIER),
@@ -237,7 +259,7 @@ ARCHITECTURES = [
                        {**CLASSIFIER, "max_position_embeddings": 20, "pad_token_id": 1}),
     transformers_model("opt", "OPTForCausalLM", "OPTConfig",
                        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
-                        "ffn_dim": 48, "vocab_size": 53, "word_embed_proj_dim": 32,
+                        "ffn_dim": 48, "vocab_size": 53, "word_embed_proj_dim": 32, "dropout": 0.0,
                         "max_position_embeddings": 16}, causal=True),
     transformers_model("phi", "PhiForCausalLM", "PhiConfig", ROTARY, causal=True),
     transformers_model("qwen2", "Qwen2ForCausalLM", "Qwen2Config", ROTARY, causal=True),

@@ -121,19 +121,21 @@ class Failed(Exception):
     """A row without numbers."""
 
 
-def frozen_buffers(module, model):
-    """A --freeze for what PyTorch does not train but the file cannot tell apart.
+def freeze_flags(module, model, exporter):
+    """What PyTorch does not train and the file cannot tell apart.
 
-    Statistics of a batch normalisation are known as such.
+    The dynamo exporter marks buffers. Statistics of a batch normalisation are
+    known as such.
     """
     import onnx
     initializers = {tensor.name for tensor in
                     onnx.load(model, load_external_data=False).graph.initializer}
-    held = [name for name, _ in module.named_buffers()] + \
-        [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
-    held = [name for name in held if name in initializers and
-            not re.search(r"running_(mean|var)$|num_batches_tracked$", name)]
-    return [f"--freeze=^({'|'.join(map(re.escape, held))})$"] if held else []
+    held = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
+    if exporter == "script":
+        held += [name for name, _ in module.named_buffers() if
+                 not re.search(r"running_(mean|var)$|num_batches_tracked$", name)]
+    held = [re.escape(name) for name in held if name in initializers]
+    return [f"--freeze=^({'|'.join(held)})$"] if held else []
 
 
 def compile_and_train(folder, architecture, freeze, stages, updates):
@@ -187,7 +189,7 @@ def measure_row(architecture, exporter, stages, updates, folder):
         architecture, exporter, module, inputs, str(folder / "model.onnx")))
     if problem:
         raise Failed(f"not exported: {problem}")
-    freeze = frozen_buffers(module, folder / "model.onnx") if exporter == "script" else []
+    freeze = freeze_flags(module, folder / "model.onnx", exporter)
 
     results = [compile_and_train(folder, architecture, freeze, number, updates)
                for number in stages]
