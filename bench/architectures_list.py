@@ -48,12 +48,15 @@ def floats(*shape):
 class Logits(nn.Module):
     """A model whose output is a record, as a model with one output."""
 
-    def __init__(self, model, field="logits"):
+    def __init__(self, model, masked):
         super().__init__()
-        self.model, self.field = model, field
+        self.model, self.masked = model, masked
 
     def forward(self, tokens):
-        return getattr(self.model(tokens), self.field)
+        # With a mask the decoders' search for packed sequences, which TorchScript
+        # has no ONNX for, is left out.
+        mask = {"attention_mask": torch.ones_like(tokens)} if self.masked else {}
+        return self.model(tokens, **mask).logits
 
 
 class Pooled(nn.Module):
@@ -103,7 +106,7 @@ def transformers_model(name, model, config, options, pooled=0, causal=False, **t
         settings._attn_implementation = "eager"
         settings.use_cache = False
         module = getattr(transformers, model)(settings)
-        return without_dropout(Pooled(module, pooled) if pooled else Logits(module))
+        return without_dropout(Pooled(module, pooled) if pooled else Logits(module, causal))
     length = 11
     return Architecture(f"transformers/{name}", build, {"input_ids": tokens(53, length)},
                         tokens(53, length) if causal else classes, **training)

@@ -2,8 +2,8 @@
 
     architectures_row.py NAME EXPORTER STAGES UPDATES FOLDER
 
-Leaves FOLDER/row.json, and in FOLDER the export and PyTorch's losses, which
-later calls use again.
+Leaves FOLDER/row.json, and in FOLDER the export, PyTorch's losses and those of
+each number of stages, which later calls use again where nothing has changed.
 """
 
 import contextlib
@@ -138,6 +138,15 @@ def freeze_flags(module, model, exporter):
     return [f"--freeze=^({'|'.join(held)})$"] if held else []
 
 
+def compiler_key():
+    """Changes with the compiler and with what it links into programs."""
+    build = measure.build_folder()
+    files = [build / "bin" / "penstockc", *sorted(build.glob("runtime/**/*.a")),
+             *sorted(build.glob("lib/*.a"))]
+    return [(str(path.relative_to(build)), path.stat().st_mtime_ns, path.stat().st_size)
+            for path in files]
+
+
 def compile_and_train(folder, architecture, freeze, stages, updates):
     """Losses, the bytes to compare, seconds of penstockc."""
     program = folder / "program"
@@ -191,9 +200,11 @@ def measure_row(architecture, exporter, stages, updates, folder):
         raise Failed(f"not exported: {problem}")
     freeze = freeze_flags(module, folder / "model.onnx", exporter)
 
-    results = [compile_and_train(folder, architecture, freeze, number, updates)
+    key = digest(key, updates, architecture.rate, architecture.loss, freeze)
+    results = [once(folder, f"stages-{number}.json", digest(key, compiler_key()),
+                    lambda number=number: compile_and_train(folder, architecture, freeze, number,
+                                                            updates))
                for number in stages]
-    key = digest(key, updates, architecture.rate, architecture.loss)
     expected, exact = once(folder, "reference.json", key, lambda: [
         reference_losses(architecture, module, inputs, labels, updates, dtype)
         for dtype in (torch.float32, torch.float64)])
