@@ -3,7 +3,7 @@
 
     bench/architectures.py [--only=REGEX] [--exporter=dynamo|script|both]
                            [--stages=1,2,3,4,5] [--updates=20] [--timeout=600]
-                           [--again=none|failed|all] [--write=FILE.md]
+                           [--again=none|failed|rows|all] [--write=FILE.md]
 
 Every architecture of architectures_list.py gets random weights, is exported by
 PyTorch's two exporters, compiled by penstockc and trained, for every number of
@@ -12,10 +12,11 @@ PyTorch's f32, and of both from PyTorch's f64; whether logs and saved models of
 all numbers of stages are equal byte for byte; or the error in which a model was
 refused.
 
-A row is a process of its own and stays in the work folder: started again, the
-script measures only what is missing, --again=failed what failed as well. Exports
-are reused as long as they are of the same module. Needs torch, onnx,
-torchvision, timm and transformers, which nothing else of the project does.
+A row has processes of its own and stays in the work folder: started again, the
+script measures only what is missing, with --again=failed what failed as well (a
+row of another compiler is measured by --again=rows, an export that has changed by
+--again=all). Needs torch, onnx, torchvision, timm and transformers, which nothing
+else of the project does.
 """
 
 import datetime
@@ -39,28 +40,39 @@ def row_folder(architecture, exporter):
             f"{architecture.name.replace('/', '_')}-{exporter}")
 
 
-def measure_row(architecture, exporter, settings):
-    """Runs the row in a process; whatever becomes of it is a row."""
-    folder = row_folder(architecture, exporter)
-    folder.mkdir(parents=True, exist_ok=True)
-    result = folder / "row.json"
-    result.unlink(missing_ok=True)
-    command = [sys.executable, measure.ROOT / "bench" / "architectures_row.py", architecture.name,
-               exporter, settings["stages"], str(settings["updates"]), folder]
+def run(command, folder, timeout):
+    """None, or what became of a process that did not end well."""
     with open(folder / "output.txt", "w", encoding="utf-8") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT,
-                                   start_new_session=True)
+        process = subprocess.Popen([sys.executable, *command], stdout=output,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            process.wait(timeout=settings["timeout"])
+            if not process.wait(timeout=timeout):
+                return None
             failed = f"the script ended with {process.returncode}"
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            failed = f"not finished in {settings['timeout']} s"
-    if not result.exists():
-        lines = (folder / "output.txt").read_text(encoding="utf-8", errors="replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "")
-        result.write_text(json.dumps({"failed": f"{failed}: {last[:200]}"}))
+            return f"not finished in {timeout} s"
+    lines = (folder / "output.txt").read_text(encoding="utf-8", errors="replace").split("\n")
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return f"{failed}: {last[:200]}"
+
+
+def measure_row(architecture, exporter, settings):
+    """Runs the row in processes; whatever becomes of them is a row."""
+    folder, bench = row_folder(architecture, exporter), measure.ROOT / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "row.json").unlink(missing_ok=True)
+    updates, failed = str(settings["updates"]), None
+    if settings["again"] == "all" or not (folder / "reference.json").exists():
+        (folder / "reference.json").unlink(missing_ok=True)
+        failed = run([bench / "architectures_export.py", architecture.name, exporter, updates,
+                      folder], folder, settings["timeout"])
+    if not failed:
+        failed = run([bench / "architectures_row.py", settings["stages"], updates, folder],
+                     folder, settings["timeout"])
+    if failed:
+        (folder / "row.json").write_text(json.dumps({"failed": failed}))
 
 
 def read_row(architecture, exporter):
@@ -130,7 +142,7 @@ def main(arguments):
             continue
         for exporter in exporters:
             row = read_row(architecture, exporter)
-            if (row is None or settings["again"] == "all" or
+            if (row is None or settings["again"] in ("rows", "all") or
                     settings["again"] == "failed" and not passed(row)):
                 measure_row(architecture, exporter, settings)
                 row = read_row(architecture, exporter)
