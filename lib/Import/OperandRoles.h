@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which values of the main graph some node reads as running statistics or as the
-// size of its result, as the table of operators says.
+// Which values of the main graph some node reads as running statistics or as
+// the size of its result, as the table of operators says.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_LIB_IMPORT_OPERANDROLES_H

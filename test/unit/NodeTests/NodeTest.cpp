@@ -238,7 +238,6 @@ TEST(NodeTests, FusedFormsOfOnnxRuntime) {
     EXPECT_EQ(report.outcome.kind, Outcome::Passed)
         << name << ": " << report.outcome.message;
   EXPECT_EQ(reports.size(), 27u);
-  printCounts(reports);
 }
 
 } // namespace
