@@ -94,7 +94,7 @@ def format_row(architecture, exporter, row):
         if row["problems"]:
             stages += f"; {', '.join(row['problems'])}: {next(iter(row['problems'].values()))}"
         cells = [f"{row['ours']:.1e}", f"{row['ours_exact']:.1e}", f"{row['pytorch_exact']:.1e}",
-                 stages.replace("|", "\\|"), f"{row['seconds']:.1f} s",
+                 stages.replace("|", "\\|"), f"{row['seconds']:.1f} s" if row["seconds"] else "",
                  f"{row['first']:.4f} -> {row['last']:.4f}"]
     return f"| {architecture.name} | {exporter} | " + " | ".join(cells) + " |"
 
@@ -158,8 +158,8 @@ def main(arguments):
     if settings["write"]:
         with open(settings["write"], "w", encoding="utf-8") as page:
             page.write(document(rows, settings))
-    print(f"{sum(passed(row) for _, _, row in rows)} of {len(rows)} rows within {GOAL:.0e} and equal "
-          "over all stages")
+    print(f"{sum(passed(row) for _, _, row in rows)} of {len(rows)} rows within {GOAL:.0e}, and equal "
+          "for all numbers of stages that were tried")
 
 
 if __name__ == "__main__":
