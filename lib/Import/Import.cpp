@@ -139,7 +139,14 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   Expected<bool> train = matches("--train", options.trainRegex, tensor.name);
   if (!train)
     return error(toString(train.takeError()));
-  bool finite = allFinite(cast<FloatType>(type.getElementType()), range.bytes);
+  bool finite = true;
+  constexpr size_t part = 16 << 20;
+  for (StringRef rest = range.bytes; finite && !rest.empty();
+       rest = rest.drop_front(std::min(part, rest.size()))) {
+    finite = allFinite(cast<FloatType>(type.getElementType()),
+                       rest.take_front(part));
+    file->giveBackPages();
+  }
   if (*train && *freeze)
     return error("initializer '" + tensor.name +
                  "' matches both --train and --freeze");

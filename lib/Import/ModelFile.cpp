@@ -162,6 +162,12 @@ Error ModelFile::copyTo(StringRef copy, ::onnx::ModelProto &whole) {
   return adopt(std::move(*mapped));
 }
 
+void ModelFile::giveBackPages() {
+  buffer->dontNeedIfMmap();
+  for (auto &external : externalFiles)
+    external.second->dontNeedIfMmap();
+}
+
 Expected<ByteRange> ModelFile::getBytes(const TensorRecord &tensor,
                                         uint64_t expectedBytes) {
   if (!tensor.external) {
