@@ -16,6 +16,7 @@
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Support/Assert.h"
+#include "penstock/Support/MappedFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -143,11 +144,10 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   if (!train)
     return error(toString(train.takeError()));
   bool finite = true;
-  constexpr size_t part = 16 << 20;
   for (StringRef rest = range.bytes; finite && !rest.empty();
-       rest = rest.drop_front(std::min(part, rest.size()))) {
+       rest = rest.drop_front(std::min(mappedPart, rest.size()))) {
     finite = allFinite(cast<FloatType>(type.getElementType()),
-                       rest.take_front(part));
+                       rest.take_front(mappedPart));
     file->giveBackPages();
   }
   if (*train && *freeze)

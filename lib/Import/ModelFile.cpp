@@ -8,9 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "ModelFile.h"
+
 #include "ExternalData.h"
 
 #include "penstock/Import/Import.h"
+#include "penstock/Support/MappedFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -163,9 +165,9 @@ Error ModelFile::copyTo(StringRef copy, ::onnx::ModelProto &whole) {
 }
 
 void ModelFile::giveBackPages() {
-  buffer->dontNeedIfMmap();
+  penstock::giveBackPages(*buffer);
   for (auto &external : externalFiles)
-    external.second->dontNeedIfMmap();
+    penstock::giveBackPages(*external.second);
 }
 
 Expected<ByteRange> ModelFile::getBytes(const TensorRecord &tensor,

@@ -8,6 +8,7 @@
 
 #include "passes/Lowering/Descriptor.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Support/MappedFile.h"
 #include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/RateSchedule.h"
 #include "penstock/sha256.h"
@@ -82,7 +83,7 @@ LogicalResult FileTable::add(Operation *op, StringRef name) {
     file.size = static_cast<int64_t>((*buffer)->getBufferSize());
     // The memory of the compiler does not grow with the weights.
     auto giveBack = [](void *mapped) {
-      static_cast<llvm::MemoryBuffer *>(mapped)->dontNeedIfMmap();
+      giveBackPages(*static_cast<llvm::MemoryBuffer *>(mapped));
     };
     penstock_sha256_in_parts((*buffer)->getBufferStart(),
                              (*buffer)->getBufferSize(), file.digest.data(),
