@@ -82,6 +82,8 @@ private:
   llvm::StringSet<> initializerNames;
   /// Of initialisers that are no weights.
   std::optional<OperandRoles> roles;
+  /// Initialisers that the exporter marks as no parameters.
+  llvm::StringSet<> buffers;
   llvm::StringSet<> symbols;
 };
 
@@ -105,6 +107,7 @@ LogicalResult Importer::importInputs(GraphImporter &graph) {
   for (const TensorRecord &tensor : file->getInitializers())
     initializerNames.insert(tensor.name);
   roles.emplace(file->getModel());
+  buffers.insert_range(file->getBuffers());
   for (const ValueInfoProto &input : file->getModel().graph().input()) {
     // Old models list their initialisers among the inputs.
     if (initializerNames.contains(input.name()))
@@ -141,9 +144,12 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   // Statistics move, whatever trains.
   if (roles->statistics.contains(tensor.name))
     return *freeze;
-  // --train names all that trains. Without it, everything does but scalars,
-  // which are an epsilon, a scale or an exponent.
-  bool selected = options.trainRegex.empty() ? type.getRank() > 0 : *train;
+  // --train names all that trains. Without it, everything does but what the
+  // exporter calls a buffer, and scalars, which are an epsilon, a scale or an
+  // exponent.
+  bool selected = options.trainRegex.empty()
+                      ? type.getRank() > 0 && !buffers.contains(tensor.name)
+                      : *train;
   return *freeze || !finite || !selected;
 }
 

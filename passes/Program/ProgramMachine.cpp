@@ -10,6 +10,9 @@
 
 #include "passes/Program/ProgramMachine.h"
 
+#include "passes/Schedule/Passes.h"
+#include "penstock/Schedule/Engine.h"
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -55,7 +58,7 @@ FailureOr<ProgramMachine::Cell *>
 ProgramMachine::getCell(Device &device, const TraceEvent &event,
                         const CellRef &ref) {
   auto [it, isNew] =
-      device.rings.try_emplace({ref.symbol.getValue(), ref.field});
+      device.rings.try_emplace({Attribute(ref.symbol), ref.field});
   Ring &ring = it->second;
   if (isNew) {
     Operation *symbol = symbols.lookup(ref.symbol);
@@ -126,7 +129,32 @@ LogicalResult ProgramMachine::read(Device &device, const TraceEvent &event,
     return report(device, event, 2)
            << "reads " << nameOf(ref) << " without having awaited it";
   (*cell)->used = true;
-  return success();
+  return isVariable ? checkAge(device, event, ref) : success();
+}
+
+/// What the method of an asynchronous schedule asks for is noted on the stages.
+LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
+                                       const CellRef &ref) {
+  TaskOp task = device.running;
+  if (!task || !task.countsMicrobatches() ||
+      task.getKind() == TaskKind::Evaluate ||
+      !device.updatedVariables.contains(ref.symbol) ||
+      symbols.lookup<VariableOp>(ref.symbol).getRole() == Role::Gradient)
+    return success();
+  auto lags = symbols.lookup<StageOp>(task.getStage())
+                  ->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
+  if (!lags || lags.size() != 2)
+    return success();
+  int64_t lag = lags[task.getKind() == TaskKind::Forward ? 0 : 1];
+  int64_t run = device.runs.lookup(task.getSymNameAttr()) - 1;
+  int64_t due = first + schedule::versionRead(run, lag, microbatches);
+  if (ref.number == due)
+    return success();
+  return report(device, event, 3)
+         << "reads version " << ref.number << " of @" << ref.symbol.getValue()
+         << " in run " << run + getFirstNumber(task) << " of @"
+         << task.getSymName() << ", but its lag(" << lag << ") asks for "
+         << due;
 }
 
 LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
@@ -167,9 +195,8 @@ LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
 /// What a run updated in place is one version newer afterwards.
 void ProgramMachine::endRun(Device &device) {
   for (const CellRef &ref : device.updatedInPlace)
-    device.rings[{ref.symbol.getValue(), ref.field}]
-        .cells[ref.getIndex()]
-        .content = ref.number + 1;
+    device.rings[{ref.symbol, ref.field}].cells[ref.getIndex()].content =
+        ref.number + 1;
   device.updatedInPlace.clear();
   device.running = nullptr;
 }
@@ -264,8 +291,7 @@ void ProgramMachine::complete(Device &device, size_t index) {
       continue;
     }
     const CellRef &ref = event.accesses.front().cell;
-    Cell &cell =
-        device.rings[{ref.symbol.getValue(), ref.field}].cells[ref.getIndex()];
+    Cell &cell = device.rings[{ref.symbol, ref.field}].cells[ref.getIndex()];
     if (cell.filling == it->first)
       cell.filling = std::nullopt;
     llvm::erase(cell.leaving, it->first);
@@ -432,7 +458,8 @@ LogicalResult ProgramMachine::finish() {
         if (!ring.isVariable && !cell.used)
           return schedule.emitError()
                  << "S6: on device " << device.number << ", message "
-                 << *cell.content << " of @" << key.first
+                 << *cell.content << " of @"
+                 << cast<StringAttr>(key.first).getValue()
                  << " is never used in a segment of " << updates << " updates";
   }
   return success();

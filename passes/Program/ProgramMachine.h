@@ -60,7 +60,8 @@ private:
     std::deque<size_t> waiting;
     /// By channel: the event that queued each message.
     llvm::DenseMap<mlir::Attribute, std::vector<size_t>> queued;
-    std::map<std::pair<mlir::StringRef, int64_t>, Ring> rings;
+    /// By symbol and field.
+    llvm::MapVector<std::pair<mlir::Attribute, int64_t>, Ring> rings;
     /// By task: how many runs have begun.
     llvm::MapVector<mlir::Attribute, int64_t> runs;
     /// The task that runs, and what it updates in place.
@@ -77,6 +78,9 @@ private:
   mlir::LogicalResult call(Device &device, const TraceEvent &event);
   mlir::LogicalResult read(Device &device, const TraceEvent &event,
                            const CellRef &ref);
+  /// Fails if a method asks for another version.
+  mlir::LogicalResult checkAge(Device &device, const TraceEvent &event,
+                               const CellRef &ref);
   mlir::LogicalResult write(Device &device, const TraceEvent &event,
                             const CellRef &ref, bool inPlace);
   /// Fails if the cell may not be filled now.
