@@ -49,9 +49,6 @@ static Error trainAndPrint(penstock_run &run) {
   if (Error error = run.train(0)) // says what data is missing
     return error;
   int64_t total = run.requestedUpdates(), evaluated = -1;
-  if (total > kMostUpdates)
-    return userError("--epochs: %lld come to more than %lld updates",
-                     (long long)*options.epochs, (long long)kMostUpdates);
   while (run.updatesDone < total) {
     int64_t left = total - run.updatesDone;
     if (Error error =
