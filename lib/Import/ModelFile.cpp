@@ -69,8 +69,10 @@ Error ModelFile::read(StringRef binaryCopy) {
   if (isTextual(path)) {
     std::string error = parseText((*bytes)->getBuffer().str(), whole);
     if (!error.empty()) {
-      StringRef line = StringRef(error).trim();
-      return createStringError("not an ONNX model in textual form: " + line);
+      // The parser draws the place in lines of their own.
+      llvm::replace(error, '\n', ' ');
+      return createStringError("not an ONNX model in textual form: " +
+                               StringRef(error).trim());
     }
     bool hasWeights =
         any_of(whole.graph().initializer(), [](const TensorProto &tensor) {
