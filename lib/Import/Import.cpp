@@ -17,6 +17,7 @@
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Support/Assert.h"
+#include "penstock/Support/MappedFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -134,7 +135,13 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   Expected<bool> train = matches("--train", options.trainRegex, tensor.name);
   if (!train)
     return error(toString(train.takeError()));
-  bool finite = allFinite(cast<FloatType>(type.getElementType()), range.bytes);
+  bool finite = true;
+  for (StringRef rest = range.bytes; finite && !rest.empty();
+       rest = rest.drop_front(std::min(mappedPart, rest.size()))) {
+    finite = allFinite(cast<FloatType>(type.getElementType()),
+                       rest.take_front(mappedPart));
+    file->giveBackPages();
+  }
   if (*train && *freeze)
     return error("initializer '" + tensor.name +
                  "' matches both --train and --freeze");

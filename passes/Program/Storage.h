@@ -83,6 +83,7 @@ private:
   }
 
   mlir::LogicalResult collect(pipeline::ScheduleOp schedule);
+  mlir::LogicalResult checkOrigins();
   mlir::FailureOr<Buffer> getHome(mlir::Value value) const;
 
   mlir::ModuleOp module;
