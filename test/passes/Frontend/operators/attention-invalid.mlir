@@ -17,12 +17,3 @@ func.func @sizes(%v0: tensor<2x3x4x5xf32>, %v1: tensor<2x3x3x5xf32>, %v2: tensor
   %y = onnx.node "Attention"(%v0, %v1, %v2, %v3, %v4, %v5) since 23 : (tensor<2x3x4x5xf32>, tensor<2x3x3x5xf32>, tensor<2x3x3x5xf32>, none, tensor<2x3x4x5xf32>, tensor<2x3x5x5xf32>) -> tensor<2x3x4x5xf32>
   return %y : tensor<2x3x4x5xf32>
 }
-
-// -----
-
-func.func @causal(%v0: tensor<2x3x4x5xf32>, %v1: tensor<2x3x3x5xf32>, %v2: tensor<2x3x3x5xf32>, %v4: tensor<2x3x4x5xf32>, %v5: tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32> {
-  %v3 = onnx.absent
-  // expected-error @+1 {{node 'Attention#0' (Attention, since-version 23): is causal and has keys of earlier steps; versions of the specification differ in what that means, use a mask}}
-  %y = onnx.node "Attention"(%v0, %v1, %v2, %v3, %v4, %v5) since 23 {is_causal = 1} : (tensor<2x3x4x5xf32>, tensor<2x3x3x5xf32>, tensor<2x3x3x5xf32>, none, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
-  return %y : tensor<2x3x4x5xf32>
-}
