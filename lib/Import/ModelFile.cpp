@@ -8,9 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "ModelFile.h"
+
 #include "ExternalData.h"
 
 #include "penstock/Import/Import.h"
+#include "penstock/Support/MappedFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -162,6 +164,12 @@ Error ModelFile::copyTo(StringRef copy, ::onnx::ModelProto &whole) {
   if (!mapped)
     return mapped.takeError();
   return adopt(std::move(*mapped));
+}
+
+void ModelFile::giveBackPages() {
+  penstock::giveBackPages(*buffer);
+  for (auto &external : externalFiles)
+    penstock::giveBackPages(*external.second);
 }
 
 Expected<ByteRange> ModelFile::getBytes(const TensorRecord &tensor,
