@@ -161,6 +161,8 @@ private:
   bool checkEmpty();
   bool checkProduct();
   bool checkMode();
+  /// Once nothing is wrong: a mistake is said in one line.
+  void warnOfIgnored();
   bool checkModel();
   bool checkPlan();
   bool checkSchedule();
@@ -262,14 +264,20 @@ bool Checker::checkMode() {
     return flags.mode == "train" ||
            fail("--mode=" + flags.mode + ": it is train or infer");
   options.given.insert("mode");
+  return true;
+}
+
+void Checker::warnOfIgnored() {
+  if (!options.infer)
+    return;
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
            &flags.loss, &flags.lossInput, &flags.classAxis, &flags.ignoreLabel,
-           &flags.train, &flags.freeze, &flags.optimizer, &flags.microbatches,
-           &flags.schedule})
+           &flags.train, &flags.freeze, &flags.optimizer, &flags.rateSchedule,
+           &flags.clip, &flags.batchNorm, &flags.recompute, &flags.method,
+           &flags.microbatches, &flags.schedule})
     if (flag->getNumOccurrences())
       errors << "penstockc: warning: --" << flag->ArgStr
              << " has no effect with --mode=infer\n";
-  return true;
 }
 
 bool Checker::checkModel() {
@@ -444,8 +452,11 @@ bool Checker::checkDefaults() {
 }
 
 bool Checker::check() {
-  return checkEmpty() && checkProduct() && checkMode() && checkDefaults() &&
-         checkModel() && checkPlan();
+  if (!checkEmpty() || !checkProduct() || !checkMode() || !checkDefaults() ||
+      !checkModel() || !checkPlan())
+    return false;
+  warnOfIgnored();
+  return true;
 }
 
 bool penstock::parseCommandLine(int argc, const char *const *argv,
