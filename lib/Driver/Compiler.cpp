@@ -129,6 +129,7 @@ bool Compiler::load() {
   import.lossInput = options.lossInput;
   import.trainRegex = options.trainRegex;
   import.freezeRegex = options.freezeRegex;
+  import.ties = options.ties;
   if (options.output != "-")
     import.binaryCopy = options.output + ".onnx";
   module = importModel(&context, options.input, import);
@@ -223,6 +224,7 @@ bool Compiler::lower(Level from) {
       partition.stages = options.stages;
       for (const std::string &name : options.splitAt)
         partition.splitAt.push_back(name);
+      partition.tie = options.method == "sync" ? "mirror" : "send";
       buildLowerGraphToStagesPipeline(manager, partition);
       break;
     }

@@ -248,6 +248,12 @@ bool Checker::checkModel() {
   options.ignoreLabel = flags.ignoreLabel;
   options.trainRegex = flags.train;
   options.freezeRegex = flags.freeze;
+  for (StringRef tie : flags.tie) {
+    auto [first, second] = tie.split('=');
+    if (first.empty() || second.empty())
+      return fail("--tie " + tie + ": expected A=B, two initialisers");
+    options.ties.emplace_back(first, second);
+  }
   if (options.loss == "bce-with-logits")
     return fail("--loss=bce-with-logits is not in this build; losses are "
                 "softmax-cross-entropy, mse, output");
@@ -342,8 +348,6 @@ bool Checker::checkDefaults() {
     return fail("--" + only.flag + "=" + only.value + " is not in this build" +
                 wayOut);
   }
-  if (!flags.tie.empty())
-    return fail("--tie is not in this build");
   return true;
 }
 

@@ -26,6 +26,10 @@ struct LowerGraphToStagesOptions
                          llvm::cl::init(0)};
   ListOption<std::string> splitAt{
       *this, "split-at", llvm::cl::desc("ONNX nodes or values to cut after")};
+  Option<std::string> tie{
+      *this, "tie",
+      llvm::cl::desc("What keeps copies of a parameter equal: mirror or send"),
+      llvm::cl::init("mirror")};
 };
 
 void buildLowerGraphToStagesPipeline(mlir::OpPassManager &manager,

@@ -21,7 +21,10 @@ void penstock::buildLowerGraphToStagesPipeline(
   for (const std::string &name : options.splitAt)
     partition.splitAt.push_back(name);
   manager.addPass(createPipelinePartition(partition));
+  // Before the cut: what a parameter's gradient is must not depend on it.
+  manager.addPass(createPipelineSeparateReads());
   manager.addPass(createPipelineOutlineStages());
+  manager.addPass(createPipelineTieParameters({options.tie}));
 }
 
 void penstock::registerPartitionPipelines() {
