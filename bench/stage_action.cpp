@@ -37,7 +37,8 @@ struct Shape {
 
 /// One stage of 1F1B, as the compiler would write it with empty kernels.
 template <uint32_t Stages, uint32_t Index>
-void trainStage(penstock_device *device, int64_t first, int64_t updates) {
+void trainStage(penstock_device *device, int64_t first, int64_t updates,
+                int64_t) {
   constexpr Shape stage = {Stages, Index};
   constexpr int64_t ahead = Stages - 1 - Index;
   char *arena = static_cast<char *>(penstock_arena(device));

@@ -10,11 +10,13 @@
 
 #include "penstock/Driver/Compiler.h"
 
+#include "PlanSearch.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Frontend/Passes.h"
 #include "passes/Lowering/Passes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Program/Passes.h"
+#include "passes/Schedule/Methods/Method.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Training/Passes.h"
 #include "passes/Verify/Passes.h"
@@ -23,6 +25,7 @@
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/OptimizerSpec.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -70,6 +73,13 @@ private:
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
+  /// Decides what `auto` leaves open.
+  int choosePlan(Level target);
+  int chooseWithin(int64_t limit);
+  /// The plan of a candidate; the module stays as it is.
+  std::optional<Report> tryPlan(ArrayRef<int64_t> cuts,
+                                ArrayRef<int64_t> budgets);
+  int checkRecompute();
   int checkDevices();
   int checkMemory();
   int writeProduct(OutputFile &output);
@@ -81,6 +91,7 @@ private:
   OwningOpRef<ModuleOp> module;
   bool isModel = false; ///< Not a printed program.
   bool hasError = false;
+  bool isTrial = false; ///< What goes wrong is no mistake of the user.
   Level level = Level::Onnx;
   Report report;
 };
@@ -90,6 +101,8 @@ void Compiler::installDiagnostics() {
   diagnostics = std::make_unique<ScopedDiagnosticHandler>(
       &context, [this](Diagnostic &diagnostic) {
         DiagnosticSeverity severity = diagnostic.getSeverity();
+        if (isTrial)
+          return success();
         if (severity == DiagnosticSeverity::Remark && !options.explain)
           return success();
         // A mistake is said in one line: what follows the first is its echo.
@@ -233,6 +246,10 @@ bool Compiler::lower(Level from) {
       training.microbatches = options.microbatches;
       training.optimizer = options.optimizer;
       training.infer = options.infer;
+      training.recompute =
+          options.recompute == "auto" ? "budget" : options.recompute;
+      for (int64_t bytes : options.recomputeBudgets)
+        training.recomputeBudgets.push_back(bytes);
       buildLowerStagesToTrainingPipeline(manager, training);
       break;
     }
@@ -276,6 +293,111 @@ bool Compiler::lowerTo(Level target) {
   return true;
 }
 
+std::optional<Report> Compiler::tryPlan(ArrayRef<int64_t> cuts,
+                                        ArrayRef<int64_t> budgets) {
+  OwningOpRef<ModuleOp> trial = module->clone();
+  std::swap(module, trial);
+  Level before = level;
+  Report reported = report;
+  options.recomputeBudgets.assign(budgets.begin(), budgets.end());
+  isTrial = true;
+  std::optional<Report> result;
+  if ((cuts.empty() || succeeded(insertBoundaries(*module, cuts))) &&
+      lowerTo(Level::Program))
+    result = report;
+  isTrial = false;
+  report = reported;
+  level = before;
+  std::swap(module, trial);
+  return result;
+}
+
+/// Says which stage is how far over what the device has.
+int Compiler::chooseWithin(int64_t limit) {
+  PlanRequest request;
+  request.stages = options.stages;
+  request.choosesCuts = options.choosesStages && options.stages > 1;
+  request.mayRecompute = options.recompute == "auto";
+  request.limit = limit;
+  FailureOr<PlanAnswer> answer =
+      searchPlan(*module, request, [&](auto cuts, auto budgets) {
+        return tryPlan(cuts, budgets);
+      });
+  if (failed(answer))
+    return kUserError;
+  options.recomputeBudgets = answer->budgets;
+  // A plan that nothing could be compiled for says why when it is compiled.
+  if (answer->fits || answer->worstStage < 0)
+    return !answer->cuts.empty() &&
+                   failed(insertBoundaries(*module, answer->cuts))
+               ? kUserError
+               : kDone;
+  std::string text = llvm::formatv(
+      "--device-memory={0}: {1}; stage {2} needs {3} bytes, {4} more than its "
+      "device has; use more devices, {5}fewer microbatches in flight or a "
+      "smaller --microbatch-size",
+      limit,
+      !request.choosesCuts ? "the plan does not fit"
+      : answer->isProved
+          ? "no cut fits, and this is the closest of those that were built"
+          : "none of the cuts that were built fits, and this is the closest",
+      answer->worstStage, answer->worstBytes, answer->worstBytes - limit,
+      request.mayRecompute ? "" : "--recompute=auto, ");
+  return fail(text, kDoesNotFit);
+}
+
+int Compiler::choosePlan(Level target) {
+  bool recomputes = options.recompute != "none";
+  if (options.choosesStages && level > Level::Graph)
+    return fail("--stages=auto: " + options.input + " is at level " +
+                getLevelName(level) + ", where its stages are cut");
+  if (recomputes && level > Level::Stages)
+    return fail("--recompute=" + options.recompute + ": " + options.input +
+                " is at level " + getLevelName(level) +
+                ", where its residuals are chosen");
+  if (target <= Level::Graph)
+    return kDone;
+  if (options.choosesStages) {
+    if (!lowerTo(Level::Graph))
+      return kUserError;
+    FailureOr<int64_t> units = countUnits(*module);
+    if (failed(units))
+      return kUserError;
+    options.stages = options.devices;
+    if (options.devices > *units) {
+      llvm::errs() << options.input
+                   << ": warning: --devices=" << options.devices
+                   << ": the model has " << *units
+                   << " nodes that compute, so that it uses " << *units
+                   << " devices\n";
+      options.stages = options.devices = std::max<int64_t>(*units, 1);
+    }
+  }
+  if (!options.deviceMemory ||
+      (!options.choosesStages && options.recompute != "auto"))
+    return kDone;
+  return chooseWithin(*options.deviceMemory);
+}
+
+/// Recomputation has to see the weights that the forward saw.
+int Compiler::checkRecompute() {
+  std::string error;
+  FailureOr<MethodSpec> spec = parseMethodSpec(options.method, error);
+  if (failed(spec))
+    return kDone; // Said elsewhere.
+  StringRef name = spec->getName();
+  if (name == "sync" || name == "pipedream" || name == "2bw")
+    return kDone;
+  for (auto task : module->getOps<pipeline::TaskOp>())
+    if (task->hasAttr(kRecomputesAttr))
+      return fail("--recompute=" + options.recompute + ": --method=" + name +
+                  " does not keep the weights that the forward of stage @" +
+                  task.getStage() +
+                  " saw; use --recompute=none, or a method that keeps them "
+                  "(sync, pipedream, 2bw)");
+  return kDone;
+}
+
 /// How many stages there are is known once the cuts are made.
 int Compiler::checkDevices() {
   int64_t stages = llvm::range_size(module->getOps<pipeline::StageOp>());
@@ -285,6 +407,13 @@ int Compiler::checkDevices() {
                               options.devices, stages, stages == 1 ? "" : "s"));
   if (options.infer)
     return kDone;
+  std::string error;
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (succeeded(method) &&
+      failed(checkMethodDepth(*method,
+                              options.devices ? options.devices : stages,
+                              options.microbatches, error)))
+    return fail("--method=" + options.method + ": " + error);
   auto updates = llvm::make_filter_range(
       module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {
         return task.getKind() == pipeline::TaskKind::Update;
@@ -316,8 +445,16 @@ int Compiler::checkMemory() {
 int Compiler::run() {
   installDiagnostics();
   std::string error;
-  if (failed(parseOptimizerSpec(options.optimizer, error)))
+  FailureOr<OptimizerSpec> optimizer =
+      parseOptimizerSpec(options.optimizer, error);
+  if (failed(optimizer))
     return fail("--optimizer=" + options.optimizer + ": " + error);
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (failed(method) ||
+      failed(checkMethod(*method, options.microbatches, *optimizer, error)))
+    return fail("--method=" + options.method + ": " + error);
+  if (!createMethod(*method))
+    return fail("--method=" + options.method + " is not in this build");
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
   // An output that cannot be written is better known before the work is done.
@@ -331,6 +468,7 @@ int Compiler::run() {
   report.method = options.method;
   report.schedule = options.schedule;
   report.optimizer = options.optimizer;
+  report.recompute = options.recompute;
 
   bool wantsCode = options.product != Product::Ir;
   Level target = wantsCode ? Level::Llvm : options.level;
@@ -354,13 +492,18 @@ int Compiler::run() {
   if (level == Level::Program)
     report.collectProgram(*module);
 
+  if (int code = choosePlan(target))
+    return code;
   // Mistakes of a model or a plan show by level training; what fails later is
   // ours, unless the user wrote the program.
   if (!lowerTo(std::min(target, Level::Training)))
     return kUserError;
-  if (level == Level::Training && target > level)
+  if (level == Level::Training && target > level) {
     if (int code = checkDevices())
       return code;
+    if (int code = checkRecompute())
+      return code;
+  }
   if (!lowerTo(std::min(target, Level::Program)))
     return isModel ? kDefect : kUserError;
   if (int code = checkMemory())

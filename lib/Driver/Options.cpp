@@ -9,12 +9,16 @@
 
 #include "penstock/Driver/Options.h"
 
+#include "penstock/Training/MethodSpec.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 
 using namespace llvm;
+using mlir::failed;
+using mlir::FailureOr;
 using namespace penstock;
 
 namespace {
@@ -73,7 +77,10 @@ struct Flags {
               cl::cat(category)};
   Texts tie{"tie", cl::desc("Train two equal initialisers as one: A=B"),
             cl::cat(category)};
-  Text stages{"stages", cl::desc("Number of stages"), cl::cat(category)};
+  Text stages{"stages",
+              cl::desc("Number of stages, or auto: one per device, cut where "
+                       "they fit in --device-memory"),
+              cl::cat(category)};
   Texts splitAt{"split-at", cl::desc("ONNX nodes or values to cut after"),
                 cl::CommaSeparated, cl::cat(category)};
   Count devices{"devices",
@@ -83,8 +90,10 @@ struct Flags {
                 cl::init(1), cl::cat(category)};
   Text replicas{"replicas", cl::desc("Replicas per stage"), cl::init("1"),
                 cl::cat(category)};
-  Text method{"method", cl::desc("Training method: sync"), cl::init("sync"),
-              cl::cat(category)};
+  Text method{"method",
+              cl::desc("Training method: sync, naive, pipedream, 2bw, with "
+                       "parameters: pipedream:vertical-sync"),
+              cl::init("sync"), cl::cat(category)};
   Text schedule{"schedule", cl::desc("Schedule: gpipe or 1f1b (default)"),
                 cl::init("1f1b"), cl::cat(category)};
   Text scheduleFile{"schedule-file", cl::desc("Schedule from a CSV file"),
@@ -100,7 +109,10 @@ struct Flags {
             cl::cat(category)};
   Text batchNorm{"batch-norm", cl::desc("Statistics that it uses: train"),
                  cl::init("train"), cl::cat(category)};
-  Text recompute{"recompute", cl::desc("What is recomputed: none"),
+  Text recompute{"recompute",
+                 cl::desc("What the backward computes again instead of storing "
+                          "it: none, full, auto (what --device-memory demands) "
+                          "or an expression of ONNX nodes"),
                  cl::init("none"), cl::cat(category)};
   Text deviceMemory{"device-memory",
                     cl::desc("Memory of a device, e.g. 16GiB; exit code 3 when "
@@ -282,12 +294,18 @@ bool Checker::checkModel() {
 
 bool Checker::checkPlan() {
   StringRef stages = flags.stages;
-  if (stages == "auto")
-    return fail("--stages=auto is not in this build; give a number of stages");
-  if (!stages.empty() &&
-      (stages.getAsInteger(10, options.stages) || options.stages < 1))
-    return fail("--stages=" + stages + ": a positive number is needed");
   options.splitAt.assign(flags.splitAt.begin(), flags.splitAt.end());
+  options.choosesStages = stages == "auto";
+  if (options.choosesStages) {
+    if (!options.splitAt.empty())
+      return fail("--stages=auto contradicts --split-at, which says where to "
+                  "cut; leave one of them out");
+    if (!flags.devices.getNumOccurrences())
+      return fail("--stages=auto needs --devices=N, the devices to use");
+  } else if (!stages.empty() &&
+             (stages.getAsInteger(10, options.stages) || options.stages < 1)) {
+    return fail("--stages=" + stages + ": a positive number or auto is needed");
+  }
   if (flags.devices.getNumOccurrences()) {
     if (!positive("devices", flags.devices))
       return false;
@@ -302,10 +320,25 @@ bool Checker::checkPlan() {
                 Twine(kMostThreads) + " per device");
   if (options.stages == 0 && options.splitAt.empty())
     options.stages = std::max<int64_t>(options.devices, 1);
+  options.recompute = flags.recompute;
+  if (options.recompute.empty())
+    return fail("--recompute=: none, full, auto or an expression is needed");
+  if (!checkRegex("recompute", options.recompute))
+    return false;
   options.schedule = flags.schedule;
   if (options.schedule != "gpipe" && options.schedule != "1f1b")
     return fail("--schedule=" + options.schedule +
                 " is not in this build; schedules are gpipe, 1f1b");
+  options.method = flags.method;
+  std::string error;
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (failed(method))
+    return fail("--method=" + options.method + ": " + error);
+  if (method->isAsynchronous() && options.schedule != "1f1b")
+    return fail("--schedule=" + options.schedule +
+                ": --method=" + options.method +
+                " runs 1f1b without flushes; leave --schedule "
+                "out, or use --method=sync");
   options.optimizer = flags.optimizer;
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
            &flags.microbatches, &flags.optimizer, &flags.schedule,
@@ -331,12 +364,10 @@ bool Checker::checkDefaults() {
            Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
            Only{"replicas", flags.replicas, "1"},
-           Only{"method", flags.method, "sync"},
            Only{"schedule-file", flags.scheduleFile, ""},
            Only{"lr-schedule", flags.rateSchedule, "constant"},
            Only{"clip-grad-norm", flags.clip, ""},
            Only{"batch-norm", flags.batchNorm, "train"},
-           Only{"recompute", flags.recompute, "none"},
            Only{"gpu-arch", flags.gpuArch, ""},
        }) {
     if (StringRef(only.value) == only.fallback)

@@ -13,6 +13,7 @@
 #include "passes/Schedule/Simulate.h"
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Schedule/Engine.h"
 #include "penstock/Support/NodeName.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -75,7 +76,13 @@ void Report::collectSchedule(ModuleOp module) {
     if (schedule.getRole() != "train")
       continue;
     microbatches = schedule.getMicrobatches();
-    FailureOr<Simulation> simulation = simulateSchedule(schedule, {});
+    // Of what does not drain, enough to see it full.
+    PipelineSimulateOptions options;
+    if (schedule->hasAttr(kMethodAttr))
+      options.updates = llvm::divideCeilSigned(
+          2 * static_cast<int64_t>(stages.size()), microbatches);
+    timelineUpdates = options.updates;
+    FailureOr<Simulation> simulation = simulateSchedule(schedule, options);
     if (failed(simulation))
       continue;
     predictedBubble = simulation->bubble;
@@ -86,6 +93,21 @@ void Report::collectSchedule(ModuleOp module) {
       timeline = std::move(simulation->timeline);
   }
   updated.clear();
+  bool drains = true;
+  llvm::DenseSet<int64_t> devices;
+  for (auto [stage, report] : llvm::zip(module.getOps<StageOp>(), stages)) {
+    ArrayRef<int64_t> places = stage.getDevices().value_or(ArrayRef<int64_t>());
+    devices.insert(places.begin(), places.end());
+    auto lags = stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
+    if (!lags || lags.size() != 2)
+      continue;
+    drains = false;
+    report.lagForward = lags[0];
+    report.lagBackward = lags[1];
+  }
+  if (!drains)
+    speedupOverFlush = static_cast<double>(microbatches + devices.size() - 1) /
+                       static_cast<double>(microbatches);
   for (TaskOp task : module.getOps<TaskOp>()) {
     if (task.isBodyless())
       continue;
@@ -100,6 +122,27 @@ void Report::collectSchedule(ModuleOp module) {
       else
         stage.lagBackward = std::max(stage.lagBackward, lag);
     }
+  }
+  // What a stage's forward puts and its backward takes.
+  llvm::DenseMap<StringAttr, StringAttr> forwardStage;
+  for (TaskOp task : module.getOps<TaskOp>())
+    if (task.getKind() == TaskKind::Forward && !task.isBodyless())
+      for (PutOp put : task.getBody().getOps<PutOp>())
+        forwardStage[put.getChannelAttr().getAttr()] =
+            task.getStageAttr().getAttr();
+  for (StageReport &stage : stages)
+    stage.residualsPerMicrobatch = 0;
+  for (TaskOp task : module.getOps<TaskOp>()) {
+    if ((task.getKind() != TaskKind::Backward &&
+         task.getKind() != TaskKind::InputGrad) ||
+        task.isBodyless())
+      continue;
+    StringAttr stage = task.getStageAttr().getAttr();
+    for (TakeOp take : task.getBody().getOps<TakeOp>())
+      if (forwardStage.lookup(take.getChannelAttr().getAttr()) == stage)
+        for (Type type : take.getResultTypes())
+          stages[numbers.lookup(stage)].residualsPerMicrobatch +=
+              getBytes(cast<RankedTensorType>(type));
   }
   for (StageReport &stage : stages)
     stage.tau = static_cast<double>(stage.lagForward - stage.lagBackward) /
@@ -235,8 +278,20 @@ static llvm::json::Array toArray(ArrayRef<std::string> names) {
   return llvm::json::Array(names);
 }
 
+/// The versions that the first microbatches of a segment read.
+static llvm::json::Array versionsRead(int64_t lag, int64_t microbatches) {
+  constexpr int64_t kCount = 12;
+  llvm::json::Array versions;
+  for (int64_t k : llvm::seq<int64_t>(0, kCount))
+    versions.push_back(schedule::versionRead(k, lag, microbatches));
+  return versions;
+}
+
 llvm::json::Value Report::toJson() const {
   llvm::json::Array list;
+  auto inUpdates = [&](int64_t lag) {
+    return static_cast<double>(lag) / static_cast<double>(microbatches);
+  };
   for (auto [index, stage] : llvm::enumerate(stages)) {
     list.push_back(llvm::json::Object{
         {"index", static_cast<int64_t>(index)},
@@ -247,6 +302,12 @@ llvm::json::Value Report::toJson() const {
         {"lag_forward", stage.lagForward},
         {"lag_backward", stage.lagBackward},
         {"tau", stage.tau},
+        {"tau_forward", inUpdates(stage.lagForward)},
+        {"tau_backward", inUpdates(stage.lagBackward)},
+        {"versions_read",
+         llvm::json::Object{
+             {"forward", versionsRead(stage.lagForward, microbatches)},
+             {"backward", versionsRead(stage.lagBackward, microbatches)}}},
         {"versions", stage.versions},
         {"bytes", llvm::json::Object{{"weights", stage.bytes.weights},
                                      {"versions", stage.bytes.versions},
@@ -262,9 +323,11 @@ llvm::json::Value Report::toJson() const {
                             {"method", method},
                             {"schedule", schedule},
                             {"optimizer", optimizer},
+                            {"recompute", recompute},
                             {"microbatch_size", microbatchSize},
                             {"microbatches", microbatches},
                             {"predicted_bubble", predictedBubble},
+                            {"predicted_speedup_over_flush", speedupOverFlush},
                             {"trained", toArray(trained)},
                             {"frozen", toArray(frozen)},
                             {"stages", std::move(list)}};
@@ -280,6 +343,25 @@ static std::string formatBytes(int64_t bytes) {
     value /= 1024;
   return unit == 0 ? llvm::formatv("{0} B", bytes).str()
                    : llvm::formatv("{0:F1} {1}", value, kUnits[unit]).str();
+}
+
+void Report::printVersions(llvm::raw_ostream &stream) const {
+  stream << llvm::formatv("never drained: {0:F2} times the throughput of the "
+                          "same pipeline with flushes, if every stage takes as "
+                          "long\n",
+                          speedupOverFlush);
+  stream
+      << "how old the weights are that a microbatch reads, in microbatches "
+         "and in updates\n"
+         "stage     forward         backward     versions      kept for it\n";
+  for (auto [index, stage] : llvm::enumerate(stages)) {
+    auto m = static_cast<double>(microbatches);
+    stream << llvm::formatv(
+        "{0,5} {1,7} {2,6:F2}  {3,9} {4,6:F2}  {5,9} {6,16}\n", index,
+        stage.lagForward, static_cast<double>(stage.lagForward) / m,
+        stage.lagBackward, static_cast<double>(stage.lagBackward) / m,
+        stage.versions, formatBytes(stage.bytes.versions));
+  }
 }
 
 void Report::print(llvm::raw_ostream &stream) const {
@@ -309,8 +391,16 @@ void Report::print(llvm::raw_ostream &stream) const {
       stream << llvm::formatv("{0,12}", formatBytes(size));
     stream << "\n";
   }
+  if (speedupOverFlush > 1 || llvm::any_of(stages, [](const StageReport &s) {
+        return s.lagForward > 0;
+      }))
+    printVersions(stream);
   if (!timeline.empty())
-    stream << "timeline of one update, if every stage takes as long:\n";
+    stream << "timeline of "
+           << (timelineUpdates == 1
+                   ? std::string("one update")
+                   : std::to_string(timelineUpdates) + " updates")
+           << ", if every stage takes as long:\n";
   for (auto [device, line] : llvm::enumerate(timeline))
     stream << llvm::formatv("{0,5}: {1}\n", device, line);
   if (infer)

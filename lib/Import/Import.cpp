@@ -217,8 +217,8 @@ void Importer::warnIfUnmatched(StringRef flag, StringRef pattern) {
                    << " matches the name of no initializer";
 }
 
-/// The second of a pair becomes the first. Nodes have not been imported, so that
-/// they only ever see the first.
+/// The second of a pair becomes the first. Nodes have not been imported, so
+/// that they only ever see the first.
 LogicalResult Importer::tieInitializers(GraphImporter &graph) {
   std::map<std::string, std::string> replaced;
   for (auto [first, second] : options.ties) {
@@ -395,8 +395,9 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
         weight.frozen ? builder.getUnitAttr() : UnitAttr());
     NamedAttrList tied;
     for (const auto &[name, range] : weight.tied)
-      tied.set(name, pipeline::BytesAttr::get(builder.getContext(), range.file,
-                                              range.offset, range.bytes.size()));
+      tied.set(name,
+               pipeline::BytesAttr::get(builder.getContext(), range.file,
+                                        range.offset, range.bytes.size()));
     if (!tied.empty())
       variable->setAttr(pipeline::kTiedAttr,
                         tied.getDictionary(builder.getContext()));

@@ -58,7 +58,7 @@ static double solve(int64_t count, int64_t stages, Extend extend,
   for (int64_t stage = 1; stage <= stages; ++stage) {
     for (int64_t end = stage; end <= count; ++end) {
       for (int64_t begin = stage - 1; begin < end; ++begin) {
-        double value = extend(best[stage - 1][begin], begin, end);
+        double value = extend(best[stage - 1][begin], stage - 1, begin, end);
         if (value < best[stage][end]) {
           best[stage][end] = value;
           lastBegin[stage][end] = begin;
@@ -77,6 +77,13 @@ static double solve(int64_t count, int64_t stages, Extend extend,
 
 LinearPlan penstock::partitionLinearly(const LinearProblem &problem,
                                        int64_t stages) {
+  return *partitionLinearly(problem, stages,
+                            [](int64_t, int64_t, int64_t) { return true; });
+}
+
+std::optional<LinearPlan>
+penstock::partitionLinearly(const LinearProblem &problem, int64_t stages,
+                            StageFilter isAllowed) {
   int64_t count = static_cast<int64_t>(problem.unitSeconds.size());
   PENSTOCK_ASSERT(stages >= 1 && stages <= count, "more stages than units");
   StageTimes time(problem);
@@ -85,16 +92,33 @@ LinearPlan penstock::partitionLinearly(const LinearProblem &problem,
   // first the bound, then the cheapest transfers within it.
   plan.slowestSeconds = solve(
       count, stages,
-      [&](double before, int64_t begin, int64_t end) {
-        return std::max(before, time(begin, end));
+      [&](double before, int64_t stage, int64_t begin, int64_t end) {
+        return isAllowed(stage, begin, end) ? std::max(before, time(begin, end))
+                                            : kInfinity;
       },
       plan.cuts);
+  if (plan.slowestSeconds == kInfinity)
+    return std::nullopt;
   plan.transferSeconds = solve(
       count, stages,
-      [&](double before, int64_t begin, int64_t end) {
-        return time(begin, end) > plan.slowestSeconds
+      [&](double before, int64_t stage, int64_t begin, int64_t end) {
+        return time(begin, end) > plan.slowestSeconds ||
+                       !isAllowed(stage, begin, end)
                    ? kInfinity
                    : before + (begin > 0 ? problem.cutSeconds[begin] : 0);
+      },
+      plan.cuts);
+  return plan;
+}
+
+LinearPlan penstock::partitionEvenly(
+    int64_t units, int64_t stages,
+    llvm::function_ref<double(int64_t, int64_t, int64_t)> getSize) {
+  LinearPlan plan;
+  solve(
+      units, stages,
+      [&](double before, int64_t stage, int64_t begin, int64_t end) {
+        return std::max(before, getSize(stage, begin, end));
       },
       plan.cuts);
   return plan;

@@ -230,14 +230,19 @@ LogicalResult DeviceConverter::convert(StringRef name) {
   if (entry.getArgument(0).getType() != runtime.pointer)
     entry.insertArgument(0u, runtime.pointer, function.getLoc());
   Type index = builder.getIndexType();
-  if (entry.getNumArguments() != 3 || entry.getArgument(1).getType() != index ||
-      entry.getArgument(2).getType() != index)
-    return function.emitError("the function of a device takes the first update "
-                              "and their number");
+  // Who does not ask which version is the newest is told all the same.
+  if (entry.getNumArguments() == 3)
+    entry.addArgument(index, function.getLoc());
+  if (entry.getNumArguments() != 4 ||
+      llvm::any_of(llvm::drop_begin(entry.getArgumentTypes()),
+                   [&](Type type) { return type != index; }))
+    return function.emitError(
+        "the function of a device takes the first update "
+        "and their number, and perhaps the newest version");
   device = entry.getArgument(0);
   loc = function.getLoc();
   builder.setInsertionPointToStart(&entry);
-  for (unsigned i : {1u, 2u}) {
+  for (unsigned i : {1u, 2u, 3u}) {
     BlockArgument argument = entry.getArgument(i);
     auto cast = arith::IndexCastOp::create(builder, loc, index, argument);
     argument.replaceAllUsesExcept(cast, cast);
@@ -264,7 +269,7 @@ LogicalResult DeviceConverter::convert(StringRef name) {
     op->erase();
 
   auto type = LLVM::LLVMFunctionType::get(
-      runtime.none, {runtime.pointer, runtime.i64, runtime.i64});
+      runtime.none, {runtime.pointer, runtime.i64, runtime.i64, runtime.i64});
   OpBuilder atEnd = OpBuilder::atBlockEnd(runtime.root.getBody());
   auto converted = LLVM::LLVMFuncOp::create(atEnd, function.getLoc(), name,
                                             type, LLVM::Linkage::Internal);

@@ -98,13 +98,13 @@ LogicalResult FileTable::collect(ModuleOp root) {
     if (failed(add(root, model.getFile())))
       return failure();
   for (auto variable : root.getOps<VariableOp>()) {
-      if (BytesAttr init = variable.getInitAttr())
-        if (failed(add(variable, init.getFile())))
+    if (BytesAttr init = variable.getInitAttr())
+      if (failed(add(variable, init.getFile())))
+        return failure();
+    if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
+      for (NamedAttribute other : tied)
+        if (failed(add(variable, cast<BytesAttr>(other.getValue()).getFile())))
           return failure();
-      if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
-        for (NamedAttribute other : tied)
-          if (failed(add(variable, cast<BytesAttr>(other.getValue()).getFile())))
-            return failure();
   }
   return success();
 }
@@ -325,8 +325,8 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
         return failure();
       types.push_back(*tensor);
     }
-    auto variable = module.lookupSymbol<VariableOp>(
-        cast<FlatSymbolRefAttr>(member[0]));
+    auto variable =
+        module.lookupSymbol<VariableOp>(cast<FlatSymbolRefAttr>(member[0]));
     auto stage = module.lookupSymbol<StageOp>(variable.getStageAttr());
     for (int64_t device : *stage.getDevices())
       devices.push_back(Constant::i32(device));

@@ -210,8 +210,8 @@ ChannelOp Outliner::getInputChannel(unsigned argument, StringRef stageName) {
   return copy;
 }
 
-/// The stage's variable: the model's own, or a copy of one that an earlier stage
-/// holds. The copy of a trained one says whose it is.
+/// The stage's variable: the model's own, or a copy of one that an earlier
+/// stage holds. The copy of a trained one says whose it is.
 VariableOp Outliner::getVariable(unsigned argument, StageOp stage) {
   auto variable =
       symbols.lookup<VariableOp>(program.getRead(argument).getVariable());

@@ -55,9 +55,8 @@ SmallVector<Reader> Separator::findReaders(BlockArgument parameter) {
   MLIRContext *context = program.function.getContext();
   for (Operation &op :
        program.function.getBody().front().without_terminator()) {
-    if (llvm::none_of(getUsedValues(&op), [&](Value value) {
-          return dependents.contains(value);
-        }))
+    if (llvm::none_of(getUsedValues(&op),
+                      [&](Value value) { return dependents.contains(value); }))
       continue;
     if (program.isRecomputable(&op)) {
       dependents.insert(op.result_begin(), op.result_end());
@@ -99,9 +98,9 @@ void Separator::separate(BlockArgument parameter, const Reader &reader) {
   unsigned number = parameter.getArgNumber();
   program.call->insertOperands(program.call.getNumOperands(),
                                program.call.getOperand(number));
-  program.function.setFunctionType(FunctionType::get(
-      program.function.getContext(), block.getArgumentTypes(),
-      program.function.getResultTypes()));
+  program.function.setFunctionType(
+      FunctionType::get(program.function.getContext(), block.getArgumentTypes(),
+                        program.function.getResultTypes()));
   for (Operation *op : reader)
     for (Value value : getUsedValues(op))
       if (dependents.contains(value))
@@ -124,7 +123,8 @@ void Separator::run() {
       continue;
     BlockArgument parameter = program.function.getArgument(i);
     SmallVector<Reader> readers = findReaders(parameter);
-    for (const Reader &reader : llvm::drop_begin(readers, readers.empty() ? 0 : 1))
+    for (const Reader &reader :
+         llvm::drop_begin(readers, readers.empty() ? 0 : 1))
       separate(parameter, reader);
   }
 }

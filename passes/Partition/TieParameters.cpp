@@ -49,8 +49,8 @@ struct TieParametersPass
     SymbolTable symbols(module);
     OpBuilder builder(&getContext());
     for (auto &[name, variables] : copies) {
-      auto original = symbols.lookup<VariableOp>(
-          cast<FlatSymbolRefAttr>(name).getValue());
+      auto original =
+          symbols.lookup<VariableOp>(cast<FlatSymbolRefAttr>(name).getValue());
       if (!original) {
         variables.front().emitOpError("is a copy of ")
             << name << ", which is no variable";

@@ -16,8 +16,7 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
-/// Printed with --mlir-use-nameloc-as-prefix.
-static void nameArgument(Value argument, StringRef name) {
+void penstock::nameArgument(Value argument, StringRef name) {
   argument.setLoc(NameLoc::get(StringAttr::get(argument.getContext(), name)));
 }
 

@@ -21,6 +21,9 @@ namespace penstock {
 /// Ends the names of bufferised functions until they replace the originals.
 inline constexpr llvm::StringLiteral kKernelSuffix = ".kernel";
 
+/// The name is printed with --mlir-use-nameloc-as-prefix.
+void nameArgument(mlir::Value argument, llvm::StringRef name);
+
 /// Emits the function of one device.
 class DeviceBuilder {
 public:
@@ -61,6 +64,7 @@ private:
                                           pipeline::TaskOp task,
                                           mlir::Value number,
                                           std::optional<int64_t> lag);
+  mlir::Value getNewest();
   mlir::FailureOr<mlir::Value>
   getValueSlot(mlir::Value value, mlir::Value number, mlir::IRMapping &values);
   mlir::Value getNumber(mlir::Operation *entry);
@@ -89,7 +93,9 @@ private:
 
   mlir::Location loc = builder.getUnknownLoc();
   mlir::func::FuncOp function;
-  mlir::Value first, updates;
+  /// The newest version, where a variable is read that has several and no
+  /// update here.
+  mlir::Value first, updates, newest;
   llvm::MapVector<int64_t, mlir::Value> constants;
   llvm::MapVector<std::pair<mlir::Value, int64_t>, mlir::Value> products;
 

@@ -47,18 +47,22 @@ void DeviceBuilder::awaitSends(const Buffer &buffer, Value number) {
                     add(number, -buffer.ring));
 }
 
+Value DeviceBuilder::getNewest() {
+  if (!newest) {
+    newest = function.front().addArgument(builder.getIndexType(), loc);
+    nameArgument(newest, "version");
+    function.setFunctionType(builder.getFunctionType(
+        function.front().getArgumentTypes(), TypeRange()));
+  }
+  return newest;
+}
+
 FailureOr<Value> DeviceBuilder::getVersion(VariableOp variable, TaskOp task,
                                            Value number,
                                            std::optional<int64_t> lag) {
   bool single = storage.getVersions(variable) == 1;
-  if (!storage.isUpdated(variable)) {
-    if (single)
-      return constant(0);
-    return task.emitError()
-           << "uses " << FlatSymbolRefAttr::get(variable)
-           << ", of which there are several versions, but "
-           << schedule.getSymNameAttr() << " does not update it";
-  }
+  if (!storage.isUpdated(variable))
+    return single ? constant(0) : getNewest();
   if (!task.countsMicrobatches())
     return number;
   if (!lag && !single)

@@ -31,8 +31,7 @@ private:
   LogicalResult visitCall(func::CallOp call);
   LogicalResult visitLoop(scf::ForOp loop);
   LogicalResult add(TraceEvent::Kind kind, Operation *op,
-                    FlatSymbolRefAttr symbol, Value number,
-                    ValueRange buffers);
+                    FlatSymbolRefAttr symbol, Value number, ValueRange buffers);
   FailureOr<int64_t> get(Operation *user, Value value);
   FailureOr<CellRef> getCell(Operation *user, Value buffer);
 
@@ -224,15 +223,18 @@ LogicalResult Tracer::run(Block &block) {
   return success();
 }
 
-FailureOr<std::vector<TraceEvent>>
-penstock::traceDevice(func::FuncOp function, int64_t first, int64_t updates) {
+FailureOr<std::vector<TraceEvent>> penstock::traceDevice(func::FuncOp function,
+                                                         int64_t first,
+                                                         int64_t updates,
+                                                         int64_t newest) {
   Tracer tracer;
-  if (function.isDeclaration() || function.getNumArguments() != 2 ||
-      !function.getBody().hasOneBlock())
+  if (function.isDeclaration() || function.getNumArguments() < 2 ||
+      function.getNumArguments() > 3 || !function.getBody().hasOneBlock())
     return function.emitError("S8: the function of a device takes the first "
                               "update and their number");
-  tracer.set(function.getArgument(0), first);
-  tracer.set(function.getArgument(1), updates);
+  const int64_t numbers[] = {first, updates, newest};
+  for (auto [argument, number] : llvm::zip(function.getArguments(), numbers))
+    tracer.set(argument, number);
   if (failed(tracer.run(function.getBody().front())))
     return failure();
   return std::move(tracer.events);

@@ -41,9 +41,11 @@ struct TraceEvent {
   llvm::SmallVector<Access, 1> accesses;
 };
 
-/// What the function does when called with these arguments.
+/// What the function does when called with these arguments; it need not have
+/// the last.
 mlir::FailureOr<std::vector<TraceEvent>>
-traceDevice(mlir::func::FuncOp function, int64_t first, int64_t updates);
+traceDevice(mlir::func::FuncOp function, int64_t first, int64_t updates,
+            int64_t newest);
 
 } // namespace penstock
 

@@ -15,9 +15,9 @@ using namespace penstock;
 using namespace penstock::pipeline;
 
 ProgramMachine::ProgramMachine(ModuleOp module, ScheduleOp schedule,
-                               int64_t first, int64_t updates)
+                               int64_t first, int64_t updates, int64_t newest)
     : symbols(module), module(module), schedule(schedule), first(first),
-      updates(updates),
+      updates(updates), newest(newest),
       microbatches(static_cast<int64_t>(schedule.getMicrobatches())) {}
 
 void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace) {
@@ -65,11 +65,12 @@ ProgramMachine::getCell(Device &device, const TraceEvent &event,
              << ", which is no variable or channel";
     ring.size = ref.ring;
     ring.isVariable = isa<VariableOp>(symbol);
-    // Version `first` is there when the segment begins; a variable that is not
-    // updated has but one, whatever its number.
+    // Version `first` is there when a segment of training begins. Of a variable
+    // that is not updated the newest is read; with one version, whatever its
+    // number.
     if (ring.isVariable) {
       bool updated = device.updatedVariables.contains(ref.symbol);
-      int64_t version = updated ? first : ref.number;
+      int64_t version = updated ? first : ref.ring == 1 ? ref.number : newest;
       ring.cells[version % ring.size].content = version;
     }
   }
@@ -427,8 +428,7 @@ void ProgramMachine::endFirst(Device &device) {
   device.waiting.pop_front();
 }
 
-llvm::SmallSetVector<int64_t, 4>
-ProgramMachine::getDevices(StringAttr name) {
+llvm::SmallSetVector<int64_t, 4> ProgramMachine::getDevices(StringAttr name) {
   llvm::SmallSetVector<int64_t, 4> result;
   auto group = symbols.lookup<GroupOp>(name);
   for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {

@@ -24,7 +24,7 @@ namespace penstock {
 class ProgramMachine {
 public:
   ProgramMachine(mlir::ModuleOp module, pipeline::ScheduleOp schedule,
-                 int64_t first, int64_t updates);
+                 int64_t first, int64_t updates, int64_t newest);
 
   void addDevice(int64_t number, std::vector<TraceEvent> trace);
   /// Runs to the end; false after an error has been reported.
@@ -107,7 +107,7 @@ private:
   mlir::SymbolTable symbols;
   mlir::ModuleOp module;
   pipeline::ScheduleOp schedule;
-  int64_t first, updates, microbatches;
+  int64_t first, updates, newest, microbatches;
   std::vector<Device> devices;
 };
 

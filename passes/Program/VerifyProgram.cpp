@@ -11,6 +11,8 @@
 #include "passes/Program/Passes.h"
 #include "passes/Program/ProgramMachine.h"
 
+#include "llvm/Support/MathExtras.h"
+
 namespace penstock {
 #define GEN_PASS_DEF_PIPELINEVERIFYPROGRAM
 #include "passes/Program/Passes.h.inc"
@@ -74,17 +76,24 @@ struct VerifyProgramPass
       }
       if (functions.empty())
         continue;
-      // Long enough that every ring is used twice over in the steady state.
+      // Long enough that every ring is used twice over in the steady state:
+      // those of variables turn once per update, others per microbatch.
+      auto microbatches = static_cast<int64_t>(schedule.getMicrobatches());
       int64_t ring = 1;
       for (auto &[device, function] : functions)
         function.walk([&](SlotOp slot) {
-          ring = std::max<int64_t>(ring, slot.getRing().value_or(1));
+          auto size = static_cast<int64_t>(slot.getRing().value_or(1));
+          bool isVariable = module.lookupSymbol<VariableOp>(slot.getSymbol());
+          ring = std::max(
+              ring,
+              isVariable ? size : llvm::divideCeilSigned(size, microbatches));
         });
-      auto microbatches = static_cast<int64_t>(schedule.getMicrobatches());
-      int64_t longest = 2 * ((ring + microbatches - 1) / microbatches) + 2;
+      int64_t longest = 2 * ring + 2;
       for (int64_t first : {0, 3})
         for (int64_t updates : llvm::seq_inclusive<int64_t>(1, longest))
-          if (failed(execute(module, schedule, functions, first, updates)))
+          // Evaluation begins where it likes, at any number of updates.
+          if (failed(execute(module, schedule, functions, first, updates,
+                             /*newest=*/first + updates % (ring + 1))))
             return failure();
     }
     return success();
@@ -92,10 +101,10 @@ struct VerifyProgramPass
 
   LogicalResult execute(ModuleOp module, ScheduleOp schedule,
                         const std::map<int64_t, func::FuncOp> &functions,
-                        int64_t first, int64_t updates) {
-    ProgramMachine machine(module, schedule, first, updates);
+                        int64_t first, int64_t updates, int64_t newest) {
+    ProgramMachine machine(module, schedule, first, updates, newest);
     for (auto &[device, function] : functions) {
-      auto trace = traceDevice(function, first, updates);
+      auto trace = traceDevice(function, first, updates, newest);
       if (failed(trace))
         return failure();
       machine.addDevice(device, std::move(*trace));

@@ -10,7 +10,7 @@
 #include "passes/Schedule/Passes.h"
 
 #include "passes/Schedule/Methods/Method.h"
-#include "penstock/Schedule/Generators.h"
+#include "passes/Training/Passes.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -24,29 +24,6 @@ namespace penstock {
 } // namespace penstock
 
 namespace {
-
-/// What the method is told of each stage.
-std::vector<StageFacts> describeStages(const Imported &imported) {
-  const Model &model = imported.model;
-  std::vector<int64_t> leads = forwardLeads(model, imported.orders);
-  std::vector<StageFacts> facts;
-  SmallVector<ArrayRef<int>> places;
-  for (auto [index, stage] : llvm::enumerate(model.stages)) {
-    if (!llvm::is_contained(places, ArrayRef<int>(stage.devices)))
-      places.push_back(stage.devices);
-    StageFacts &fact = facts.emplace_back();
-    fact.index = index;
-    fact.stages = model.stages.size();
-    fact.position =
-        llvm::find(places, ArrayRef<int>(stage.devices)) - places.begin();
-    fact.ahead = leads[index];
-    fact.mostAhead = leads.empty() ? 0 : *llvm::max_element(leads);
-    fact.microbatches = model.microbatches;
-  }
-  for (StageFacts &fact : facts)
-    fact.depth = places.size();
-  return facts;
-}
 
 struct AssignVersionsPass
     : penstock::impl::PipelineAssignVersionsBase<AssignVersionsPass> {
@@ -120,6 +97,12 @@ struct AssignVersionsPass
         stage.forward = task;
       else
         stage.backward.push_back(task);
+      // What runs again has to see the weights that the forward saw.
+      if (task->hasAttr(kRecomputesAttr) && !method.drains() &&
+          method.storage() == VersionStorage::InPlace)
+        return task.emitOpError("runs ops of the forward again, but method ")
+               << spec.getName()
+               << " does not keep the weights that the forward saw";
       int64_t lag =
           plain.letter == 'F' ? stage.lags.forward : stage.lags.backward;
       for (auto op : task.getBody().front().getOps<pipeline::ReadOp>()) {
@@ -150,6 +133,10 @@ struct AssignVersionsPass
     for (const StageTasks &stage : stages)
       if (failed(method.adjust(module, stage)))
         return failure();
+    // For the proof that these are the method's lags.
+    if (!method.drains())
+      schedule->setDiscardableAttr(
+          kMethodAttr, StringAttr::get(&getContext(), this->method));
     return success();
   }
 

@@ -36,6 +36,10 @@ class PipelineDialect;
 /// no parameter.
 inline constexpr llvm::StringLiteral kLagsAttr = "pipeline.lags";
 
+/// On the training schedule of an asynchronous method: its text, for the proof
+/// that every read is as old as the method says.
+inline constexpr llvm::StringLiteral kMethodAttr = "pipeline.method";
+
 struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<int64_t> devices{*this, "devices",
                           llvm::cl::desc("Devices; 0: one per stage"),

@@ -146,7 +146,8 @@ def PipelineSimulate : Pass<"pipeline-simulate", "::mlir::ModuleOp"> {
   let summary = "Executes the training schedule with costs";
   let description = [{
     Sets `predicted_bubble` on the schedule: the idle share of the devices from
-    the first to the last run of a segment. With `timeline`, draws it:
+    the first to the last run of a segment; of a loop over the microbatches of
+    all updates, the idle share once it is full. With `timeline`, draws it:
 
     ```
     @train, 1 update: makespan 10, bubble 0.2000

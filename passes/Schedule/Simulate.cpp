@@ -100,16 +100,36 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
     byDevice[device].device = device;
   for (const Order &order : imported->orders)
     byDevice[order.device] = order;
-  Execution execution = execute(
-      model,
-      [&](int device, int64_t updates) {
-        return expand(model, byDevice[device], updates);
-      },
-      options.updates, Awaits::Implied, costs, /*recordRuns=*/true);
+  auto run = [&](int64_t updates, bool recordRuns) {
+    return execute(
+        model,
+        [&](int device, int64_t updates) {
+          return expand(model, byDevice[device], updates);
+        },
+        updates, Awaits::Implied, costs, recordRuns);
+  };
+  Execution execution = run(options.updates, /*recordRuns=*/true);
   if (execution.violation)
     return reportViolation(schedule, *imported, *execution.violation);
-  return Simulation{execution.makespan, bubbleOf(model, execution),
+  Simulation result{execution.makespan, bubbleOf(model, execution),
                     drawTimeline(model, execution)};
+
+  // 3. What never drains has a fill and a drain once in a training: the steady
+  // state between them counts, which is what a longer segment adds.
+  bool open = llvm::any_of(imported->orders, [](const Order &order) {
+    return !order.loops.empty() &&
+           order.loops.front().kind == LoopKind::Microbatches;
+  });
+  if (!open)
+    return result;
+  int64_t length = fillOf(model, imported->orders) + 2;
+  Execution shorter = run(length, false), longer = run(2 * length, false);
+  Execution steady;
+  steady.makespan = longer.makespan - shorter.makespan;
+  for (auto [most, least] : llvm::zip_equal(longer.busy, shorter.busy))
+    steady.busy.push_back(most - least);
+  result.bubble = bubbleOf(model, steady);
+  return result;
 }
 
 namespace {

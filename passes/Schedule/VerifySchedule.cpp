@@ -10,11 +10,13 @@
 #include "passes/Schedule/Passes.h"
 
 #include "Common.h"
+#include "passes/Schedule/Methods/Method.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
+using namespace penstock;
 using namespace penstock::schedule;
 namespace pipeline = penstock::pipeline;
 
@@ -52,6 +54,8 @@ struct VerifySchedulePass
       Proof proof = verifyOrders(imported->model, imported->orders);
       if (proof.violation)
         return penstock::reportViolation(schedule, *imported, *proof.violation);
+      if (failed(verifyLags(schedule, *imported)))
+        return failure();
       if (remarks)
         schedule.emitRemark("proved: ")
             << proof.segments << " segments, " << proof.steps
@@ -78,6 +82,58 @@ struct VerifySchedulePass
         return op.emitError("S3: keeps ")
                << storage.getVersions() << " versions, but the reads need "
                << std::max<int64_t>(1, need->second);
+    }
+    return success();
+  }
+
+  /// That what is read is there has been proved; here, that it is what the
+  /// method asks for. The replay has the stages' lags, not the loop that they
+  /// follow from.
+  LogicalResult verifyLags(pipeline::ScheduleOp schedule,
+                           const Imported &imported) {
+    if (auto text = schedule->getAttrOfType<StringAttr>(kMethodAttr)) {
+      std::string error;
+      FailureOr<MethodSpec> spec = parseMethodSpec(text.getValue(), error);
+      std::unique_ptr<Method> method;
+      if (succeeded(spec))
+        method = createMethod(*spec);
+      if (!method)
+        return schedule.emitError("S3: is made for method ")
+               << text << ", which is not known here";
+      for (const StageFacts &facts : describeStages(imported)) {
+        Lags lags = method->lagsOf(facts);
+        pipeline::StageOp stage = imported.stages[facts.index];
+        auto noted = stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
+        if (!noted ||
+            noted.asArrayRef() != ArrayRef({lags.forward, lags.backward}))
+          return stage.emitError("S3: the lags of ")
+                 << text.getValue() << " are " << lags.forward << " and "
+                 << lags.backward << " here";
+      }
+    }
+    for (auto [op, plain] :
+         llvm::zip_equal(imported.tasks, imported.model.tasks)) {
+      pipeline::TaskOp task = op;
+      pipeline::StageOp stage = imported.stages[plain.stage];
+      auto lags = stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
+      if (!lags || lags.size() != 2 || plain.perUpdate())
+        continue;
+      for (auto read : task.getBody().front().getOps<pipeline::ReadOp>()) {
+        std::optional<uint64_t> lag = read.getLag();
+        int id = imported.variableIds.lookup(read.getVariable());
+        pipeline::VariableOp variable = imported.variables[id];
+        if (!lag && variable.getRole() != pipeline::Role::Gradient &&
+            imported.model.variables[id].updater >= 0)
+          return read.emitError("S3: @")
+                 << task.getSymName() << " reads @" << read.getVariable()
+                 << " without a lag: any version would do";
+        int64_t due = lags[plain.letter == 'F' ? 0 : 1];
+        if (lag && int64_t(*lag) != due)
+          return read.emitError("S3: @")
+                 << task.getSymName() << " reads @" << read.getVariable()
+                 << " with lag(" << *lag << "), but the method of its stage "
+                 << "asks for lag(" << due << ")";
+      }
     }
     return success();
   }

@@ -135,9 +135,10 @@ void DifferentiatePass::groupGradients() {
     }
     group.setMembersAttr(builder.getArrayAttr(members));
     // Groups stand behind what they name.
-    group->moveAfter(symbols->lookup(
-        cast<FlatSymbolRefAttr>(cast<ArrayAttr>(members.back()).getValue().back())
-            .getAttr()));
+    group->moveAfter(
+        symbols->lookup(cast<FlatSymbolRefAttr>(
+                            cast<ArrayAttr>(members.back()).getValue().back())
+                            .getAttr()));
   }
 }
 
@@ -268,10 +269,10 @@ ChannelOp DifferentiatePass::createChannel(const Twine &name,
 
 VariableOp DifferentiatePass::createGradient(VariableOp parameter) {
   OpBuilder builder(&getContext());
-  auto gradient = VariableOp::create(
-      builder, parameter.getLoc(), (parameter.getSymName() + ".grad").str(),
-      parameter.getTensorType(), Role::Gradient, parameter.getStageAttr(),
-      BytesAttr());
+  auto gradient = VariableOp::create(builder, parameter.getLoc(),
+                                     (parameter.getSymName() + ".grad").str(),
+                                     parameter.getTensorType(), Role::Gradient,
+                                     parameter.getStageAttr(), BytesAttr());
   gradient->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
   insertAfterLast(getOperation(), *symbols, gradient);
   return gradient;

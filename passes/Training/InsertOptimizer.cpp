@@ -185,9 +185,8 @@ func::FuncOp InsertOptimizerPass::getSumFunction(RankedTensorType type,
   if (sum)
     return sum;
   SmallVector<Type> types(count, type);
-  sum = createFunction(
-      ("sum." + Twine(count) + "." + describe(type)).str(),
-      FunctionType::get(&getContext(), types, types));
+  sum = createFunction(("sum." + Twine(count) + "." + describe(type)).str(),
+                       FunctionType::get(&getContext(), types, types));
   emitGradientSum(sum);
   return sum;
 }
@@ -262,13 +261,13 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
       variables.push_back(createState(parameter, suffix));
     SmallVector<Value> operands;
     for (VariableOp variable : variables)
-      operands.push_back(
-          variable == gradient
-              ? readSum(builder, summed)
-              : ReadOp::create(builder, parameter.getLoc(),
-                               variable.getTensorType(),
-                               FlatSymbolRefAttr::get(variable), IntegerAttr())
-                    .getValue());
+      operands.push_back(variable == gradient
+                             ? readSum(builder, summed)
+                             : ReadOp::create(builder, parameter.getLoc(),
+                                              variable.getTensorType(),
+                                              FlatSymbolRefAttr::get(variable),
+                                              IntegerAttr())
+                                   .getValue());
     operands.append(numbers);
     auto call = func::CallOp::create(
         builder, parameter.getLoc(),

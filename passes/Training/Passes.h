@@ -25,6 +25,10 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Training/Passes.h.inc"
 
+/// On a backward, input_grad or weight_grad task: it runs ops of the forward
+/// again that read parameters.
+inline constexpr llvm::StringLiteral kRecomputesAttr = "pipeline.recomputes";
+
 struct LowerStagesToTrainingOptions
     : mlir::PassPipelineOptions<LowerStagesToTrainingOptions> {
   Option<int64_t> microbatches{*this, "microbatches",
@@ -34,6 +38,13 @@ struct LowerStagesToTrainingOptions
       *this, "optimizer",
       llvm::cl::desc("sgd, adam or adamw, with :lr=0.1,momentum=0.9,..."),
       llvm::cl::init("sgd")};
+  Option<std::string> recompute{
+      *this, "recompute",
+      llvm::cl::desc("none, full, budget, or an expression of ONNX nodes"),
+      llvm::cl::init("none")};
+  ListOption<int64_t> recomputeBudgets{
+      *this, "recompute-budgets",
+      llvm::cl::desc("Bytes per microbatch that a stage may store")};
   Option<std::string> batchNorm{
       *this, "batch-norm",
       llvm::cl::desc("Statistics of batch normalisation: train or frozen"),

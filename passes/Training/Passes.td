@@ -112,6 +112,41 @@ def PipelineDifferentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def PipelineRecompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
+  let summary = "Computes residuals again instead of storing them";
+  let description = [{
+    Residuals leave the channel from a stage's forward to its backward task, and
+    the ops that made them run again in the backward function, each just before
+    its first use. They start from what stays stored, read the parameters as the
+    backward task reads them, and get its microbatch number; so every value is
+    bit for bit what the forward had. What depends on statistics that the forward
+    changes stays stored. A task whose recomputation reads parameters is marked:
+    `pipeline-assign-versions` refuses it under methods whose backward sees other
+    weights than the forward saw.
+
+    ```mlir
+    pipeline.task @s0.F forward of @s0(%k) {
+      ...
+      pipeline.put %x to @s0.residuals : !x }              // was %x, %h1, %h2
+    pipeline.task @s0.B backward of @s0(%k) {
+      ...
+      %x = pipeline.take @s0.residuals : !x
+      %w1 = pipeline.read @fc1 : !w1    %w2 = pipeline.read @fc2 : !w2
+      %n1, %n2 = func.call @s0.backward(%dh2, %x, %w1, %w2, %g1, %g2)
+        : (!h2, !x, !w1, !w2, !w1, !w2) -> (!w1, !w2) }
+    ```
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"none\"",
+           "none; full: all from the stage's inputs; budget: the cheapest until "
+           "what is stored fits the stage's budget; else a regular expression "
+           "of ONNX nodes">,
+    ListOption<"budgets", "budgets", "int64_t",
+               "Bytes per microbatch that a stage may store, in the order of the "
+               "stages; -1: no limit">
+  ];
+}
+
 def PipelineSplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
   let summary = "Splits backward tasks into input and weight gradients";
   let description = [{

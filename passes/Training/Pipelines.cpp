@@ -22,6 +22,12 @@ void penstock::buildLowerStagesToTrainingPipeline(
     return;
   manager.addPass(createPipelineExpandTraining({options.batchNorm}));
   manager.addPass(createPipelineDifferentiate({options.microbatches}));
+  // The halves of a split backward share what is made again.
+  PipelineRecomputeOptions recompute;
+  recompute.policy = options.recompute;
+  for (int64_t bytes : options.recomputeBudgets)
+    recompute.budgets.push_back(bytes);
+  manager.addPass(createPipelineRecompute(recompute));
   if (options.splitBackward)
     manager.addPass(createPipelineSplitBackward());
   // Updates are made for the parameters that a gradient reaches.

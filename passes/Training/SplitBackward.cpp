@@ -147,6 +147,7 @@ TaskOp SplitBackwardPass::createTask(TaskOp whole, TaskKind kind,
                              (whole.getStage() + "." + letter).str(), kind,
                              whole.getStage());
   symbols->insert(task, whole->getIterator());
+  task->setDiscardableAttrs(whole->getDiscardableAttrDictionary());
   task.addBody();
   return task;
 }

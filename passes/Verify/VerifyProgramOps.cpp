@@ -74,9 +74,9 @@ static LogicalResult verifySum(Subject &subject, StartAllReduceOp sum) {
     auto name = cast<FlatSymbolRefAttr>(member[index % member.size()]);
     auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
     if (!matches(buffer.getType(), variable.getTensorType()))
-      return sum.emitOpError("sums ") << buffer.getType() << " where group "
-                                      << sum.getGroupAttr() << " has "
-                                      << variable.getTensorType();
+      return sum.emitOpError("sums ")
+             << buffer.getType() << " where group " << sum.getGroupAttr()
+             << " has " << variable.getTensorType();
   }
   return success();
 }

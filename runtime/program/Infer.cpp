@@ -29,7 +29,7 @@ Error penstock_run::infer() {
   int64_t microbatches = trainData.isWhole() ? 1
                                              : trainData.usableCount() /
                                                    trainData.microbatchSize();
-  instance->run(*schedule, 0, microbatches, trainData,
+  instance->run(*schedule, 0, microbatches, 0, trainData,
                 [&] { watchdog.check(); });
   trainSeconds = double(nanoseconds() - startTime) * 1e-9;
   for (Endpoint &endpoint : instance->allEndpoints())

@@ -174,7 +174,7 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
 }
 
 void Instance::run(const penstock_schedule &schedule, int64_t first,
-                   int64_t updates, const DataSet &data,
+                   int64_t updates, int64_t version, const DataSet &data,
                    const std::function<void()> &observe) {
   {
     std::lock_guard<std::mutex> lock(sourceMutex);
@@ -197,7 +197,7 @@ void Instance::run(const penstock_schedule &schedule, int64_t first,
     device->firstTransfer = device->endTransfer = 0;
     device->isRunning.store(true);
     device->worker->start([=, target = device.get()] {
-      function(target, first, updates);
+      function(target, first, updates, version);
       finishTransfers(target);
       target->isRunning.store(false);
     });

@@ -39,7 +39,8 @@ public:
   /// Runs a segment of a schedule over `data` and calls `observe` from time to
   /// time and once after its end.
   void run(const penstock_schedule &schedule, int64_t first, int64_t updates,
-           const DataSet &data, const std::function<void()> &observe);
+           int64_t version, const DataSet &data,
+           const std::function<void()> &observe);
 
   /// The schedule of that name, or null.
   const penstock_schedule *schedule(const char *name) const;

@@ -86,10 +86,11 @@ Error penstock_run::replay(int64_t updates) {
   SinkValues values;
   Watchdog watchdog(*oneDevice, options.watchdog.value_or(0));
   for (const Segment &segment : segments)
-    oneDevice->run(*schedule, segment.first, segment.updates, trainData, [&] {
-      values.collect(*oneDevice);
-      watchdog.check();
-    });
+    oneDevice->run(*schedule, segment.first, segment.updates, segment.first,
+                   trainData, [&] {
+                     values.collect(*oneDevice);
+                     watchdog.check();
+                   });
   hasReplayed = true;
 
   // 2. Compare.

@@ -92,7 +92,7 @@ Error penstock_run::train(int64_t updates) {
       std::max(options.steps || options.epochs ? requestedUpdates() : 0,
                updatesDone + updates));
   Watchdog watchdog(*instance, options.watchdog.value_or(0));
-  instance->run(*schedule, updatesDone, updates, trainData, [&] {
+  instance->run(*schedule, updatesDone, updates, updatesDone, trainData, [&] {
     values.collect(*instance);
     logUpdates(values, *schedule, progress, /*isEnd=*/false);
     watchdog.check();
@@ -118,7 +118,7 @@ Error penstock_run::evaluate(penstock_results &results) {
   int64_t microbatches = evalData.usableCount() / evalData.microbatchSize();
   SinkValues values;
   Watchdog watchdog(*instance, options.watchdog.value_or(0));
-  instance->run(*schedule, 0, microbatches, evalData, [&] {
+  instance->run(*schedule, 0, microbatches, updatesDone, evalData, [&] {
     values.collect(*instance);
     watchdog.check();
   });

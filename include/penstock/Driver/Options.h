@@ -51,12 +51,17 @@ struct CompileOptions {
 
   int64_t stages = 0; ///< 0: one per device, or as many as the cuts make.
   std::vector<std::string> splitAt;
-  int64_t devices = 0; ///< 0: one per stage.
+  bool choosesStages = false; ///< --stages=auto: where they fit in memory.
+  int64_t devices = 0;        ///< 0: one per stage.
   int64_t threads = 1;
   std::string method = "sync";
   std::string schedule = "1f1b";
   std::string optimizer = "sgd:lr=0.01";
   std::optional<int64_t> deviceMemory; ///< Bytes.
+  /// none, full, auto, or an expression of ONNX nodes.
+  std::string recompute = "none";
+  /// For auto: bytes per microbatch that a stage may store; -1: no limit.
+  std::vector<int64_t> recomputeBudgets;
   /// Which of microbatches, optimizer, schedule, method were said.
   std::set<std::string> given;
 

@@ -41,19 +41,26 @@ struct StageReport {
   int64_t lagForward = 0, lagBackward = 0; ///< In microbatches.
   double tau = 0; ///< (lagForward - lagBackward) / M, in updates.
   int64_t versions = 1;
+  /// From the forward to the backward of one microbatch.
+  int64_t residualsPerMicrobatch = 0;
   StageBytes bytes;
 };
 
 struct Report {
-  std::string model, method, schedule, optimizer;
+  std::string model, method, schedule, optimizer, recompute = "none";
   bool infer = false; ///< No training: no method, no updates.
   int64_t microbatchSize = 0, microbatches = 1;
   double predictedBubble = 0;
+  /// Updates per second of a pipeline that never drains over those of one that
+  /// drains at every update, if every stage takes as long: (M + p - 1) / M.
+  /// Synchronous: 1.
+  double speedupOverFlush = 1;
   std::vector<std::string> trained, frozen;
   std::vector<StageReport> stages;
-  /// One update of the training schedule, a line per device; F forward, B
-  /// backward (two units of time), U update.
+  /// One update of the training schedule, or some of one that does not drain, a
+  /// line per device; F forward, B backward (two units of time), U update.
   std::vector<std::string> timeline;
+  int64_t timelineUpdates = 1;
 
   /// Each takes what its level knows; a level that was skipped leaves zeros.
   void collectStages(mlir::ModuleOp module);
@@ -64,6 +71,8 @@ struct Report {
   void print(llvm::raw_ostream &stream) const;
 
 private:
+  void printVersions(llvm::raw_ostream &stream) const;
+
   llvm::StringSet<> updated; ///< Variables that update tasks write.
 };
 

@@ -12,9 +12,11 @@
 #define PENSTOCK_PLANNER_LINEARPARTITION_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace penstock {
 
@@ -38,6 +40,22 @@ double getStageSeconds(const LinearProblem &problem, int64_t begin,
 
 /// The best plan. Needs 1 <= stages <= number of units. O(n * n * stages).
 LinearPlan partitionLinearly(const LinearProblem &problem, int64_t stages);
+
+/// Whether units [begin, end) may be stage number `stage`.
+using StageFilter =
+    llvm::function_ref<bool(int64_t stage, int64_t begin, int64_t end)>;
+
+/// The best plan of stages that are allowed; nothing if there is none.
+std::optional<LinearPlan> partitionLinearly(const LinearProblem &problem,
+                                            int64_t stages,
+                                            StageFilter isAllowed);
+
+/// The plan whose largest stage is the smallest, by any measure of stages that
+/// is not negative.
+LinearPlan partitionEvenly(
+    int64_t units, int64_t stages,
+    llvm::function_ref<double(int64_t stage, int64_t begin, int64_t end)>
+        getSize);
 
 } // namespace penstock
 

@@ -8,7 +8,12 @@
 
 #include "passes/Schedule/Methods/Method.h"
 
+#include "penstock/Schedule/Generators.h"
+
+#include "llvm/ADT/STLExtras.h"
+
 using namespace penstock;
+using namespace penstock::schedule;
 
 Method::~Method() = default;
 
@@ -29,4 +34,26 @@ std::unique_ptr<Method> penstock::createMethod(const MethodSpec &spec) {
     return nullptr;
   }
   return nullptr;
+}
+
+std::vector<StageFacts> penstock::describeStages(const Imported &imported) {
+  const Model &model = imported.model;
+  std::vector<int64_t> leads = forwardLeads(model, imported.orders);
+  std::vector<StageFacts> facts;
+  llvm::SmallVector<llvm::ArrayRef<int>> places;
+  for (auto [index, stage] : llvm::enumerate(model.stages)) {
+    if (!llvm::is_contained(places, llvm::ArrayRef<int>(stage.devices)))
+      places.push_back(stage.devices);
+    StageFacts &fact = facts.emplace_back();
+    fact.index = index;
+    fact.stages = model.stages.size();
+    fact.position =
+        llvm::find(places, llvm::ArrayRef<int>(stage.devices)) - places.begin();
+    fact.ahead = leads[index];
+    fact.mostAhead = leads.empty() ? 0 : *llvm::max_element(leads);
+    fact.microbatches = model.microbatches;
+  }
+  for (StageFacts &fact : facts)
+    fact.depth = places.size();
+  return facts;
 }

@@ -37,6 +37,9 @@ struct StageFacts {
   int64_t microbatches = 1;
 };
 
+/// All stages of a schedule, read off its orders.
+std::vector<StageFacts> describeStages(const schedule::Imported &imported);
+
 /// A stage whose reads have their lags, for methods that adjust them.
 struct StageTasks {
   StageFacts facts;

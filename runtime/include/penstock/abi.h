@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define PENSTOCK_ABI_VERSION 1u
+#define PENSTOCK_ABI_VERSION 2u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -170,9 +170,10 @@ typedef struct {
 typedef struct penstock_device penstock_device;
 
 /* Runs updates `first` .. `first + updates - 1` (for evaluation: microbatches
- * first .. first + updates - 1) of one segment on one device. */
+ * first .. first + updates - 1) of one segment on one device. `version` updates
+ * were done before it: the newest version of every variable has this number. */
 typedef void (*penstock_device_function)(penstock_device *device, int64_t first,
-                                         int64_t updates);
+                                         int64_t updates, int64_t version);
 
 /* `functions` has one entry per device, null where a device takes no part.
  * Names: "train" and "evaluate", or "infer", which counts microbatches like

@@ -3,9 +3,10 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two words that only rise: cells are written before `posted` (release) and read
-// after it (acquire), sums before and after `done` likewise. A device posts the
-// next sum only when all have done this one, so one set of cells is enough.
+// Two words that only rise: cells are written before `posted` (release) and
+// read after it (acquire), sums before and after `done` likewise. A device
+// posts the next sum only when all have done this one, so one set of cells is
+// enough.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/transport/threads/AllReduce.h"
@@ -23,12 +24,11 @@ AllReduce::AllReduce(const penstock_group &description)
 }
 
 bool AllReduce::canSum(const penstock_group &description) {
-  return std::all_of(description.types,
-                     description.types + description.type_count,
-                     [](const penstock_tensor &type) {
-                       return type.element == PENSTOCK_F32 ||
-                              type.element == PENSTOCK_F64;
-                     });
+  return std::all_of(
+      description.types, description.types + description.type_count,
+      [](const penstock_tensor &type) {
+        return type.element == PENSTOCK_F32 || type.element == PENSTOCK_F64;
+      });
 }
 
 void AllReduce::reset() {
@@ -85,9 +85,10 @@ void AllReduce::sumShare(uint64_t index) {
     auto at = [&](uint64_t i) {
       return std::min(lines * i / sides.size() * perLine, count);
     };
-    (type.element == PENSTOCK_F64 ? add<double> : add<float>)(
-        &cells[j], description.type_count, description.summand_count, at(index),
-        at(index + 1));
+    (type.element == PENSTOCK_F64
+         ? add<double>
+         : add<float>)(&cells[j], description.type_count,
+                       description.summand_count, at(index), at(index + 1));
   }
 }
 

@@ -60,7 +60,7 @@ func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
 }
 
 // CHECK-LABEL: llvm.func internal @train.0(
-// CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[FIRST64:.*]]: i64, %{{.*}}: i64)
+// CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[FIRST64:.*]]: i64, %{{.*}}: i64, %{{.*}}: i64)
 // CHECK:         %[[FIRST:.*]] = arith.index_cast %[[FIRST64]] : i64 to index
 // CHECK:         %[[ARENA:.*]] = llvm.call @penstock_arena(%[[DEV]])
 // CHECK:         %[[AT:.*]] = llvm.mlir.constant(64 : i64)
@@ -78,7 +78,7 @@ func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
 // CHECK:         llvm.call @penstock_send(%[[DEV]], %[[ID]], %{{.*}}, %[[X]])
 // CHECK:         llvm.return
 
-// LLVM-LABEL: define internal void @train.1(ptr %0, i64 %1, i64 %2)
+// LLVM-LABEL: define internal void @train.1(ptr %0, i64 %1, i64 %2, i64 %3)
 // LLVM:         %[[ARENA:.*]] = call ptr @penstock_arena(ptr %0)
 // LLVM:         call void @penstock_mark(ptr %0, i32 1, i64 %1)
 // LLVM:         call double @penstock_hyperparameter(ptr %0, i32 0)
@@ -133,6 +133,6 @@ module @replay {
 // TABLE-DAG: @penstock.hyperparameters = {{.*}} double 5.000000e-01 }]
 // TABLE-DAG: @penstock.functions.train = internal constant [2 x ptr] [ptr @train.0, ptr @train.1]
 // TABLE-DAG: @penstock.schedules = {{.*}} i32 4, double 2.500000e-01, ptr @penstock.functions.train }]
-// TABLE-DAG: @penstock_program = constant {{.*}} { i32 1, i32 2, {{.*}}, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 1, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program }
+// TABLE-DAG: @penstock_program = constant {{.*}} { i32 2, i32 2, {{.*}}, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 1, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program, i32 0, ptr null }
 // TABLE-DAG: @replay.penstock_program = internal constant
 }

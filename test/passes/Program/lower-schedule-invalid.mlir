@@ -264,25 +264,3 @@ pipeline.schedule @train microbatches(2) {
   }
 }
 pipeline.variable @w : tensor<4xf32> parameter of @s
-
-// -----
-
-pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
-func.func private @f(tensor<4xf32>) -> tensor<4xf32>
-func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
-// expected-error @below {{uses @w, of which there are several versions, but "train" does not update it}}
-pipeline.task @F forward of @s(%k) {
-  %x = pipeline.take @x : tensor<4xf32>
-  %w = pipeline.read @w : tensor<4xf32>
-  %y = func.call @f(%w) : (tensor<4xf32>) -> tensor<4xf32>
-  pipeline.put %y to @loss : tensor<4xf32>
-}
-pipeline.schedule @train microbatches(2) {
-  pipeline.order 0 {
-    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F pipeline.send @loss } }
-  }
-}
-pipeline.variable @w : tensor<4xf32> parameter of @s
-pipeline.weight_stash @w depth(2)

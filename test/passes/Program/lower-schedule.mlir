@@ -207,7 +207,8 @@ func.func private @sgd.13x3.kernel(!Mw3, !Mw3 {pipeline.into = 1 : i64}, f32, !M
 // -----
 
 // A loop over microbatches does not drain: versions by lag, updates by
-// remainder. Evaluation has its own schedule.
+// remainder. Evaluation has its own schedule, and is told which version of the
+// ring is the newest.
 
 !t = tensor<4xf32>
 !m = memref<4xf32>
@@ -278,6 +279,27 @@ pipeline.schedule @open microbatches(2) {
       pipeline.send @loss ahead(1)
       pipeline.run @B
       pipeline.run @U every(2)
+    }
+  }
+}
+pipeline.task @E evaluate of @s(%k) {
+  %x = pipeline.take @x : !t
+  %w = pipeline.read @w : !t
+  %l, %r = func.call @f(%x, %w) : (!t, !t) -> (tensor<f32>, !t)
+  pipeline.put %l to @loss : tensor<f32>
+  pipeline.put %r to @seen : !t
+}
+pipeline.channel @seen : [!t] sink("seen") staging(1)
+// CHECK-LABEL: func.func @evaluate.0(
+// CHECK-SAME:    %first: index, %updates: index, %[[NEWEST:.*]]: index)
+// CHECK:         pipeline.slot @w[%[[NEWEST]]] ring(2)
+pipeline.schedule @evaluate microbatches(1) {
+  pipeline.order 0 {
+    pipeline.repeat microbatches {
+      pipeline.recv @x
+      pipeline.run @E
+      pipeline.send @loss
+      pipeline.send @seen
     }
   }
 }

@@ -323,6 +323,31 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
+// Evaluation reads another version than the newest: it takes its first
+// microbatch for the number of updates.
+
+pipeline.stage @s devices [0]
+pipeline.task @E evaluate of @s
+pipeline.variable @w : tensor<f32> parameter of @s
+pipeline.weight_stash @w depth(2)
+pipeline.schedule @evaluate microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func @evaluate.0(%first: index, %updates: index, %version: index)
+    attributes {pipeline.schedule = @evaluate, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %last = arith.addi %first, %updates : index
+  scf.for %k = %first to %last step %c1 {
+    pipeline.mark @E[%k]
+    %w = pipeline.slot @w[%first] ring(2) at(0) stride(64) : memref<f32>
+    // expected-error @below {{S3: device 0 in a segment of 1 updates reads @w[0], but nothing was stored there}}
+    func.call @read(%w) : (memref<f32>) -> ()
+  }
+  return
+}
+
+// -----
+
 // The same when the update is in place.
 
 pipeline.stage @s devices [0]

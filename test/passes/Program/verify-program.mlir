@@ -7,4 +7,5 @@
 
 // CHECK: func.func @train.1
 // CHECK: func.func @open.0
+// CHECK: func.func @evaluate.0
 // CHECK: module @replay

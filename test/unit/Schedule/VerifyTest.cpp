@@ -49,6 +49,42 @@ TEST(Verify, VersionsOfReplay) {
     }
 }
 
+TEST(Verify, VersionsPresentInOpenOrders) {
+  // How many updates a stage has done when it runs F and B of the microbatches
+  // 0 .. 11, with an update after every backward: the golden numbers of
+  // PipeDream with four stages.
+  const std::vector<int64_t> forwardOf[] = {
+      {0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8},
+      {0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+      {0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+      {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}};
+  const std::vector<int64_t> backwardOf = {0, 1, 2, 3, 4, 5,
+                                           6, 7, 8, 9, 10, 11};
+  Line line(4, 1);
+  std::vector<Order> orders = generateOpen(line.model);
+  for (int i = 0; i < 4; ++i) {
+    std::vector<int64_t> forward, backward;
+    int64_t updates = 0;
+    for (const Event &event : eventsOf(line.model, orders[i], 12)) {
+      char letter = line.model.tasks[event.id].letter;
+      if (letter == 'F')
+        forward.push_back(updates);
+      else if (letter == 'B')
+        backward.push_back(updates);
+      else if (letter == 'U')
+        ++updates;
+    }
+    EXPECT_EQ(forward, forwardOf[i]) << "stage " << i;
+    EXPECT_EQ(backward, backwardOf) << "stage " << i;
+    for (int64_t k = 0; k < 12; ++k)
+      EXPECT_EQ(versionRead(k, 3 - i, 1), forwardOf[i][k]);
+  }
+  // 2BW: max(floor(k / M) - 1, 0), whatever the stage.
+  const int64_t delayed[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1};
+  for (int64_t k = 0; k < 12; ++k)
+    EXPECT_EQ(versionRead(k, 4, 4), delayed[k]);
+}
+
 TEST(Verify, LeadsOfOpenOrders) {
   for (int p = 1; p <= 6; ++p)
     for (int64_t microbatches : {1, 2, 4, 8}) {

@@ -52,13 +52,13 @@ Case makeCase(std::vector<int64_t> batch, int64_t m, int64_t n, int64_t k,
           span(gemm, gemm.stride_b, k, n), span(gemm, gemm.stride_c, m, n)};
 }
 
-void runGemms(penstock_device *device, int64_t, int64_t) {
+void runGemms(penstock_device *device, int64_t, int64_t, int64_t) {
   for (uint32_t i = 0; i < cases.size(); ++i)
     penstock_gemm(device, i, operandsA[i].data(), operandsB[i].data(),
                   results[i].data());
 }
 
-void runParallel(penstock_device *device, int64_t, int64_t) {
+void runParallel(penstock_device *device, int64_t, int64_t, int64_t) {
   penstock_parallel(
       device,
       [](void *closure, int64_t i) {

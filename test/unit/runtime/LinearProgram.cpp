@@ -89,7 +89,7 @@ void breakLoss(int64_t k, float *loss) {
 
 bool isIn(int64_t j, int64_t count) { return j >= 0 && j < count; }
 
-void train0(penstock_device *device, int64_t first, int64_t updates) {
+void train0(penstock_device *device, int64_t first, int64_t updates, int64_t) {
   char *arena = static_cast<char *>(penstock_arena(device));
   for (int64_t t = first; t < first + updates; ++t) {
     for (int64_t j = 0; j < kM + 2; ++j) {
@@ -119,7 +119,7 @@ void train0(penstock_device *device, int64_t first, int64_t updates) {
   }
 }
 
-void train1(penstock_device *device, int64_t first, int64_t updates) {
+void train1(penstock_device *device, int64_t first, int64_t updates, int64_t) {
   char *arena = static_cast<char *>(penstock_arena(device));
   for (int64_t t = first; t < first + updates; ++t) {
     while (t == faults.hangAtUpdate)
@@ -152,7 +152,7 @@ void train1(penstock_device *device, int64_t first, int64_t updates) {
   }
 }
 
-void evaluate0(penstock_device *device, int64_t first, int64_t count) {
+void evaluate0(penstock_device *device, int64_t first, int64_t count, int64_t) {
   char *arena = static_cast<char *>(penstock_arena(device));
   for (int64_t k = first; k < first + count; ++k) {
     penstock_recv(device, ChX, k, at(arena, kX));
@@ -164,7 +164,7 @@ void evaluate0(penstock_device *device, int64_t first, int64_t count) {
   }
 }
 
-void evaluate1(penstock_device *device, int64_t first, int64_t count) {
+void evaluate1(penstock_device *device, int64_t first, int64_t count, int64_t) {
   char *arena = static_cast<char *>(penstock_arena(device));
   int64_t *correct = reinterpret_cast<int64_t *>(arena + kCorrect);
   int64_t *labels = reinterpret_cast<int64_t *>(arena + kCount);
@@ -185,7 +185,8 @@ void evaluate1(penstock_device *device, int64_t first, int64_t count) {
 
 /// One device: forward and backward in turn, the second half of the arena for
 /// what device 1 has.
-void trainAlone(penstock_device *device, int64_t first, int64_t updates) {
+void trainAlone(penstock_device *device, int64_t first, int64_t updates,
+                int64_t) {
   char *low = static_cast<char *>(penstock_arena(device));
   char *high = low + kArena;
   for (int64_t t = first; t < first + updates; ++t) {

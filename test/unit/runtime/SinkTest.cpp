@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kM = 2;
 
-void train(penstock_device *device, int64_t first, int64_t updates) {
+void train(penstock_device *device, int64_t first, int64_t updates, int64_t) {
   for (int64_t t = first; t < first + updates; ++t) {
     for (int64_t k = t * kM; k < (t + 1) * kM; ++k) {
       float loss = float(k);
@@ -32,7 +32,7 @@ void train(penstock_device *device, int64_t first, int64_t updates) {
 }
 
 // Counts 0, 1, 2, ...; the microbatch without labels has no finite loss.
-void evaluate(penstock_device *device, int64_t first, int64_t count) {
+void evaluate(penstock_device *device, int64_t first, int64_t count, int64_t) {
   for (int64_t k = first; k < first + count; ++k) {
     float loss = k == 0 ? std::nanf("") : float(10 * k);
     int64_t labels = k, correct = k / 2;

@@ -25,7 +25,7 @@ constexpr int64_t kSlots = 3;
 /// Channel 0 feeds device 0, channel 1 device 1; device 1 sends its sum over
 /// channel 2; device 0 reports both in channel 3.
 template <uint32_t Index>
-void train(penstock_device *device, int64_t first, int64_t updates) {
+void train(penstock_device *device, int64_t first, int64_t updates, int64_t) {
   char *arena = static_cast<char *>(penstock_arena(device));
   float *sum = reinterpret_cast<float *>(arena + kSlots * kBytes);
   for (int64_t k = first; k < first + updates + kSlots - 1; ++k) {

@@ -1,0 +1,48 @@
+//===- PipeDream.h - Stages with replicas on a hierarchy --------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The dynamic programme of PipeDream (SOSP 2019, section 3.1) over cuts,
+// replicas and several levels of bandwidth: as published, and as the planner
+// computes that its authors released.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PLANNER_PIPEDREAM_H
+#define PENSTOCK_PLANNER_PIPEDREAM_H
+
+#include "penstock/Planner/Plan.h"
+
+namespace penstock {
+
+enum class PipeDreamForm {
+  /// A replicated stage takes the longer of its compute and its all-reduce,
+  /// which moves 2 (m-1) / m of the weights; a cut moves the activation and its
+  /// gradient over one link.
+  Paper,
+  /// The sum of compute and all-reduce, which counts 4 (m-1) / m of the
+  /// weights;
+  /// a cut's transfer is shared by the replicas to its right, and counted with
+  /// a compression ratio only.
+  Released,
+};
+
+struct PipeDreamOptions {
+  PipeDreamForm form = PipeDreamForm::Paper;
+  /// Components per level and the bandwidth between them in bytes per second,
+  /// from the lowest level up.
+  std::vector<int64_t> devices;
+  std::vector<double> bandwidths;
+  bool straight = false; ///< No replicas.
+  /// Of transfers, Released only; 0: transfers are not counted.
+  double compressionRatio = 1;
+  MemoryModel memory;
+};
+
+/// Plans over the states; nothing when no plan fits in the memory.
+std::optional<Plan> planPipeDream(const std::vector<PlanState> &states,
+                                  const PipeDreamOptions &options);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PLANNER_PIPEDREAM_H

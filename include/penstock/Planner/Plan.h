@@ -1,0 +1,75 @@
+//===- Plan.h - Stages with replicas, and what they cost --------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What every planner returns. Layers are numbered by the states that the
+// planner cut between: for a chain, the layers themselves.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PLANNER_PLAN_H
+#define PENSTOCK_PLANNER_PLAN_H
+
+#include "penstock/Planner/LayerGraph.h"
+
+#include <string>
+#include <vector>
+
+namespace penstock {
+
+/// Seconds per microbatch of one stage, by what they are spent on.
+struct StageTimes {
+  double compute = 0;           ///< Of one replica, shared by all of them.
+  double allReduce = 0;         ///< The same.
+  double input = 0, output = 0; ///< Transfers, as the planner counts them.
+};
+
+struct PlanStage {
+  int64_t first = 0, last = 0; ///< States, both included.
+  int64_t replicas = 1;
+  StageTimes times;
+  double weightBytes = 0, activationBytes = 0;
+  int64_t inFlight = 1; ///< Microbatches between forward and backward.
+  double memoryBytes = 0;
+};
+
+/// Where else a cut might stand: the time of the slowest part if it did, all
+/// other choices to the right of it unchanged.
+struct CutAlternative {
+  int64_t after = 0; ///< The last state before the cut.
+  double seconds = 0;
+};
+
+struct PlanCut {
+  int64_t level = 1; ///< Of the hierarchy of devices, from 1.
+  int64_t after = 0;
+  std::vector<CutAlternative> alternatives; ///< Itself among them, in order.
+};
+
+/// A stage of one level: what runs on `replicas` components of that level.
+struct LevelStage {
+  int64_t level = 1;
+  int64_t first = 0, last = 0, replicas = 1;
+};
+
+struct Plan {
+  std::vector<PlanStage> stages;  ///< Flat: replicas of all levels multiplied.
+  std::vector<LevelStage> levels; ///< From the highest level down.
+  std::vector<PlanCut> cuts;
+  double slowestSeconds = 0;
+  double oneDeviceSeconds = 0;
+  double dataParallelSeconds = 0; ///< All devices replicate the whole model.
+  double getSpeedup() const { return oneDeviceSeconds / slowestSeconds; }
+};
+
+/// How to count the memory of a stage, in bytes: `inFlight` sets of activations
+/// with as many versions of the weights, `weightCopies` times the weights for
+/// gradients and optimizer state, and buffers for what comes in and goes out.
+struct MemoryModel {
+  double limit = 0; ///< 0: none.
+  double weightCopies = 1;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_PLANNER_PLAN_H

@@ -1,0 +1,39 @@
+//===- PlanPrinter.h - Plans for people and programs ------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A plan as a table that says which layers, on how many devices, and why; and
+// as JSON.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PLANNER_PLANPRINTER_H
+#define PENSTOCK_PLANNER_PLANPRINTER_H
+
+#include "penstock/Planner/DoubleBuffer.h"
+#include "penstock/Planner/Plan.h"
+
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace penstock {
+
+/// A plan with what it is about.
+struct PlanReport {
+  const LayerGraph &graph;
+  const std::vector<PlanState> &states;
+  const Plan &plan;
+  /// Of PipeDream-2BW; null for others.
+  const DoubleBufferPlan *doubleBuffer = nullptr;
+  std::string title; ///< Model, devices and algorithm.
+};
+
+void printPlan(const PlanReport &report, llvm::raw_ostream &stream);
+
+/// {"stages": [{"first", "last", "replicas", ..}], "slowest_seconds",
+/// "speedup_over_one", ..}
+llvm::json::Value toJson(const PlanReport &report);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PLANNER_PLANPRINTER_H

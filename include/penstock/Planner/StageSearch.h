@@ -1,0 +1,51 @@
+//===- StageSearch.h - Cuts whose stages fit in memory ----------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a stage takes is known exactly when its program has been built, and only
+// then. So the search proposes cuts, has them built and measured, and learns;
+// it returns none that has not been measured and found to fit.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PLANNER_STAGESEARCH_H
+#define PENSTOCK_PLANNER_STAGESEARCH_H
+
+#include "penstock/Planner/LinearPartition.h"
+
+#include <functional>
+#include <vector>
+
+namespace penstock {
+
+struct StageSearchProblem {
+  LinearProblem linear;
+  int64_t stages = 1;
+  int64_t limit = 0; ///< Bytes of a device.
+  /// Per unit: bytes that its stage needs for it whatever the plan; and bytes
+  /// that what is measured may be expected to grow with.
+  std::vector<double> floorBytes, activationBytes;
+  int64_t trials = 24; ///< At most so many plans are built.
+};
+
+/// Builds a plan; bytes per stage, or nothing if it cannot be built.
+using MeasureStages = std::function<std::optional<std::vector<int64_t>>(
+    llvm::ArrayRef<int64_t> cuts)>;
+
+struct StageSearchResult {
+  /// The fastest plan that was measured and fits, or else the one that comes
+  /// closest; no cuts and no bytes if none could be built.
+  llvm::SmallVector<int64_t> cuts;
+  std::vector<int64_t> bytes;
+  bool fits = false;
+  /// Whether no plan that is faster can fit, or, where none fits, none at all.
+  bool isProved = false;
+  int64_t trials = 0;
+};
+
+StageSearchResult searchStages(const StageSearchProblem &problem,
+                               const MeasureStages &measure);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PLANNER_STAGESEARCH_H

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""What a limit on memory makes of cuts and recomputation.
+
+    memory_search.py DIR penstockc MODEL [flags]
+
+With `--recompute=auto` the bytes of a plan follow the limit: above what the
+plan needs nothing is recomputed; between that and what full recomputation needs
+every plan fits; below, the exit status is 3 and the message names a stage and
+its bytes. With `--stages=auto` the same, by moving the cuts.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def main(folder, *command):
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def compile(*flags):
+        report = folder / "report.json"
+        report.unlink(missing_ok=True)
+        result = subprocess.run(
+            [*command, "--emit=program", "-o", str(folder / "out.mlir"),
+             f"--report-json={report}", *flags], capture_output=True, text=True)
+        if result.returncode == 0:
+            stages = json.loads(report.read_text())["stages"]
+            return 0, stages, max(s["bytes"]["arena"] for s in stages)
+        return result.returncode, result.stderr, None
+
+    def check(condition, what):
+        if not condition:
+            sys.exit(what)
+
+    code, plain, most = compile("--stages=3")
+    check(code == 0, plain)
+    _, _, least = compile("--stages=3", "--recompute=full")
+    print(f"three stages need {most} bytes, recomputed {least}")
+    check(least < most, "full recomputation needs no less")
+
+    # Recomputation, the cuts as they are.
+    before = sum(s["bytes"]["residuals"] for s in plain)
+    for limit in (most, most - 64, (most + least) // 2, least):
+        code, stages, need = compile("--stages=3", "--recompute=auto",
+                                     f"--device-memory={limit}")
+        check(code == 0, f"{limit}: {stages}")
+        stored = sum(s["bytes"]["residuals"] for s in stages)
+        print(f"limit {limit}: needs {need}, residuals {stored}")
+        check(need <= limit, "it does not fit")
+        check((stored == before) == (limit == most),
+              "it recomputes without need, or not")
+        check(stored <= before, "it stores more")
+    code, text, _ = compile("--stages=3", "--recompute=auto",
+                            f"--device-memory={least // 2}")
+    print(f"limit {least // 2}: exit status {code}: {text.strip()}")
+    said = re.search(r"stage \d needs (\d+) bytes, (\d+) more", text)
+    check(code == 3 and said, "not refused as it should be")
+    check(int(said[1]) - int(said[2]) == least // 2, "the bytes do not add up")
+
+    # Other cuts.
+    code, stages, need = compile("--stages=auto", "--devices=3",
+                                 f"--device-memory={most}")
+    check(code == 0 and need == most, "the same cuts fit, and were not taken")
+    for limit in (most - 64, most * 15 // 16):
+        code, stages, need = compile("--stages=auto", "--devices=3",
+                                     f"--device-memory={limit}")
+        print(f"limit {limit}, any cuts: {code} {need}")
+        check(code == 0 and need <= limit, f"{limit}: {stages}")
+        check(len(stages) == 3, "it has other stages")
+    code, text, _ = compile("--stages=auto", "--devices=3",
+                            "--device-memory=10000")
+    print(f"limit 10000, any cuts: exit status {code}: {text.strip()}")
+    check(code == 3, "not refused as it should be")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

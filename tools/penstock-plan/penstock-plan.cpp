@@ -1,0 +1,317 @@
+//===- penstock-plan.cpp - Stages and replicas for a set of devices -------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads a model, or a profile in PipeDream's text format, and says how to
+// spread its layers over devices. Needs none of them.
+//===----------------------------------------------------------------------===//
+
+#include "ModelLayers.h"
+#include "penstock/Driver/Compiler.h"
+#include "penstock/Planner/DoubleBuffer.h"
+#include "penstock/Planner/PipeDream.h"
+#include "penstock/Planner/PlanPrinter.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cmath>
+
+using namespace llvm;
+using namespace penstock;
+
+static cl::OptionCategory category("penstock-plan options");
+
+static cl::opt<std::string> input(cl::Positional,
+                                  cl::desc("MODEL.onnx|PROFILE.txt"),
+                                  cl::cat(category));
+static cl::opt<std::string>
+    devices("devices", cl::value_desc("N|N,N.."),
+            cl::desc("Devices; with several levels the number of members of a "
+                     "group, from the lowest level up (required)"),
+            cl::cat(category));
+static cl::opt<std::string>
+    bandwidth("bandwidth", cl::value_desc("B|B,B.."),
+              cl::desc("Bytes per second between the members, per level "
+                       "(default 1e9)"),
+              cl::cat(category));
+static cl::opt<std::string>
+    algorithm("algorithm", cl::init("paper"),
+              cl::desc("paper (PipeDream as published, default), pipedream (as "
+                       "its authors' planner computes it), 2bw"),
+              cl::cat(category));
+static cl::opt<bool> straight("straight", cl::desc("No replicas"),
+                              cl::cat(category));
+static cl::opt<std::string>
+    compression("compression-ratio", cl::init("1"),
+                cl::desc("For pipedream: by what transfers shrink, or none, "
+                         "which does not count them (default 1)"),
+                cl::cat(category));
+static cl::opt<std::string> deviceMemory("device-memory",
+                                         cl::desc("Memory of a device, e.g. "
+                                                  "16GiB"),
+                                         cl::cat(category));
+static cl::opt<double>
+    weightCopies("weight-copies", cl::init(1),
+                 cl::desc("Gradients and optimizer state, in copies of the "
+                          "weights (default 1; momentum 2, Adam 3)"),
+                 cl::cat(category));
+static cl::opt<int64_t>
+    batch("batch",
+          cl::desc("For 2bw: samples of a global batch (default: those of the "
+                   "profile, per device)"),
+          cl::init(0), cl::cat(category));
+static cl::opt<int64_t>
+    profileBatch("profile-batch", cl::init(1),
+                 cl::desc("For 2bw: samples that the profile's times are for "
+                          "(default 1; for a model --microbatch-size)"),
+                 cl::cat(category));
+static cl::opt<int64_t>
+    blocks("blocks", cl::init(0),
+           cl::desc("For 2bw: group the layers into as many blocks (default: "
+                    "each is one)"),
+           cl::cat(category));
+static cl::opt<double>
+    recomputeFactor("recompute-factor", cl::init(4.0 / 3),
+                    cl::desc("For 2bw: by what recomputation lengthens compute "
+                             "(default 4/3)"),
+                    cl::cat(category));
+static cl::list<std::string> dims("dim", cl::value_desc("name=n"),
+                                  cl::desc("Bind a symbolic dimension of the "
+                                           "model"),
+                                  cl::cat(category));
+static cl::opt<int64_t> microbatchSize("microbatch-size", cl::init(0),
+                                       cl::desc("Bind the batch dimension of "
+                                                "the model"),
+                                       cl::cat(category));
+static cl::opt<std::string>
+    loss("loss", cl::desc("Plan with this loss at the end of the model"),
+         cl::cat(category));
+static cl::opt<bool> asJson("json", cl::desc("Print JSON"), cl::cat(category));
+
+static int fail(const Twine &message, int code = kUserError) {
+  errs() << "penstock-plan: " << message << "\n";
+  return code;
+}
+
+/// Numbers between commas that are at least `least`.
+template <typename Number>
+static bool parseList(StringRef flag, StringRef text, double least,
+                      std::vector<Number> &numbers) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts) {
+    double value;
+    if (part.trim().getAsDouble(value) || !std::isfinite(value) ||
+        value < least || static_cast<double>(Number(value)) != value) {
+      fail("--" + flag + "=" + text + ": '" + part + "' is no positive number");
+      return false;
+    }
+    numbers.push_back(static_cast<Number>(value));
+  }
+  return true;
+}
+
+static bool loadGraph(std::optional<LayerGraph> &graph) {
+  if (StringRef(input).ends_with(".onnx") ||
+      StringRef(input).ends_with(".onnxtext")) {
+    ImportOptions options;
+    for (StringRef text : dims) {
+      auto [name, number] = text.rsplit('=');
+      int64_t size;
+      if (name.empty() || number.getAsInteger(10, size) || size < 1) {
+        fail("--dim " + text + ": expected NAME=N with N >= 1");
+        return false;
+      }
+      options.dims[name.str()] = size;
+    }
+    if (microbatchSize.getNumOccurrences()) {
+      if (microbatchSize < 1) {
+        fail("--microbatch-size=" + Twine(microbatchSize) +
+             ": a positive number is needed");
+        return false;
+      }
+      options.microbatchSize = microbatchSize;
+      if (!profileBatch.getNumOccurrences())
+        profileBatch = microbatchSize;
+    }
+    graph = loadModelLayers(input, options, loss);
+    return graph.has_value();
+  }
+  auto buffer = MemoryBuffer::getFile(input, /*IsText=*/true);
+  if (!buffer) {
+    fail(input + ": " + buffer.getError().message());
+    return false;
+  }
+  std::string error;
+  graph = parseProfile((*buffer)->getBuffer(), error);
+  if (!graph)
+    fail(input + ": " + error);
+  return graph.has_value();
+}
+
+/// Nodes that hold a shape and no tensor are no layers; the released planner
+/// takes them for such.
+static void dropShapeNodes(LayerGraph &graph) {
+  BitVector drop(graph.layers.size());
+  for (auto [index, layer] : enumerate(graph.layers))
+    if (StringRef(layer.description).starts_with("Size") &&
+        layer.getSeconds() == 0 && layer.weightBytes == 0)
+      drop.set(index);
+  if (!drop.all())
+    graph.removeLayers(drop, /*bridge=*/true);
+}
+
+/// The stage of the plan without a limit that is the furthest over it.
+static int failMemory(const Plan *plan, double limit) {
+  std::string text = formatv("--device-memory={0}: no plan fits", deviceMemory);
+  if (plan) {
+    auto worst = llvm::max_element(plan->stages,
+                                   [](const PlanStage &a, const PlanStage &b) {
+                                     return a.memoryBytes < b.memoryBytes;
+                                   });
+    text +=
+        formatv("; in the fastest one, stage {0} needs {1:F0} bytes, {2:F0} "
+                "more than its device has",
+                worst - plan->stages.begin(), worst->memoryBytes,
+                worst->memoryBytes - limit);
+  }
+  return fail(text, kDoesNotFit);
+}
+
+static int print(const PlanReport &report) {
+  if (asJson)
+    outs() << formatv("{0:2}", toJson(report)) << "\n";
+  else
+    printPlan(report, outs());
+  return kDone;
+}
+
+static int runDoubleBuffer(const LayerGraph &graph,
+                           const std::vector<PlanState> &states,
+                           const std::string &title,
+                           const std::vector<int64_t> &levels,
+                           const std::vector<double> &bandwidths,
+                           const MemoryModel &memory) {
+  DoubleBufferOptions options;
+  for (int64_t members : levels)
+    options.devices *= members;
+  options.devicesPerServer = levels.front();
+  options.bandwidthInside = bandwidths.front();
+  options.bandwidthBetween = bandwidths.back();
+  options.profileBatch = profileBatch;
+  options.batch = batch ? batch : profileBatch * options.devices;
+  options.blocks = blocks;
+  options.recomputeFactor = recomputeFactor;
+  options.memory = memory;
+  std::optional<DoubleBufferPlan> found = planDoubleBuffer(states, options);
+  if (!found) {
+    options.memory.limit = 0;
+    found = planDoubleBuffer(states, options);
+    return failMemory(found ? &found->plan : nullptr, memory.limit);
+  }
+  return print({graph, states, found->plan, &*found, title});
+}
+
+static int run() {
+  if (input.empty())
+    return fail("no model or profile given; usage: penstock-plan "
+                "MODEL.onnx|PROFILE.txt --devices=N [options]");
+  if (devices.empty())
+    return fail("--devices=N is needed");
+  PipeDreamOptions options;
+  if (!parseList("devices", devices, 1, options.devices))
+    return kUserError;
+  double total = 1;
+  for (int64_t members : options.devices)
+    total *= static_cast<double>(members);
+  if (total > 4096)
+    return fail("--devices=" + devices + ": at most 4096 devices");
+  if (bandwidth.empty())
+    options.bandwidths.assign(options.devices.size(), 1e9);
+  else if (!parseList("bandwidth", bandwidth, 1e-9, options.bandwidths))
+    return kUserError;
+  if (options.bandwidths.size() != options.devices.size())
+    return fail(formatv(
+        "--bandwidth={0}: {1} levels, but --devices={2} has {3}", bandwidth,
+        options.bandwidths.size(), devices, options.devices.size()));
+  if (algorithm != "paper" && algorithm != "pipedream" && algorithm != "2bw")
+    return fail("--algorithm=" + algorithm +
+                ": unknown; algorithms are paper, pipedream, 2bw");
+  if (algorithm == "2bw" && (straight || options.devices.size() > 2))
+    return fail(straight ? "--straight: --algorithm=2bw chooses its width"
+                         : "--devices=" + devices +
+                               ": --algorithm=2bw knows servers and devices in "
+                               "them, two levels at most");
+  options.form =
+      algorithm == "pipedream" ? PipeDreamForm::Released : PipeDreamForm::Paper;
+  options.straight = straight;
+  if (compression == "none")
+    options.compressionRatio = 0;
+  else if (StringRef(compression).getAsDouble(options.compressionRatio) ||
+           !(options.compressionRatio > 0))
+    return fail("--compression-ratio=" + compression +
+                ": a positive number or none is needed");
+  if (!deviceMemory.empty()) {
+    std::optional<int64_t> bytes = parseBytes(deviceMemory);
+    if (!bytes)
+      return fail("--device-memory=" + deviceMemory +
+                  ": expected a size such as 16GiB or 512MiB");
+    options.memory.limit = static_cast<double>(*bytes);
+  }
+  if (!(weightCopies >= 0) || !(recomputeFactor >= 1) || profileBatch < 1 ||
+      batch < 0 || blocks < 0)
+    return fail("--weight-copies, --batch, --blocks and --profile-batch must "
+                "not be negative, --recompute-factor not below 1");
+  options.memory.weightCopies = weightCopies;
+
+  std::optional<LayerGraph> graph;
+  if (!loadGraph(graph))
+    return kUserError;
+  if (options.form == PipeDreamForm::Paper)
+    dropShapeNodes(*graph);
+  // 2BW cuts a line of blocks; several levels need every range of states.
+  unsigned limit = algorithm == "2bw"            ? 0
+                   : options.devices.size() == 1 ? 2000
+                                                 : 400;
+  PlanStates states = buildStates(*graph, limit);
+  if (states.isLinear && algorithm != "2bw")
+    errs() << "penstock-plan: note: " << input
+           << " has too many branches to cut between any of them; its layers "
+              "are taken in a row\n";
+  if (straight && total > static_cast<double>(states.states.size()))
+    return fail(
+        formatv("--straight: {0:F0} devices, but there are only {1} layers", total,
+                states.states.size()));
+
+  std::string title = formatv("{0}: {1} layers on {2} devices ({3})", input,
+                              graph->layers.size(), devices, algorithm);
+  if (algorithm == "2bw")
+    return runDoubleBuffer(*graph, states.states, title, options.devices,
+                           options.bandwidths, options.memory);
+  std::optional<Plan> plan = planPipeDream(states.states, options);
+  if (!plan) {
+    double memory = std::exchange(options.memory.limit, 0);
+    plan = planPipeDream(states.states, options);
+    return failMemory(plan ? &*plan : nullptr, memory);
+  }
+  return print({*graph, states.states, *plan, nullptr, title});
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  std::string text;
+  raw_string_ostream stream(text);
+  if (!cl::ParseCommandLineOptions(argc, argv, "spreads a model over devices\n",
+                                   &stream)) {
+    StringRef line = StringRef(text).ltrim().split('\n').first;
+    line.consume_front(argv[0]);
+    line.consume_front(": ");
+    return fail(line.rtrim());
+  }
+  return run();
+}
