@@ -150,6 +150,7 @@ bool Compiler::load() {
   import.lossInput = options.lossInput;
   import.trainRegex = options.trainRegex;
   import.freezeRegex = options.freezeRegex;
+  import.ties = options.ties;
   if (options.output != "-")
     import.binaryCopy = options.output + ".onnx";
   module = importModel(&context, options.input, import);

@@ -278,6 +278,12 @@ bool Checker::checkModel() {
   options.ignoreLabel = flags.ignoreLabel;
   options.trainRegex = flags.train;
   options.freezeRegex = flags.freeze;
+  for (StringRef tie : flags.tie) {
+    auto [first, second] = tie.split('=');
+    if (first.empty() || second.empty())
+      return fail("--tie " + tie + ": expected A=B, two initialisers");
+    options.ties.emplace_back(first, second);
+  }
   if (options.loss != "softmax-cross-entropy" &&
       options.loss != "bce-with-logits" && options.loss != "mse" &&
       options.loss != "output")
@@ -415,8 +421,6 @@ bool Checker::checkDefaults() {
     return fail("--" + only.flag + "=" + only.value + " is not in this build" +
                 wayOut);
   }
-  if (!flags.tie.empty())
-    return fail("--tie is not in this build");
   return true;
 }
 

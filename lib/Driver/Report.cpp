@@ -179,6 +179,18 @@ void Report::collectSchedule(ModuleOp module) {
                 static_cast<double>(microbatches);
 }
 
+/// The initialisers whose values a parameter gives: its own, which a copy on
+/// another stage shares, and those tied to it.
+static SmallVector<StringRef> getInitialisers(VariableOp variable) {
+  auto original = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  SmallVector<StringRef> names = {original ? original.getValue()
+                                           : variable.getSymName()};
+  if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
+    for (NamedAttribute other : tied)
+      names.push_back(other.getName());
+  return names;
+}
+
 /// Adds the bytes of variables and channels to their stages.
 void Report::collectProgram(ModuleOp module) {
   auto numbers = numberStages(module);
@@ -214,8 +226,12 @@ void Report::collectProgram(ModuleOp module) {
       // A frozen parameter that several stages read is there once for each.
       if (updated.empty() ? !variable.getFrozen()
                           : updated.contains(variable.getSymName())) {
-        trained.push_back(variable.getSymName().str());
-        stage.parameters.push_back(variable.getSymName().str());
+        for (StringRef name : getInitialisers(variable)) {
+          stage.parameters.push_back(name.str());
+          // Several stages may hold a copy.
+          if (!llvm::is_contained(trained, name))
+            trained.push_back(name.str());
+        }
       } else if (!variable.getInit() ||
                  ranges.insert(variable.getInitAttr()).second) {
         frozen.push_back(variable.getSymName().str());

@@ -77,6 +77,7 @@ private:
   Value getAddress(SlotOp slot);
   void replaceBuffer(Operation *op, Value address);
   LogicalResult passDevice(func::CallOp call);
+  Value getCells(StartAllReduceOp sum);
 
   Value toI64(Value index) {
     return arith::IndexCastOp::create(builder, loc, runtime.i64, index);
@@ -142,12 +143,30 @@ void DeviceConverter::replaceBuffer(Operation *op, Value address) {
   }
 }
 
+/// The addresses of the buffers, in an array on the stack of the function.
+Value DeviceConverter::getCells(StartAllReduceOp sum) {
+  Block &entry = function.getBody().front();
+  OpBuilder atStart = OpBuilder::atBlockBegin(&entry);
+  Value count = LLVM::ConstantOp::create(
+      atStart, loc, runtime.i32,
+      atStart.getI32IntegerAttr(sum.getBuffers().size()));
+  Value cells = LLVM::AllocaOp::create(atStart, loc, runtime.pointer,
+                                       runtime.pointer, count);
+  for (auto [index, buffer] : llvm::enumerate(sum.getBuffers())) {
+    Value cell = LLVM::GEPOp::create(
+        builder, loc, runtime.pointer, runtime.pointer, cells,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+    LLVM::StoreOp::create(builder, loc, addresses.lookup(buffer), cell);
+  }
+  return cells;
+}
+
 void DeviceConverter::convertOp(Operation *op) {
   builder.setInsertionPoint(op);
   loc = op->getLoc();
   auto transfer = [&](StringRef name, StringRef channel, Value n,
                       Value buffer) {
-    SmallVector<Value> operands{device, number(table.getChannel(channel)),
+    SmallVector<Value> operands{device, number(table.getEndpoint(channel)),
                                 toI64(n)};
     if (buffer)
       operands.push_back(addresses.lookup(buffer));
@@ -170,6 +189,12 @@ void DeviceConverter::convertOp(Operation *op) {
   if (auto await = dyn_cast<AwaitOp>(op))
     return transfer("penstock_await", await.getChannel(), await.getNumber(),
                     Value());
+  if (auto sum = dyn_cast<StartAllReduceOp>(op)) {
+    runtime.call(builder, loc, "penstock_all_reduce", runtime.none,
+                 {device, number(table.getGroup(sum.getGroup())),
+                  toI64(sum.getNumber()), getCells(sum)});
+    return;
+  }
   if (auto mark = dyn_cast<MarkOp>(op)) {
     runtime.call(builder, loc, "penstock_mark", runtime.none,
                  {device, number(table.getTask(mark.getTask())),
@@ -228,15 +253,11 @@ LogicalResult DeviceConverter::convert(StringRef name) {
 
   SmallVector<Operation *> ops;
   WalkResult result = function.walk([&](Operation *op) {
-    if (isa<StartAllReduceOp>(op)) {
-      op->emitError("is not lowered to the runtime yet");
-      return WalkResult::interrupt();
-    }
     if (auto call = dyn_cast<func::CallOp>(op))
       return failed(passDevice(call)) ? WalkResult::interrupt()
                                       : WalkResult::advance();
-    if (isa<SlotOp, ScratchOp, StartRecvOp, StartSendOp, AwaitOp, MarkOp,
-            HyperparameterOp>(op))
+    if (isa<SlotOp, ScratchOp, StartRecvOp, StartSendOp, StartAllReduceOp,
+            AwaitOp, MarkOp, HyperparameterOp>(op))
       ops.push_back(op);
     return WalkResult::advance();
   });

@@ -99,10 +99,15 @@ LogicalResult FileTable::collect(ModuleOp root) {
   if (auto model = root->getAttrOfType<BytesAttr>(kModelAttr))
     if (failed(add(root, model.getFile())))
       return failure();
-  for (auto variable : root.getOps<VariableOp>())
+  for (auto variable : root.getOps<VariableOp>()) {
     if (BytesAttr init = variable.getInitAttr())
       if (failed(add(variable, init.getFile())))
         return failure();
+    if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
+      for (NamedAttribute other : tied)
+        if (failed(add(variable, cast<BytesAttr>(other.getValue()).getFile())))
+          return failure();
+  }
   return success();
 }
 
@@ -240,8 +245,11 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
         ok = setEnd(op, channels[send.getChannel()].sender, device);
       } else if (auto recv = dyn_cast<StartRecvOp>(op)) {
         ok = setEnd(op, channels[recv.getChannel()].receiver, device);
+      } else if (auto sum = dyn_cast<StartAllReduceOp>(op)) {
+        groups.insert(sum.getGroup());
       } else if (auto await = dyn_cast<AwaitOp>(op)) {
-        channels.insert({await.getChannel(), Ends()});
+        if (!module.lookupSymbol<GroupOp>(await.getChannelAttr()))
+          channels.insert({await.getChannel(), Ends()});
       } else if (auto parameter = dyn_cast<HyperparameterOp>(op)) {
         double value = 0;
         if (auto given = parameter.getDefaultValue())
@@ -270,8 +278,14 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
   return success();
 }
 
-uint32_t ProgramTable::getChannel(StringRef name) const {
+uint32_t ProgramTable::getEndpoint(StringRef name) const {
+  if (groups.contains(name))
+    return channels.size() + getGroup(name);
   return channels.find(name) - channels.begin();
+}
+
+uint32_t ProgramTable::getGroup(StringRef name) const {
+  return llvm::find(groups, name) - groups.begin();
 }
 
 uint32_t ProgramTable::getTask(StringRef name) const {
@@ -298,6 +312,39 @@ FailureOr<Constant> ProgramTable::getTensor(ConstantBuilder &constants,
       {Constant::i32(element), Constant::i32(type.getRank()),
        constants.shape(type.getShape()),
        Constant::i64(type.getNumElements() * ((bits + 7) / 8))});
+}
+
+/// The devices of the summands, in the order (stage, replica).
+FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
+                                              GroupOp group, StringRef prefix) {
+  std::vector<Constant> devices, types;
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+    for (auto name : member.getAsRange<FlatSymbolRefAttr>()) {
+      auto variable = module.lookupSymbol<VariableOp>(name);
+      if (types.size() == member.size())
+        break;
+      FailureOr<Constant> tensor =
+          getTensor(constants, variable, variable.getTensorType());
+      if (failed(tensor))
+        return failure();
+      types.push_back(*tensor);
+    }
+    auto variable =
+        module.lookupSymbol<VariableOp>(cast<FlatSymbolRefAttr>(member[0]));
+    auto stage = module.lookupSymbol<StageOp>(variable.getStageAttr());
+    for (int64_t device : *stage.getDevices())
+      devices.push_back(Constant::i32(device));
+  }
+  StringRef name = group.getSymName();
+  int64_t typeCount = types.size(), deviceCount = devices.size();
+  auto symbol = [&](StringRef table) {
+    return (prefix + "penstock." + table + "." + name).str();
+  };
+  Constant typeTable = constants.table(symbol("sum"), std::move(types));
+  Constant deviceTable =
+      constants.table(symbol("summands"), std::move(devices));
+  return Constant::fields({constants.string(name), Constant::i32(typeCount),
+                           typeTable, Constant::i32(deviceCount), deviceTable});
 }
 
 LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
@@ -345,13 +392,22 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
                         std::move(copies));
     BytesAttr init = variable.getInitAttr();
     StringRef stage = variable.getStage().value_or("");
-    variableTable.push_back(Constant::fields(
-        {constants.string(variable.getSymName()),
-         Constant::i32(static_cast<int64_t>(variable.getRole())),
-         Constant::i32(getStage(stage)), Constant::i32(variable.getFrozen()),
-         *tensor, Constant::i32(init ? files.getIndex(init.getFile()) : -1),
-         Constant::i64(init ? init.getOffset() : 0), Constant::i32(versions),
-         Constant::i32(copyCount), copyTable}));
+    auto addVariable = [&](StringRef name, BytesAttr bytes) {
+      variableTable.push_back(Constant::fields(
+          {constants.string(name),
+           Constant::i32(static_cast<int64_t>(variable.getRole())),
+           Constant::i32(getStage(stage)), Constant::i32(variable.getFrozen()),
+           *tensor, Constant::i32(bytes ? files.getIndex(bytes.getFile()) : -1),
+           Constant::i64(bytes ? bytes.getOffset() : 0),
+           Constant::i32(versions), Constant::i32(copyCount), copyTable}));
+    };
+    addVariable(variable.getSymName(), init);
+    // One place, and several initialisers that are saved from it. A copy on
+    // another stage need not say so again.
+    auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
+    if (tied && !variable->hasAttr(kParameterAttr))
+      for (NamedAttribute other : tied)
+        addVariable(other.getName(), cast<BytesAttr>(other.getValue()));
   }
 
   std::vector<Constant> channelTable;
@@ -450,6 +506,15 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     for (StringAttr input : inputs.getAsRange<StringAttr>())
       unused.push_back(constants.string(input));
   addTable("unused_inputs", std::move(unused));
+  std::vector<Constant> groupTable;
+  for (StringRef name : groups) {
+    FailureOr<Constant> group =
+        getSummands(constants, module.lookupSymbol<GroupOp>(name), prefix);
+    if (failed(group))
+      return failure();
+    groupTable.push_back(*group);
+  }
+  addTable("groups", std::move(groupTable));
   constants.add(name, Constant::fields(std::move(fields)),
                 /*exported=*/!isReplay);
   return success();

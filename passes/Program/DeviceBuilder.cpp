@@ -243,7 +243,7 @@ LogicalResult DeviceBuilder::emitEntry(Operation *entry, Value index,
     else if (auto recv = dyn_cast<RecvOp>(entry))
       result = emitRecv(recv, number);
     else
-      result = entry->emitError("is not lowered to device programs yet");
+      result = emitAllReduce(cast<AllReduceOp>(entry), number);
   }
   if (!outermost)
     indices.pop_back();

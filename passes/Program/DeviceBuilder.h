@@ -53,6 +53,10 @@ private:
   mlir::LogicalResult emitRun(pipeline::RunOp run, mlir::Value number);
   mlir::LogicalResult emitSend(pipeline::SendOp send, mlir::Value number);
   mlir::LogicalResult emitRecv(pipeline::RecvOp recv, mlir::Value number);
+  mlir::LogicalResult emitAllReduce(pipeline::AllReduceOp sum,
+                                    mlir::Value number);
+  /// Before a task of the update uses what was summed.
+  mlir::LogicalResult awaitSums(pipeline::TaskOp task, mlir::Value number);
   mlir::LogicalResult emitCall(mlir::func::CallOp call, mlir::Value number,
                                mlir::IRMapping &values);
 

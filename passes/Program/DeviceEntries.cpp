@@ -144,6 +144,46 @@ LogicalResult DeviceBuilder::emitRecv(RecvOp recv, Value number) {
   return success();
 }
 
+/// The members on this device, in their order.
+LogicalResult DeviceBuilder::emitAllReduce(AllReduceOp sum, Value number) {
+  auto group = storage.lookup<GroupOp>(sum, sum.getGroupAttr());
+  if (!group)
+    return failure();
+  int64_t device = sum->getParentOfType<OrderOp>().getDevice();
+  SmallVector<Value> buffers;
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>())
+    for (auto name : member.getAsRange<FlatSymbolRefAttr>()) {
+      auto variable = storage.lookup<VariableOp>(group, name);
+      if (!variable)
+        return failure();
+      auto stage = storage.lookup<StageOp>(variable, variable.getStageAttr());
+      if (!stage)
+        return failure();
+      if (llvm::is_contained(*stage.getDevices(), device))
+        buffers.push_back(getSlot(
+            Buffer{variable, 0, storage.getVersions(variable)}, number));
+    }
+  StartAllReduceOp::create(builder, loc, sum.getGroupAttr(), number, buffers);
+  return success();
+}
+
+LogicalResult DeviceBuilder::awaitSums(TaskOp task, Value number) {
+  if (task.countsMicrobatches())
+    return success();
+  llvm::SmallDenseSet<Attribute> read;
+  for (auto op : task.getBody().getOps<ReadOp>())
+    read.insert(op.getVariableAttr());
+  for (auto group : task->getParentOfType<ModuleOp>().getOps<GroupOp>())
+    if (llvm::any_of(group.getMembers().getAsRange<ArrayAttr>(),
+                     [&](ArrayAttr member) {
+                       return llvm::any_of(member, [&](Attribute name) {
+                         return read.contains(name);
+                       });
+                     }))
+      AwaitOp::create(builder, loc, FlatSymbolRefAttr::get(group), number);
+  return success();
+}
+
 LogicalResult DeviceBuilder::emitRun(RunOp run, Value number) {
   auto task = storage.lookup<TaskOp>(run, run.getTaskAttr());
   if (!task)
@@ -175,6 +215,8 @@ LogicalResult DeviceBuilder::emitRun(RunOp run, Value number) {
     }
   }
 
+  if (failed(awaitSums(task, number)))
+    return failure();
   MarkOp::create(builder, loc, run.getTaskAttr(), number);
   IRMapping values;
   values.map(task.getCounter(), number);

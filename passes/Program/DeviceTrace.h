@@ -31,13 +31,13 @@ struct Access {
 };
 
 struct TraceEvent {
-  enum Kind { Mark, Call, Recv, Send, Await };
+  enum Kind { Mark, Call, Recv, Send, Await, Sum };
   Kind kind;
   mlir::Operation *op;
-  /// The task or channel, and its run or message.
+  /// The task, channel or group, and its run, message or update.
   mlir::StringAttr symbol;
   int64_t number = 0;
-  /// One for a transfer, any for a call.
+  /// One for a transfer, any for a call or a sum.
   llvm::SmallVector<Access, 1> accesses;
 };
 

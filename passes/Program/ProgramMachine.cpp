@@ -139,7 +139,7 @@ LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
   bool updates =
       isVariable && device.running && !device.running.countsMicrobatches();
   if (inPlace) {
-    if (!cell.leaving.empty())
+    if (!cell.leaving.empty() || cell.filling)
       return checkFree(device, event, ref, cell);
     if (updates)
       device.updatedInPlace.push_back(ref);
@@ -207,22 +207,40 @@ LogicalResult ProgramMachine::startRun(Device &device,
   return success();
 }
 
-LogicalResult ProgramMachine::startTransfer(Device &device,
-                                            const TraceEvent &event) {
-  bool isRecv = event.kind == TraceEvent::Recv;
-  const CellRef &ref = event.accesses.front().cell;
+LogicalResult ProgramMachine::checkNumber(Device &device,
+                                          const TraceEvent &event) {
+  const char *verb = event.kind == TraceEvent::Recv   ? "receives"
+                     : event.kind == TraceEvent::Send ? "sends"
+                                                      : "sums";
   std::vector<size_t> &queued = device.queued[event.symbol];
   if (!queued.empty()) {
     const TraceEvent &former = device.trace[queued.back()];
     if (event.number != former.number + 1)
       return report(device, event, 8)
-             << (isRecv ? "receives" : "sends") << " message " << event.number
-             << " of @" << event.symbol.getValue() << " after message "
-             << former.number;
+             << verb << " message " << event.number << " of @"
+             << event.symbol.getValue() << " after message " << former.number;
   } else if (event.number != first * microbatches && event.number != first) {
     return report(device, event, 8) << "begins @" << event.symbol.getValue()
                                     << " with message " << event.number;
   }
+  return success();
+}
+
+void ProgramMachine::queue(Device &device, const TraceEvent &event) {
+  device.queued[event.symbol].push_back(device.position);
+  device.transfers[device.position] = {device.position};
+  if (isExternal(event.symbol))
+    device.transfers[device.position].done = true;
+  else
+    device.waiting.push_back(device.position);
+}
+
+LogicalResult ProgramMachine::startTransfer(Device &device,
+                                            const TraceEvent &event) {
+  bool isRecv = event.kind == TraceEvent::Recv;
+  const CellRef &ref = event.accesses.front().cell;
+  if (failed(checkNumber(device, event)))
+    return failure();
   if (ref.number != event.number || (isRecv && ref.symbol != event.symbol))
     return report(device, event, 8)
            << (isRecv ? "receives" : "sends") << " message " << event.number
@@ -241,12 +259,42 @@ LogicalResult ProgramMachine::startTransfer(Device &device,
       return failure();
     (*getCell(device, event, ref))->leaving.push_back(device.position);
   }
-  queued.push_back(device.position);
-  device.transfers[device.position] = {device.position};
-  if (isExternal(event.symbol))
-    device.transfers[device.position].done = true;
-  else
-    device.waiting.push_back(device.position);
+  queue(device, event);
+  return success();
+}
+
+/// Sums take what every microbatch of the update has added, once, and nobody
+/// looks at it before it has been awaited.
+LogicalResult ProgramMachine::startSum(Device &device,
+                                       const TraceEvent &event) {
+  if (failed(checkNumber(device, event)))
+    return failure();
+  auto group = symbols.lookup<GroupOp>(event.symbol);
+  if (!group)
+    return report(device, event, 8)
+           << "sums @" << event.symbol.getValue() << ", which is no group";
+  for (const Access &access : event.accesses)
+    if (failed(read(device, event, access.cell)))
+      return failure();
+  for (const Access &access : event.accesses)
+    (*getCell(device, event, access.cell))->filling = device.position;
+  int64_t due = (event.number - first + 1) * microbatches;
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+    auto variable = symbols.lookup<VariableOp>(
+        cast<FlatSymbolRefAttr>(member[0]).getAttr());
+    for (auto task : module.getOps<TaskOp>()) {
+      int64_t count = device.runs.lookup(task.getSymNameAttr());
+      if (task.getStageAttr() == variable.getStageAttr() && count != 0 &&
+          count != due &&
+          (task.getKind() == TaskKind::Backward ||
+           task.getKind() == TaskKind::WeightGrad))
+        return report(device, event, 4)
+               << "sums @" << event.symbol.getValue() << "[" << event.number
+               << "] after " << count << " instead of " << due << " runs of @"
+               << task.getSymName();
+    }
+  }
+  queue(device, event);
   return success();
 }
 
@@ -263,12 +311,14 @@ void ProgramMachine::complete(Device &device, size_t index) {
       ++it;
       continue;
     }
-    const CellRef &ref = event.accesses.front().cell;
-    Cell &cell =
-        device.rings[{ref.symbol.getValue(), ref.field}].cells[ref.getIndex()];
-    if (cell.filling == it->first)
-      cell.filling = std::nullopt;
-    llvm::erase(cell.leaving, it->first);
+    for (const Access &access : event.accesses) {
+      const CellRef &ref = access.cell;
+      Cell &cell = device.rings[{ref.symbol.getValue(), ref.field}]
+                       .cells[ref.getIndex()];
+      if (cell.filling == it->first)
+        cell.filling = std::nullopt;
+      llvm::erase(cell.leaving, it->first);
+    }
     it = device.transfers.erase(it);
   }
 }
@@ -327,6 +377,9 @@ FailureOr<bool> ProgramMachine::step(Device &device) {
   case TraceEvent::Send:
     result = startTransfer(device, event);
     break;
+  case TraceEvent::Sum:
+    result = startSum(device, event);
+    break;
   }
   if (failed(result))
     return failure();
@@ -360,21 +413,64 @@ FailureOr<bool> ProgramMachine::exchange() {
             << " sends message " << send.number;
         return failure();
       }
-      for (Device *device : {&sender, &*receiver}) {
-        auto transfer = device->transfers.find(device->waiting.front());
-        if (transfer != device->transfers.end())
-          transfer->second.done = true;
-        device->waiting.pop_front();
-      }
+      endFirst(sender);
+      endFirst(*receiver);
       moved = true;
     }
+  }
+  return exchangeSums() || moved;
+}
+
+void ProgramMachine::endFirst(Device &device) {
+  auto transfer = device.transfers.find(device.waiting.front());
+  if (transfer != device.transfers.end())
+    transfer->second.done = true;
+  device.waiting.pop_front();
+}
+
+llvm::SmallSetVector<int64_t, 4> ProgramMachine::getDevices(StringAttr name) {
+  llvm::SmallSetVector<int64_t, 4> result;
+  auto group = symbols.lookup<GroupOp>(name);
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+    auto variable = symbols.lookup<VariableOp>(
+        cast<FlatSymbolRefAttr>(member[0]).getAttr());
+    auto stage = symbols.lookup<StageOp>(*variable.getStage());
+    result.insert(stage.getDevices()->begin(), stage.getDevices()->end());
+  }
+  return result;
+}
+
+/// A sum ends when it heads the queues of all its devices.
+bool ProgramMachine::exchangeSums() {
+  bool moved = false;
+  for (Device &one : devices) {
+    if (one.waiting.empty())
+      continue;
+    const TraceEvent &sum = one.trace[one.waiting.front()];
+    if (sum.kind != TraceEvent::Sum)
+      continue;
+    SmallVector<Device *> ready;
+    llvm::SmallSetVector<int64_t, 4> members = getDevices(sum.symbol);
+    for (Device &device : devices) {
+      if (!members.contains(device.number) || device.waiting.empty())
+        continue;
+      const TraceEvent &head = device.trace[device.waiting.front()];
+      if (head.kind == TraceEvent::Sum && head.symbol == sum.symbol &&
+          head.number == sum.number)
+        ready.push_back(&device);
+    }
+    if (ready.size() != members.size())
+      continue;
+    for (Device *device : ready)
+      endFirst(*device);
+    moved = true;
   }
   return moved;
 }
 
 static std::string describe(const TraceEvent &event) {
-  static const char *const kNames[] = {"run", "call", "receive", "send",
-                                       "await"};
+  static const char *const kNames[] = {"run",  "call",  "receive",
+                                       "send", "await", "sum"};
   return std::string(kNames[event.kind]) + " @" + event.symbol.str() + "[" +
          std::to_string(event.number) + "]";
 }

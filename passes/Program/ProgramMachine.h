@@ -73,6 +73,10 @@ private:
   mlir::FailureOr<bool> step(Device &device);
   mlir::LogicalResult startRun(Device &device, const TraceEvent &event);
   mlir::LogicalResult startTransfer(Device &device, const TraceEvent &event);
+  mlir::LogicalResult startSum(Device &device, const TraceEvent &event);
+  /// Fails unless transfers of one name are numbered one after the other.
+  mlir::LogicalResult checkNumber(Device &device, const TraceEvent &event);
+  void queue(Device &device, const TraceEvent &event);
   mlir::FailureOr<bool> await(Device &device, const TraceEvent &event);
   mlir::LogicalResult call(Device &device, const TraceEvent &event);
   mlir::LogicalResult read(Device &device, const TraceEvent &event,
@@ -84,6 +88,10 @@ private:
                                 const CellRef &ref, const Cell &cell);
   void endRun(Device &device);
   mlir::FailureOr<bool> exchange();
+  bool exchangeSums();
+  /// The devices of a group's members.
+  llvm::SmallSetVector<int64_t, 4> getDevices(mlir::StringAttr group);
+  static void endFirst(Device &device);
   void complete(Device &device, size_t event);
   mlir::LogicalResult finish();
   mlir::LogicalResult reportDeadlock();

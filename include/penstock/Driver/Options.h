@@ -47,6 +47,7 @@ struct CompileOptions {
   std::string ignoreLabel;
   std::string trainRegex;
   std::string freezeRegex;
+  std::vector<std::pair<std::string, std::string>> ties;
 
   int64_t stages = 0; ///< 0: one per device, or as many as the cuts make.
   std::vector<std::string> splitAt;

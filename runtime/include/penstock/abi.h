@@ -219,6 +219,16 @@ typedef struct {
   const penstock_device_function *functions;
 } penstock_schedule;
 
+/* Values that are summed over devices. Every summand has one value of each of
+ * the `types`; `devices` says where each lives, in the order of addition. */
+typedef struct {
+  const char *name;
+  uint32_t type_count;
+  const penstock_tensor *types;
+  uint32_t summand_count;
+  const uint32_t *devices;
+} penstock_group;
+
 typedef struct penstock_program {
   uint32_t abi_version;
   uint32_t stage_count;
@@ -259,6 +269,8 @@ typedef struct penstock_program {
   /* Inputs of the model that the program does not need. */
   uint32_t unused_input_count;
   const char *const *unused_inputs;
+  uint32_t group_count;
+  const penstock_group *groups;
 } penstock_program;
 
 /*===--- What compiled code calls
@@ -273,9 +285,15 @@ void penstock_recv(penstock_device *device, uint32_t channel, int64_t n,
                    void *slot);
 void penstock_send(penstock_device *device, uint32_t channel, int64_t n,
                    const void *slot);
+/* Queue the sum of a group for update t; never blocks. `cells` are the addresses
+ * of the values of this device's summands, one summand after the other; they
+ * receive the sums. Additions have the order of the summands, on any device. */
+void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,
+                         void *const *cells);
 /* This device waits until message n of the channel has arrived here (receiver)
- * or has left its slot (sender). Negative n returns at once. */
-void penstock_await(penstock_device *device, uint32_t channel, int64_t n);
+ * or has left its slot (sender). Numbers from channel_count on are groups: until
+ * the sum is there. Negative n returns at once. */
+void penstock_await(penstock_device *device, uint32_t endpoint, int64_t n);
 /* The device is about to run the n-th microbatch (or update) of a task. */
 void penstock_mark(penstock_device *device, uint32_t task, int64_t n);
 double penstock_hyperparameter(penstock_device *device, uint32_t id);
