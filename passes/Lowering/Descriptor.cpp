@@ -337,12 +337,11 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
   }
   StringRef name = group.getSymName();
   int64_t typeCount = types.size(), deviceCount = devices.size();
-  auto symbol = [&](StringRef table) {
-    return (prefix + "penstock." + table + "." + name).str();
-  };
-  Constant typeTable = constants.table(symbol("sum"), std::move(types));
-  Constant deviceTable =
-      constants.table(symbol("summands"), std::move(devices));
+  std::string suffix = ("." + name).str();
+  Constant typeTable = constants.table((prefix + "penstock.sum" + suffix).str(),
+                                       std::move(types));
+  Constant deviceTable = constants.table(
+      (prefix + "penstock.summands" + suffix).str(), std::move(devices));
   return Constant::fields({constants.string(name), Constant::i32(typeCount),
                            typeTable, Constant::i32(deviceCount), deviceTable});
 }

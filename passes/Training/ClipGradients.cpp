@@ -172,7 +172,8 @@ Value ClipGradientsPass::emitSquares(OpBuilder &builder, Location loc,
   sums = linalg::FillOp::create(builder, loc, zero, sums).getResult(0);
   for (auto [index, summands] : llvm::enumerate(gradients)) {
     // Long rows, which are one loop whatever the shape.
-    RankedTensorType type = summands.front().getTensorType();
+    VariableOp first = summands.front();
+    RankedTensorType type = first.getTensorType();
     SmallVector<Value> rows(values.take_front(summands.size()));
     values = values.drop_front(summands.size());
     if (type.getRank() > 1) {
@@ -285,8 +286,8 @@ void ClipGradientsPass::addNorms(ArrayRef<Member *> members) {
     OpBuilder body = OpBuilder::atBlockEnd(&function.front());
     ValueRange arguments = function.getArguments();
     size_t taken = isLast ? sums.size() : 0;
-    Value value = emitSquares(body, loc, member->gradients,
-                              arguments.drop_front(taken));
+    Value value =
+        emitSquares(body, loc, member->gradients, arguments.drop_front(taken));
     if (isLast) {
       SmallVector<Value> squares(arguments.take_front(taken));
       squares.push_back(value);

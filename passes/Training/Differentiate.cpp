@@ -155,8 +155,8 @@ LogicalResult DifferentiatePass::checkVariables() {
                << "parameter @" << variable.getSymName()
                << " is read on stages @" << reader.getSymName() << " and @"
                << stage.stage.getSymName()
-               << ": tied parameters are not supported yet; cut elsewhere "
-                  "(--split-at) or freeze it (--freeze)";
+               << ": each needs a copy of its own, which "
+                  "pipeline-outline-stages makes";
       reader = stage.stage;
     }
   return success();

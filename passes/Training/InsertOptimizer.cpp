@@ -146,9 +146,9 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
   SmallVector<Type> results(tensors, type);
   SmallVector<Type> arguments = results;
   arguments.append(numRates, builder.getF32Type());
-  update =
-      createFunction((method->getSpec().getName() + "." + describeType(type)).str(),
-                     builder.getFunctionType(arguments, results));
+  update = createFunction(
+      (method->getSpec().getName() + "." + describeType(type)).str(),
+      builder.getFunctionType(arguments, results));
   for (unsigned i = 1; i < tensors; ++i)
     update.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(i));
 
@@ -187,7 +187,7 @@ func::FuncOp InsertOptimizerPass::getSumFunction(RankedTensorType type,
   if (sum)
     return sum;
   SmallVector<Type> types(count, type);
-  sum = createFunction(("sum." + Twine(count) + "." + describe(type)).str(),
+  sum = createFunction(("sum." + Twine(count) + "." + describeType(type)).str(),
                        FunctionType::get(&getContext(), types, types));
   emitGradientSum(sum);
   return sum;
@@ -204,13 +204,16 @@ Value InsertOptimizerPass::readSum(OpBuilder &builder,
                        FlatSymbolRefAttr::get(gradient), IntegerAttr()));
   if (values.size() == 1)
     return values.front();
+  VariableOp first = gradients.front();
   auto call = func::CallOp::create(
-      builder, gradients.front().getLoc(),
-      getSumFunction(gradients.front().getTensorType(), values.size()), values);
-  for (auto [gradient, zero] :
-       llvm::drop_begin(llvm::zip_equal(gradients, call.getResults())))
+      builder, first.getLoc(),
+      getSumFunction(first.getTensorType(), values.size()), values);
+  for (auto [index, zero] :
+       llvm::drop_begin(llvm::enumerate(call.getResults()))) {
+    VariableOp gradient = gradients[index];
     WriteOp::create(builder, gradient.getLoc(), zero,
                     FlatSymbolRefAttr::get(gradient));
+  }
   return call.getResult(0);
 }
 
