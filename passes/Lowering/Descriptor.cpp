@@ -332,7 +332,8 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
     auto variable =
         module.lookupSymbol<VariableOp>(cast<FlatSymbolRefAttr>(member[0]));
     auto stage = module.lookupSymbol<StageOp>(variable.getStageAttr());
-    for (int64_t device : *stage.getDevices())
+    ArrayRef<int64_t> places = *stage.getDevices();
+    for (int64_t device : places)
       devices.push_back(Constant::i32(device));
   }
   StringRef name = group.getSymName();
