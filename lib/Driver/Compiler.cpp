@@ -143,6 +143,8 @@ bool Compilation::lower(Level from) {
     case Level::Training: {
       ScheduleOptions schedule;
       schedule.devices = options.devices;
+      for (int64_t width : options.replicas)
+        schedule.replicas.push_back(width);
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
       schedule.scheduleFile = options.scheduleFile;

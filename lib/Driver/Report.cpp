@@ -262,10 +262,11 @@ void Report::collectProgram(ModuleOp module) {
       frozen.push_back(name.str());
   // A buffer belongs to the stage that takes it there, or else to the one that
   // puts it; what no task of training has, to the first stage of the device.
+  // Replicas are alike; what is said is said of the first.
   llvm::DenseMap<int64_t, unsigned> stageOfDevice;
   for (auto [index, stage] : llvm::enumerate(stages))
-    for (int64_t device : stage.devices)
-      stageOfDevice.try_emplace(device, index);
+    if (!stage.devices.empty())
+      stageOfDevice.try_emplace(stage.devices.front(), index);
   // A channel that no transfer uses stays on its stage.
   llvm::DenseSet<StringAttr> transferred;
   module.walk([&](Operation *op) {
@@ -278,7 +279,7 @@ void Report::collectProgram(ModuleOp module) {
   SymbolTable symbols(module);
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
     auto deviceAttr = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
-    if (!deviceAttr)
+    if (!deviceAttr || !stageOfDevice.contains(deviceAttr.getInt()))
       continue;
     int64_t device = deviceAttr.getInt();
     auto ownerOf = [&](StringRef channel) -> StageBytes & {
@@ -306,6 +307,8 @@ void Report::collectProgram(ModuleOp module) {
   FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
   for (ArenaOp arena : module.getOps<ArenaOp>()) {
     auto device = static_cast<int64_t>(arena.getDevice());
+    if (!stageOfDevice.contains(device))
+      continue;
     StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
     bytes.arena = arena.getBytes();
     // The last of the arena; see pipeline-plan-memory.
@@ -344,6 +347,7 @@ llvm::json::Value Report::toJson() const {
     list.push_back(llvm::json::Object{
         {"index", static_cast<int64_t>(index)},
         {"device", stage.devices.empty() ? 0 : stage.devices.front()},
+        {"devices", llvm::json::Array(stage.devices)},
         {"parameters", toArray(stage.parameters)},
         {"nodes", stage.nodes},
         {"flops", stage.flops},

@@ -442,21 +442,14 @@ std::optional<std::string> Placement::place() {
   }
   std::vector<Order> written = orders;
   if (!placeInLoops()) {
-    // Messages by time pair replica with replica.
-    bool unequal = llvm::any_of(model.channels, [&](const Channel &channel) {
-      return channel.hasPeer() &&
-             model.stages[senderStage(model, channel)].devices.size() !=
-                 model.stages[receiverStage(model, channel)].devices.size();
-    });
-    if (!drains || unequal)
+    if (!drains)
       return error;
     orders = std::move(written);
     if (auto why = placeTransfersByTime(model, rank, orders))
       return why;
   } else {
     for (Order &order : orders)
-      if (!order.loops.empty() &&
-          order.loops.front().kind == LoopKind::Updates)
+      if (!order.loops.empty() && order.loops.front().kind == LoopKind::Updates)
         placeUpdateTransfers(order);
   }
   for (Order &order : orders)

@@ -78,6 +78,7 @@ private:
   void replaceBuffer(Operation *op, Value address);
   LogicalResult passDevice(func::CallOp call);
   Value getCells(StartAllReduceOp sum);
+  std::pair<Value, Value> getEndpoint(StringRef channel, Value n);
 
   Value toI64(Value index) {
     return arith::IndexCastOp::create(builder, loc, runtime.i64, index);
@@ -99,6 +100,7 @@ private:
   OpBuilder builder;
   Location loc = builder.getUnknownLoc();
   Value device, arena;
+  bool evaluates = false;
   llvm::DenseMap<Value, Value> addresses;
 };
 
@@ -161,13 +163,38 @@ Value DeviceConverter::getCells(StartAllReduceOp sum) {
   return cells;
 }
 
+/// Of a channel between replicas: the one that message n goes through, and its
+/// number there.
+std::pair<Value, Value> DeviceConverter::getEndpoint(StringRef channel,
+                                                     Value n) {
+  uint32_t first = table.getEndpoint(channel);
+  int64_t ways = table.getWays(channel);
+  if (ways == 1 || evaluates)
+    return {number(first + (ways == 1 ? 0 : ways)), n};
+  auto constant = [&](int64_t value) -> Value {
+    return LLVM::ConstantOp::create(builder, loc, runtime.i64,
+                                    builder.getI64IntegerAttr(value));
+  };
+  // What is awaited may have a small negative number, and keeps it.
+  constexpr int64_t kTurns = int64_t(1) << 32;
+  Value positive =
+      LLVM::AddOp::create(builder, loc, n, constant(kTurns * ways));
+  Value way = LLVM::URemOp::create(builder, loc, positive, constant(ways));
+  Value turn = LLVM::UDivOp::create(builder, loc, positive, constant(ways));
+  Value narrow = LLVM::TruncOp::create(builder, loc, runtime.i32, way);
+  Value base = number(first);
+  Value endpoint = LLVM::AddOp::create(builder, loc, base, narrow);
+  Value message = LLVM::SubOp::create(builder, loc, turn, constant(kTurns));
+  return {endpoint, message};
+}
+
 void DeviceConverter::convertOp(Operation *op) {
   builder.setInsertionPoint(op);
   loc = op->getLoc();
   auto transfer = [&](StringRef name, StringRef channel, Value n,
                       Value buffer) {
-    SmallVector<Value> operands{device, number(table.getEndpoint(channel)),
-                                toI64(n)};
+    auto [endpoint, message] = getEndpoint(channel, toI64(n));
+    SmallVector<Value> operands{device, endpoint, message};
     if (buffer)
       operands.push_back(addresses.lookup(buffer));
     runtime.call(builder, loc, name, runtime.none, operands);
@@ -226,6 +253,11 @@ LogicalResult DeviceConverter::passDevice(func::CallOp call) {
 }
 
 LogicalResult DeviceConverter::convert(StringRef name) {
+  if (auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr)) {
+    auto schedule =
+        SymbolTable::lookupNearestSymbolFrom<ScheduleOp>(function, name);
+    evaluates = schedule && schedule.getRole() != "train";
+  }
   Block &entry = function.getBody().front();
   if (entry.getArgument(0).getType() != runtime.pointer)
     entry.insertArgument(0u, runtime.pointer, function.getLoc());

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Lowering/Descriptor.h"
+
+#include "dialects/Pipeline/Replicas.h"
 #include "penstock/Import/Import.h"
 #include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/RateSchedule.h"
@@ -201,9 +203,16 @@ std::vector<Constant> GemmTable::getTable(std::optional<int64_t> device) const {
 // Programs
 //===----------------------------------------------------------------------===//
 
+/// Whether a transfer's channel joins replicas.
+static bool isReplicated(Operation *op) {
+  auto name = op->getAttrOfType<FlatSymbolRefAttr>("channel");
+  auto channel = SymbolTable::lookupNearestSymbolFrom<ChannelOp>(op, name);
+  return channel && pipeline::getWays(channel) > 1;
+}
+
 LogicalResult ProgramTable::setEnd(Operation *op, int64_t &end,
                                    int64_t device) {
-  if (end >= 0 && end != device)
+  if (end >= 0 && end != device && !isReplicated(op))
     return op->emitError() << "device " << device
                            << " is an end of this channel, but device " << end
                            << " is the same end elsewhere";
@@ -274,14 +283,24 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
       return module.emitError() << "there is no channel @" << name;
     if (channel.getTypes().size() != 1)
       return channel.emitError("is transferred, but carries several tensors");
+    ends.ways = pipeline::getWays(channel);
   }
   return success();
 }
 
 uint32_t ProgramTable::getEndpoint(StringRef name) const {
-  if (groups.contains(name))
-    return channels.size() + getGroup(name);
-  return channels.find(name) - channels.begin();
+  uint32_t number = 0;
+  for (auto &[channel, ends] : channels) {
+    if (channel == name)
+      return number;
+    number += ends.ways == 1 ? 1 : ends.ways + 1;
+  }
+  return number + getGroup(name);
+}
+
+int64_t ProgramTable::getWays(StringRef name) const {
+  auto channel = channels.find(name);
+  return channel == channels.end() ? 1 : channel->second.ways;
 }
 
 uint32_t ProgramTable::getGroup(StringRef name) const {
@@ -317,7 +336,7 @@ FailureOr<Constant> ProgramTable::getTensor(ConstantBuilder &constants,
 /// The devices of the summands, in the order (stage, replica).
 FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
                                               GroupOp group, StringRef prefix) {
-  std::vector<Constant> devices, types;
+  std::vector<Constant> devices, resets, types;
   for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
     for (auto name : member.getAsRange<FlatSymbolRefAttr>()) {
       auto variable = module.lookupSymbol<VariableOp>(name);
@@ -334,7 +353,10 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
     auto stage = module.lookupSymbol<StageOp>(variable.getStageAttr());
     ArrayRef<int64_t> places = *stage.getDevices();
     for (int64_t device : places)
-      devices.push_back(Constant::i32(device));
+      for (int64_t part : llvm::seq<int64_t>(0, getParts(variable))) {
+        devices.push_back(Constant::i32(device));
+        resets.push_back(Constant::i32(part > 0));
+      }
   }
   StringRef name = group.getSymName();
   int64_t typeCount = types.size(), deviceCount = devices.size();
@@ -343,8 +365,11 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
                                        std::move(types));
   Constant deviceTable = constants.table(
       (prefix + "penstock.summands" + suffix).str(), std::move(devices));
+  Constant resetTable = constants.table(
+      (prefix + "penstock.resets" + suffix).str(), std::move(resets));
   return Constant::fields({constants.string(name), Constant::i32(typeCount),
-                           typeTable, Constant::i32(deviceCount), deviceTable});
+                           typeTable, Constant::i32(deviceCount), deviceTable,
+                           resetTable});
 }
 
 LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
@@ -380,11 +405,14 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
       return failure();
     std::vector<Constant> copies;
     uint64_t versions = 1;
+    bool isParted = getParts(variable) > 1;
     for (auto &[device, placement] : placements[variable.getSymName()]) {
       copies.push_back(
           Constant::fields({Constant::i32(device), Constant::i64(placement.at),
                             Constant::i64(placement.stride)}));
-      versions = std::max(versions, placement.versions);
+      // The first part is the variable.
+      if (!isParted)
+        versions = std::max(versions, placement.versions);
     }
     auto copyCount = static_cast<int64_t>(copies.size());
     Constant copyTable =
@@ -420,12 +448,27 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     auto text = [&](std::optional<StringRef> value) {
       return value ? constants.string(*value) : Constant::null();
     };
-    channelTable.push_back(Constant::fields(
-        {constants.string(channelName), text(channel.getSource()),
-         text(channel.getSink()), *tensor, Constant::i32(ends.sender),
-         Constant::i32(ends.receiver),
-         Constant::i32(channel.getSlots().value_or(1)),
-         Constant::i32(channel.getStaging().value_or(1))}));
+    auto add = [&](int64_t sender, int64_t receiver, int64_t stride,
+                   int64_t offset) {
+      channelTable.push_back(Constant::fields(
+          {constants.string(channelName), text(channel.getSource()),
+           text(channel.getSink()), *tensor, Constant::i32(sender),
+           Constant::i32(receiver),
+           Constant::i32(channel.getSlots().value_or(1)),
+           Constant::i32(channel.getStaging().value_or(1)),
+           Constant::i32(stride), Constant::i32(offset)}));
+    };
+    if (ends.ways == 1) {
+      add(ends.sender, ends.receiver, 1, 0);
+      continue;
+    }
+    auto end = [&](StringRef attribute, int64_t k) {
+      ArrayRef<int64_t> devices = getEnds(channel, attribute);
+      return devices.empty() ? -1 : devices[k % devices.size()];
+    };
+    for (int64_t k : llvm::seq<int64_t>(0, ends.ways))
+      add(end(kSendersAttr, k), end(kReceiversAttr, k), ends.ways, k);
+    add(end(kSendersAttr, 0), end(kReceiversAttr, 0), 1, 0);
   }
 
   std::vector<Constant> taskTable;

@@ -78,6 +78,9 @@ public:
 
   /// The number of a channel, or of a group: these come after all channels.
   uint32_t getEndpoint(llvm::StringRef name) const;
+  /// Into how many channels of the runtime the channel parts, where its ends
+  /// have replicas; 1 for a group. One more serves evaluation.
+  int64_t getWays(llvm::StringRef name) const;
   uint32_t getGroup(llvm::StringRef name) const;
   uint32_t getTask(llvm::StringRef name) const;
   uint32_t getHyperparameter(llvm::StringRef name) const;
@@ -98,6 +101,7 @@ private:
   };
   struct Ends {
     int64_t sender = -1, receiver = -1;
+    int64_t ways = 1;
   };
 
   mlir::FailureOr<Constant> getTensor(ConstantBuilder &constants,

@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_PASSES_PROGRAM_DEVICETRACE_H
 #define PENSTOCK_PASSES_PROGRAM_DEVICETRACE_H
 
-#include "dialects/Pipeline/Pipeline.h"
+#include "dialects/Pipeline/Replicas.h"
 
 namespace penstock {
 
@@ -21,7 +21,10 @@ struct CellRef {
   int64_t number = 0;
   int64_t ring = 1;
 
-  int64_t getIndex() const { return number % ring; }
+  /// Of a gradient that is kept in parts; then `number` is the update's.
+  std::optional<int64_t> part = {};
+
+  int64_t getIndex() const { return part ? *part : number % ring; }
 };
 
 /// A buffer in a call.

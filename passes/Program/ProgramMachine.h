@@ -98,9 +98,12 @@ private:
   mlir::FailureOr<Cell *> getCell(Device &device, const TraceEvent &event,
                                   const CellRef &ref);
   bool isExternal(mlir::StringAttr channel);
-  int64_t getFirstNumber(pipeline::TaskOp task) const {
-    return task.countsMicrobatches() ? first * microbatches : first;
-  }
+  /// What a device does of a task.
+  pipeline::Share getShare(const Device &device, pipeline::TaskOp task) const;
+  /// What it has of the messages of a channel; all updates of a group.
+  pipeline::Share getShare(const Device &device, const TraceEvent &event) const;
+  /// A gradient that is kept in parts has one per replica.
+  void splitParts(TraceEvent &event) const;
   mlir::InFlightDiagnostic report(const Device &device, const TraceEvent &event,
                                   int rule);
 
@@ -108,6 +111,7 @@ private:
   mlir::ModuleOp module;
   pipeline::ScheduleOp schedule;
   int64_t first, updates, newest, microbatches;
+  bool evaluates = false;
   std::vector<Device> devices;
 };
 

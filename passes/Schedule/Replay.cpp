@@ -10,6 +10,7 @@
 #include "passes/Schedule/Passes.h"
 
 #include "Common.h"
+#include "dialects/Pipeline/Replicas.h"
 #include "penstock/Schedule/Generators.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -74,6 +75,16 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       SymbolTable::setSymbolVisibility(declaration,
                                        SymbolTable::Visibility::Private);
     }
+    // Gradients of replicas add up apart, and so they do here.
+    for (auto variable : replay.getOps<pipeline::VariableOp>())
+      if (variable.getRole() == pipeline::Role::Gradient) {
+        auto stage =
+            replay.lookupSymbol<pipeline::StageOp>(variable.getStageAttr());
+        if (stage && stage.getDevices() && stage.getDevices()->size() > 1)
+          variable->setAttr(
+              pipeline::kPartsAttr,
+              builder.getI64IntegerAttr(stage.getDevices()->size()));
+      }
     for (auto stage : replay.getOps<pipeline::StageOp>())
       stage.setDevices(ArrayRef<int64_t>{0});
     stashLaggedReads(replay);

@@ -23,6 +23,8 @@ struct Endpoint {
   /// Where a sink of inference writes.
   OutputArray *output = nullptr;
   bool isSource = false;
+  /// Of a sink with several senders: whose message comes next.
+  uint32_t turn = 0;
 };
 
 /// Waits until everything that the device issued is done.

@@ -64,13 +64,13 @@ bool AllReduce::post(Side &side, int64_t t, void *const *values) {
 /// The compiler must not reassociate; it has no licence to.
 template <typename T>
 static void add(void *const *cells, uint32_t stride, uint32_t count,
-                uint64_t begin, uint64_t end) {
+                const uint32_t *resets, uint64_t begin, uint64_t end) {
   for (uint64_t i = begin; i < end; ++i) {
     T sum = static_cast<T *>(cells[0])[i];
     for (uint32_t k = 1; k < count; ++k)
       sum += static_cast<T *>(cells[uint64_t(k) * stride])[i];
     for (uint32_t k = 0; k < count; ++k)
-      static_cast<T *>(cells[uint64_t(k) * stride])[i] = sum;
+      static_cast<T *>(cells[uint64_t(k) * stride])[i] = resets[k] ? T(0) : sum;
   }
 }
 
@@ -88,7 +88,8 @@ void AllReduce::sumShare(uint64_t index) {
     (type.element == PENSTOCK_F64
          ? add<double>
          : add<float>)(&cells[j], description.type_count,
-                       description.summand_count, at(index), at(index + 1));
+                       description.summand_count, description.resets, at(index),
+                       at(index + 1));
   }
 }
 
