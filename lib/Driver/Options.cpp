@@ -389,8 +389,9 @@ bool Checker::checkReplicas() {
   for (StringRef part : parts) {
     int64_t width;
     if (part.getAsInteger(10, width) || width < 1 || width > kMost)
-      return fail(Twine(flag) + ": a number of replicas is needed, or one per stage "
-                         "with commas");
+      return fail(Twine(flag) +
+                  ": a number of replicas is needed, or one per stage "
+                  "with commas");
     options.replicas.push_back(width);
   }
   if (llvm::all_of(options.replicas,
@@ -403,24 +404,27 @@ bool Checker::checkReplicas() {
     return true;
   int64_t most = *llvm::max_element(options.replicas);
   if (options.choosesStages)
-    return fail(Twine(flag) + ": --stages=auto plans stages of one replica; say "
-                       "--stages=N");
+    return fail(Twine(flag) +
+                ": --stages=auto plans stages of one replica; say "
+                "--stages=N");
   if (most > 1 && options.infer)
     return fail(Twine(flag) + ": replicas are of training; leave it out with "
-                       "--mode=infer");
+                              "--mode=infer");
   if (most > 1 && StringRef(flags.method) != "sync")
     return fail(Twine(flag) + ": --method=" + StringRef(flags.method) +
                 " with replicas is not in this build; it has --method=sync");
   if (most > 1 && !flags.scheduleFile.empty())
-    return fail(Twine(flag) + ": a table of --schedule-file has one device per stage; "
-                       "use --schedule");
+    return fail(Twine(flag) +
+                ": a table of --schedule-file has one device per stage; "
+                "use --schedule");
   if (most > 1 && !flags.emitSchedule.empty())
     return fail(flag +
                 ": --emit-schedule writes tables without replicas; leave "
                 "one of them out");
   for (int64_t width : options.replicas)
     if (options.microbatches % width != 0)
-      return fail(Twine(flag) + ": --microbatches=" + Twine(options.microbatches) +
+      return fail(Twine(flag) +
+                  ": --microbatches=" + Twine(options.microbatches) +
                   " is not a multiple of " + Twine(width));
   int64_t stages = options.replicas.size(), sum = 0;
   for (int64_t width : options.replicas)
@@ -437,8 +441,8 @@ bool Checker::checkReplicas() {
   int64_t given = options.splitAt.empty() ? options.stages
                                           : int64_t(options.splitAt.size()) + 1;
   if (given != stages)
-    return fail(Twine(flag) + ": " + Twine(stages) + " numbers, and there are " +
-                Twine(given) + " stages");
+    return fail(Twine(flag) + ": " + Twine(stages) +
+                " numbers, and there are " + Twine(given) + " stages");
   if (options.devices != 0 && options.devices != sum)
     return fail(Twine(flag) + ": needs " + Twine(sum) +
                 " devices, --devices=" + Twine(options.devices));

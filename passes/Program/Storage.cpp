@@ -126,12 +126,14 @@ ArrayRef<int64_t> Storage::getPlaces(Operation *op) const {
   auto task = dyn_cast<TaskOp>(op);
   if (!task)
     task = op->getParentOfType<TaskOp>();
-  auto stage = module.lookupSymbol<StageOp>(task.getStageAttr());
+  auto stage =
+      SymbolTable::lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
   return pipeline::getPlaces(stage, task.getKind() == TaskKind::Evaluate);
 }
 
 Share Storage::getShare(TaskOp task, int64_t device) const {
-  auto stage = module.lookupSymbol<StageOp>(task.getStageAttr());
+  auto stage =
+      SymbolTable::lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
   return pipeline::getShare(stage, device,
                             task.getKind() == TaskKind::Evaluate);
 }
@@ -151,8 +153,9 @@ Share Storage::getReceiveShare(ChannelOp channel, int64_t device) const {
 }
 
 void Storage::markEnds() const {
-  Builder builder(module.getContext());
-  for (auto channel : module.getOps<ChannelOp>()) {
+  ModuleOp program = module;
+  Builder builder(program.getContext());
+  for (auto channel : program.getOps<ChannelOp>()) {
     auto put = puts.find(channel);
     auto take = takes.find(channel);
     ArrayRef<int64_t> senders, receivers;
