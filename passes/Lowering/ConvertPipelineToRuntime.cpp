@@ -78,7 +78,7 @@ private:
   void replaceBuffer(Operation *op, Value address);
   LogicalResult passDevice(func::CallOp call);
   Value getCells(StartAllReduceOp sum);
-  std::pair<Value, Value> getEndpoint(StringRef channel, Value n);
+  std::pair<Value, Value> getEndpoint(StringRef channel, Value index);
 
   Value toI64(Value index) {
     return arith::IndexCastOp::create(builder, loc, runtime.i64, index);
@@ -166,11 +166,13 @@ Value DeviceConverter::getCells(StartAllReduceOp sum) {
 /// Of a channel between replicas: the one that message n goes through, and its
 /// number there.
 std::pair<Value, Value> DeviceConverter::getEndpoint(StringRef channel,
-                                                     Value n) {
+                                                     Value index) {
   uint32_t first = table.getEndpoint(channel);
   int64_t ways = table.getWays(channel);
+  Value base = number(evaluates && ways > 1 ? first + ways : first);
+  Value n = toI64(index);
   if (ways == 1 || evaluates)
-    return {number(first + (ways == 1 ? 0 : ways)), n};
+    return {base, n};
   auto constant = [&](int64_t value) -> Value {
     return LLVM::ConstantOp::create(builder, loc, runtime.i64,
                                     builder.getI64IntegerAttr(value));
@@ -182,7 +184,6 @@ std::pair<Value, Value> DeviceConverter::getEndpoint(StringRef channel,
   Value way = LLVM::URemOp::create(builder, loc, positive, constant(ways));
   Value turn = LLVM::UDivOp::create(builder, loc, positive, constant(ways));
   Value narrow = LLVM::TruncOp::create(builder, loc, runtime.i32, way);
-  Value base = number(first);
   Value endpoint = LLVM::AddOp::create(builder, loc, base, narrow);
   Value message = LLVM::SubOp::create(builder, loc, turn, constant(kTurns));
   return {endpoint, message};
@@ -193,7 +194,7 @@ void DeviceConverter::convertOp(Operation *op) {
   loc = op->getLoc();
   auto transfer = [&](StringRef name, StringRef channel, Value n,
                       Value buffer) {
-    auto [endpoint, message] = getEndpoint(channel, toI64(n));
+    auto [endpoint, message] = getEndpoint(channel, n);
     SmallVector<Value> operands{device, endpoint, message};
     if (buffer)
       operands.push_back(addresses.lookup(buffer));
