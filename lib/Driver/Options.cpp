@@ -410,9 +410,11 @@ bool Checker::checkReplicas() {
   if (most > 1 && options.infer)
     return fail(Twine(flag) + ": replicas are of training; leave it out with "
                               "--mode=infer");
-  if (most > 1 && StringRef(flags.method) != "sync")
-    return fail(Twine(flag) + ": --method=" + StringRef(flags.method) +
-                " with replicas is not in this build; it has --method=sync");
+  bool isEven = llvm::all_equal(options.replicas);
+  if (!isEven && StringRef(flags.method) != "sync")
+    return fail(
+        Twine(flag) + ": --method=" + StringRef(flags.method) +
+        " needs stages of equal width, such as --replicas=" + Twine(most));
   if (most > 1 && !flags.scheduleFile.empty())
     return fail(Twine(flag) +
                 ": a table of --schedule-file has one device per stage; "

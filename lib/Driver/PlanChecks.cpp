@@ -59,9 +59,9 @@ int Compilation::checkDevices() {
   std::string error;
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   if (succeeded(method) &&
-      failed(checkMethodDepth(*method,
-                              options.devices ? options.devices : stages,
-                              options.microbatches, error)))
+      failed(checkMethodDepth(
+          *method, options.getPlaces() ? options.getPlaces() : stages,
+          options.microbatches, error)))
     return fail("--method=" + options.method + ": " + error);
   auto updates = llvm::make_filter_range(
       module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {

@@ -187,13 +187,14 @@ LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
   if (!lags || lags.size() != 2)
     return success();
   int64_t lag = lags[task.getKind() == TaskKind::Forward ? 0 : 1];
-  int64_t run = device.runs.lookup(task.getSymNameAttr()) - 1;
+  int64_t run = getShare(device, task)
+                    .getNumber(device.runs.lookup(task.getSymNameAttr()) - 1);
   int64_t due = first + schedule::versionRead(run, lag, microbatches);
   if (ref.number == due)
     return success();
   return report(device, event, 3)
          << "reads version " << ref.number << " of @" << ref.symbol.getValue()
-         << " in run " << run + getFirstNumber(task) << " of @"
+         << " in run " << run + first * microbatches << " of @"
          << task.getSymName() << ", but its lag(" << lag << ") asks for "
          << due;
 }
