@@ -21,6 +21,7 @@
 #include "passes/Verify/Passes.h"
 #include "penstock/Codegen/ObjectFile.h"
 #include "penstock/Driver/OutputFile.h"
+#include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
 #include "penstock/Driver/Schedules.h"
@@ -385,8 +386,20 @@ int Compiler::choosePlan(Level target) {
     return fail("--recompute=" + options.recompute + ": " + options.input +
                 " is at level " + getLevelName(level) +
                 ", where its residuals are chosen");
+  if (options.profile && level > Level::Graph)
+    return fail("--profile: " + options.input + " is at level " +
+                getLevelName(level) + ", where nodes are told apart no more");
   if (target <= Level::Graph)
     return kDone;
+  if (options.profile) {
+    std::string reason;
+    if (!lowerTo(Level::Graph))
+      return kUserError;
+    if (!profileUnits(*module, options, reason))
+      llvm::errs() << options.input
+                   << ": warning: --profile: costs are not measured, since "
+                   << reason << "; analytic ones are used\n";
+  }
   if (options.choosesStages) {
     if (!lowerTo(Level::Graph))
       return kUserError;

@@ -140,6 +140,10 @@ struct Flags {
   Switch report{"report", cl::desc("Print the plan"), cl::cat(category)};
   Text reportJson{"report-json", cl::desc("Write the plan as JSON"),
                   cl::value_desc("file"), cl::cat(category)};
+  Switch profile{"profile",
+                 cl::desc("Measure what every node costs, here and now, and "
+                          "plan with that; kept for the next time"),
+                 cl::cat(category)};
   Switch explain{"explain", cl::desc("Say why each cut stands where it does"),
                  cl::cat(category)};
 };
@@ -228,6 +232,7 @@ bool Checker::checkProduct() {
   options.report = flags.report;
   options.reportJson = flags.reportJson;
   options.explain = flags.explain;
+  options.profile = flags.profile;
   return true;
 }
 

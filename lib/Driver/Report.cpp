@@ -9,6 +9,7 @@
 #include "penstock/Driver/Report.h"
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Partition/Passes.h"
 #include "passes/Program/LiveBytes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Schedule/Simulate.h"
@@ -88,6 +89,29 @@ static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
   return std::max(0.0, 1 - busy / (more->makespan - fewer->makespan));
 }
 
+/// What was measured of each stage, and what the simulation makes of it.
+void Report::collectSeconds(ScheduleOp schedule) {
+  auto module = schedule->getParentOfType<ModuleOp>();
+  auto measured = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
+  if (!measured || measured.size() != static_cast<int64_t>(3 * stages.size()))
+    return;
+  for (auto [index, stage] : llvm::enumerate(stages)) {
+    stage.forwardSeconds = measured[3 * index];
+    stage.backwardSeconds = measured[3 * index + 1];
+    stage.updateSeconds = measured[3 * index + 2];
+  }
+  // The second of two segments costs what an update costs where none drains.
+  PipelineSimulateOptions options;
+  options.costs = "measured";
+  options.updates = timelineUpdates;
+  FailureOr<Simulation> once = simulateSchedule(schedule, options);
+  options.updates = 2 * timelineUpdates;
+  FailureOr<Simulation> twice = simulateSchedule(schedule, options);
+  if (succeeded(once) && succeeded(twice))
+    predictedSeconds = (twice->makespan - once->makespan) /
+                       static_cast<double>(timelineUpdates);
+}
+
 void Report::collectSchedule(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
@@ -106,6 +130,7 @@ void Report::collectSchedule(ModuleOp module) {
       continue;
     predictedBubble = simulation->bubble;
     steadyBubble = steadyBubbleOf(schedule, *simulation, stages.size());
+    collectSeconds(schedule);
     // Wider than a screen it says nothing.
     if (llvm::all_of(simulation->timeline, [](const std::string &line) {
           return line.size() <= 160;
@@ -334,6 +359,9 @@ llvm::json::Value Report::toJson() const {
         {"lag_forward", stage.lagForward},
         {"lag_backward", stage.lagBackward},
         {"tau", stage.tau},
+        {"seconds", llvm::json::Object{{"forward", stage.forwardSeconds},
+                                       {"backward", stage.backwardSeconds},
+                                       {"update", stage.updateSeconds}}},
         {"tau_forward", inUpdates(stage.lagForward)},
         {"tau_backward", inUpdates(stage.lagBackward)},
         {"versions_read",
@@ -363,6 +391,7 @@ llvm::json::Value Report::toJson() const {
                             {"microbatches", microbatches},
                             {"predicted_bubble", predictedBubble},
                             {"steady_bubble", steadyBubble},
+                            {"predicted_seconds", predictedSeconds},
                             {"predicted_speedup_over_flush", speedupOverFlush},
                             {"trained", toArray(trained)},
                             {"frozen", toArray(frozen)},
@@ -420,6 +449,16 @@ void Report::print(llvm::raw_ostream &stream) const {
                               100 * steadyBubble);
     stream << "\n";
   }
+  stream << llvm::formatv("{0}: {1} stages, {2}, {3}, {4} microbatches of {5} "
+                          "samples per update, {6}\n",
+                          model, stages.size(), method, schedule, microbatches,
+                          microbatchSize, optimizer);
+  stream << llvm::formatv("predicted bubble: {0:F1} %\n",
+                          100 * predictedBubble);
+  if (predictedSeconds > 0)
+    stream << llvm::formatv("predicted time of an update, from measured costs: "
+                            "{0:F3} ms\n",
+                            1e3 * predictedSeconds);
   stream << "stage  device  nodes  Mflop/microbatch  staleness  versions"
             "     weights   gradients   optimizer   residuals    channels"
             " temporaries       arena\n";

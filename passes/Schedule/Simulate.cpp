@@ -9,7 +9,9 @@
 #include "passes/Schedule/Passes.h"
 
 #include "Common.h"
+#include "passes/Partition/Passes.h"
 #include "passes/Schedule/Simulate.h"
+#include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Schedule/Timeline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -64,6 +66,14 @@ static FailureOr<double> analyticCost(pipeline::TaskOp task) {
   return total;
 }
 
+/// Between threads: a copy.
+static double getTransferSeconds(pipeline::ChannelOp channel) {
+  double bytes = 0;
+  for (Type type : channel.getTypes().getAsValueRange<TypeAttr>())
+    bytes += penstock::getTypeBytes(type);
+  return bytes / penstock::MachineRates().bytesPerSecond;
+}
+
 FailureOr<penstock::Simulation>
 penstock::simulateSchedule(pipeline::ScheduleOp schedule,
                            const PipelineSimulateOptions &options) {
@@ -76,6 +86,14 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   Costs costs;
   costs.task.resize(model.tasks.size());
   costs.channel.resize(model.channels.size());
+  DenseF64ArrayAttr measured;
+  if (options.costs == "measured")
+    measured =
+        schedule->getParentOfType<ModuleOp>()->getAttrOfType<DenseF64ArrayAttr>(
+            kStageSecondsAttr);
+  if (options.costs == "measured" && !measured)
+    return schedule.emitOpError("has no measured costs: the module needs ")
+           << kStageSecondsAttr;
   for (auto [id, task] : llvm::enumerate(model.tasks)) {
     if (options.costs == "analytic") {
       FailureOr<double> cost = analyticCost(imported->tasks[id]);
@@ -85,6 +103,15 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
       continue;
     }
     char letter = task.letter;
+    if (measured && 3 * task.stage + 2 < measured.size()) {
+      double backward = measured[3 * task.stage + 1];
+      costs.task[id] = letter == 'F' || letter == 'E' ? measured[3 * task.stage]
+                       : letter == 'B'                ? backward
+                       : letter == 'I' || letter == 'W'
+                           ? backward / 2
+                           : measured[3 * task.stage + 2];
+      continue;
+    }
     costs.task[id] = letter == 'F' || letter == 'E'   ? options.forward
                      : letter == 'B'                  ? options.backward
                      : letter == 'I' || letter == 'W' ? options.backward / 2
@@ -92,7 +119,8 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   }
   for (auto [id, channel] : llvm::enumerate(model.channels))
     if (channel.hasPeer())
-      costs.channel[id] = options.comm;
+      costs.channel[id] =
+          measured ? getTransferSeconds(imported->channels[id]) : options.comm;
 
   // 2. One segment.
   std::vector<Order> byDevice(model.devices);
@@ -139,9 +167,11 @@ struct SimulatePass : penstock::impl::PipelineSimulateBase<SimulatePass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if ((costs != "unit" && costs != "analytic") || updates < 1) {
-      module.emitError(updates < 1 ? "updates must be at least 1"
-                                   : "costs must be unit or analytic");
+    if ((costs != "unit" && costs != "analytic" && costs != "measured") ||
+        updates < 1) {
+      module.emitError(updates < 1
+                           ? "updates must be at least 1"
+                           : "costs must be unit, analytic or measured");
       return signalPassFailure();
     }
     penstock::PipelineSimulateOptions options;

@@ -10,6 +10,7 @@
 #ifndef PENSTOCK_DRIVER_REPORT_H
 #define PENSTOCK_DRIVER_REPORT_H
 
+#include "dialects/Pipeline/Pipeline.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -47,6 +48,8 @@ struct StageReport {
   int64_t versions = 1;
   /// From the forward to the backward of one microbatch.
   int64_t residualsPerMicrobatch = 0;
+  /// Measured: a microbatch's forward and backward, an update. 0: not measured.
+  double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
   StageBytes bytes;
 };
 
@@ -57,6 +60,8 @@ struct Report {
   double predictedBubble = 0;
   /// The same for one of many updates, where no device waits for another's.
   double steadyBubble = 0;
+  /// Of one update, from measured costs; 0 without them.
+  double predictedSeconds = 0;
   /// Updates per second of a pipeline that never drains over those of one that
   /// drains at every update, if every stage takes as long: (M + p - 1) / M.
   /// Synchronous: 1.
@@ -77,6 +82,7 @@ struct Report {
   void print(llvm::raw_ostream &stream) const;
 
 private:
+  void collectSeconds(pipeline::ScheduleOp schedule);
   void printVersions(llvm::raw_ostream &stream) const;
 
   llvm::StringSet<> updated; ///< Variables that update tasks write.
