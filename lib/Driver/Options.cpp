@@ -167,7 +167,8 @@ private:
   bool checkSchedule();
   /// Flags whose machinery is not in this build: only the default is there.
   bool checkDefaults();
-  bool checkRegex(StringRef flag, StringRef text);
+  bool checkRegex(StringRef flag, StringRef text,
+                  StringRef wants = "a regular expression");
   bool positive(StringRef flag, int64_t value) {
     return value >= 1 || fail("--" + flag + "=" + Twine(value) +
                               ": a positive number is needed");
@@ -236,10 +237,11 @@ bool Checker::checkProduct() {
   return true;
 }
 
-bool Checker::checkRegex(StringRef flag, StringRef text) {
+bool Checker::checkRegex(StringRef flag, StringRef text, StringRef wants) {
   std::string problem;
   if (!text.empty() && !Regex(text).isValid(problem))
-    return fail("--" + flag + "=" + text + ": " + problem);
+    return fail("--" + flag + "=" + text + ": " + wants +
+                " is needed, and this is no regular expression: " + problem);
   return true;
 }
 
@@ -334,9 +336,11 @@ bool Checker::checkPlan() {
     return fail("--threads=" + Twine(options.threads) + ": at most " +
                 Twine(kMostThreads) + " per device");
   options.recompute = flags.recompute;
+  constexpr StringRef kRecompute =
+      "none, full, auto or a regular expression of node names";
   if (options.recompute.empty())
-    return fail("--recompute=: none, full, auto or an expression is needed");
-  if (!checkRegex("recompute", options.recompute))
+    return fail("--recompute=: " + kRecompute + " is needed");
+  if (!checkRegex("recompute", options.recompute, kRecompute))
     return false;
   if (!checkSchedule())
     return false;

@@ -449,12 +449,6 @@ void Report::print(llvm::raw_ostream &stream) const {
                               100 * steadyBubble);
     stream << "\n";
   }
-  stream << llvm::formatv("{0}: {1} stages, {2}, {3}, {4} microbatches of {5} "
-                          "samples per update, {6}\n",
-                          model, stages.size(), method, schedule, microbatches,
-                          microbatchSize, optimizer);
-  stream << llvm::formatv("predicted bubble: {0:F1} %\n",
-                          100 * predictedBubble);
   if (predictedSeconds > 0)
     stream << llvm::formatv("predicted time of an update, from measured costs: "
                             "{0:F3} ms\n",

@@ -91,6 +91,14 @@ std::string penstock::checkSchedule(const CompileOptions &options,
         "and there are {5}",
         options.schedule, devices, devices == 1 ? "" : "s", chunks,
         devices * chunks, stages);
+  // Without a number of devices they follow from the stages, if these do.
+  if (int64_t left = stages % chunks; options.devices == 0 && left)
+    return llvm::formatv(
+        "--schedule={0}: {1} stages are no whole number of devices with {2} "
+        "stages each; use --stages={3} or --stages={4}, or say by --devices "
+        "how many share them",
+        options.schedule, stages, chunks, stages - left,
+        stages - left + chunks);
   std::string wrong =
       refuse(schedule::Problem(*spec, int(devices), options.microbatches));
   return wrong.empty() ? "" : "--schedule=" + options.schedule + ": " + wrong;
