@@ -1,0 +1,93 @@
+//===- Compilation.h - One run of the compiler --------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a run of penstockc holds while it takes a module from level to level.
+// Its steps stand in Compiler.cpp (the levels), PlanRecord.cpp, PlanChoice.cpp,
+// PlanChecks.cpp and Product.cpp.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_DRIVER_COMPILATION_H
+#define PENSTOCK_LIB_DRIVER_COMPILATION_H
+
+#include "penstock/Driver/Compiler.h"
+#include "penstock/Driver/OutputFile.h"
+#include "penstock/Driver/Registration.h"
+#include "penstock/Driver/Report.h"
+#include "penstock/Training/MethodSpec.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace penstock {
+
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options)
+      : options(options), context(makeRegistry()) {
+    context.printOpOnDiagnostic(false);
+  }
+
+  int run();
+
+private:
+  static mlir::DialectRegistry makeRegistry() {
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    return registry;
+  }
+
+  /// Prints one error, with the file that it is about, and what else the user
+  /// asked to hear.
+  void installDiagnostics();
+  int fail(const llvm::Twine &message, int code = kUserError) {
+    llvm::errs() << "penstockc: " << message << "\n";
+    return code;
+  }
+
+  bool load();
+  /// Printed programs carry the choices that their code was made with.
+  bool adoptPlan();
+  void recordPlan();
+  bool runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
+  /// Takes the module from `level` to the next one.
+  bool lower(Level from);
+  bool lowerTo(Level target);
+  bool isAsynchronous() const {
+    std::string error;
+    mlir::FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+    return mlir::succeeded(method) && method->isAsynchronous();
+  }
+  /// Decides what `auto` leaves open.
+  int choosePlan(Level target);
+  int chooseWithin(int64_t limit);
+  /// The plan of a candidate; the module stays as it is.
+  std::optional<Report> tryPlan(llvm::ArrayRef<int64_t> cuts,
+                                llvm::ArrayRef<int64_t> budgets);
+  int checkRecompute();
+  int checkDevices();
+  int writeSchedule();
+  int checkMemory();
+  int writeProduct(OutputFile &output);
+  int writeReports();
+
+  CompileOptions options;
+  mlir::MLIRContext context;
+  std::unique_ptr<mlir::ScopedDiagnosticHandler> diagnostics;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  bool isModel = false; ///< Not a printed program.
+  bool hasError = false;
+  bool splitsBackward = false;
+  bool isTrial = false; ///< What goes wrong is no mistake of the user.
+  Level level = Level::Onnx;
+  Report report;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_LIB_DRIVER_COMPILATION_H

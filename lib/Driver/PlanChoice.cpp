@@ -1,0 +1,122 @@
+//===- PlanChoice.cpp - What the flags leave open -----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// --stages=auto and --recompute=auto: candidates are compiled to level program,
+// where their bytes are facts, and the first that fits is taken.
+//===----------------------------------------------------------------------===//
+
+#include "Compilation.h"
+
+#include "PlanSearch.h"
+#include "passes/Partition/Passes.h"
+#include "penstock/Driver/Profile.h"
+#include "penstock/Driver/Schedules.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace penstock;
+
+std::optional<Report> Compilation::tryPlan(ArrayRef<int64_t> cuts,
+                                           ArrayRef<int64_t> budgets) {
+  OwningOpRef<ModuleOp> trial = module->clone();
+  std::swap(module, trial);
+  Level before = level;
+  Report reported = report;
+  options.recomputeBudgets.assign(budgets.begin(), budgets.end());
+  isTrial = true;
+  std::optional<Report> result;
+  if ((cuts.empty() || succeeded(insertBoundaries(*module, cuts))) &&
+      lowerTo(Level::Program))
+    result = report;
+  isTrial = false;
+  report = reported;
+  level = before;
+  std::swap(module, trial);
+  return result;
+}
+
+/// Says which stage is how far over what the device has.
+int Compilation::chooseWithin(int64_t limit) {
+  PlanRequest request;
+  request.stages = options.stages;
+  request.choosesCuts = options.choosesStages && options.stages > 1;
+  request.mayRecompute = options.recompute == "auto";
+  request.limit = limit;
+  FailureOr<PlanAnswer> answer =
+      searchPlan(*module, request, [&](auto cuts, auto budgets) {
+        return tryPlan(cuts, budgets);
+      });
+  if (failed(answer))
+    return kUserError;
+  options.recomputeBudgets = answer->budgets;
+  // A plan that nothing could be compiled for says why when it is compiled.
+  if (answer->fits || answer->worstStage < 0)
+    return !answer->cuts.empty() &&
+                   failed(insertBoundaries(*module, answer->cuts))
+               ? kUserError
+               : kDone;
+  std::string text = llvm::formatv(
+      "--device-memory={0}: {1}; stage {2} needs {3} bytes, {4} more than its "
+      "device has; use more devices, {5}fewer microbatches in flight or a "
+      "smaller --microbatch-size",
+      limit,
+      !request.choosesCuts ? "the plan does not fit"
+      : answer->isProved
+          ? "no cut fits, and this is the closest of those that were built"
+          : "none of the cuts that were built fits, and this is the closest",
+      answer->worstStage, answer->worstBytes, answer->worstBytes - limit,
+      request.mayRecompute ? "" : "--recompute=auto, ");
+  return fail(text, kDoesNotFit);
+}
+
+int Compilation::choosePlan(Level target) {
+  bool recomputes = options.recompute != "none";
+  if (options.choosesStages && level > Level::Graph)
+    return fail("--stages=auto: " + options.input + " is at level " +
+                getLevelName(level) + ", where its stages are cut");
+  if (recomputes && level > Level::Stages)
+    return fail("--recompute=" + options.recompute + ": " + options.input +
+                " is at level " + getLevelName(level) +
+                ", where its residuals are chosen");
+  if (options.profile && level > Level::Graph)
+    return fail("--profile: " + options.input + " is at level " +
+                getLevelName(level) + ", where nodes are told apart no more");
+  if (target <= Level::Graph)
+    return kDone;
+  if (options.profile) {
+    std::string reason;
+    if (!lowerTo(Level::Graph))
+      return kUserError;
+    if (!profileUnits(*module, options, reason))
+      llvm::errs() << options.input
+                   << ": warning: --profile: costs are not measured, since "
+                   << reason << "; analytic ones are used
+";
+  }
+  if (options.choosesStages) {
+    if (!lowerTo(Level::Graph))
+      return kUserError;
+    FailureOr<int64_t> units = countUnits(*module);
+    if (failed(units))
+      return kUserError;
+    int64_t chunks = chunksPerDevice(options);
+    options.stages = options.devices * chunks;
+    if (options.stages > *units) {
+      int64_t fewer = std::max<int64_t>(*units / chunks, 1);
+      llvm::errs() << options.input
+                   << ": warning: --devices=" << options.devices
+                   << ": the model has " << *units
+                   << " nodes that compute, so that it uses " << fewer
+                   << " devices\n";
+      options.devices = fewer;
+      options.stages = options.devices * chunks;
+    }
+  }
+  if (!options.deviceMemory ||
+      (!options.choosesStages && options.recompute != "auto"))
+    return kDone;
+  return chooseWithin(*options.deviceMemory);
+}
