@@ -93,8 +93,7 @@ int Compilation::choosePlan(Level target) {
     if (!profileUnits(*module, options, reason))
       llvm::errs() << options.input
                    << ": warning: --profile: costs are not measured, since "
-                   << reason << "; analytic ones are used
-";
+                   << reason << "; analytic ones are used\n";
   }
   if (options.choosesStages) {
     if (!lowerTo(Level::Graph))

@@ -10,7 +10,6 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Partition/Passes.h"
-#include "passes/Program/LiveBytes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Schedule/Simulate.h"
 #include "penstock/Cost/AnalyticCost.h"
@@ -26,8 +25,7 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
-/// Number of each stage, in the order of the module.
-static llvm::MapVector<StringAttr, unsigned> numberStages(ModuleOp module) {
+llvm::MapVector<StringAttr, unsigned> Report::numberStages(ModuleOp module) {
   llvm::MapVector<StringAttr, unsigned> numbers;
   for (StageOp stage : module.getOps<StageOp>())
     numbers.insert({stage.getSymNameAttr(), numbers.size()});
@@ -202,133 +200,6 @@ void Report::collectSchedule(ModuleOp module) {
   for (StageReport &stage : stages)
     stage.tau = static_cast<double>(stage.lagForward - stage.lagBackward) /
                 static_cast<double>(microbatches);
-}
-
-/// Adds the bytes of variables and channels to their stages.
-void Report::collectProgram(ModuleOp module) {
-  auto numbers = numberStages(module);
-  stages.resize(numbers.size());
-  for (ChannelOp channel : module.getOps<ChannelOp>())
-    if (channel.getSource() && channel.getTensorType(0).getRank() > 0)
-      microbatchSize = channel.getTensorType(0).getDimSize(0);
-  trained.clear();
-  frozen.clear();
-  llvm::DenseMap<StringAttr, int64_t> versionsOf;
-  for (Operation &op : module.getBody()->getOperations())
-    if (auto storage = dyn_cast<VersionStorageOpInterface>(op))
-      versionsOf[storage.getVariableAttr().getAttr()] = storage.getVersions();
-
-  llvm::DenseSet<Attribute> ranges;
-  for (auto [stage, report] : llvm::zip(module.getOps<StageOp>(), stages)) {
-    report.bytes = {};
-    report.parameters.clear();
-    report.devices.assign(stage.getDevices()->begin(),
-                          stage.getDevices()->end());
-  }
-  for (VariableOp variable : module.getOps<VariableOp>()) {
-    StageReport &stage =
-        stages[numbers.lookup(variable.getStageAttr().getAttr())];
-    int64_t bytes = getBytes(variable.getTensorType());
-    int64_t versions =
-        std::max<int64_t>(1, versionsOf.lookup(variable.getSymNameAttr()));
-    switch (variable.getRole()) {
-    case Role::Parameter:
-      stage.bytes.weights += bytes;
-      stage.bytes.versions += (versions - 1) * bytes;
-      stage.versions = std::max(stage.versions, versions);
-      // A frozen parameter that several stages read is there once for each.
-      if (updated.empty() ? !variable.getFrozen()
-                          : updated.contains(variable.getSymName())) {
-        trained.push_back(variable.getSymName().str());
-        stage.parameters.push_back(variable.getSymName().str());
-      } else if (!variable.getInit() ||
-                 ranges.insert(variable.getInitAttr()).second) {
-        frozen.push_back(variable.getSymName().str());
-      }
-      break;
-    case Role::Gradient:
-      stage.bytes.gradients += bytes;
-      break;
-    case Role::Statistic:
-      // Moved by the forward, but not trained.
-      frozen.push_back(variable.getSymName().str());
-      stage.bytes.weights += bytes;
-      break;
-    case Role::Scalar:
-      stage.bytes.weights += bytes;
-      break;
-    case Role::Optimizer:
-    case Role::Compensation:
-    case Role::Master:
-      stage.bytes.optimizer += bytes * versions;
-      break;
-    }
-  }
-  // Initializers that are constants of the code are no variables.
-  if (auto constants =
-          module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
-    for (StringAttr name : constants.getAsRange<StringAttr>())
-      frozen.push_back(name.str());
-  // A buffer belongs to the stage that takes it there, or else to the one that
-  // puts it; what no task of training has, to the first stage of the device.
-  llvm::DenseMap<int64_t, unsigned> stageOfDevice;
-  for (auto [index, stage] : llvm::enumerate(stages))
-    for (int64_t device : stage.devices)
-      stageOfDevice.try_emplace(device, index);
-  // A channel that no transfer uses stays on its stage.
-  llvm::DenseSet<StringAttr> transferred;
-  module.walk([&](Operation *op) {
-    if (auto send = dyn_cast<StartSendOp>(op))
-      transferred.insert(send.getChannelAttr().getAttr());
-    else if (auto recv = dyn_cast<StartRecvOp>(op))
-      transferred.insert(recv.getChannelAttr().getAttr());
-  });
-  llvm::DenseSet<std::tuple<int64_t, StringAttr, uint64_t>> seen;
-  SymbolTable symbols(module);
-  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-    auto deviceAttr = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
-    if (!deviceAttr)
-      continue;
-    int64_t device = deviceAttr.getInt();
-    auto ownerOf = [&](StringRef channel) -> StageBytes & {
-      auto end = ends.find(channel);
-      if (end != ends.end())
-        for (int64_t stage : {end->second.second, end->second.first})
-          if (stage >= 0 && llvm::is_contained(stages[stage].devices, device))
-            return stages[stage].bytes;
-      return stages[stageOfDevice.lookup(device)].bytes;
-    };
-    function.walk([&](SlotOp slot) {
-      auto channel = symbols.lookup<ChannelOp>(slot.getSymbol());
-      if (!channel || !seen.insert({device, channel.getSymNameAttr(),
-                                    slot.getAt().value_or(0)})
-                           .second)
-        return;
-      uint64_t field = slot.getField().value_or(0);
-      int64_t size = getBytes(channel.getTensorType(field)) *
-                     static_cast<int64_t>(slot.getRing().value_or(1));
-      bool leaves = transferred.contains(channel.getSymNameAttr());
-      StageBytes &bytes = ownerOf(channel.getSymName());
-      (leaves ? bytes.channels : bytes.residuals) += size;
-    });
-  }
-  FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
-  for (ArenaOp arena : module.getOps<ArenaOp>()) {
-    auto device = static_cast<int64_t>(arena.getDevice());
-    StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
-    bytes.arena = arena.getBytes();
-    // The last of the arena; see pipeline-plan-memory.
-    bytes.temporaries = bytes.arena - arena.getLibraryAt();
-    if (succeeded(peaks))
-      bytes.lowerBound = (*peaks)[device];
-    bytes.padding = bytes.arena;
-    for (const StageReport &stage : stages)
-      if (llvm::is_contained(stage.devices, device))
-        bytes.padding -= stage.bytes.weights + stage.bytes.versions +
-                         stage.bytes.gradients + stage.bytes.optimizer +
-                         stage.bytes.residuals + stage.bytes.temporaries +
-                         stage.bytes.channels;
-  }
 }
 
 static llvm::json::Array toArray(ArrayRef<std::string> names) {

@@ -46,6 +46,31 @@ def PipelineLowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> 
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipelineShareScratch
+    : Pass<"pipeline-share-scratch", "::mlir::ModuleOp"> {
+  let summary = "Lets temporaries lie where library calls have their scratch";
+  let description = [{
+    The scratch of a library call begins where the temporaries of its kernel
+    begin. Temporaries are placed anew: one that is alive at a call lies behind
+    what the call takes, others may share its bytes. Runs once library calls are
+    known (`pipeline-select-library`), and before kernels are called.
+
+    ```mlir
+    func.func private @f.kernel(%a: memref<64x96xf32>, %s: memref<24576xi8> {pipeline.scratch}) {
+      %c0 = arith.constant 0 : index
+      %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<64x96xf32>
+    // becomes, if a call at which %0 is alive takes 6000 bytes,
+    func.func private @f.kernel(%a: memref<64x96xf32>, %s: memref<30592xi8> {pipeline.scratch}) {
+      %c6016 = arith.constant 6016 : index
+      %0 = memref.view %s[%c6016][] : memref<30592xi8> to memref<64x96xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"threads", "threads", "uint64_t", "1",
+           "Threads that each device computes with">];
+}
+
 def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every slot its place in the arena of its device";
   let description = [{

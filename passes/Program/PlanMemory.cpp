@@ -4,11 +4,15 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Gives every ring of slots an offset and a stride, and every device an arena
-// whose size is thereby known at compile time. All schedules share the storage
-// of variables and, as segments do not overlap, of channels.
+// whose size is thereby known at compile time: variables, then temporaries,
+// then channels, which may reach into what temporaries leave free while they
+// are in use. All schedules share the storage of variables and, as segments do
+// not overlap, of channels.
 //===----------------------------------------------------------------------===//
 
+#include "passes/Program/KernelMemory.h"
 #include "passes/Program/Passes.h"
+#include "passes/Program/PlaceRings.h"
 #include "penstock/Codegen/LibraryScratch.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -47,8 +51,12 @@ struct Device {
   llvm::MapVector<Operation *, uint64_t> products;
   /// By kernel, the most of its calls.
   llvm::DenseMap<Operation *, uint64_t> libraryOf;
-  /// Where temporaries and the scratch of the library lie.
+  /// Where temporaries and the scratch of the library lie, and what they take.
   uint64_t sharedAt = 0;
+  uint64_t sharedBytes = 0;
+  /// What each schedule does; nothing when one of them is not known.
+  std::vector<DeviceLives> schedules;
+  bool isFollowed = true;
 };
 
 FailureOr<uint64_t> getBytes(Operation *op, Type type) {
@@ -89,14 +97,19 @@ struct PlanMemoryPass
         continue;
       if (!before)
         before = function;
-      if (failed(collect(root, function, devices[number.getInt()])))
+      Device &device = devices[number.getInt()];
+      if (failed(follow(module, function, device)) ||
+          failed(collect(root, function, device)))
         return failure();
     }
     for (auto arena : llvm::make_early_inc_range(module.getOps<ArenaOp>()))
       arena.erase();
     shareProducts(devices);
     for (auto &[number, device] : devices) {
-      uint64_t at = layOut(root, module, device);
+      FailureOr<uint64_t> end = layOut(root, module, device);
+      if (failed(end))
+        return failure();
+      uint64_t at = *end;
       OpBuilder builder(before);
       auto attr = [&](uint64_t value) {
         return builder.getI64IntegerAttr(static_cast<int64_t>(value));
@@ -146,6 +159,64 @@ struct PlanMemoryPass
     return success();
   }
 
+  LogicalResult follow(ModuleOp module, func::FuncOp function, Device &device) {
+    auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
+    auto schedule = name ? module.lookupSymbol<ScheduleOp>(name) : ScheduleOp();
+    if (!schedule) {
+      device.isFollowed = false;
+      return success();
+    }
+    FailureOr<DeviceLives> lives = getLifetimes(function, schedule);
+    if (failed(lives))
+      return failure();
+    tighten(function, *lives);
+    device.schedules.push_back(std::move(*lives));
+    return success();
+  }
+
+  /// A channel has as many slots as its longest-lived field needs; the others
+  /// get what they need.
+  static void tighten(func::FuncOp function, DeviceLives &lives) {
+    using Key = std::pair<Attribute, int64_t>;
+    std::map<std::pair<StringRef, int64_t>, SmallVector<const MessageLife *>>
+        messages;
+    for (const MessageLife &life : lives.messages)
+      messages[{life.cell.symbol.getValue(), life.cell.field}].push_back(&life);
+    llvm::DenseMap<Key, int64_t> needs;
+    for (auto &[name, list] : messages) {
+      // In the order of their beginnings: who is still there?
+      SmallVector<const MessageLife *> alive;
+      int64_t most = 1;
+      for (const MessageLife *life : list) {
+        llvm::erase_if(alive, [&](const MessageLife *other) {
+          return other->last < life->first;
+        });
+        for (const MessageLife *other : alive)
+          most = std::max(most,
+                          std::abs(life->cell.number - other->cell.number) + 1);
+        alive.push_back(life);
+      }
+      needs[{list.front()->cell.symbol, list.front()->cell.field}] = most;
+    }
+    auto tightened = [&](Attribute symbol, int64_t field, int64_t ring) {
+      auto need = needs.find({symbol, field});
+      return need == needs.end() ? ring : std::min(ring, need->second);
+    };
+    function.walk([&](SlotOp slot) {
+      auto ring = static_cast<int64_t>(slot.getRing().value_or(1));
+      int64_t fewer =
+          tightened(slot.getSymbolAttr().getAttr(),
+                    static_cast<int64_t>(slot.getField().value_or(0)), ring);
+      if (fewer == 1)
+        slot.removeRingAttr();
+      else if (fewer < ring)
+        slot.setRing(fewer);
+    });
+    for (MessageLife &life : lives.messages)
+      life.cell.ring =
+          tightened(life.cell.symbol, life.cell.field, life.cell.ring);
+  }
+
   WalkResult collectLibraryCall(Operation *op, Device &device) {
     std::string reason;
     FailureOr<std::optional<int64_t>> bytes =
@@ -175,29 +246,62 @@ struct PlanMemoryPass
             needs.libraryBytes = std::max(needs.libraryBytes, bytes);
   }
 
-  /// Temporaries lie behind what the calls of their kernel take of the
-  /// library's scratch, which is the same bytes for all kernels. Returns their
-  /// end.
-  uint64_t placeTemporaries(ModuleOp root, Device &device, uint64_t at) {
+  /// Temporaries lie where library calls have their scratch, if those of their
+  /// kernel leave them alone, or else behind it.
+  LogicalResult placeTemporaries(ModuleOp root, Device &device, uint64_t at) {
     device.sharedAt = at;
-    uint64_t end = at + llvm::alignTo(device.libraryBytes, alignment);
+    device.sharedBytes = llvm::alignTo(device.libraryBytes, alignment);
+    llvm::DenseMap<Operation *, bool> isClear;
     for (ScratchOp scratch : device.scratches) {
       uint64_t library = 0;
-      for (Operation *user : scratch->getUsers())
-        if (auto call = dyn_cast<func::CallOp>(user))
-          library = std::max(
-              library, device.libraryOf.lookup(
-                           root.lookupSymbol<func::FuncOp>(call.getCallee())));
-      uint64_t begin = at + llvm::alignTo(library, alignment);
-      scratch.setAt(begin);
+      for (Operation *user : scratch->getUsers()) {
+        auto call = dyn_cast<func::CallOp>(user);
+        auto kernel = call ? root.lookupSymbol<func::FuncOp>(call.getCallee())
+                           : func::FuncOp();
+        if (!kernel)
+          continue;
+        auto [known, isNew] = isClear.try_emplace(kernel, false);
+        if (isNew) {
+          FailureOr<KernelMemory> memory =
+              KernelMemory::get(kernel, static_cast<int64_t>(threads));
+          if (failed(memory))
+            return failure();
+          known->second = memory->isClear(0);
+        }
+        if (!known->second)
+          library = std::max(library, device.libraryOf.lookup(kernel));
+      }
+      uint64_t distance = llvm::alignTo(library, alignment);
+      scratch.setAt(at + distance);
       uint64_t bytes = scratch.getBuffer().getType().getNumElements();
-      end = std::max(end, begin + llvm::alignTo(bytes, alignment));
+      device.sharedBytes = std::max(device.sharedBytes,
+                                    distance + llvm::alignTo(bytes, alignment));
     }
-    return end;
+    return success();
+  }
+
+  /// By event of all schedules: what a call takes of the shared region.
+  std::vector<int64_t> getScratchByEvent(ModuleOp root, const Device &device) {
+    std::vector<int64_t> result;
+    for (const DeviceLives &lives : device.schedules)
+      for (const TraceEvent &event : lives.trace) {
+        uint64_t bytes = 0;
+        if (auto call = dyn_cast<func::CallOp>(event.op)) {
+          bytes = device.libraryOf.lookup(
+              root.lookupSymbol<func::FuncOp>(call.getCallee()));
+          for (Value operand : call.getOperands())
+            if (auto scratch = operand.getDefiningOp<ScratchOp>())
+              bytes = std::max<uint64_t>(
+                  bytes, *scratch.getAt() - device.sharedAt +
+                             scratch.getBuffer().getType().getNumElements());
+        }
+        result.push_back(static_cast<int64_t>(bytes));
+      }
+    return result;
   }
 
   /// Sets places; returns the first free byte.
-  uint64_t layOut(ModuleOp root, ModuleOp module, Device &device) {
+  FailureOr<uint64_t> layOut(ModuleOp root, ModuleOp module, Device &device) {
     uint64_t at = 0;
     // Variables of one role and number of versions form a block, repeated for
     // every version, so that what is done to each can be done to a range.
@@ -221,17 +325,9 @@ struct PlanMemoryPass
         ring->stride = stride;
       at += stride * (role.second - 1);
     }
-    for (auto channel : module.getOps<ChannelOp>()) {
-      for (uint64_t field : llvm::seq<uint64_t>(0, channel.getTypes().size())) {
-        auto it = device.rings.find({channel.getSymNameAttr(), field});
-        if (it == device.rings.end())
-          continue;
-        Ring &ring = it->second;
-        ring.at = at;
-        ring.stride = llvm::alignTo(ring.bytes, alignment);
-        at += ring.stride * ring.count;
-      }
-    }
+    if (failed(placeTemporaries(root, device, at)))
+      return failure();
+    uint64_t end = placeChannels(root, module, device);
 
     for (SlotOp slot : device.slots) {
       const Ring &ring = device.rings[{slot.getSymbolAttr().getAttr(),
@@ -242,7 +338,39 @@ struct PlanMemoryPass
       else
         slot.removeStrideAttr();
     }
-    return placeTemporaries(root, device, at);
+    return std::max(at + device.sharedBytes, end);
+  }
+
+  /// Returns the end of all channels.
+  uint64_t placeChannels(ModuleOp root, ModuleOp module, Device &device) {
+    SmallVector<MessageRing> rings;
+    for (auto channel : module.getOps<ChannelOp>())
+      for (uint64_t field : llvm::seq<uint64_t>(0, channel.getTypes().size())) {
+        auto it = device.rings.find({channel.getSymNameAttr(), field});
+        if (it != device.rings.end())
+          rings.push_back(
+              {channel.getSymNameAttr(), static_cast<int64_t>(field),
+               static_cast<int64_t>(std::max<uint64_t>(
+                   llvm::alignTo(it->second.bytes, alignment), alignment)),
+               static_cast<int64_t>(it->second.count)});
+      }
+    if (rings.empty())
+      return 0;
+    // Without schedules, nothing is known of when they are in use.
+    if (!device.isFollowed)
+      device.schedules.clear();
+    auto end = static_cast<uint64_t>(
+        placeRings(rings, device.schedules, getScratchByEvent(root, device),
+                   static_cast<int64_t>(device.sharedAt),
+                   static_cast<int64_t>(device.sharedBytes),
+                   static_cast<int64_t>(alignment)));
+    for (const MessageRing &placed : rings) {
+      Ring &ring =
+          device.rings[{placed.channel, static_cast<uint64_t>(placed.field)}];
+      ring.at = placed.at;
+      ring.stride = placed.stride;
+    }
+    return end;
   }
 
   LogicalResult reportTooLarge(ModuleOp module, int64_t number,
@@ -264,7 +392,7 @@ struct PlanMemoryPass
     }
     diagnostic.attachNote()
         << "variables " << variables << ", channels " << channels
-        << ", temporaries " << bytes - device.sharedAt;
+        << ", temporaries " << device.sharedBytes;
     return diagnostic;
   }
 };

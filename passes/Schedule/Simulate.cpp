@@ -9,9 +9,9 @@
 #include "passes/Schedule/Passes.h"
 
 #include "Common.h"
+#include "TaskTimes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Schedule/Simulate.h"
-#include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Schedule/Timeline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -66,14 +66,6 @@ static FailureOr<double> analyticCost(pipeline::TaskOp task) {
   return total;
 }
 
-/// Between threads: a copy.
-static double getTransferSeconds(pipeline::ChannelOp channel) {
-  double bytes = 0;
-  for (Type type : channel.getTypes().getAsValueRange<TypeAttr>())
-    bytes += penstock::getTypeBytes(type);
-  return bytes / penstock::MachineRates().bytesPerSecond;
-}
-
 FailureOr<penstock::Simulation>
 penstock::simulateSchedule(pipeline::ScheduleOp schedule,
                            const PipelineSimulateOptions &options) {
@@ -94,6 +86,9 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   if (options.costs == "measured" && !measured)
     return schedule.emitOpError("has no measured costs: the module needs ")
            << kStageSecondsAttr;
+  std::vector<double> seconds;
+  if (measured)
+    seconds = getTaskSeconds(schedule->getParentOfType<ModuleOp>(), *imported);
   for (auto [id, task] : llvm::enumerate(model.tasks)) {
     if (options.costs == "analytic") {
       FailureOr<double> cost = analyticCost(imported->tasks[id]);
@@ -103,13 +98,8 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
       continue;
     }
     char letter = task.letter;
-    if (measured && 3 * task.stage + 2 < measured.size()) {
-      double backward = measured[3 * task.stage + 1];
-      costs.task[id] = letter == 'F' || letter == 'E' ? measured[3 * task.stage]
-                       : letter == 'B'                ? backward
-                       : letter == 'I' || letter == 'W'
-                           ? backward / 2
-                           : measured[3 * task.stage + 2];
+    if (measured) {
+      costs.task[id] = seconds[id];
       continue;
     }
     costs.task[id] = letter == 'F' || letter == 'E'   ? options.forward

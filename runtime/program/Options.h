@@ -20,7 +20,7 @@ namespace penstock::runtime {
 
 struct Options {
   std::vector<std::pair<std::string, std::string>> data, evalData;
-  std::string labels, evalLabels, log, save, trace, outputs;
+  std::string labels, evalLabels, log, save, trace, memory, outputs;
   std::optional<int64_t> steps, epochs, evalEvery, seed;
   std::optional<double> rate, watchdog;
   bool shuffle = false, verify = false;

@@ -12,6 +12,7 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -82,6 +83,9 @@ struct Report {
   void print(llvm::raw_ostream &stream) const;
 
 private:
+  /// The number of each stage, in the order of the module.
+  static llvm::MapVector<mlir::StringAttr, unsigned>
+  numberStages(mlir::ModuleOp module);
   void collectSeconds(pipeline::ScheduleOp schedule);
   void printVersions(llvm::raw_ostream &stream) const;
 
