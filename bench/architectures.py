@@ -2,181 +2,158 @@
 """Exported architectures against PyTorch: the same model, data and optimizer.
 
     bench/architectures.py [--only=REGEX] [--exporter=dynamo|script|both]
-                           [--stages=1,2,3,5] [--updates=20] [--keep]
+                           [--stages=1,2,3,4,5] [--updates=20] [--timeout=600]
+                           [--again=none|failed|rows|all] [--write=FILE.md]
 
-Every architecture of `architectures_list.py` gets random weights, is exported
-by PyTorch's two exporters, compiled by penstockc, and trained for 20 updates.
-The table has the largest relative difference of the losses from PyTorch's, of
-both from those of PyTorch in f64 (batch normalisation of few samples amplifies
-rounding, ours and theirs), and whether the logs and the saved models of all
-numbers of stages are equal byte for byte; or the error in which penstockc
-refused the model. Needs torch, onnx, torchvision, timm
-and transformers, which nothing else of the project does.
+Every architecture of architectures_list.py gets random weights, is exported by
+PyTorch's two exporters, compiled by penstockc and trained, for every number of
+stages. The table has the largest relative difference of the losses from
+PyTorch's f32, and of both from PyTorch's f64; whether logs and saved models of
+all numbers of stages are equal byte for byte; or the error in which a model was
+refused.
+
+A row has processes of its own and stays in the work folder: started again, the
+script measures only what is missing, with --again=failed what failed as well (a
+row of another compiler is measured by --again=rows, an export that has changed by
+--again=all). Needs torch, onnx, torchvision, timm and transformers, which nothing
+else of the project does.
 """
 
-import contextlib
-import copy
-import hashlib
-import io
+import datetime
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
-import time
-import warnings
-
-import numpy
-import torch
 
 import architectures_list
 import measure
 
-# A small rate: with few samples, batch normalisation amplifies rounding.
-MICROBATCHES, BATCH, RATE, MOMENTUM = 2, 3, 0.001, 0.9
+GOAL = 1e-4
+HEADER = ("| architecture | exporter | from PyTorch | from f64 | PyTorch from f64 | "
+          "{} stages | penstockc | loss |\n|---|---|---|---|---|---|---|---|")
 
 
-def export(architecture, module, inputs, path, exporter):
-    names = list(architecture.inputs)
-    arguments = tuple(inputs[name][:BATCH] for name in names)
-    if exporter == "dynamo":
-        batch = torch.export.Dim("batch", min=1, max=4096)
-        torch.onnx.export(module, arguments, path, dynamo=True, optimize=False,
-                          external_data=False,
-                          input_names=names, output_names=["logits"],
-                          dynamic_shapes=tuple({0: batch} for _ in names))
-    else:
-        torch.onnx.export(module, arguments, path, dynamo=False, opset_version=17,
-                          training=torch.onnx.TrainingMode.TRAINING,
-                          do_constant_folding=False, input_names=names,
-                          output_names=["logits"],
-                          dynamic_axes={name: {0: "batch"} for name in names + ["logits"]})
+def row_folder(architecture, exporter):
+    return (measure.work_folder() / "architectures" /
+            f"{architecture.name.replace('/', '_')}-{exporter}")
 
 
-def reference_losses(architecture, module, inputs, labels, updates, dtype):
-    """What PyTorch computes: the mean of the microbatches' gradients per update."""
-    module = copy.deepcopy(module).to(dtype)
-    inputs = {name: value.to(dtype) if value.is_floating_point() else value
-              for name, value in inputs.items()}
-    optimizer = torch.optim.SGD(module.parameters(), lr=RATE, momentum=MOMENTUM)
-    losses, microbatch = [], 0
-    total = len(labels) // (BATCH * MICROBATCHES) * MICROBATCHES
-    for _ in range(updates):
-        optimizer.zero_grad()
-        mean = 0.0
-        for _ in range(MICROBATCHES):
-            at = microbatch % total * BATCH
-            batch = [inputs[name][at:at + BATCH] for name in architecture.inputs]
-            logits = module(*batch)
-            loss = torch.nn.functional.cross_entropy(
-                logits.reshape(-1, logits.shape[-1]), labels[at:at + BATCH].reshape(-1))
-            (loss / MICROBATCHES).backward()
-            mean += loss.item() / MICROBATCHES
-            microbatch += 1
-        optimizer.step()
-        losses.append(mean)
-    return losses
+def run(command, folder, timeout):
+    """None, or what became of a process that did not end well."""
+    with open(folder / "output.txt", "w", encoding="utf-8") as output:
+        process = subprocess.Popen([sys.executable, *command], stdout=output,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            if not process.wait(timeout=timeout):
+                return None
+            failed = f"the script ended with {process.returncode}"
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return f"not finished in {timeout} s"
+    lines = (folder / "output.txt").read_text(encoding="utf-8", errors="replace").split("\n")
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return f"{failed}: {last[:200]}"
 
 
-def worst(losses, expected):
-    return max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(losses, expected))
-
-
-def digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def compile_and_train(folder, model, architecture, stages, updates):
-    """Losses, digest of log and saved model, seconds of penstockc; or an error."""
-    program = folder / f"program-{stages}"
-    begin = time.perf_counter()
-    compiler = subprocess.run(
-        [measure.build_folder() / "bin" / "penstockc", model, "-o", program,
-         f"--stages={stages}", f"--microbatch-size={BATCH}",
-         f"--microbatches={MICROBATCHES}", "--loss=softmax-cross-entropy",
-         f"--optimizer=sgd:lr={RATE},momentum={MOMENTUM}"],
-        capture_output=True, text=True)
-    seconds = time.perf_counter() - begin
-    if compiler.returncode:
-        return None, f"exit {compiler.returncode}: {compiler.stderr.strip().splitlines()[-1] if compiler.stderr.strip() else ''}", seconds
-    log, saved = folder / "log.jsonl", folder / "saved.onnx"
-    data = [argument for name in architecture.inputs
-            for argument in ("--data", f"{name}={folder / name}.npy")]
-    run = subprocess.run(
-        [program, *data, "--labels", folder / "labels.npy", "--steps", str(updates),
-         "--log", log, "--save", saved], capture_output=True, text=True)
-    if run.returncode:
-        return None, f"run: exit {run.returncode}: {run.stderr.strip()[-300:]}", seconds
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    losses = [row["loss"] for row in rows]
-    return losses, (repr(losses), digest(saved)), seconds
-
-
-def compare(architecture, exporter, stages, updates, keep):
-    folder = measure.work_folder() / "architectures" / f"{architecture.name}-{exporter}"
+def measure_row(architecture, exporter, settings):
+    """Runs the row in processes; whatever becomes of them is a row."""
+    folder, bench = row_folder(architecture, exporter), measure.ROOT / "bench"
     folder.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(7)
-    module = architecture.build().train()
-    generator = torch.Generator().manual_seed(11)
-    count = BATCH * MICROBATCHES * 4
-    inputs = {name: make(count, generator) for name, make in architecture.inputs.items()}
-    labels = architecture.labels(count, generator)
-    for name, value in inputs.items():
-        numpy.save(folder / f"{name}.npy", value.numpy())
-    numpy.save(folder / "labels.npy", labels.numpy())
-    model = folder / "model.onnx"
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            export(architecture, module, inputs, str(model), exporter)
-    except Exception as error:  # The exporter's own refusals are many.
-        return f"not exported: {(str(error) or repr(error)).splitlines()[0][:90]}"
-    results, seconds = [], 0.0
-    for stage_count in stages:
-        losses, what, seconds = compile_and_train(folder, model, architecture, stage_count, updates)
-        if losses is None:
-            return f"{stage_count} stages: {what[:400]}"
-        results.append((losses, what))
-    expected, exact = (reference_losses(architecture, module, inputs, labels, updates, dtype)
-                       for dtype in (torch.float32, torch.float64))
-    equal = all(what == results[0][1] for _, what in results)
-    if not keep:
-        for path in folder.iterdir():
-            path.unlink()
-    ours = results[0][0]
-    return (f"{worst(ours, expected):.1e} | {worst(ours, exact):.1e} | "
-            f"{worst(expected, exact):.1e} | {'equal' if equal else 'DIFFERENT'} | {seconds:.1f} s | "
-            f"{expected[0]:.4f} -> {expected[-1]:.4f}")
+    (folder / "row.json").unlink(missing_ok=True)
+    updates, failed = str(settings["updates"]), None
+    if settings["again"] == "all" or not (folder / "reference.json").exists():
+        (folder / "reference.json").unlink(missing_ok=True)
+        failed = run([bench / "architectures_export.py", architecture.name, exporter, updates,
+                      folder], folder, settings["timeout"])
+    if not failed:
+        failed = run([bench / "architectures_row.py", settings["stages"], updates, folder],
+                     folder, settings["timeout"])
+    if failed:
+        (folder / "row.json").write_text(json.dumps({"failed": failed}))
+
+
+def read_row(architecture, exporter):
+    path = row_folder(architecture, exporter) / "row.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def passed(row):
+    return "failed" not in row and row["equal"] and row["ours"] <= GOAL
+
+
+def format_row(architecture, exporter, row):
+    if "failed" in row:
+        text = row["failed"].replace("|", "\\|")
+        cells = [text, "", "", "", "", ""]
+    else:
+        cells = [f"{row['ours']:.1e}", f"{row['ours_exact']:.1e}", f"{row['pytorch_exact']:.1e}",
+                 "equal" if row["equal"] else "DIFFERENT", f"{row['seconds']:.1f} s",
+                 f"{row['first']:.4f} -> {row['last']:.4f}"]
+    return f"| {architecture.name} | {exporter} | " + " | ".join(cells) + " |"
+
+
+def document(rows, settings):
+    """The page of the documentation; `rows` are (architecture, exporter, row)."""
+    done = [row for _, _, row in rows if "failed" not in row]
+    good = [row for row in done if passed(row)]
+    names = {architecture.name for architecture, _, row in rows if passed(row)}
+    compiler = subprocess.run([measure.build_folder() / "bin" / "penstockc", "--version"],
+                              capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    versions = sorted({row["versions"] for _, _, row in rows if "versions" in row})
+    stages = settings["stages"].split(",")
+    lines = [
+        "# Architectures", "",
+        "Models as PyTorch's two exporters write them (`dynamo`: `torch.export`; `script`: "
+        "TorchScript, opset 17), in small configurations with random weights, trained by compiled "
+        "programs and by PyTorch on the same data. `bench/architectures.py --write=FILE` makes this "
+        "page.", "",
+        f"{datetime.date.today().isoformat()}, {compiler}, {'; '.join(versions)}. "
+        f"{settings['updates']} updates of 2 microbatches, SGD with momentum 0.9, each model in "
+        f"{', '.join(stages[:-1])} and {stages[-1]} stages.", "",
+        f"- {len(good)} of {len(rows)} rows, {len(names)} architectures: the losses stay within "
+        f"{GOAL:.0e} of PyTorch's, relative, and log and saved model are the same bytes for every "
+        "number of stages.",
+        f"- {len(rows) - len(done)} rows are refused, or have no export: the table says why.", "",
+        "*From PyTorch* is the largest relative difference of a loss from PyTorch's in f32; *from "
+        "f64* and *PyTorch from f64* are those of both from PyTorch in f64, which tell rounding "
+        "from mistakes.", "",
+        HEADER.format(", ".join(stages))]
+    lines += [format_row(*entry) for entry in rows]
+    return "\n".join(lines) + "\n"
 
 
 def main(arguments):
-    only, exporters, stages, updates, keep = "", ["dynamo", "script"], [1, 2, 3, 5], 20, False
+    settings = {"only": "", "exporter": "both", "stages": "1,2,3,4,5", "updates": "20",
+                "timeout": "600", "again": "none", "write": ""}
     for argument in arguments:
-        key, _, value = argument.partition("=")
-        if key == "--only":
-            only = value
-        elif key == "--exporter":
-            exporters = ["dynamo", "script"] if value == "both" else [value]
-        elif key == "--stages":
-            stages = [int(number) for number in value.split(",")]
-        elif key == "--updates":
-            updates = int(value)
-        elif key == "--keep":
-            keep = True
-        else:
+        key, _, value = argument.removeprefix("--").partition("=")
+        if not argument.startswith("--") or key not in settings:
             sys.exit(__doc__)
-    print(f"{measure.machine()}; PyTorch {torch.__version__}; {updates} updates of "
-          f"{MICROBATCHES} x {BATCH} samples, stages {stages}")
-    print("| architecture | exporter | from PyTorch | from f64 | PyTorch from f64 | stages | "
-          "penstockc | loss |")
-    print("|---|---|---|---|---|---|---|---|")
+        settings[key] = value
+    settings["updates"], settings["timeout"] = int(settings["updates"]), int(settings["timeout"])
+    exporters = ["dynamo", "script"] if settings["exporter"] == "both" else [settings["exporter"]]
+    print(HEADER.format(settings["stages"]), flush=True)
+    rows = []
     for architecture in architectures_list.ARCHITECTURES:
-        if not re.search(only, architecture.name):
+        if not re.search(settings["only"], architecture.name):
             continue
         for exporter in exporters:
-            row = compare(architecture, exporter, stages, updates, keep)
-            print(f"| {architecture.name} | {exporter} | {row} |", flush=True)
+            row = read_row(architecture, exporter)
+            if (row is None or settings["again"] in ("rows", "all") or
+                    settings["again"] == "failed" and not passed(row)):
+                measure_row(architecture, exporter, settings)
+                row = read_row(architecture, exporter)
+            rows.append((architecture, exporter, row))
+            print(format_row(*rows[-1]), flush=True)
+    if settings["write"]:
+        with open(settings["write"], "w", encoding="utf-8") as page:
+            page.write(document(rows, settings))
+    print(f"{sum(passed(row) for _, _, row in rows)} of {len(rows)} rows within {GOAL:.0e} and equal "
+          "over all stages")
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     main(sys.argv[1:])

@@ -1,6 +1,8 @@
 """The architectures of architectures.py: small configurations, random weights.
 
 Dropout and stochastic depth are off, since PyTorch's random numbers are its own.
+Batch, image and rate are such that PyTorch's own f32 stays near its f64: batch
+normalisation over a handful of values amplifies rounding, whoever rounds.
 """
 
 import dataclasses
@@ -8,6 +10,8 @@ import typing
 
 import torch
 from torch import nn
+
+import architectures_own as own
 
 CLASSES = 7
 
@@ -18,147 +22,265 @@ class Architecture:
     build: typing.Callable[[], nn.Module]
     inputs: dict
     labels: typing.Callable
+    loss: str = "softmax-cross-entropy"
+    batch: int = 3
+    rate: float = 0.001
 
 
-def image(size, channels=3):
-    return lambda count, generator: torch.randn(count, channels, size, size, generator=generator)
+def image(height, width=None, channels=3):
+    shape = (channels, height, width or height)
+    return lambda count, generator: torch.randn(count, *shape, generator=generator)
 
 
 def classes(count, generator):
     return torch.randint(0, CLASSES, (count,), generator=generator)
 
 
-def tokens(vocabulary, length):
-    return lambda count, generator: torch.randint(0, vocabulary, (count, length),
+def tokens(vocabulary, *shape):
+    return lambda count, generator: torch.randint(0, vocabulary, (count, *shape),
                                                   generator=generator)
+
+
+def floats(*shape):
+    return lambda count, generator: torch.rand(count, *shape, generator=generator)
 
 
 class Logits(nn.Module):
     """A model whose output is a record, as a model with one output."""
 
-    def __init__(self, model, field="logits"):
+    def __init__(self, model, masked):
         super().__init__()
-        self.model, self.field = model, field
+        self.model, self.masked = model, masked
 
     def forward(self, tokens):
-        return getattr(self.model(tokens), self.field)
+        # With a mask the decoders' search for packed sequences, which TorchScript
+        # has no ONNX for, is left out.
+        mask = {"attention_mask": torch.ones_like(tokens)} if self.masked else {}
+        return self.model(tokens, **mask).logits
+
+
+class Pooled(nn.Module):
+    """An encoder with a classifier on the mean of its last hidden states."""
+
+    def __init__(self, model, width):
+        super().__init__()
+        self.model, self.head = model, nn.Linear(width, CLASSES)
+
+    def forward(self, tokens):
+        return self.head(self.model(tokens).last_hidden_state.mean(1))
 
 
 def without_dropout(module):
     for child in module.modules():
         if isinstance(child, (nn.Dropout, nn.Dropout2d)):
             child.p = 0.0
-        if type(child).__name__ in ("StochasticDepth", "DropPath"):
+        if type(child).__name__ in ("StochasticDepth", "DropPath", "StableDropout"):
             child.p = child.drop_prob = 0.0
         if isinstance(child, nn.MultiheadAttention):
             child.dropout = 0.0
+        if type(child).__name__ == "_DenseLayer":
+            child.drop_rate = 0.0
     return module
 
 
-def torchvision_model(name, size, **options):
+def torchvision_model(name, size, make, **training):
+    """`make` takes torchvision.models."""
     def build():
         import torchvision
-        return without_dropout(getattr(torchvision.models, name)(
-            weights=None, num_classes=CLASSES, **options))
-    return Architecture(f"torchvision/{name}", build, {"x": image(size)}, classes)
+        return without_dropout(make(torchvision.models))
+    return Architecture(f"torchvision/{name}", build, {"x": image(size)}, classes, **training)
 
 
-def timm_model(name, size, **options):
+def timm_model(name, size, make, **training):
+    """`make` takes timm.models."""
     def build():
         import timm
-        return without_dropout(timm.create_model(name, pretrained=False, num_classes=CLASSES,
-                                                 **options))
-    return Architecture(f"timm/{name}", build, {"x": image(size)}, classes)
+        return without_dropout(make(timm.models))
+    return Architecture(f"timm/{name}", build, {"x": image(size)}, classes, **training)
 
 
-def transformers_model(name, model, config, length=11, vocabulary=53, causal=True, **options):
+def transformers_model(name, model, config, options, pooled=0, causal=False, **training):
     def build():
         import transformers
         settings = getattr(transformers, config)(**options)
         settings._attn_implementation = "eager"
         settings.use_cache = False
-        return without_dropout(Logits(getattr(transformers, model)(settings)))
-    labels = tokens(vocabulary, length) if causal else classes
-    return Architecture(f"transformers/{name}", build, {"input_ids": tokens(vocabulary, length)},
-                        labels)
+        module = getattr(transformers, model)(settings)
+        return without_dropout(Pooled(module, pooled) if pooled else Logits(module, causal))
+    length = 11
+    return Architecture(f"transformers/{name}", build, {"input_ids": tokens(53, length)},
+                        tokens(53, length) if causal else classes, **training)
 
 
-class UNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-
-        def block(inputs, outputs):
-            return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(2, outputs),
-                                 nn.SiLU())
-        self.down1, self.down2, self.middle = block(3, 8), block(8, 12), block(12, 16)
-        self.up2 = nn.ConvTranspose2d(16, 12, 2, stride=2)
-        self.up1 = nn.ConvTranspose2d(12, 8, 2, stride=2)
-        self.merge2, self.merge1 = block(24, 12), block(16, 8)
-        self.pool, self.head = nn.MaxPool2d(2), nn.Conv2d(8, CLASSES, 1)
-
-    def forward(self, x):
-        first = self.down1(x)
-        second = self.down2(self.pool(first))
-        y = self.up2(self.middle(self.pool(second)))
-        y = self.up1(self.merge2(torch.cat([y, second], 1)))
-        return self.head(self.merge1(torch.cat([y, first], 1))).permute(0, 2, 3, 1)
+def small_resnet(block):
+    def make(models):
+        return models.ResNet(getattr(models.resnet, block), [1, 1, 1, 1], num_classes=CLASSES,
+                             zero_init_residual=True)
+    return make
 
 
-class Recurrent(nn.Module):
-    def __init__(self, kind):
-        super().__init__()
-        self.embedding = nn.Embedding(29, 13)
-        self.cell = getattr(nn, kind)(13, 17, num_layers=2, bidirectional=kind == "LSTM",
-                                      batch_first=True)
-        self.head = nn.Linear(34 if kind == "LSTM" else 17, CLASSES)
-
-    def forward(self, x):
-        return self.head(self.cell(self.embedding(x))[0])
+def small_vgg(models):
+    """The head that one uses on small images."""
+    module = models.VGG(models.vgg.make_layers([16, "M", 24, "M", 32, 32, "M"], batch_norm=True),
+                        num_classes=CLASSES)
+    module.avgpool = nn.AdaptiveAvgPool2d(1)
+    module.classifier = nn.Sequential(nn.Linear(32, 24), nn.ReLU(), nn.Linear(24, CLASSES))
+    return module
 
 
+def small_alexnet(models):
+    module = models.alexnet(weights=None, num_classes=CLASSES)
+    module.avgpool = nn.AdaptiveAvgPool2d(1)
+    module.classifier = nn.Sequential(nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, CLASSES))
+    return module
+
+
+def small_efficientnet(models):
+    block = models.efficientnet.MBConvConfig
+    fused = models.efficientnet.FusedMBConvConfig
+    return models.EfficientNet([fused(1, 3, 1, 24, 16, 1), block(4, 3, 2, 16, 24, 2),
+                                block(6, 5, 2, 24, 40, 1)],
+                               dropout=0.0, num_classes=CLASSES, last_channel=64)
+
+
+def small_convnext(models):
+    block = models.convnext.CNBlockConfig
+    return models.ConvNeXt([block(24, 48, 1), block(48, 64, 2), block(64, None, 1)],
+                           num_classes=CLASSES)
+
+
+def small_swin(block, merging):
+    def make(models):
+        transformer = models.swin_transformer
+        return models.SwinTransformer([4, 4], 24, [2, 2], [2, 4], [4, 4], num_classes=CLASSES,
+                                      block=getattr(transformer, block),
+                                      downsample_layer=getattr(transformer, merging))
+    return make
+
+
+def small_repvgg(models):
+    block = models.byobnet.ByoBlockCfg
+    return models.ByobNet(models.byobnet.ByoModelCfg(
+        blocks=tuple(block("rep", d=1, c=width, s=2) for width in (16, 24, 32)),
+        stem_type="rep", stem_chs=12), num_classes=CLASSES)
+
+
+def gated_mlp():
+    import timm.layers
+    return timm.layers.GatedMlp
+
+
+# Kernel, width of expansion, width, squeeze and excitation, stride.
+SMALL_GHOST = [[[3, 16, 16, 0, 1]], [[3, 24, 20, 0, 2]], [[5, 32, 24, 0.25, 2]],
+               [[3, 48, 24, 0.25, 1]]]
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
-         "intermediate_size": 48, "vocab_size": 53}
+         "intermediate_size": 48, "vocab_size": 53, "max_position_embeddings": 16,
+         "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+CLASSIFIER = {**SMALL, "num_labels": CLASSES, "pad_token_id": None}
+ROTARY = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "intermediate_size": 48, "vocab_size": 53,
+          "max_position_embeddings": 16, "pad_token_id": None, "bos_token_id": 0,
+          "eos_token_id": 0, "tie_word_embeddings": False}
 
 ARCHITECTURES = [
-    torchvision_model("resnet18", 40),
-    torchvision_model("resnet50", 33),
-    torchvision_model("vgg11_bn", 32),
-    torchvision_model("alexnet", 67),
-    torchvision_model("mobilenet_v2", 33),
-    torchvision_model("mobilenet_v3_small", 33),
-    torchvision_model("efficientnet_b0", 33),
-    torchvision_model("shufflenet_v2_x0_5", 35),
-    torchvision_model("squeezenet1_1", 35),
-    torchvision_model("densenet121", 33),
-    torchvision_model("convnext_tiny", 33),
-    torchvision_model("regnet_y_400mf", 33),
-    torchvision_model("swin_t", 32),
-    timm_model("vit_tiny_patch16_224", 32, img_size=32, depth=3),
-    timm_model("mixer_s32_224", 64, img_size=64),
-    timm_model("resmlp_12_224", 32, img_size=32),
-    timm_model("ghostnet_100", 33),
-    timm_model("edgenext_xx_small", 64),
-    transformers_model("gpt2", "GPT2LMHeadModel", "GPT2Config", n_embd=32, n_layer=3, n_head=4,
-                       vocab_size=53, n_positions=16, bos_token_id=0, eos_token_id=0),
-    transformers_model("bert", "BertForSequenceClassification", "BertConfig", causal=False,
-                       num_labels=CLASSES, max_position_embeddings=16, **SMALL),
+    torchvision_model("alexnet", 67, small_alexnet),
+    torchvision_model("convnext", 40, small_convnext),
+    torchvision_model("densenet", 48, lambda models: models.DenseNet(
+        8, (2, 2, 2), 16, num_classes=CLASSES), batch=8),
+    torchvision_model("efficientnet", 48, small_efficientnet, batch=8),
+    torchvision_model("mobilenet_v2", 48, lambda models: models.MobileNetV2(
+        num_classes=CLASSES, inverted_residual_setting=[
+            [1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 1, 2], [6, 48, 2, 1]]), batch=6, rate=2e-4),
+    torchvision_model("mobilenet_v3_small", 48, lambda models: models.mobilenet_v3_small(
+        weights=None, num_classes=CLASSES), batch=6),
+    torchvision_model("regnet_y", 64, lambda models: models.RegNet(
+        models.regnet.BlockParams.from_init_params(depth=5, w_0=16, w_a=24.0, w_m=2.0,
+                                                   group_width=8, se_ratio=0.25),
+        num_classes=CLASSES), batch=8, rate=2e-4),
+    torchvision_model("resnet_basic", 48, small_resnet("BasicBlock"), batch=6, rate=1e-4),
+    torchvision_model("resnet_bottleneck", 48, small_resnet("Bottleneck"), batch=6, rate=1e-4),
+    torchvision_model("shufflenet_v2", 64, lambda models: models.ShuffleNetV2(
+        [2, 3, 2], [16, 24, 48, 64, 96], num_classes=CLASSES), batch=8, rate=2e-4),
+    torchvision_model("squeezenet1_1", 35, lambda models: models.squeezenet1_1(
+        weights=None, num_classes=CLASSES), rate=5e-4),
+    torchvision_model("swin", 32, small_swin("SwinTransformerBlock", "PatchMerging")),
+    torchvision_model("swin_v2", 32, small_swin("SwinTransformerBlockV2", "PatchMergingV2")),
+    torchvision_model("vgg_bn", 37, small_vgg, batch=8),
+    torchvision_model("vit", 24, lambda models: models.VisionTransformer(
+        24, 8, 3, 4, 32, 48, num_classes=CLASSES)),
+    timm_model("beit", 32, lambda models: models.Beit(
+        32, num_classes=CLASSES, depth=3, embed_dim=48, num_heads=4, init_values=0.1)),
+    timm_model("cait", 32, lambda models: models.Cait(
+        32, num_classes=CLASSES, depth=2, embed_dim=48, num_heads=4, init_values=0.1)),
+    timm_model("convmixer", 40, lambda models: models.ConvMixer(
+        40, 3, kernel_size=5, patch_size=4, num_classes=CLASSES), batch=8),
+    timm_model("edgenext", 64, lambda models: models.EdgeNeXt(
+        num_classes=CLASSES, dims=(16, 24, 32, 40), depths=(1, 1, 2, 1), heads=(4, 4, 4, 4))),
+    timm_model("ghostnet", 64, lambda models: models.GhostNet(
+        SMALL_GHOST, num_classes=CLASSES, drop_rate=0.0), batch=8),
+    timm_model("gmlp", 32, lambda models: models.MlpMixer(
+        CLASSES, 32, num_blocks=3, embed_dim=48, mlp_ratio=4,
+        block_layer=models.mlp_mixer.SpatialGatingBlock, mlp_layer=gated_mlp())),
+    timm_model("levit", 64, lambda models: models.Levit(
+        64, num_classes=CLASSES, embed_dim=(32, 48, 64), num_heads=(2, 3, 4), depth=(1, 1, 1),
+        key_dim=8), batch=8),
+    timm_model("mixer", 64, lambda models: models.MlpMixer(
+        CLASSES, 64, patch_size=32, num_blocks=3, embed_dim=48)),
+    timm_model("nf_resnet", 48, lambda models: models.NormFreeNet(models.nfnet.NfCfg(
+        (1, 1, 1, 1), (16, 24, 32, 48), stem_type="7x7_pool", stem_chs=16),
+        num_classes=CLASSES)),
+    timm_model("poolformer", 48, lambda models: models.MetaFormer(
+        num_classes=CLASSES, depths=(1, 1, 1, 1), dims=(16, 24, 32, 40))),
+    timm_model("repvgg", 48, small_repvgg, batch=8, rate=5e-4),
+    timm_model("resmlp", 32, lambda models: models.MlpMixer(
+        CLASSES, 32, num_blocks=3, embed_dim=48, mlp_ratio=4,
+        block_layer=models.mlp_mixer.ResBlock, norm_layer=models.mlp_mixer.Affine)),
+    timm_model("vit", 32, lambda models: models.VisionTransformer(
+        32, 8, num_classes=CLASSES, embed_dim=48, depth=3, num_heads=4)),
+    transformers_model("albert", "AlbertForSequenceClassification", "AlbertConfig",
+                       {**CLASSIFIER, "embedding_size": 24, "classifier_dropout_prob": 0.0}),
+    transformers_model("bert", "BertForSequenceClassification", "BertConfig", CLASSIFIER),
+    transformers_model("bloom", "BloomForCausalLM", "BloomConfig",
+                       {"hidden_size": 32, "n_layer": 3, "n_head": 4, "vocab_size": 53},
+                       causal=True),
+    transformers_model("deberta_v2", "DebertaV2ForSequenceClassification", "DebertaV2Config",
+                       {**CLASSIFIER, "relative_attention": True, "pos_att_type": ["p2c", "c2p"],
+                        "position_buckets": 4, "pooler_hidden_size": 32}),
     transformers_model("distilbert", "DistilBertForSequenceClassification", "DistilBertConfig",
-                       causal=False, num_labels=CLASSES, dim=32, n_layers=3, n_heads=4,
-                       hidden_dim=48, vocab_size=53, max_position_embeddings=16),
-    transformers_model("llama", "LlamaForCausalLM", "LlamaConfig", num_key_value_heads=2,
-                       max_position_embeddings=16, **SMALL),
-    transformers_model("opt", "OPTForCausalLM", "OPTConfig", hidden_size=32, num_hidden_layers=3,
-                       num_attention_heads=4, ffn_dim=48, vocab_size=53, word_embed_proj_dim=32,
-                       max_position_embeddings=16),
+                       {"num_labels": CLASSES, "dim": 32, "n_layers": 3, "n_heads": 4,
+                        "hidden_dim": 48, "vocab_size": 53, "max_position_embeddings": 16}),
+    transformers_model("electra", "ElectraForSequenceClassification", "ElectraConfig",
+                       {**CLASSIFIER, "embedding_size": 24}),
+    transformers_model("gpt2", "GPT2LMHeadModel", "GPT2Config",
+                       {"n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": 53,
+                        "n_positions": 16, "bos_token_id": 0, "eos_token_id": 0}, causal=True),
+    transformers_model("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig",
+                       {**{key: ROTARY[key] for key in ROTARY if key != "num_key_value_heads"},
+                        "rotary_pct": 0.5}, causal=True),
+    transformers_model("llama", "LlamaForCausalLM", "LlamaConfig", ROTARY, causal=True),
+    transformers_model("mpnet", "MPNetForSequenceClassification", "MPNetConfig",
+                       {**CLASSIFIER, "max_position_embeddings": 20, "pad_token_id": 1}),
+    transformers_model("opt", "OPTForCausalLM", "OPTConfig",
+                       {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+                        "ffn_dim": 48, "vocab_size": 53, "word_embed_proj_dim": 32, "dropout": 0.0,
+                        "max_position_embeddings": 16}, causal=True),
+    transformers_model("phi", "PhiForCausalLM", "PhiConfig", ROTARY, causal=True),
+    transformers_model("qwen2", "Qwen2ForCausalLM", "Qwen2Config", ROTARY, causal=True),
     transformers_model("roberta", "RobertaForSequenceClassification", "RobertaConfig",
-                       causal=False, num_labels=CLASSES, max_position_embeddings=20, **SMALL),
-    Architecture("unet", UNet, {"x": image(20)},
-                 lambda count, generator: torch.randint(0, CLASSES, (count, 20, 20),
-                                                        generator=generator)),
-    Architecture("lstm", lambda: Recurrent("LSTM"), {"x": tokens(29, 9)},
-                 lambda count, generator: torch.randint(0, CLASSES, (count, 9),
-                                                        generator=generator)),
-    Architecture("gru", lambda: Recurrent("GRU"), {"x": tokens(29, 9)},
-                 lambda count, generator: torch.randint(0, CLASSES, (count, 9),
-                                                        generator=generator)),
+                       {**CLASSIFIER, "max_position_embeddings": 20, "pad_token_id": 1}),
+    transformers_model("t5_encoder", "T5EncoderModel", "T5Config",
+                       {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_heads": 4,
+                        "vocab_size": 53, "dropout_rate": 0.0}, pooled=32),
+    Architecture("autoencoder", own.AutoEncoder, {"x": image(21, 13, 3)}, floats(3, 21, 13),
+                 loss="mse", rate=0.05),
+    Architecture("discriminator", own.Discriminator, {"x": image(32)}, floats(1),
+                 loss="bce-with-logits", batch=6),
+    Architecture("gru", lambda: own.Recurrent("GRU", CLASSES), {"x": tokens(29, 9)},
+                 tokens(CLASSES, 9)),
+    Architecture("lstm", lambda: own.Recurrent("LSTM", CLASSES), {"x": tokens(29, 9)},
+                 tokens(CLASSES, 9)),
+    Architecture("lstm_language_model", own.LanguageModel, {"x": tokens(29, 9)}, tokens(29, 9)),
+    Architecture("transformer", own.EncoderDecoder, {"x": tokens(29, 9)}, tokens(29, 9)),
+    Architecture("unet", lambda: own.UNet(CLASSES), {"x": image(20)}, tokens(CLASSES, 20, 20)),
+    Architecture("wavenet", own.WaveNet, {"x": tokens(17, 31)}, tokens(17, 31)),
 ]

@@ -36,11 +36,11 @@ class Mlp(torch.nn.Module):
         return getattr(self, f"fc{self.layers}")(x)
 
 
-def main():
-    torch.manual_seed(SEED)
-    path = pathlib.Path(__file__).resolve().parent / "mlp.onnx"
+def export(model, name):
+    """Writes `model`, whose input is a batch of images, beside this script."""
+    path = pathlib.Path(__file__).resolve().parent / name
     torch.onnx.export(
-        Mlp(),
+        model,
         (torch.zeros(4, WIDTHS[0]),),
         str(path),
         dynamo=True,
@@ -63,4 +63,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    torch.manual_seed(SEED)
+    export(Mlp(), "mlp.onnx")

@@ -81,6 +81,8 @@ private:
   llvm::StringSet<> initializerNames;
   /// Initialisers that a normalisation reads as running statistics.
   llvm::StringSet<> statistics;
+  /// Initialisers that the exporter marks as no parameters.
+  llvm::StringSet<> buffers;
   /// Initialisers that say how large a result is: scales of a Resize.
   llvm::StringSet<> extents;
   llvm::StringSet<> symbols;
@@ -105,6 +107,7 @@ LogicalResult Importer::importInputs(GraphImporter &graph) {
   Block &block = function.getBody().front();
   for (const TensorRecord &tensor : file->getInitializers())
     initializerNames.insert(tensor.name);
+  buffers.insert_range(file->getBuffers());
   for (const ::onnx::NodeProto &node : file->getModel().graph().node()) {
     if (node.op_type() == "BatchNormalization")
       for (int i = 3; i < std::min(node.input_size(), 5); ++i)
@@ -149,9 +152,12 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   // Statistics move, whatever trains.
   if (statistics.contains(tensor.name))
     return *freeze;
-  // --train names all that trains. Without it, everything does but scalars,
-  // which are an epsilon, a scale or an exponent.
-  bool selected = options.trainRegex.empty() ? type.getRank() > 0 : *train;
+  // --train names all that trains. Without it, everything does but what the
+  // exporter calls a buffer, and scalars, which are an epsilon, a scale or an
+  // exponent.
+  bool selected = options.trainRegex.empty()
+                      ? type.getRank() > 0 && !buffers.contains(tensor.name)
+                      : *train;
   return *freeze || !finite || !selected;
 }
 

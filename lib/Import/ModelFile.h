@@ -40,6 +40,8 @@ public:
   llvm::ArrayRef<TensorRecord> getInitializers() const {
     return record.initializers;
   }
+  /// Names of what the exporter marks as a buffer or constant.
+  llvm::ArrayRef<std::string> getBuffers() const { return record.buffers; }
   bool hasSparseInitializers() const { return record.hasSparseInitializers; }
 
   /// The file that the byte ranges refer to: the model, or its binary copy.

@@ -21,7 +21,11 @@ enum WireType { Varint = 0, Fixed64 = 1, Delimited = 2, Fixed32 = 5 };
 // Field numbers of onnx.proto.
 constexpr uint64_t kModelGraph = 7;
 constexpr uint64_t kGraphInitializer = 5;
+constexpr uint64_t kGraphInput = 11;
+constexpr uint64_t kGraphValueInfo = 13;
 constexpr uint64_t kGraphSparseInitializer = 15;
+constexpr uint64_t kValueName = 1;
+constexpr uint64_t kValueMetadata = 4;
 constexpr uint64_t kTensorDims = 1;
 constexpr uint64_t kTensorDataType = 2;
 constexpr uint64_t kTensorSegment = 3;
@@ -242,6 +246,35 @@ static Error readTensor(StringRef bytes, const Field &message,
   return Error::success();
 }
 
+/// What `torch.export` took a value for. Libonnx 1.12 knows no metadata of
+/// values yet.
+static Error readValueInfo(StringRef bytes, const Field &message,
+                           ModelRecord &model) {
+  std::string name;
+  bool isBuffer = false;
+  FieldReader reader(bytes, message);
+  while (!reader.done()) {
+    Field field;
+    if (Error error = reader.read(field))
+      return error;
+    if (field.type != Delimited)
+      continue;
+    if (field.number == kValueName)
+      name = payload(bytes, field).str();
+    if (field.number != kValueMetadata)
+      continue;
+    std::pair<std::string, std::string> entry;
+    if (Error error = readStringPair(bytes, field, entry))
+      return error;
+    isBuffer |=
+        entry.first == "pkg.torch.export.graph_signature.InputSpec.kind" &&
+        (entry.second == "BUFFER" || entry.second == "CONSTANT_TENSOR");
+  }
+  if (isBuffer)
+    model.buffers.push_back(std::move(name));
+  return Error::success();
+}
+
 static void appendVarint(std::string &out, uint64_t value) {
   for (; value >= 0x80; value >>= 7)
     out.push_back(char(value | 0x80));
@@ -264,6 +297,10 @@ static Error readGraph(StringRef bytes, const Field &message,
       model.initializers.push_back(std::move(tensor));
       continue;
     }
+    if ((field.number == kGraphInput || field.number == kGraphValueInfo) &&
+        field.type == Delimited)
+      if (Error error = readValueInfo(bytes, field, model))
+        return error;
     model.hasSparseInitializers |= field.number == kGraphSparseInitializer;
     skeleton +=
         bytes.substr(field.begin, reader.getPosition() - field.begin).str();

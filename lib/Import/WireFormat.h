@@ -48,6 +48,9 @@ struct ModelRecord {
   std::string skeleton;
   std::vector<TensorRecord> initializers;
   bool hasSparseInitializers = false;
+  /// Names of inputs and initialisers that the exporter says are buffers or
+  /// constants, and no parameters. Only PyTorch's newer exporter says.
+  std::vector<std::string> buffers;
 };
 
 /// Takes apart the encoded ModelProto `bytes`. The error says at which byte it

@@ -81,7 +81,7 @@ static std::optional<int64_t> findSteadyState(const Model &model,
 }
 
 Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
-                Awaits awaits) {
+                Awaits awaits, bool drains) {
   Proof proof;
   proof.needs.slots.resize(model.channels.size());
   proof.needs.staging.resize(model.channels.size());
@@ -89,6 +89,12 @@ Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
 
   // 1. The shortest segments: what is wrong shows there best.
   int64_t updates = 1;
+  // A drained update leaves every queue and channel empty (S6, S7), as it found
+  // them.
+  if (drains) {
+    prove(model, streams, updates, awaits, proof);
+    return proof;
+  }
   for (; updates <= fill + 1; ++updates)
     if (!prove(model, streams, updates, awaits, proof))
       return proof;

@@ -204,6 +204,24 @@ int64_t fillOf(const Model &model, ArrayRef<Order> orders) {
   return fill;
 }
 
+/// Whether an update is over before the next begins, and sees its weights only.
+static bool drains(const Model &model, ArrayRef<Order> orders) {
+  for (const Order &order : orders) {
+    if (order.loops.empty())
+      continue;
+    if (order.loops.front().kind != LoopKind::Updates)
+      return false;
+    for (const Item &item : order.loops.front().items)
+      if (item.ahead != 0 || item.every != 1)
+        return false;
+  }
+  for (const Task &task : model.tasks)
+    for (const Read &read : task.reads)
+      if (read.lag.value_or(0) != 0)
+        return false;
+  return true;
+}
+
 Proof verifyOrders(const Model &model, ArrayRef<Order> orders) {
   std::vector<Order> byDevice(model.devices);
   for (const Order &order : orders)
@@ -222,7 +240,7 @@ Proof verifyOrders(const Model &model, ArrayRef<Order> orders) {
       [&](int device, int64_t updates) {
         return expand(model, byDevice[device], updates);
       },
-      fillOf(model, orders), Awaits::Implied);
+      fillOf(model, orders), Awaits::Implied, drains(model, orders));
 }
 
 } // namespace penstock::schedule

@@ -208,4 +208,29 @@ def PipelineFuseRows
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipelineOutlineKernels
+    : Pass<"pipeline-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "Moves each loop of a stage's functions to a function of its own";
+  let description = [{
+    `linalg` ops on buffers and loops over rows become private functions that
+    are never inlined; what they take from outside is passed, constants come
+    along. Loops that differ in nothing but the buffers share one function, so
+    that equal layers are compiled once, and no function is so long that the
+    code generator takes quadratic time. No result depends on it.
+
+    ```mlir
+    func.func private @s0.forward(%x: memref<5x7xf32>, %y: memref<5x7xf32>) {
+      linalg.generic ... ins(%x) outs(%y) { maximumf }
+      linalg.generic ... ins(%y) outs(%x) { maximumf }
+    // becomes
+      call @s0.forward.elementwise(%x, %y)
+      call @s0.forward.elementwise(%y, %x)
+    ```
+
+    A function of one loop stays, and so does a loop that takes buffers of
+    dynamic layout or calls the library.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
 #endif // PENSTOCK_PASSES_LOWERING_PASSES_TD

@@ -38,6 +38,8 @@ void penstock::buildLowerKernelsCpuPipeline(
   parallelise.threads = options.threads;
   parallelise.threshold = options.threshold;
   manager.addPass(createPipelineParallelise(parallelise));
+  // Before the loops are written out: equal ones are written once.
+  manager.addPass(createPipelineOutlineKernels());
   PipelineVectorLoopsOptions loops;
   loops.width = options.vectorWidth;
   manager.addNestedPass<func::FuncOp>(createPipelineVectorLoops(loops));

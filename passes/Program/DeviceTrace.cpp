@@ -35,8 +35,17 @@ private:
   FailureOr<int64_t> get(Operation *user, Value value);
   FailureOr<CellRef> getCell(Operation *user, Value buffer);
 
+  /// Which operands of a call are buffers, and what it does with them.
+  struct BufferUse {
+    unsigned operand;
+    bool reads, writes;
+  };
+  FailureOr<ArrayRef<BufferUse>> getBufferUses(func::CallOp call);
+
   llvm::DenseMap<Value, int64_t> numbers;
   llvm::DenseMap<Value, CellRef> cells;
+  /// A call in a loop is looked up once.
+  llvm::DenseMap<Operation *, SmallVector<BufferUse>> uses;
 };
 
 } // namespace
@@ -74,9 +83,11 @@ LogicalResult Tracer::add(TraceEvent::Kind kind, Operation *op,
   return success();
 }
 
-LogicalResult Tracer::visitCall(func::CallOp call) {
-  TraceEvent event{
-      TraceEvent::Call, call, call.getCalleeAttr().getAttr(), 0, {}};
+FailureOr<ArrayRef<Tracer::BufferUse>>
+Tracer::getBufferUses(func::CallOp call) {
+  auto [it, isNew] = uses.try_emplace(call);
+  if (!isNew)
+    return ArrayRef<BufferUse>(it->second);
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
       call, call.getCalleeAttr());
   if (!callee || callee.getNumArguments() != call.getNumOperands())
@@ -85,12 +96,25 @@ LogicalResult Tracer::visitCall(func::CallOp call) {
     if (!isa<MemRefType>(operand.getType()) ||
         operand.getDefiningOp<ScratchOp>())
       continue;
-    FailureOr<CellRef> cell = getCell(call, operand);
-    if (failed(cell))
-      return failure();
     bool out = callee.getArgAttr(i, kOutAttr) != nullptr;
     bool into = callee.getArgAttr(i, kIntoAttr) != nullptr;
-    event.accesses.push_back({*cell, !out, out || into});
+    it->second.push_back({static_cast<unsigned>(i), !out, out || into});
+  }
+  return ArrayRef<BufferUse>(it->second);
+}
+
+LogicalResult Tracer::visitCall(func::CallOp call) {
+  FailureOr<ArrayRef<BufferUse>> buffers = getBufferUses(call);
+  if (failed(buffers))
+    return failure();
+  TraceEvent event{
+      TraceEvent::Call, call, call.getCalleeAttr().getAttr(), 0, {}};
+  event.accesses.reserve(buffers->size());
+  for (const BufferUse &use : *buffers) {
+    FailureOr<CellRef> cell = getCell(call, call.getOperand(use.operand));
+    if (failed(cell))
+      return failure();
+    event.accesses.push_back({*cell, use.reads, use.writes});
   }
   events.push_back(std::move(event));
   return success();

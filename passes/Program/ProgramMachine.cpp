@@ -57,7 +57,7 @@ FailureOr<ProgramMachine::Cell *>
 ProgramMachine::getCell(Device &device, const TraceEvent &event,
                         const CellRef &ref) {
   auto [it, isNew] =
-      device.rings.try_emplace({ref.symbol.getValue(), ref.field});
+      device.rings.try_emplace({Attribute(ref.symbol), ref.field});
   Ring &ring = it->second;
   if (isNew) {
     Operation *symbol = symbols.lookup(ref.symbol);
@@ -197,9 +197,8 @@ LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
 /// What a run updated in place is one version newer afterwards.
 void ProgramMachine::endRun(Device &device) {
   for (const CellRef &ref : device.updatedInPlace)
-    device.rings[{ref.symbol.getValue(), ref.field}]
-        .cells[ref.getIndex()]
-        .content = ref.number + 1;
+    device.rings[{ref.symbol, ref.field}].cells[ref.getIndex()].content =
+        ref.number + 1;
   device.updatedInPlace.clear();
   device.running = nullptr;
 }
@@ -295,8 +294,7 @@ void ProgramMachine::complete(Device &device, size_t index) {
       continue;
     }
     const CellRef &ref = event.accesses.front().cell;
-    Cell &cell =
-        device.rings[{ref.symbol.getValue(), ref.field}].cells[ref.getIndex()];
+    Cell &cell = device.rings[{ref.symbol, ref.field}].cells[ref.getIndex()];
     if (cell.filling == it->first)
       cell.filling = std::nullopt;
     llvm::erase(cell.leaving, it->first);
@@ -480,7 +478,8 @@ LogicalResult ProgramMachine::finish() {
         if (!ring.isVariable && !cell.used)
           return schedule.emitError()
                  << "S6: on device " << device.number << ", message "
-                 << *cell.content << " of @" << key.first
+                 << *cell.content << " of @"
+                 << cast<StringAttr>(key.first).getValue()
                  << " is never used in a segment of " << updates << " updates";
   }
   return success();

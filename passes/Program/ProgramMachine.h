@@ -64,7 +64,8 @@ private:
     std::deque<size_t> waiting;
     /// By channel: the event that queued each message.
     llvm::DenseMap<mlir::Attribute, std::vector<size_t>> queued;
-    std::map<std::pair<mlir::StringRef, int64_t>, Ring> rings;
+    /// By symbol and field.
+    llvm::MapVector<std::pair<mlir::Attribute, int64_t>, Ring> rings;
     /// By task: how many runs have begun.
     llvm::MapVector<mlir::Attribute, int64_t> runs;
     /// The task that runs, and what it updates in place.

@@ -38,9 +38,10 @@ struct Flags {
   cl::opt<int64_t> microbatches{"microbatches",
                                 cl::desc("Microbatches per weight update"),
                                 cl::init(8), cl::cat(category)};
-  cl::opt<std::string> schedule{
-      "schedule", cl::desc("Schedule: " + join(scheduleNames(), ", ")),
-      cl::init("1f1b"), cl::cat(category)};
+  // A description is a reference: the text has to outlive the flag.
+  std::string scheduleText = "Schedule: " + join(scheduleNames(), ", ");
+  cl::opt<std::string> schedule{"schedule", cl::desc(scheduleText),
+                                cl::init("1f1b"), cl::cat(category)};
   cl::opt<std::string> times{
       "times",
       cl::desc("Forward, input gradient and weight gradient of a stage: F,B,W"),

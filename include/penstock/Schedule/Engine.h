@@ -251,8 +251,11 @@ struct Proof {
 /// repeats the same moves between the same fill and drain. `fill` is the most
 /// updates that any entry runs ahead or behind, or until reads leave the first
 /// version, rounded up. A size that no segment uses up is a violation too.
+/// Where updates have nothing to do with each other (`drains`: no entry runs
+/// ahead of its update, no read lags), one that ends with everything done is
+/// all of them.
 Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
-                Awaits awaits);
+                Awaits awaits, bool drains = false);
 
 } // namespace penstock::schedule
 

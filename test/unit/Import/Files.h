@@ -87,6 +87,20 @@ inline onnx::ValueInfoProto *addInput(onnx::ModelProto &model,
   return input;
 }
 
+/// Says of the value `name` what it was to torch.export. The field is younger
+/// than libonnx 1.12, which keeps what it does not know.
+inline void markValue(onnx::ModelProto &model, const std::string &name,
+                      const std::string &kind) {
+  onnx::StringStringEntryProto entry;
+  entry.set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+  entry.set_value(kind);
+  std::string bytes = entry.SerializeAsString();
+  onnx::ValueInfoProto *info = model.mutable_graph()->add_value_info();
+  info->set_name(name);
+  // Field 4, a message of less than 128 bytes.
+  info->MergeFromString("\x22" + std::string(1, char(bytes.size())) + bytes);
+}
+
 /// z = MatMul(x, w), x: 5x2, w: 2x3, without the values of w.
 inline onnx::ModelProto makeModel(int64_t opset = 20) {
   onnx::ModelProto model;

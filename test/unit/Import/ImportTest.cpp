@@ -171,6 +171,37 @@ TEST_F(Import, WhatTrains) {
                                      "--train and --freeze\n");
 }
 
+// PyTorch's newer exporter says of every initialiser what it was in the module:
+// llama's rotary frequencies are floats that a gradient reaches, and a buffer.
+TEST_F(Import, BuffersOfTheExporterDoNotTrain) {
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  std::vector<float> values(21, 0.5);
+  for (StringRef name : {"inv_freq", "lifted", "bias"}) {
+    addInitializer(model, name.str(), {7, 1, 3})->set_raw_data(bytesOf(values));
+    markValue(model, name.str(),
+              name == "bias"     ? "PARAMETER"
+              : name == "lifted" ? "CONSTANT_TENSOR"
+                                 : "BUFFER");
+  }
+  addNode(model, "Sum", {"z", "inv_freq", "lifted", "bias"}, "s");
+  model.mutable_graph()->mutable_output(0)->set_name("s");
+
+  OwningOpRef<ModuleOp> module = import(model);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_FALSE(variable(*module, "w").getFrozen());
+  EXPECT_FALSE(variable(*module, "bias").getFrozen());
+  EXPECT_TRUE(variable(*module, "inv_freq").getFrozen());
+  EXPECT_TRUE(variable(*module, "lifted").getFrozen());
+
+  // Whoever names it trains it.
+  ImportOptions options;
+  options.trainRegex = "freq";
+  module = import(model, options);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_FALSE(variable(*module, "inv_freq").getFrozen());
+}
+
 // A pattern that matches nothing is a mistyped one, most likely.
 TEST_F(Import, PatternsThatMatchNothing) {
   ::onnx::ModelProto model = makeModel();

@@ -206,8 +206,10 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
   return kernels;
 }
 
-void Kernels::call(const std::string &name, std::vector<void *> arguments,
-                   std::vector<float> scalars) {
+// Generated code does not say what type its functions have.
+__attribute__((no_sanitize("function"))) void
+Kernels::call(const std::string &name, std::vector<void *> arguments,
+              std::vector<float> scalars) {
   auto symbol = jit->lookup(name + ".kernel");
   if (!symbol) {
     llvm::errs() << llvm::toString(symbol.takeError()) << "\n";

@@ -1,0 +1,117 @@
+"""Our half of a row of architectures.py: compile, train, compare.
+
+    architectures_row.py STAGES UPDATES FOLDER
+
+FOLDER is what architectures_export.py left. Adds row.json to it, and the results
+of each number of stages, which later calls use again where nothing has changed.
+"""
+
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import measure
+
+MICROBATCHES, MOMENTUM = 2, 0.9
+
+
+class Failed(Exception):
+    """A row without numbers."""
+
+
+def digest(*parts):
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+
+
+def once(folder, name, key, make):
+    """The JSON of FOLDER/NAME, made again where its key is another."""
+    path = folder / name
+    if path.exists():
+        found = json.loads(path.read_text())
+        if found["key"] == key:
+            return found["value"]
+    value = make()
+    path.write_text(json.dumps({"key": key, "value": value}))
+    return value
+
+
+def compiler_key():
+    """Changes with the compiler and with what it links into programs."""
+    build = measure.build_folder()
+    files = [build / "bin" / "penstockc", *sorted(build.glob("runtime/**/*.a")),
+             *sorted(build.glob("lib/*.a"))]
+    return [(str(path.relative_to(build)), path.stat().st_mtime_ns, path.stat().st_size)
+            for path in files]
+
+
+def compile_and_train(folder, reference, stages, updates):
+    """Losses, the bytes to compare, seconds of penstockc."""
+    program = folder / "program"
+    begin = time.perf_counter()
+    compiler = subprocess.run(
+        [measure.build_folder() / "bin" / "penstockc", folder / "model.onnx", "-o", program,
+         f"--stages={stages}", f"--microbatch-size={reference['batch']}",
+         f"--microbatches={MICROBATCHES}", f"--loss={reference['loss']}",
+         f"--optimizer=sgd:lr={reference['rate']},momentum={MOMENTUM}", *reference["freeze"]],
+        capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - begin
+    if compiler.returncode:
+        said = [line for line in compiler.stderr.splitlines() if ": note: " not in line and
+                ": warning: " not in line]
+        problem = (said or ["(nothing said)"])[0].replace(str(folder) + "/", "")
+        raise Failed(f"{stages} stages, exit {compiler.returncode}: {problem[:300]}")
+    log, saved = folder / "log.jsonl", folder / "saved.onnx"
+    data = [argument for name in reference["inputs"]
+            for argument in ("--data", f"{name}={folder / name}.npy")]
+    run = subprocess.run(
+        [program, *data, "--labels", folder / "labels.npy", "--steps", str(updates),
+         "--log", log, "--save", saved], capture_output=True, text=True, check=False)
+    program.unlink()
+    if run.returncode:
+        raise Failed(f"{stages} stages, the program ends with {run.returncode}: "
+                     f"{run.stderr.strip()[-300:]}")
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    # A log has times, too: what is compared is its losses, as printed.
+    losses = re.findall(r'"loss": ([^,]*)', log.read_text())
+    identity = digest(losses, hashlib.sha256(saved.read_bytes()).hexdigest())
+    saved.unlink()
+    return [row["loss"] for row in rows], identity, seconds
+
+
+def worst(losses, expected):
+    return max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(losses, expected))
+
+
+def measure_row(reference, stages, updates, folder):
+    if "problem" in reference:
+        raise Failed(reference["problem"])
+    key = digest(reference["key"], reference["freeze"], compiler_key(), updates)
+    results = [once(folder, f"stages-{number}.json", key, lambda number=number: compile_and_train(
+        folder, reference, number, updates)) for number in stages]
+    ours, expected, exact = results[0][0], reference["expected"], reference["exact"]
+    if None in ours:
+        at = ours.index(None)
+        raise Failed(f"the loss of update {at + 1} is not finite; PyTorch's: {expected[at]}")
+    return {"ours": worst(ours, expected), "ours_exact": worst(ours, exact),
+            "pytorch_exact": worst(expected, exact),
+            "equal": all(result[1] == results[0][1] for result in results),
+            "seconds": results[-1][2], "first": expected[0], "last": expected[-1]}
+
+
+def main(stages, updates, folder):
+    folder = pathlib.Path(folder)
+    reference = json.loads((folder / "reference.json").read_text())
+    try:
+        row = measure_row(reference, stages.split(","), int(updates), folder)
+    except Failed as failed:
+        row = {"failed": str(failed)}
+    row["versions"] = reference["versions"]
+    (folder / "row.json").write_text(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
