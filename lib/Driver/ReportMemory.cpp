@@ -11,6 +11,7 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Program/LiveBytes.h"
+#include "passes/Program/Places.h"
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Import/Import.h"
 
@@ -136,7 +137,8 @@ void Report::collectProgram(ModuleOp module) {
   // Every byte of an arena counts once, for the first of residuals, transfers
   // and temporaries that it belongs to, as they share bytes where they are not
   // needed at the same time.
-  llvm::MapVector<std::tuple<int64_t, StringAttr, uint64_t>, SlotOp> rings;
+  llvm::MapVector<std::tuple<int64_t, StringAttr, StringAttr, uint64_t>, SlotOp>
+      rings;
   std::map<int64_t, ClaimedBytes> claimed;
   std::map<int64_t, SmallVector<ScratchOp>> scratches;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
@@ -147,18 +149,17 @@ void Report::collectProgram(ModuleOp module) {
     function.walk([&](SlotOp slot) {
       if (!symbols.lookup<ChannelOp>(slot.getSymbol()))
         return;
-      SlotOp &longest = rings[{device, slot.getSymbolAttr().getAttr(),
-                               slot.getField().value_or(0)}];
-      if (!longest ||
-          longest.getRing().value_or(1) < slot.getRing().value_or(1))
-        longest = slot;
+      rings.insert(
+          {{device, function.getSymNameAttr(), slot.getSymbolAttr().getAttr(),
+            slot.getField().value_or(0)},
+           slot});
     });
     function.walk(
         [&](ScratchOp scratch) { scratches[device].push_back(scratch); });
   }
   for (bool leaves : {false, true})
     for (auto &[key, slot] : rings) {
-      auto [device, name, field] = key;
+      auto [device, function, name, field] = key;
       if (transferred.contains(name) != leaves)
         continue;
       StageBytes *bytes = &stages[stageOfDevice.lookup(device)].bytes;
@@ -170,8 +171,7 @@ void Report::collectProgram(ModuleOp module) {
       auto channel = symbols.lookup<ChannelOp>(name);
       int64_t size = getBytes(channel.getTensorType(field));
       for (uint64_t i = 0; i < slot.getRing().value_or(1); ++i) {
-        auto at = static_cast<int64_t>(slot.getAt().value_or(0) +
-                                       i * slot.getStride().value_or(0));
+        int64_t at = getPlace(slot, static_cast<int64_t>(i));
         (leaves ? bytes->channels : bytes->residuals) +=
             claimed[device].claim(at, at + size);
       }

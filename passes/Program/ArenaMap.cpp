@@ -10,6 +10,8 @@
 
 #include "passes/Program/ArenaMap.h"
 
+#include "passes/Program/Places.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -19,6 +21,12 @@ using namespace penstock::pipeline;
 //===----------------------------------------------------------------------===//
 // Places
 //===----------------------------------------------------------------------===//
+
+/// The name of the schedule that a device function belongs to.
+static StringAttr getSchedule(func::FuncOp function) {
+  auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
+  return name ? name.getAttr() : StringAttr();
+}
 
 LogicalResult ArenaMap::add(func::FuncOp function) {
   functions.push_back(function);
@@ -38,34 +46,40 @@ LogicalResult ArenaMap::add(func::FuncOp function) {
       op->emitError("S9: is not aligned to ") << alignment << " bytes";
       return WalkResult::interrupt();
     }
-    int64_t bytes = getBufferBytes(op->getResult(0).getType());
     return WalkResult(scratch ? addScratch(scratch)
-                              : addPlace(slot, stride, bytes));
+                              : addPlace(slot, getSchedule(function)));
   });
   return failure(result.wasInterrupted());
 }
 
-LogicalResult ArenaMap::addPlace(SlotOp slot, int64_t stride, int64_t bytes) {
-  auto at = static_cast<int64_t>(*slot.getAt());
+LogicalResult ArenaMap::addPlace(SlotOp slot, StringAttr schedule) {
   auto ring = static_cast<int64_t>(slot.getRing().value_or(1));
   auto field = static_cast<int64_t>(slot.getField().value_or(0));
+  int64_t bytes = getBufferBytes(slot.getType());
   StringAttr name = slot.getSymbolAttr().getAttr();
-  bool isVariable = module.lookupSymbol<VariableOp>(name);
-  auto [it, isNew] = places.insert(
-      {{name, field}, Place{slot, at, stride, ring, bytes, isVariable}});
+  bool isVariable = variables.contains(name);
+  if (isVariable)
+    schedule = StringAttr();
+  auto [it, isNew] =
+      places.insert({{schedule, name, field},
+                     Place{slot, ring, bytes, schedule, isVariable}});
   if (isNew)
     return success();
   Place &place = it->second;
-  // A schedule may use fewer slots of a channel than another.
-  bool sameStride = ring == 1 || place.ring == 1 || place.stride == stride;
-  if (place.at != at || !sameStride || place.bytes != bytes) {
+  // A schedule may use fewer versions of a variable than another.
+  bool isSame = place.bytes == bytes;
+  for (int64_t i : llvm::seq<int64_t>(0, std::min(ring, place.ring)))
+    isSame &= getPlace(slot, i) == getPlace(place.slot, i);
+  if (!isSame) {
     InFlightDiagnostic diagnostic =
         slot.emitError("S9: is in another place than elsewhere");
     diagnostic.attachNote(place.slot.getLoc()) << "elsewhere";
     return diagnostic;
   }
-  place.stride = std::max(place.stride, stride);
-  place.ring = std::max(place.ring, ring);
+  if (ring > place.ring) {
+    place.slot = slot;
+    place.ring = ring;
+  }
   return success();
 }
 
@@ -113,7 +127,7 @@ std::vector<ArenaMap::Interval> ArenaMap::getIntervals() {
   }
   for (auto &[key, place] : places)
     for (int64_t i : llvm::seq<int64_t>(0, place.ring)) {
-      int64_t begin = place.at + i * place.stride;
+      int64_t begin = getPlace(place.slot, i);
       intervals.push_back({begin, begin + place.bytes, place.slot, &place, i});
     }
   for (auto [order, interval] : llvm::enumerate(intervals))
@@ -128,9 +142,9 @@ std::vector<ArenaMap::Interval> ArenaMap::getIntervals() {
 // What meets
 //===----------------------------------------------------------------------===//
 
-static SlotKey getKey(SlotOp slot, int64_t index) {
-  return {slot.getSymbol(), static_cast<int64_t>(slot.getField().value_or(0)),
-          index};
+static SlotKey getKey(SlotOp slot, StringAttr schedule, int64_t index) {
+  return {schedule, slot.getSymbolAttr().getAttr(),
+          static_cast<int64_t>(slot.getField().value_or(0)), index};
 }
 
 /// Calls visit(first, second) for intervals that meet, first beginning no later
@@ -150,22 +164,28 @@ static LogicalResult forEachMeeting(const Intervals &intervals, Visit visit) {
   return success();
 }
 
-void ArenaMap::addOverwritten(Operation *call, int64_t begin, int64_t end) {
-  for (auto &[key, place] : places)
+void ArenaMap::addOverwritten(Operation *call, StringAttr schedule,
+                              int64_t begin, int64_t end) {
+  for (auto &[key, place] : places) {
+    if (place.isVariable || place.schedule != schedule)
+      continue;
     for (int64_t i : llvm::seq<int64_t>(0, place.ring)) {
-      int64_t from = place.at + i * place.stride;
-      if (from < end && begin < from + place.bytes && !place.isVariable)
-        overwritten[call].push_back(getKey(place.slot, i));
+      int64_t from = getPlace(place.slot, i);
+      if (from < end && begin < from + place.bytes)
+        overwritten[call].push_back(getKey(place.slot, schedule, i));
     }
+  }
 }
 
 void ArenaMap::findShared() {
   (void)forEachMeeting(
       getIntervals(), [&](const Interval &first, const Interval &second) {
         if (first.place && second.place && !first.place->isVariable &&
-            !second.place->isVariable) {
-          SlotKey a = getKey(first.place->slot, first.index);
-          SlotKey b = getKey(second.place->slot, second.index);
+            !second.place->isVariable &&
+            first.place->schedule == second.place->schedule) {
+          StringAttr schedule = first.place->schedule;
+          SlotKey a = getKey(first.place->slot, schedule, first.index);
+          SlotKey b = getKey(second.place->slot, schedule, second.index);
           neighbours[a].push_back(b);
           neighbours[b].push_back(a);
         }
@@ -178,11 +198,13 @@ void ArenaMap::findShared() {
       if (failed(kernel))
         return;
       if (int64_t bytes = (*kernel)->getLibraryBytes())
-        addOverwritten(call, libraryAt, libraryAt + bytes);
+        addOverwritten(call, getSchedule(function), libraryAt,
+                       libraryAt + bytes);
       for (Value operand : call.getOperands())
         if (auto scratch = operand.getDefiningOp<ScratchOp>()) {
           auto at = static_cast<int64_t>(*scratch.getAt());
-          addOverwritten(call, at, at + getBufferBytes(scratch.getType()));
+          addOverwritten(call, getSchedule(function), at,
+                         at + getBufferBytes(scratch.getType()));
         }
     });
 }
@@ -202,8 +224,15 @@ LogicalResult ArenaMap::collectUses() {
     schedules.push_back(std::move(*lives));
   }
   SmallVector<MessageRing> rings;
-  for (auto &[key, place] : places)
-    rings.push_back({key.first, key.second, place.bytes, place.ring});
+  for (auto &[key, place] : places) {
+    MessageRing &ring = rings.emplace_back();
+    for (auto [index, function] : llvm::enumerate(functions))
+      if (getSchedule(function) == place.schedule)
+        ring.schedule = index;
+    ring.channel = std::get<1>(key);
+    ring.field = std::get<2>(key);
+    ring.count = place.ring;
+  }
   for (auto [entry, use] :
        llvm::zip_equal(places, getRingUses(rings, schedules)))
     uses[&entry.second] = std::move(use);
@@ -225,7 +254,7 @@ bool ArenaMap::areInUse(const Interval &first, const Interval &second) {
         .of(first.index)
         .anyCommon(uses[second.place].of(second.index));
   const Interval &slot = first.place ? first : second;
-  SlotKey key = getKey(slot.place->slot, slot.index);
+  SlotKey key = getKey(slot.place->slot, slot.place->schedule, slot.index);
   for (unsigned event : uses[slot.place].of(slot.index).set_bits())
     if (event < calls.size() && calls[event] &&
         llvm::is_contained(getOverwritten(calls[event]), key))

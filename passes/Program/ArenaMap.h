@@ -15,17 +15,19 @@
 
 #include "llvm/ADT/MapVector.h"
 
-#include <map>
-
 namespace penstock {
 
-/// A slot by what it belongs to, without the number of a message.
-using SlotKey = std::tuple<mlir::StringRef, int64_t, int64_t>;
+/// A slot by schedule (none for variables), symbol, field and number in its
+/// ring.
+using SlotKey = std::tuple<mlir::Attribute, mlir::Attribute, int64_t, int64_t>;
 
 class ArenaMap {
 public:
   ArenaMap(mlir::ModuleOp root, mlir::ModuleOp module, pipeline::ArenaOp arena)
-      : root(root), module(module), arena(arena) {}
+      : root(root), module(module), arena(arena) {
+    for (auto variable : module.getOps<pipeline::VariableOp>())
+      variables.insert(variable.getSymNameAttr());
+  }
 
   /// Takes in the slots of one of the device's functions. Fails, with a
   /// diagnostic, on one that has no place, or another than elsewhere.
@@ -46,10 +48,11 @@ public:
   }
 
 private:
-  /// The place of a ring in the arena, and the first slot that says so.
+  /// The slots of a ring, as the one says that names most of them.
   struct Place {
     pipeline::SlotOp slot;
-    int64_t at = 0, stride = 0, ring = 1, bytes = 0;
+    int64_t ring = 1, bytes = 0;
+    mlir::StringAttr schedule;
     bool isVariable = false;
   };
   struct Interval {
@@ -61,21 +64,24 @@ private:
     size_t order = 0;
   };
 
-  mlir::LogicalResult addPlace(pipeline::SlotOp slot, int64_t stride,
-                               int64_t bytes);
+  mlir::LogicalResult addPlace(pipeline::SlotOp slot,
+                               mlir::StringAttr schedule);
   mlir::LogicalResult addScratch(pipeline::ScratchOp scratch);
   mlir::FailureOr<const KernelMemory *> getKernel(mlir::func::CallOp call);
-  void addOverwritten(mlir::Operation *call, int64_t begin, int64_t end);
+  void addOverwritten(mlir::Operation *call, mlir::StringAttr schedule,
+                      int64_t begin, int64_t end);
   std::vector<Interval> getIntervals();
   bool areInUse(const Interval &first, const Interval &second);
   mlir::LogicalResult collectUses();
 
   mlir::ModuleOp root, module;
   pipeline::ArenaOp arena;
+  llvm::DenseSet<mlir::StringAttr> variables;
   llvm::SmallVector<mlir::func::FuncOp> functions;
-  llvm::MapVector<std::pair<mlir::StringAttr, int64_t>, Place> places;
+  llvm::MapVector<std::tuple<mlir::Attribute, mlir::StringAttr, int64_t>, Place>
+      places;
   llvm::SmallVector<pipeline::ScratchOp> scratches;
-  std::map<SlotKey, llvm::SmallVector<SlotKey>> neighbours;
+  llvm::DenseMap<SlotKey, llvm::SmallVector<SlotKey>> neighbours;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<SlotKey>> overwritten;
   llvm::DenseMap<mlir::Operation *, KernelMemory> kernels;
 

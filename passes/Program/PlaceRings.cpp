@@ -22,44 +22,38 @@ using namespace penstock;
 
 /// Longer rings are placed as a whole.
 static constexpr int64_t kMostSlots = 64;
+/// Less than this share of an arena is not worth a place per message.
+static constexpr int64_t kWasteShare = 64;
 
 std::vector<RingUse> penstock::getRingUses(ArrayRef<MessageRing> rings,
                                            ArrayRef<DeviceLives> schedules) {
   size_t events = 1;
   for (const DeviceLives &lives : schedules)
     events += lives.trace.size();
-  std::map<std::pair<StringRef, int64_t>, RingUse *> useOf;
+  std::map<std::tuple<size_t, StringRef, int64_t>, size_t> indices;
   std::vector<RingUse> uses(rings.size());
-  for (auto [ring, use] : llvm::zip_equal(rings, uses)) {
+  for (auto [index, ring] : llvm::enumerate(rings)) {
+    RingUse &use = uses[index];
     use.any.resize(events);
-    if (ring.count > 1 && ring.count <= kMostSlots)
+    bool isSteady = ring.schedule < schedules.size() &&
+                    schedules[ring.schedule].isSteady(ring.count);
+    if (ring.count > 1 && ring.count <= kMostSlots && isSteady)
       use.slots.assign(ring.count, llvm::BitVector(events));
-    useOf[{ring.channel.getValue(), ring.field}] = &use;
+    indices[{ring.schedule, ring.channel.getValue(), ring.field}] = index;
   }
   size_t begin = 0;
-  for (const DeviceLives &lives : schedules) {
-    std::map<RingUse *, llvm::BitVector> drifting;
+  for (auto [schedule, lives] : llvm::enumerate(schedules)) {
     for (const MessageLife &life : lives.messages) {
-      auto found = useOf.find({life.cell.symbol.getValue(), life.cell.field});
-      if (found == useOf.end())
+      auto found = indices.find(
+          {schedule, life.cell.symbol.getValue(), life.cell.field});
+      if (found == indices.end())
         continue;
-      RingUse *use = found->second;
+      RingUse &use = uses[found->second];
       size_t from = begin + life.first, to = begin + life.last + 1;
-      use->any.set(from, to);
-      if (use->slots.empty())
-        continue;
-      if (lives.isSteady(life.cell.ring)) {
-        use->slots[life.cell.getIndex()].set(from, to);
-      } else {
-        llvm::BitVector &bits = drifting[use];
-        bits.resize(events);
-        bits.set(from, to);
-      }
+      use.any.set(from, to);
+      if (!use.slots.empty())
+        use.slots[life.cell.number % rings[found->second].count].set(from, to);
     }
-    // Sooner or later every slot is used like every other one.
-    for (auto &[use, bits] : drifting)
-      for (llvm::BitVector &slot : use->slots)
-        slot |= bits;
     begin += lives.trace.size();
   }
   for (RingUse &use : uses)
@@ -76,6 +70,8 @@ namespace {
 struct Record {
   llvm::SmallVector<size_t> rings;
   int64_t bytes = 0, count = 1;
+  /// The only slot of the rings that it is, where each is a record.
+  std::optional<int64_t> slot;
   /// The first slot of all, and how far each has to be from the base.
   size_t firstSlot = 0;
   std::vector<int64_t> floors;
@@ -84,13 +80,21 @@ struct Record {
   int64_t getEnd() const { return at + count * bytes; }
 };
 
+/// Slots of a ring as one progression, each for itself, or each for itself with
+/// nearly equal sizes made equal, so that any takes the place of any other.
+enum class Slots { Ring, Single, Rounded };
+
 class RingPlacer {
 public:
   RingPlacer(MutableArrayRef<MessageRing> rings,
              ArrayRef<DeviceLives> schedules, ArrayRef<int64_t> scratch,
-             int64_t base, int64_t sharedBytes, int64_t alignment)
-      : rings(rings), uses(getRingUses(rings, schedules)), base(base) {
+             int64_t base, int64_t sharedBytes, int64_t alignment,
+             Slots howSlots)
+      : rings(rings), uses(getRingUses(rings, schedules)), base(base),
+        slots(howSlots) {
     formRecords();
+    if (slots == Slots::Rounded)
+      roundUp();
     needed.assign(uses.empty() ? 0 : uses.front().any.size(), 0);
     for (auto [event, bytes] : llvm::enumerate(scratch))
       needed[event] = static_cast<int64_t>(llvm::alignTo(bytes, alignment));
@@ -105,6 +109,7 @@ public:
 
 private:
   void formRecords();
+  void roundUp();
   void setFloors(Record &record);
   int64_t getBound() const;
   Placement place(ArrayRef<size_t> order);
@@ -115,6 +120,7 @@ private:
   MutableArrayRef<MessageRing> rings;
   std::vector<RingUse> uses;
   int64_t base;
+  Slots slots;
   /// By event, behind the base.
   std::vector<int64_t> needed;
   std::vector<Record> records;
@@ -126,14 +132,14 @@ private:
 } // namespace
 
 void RingPlacer::formRecords() {
-  std::vector<const RingUse *> useOf;
   for (auto [index, ring] : llvm::enumerate(rings)) {
     const RingUse &use = uses[index];
     auto same = llvm::find_if(records, [&](const Record &record) {
       const MessageRing &other = rings[record.rings.front()];
       const RingUse &otherUse = uses[record.rings.front()];
-      return other.channel == ring.channel && other.count == ring.count &&
-             otherUse.any == use.any && otherUse.slots == use.slots;
+      return other.schedule == ring.schedule && other.channel == ring.channel &&
+             other.count == ring.count && otherUse.any == use.any &&
+             otherUse.slots == use.slots;
     });
     if (same == records.end())
       same = records.insert(records.end(), Record());
@@ -141,8 +147,26 @@ void RingPlacer::formRecords() {
     same->bytes += ring.bytes;
     same->count = ring.count;
   }
+  if (slots != Slots::Ring) {
+    std::vector<Record> whole = std::exchange(records, {});
+    for (const Record &record : whole) {
+      bool isTold = !uses[record.rings.front()].slots.empty();
+      for (int64_t slot = 0; slot < (isTold ? record.count : 1); ++slot) {
+        records.push_back(record);
+        if (!isTold)
+          continue;
+        records.back().slot = slot;
+        records.back().count = 1;
+      }
+    }
+  }
   for (Record &record : records) {
     const RingUse &use = uses[record.rings.front()];
+    if (record.slot) {
+      record.firstSlot = slotUses.size();
+      slotUses.push_back(&use.of(*record.slot));
+      continue;
+    }
     if (use.slots.empty()) {
       record.bytes *= record.count;
       record.count = 1;
@@ -150,6 +174,22 @@ void RingPlacer::formRecords() {
     record.firstSlot = slotUses.size();
     for (int64_t slot = 0; slot < record.count; ++slot)
       slotUses.push_back(&use.of(slot));
+  }
+}
+
+void RingPlacer::roundUp() {
+  // A quarter more is worth a place that fits.
+  constexpr int64_t kShare = 4;
+  int64_t size = 0;
+  for (size_t index : orderByFalling(
+           records.size(), [&](size_t i) { return records[i].bytes; })) {
+    Record &record = records[index];
+    if (!record.slot)
+      continue;
+    if (record.bytes + size / kShare < size)
+      size = 0;
+    size = std::max(size, record.bytes);
+    record.bytes = size;
   }
 }
 
@@ -235,6 +275,13 @@ int64_t RingPlacer::run() {
       orderBy([](const Record &) { return 0; }),
       orderBy([](const Record &r) { return r.count * r.bytes; }),
       orderBy([](const Record &r) { return r.bytes; }),
+      // Of the same size, who comes first chooses first.
+      orderBy([&](const Record &r) {
+        return std::pair(r.bytes, -slotUses[r.firstSlot]->find_first());
+      }),
+      orderBy([&](const Record &r) {
+        return -slotUses[r.firstSlot]->find_first();
+      }),
       orderBy(
           [&](const Record &r) { return uses[r.rings.front()].any.count(); }),
       orderBy([](const Record &r) {
@@ -253,6 +300,12 @@ int64_t RingPlacer::run() {
     int64_t at = record.at;
     for (size_t index : record.rings) {
       MessageRing &ring = rings[index];
+      if (record.slot) {
+        ring.places.resize(ring.count);
+        ring.places[*record.slot] = at;
+        at += ring.bytes;
+        continue;
+      }
       ring.at = at;
       // A record that is placed as a whole has its rings one after the other.
       bool isWhole = record.count != ring.count;
@@ -263,10 +316,61 @@ int64_t RingPlacer::run() {
   return end;
 }
 
+/// What messages and temporaries take at once, at most.
+static int64_t getPeak(ArrayRef<MessageRing> rings,
+                       ArrayRef<DeviceLives> schedules,
+                       ArrayRef<int64_t> scratch) {
+  std::map<std::tuple<size_t, StringRef, int64_t>, int64_t> bytesOf;
+  for (const MessageRing &ring : rings)
+    bytesOf[{ring.schedule, ring.channel.getValue(), ring.field}] = ring.bytes;
+  std::vector<int64_t> change(scratch.size() + 1);
+  size_t begin = 0;
+  for (auto [schedule, lives] : llvm::enumerate(schedules)) {
+    for (const MessageLife &life : lives.messages) {
+      int64_t bytes =
+          bytesOf[{schedule, life.cell.symbol.getValue(), life.cell.field}];
+      change[begin + life.first] += bytes;
+      change[begin + life.last + 1] -= bytes;
+    }
+    begin += lives.trace.size();
+  }
+  int64_t live = 0, peak = 0;
+  for (auto [event, bytes] : llvm::enumerate(scratch))
+    peak = std::max(peak, (live += change[event]) + bytes);
+  return peak;
+}
+
 int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
                              ArrayRef<DeviceLives> schedules,
                              ArrayRef<int64_t> scratch, int64_t base,
                              int64_t sharedBytes, int64_t alignment) {
-  return RingPlacer(rings, schedules, scratch, base, sharedBytes, alignment)
-      .run();
+  int64_t end = RingPlacer(rings, schedules, scratch, base, sharedBytes,
+                           alignment, Slots::Ring)
+                    .run();
+  int64_t wasted =
+      end - base - std::max(sharedBytes, getPeak(rings, schedules, scratch));
+  if (wasted * kWasteShare <= end)
+    return end;
+
+  // A place per message of an update, where an update has few.
+  std::vector<MessageRing> split(rings.begin(), rings.end());
+  for (MessageRing &ring : split) {
+    int64_t messages = ring.schedule < schedules.size()
+                           ? schedules[ring.schedule].microbatches
+                           : 1;
+    if (ring.count > 1 && messages > 1 && messages <= kMostSlots)
+      ring.count = messages;
+  }
+  int64_t least = end - end / kWasteShare;
+  for (Slots slots : {Slots::Single, Slots::Rounded}) {
+    std::vector<MessageRing> trial = split;
+    int64_t trialEnd = RingPlacer(trial, schedules, scratch, base, sharedBytes,
+                                  alignment, slots)
+                           .run();
+    if (trialEnd >= least)
+      continue;
+    least = end = trialEnd;
+    llvm::copy(trial, rings.begin());
+  }
+  return end;
 }

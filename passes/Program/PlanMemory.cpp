@@ -13,6 +13,7 @@
 #include "passes/Program/KernelMemory.h"
 #include "passes/Program/Passes.h"
 #include "passes/Program/PlaceRings.h"
+#include "passes/Program/Places.h"
 #include "penstock/Codegen/LibraryScratch.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -38,13 +39,20 @@ struct Ring {
   uint64_t count = 1;
   uint64_t at = 0;
   uint64_t stride = 0;
+  /// By message of an update, in place of the two before.
+  std::vector<int64_t> places;
 };
+
+/// The schedule of a channel's slots, as each has its own, or 0; then symbol
+/// and field.
+using RingKey = std::tuple<uint64_t, StringAttr, uint64_t>;
 
 /// What a device needs, from its functions for all schedules.
 struct Device {
-  /// By symbol and field.
-  llvm::MapVector<std::pair<StringAttr, uint64_t>, Ring> rings;
-  SmallVector<SlotOp> slots;
+  llvm::MapVector<RingKey, Ring> rings;
+  SmallVector<std::pair<SlotOp, RingKey>> slots;
+  /// Functions so far.
+  uint64_t functions = 0;
   SmallVector<ScratchOp> scratches;
   uint64_t libraryBytes = 0;
   /// Library calls and the scratch that they ask for.
@@ -91,6 +99,9 @@ struct PlanMemoryPass
     // In increasing order of device numbers, whatever the order of functions.
     std::map<int64_t, Device> devices;
     func::FuncOp before;
+    variables.clear();
+    for (auto variable : module.getOps<VariableOp>())
+      variables.insert(variable.getSymNameAttr());
     for (auto function : module.getOps<func::FuncOp>()) {
       auto number = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
       if (!number)
@@ -101,6 +112,7 @@ struct PlanMemoryPass
       if (failed(follow(module, function, device)) ||
           failed(collect(root, function, device)))
         return failure();
+      ++device.functions;
     }
     for (auto arena : llvm::make_early_inc_range(module.getOps<ArenaOp>()))
       arena.erase();
@@ -136,9 +148,11 @@ struct PlanMemoryPass
           FailureOr<uint64_t> bytes = getBytes(slot, slot.getType());
           if (failed(bytes))
             return WalkResult::interrupt();
-          device.slots.push_back(slot);
-          Ring &ring = device.rings[{slot.getSymbolAttr().getAttr(),
-                                     slot.getField().value_or(0)}];
+          StringAttr name = slot.getSymbolAttr().getAttr();
+          RingKey key(variables.contains(name) ? 0 : device.functions, name,
+                      slot.getField().value_or(0));
+          device.slots.push_back({slot, key});
+          Ring &ring = device.rings[key];
           ring.bytes = std::max(ring.bytes, *bytes);
           ring.count = std::max(ring.count, slot.getRing().value_or(1));
         } else if (auto scratch = dyn_cast<ScratchOp>(op)) {
@@ -307,7 +321,7 @@ struct PlanMemoryPass
     // every version, so that what is done to each can be done to a range.
     llvm::MapVector<std::pair<Role, uint64_t>, SmallVector<Ring *>> blocks;
     for (auto variable : module.getOps<VariableOp>()) {
-      auto ring = device.rings.find({variable.getSymNameAttr(), 0});
+      auto ring = device.rings.find(RingKey(0, variable.getSymNameAttr(), 0));
       if (ring != device.rings.end())
         blocks[{variable.getRole(), ring->second.count}].push_back(
             &ring->second);
@@ -329,12 +343,20 @@ struct PlanMemoryPass
       return failure();
     uint64_t end = placeChannels(root, module, device);
 
-    for (SlotOp slot : device.slots) {
-      const Ring &ring = device.rings[{slot.getSymbolAttr().getAttr(),
-                                       slot.getField().value_or(0)}];
+    for (auto &[slot, key] : device.slots) {
+      const Ring &ring = device.rings[key];
+      slot->removeAttr(kPlacesAttr);
       slot.setAt(ring.at);
+      if (!ring.places.empty()) {
+        slot.setAt(ring.places.front());
+        slot.setRing(ring.places.size());
+        slot->setAttr(kPlacesAttr,
+                      DenseI64ArrayAttr::get(slot.getContext(), ring.places));
+      }
+      // Where there are places, it says only that they are aligned.
       if (slot.getRing().value_or(1) > 1)
-        slot.setStride(ring.stride);
+        slot.setStride(ring.places.empty() ? ring.stride
+                                           : alignment.getValue());
       else
         slot.removeStrideAttr();
     }
@@ -344,16 +366,24 @@ struct PlanMemoryPass
   /// Returns the end of all channels.
   uint64_t placeChannels(ModuleOp root, ModuleOp module, Device &device) {
     SmallVector<MessageRing> rings;
-    for (auto channel : module.getOps<ChannelOp>())
-      for (uint64_t field : llvm::seq<uint64_t>(0, channel.getTypes().size())) {
-        auto it = device.rings.find({channel.getSymNameAttr(), field});
-        if (it != device.rings.end())
-          rings.push_back(
-              {channel.getSymNameAttr(), static_cast<int64_t>(field),
-               static_cast<int64_t>(std::max<uint64_t>(
-                   llvm::alignTo(it->second.bytes, alignment), alignment)),
-               static_cast<int64_t>(it->second.count)});
-      }
+    SmallVector<Ring *> placed;
+    for (uint64_t schedule : llvm::seq(device.functions))
+      for (auto channel : module.getOps<ChannelOp>())
+        for (uint64_t field :
+             llvm::seq<uint64_t>(0, channel.getTypes().size())) {
+          auto it = device.rings.find(
+              RingKey(schedule, channel.getSymNameAttr(), field));
+          if (it == device.rings.end())
+            continue;
+          MessageRing &ring = rings.emplace_back();
+          ring.schedule = schedule;
+          ring.channel = channel.getSymNameAttr();
+          ring.field = static_cast<int64_t>(field);
+          ring.bytes = static_cast<int64_t>(std::max<uint64_t>(
+              llvm::alignTo(it->second.bytes, alignment), alignment));
+          ring.count = static_cast<int64_t>(it->second.count);
+          placed.push_back(&it->second);
+        }
     if (rings.empty())
       return 0;
     // Without schedules, nothing is known of when they are in use.
@@ -364,11 +394,10 @@ struct PlanMemoryPass
                    static_cast<int64_t>(device.sharedAt),
                    static_cast<int64_t>(device.sharedBytes),
                    static_cast<int64_t>(alignment)));
-    for (const MessageRing &placed : rings) {
-      Ring &ring =
-          device.rings[{placed.channel, static_cast<uint64_t>(placed.field)}];
-      ring.at = placed.at;
-      ring.stride = placed.stride;
+    for (auto [ring, to] : llvm::zip_equal(rings, placed)) {
+      to->at = ring.at;
+      to->stride = ring.stride;
+      to->places = ring.places;
     }
     return end;
   }
@@ -384,17 +413,20 @@ struct PlanMemoryPass
     diagnostic << ") needs " << bytes << " bytes of memory, "
                << bytes - limit.getValue() << " more than its limit of "
                << limit.getValue();
-    uint64_t variables = 0, channels = 0;
+    uint64_t weights = 0, channels = 0;
     for (auto &[key, ring] : device.rings) {
       uint64_t total = llvm::alignTo(ring.bytes, alignment) * ring.count;
-      (module.lookupSymbol<VariableOp>(key.first) ? variables : channels) +=
-          total;
+      (module.lookupSymbol<VariableOp>(std::get<1>(key)) ? weights
+                                                         : channels) += total;
     }
     diagnostic.attachNote()
-        << "variables " << variables << ", channels " << channels
+        << "variables " << weights << ", channels " << channels
         << ", temporaries " << device.sharedBytes;
     return diagnostic;
   }
+
+  /// Of the module that is being planned.
+  llvm::DenseSet<StringAttr> variables;
 };
 
 } // namespace

@@ -110,16 +110,16 @@ LogicalResult ProgramMachine::checkFree(Device &device, const TraceEvent &event,
 }
 
 ArrayRef<SlotKey> ProgramMachine::getNeighbours(const Device &device,
-                                                const CellRef &ref) const {
+                                                const CellRef &ref) {
   if (!device.map)
     return {};
   return device.map->getNeighbours(
-      {ref.symbol.getValue(), ref.field, ref.getIndex()});
+      {schedule.getSymNameAttr(), ref.symbol, ref.field, ref.getIndex()});
 }
 
 LogicalResult ProgramMachine::overwrite(Device &device, const TraceEvent &event,
                                         ArrayRef<SlotKey> slots) {
-  for (auto [symbol, field, index] : slots) {
+  for (auto [name, symbol, field, index] : slots) {
     auto ring = device.rings.find({symbol, field});
     if (ring == device.rings.end())
       continue;
@@ -129,7 +129,8 @@ LogicalResult ProgramMachine::overwrite(Device &device, const TraceEvent &event,
     Cell &cell = found->second;
     if (cell.filling || !cell.leaving.empty() || !cell.used)
       return report(device, event, 9)
-             << "takes bytes of slot " << index << " of @" << symbol
+             << "takes bytes of slot " << index << " of @"
+             << cast<StringAttr>(symbol).getValue()
              << (field ? " field " + std::to_string(field) : "")
              << " while message " << *cell.content << " is there";
     cell.content = std::nullopt;
@@ -336,8 +337,8 @@ LogicalResult ProgramMachine::call(Device &device, const TraceEvent &event) {
   for (const Access &access : event.accesses) {
     if (!access.writes || access.reads)
       continue;
-    SlotKey slot(access.cell.symbol.getValue(), access.cell.field,
-                 access.cell.getIndex());
+    SlotKey slot(schedule.getSymNameAttr(), access.cell.symbol,
+                 access.cell.field, access.cell.getIndex());
     if (device.map &&
         llvm::is_contained(device.map->getOverwritten(event.op), slot))
       return report(device, event, 9) << "writes " << nameOf(access.cell)

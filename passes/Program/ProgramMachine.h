@@ -91,7 +91,7 @@ private:
   mlir::LogicalResult overwrite(Device &device, const TraceEvent &event,
                                 llvm::ArrayRef<SlotKey> slots);
   llvm::ArrayRef<SlotKey> getNeighbours(const Device &device,
-                                        const CellRef &ref) const;
+                                        const CellRef &ref);
   void endRun(Device &device);
   mlir::FailureOr<bool> exchange();
   void complete(Device &device, size_t event);
