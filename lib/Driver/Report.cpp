@@ -16,10 +16,13 @@
 #include "penstock/Import/Import.h"
 #include "penstock/Schedule/Engine.h"
 #include "penstock/Support/NodeName.h"
+#include "penstock/Training/MethodSpec.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace penstock;
@@ -202,6 +205,23 @@ void Report::collectSchedule(ModuleOp module) {
                 static_cast<double>(microbatches);
 }
 
+bool Report::isAsynchronous() const {
+  std::string error;
+  FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
+  return succeeded(spec) && spec->isAsynchronous();
+}
+
+double Report::rateFactor(const StageReport &stage) const {
+  std::string error;
+  FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
+  if (failed(spec) || spec->annealSteps == 0 || stage.tau <= 1)
+    return 1;
+  // While the pipe is flushed, rates are undivided.
+  double done = static_cast<double>(spec->warmupSteps) /
+                static_cast<double>(spec->annealSteps);
+  return std::pow(stage.tau, std::min(done, 1.0) - 1);
+}
+
 static llvm::json::Array toArray(ArrayRef<std::string> names) {
   return llvm::json::Array(names);
 }
@@ -240,6 +260,8 @@ llvm::json::Value Report::toJson() const {
              {"forward", versionsRead(stage.lagForward, microbatches)},
              {"backward", versionsRead(stage.lagBackward, microbatches)}}},
         {"versions", stage.versions},
+        {"versions_held", stage.versionsHeld},
+        {"t1_factor", rateFactor(stage)},
         {"bytes",
          llvm::json::Object{{"weights", stage.bytes.weights},
                             {"versions", stage.bytes.versions},
@@ -248,25 +270,29 @@ llvm::json::Value Report::toJson() const {
                             {"residuals", stage.bytes.residuals},
                             {"temporaries", stage.bytes.temporaries},
                             {"channels", stage.bytes.channels},
+                            {"tied", stage.bytes.tied},
                             {"padding", stage.bytes.padding},
                             {"arena", stage.bytes.arena},
                             {"lower_bound", stage.bytes.lowerBound}}}});
   }
-  return llvm::json::Object{{"model", model},
-                            {"mode", infer ? "infer" : "train"},
-                            {"method", method},
-                            {"schedule", schedule},
-                            {"optimizer", optimizer},
-                            {"recompute", recompute},
-                            {"microbatch_size", microbatchSize},
-                            {"microbatches", microbatches},
-                            {"predicted_bubble", predictedBubble},
-                            {"steady_bubble", steadyBubble},
-                            {"predicted_seconds", predictedSeconds},
-                            {"predicted_speedup_over_flush", speedupOverFlush},
-                            {"trained", toArray(trained)},
-                            {"frozen", toArray(frozen)},
-                            {"stages", std::move(list)}};
+  return llvm::json::Object{
+      {"model", model},
+      {"mode", infer ? "infer" : "train"},
+      {"method", method},
+      {"schedule", schedule},
+      {"optimizer", optimizer},
+      {"clip_grad_norm", clipGradNorm},
+      {"clip_scope", isAsynchronous() ? "stage" : "global"},
+      {"recompute", recompute},
+      {"microbatch_size", microbatchSize},
+      {"microbatches", microbatches},
+      {"predicted_bubble", predictedBubble},
+      {"steady_bubble", steadyBubble},
+      {"predicted_seconds", predictedSeconds},
+      {"predicted_speedup_over_flush", speedupOverFlush},
+      {"trained", toArray(trained)},
+      {"frozen", toArray(frozen)},
+      {"stages", std::move(list)}};
 }
 
 /// 1234567 as "1.18 MiB".
@@ -289,15 +315,21 @@ void Report::printVersions(llvm::raw_ostream &stream) const {
   stream
       << "how old the weights are that a microbatch reads, in microbatches "
          "and in updates\n"
-         "stage     forward         backward     versions      kept for it\n";
+         "stage     forward         backward     versions   held      kept for "
+         "it\n";
   for (auto [index, stage] : llvm::enumerate(stages)) {
     auto m = static_cast<double>(microbatches);
     stream << llvm::formatv(
-        "{0,5} {1,7} {2,6:F2}  {3,9} {4,6:F2}  {5,9} {6,16}\n", index,
+        "{0,5} {1,7} {2,6:F2}  {3,9} {4,6:F2}  {5,9} {6,6} {7,16}\n", index,
         stage.lagForward, static_cast<double>(stage.lagForward) / m,
         stage.lagBackward, static_cast<double>(stage.lagBackward) / m,
-        stage.versions, formatBytes(stage.bytes.versions));
+        stage.versions, stage.versionsHeld, formatBytes(stage.bytes.versions));
   }
+  for (auto [index, stage] : llvm::enumerate(stages))
+    if (double factor = rateFactor(stage); factor != 1)
+      stream << llvm::formatv("stage {0} begins with {1:F4} of the learning "
+                              "rate\n",
+                              index, factor);
 }
 
 void Report::print(llvm::raw_ostream &stream) const {
@@ -343,6 +375,15 @@ void Report::print(llvm::raw_ostream &stream) const {
         return s.lagForward > 0;
       }))
     printVersions(stream);
+  for (auto [index, stage] : llvm::enumerate(stages))
+    if (stage.bytes.tied)
+      stream << llvm::formatv("stage {0}: {1} of these for parameters that "
+                              "several stages read\n",
+                              index, formatBytes(stage.bytes.tied));
+  if (clipGradNorm > 0)
+    stream << llvm::formatv("gradients clipped {0}, to a norm of {1}\n",
+                            isAsynchronous() ? "per stage" : "over all stages",
+                            clipGradNorm);
   if (!timeline.empty())
     stream << "timeline of "
            << (timelineUpdates == 1

@@ -15,6 +15,8 @@
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Import/Import.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <map>
 
 using namespace mlir;
@@ -54,6 +56,16 @@ private:
 };
 } // namespace
 
+/// Whether a variable is the copy of a parameter of another stage, or belongs
+/// to one.
+static bool isOfCopy(VariableOp variable, const SymbolTable &symbols) {
+  auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  if (whose && variable.getRole() != Role::Parameter)
+    if (auto parameter = symbols.lookup<VariableOp>(whose.getValue()))
+      return parameter->hasAttr(kParameterAttr);
+  return whose && variable.getRole() == Role::Parameter;
+}
+
 /// Adds the bytes of variables and channels to their stages.
 void Report::collectProgram(ModuleOp module) {
   auto numbers = numberStages(module);
@@ -71,21 +83,25 @@ void Report::collectProgram(ModuleOp module) {
   llvm::DenseSet<Attribute> ranges;
   for (auto [stage, report] : llvm::zip(module.getOps<StageOp>(), stages)) {
     report.bytes = {};
+    report.versionsHeld = 1;
     report.parameters.clear();
     report.devices.assign(stage.getDevices()->begin(),
                           stage.getDevices()->end());
   }
+  SymbolTable symbols(module);
   for (VariableOp variable : module.getOps<VariableOp>()) {
     StageReport &stage =
         stages[numbers.lookup(variable.getStageAttr().getAttr())];
     int64_t bytes = getBytes(variable.getTensorType());
     int64_t versions =
         std::max<int64_t>(1, versionsOf.lookup(variable.getSymNameAttr()));
+    if (isOfCopy(variable, symbols))
+      stage.bytes.tied += versions * bytes;
     switch (variable.getRole()) {
     case Role::Parameter:
       stage.bytes.weights += bytes;
       stage.bytes.versions += (versions - 1) * bytes;
-      stage.versions = std::max(stage.versions, versions);
+      stage.versionsHeld = std::max(stage.versionsHeld, versions);
       // A frozen parameter that several stages read is there once for each.
       if (updated.empty() ? !variable.getFrozen()
                           : updated.contains(variable.getSymName())) {
@@ -114,6 +130,12 @@ void Report::collectProgram(ModuleOp module) {
       break;
     }
   }
+  for (StageReport &stage : stages)
+    stage.versions = stage.parameters.empty()
+                         ? stage.versionsHeld
+                         : std::max(stage.versionsHeld,
+                                    1 + llvm::divideCeilSigned(
+                                            stage.lagBackward, microbatches));
   // Initializers that are constants of the code are no variables.
   if (auto constants =
           module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
@@ -133,7 +155,6 @@ void Report::collectProgram(ModuleOp module) {
     else if (auto recv = dyn_cast<StartRecvOp>(op))
       transferred.insert(recv.getChannelAttr().getAttr());
   });
-  SymbolTable symbols(module);
   // Every byte of an arena counts once, for the first of residuals, transfers
   // and temporaries that it belongs to, as they share bytes where they are not
   // needed at the same time.
@@ -172,8 +193,10 @@ void Report::collectProgram(ModuleOp module) {
       int64_t size = getBytes(channel.getTensorType(field));
       for (uint64_t i = 0; i < slot.getRing().value_or(1); ++i) {
         int64_t at = getPlace(slot, static_cast<int64_t>(i));
-        (leaves ? bytes->channels : bytes->residuals) +=
-            claimed[device].claim(at, at + size);
+        int64_t fresh = claimed[device].claim(at, at + size);
+        (leaves ? bytes->channels : bytes->residuals) += fresh;
+        if (channel->hasAttr(kParameterAttr))
+          bytes->tied += fresh;
       }
     }
   FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
