@@ -4,7 +4,7 @@
 
 // Parameters side by side and version by version, then gradients in the same
 // arrangement, then temporaries, then channels: of these nothing shows when they
-// are used. Both schedules share storage.
+// are used. Both schedules share variables.
 
 pipeline.stage @s devices [0]
 pipeline.channel @c : [tensor<3xf32>, tensor<i64>] slots(2)
@@ -17,8 +17,8 @@ pipeline.variable @unused : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
 pipeline.schedule @evaluate microbatches(1)
 
-// CHECK: pipeline.arena 0 bytes(1152) library_at(640) library_bytes(0) threads(1)
-// DENSE: pipeline.arena 0 bytes(400) library_at(268) library_bytes(0) threads(2) alignment(4)
+// CHECK: pipeline.arena 0 bytes(1280) library_at(640) library_bytes(0) threads(1)
+// DENSE: pipeline.arena 0 bytes(424) library_at(268) library_bytes(0) threads(2) alignment(4)
 // CHECK-LABEL: func.func @train.0
 // DENSE-LABEL: func.func @train.0
 func.func @train.0(%first: index, %updates: index)
@@ -29,7 +29,7 @@ func.func @train.0(%first: index, %updates: index)
   // CHECK: @a.grad[%arg0] at(448) :
   // CHECK: @b.grad[%arg0] at(512) :
   // CHECK: @c[%arg0] ring(2) at(768) stride(64)
-  // CHECK: @c[%arg0] field(1) ring(3) at(960) stride(64)
+  // CHECK: @c[%arg0] field(1) ring(3) at(896) stride(64)
   // CHECK: scratch at(640) : memref<70xi8>
   // DENSE: @a[%arg0] ring(2) at(4) stride(88)
   // DENSE: @b[%arg0] ring(2) at(24) stride(88)
@@ -37,7 +37,7 @@ func.func @train.0(%first: index, %updates: index)
   // DENSE: @a.grad[%arg0] at(180)
   // DENSE: @b.grad[%arg0] at(200)
   // DENSE: @c[%arg0] ring(2) at(340) stride(12)
-  // DENSE: @c[%arg0] field(1) ring(3) at(376) stride(8)
+  // DENSE: @c[%arg0] field(1) ring(3) at(364) stride(8)
   // DENSE: scratch at(268)
   %0 = pipeline.slot @a[%first] ring(2) : memref<5xf32>
   %1 = pipeline.slot @b[%first] ring(2) : memref<17xf32>
@@ -52,7 +52,7 @@ func.func @train.0(%first: index, %updates: index)
 // CHECK-LABEL: func.func @evaluate.0
 func.func @evaluate.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @evaluate, pipeline.device = 0 : i64} {
-  // CHECK: @c[%arg0] ring(3) at(768) stride(64)
+  // CHECK: @c[%arg0] ring(3) at(1088) stride(64)
   // CHECK: scratch at(640) : memref<3xi8>
   %0 = pipeline.slot @c[%first] ring(3) : memref<3xf32>
   %1 = pipeline.scratch : memref<3xi8>
