@@ -69,8 +69,8 @@ typedef struct {
 } penstock_file;
 
 /* Devices are numbered from 0. The arena is all memory that the device's
- * compiled code uses; the last `library_scratch` bytes of it (before
- * alignment) belong to library calls and start at `library_offset`. */
+ * compiled code uses; during library calls, `library_scratch` bytes of it from
+ * `library_offset` on belong to them. */
 typedef struct {
   uint64_t arena_bytes;
   uint64_t arena_alignment;
