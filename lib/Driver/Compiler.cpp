@@ -103,6 +103,7 @@ bool Compilation::load() {
   import.lossInput = options.lossInput;
   import.trainRegex = options.trainRegex;
   import.freezeRegex = options.freezeRegex;
+  import.ties = options.ties;
   if (options.output != "-")
     import.binaryCopy = options.output + ".onnx";
   module = importModel(&context, options.input, import);
@@ -172,6 +173,8 @@ bool Compilation::lower(Level from) {
     case Level::Training: {
       ScheduleOptions schedule;
       schedule.devices = options.devices;
+      for (int64_t width : options.replicas)
+        schedule.replicas.push_back(width);
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
       schedule.scheduleFile = options.scheduleFile;

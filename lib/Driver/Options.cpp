@@ -92,8 +92,9 @@ struct Flags {
                 cl::init(0), cl::cat(category)};
   Count threads{"threads", cl::desc("Threads per device (default 1)"),
                 cl::init(1), cl::cat(category)};
-  Text replicas{"replicas", cl::desc("Replicas per stage"), cl::init("1"),
-                cl::cat(category)};
+  Text replicas{"replicas",
+                cl::desc("Replicas of every stage, or of each: 3,1"),
+                cl::init("1"), cl::cat(category)};
   Text method{"method",
               cl::desc("Training method: sync, naive, pipedream, 2bw, "
                        "pipemare, spectrain, xpipe or pipeoptim, with "
@@ -166,6 +167,7 @@ private:
   bool checkModel();
   bool checkPlan();
   bool checkSchedule();
+  bool checkReplicas();
   /// Flags whose machinery is not in this build: only the default is there.
   bool checkDefaults();
   bool checkRegex(StringRef flag, StringRef text);
@@ -306,6 +308,12 @@ bool Checker::checkModel() {
   options.ignoreLabel = flags.ignoreLabel;
   options.trainRegex = flags.train;
   options.freezeRegex = flags.freeze;
+  for (StringRef tie : flags.tie) {
+    auto [first, second] = tie.split('=');
+    if (first.empty() || second.empty())
+      return fail("--tie " + tie + ": expected A=B, two initialisers");
+    options.ties.emplace_back(first, second);
+  }
   if (options.loss != "softmax-cross-entropy" &&
       options.loss != "bce-with-logits" && options.loss != "mse" &&
       options.loss != "output")
@@ -352,6 +360,8 @@ bool Checker::checkPlan() {
       return false;
     options.devices = flags.devices;
   }
+  if (!checkReplicas())
+    return false;
   options.threads = flags.threads;
   if (!positive("threads", options.threads))
     return false;
@@ -401,6 +411,77 @@ bool Checker::checkPlan() {
   return true;
 }
 
+/// What replicas need is said before anything is imported.
+bool Checker::checkReplicas() {
+  std::string flag = "--replicas=" + flags.replicas.getValue();
+  SmallVector<StringRef> parts;
+  StringRef(flags.replicas).split(parts, ',');
+  constexpr int64_t kMost = 1024;
+  for (StringRef part : parts) {
+    int64_t width;
+    if (part.getAsInteger(10, width) || width < 1 || width > kMost)
+      return fail(Twine(flag) +
+                  ": a number of replicas is needed, or one per stage "
+                  "with commas");
+    options.replicas.push_back(width);
+  }
+  if (llvm::all_of(options.replicas,
+                   [](int64_t width) { return width == 1; })) {
+    // Who says one per stage says how many stages there are.
+    if (options.replicas.size() == 1)
+      options.replicas.clear();
+  }
+  if (options.replicas.empty())
+    return true;
+  int64_t most = *llvm::max_element(options.replicas);
+  if (options.choosesStages)
+    return fail(Twine(flag) +
+                ": --stages=auto plans stages of one replica; say "
+                "--stages=N");
+  if (most > 1 && options.infer)
+    return fail(Twine(flag) + ": replicas are of training; leave it out with "
+                              "--mode=infer");
+  bool isEven = llvm::all_equal(options.replicas);
+  if (!isEven && StringRef(flags.method) != "sync")
+    return fail(
+        Twine(flag) + ": --method=" + StringRef(flags.method) +
+        " needs stages of equal width, such as --replicas=" + Twine(most));
+  if (most > 1 && !flags.scheduleFile.empty())
+    return fail(Twine(flag) +
+                ": a table of --schedule-file has one device per stage; "
+                "use --schedule");
+  if (most > 1 && !flags.emitSchedule.empty())
+    return fail(flag +
+                ": --emit-schedule writes tables without replicas; leave "
+                "one of them out");
+  for (int64_t width : options.replicas)
+    if (options.microbatches % width != 0)
+      return fail(Twine(flag) +
+                  ": --microbatches=" + Twine(options.microbatches) +
+                  " is not a multiple of " + Twine(width));
+  int64_t stages = options.replicas.size(), sum = 0;
+  for (int64_t width : options.replicas)
+    sum += width;
+  if (stages == 1) {
+    if (options.devices % options.replicas.front() != 0)
+      return fail(Twine(flag) + ": --devices=" + Twine(options.devices) +
+                  " counts all replicas, and is not a multiple of " +
+                  Twine(options.replicas.front()));
+    return true;
+  }
+  if (options.stages == 0 && options.splitAt.empty())
+    options.stages = stages;
+  int64_t given = options.splitAt.empty() ? options.stages
+                                          : int64_t(options.splitAt.size()) + 1;
+  if (given != stages)
+    return fail(Twine(flag) + ": " + Twine(stages) +
+                " numbers, and there are " + Twine(given) + " stages");
+  if (options.devices != 0 && options.devices != sum)
+    return fail(Twine(flag) + ": needs " + Twine(sum) +
+                " devices, --devices=" + Twine(options.devices));
+  return true;
+}
+
 bool Checker::checkSchedule() {
   options.schedule = flags.schedule;
   options.scheduleFile = flags.scheduleFile;
@@ -421,7 +502,7 @@ bool Checker::checkSchedule() {
                 Twine(spec->replicas()) +
                 " replicas of every stage, which is not in this build");
   if (options.stages == 0 && options.splitAt.empty())
-    options.stages = std::max<int64_t>(options.devices, 1) * spec->chunks();
+    options.stages = std::max<int64_t>(options.getPlaces(), 1) * spec->chunks();
   return true;
 }
 
@@ -434,7 +515,6 @@ bool Checker::checkDefaults() {
   for (const Only &only : {
            Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
-           Only{"replicas", flags.replicas, "1"},
            Only{"gpu-arch", flags.gpuArch, ""},
        }) {
     if (StringRef(only.value) == only.fallback)
@@ -446,8 +526,6 @@ bool Checker::checkDefaults() {
     return fail("--" + only.flag + "=" + only.value + " is not in this build" +
                 wayOut);
   }
-  if (!flags.tie.empty())
-    return fail("--tie is not in this build");
   return true;
 }
 

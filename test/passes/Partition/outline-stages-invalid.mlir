@@ -1,11 +1,11 @@
 // RUN: penstock-opt %s --split-input-file --pipeline-outline-stages --verify-diagnostics
 
-// One trained parameter on two stages.
+// What two nodes update lies on two stages.
 pipeline.stage @model
 pipeline.channel @x : [tensor<5x7xf32>] source("x")
 pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
-// expected-error @+1 {{parameter 'w' is read on stages 0 and 1; training a parameter that several stages share is not supported: cut elsewhere with --split-at so that one stage reads it, or --freeze it}}
-pipeline.variable @w : tensor<5x7xf32> parameter of @model init <"m.onnx", 8, 140>
+// expected-error @+1 {{statistic 'w' is updated on stages 0 and 1: cut elsewhere with --split-at so that one stage has all nodes that share it, or use --batch-norm=frozen}}
+pipeline.variable @w : tensor<5x7xf32> statistic of @model init <"m.onnx", 8, 140>
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
   %w = pipeline.read @w : tensor<5x7xf32>

@@ -6,7 +6,7 @@ pipeline.stage @s1
 pipeline.channel @x : [tensor<f32>] source("x")
 pipeline.channel @h : [tensor<f32>]
 pipeline.channel @loss : [tensor<f32>] sink("loss")
-// expected-error @below {{parameter @w is read on stages @s0 and @s1: tied parameters are not supported yet; cut elsewhere (--split-at) or freeze it (--freeze)}}
+// expected-error @below {{parameter @w is read on stages @s0 and @s1: each needs a copy of its own, which pipeline-outline-stages makes}}
 pipeline.variable @w : tensor<f32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<f32>
