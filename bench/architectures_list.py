@@ -1,6 +1,5 @@
 """The architectures of architectures.py: small configurations, random weights.
 
-Dropout and stochastic depth are off, since PyTorch's random numbers are its own.
 Batch, image and rate are such that PyTorch's own f32 stays near its f64: batch
 normalisation over a handful of values amplifies rounding, whoever rounds.
 """
@@ -70,7 +69,10 @@ class Pooled(nn.Module):
         return self.head(self.model(tokens).last_hidden_state.mean(1))
 
 
-def without_dropout(module):
+def as_exported(module):
+    """Without what an export has no trace of: PyTorch's dropout is drawn from its
+    own random numbers, and the row `padding_idx` of an embedding never trains.
+    """
     for child in module.modules():
         if isinstance(child, (nn.Dropout, nn.Dropout2d)):
             child.p = 0.0
@@ -80,6 +82,8 @@ def without_dropout(module):
             child.dropout = 0.0
         if type(child).__name__ == "_DenseLayer":
             child.drop_rate = 0.0
+        if isinstance(child, nn.Embedding):
+            child.padding_idx = None
     return module
 
 
@@ -87,7 +91,7 @@ def torchvision_model(name, size, make, **training):
     """`make` takes torchvision.models."""
     def build():
         import torchvision
-        return without_dropout(make(torchvision.models))
+        return as_exported(make(torchvision.models))
     return Architecture(f"torchvision/{name}", build, {"x": image(size)}, classes, **training)
 
 
@@ -95,7 +99,7 @@ def timm_model(name, size, make, **training):
     """`make` takes timm.models."""
     def build():
         import timm
-        return without_dropout(make(timm.models))
+        return as_exported(make(timm.models))
     return Architecture(f"timm/{name}", build, {"x": image(size)}, classes, **training)
 
 
@@ -106,7 +110,7 @@ def transformers_model(name, model, config, options, pooled=0, causal=False, **t
         settings._attn_implementation = "eager"
         settings.use_cache = False
         module = getattr(transformers, model)(settings)
-        return without_dropout(Pooled(module, pooled) if pooled else Logits(module, causal))
+        return as_exported(Pooled(module, pooled) if pooled else Logits(module, causal))
     length = 11
     return Architecture(f"transformers/{name}", build, {"input_ids": tokens(53, length)},
                         tokens(53, length) if causal else classes, **training)

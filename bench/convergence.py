@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How far each training method comes with the same samples, on eight stages.
 
-    bench/convergence.py FOLDER [--updates=600] [--only=METHOD,...] [--draw]
+    bench/convergence.py FOLDER [--updates=600] [--only=METHOD;...] [--draw]
+                         [--rates=OPTIMIZER@RATE,...]
 
 A character transformer of six blocks learns the text of this repository's
 licence, 32 lines of 32 characters per update, for as many updates under every
@@ -9,7 +10,8 @@ method and at two learning rates of two optimizers. Methods that update after
 every microbatch take the 32 lines as one microbatch, so that they are up to seven
 updates late; 2bw, which needs as many microbatches as stages, takes eight of four
 lines, and so does sync, for which it makes no difference. Writes results.json,
-which a later call adds to, and with --draw a table on stdout and convergence.svg.
+which a later call adds to, and with --draw a table on stdout and convergence.svg. --rates tries
+other rates, of one optimizer, and draws no picture.
 Needs the Python packages numpy and onnx. Methods that the compiler does not have
 are left out.
 """
@@ -205,6 +207,11 @@ def main(folder, *arguments):
             only = argument.partition("=")[2].split(";")
         elif argument == "--draw":
             draws = True
+        elif argument.startswith("--rates="):
+            optimizer, _, rates = argument.partition("=")[2].partition("@")
+            RATES.clear()
+            RATES[optimizer] = rates.split(",")
+            COLUMNS[:] = [f"{optimizer}, lr {rate}" for rate in RATES[optimizer]]
         else:
             sys.exit(__doc__)
     if not (folder / "characters.onnx").exists():
@@ -222,7 +229,8 @@ def main(folder, *arguments):
             path.write_text(json.dumps(results) + "\n", encoding="utf-8")
     if draws:
         draw_table(results)
-        draw_plot(results, folder / "convergence.svg")
+        if len(RATES) > 1:
+            draw_plot(results, folder / "convergence.svg")
 
 
 if len(sys.argv) < 2:

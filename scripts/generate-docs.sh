@@ -2,15 +2,16 @@
 # Writes what is generated of the documentation: scripts/generate-docs.sh [PRESET]
 #
 # The reference of dialects and passes goes to build/PRESET/docs/reference; the
-# table of operators into docs/operators.md, below its introduction. A test
-# compares the latter with what the compiler says.
+# table of operators into docs/operators.md, below its introduction, and that of
+# what methods cost into docs/methods.md. Tests compare the latter two with what
+# the compiler says.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-default}
 build=build/$preset
 
 [[ -f $build/build.ninja ]] || cmake --preset "$preset"
-ninja -C "$build" penstock-docs penstock-translate
+ninja -C "$build" penstock-docs penstock-translate penstockc
 
 table=docs/operators.md
 introduction=$(sed '/^<!-- generated/q' "$table")
@@ -19,4 +20,5 @@ introduction=$(sed '/^<!-- generated/q' "$table")
   "$build/bin/penstock-translate" --list-operators
 } >"$table.new"
 mv "$table.new" "$table"
-echo "wrote $build/docs/reference/*.md and $table"
+scripts/methods-table.py "$build/bin/penstockc" --write docs/methods.md
+echo "wrote $build/docs/reference/*.md, $table and docs/methods.md"

@@ -210,6 +210,7 @@ int Compilation::run() {
   report.method = options.method;
   report.schedule = options.schedule;
   report.optimizer = options.optimizer;
+  report.clipGradNorm = options.clipGradNorm;
   report.recompute = options.recompute;
 
   bool wantsCode = options.product != Product::Ir;
@@ -223,6 +224,8 @@ int Compilation::run() {
         manager.addPass(createPipelineVerify());
         if (level == Level::Schedule)
           manager.addPass(createPipelineVerifySchedule());
+        if (level == Level::Program)
+          manager.addPass(createPipelineVerifyProgram());
       });
   if (!isSound)
     return kUserError;

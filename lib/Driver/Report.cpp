@@ -16,10 +16,13 @@
 #include "penstock/Import/Import.h"
 #include "penstock/Schedule/Engine.h"
 #include "penstock/Support/NodeName.h"
+#include "penstock/Training/MethodSpec.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace penstock;
@@ -179,6 +182,16 @@ void Report::collectSchedule(ModuleOp module) {
                 static_cast<double>(microbatches);
 }
 
+/// Whether a variable is the copy of a parameter of another stage, or belongs
+/// to one.
+static bool isOfCopy(VariableOp variable, const SymbolTable &symbols) {
+  auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  if (whose && variable.getRole() != Role::Parameter)
+    if (auto parameter = symbols.lookup<VariableOp>(whose.getValue()))
+      return parameter->hasAttr(kParameterAttr);
+  return whose && variable.getRole() == Role::Parameter;
+}
+
 /// Adds the bytes of variables and channels to their stages.
 void Report::collectProgram(ModuleOp module) {
   auto numbers = numberStages(module);
@@ -196,21 +209,25 @@ void Report::collectProgram(ModuleOp module) {
   llvm::DenseSet<Attribute> ranges;
   for (auto [stage, report] : llvm::zip(module.getOps<StageOp>(), stages)) {
     report.bytes = {};
+    report.versionsHeld = 1;
     report.parameters.clear();
     report.devices.assign(stage.getDevices()->begin(),
                           stage.getDevices()->end());
   }
+  SymbolTable symbols(module);
   for (VariableOp variable : module.getOps<VariableOp>()) {
     StageReport &stage =
         stages[numbers.lookup(variable.getStageAttr().getAttr())];
     int64_t bytes = getBytes(variable.getTensorType());
     int64_t versions =
         std::max<int64_t>(1, versionsOf.lookup(variable.getSymNameAttr()));
+    if (isOfCopy(variable, symbols))
+      stage.bytes.tied += versions * bytes;
     switch (variable.getRole()) {
     case Role::Parameter:
       stage.bytes.weights += bytes;
       stage.bytes.versions += (versions - 1) * bytes;
-      stage.versions = std::max(stage.versions, versions);
+      stage.versionsHeld = std::max(stage.versionsHeld, versions);
       // A frozen parameter that several stages read is there once for each.
       if (updated.empty() ? !variable.getFrozen()
                           : updated.contains(variable.getSymName())) {
@@ -239,6 +256,12 @@ void Report::collectProgram(ModuleOp module) {
       break;
     }
   }
+  for (StageReport &stage : stages)
+    stage.versions = stage.parameters.empty()
+                         ? stage.versionsHeld
+                         : std::max(stage.versionsHeld,
+                                    1 + llvm::divideCeilSigned(
+                                            stage.lagBackward, microbatches));
   // Initializers that are constants of the code are no variables.
   if (auto constants =
           module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
@@ -259,7 +282,6 @@ void Report::collectProgram(ModuleOp module) {
       transferred.insert(recv.getChannelAttr().getAttr());
   });
   llvm::DenseSet<std::tuple<int64_t, StringAttr, uint64_t>> seen;
-  SymbolTable symbols(module);
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
     auto deviceAttr = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
     if (!deviceAttr)
@@ -285,6 +307,8 @@ void Report::collectProgram(ModuleOp module) {
       bool leaves = transferred.contains(channel.getSymNameAttr());
       StageBytes &bytes = ownerOf(channel.getSymName());
       (leaves ? bytes.channels : bytes.residuals) += size;
+      if (channel->hasAttr(kParameterAttr))
+        bytes.tied += size;
     });
   }
   FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
@@ -304,6 +328,23 @@ void Report::collectProgram(ModuleOp module) {
                          stage.bytes.residuals + stage.bytes.temporaries +
                          stage.bytes.channels;
   }
+}
+
+bool Report::isAsynchronous() const {
+  std::string error;
+  FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
+  return succeeded(spec) && spec->isAsynchronous();
+}
+
+double Report::rateFactor(const StageReport &stage) const {
+  std::string error;
+  FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
+  if (failed(spec) || spec->annealSteps == 0 || stage.tau <= 1)
+    return 1;
+  // While the pipe is flushed, rates are undivided.
+  double done = static_cast<double>(spec->warmupSteps) /
+                static_cast<double>(spec->annealSteps);
+  return std::pow(stage.tau, std::min(done, 1.0) - 1);
 }
 
 static llvm::json::Array toArray(ArrayRef<std::string> names) {
@@ -341,6 +382,8 @@ llvm::json::Value Report::toJson() const {
              {"forward", versionsRead(stage.lagForward, microbatches)},
              {"backward", versionsRead(stage.lagBackward, microbatches)}}},
         {"versions", stage.versions},
+        {"versions_held", stage.versionsHeld},
+        {"t1_factor", rateFactor(stage)},
         {"bytes",
          llvm::json::Object{{"weights", stage.bytes.weights},
                             {"versions", stage.bytes.versions},
@@ -349,24 +392,28 @@ llvm::json::Value Report::toJson() const {
                             {"residuals", stage.bytes.residuals},
                             {"temporaries", stage.bytes.temporaries},
                             {"channels", stage.bytes.channels},
+                            {"tied", stage.bytes.tied},
                             {"padding", stage.bytes.padding},
                             {"arena", stage.bytes.arena},
                             {"lower_bound", stage.bytes.lowerBound}}}});
   }
-  return llvm::json::Object{{"model", model},
-                            {"mode", infer ? "infer" : "train"},
-                            {"method", method},
-                            {"schedule", schedule},
-                            {"optimizer", optimizer},
-                            {"recompute", recompute},
-                            {"microbatch_size", microbatchSize},
-                            {"microbatches", microbatches},
-                            {"predicted_bubble", predictedBubble},
-                            {"steady_bubble", steadyBubble},
-                            {"predicted_speedup_over_flush", speedupOverFlush},
-                            {"trained", toArray(trained)},
-                            {"frozen", toArray(frozen)},
-                            {"stages", std::move(list)}};
+  return llvm::json::Object{
+      {"model", model},
+      {"mode", infer ? "infer" : "train"},
+      {"method", method},
+      {"schedule", schedule},
+      {"optimizer", optimizer},
+      {"clip_grad_norm", clipGradNorm},
+      {"clip_scope", isAsynchronous() ? "stage" : "global"},
+      {"recompute", recompute},
+      {"microbatch_size", microbatchSize},
+      {"microbatches", microbatches},
+      {"predicted_bubble", predictedBubble},
+      {"steady_bubble", steadyBubble},
+      {"predicted_speedup_over_flush", speedupOverFlush},
+      {"trained", toArray(trained)},
+      {"frozen", toArray(frozen)},
+      {"stages", std::move(list)}};
 }
 
 /// 1234567 as "1.18 MiB".
@@ -389,15 +436,21 @@ void Report::printVersions(llvm::raw_ostream &stream) const {
   stream
       << "how old the weights are that a microbatch reads, in microbatches "
          "and in updates\n"
-         "stage     forward         backward     versions      kept for it\n";
+         "stage     forward         backward     versions   held      kept for "
+         "it\n";
   for (auto [index, stage] : llvm::enumerate(stages)) {
     auto m = static_cast<double>(microbatches);
     stream << llvm::formatv(
-        "{0,5} {1,7} {2,6:F2}  {3,9} {4,6:F2}  {5,9} {6,16}\n", index,
+        "{0,5} {1,7} {2,6:F2}  {3,9} {4,6:F2}  {5,9} {6,6} {7,16}\n", index,
         stage.lagForward, static_cast<double>(stage.lagForward) / m,
         stage.lagBackward, static_cast<double>(stage.lagBackward) / m,
-        stage.versions, formatBytes(stage.bytes.versions));
+        stage.versions, stage.versionsHeld, formatBytes(stage.bytes.versions));
   }
+  for (auto [index, stage] : llvm::enumerate(stages))
+    if (double factor = rateFactor(stage); factor != 1)
+      stream << llvm::formatv("stage {0} begins with {1:F4} of the learning "
+                              "rate\n",
+                              index, factor);
 }
 
 void Report::print(llvm::raw_ostream &stream) const {
@@ -439,6 +492,15 @@ void Report::print(llvm::raw_ostream &stream) const {
         return s.lagForward > 0;
       }))
     printVersions(stream);
+  for (auto [index, stage] : llvm::enumerate(stages))
+    if (stage.bytes.tied)
+      stream << llvm::formatv("stage {0}: {1} of these for parameters that "
+                              "several stages read\n",
+                              index, formatBytes(stage.bytes.tied));
+  if (clipGradNorm > 0)
+    stream << llvm::formatv("gradients clipped {0}, to a norm of {1}\n",
+                            isAsynchronous() ? "per stage" : "over all stages",
+                            clipGradNorm);
   if (!timeline.empty())
     stream << "timeline of "
            << (timelineUpdates == 1

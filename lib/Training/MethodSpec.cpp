@@ -9,6 +9,8 @@
 
 #include "penstock/Training/MethodSpec.h"
 
+#include "penstock/Training/Optimizers.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -141,6 +143,7 @@ LogicalResult penstock::checkMethod(const MethodSpec &method,
                                     int64_t microbatches,
                                     const OptimizerSpec &optimizer,
                                     std::string &error) {
+  std::unique_ptr<Optimizer> direction = Optimizer::create(optimizer);
   if (method.kind == MethodKind::SpecTrain) {
     if (microbatches != 1) {
       error = "spectrain updates after every microbatch, not after " +
@@ -148,27 +151,28 @@ LogicalResult penstock::checkMethod(const MethodSpec &method,
               ": use --microbatches=1, or --method=pipeoptim";
       return failure();
     }
-    if (optimizer.kind != OptimizerKind::SGD) {
+    if (!direction->hasDirection()) {
+      error = "spectrain predicts along SGD's momentum, and there is none: use "
+              "--optimizer=sgd:momentum=0.9";
+      return failure();
+    }
+    // Its formula takes a buffer as it is.
+    if (!direction->getDirectionState()) {
       error = "spectrain predicts along SGD's momentum, which " +
               optimizer.getName().str() +
               " does not have: use --optimizer=sgd:momentum=0.9, or "
               "--method=pipeoptim";
       return failure();
     }
-    if (optimizer.momentum == 0) {
-      error = "spectrain predicts along SGD's momentum, and there is none: use "
-              "--optimizer=sgd:momentum=0.9";
-      return failure();
-    }
   }
   bool predicts =
       method.kind == MethodKind::XPipe || method.kind == MethodKind::PipeOptim;
-  if (predicts && optimizer.kind == OptimizerKind::SGD &&
-      optimizer.momentum == 0) {
+  if (predicts && !direction->hasDirection()) {
     error = method.getName().str() +
-            " predicts along the optimizer's direction, and sgd without "
-            "momentum has none: use --optimizer=sgd:momentum=0.9, adam or "
-            "adamw";
+            " predicts along the optimizer's direction, and " +
+            optimizer.getName().str() +
+            " without momentum has none: use --optimizer=sgd:momentum=0.9, "
+            "adam or adamw";
     return failure();
   }
   return success();

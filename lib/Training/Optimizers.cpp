@@ -72,7 +72,9 @@ public:
   bool hasDirection() const override { return spec.momentum != 0; }
 
   /// The momentum itself.
-  std::optional<unsigned> getDirectionState() const override { return 0; }
+  std::optional<unsigned> getDirectionState() const override {
+    return hasDirection() ? std::optional<unsigned>(0) : std::nullopt;
+  }
 
 private:
   bool isDampened() const { return spec.momentum != 0 && spec.dampening != 0; }

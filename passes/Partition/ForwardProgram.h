@@ -18,8 +18,8 @@
 
 namespace penstock {
 
-/// On the owner's copy of a parameter that it sends to other stages: not to be
-/// evaluated by those themselves.
+/// On the owner's copy of a parameter that it sends to other stages, whose copy
+/// it is: not to be evaluated by those themselves.
 inline constexpr llvm::StringLiteral kSentAttr = "pipeline.sent";
 
 /// Values that `op` uses, in its regions too, that are defined outside of it.

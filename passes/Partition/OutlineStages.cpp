@@ -259,6 +259,9 @@ void Outliner::createStages() {
           ChannelOp::create(builder, value.getLoc(), getValueName(value),
                             builder.getTypeArrayAttr(value.getType()), nullptr,
                             nullptr, nullptr, nullptr);
+      if (Operation *copy = value.getDefiningOp())
+        if (Attribute parameter = copy->getAttr(kSentAttr))
+          channel->setAttr(kParameterAttr, parameter);
       symbols.insert(channel);
       channel->moveAfter(last);
       last = channel;

@@ -51,7 +51,7 @@ def PipelineSendParameters
     ```mlir
     %z = linalg.contract ... ins(%h, %w : ...)   // on stage 1; stage 0 reads %w, too
     // becomes
-    %c = linalg.generic {pipeline.sent} ins(%w : ...) ...
+    %c = linalg.generic {pipeline.sent = @w} ins(%w : ...) ...
     pipeline.boundary 1
     %z = linalg.contract ... ins(%h, %c : ...)
     ```

@@ -137,7 +137,8 @@ struct SendParameters
         [](OpBuilder &body, Location loc, ValueRange elements) {
           linalg::YieldOp::create(body, loc, elements.front());
         });
-    copy->setAttr(kSentAttr, builder.getUnitAttr());
+    copy->setAttr(kSentAttr,
+                  FlatSymbolRefAttr::get(read.getVariableAttr().getAttr()));
     return copy.getResult(0);
   }
 

@@ -10,6 +10,9 @@
 
 #include "passes/Program/ProgramMachine.h"
 
+#include "passes/Schedule/Passes.h"
+#include "penstock/Schedule/Engine.h"
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -126,7 +129,32 @@ LogicalResult ProgramMachine::read(Device &device, const TraceEvent &event,
     return report(device, event, 2)
            << "reads " << nameOf(ref) << " without having awaited it";
   (*cell)->used = true;
-  return success();
+  return isVariable ? checkAge(device, event, ref) : success();
+}
+
+/// What the method of an asynchronous schedule asks for is noted on the stages.
+LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
+                                       const CellRef &ref) {
+  TaskOp task = device.running;
+  if (!task || !task.countsMicrobatches() ||
+      task.getKind() == TaskKind::Evaluate ||
+      !device.updatedVariables.contains(ref.symbol) ||
+      symbols.lookup<VariableOp>(ref.symbol).getRole() == Role::Gradient)
+    return success();
+  auto lags = symbols.lookup<StageOp>(task.getStage())
+                  ->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
+  if (!lags || lags.size() != 2)
+    return success();
+  int64_t lag = lags[task.getKind() == TaskKind::Forward ? 0 : 1];
+  int64_t run = device.runs.lookup(task.getSymNameAttr()) - 1;
+  int64_t due = first + schedule::versionRead(run, lag, microbatches);
+  if (ref.number == due)
+    return success();
+  return report(device, event, 3)
+         << "reads version " << ref.number << " of @" << ref.symbol.getValue()
+         << " in run " << run + getFirstNumber(task) << " of @"
+         << task.getSymName() << ", but its lag(" << lag << ") asks for "
+         << due;
 }
 
 LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,

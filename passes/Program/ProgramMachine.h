@@ -78,6 +78,9 @@ private:
   mlir::LogicalResult call(Device &device, const TraceEvent &event);
   mlir::LogicalResult read(Device &device, const TraceEvent &event,
                            const CellRef &ref);
+  /// Fails if a method asks for another version.
+  mlir::LogicalResult checkAge(Device &device, const TraceEvent &event,
+                               const CellRef &ref);
   mlir::LogicalResult write(Device &device, const TraceEvent &event,
                             const CellRef &ref, bool inPlace);
   /// Fails if the cell may not be filled now.

@@ -213,8 +213,8 @@ def PipelineReplay : Pass<"pipeline-replay", "::mlir::ModuleOp"> {
   let description = [{
     A nested `module @replay` with clones of variables, channels, stages, tasks
     and declarations of their functions, under the schedule all forward, all
-    backward in reverse, every update. Lags stay, so the numbers are the same;
-    storage is sized anew.
+    backward in reverse, every update. Lags are those that the method has in the
+    literature, from a table that nothing else reads; storage is sized anew.
   }];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect",
                            "::mlir::func::FuncDialect"];

@@ -3,7 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The oracle of `--verify`: same tasks, same lags, no pipeline. Functions stay
+// The oracle of `--verify`: same tasks, no pipeline. Which versions they read
+// is taken from the table of methods, not from the program. Functions stay
 // those of the program itself, so that they compile to the same code.
 //===----------------------------------------------------------------------===//
 
@@ -11,12 +12,15 @@
 
 #include "Common.h"
 #include "penstock/Schedule/Generators.h"
+#include "penstock/Training/VersionTable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
+using namespace penstock;
 using namespace penstock::schedule;
 namespace pipeline = penstock::pipeline;
 
@@ -39,7 +43,22 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     FailureOr<Imported> imported = importSchedule(training, Sizes::Ignore);
     if (failed(imported))
       return signalPassFailure();
+    // What no method was asked for drains.
+    MethodSpec method;
+    if (auto text = training->getAttrOfType<StringAttr>(kMethodAttr)) {
+      std::string error;
+      FailureOr<MethodSpec> spec = parseMethodSpec(text.getValue(), error);
+      if (failed(spec)) {
+        training.emitError() << error;
+        return signalPassFailure();
+      }
+      method = *spec;
+    }
     ModuleOp replay = cloneProgram(module, *imported);
+    readByTable(replay, method, training.getMicrobatches());
+    stashLaggedReads(replay);
+    for (auto stage : replay.getOps<pipeline::StageOp>())
+      stage.setDevices(ArrayRef<int64_t>{0});
     if (failed(addSchedule(replay, training)))
       return signalPassFailure();
   }
@@ -74,10 +93,47 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       SymbolTable::setSymbolVisibility(declaration,
                                        SymbolTable::Visibility::Private);
     }
-    for (auto stage : replay.getOps<pipeline::StageOp>())
-      stage.setDevices(ArrayRef<int64_t>{0});
-    stashLaggedReads(replay);
     return replay;
+  }
+
+  /// Lets every task of a microbatch read the weights that the method says,
+  /// whatever lags the program has. Stages are where they are there.
+  void readByTable(ModuleOp replay, const MethodSpec &method,
+                   int64_t microbatches) {
+    llvm::SetVector<Attribute> line;
+    for (auto stage : replay.getOps<pipeline::StageOp>())
+      line.insert(stage.getDevicesAttr());
+    llvm::StringMap<WeightAges> ages;
+    for (auto stage : replay.getOps<pipeline::StageOp>()) {
+      PipelinePlace place;
+      place.i = llvm::find(line, stage.getDevicesAttr()) - line.begin();
+      place.p = static_cast<int64_t>(line.size());
+      place.r = static_cast<int64_t>(stage.getDevices()->size());
+      place.M = microbatches;
+      WeightAges age = getWeightAges(method, place);
+      ages[stage.getSymName()] = age;
+      if (method.isAsynchronous())
+        stage->setDiscardableAttr(
+            kLagsAttr,
+            DenseI64ArrayAttr::get(&getContext(), {age.forward, age.backward}));
+    }
+    llvm::StringSet<> updated;
+    for (auto task : replay.getOps<pipeline::TaskOp>())
+      if (task.getKind() == pipeline::TaskKind::Update)
+        for (auto write : task.getBody().getOps<pipeline::WriteOp>())
+          updated.insert(write.getVariable());
+    for (auto variable : replay.getOps<pipeline::VariableOp>())
+      if (variable.getRole() == pipeline::Role::Gradient)
+        updated.erase(variable.getSymName());
+    for (auto task : replay.getOps<pipeline::TaskOp>()) {
+      const WeightAges &age = ages[task.getStage()];
+      if (!task.countsMicrobatches())
+        continue;
+      bool isForward = task.getKind() == pipeline::TaskKind::Forward;
+      for (auto read : task.getBody().getOps<pipeline::ReadOp>())
+        if (updated.contains(read.getVariable()))
+          read.setLag(isForward ? age.forward : age.backward);
+    }
   }
 
   /// On one device, more reads may need an older version than the newest.

@@ -337,6 +337,8 @@ void DifferentiatePass::addTask(ForwardStage &stage, unsigned number,
                                     : operands[gradient.index];
     ChannelOp channel =
         createChannel("d" + source.getSymName(), value.getType(), loc);
+    if (Attribute parameter = source->getAttr(kParameterAttr))
+      channel->setAttr(kParameterAttr, parameter);
     PutOp::create(builder, loc, value, FlatSymbolRefAttr::get(channel));
     pending[producers[source]] = channel;
   }

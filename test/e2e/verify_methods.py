@@ -1,9 +1,14 @@
-"""Compiles and runs one model under many methods, depths, M and optimizers, each
-with --verify, and prints a table of what came out.
+"""Compiles and runs small models under many methods, depths, M and optimizers,
+each with --verify, and prints a table of what came out.
 
-usage: verify_methods.py PENSTOCKC MODEL DATA LABELS FOLDER
-           [--methods A,B] [--depths 1,2] [--microbatches 1,2] [--optimizers A B]
-           [--steps N] [--size N] [--eval-every N]
+usage: verify_methods.py PENSTOCKC FOLDER [--models mlp cnn]
+           [--methods A B] [--depths 1,2] [--microbatches 1,2] [--optimizers A B]
+           [--devices N] [--steps N] [--eval-every N] [--flags=FLAGS]
+
+Without options it goes through all methods, 1 to 6 stages, 1, 2, 4 and 8
+microbatches per update, two optimizers, and every model but `dropout` and `tied`.
+An evaluation in the middle drains the pipe, twice. With --devices, that many hold
+the p stages. FLAGS are for the compiler.
 
 A cell is `=` where the replay gave the same bits, `-` where the combination has
 no meaning and the compiler said so. Anything else ends the script with what was
@@ -12,10 +17,31 @@ said, and exit code 1.
 
 import argparse
 import os
+import pathlib
 import subprocess
 import sys
 
-METHODS = ["naive", "pipedream", "pipedream:vertical-sync", "2bw"]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FIXTURES = "test/fixtures/"
+# Model, data, labels, size of a microbatch.
+MODELS = {
+    "mlp": ("examples/digits/mlp.onnx", "x=examples/digits/test-images.npy",
+            "examples/digits/test-labels.npy", 4),
+    # With batch norm, whose statistics the forward moves.
+    "cnn": (FIXTURES + "cnn.onnx", f"x={FIXTURES}cnn-x.npy", FIXTURES + "cnn-labels.npy", 2),
+    "transformer": (FIXTURES + "attention.onnx", f"x={FIXTURES}attention-x.npy",
+                    FIXTURES + "attention-labels.npy", 3),
+    # The last stage reads the weights of the first.
+    "tied": (FIXTURES + "tied.onnx", f"x={FIXTURES}versions-x.npy",
+             FIXTURES + "versions-labels.npy", 3),
+    "dropout": ("test/e2e/inputs/dropout.onnxtext", f"x={FIXTURES}versions-x.npy",
+                FIXTURES + "versions-labels.npy", 3),
+}
+METHODS = ["naive", "pipedream", "pipedream:vertical-sync", "2bw", "pipemare:decay=0",
+           "pipemare:anneal-steps=6,decay=0", "pipemare",
+           "pipemare:decay=0,warmup-steps=3", "pipemare:anneal-steps=6",
+           "pipemare:anneal-steps=6,decay=0,warmup-steps=3", "pipemare:warmup-steps=3",
+           "pipemare:anneal-steps=6,warmup-steps=3", "spectrain", "xpipe", "pipeoptim"]
 OPTIMIZERS = ["sgd:lr=0.05,momentum=0.9", "adamw:lr=0.001"]
 
 
@@ -30,30 +56,34 @@ def isLegal(method, depth, microbatches, optimizer):
 
 
 def run(command):
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     return done.returncode, done.stdout, done.stderr
 
 
-def check(options, method, depth, microbatches, optimizer):
+def check(options, name, method, depth, microbatches, optimizer):
+    model, data, labels, size = MODELS[name]
     program = os.path.join(options.folder, "run")
-    compile = [options.penstockc, options.model, "-o", program,
-               f"--stages={depth}", f"--microbatch-size={options.size}",
+    compile = [options.penstockc, model, "-o", program,
+               f"--stages={depth}", f"--microbatch-size={size}",
                f"--microbatches={microbatches}", f"--method={method}",
-               f"--optimizer={optimizer}", "--loss=softmax-cross-entropy"]
+               f"--optimizer={optimizer}", "--loss=softmax-cross-entropy",
+               *options.flags.split()]
+    if options.devices:
+        compile.append(f"--devices={options.devices}")
     code, _, errors = run(compile)
-    if not isLegal(method, depth, microbatches, optimizer):
+    if not isLegal(method, options.devices or depth, microbatches, optimizer):
         if code == 1 and len(errors.splitlines()) == 1:
             return "-"
         sys.exit(f"{' '.join(compile)}: exit code {code}, not one line that "
                  f"says what would work: {errors}")
     if code:
         sys.exit(f"{' '.join(compile)}: exit code {code}: {errors}")
-    train = [program, "--data", f"x={options.data}", "--labels",
-             options.labels, "--steps", str(options.steps), "--verify"]
+    train = [program, "--data", data, "--labels", labels,
+             "--steps", str(options.steps), "--verify"]
     if options.eval_every:
         # Evaluation drains: the versions begin anew, the rings go on.
-        train += ["--eval-data", f"x={options.data}", "--eval-labels",
-                  options.labels, "--eval-every", str(options.eval_every)]
+        train += ["--eval-data", data, "--eval-labels", labels,
+                  "--eval-every", str(options.eval_every)]
     code, output, errors = run(train)
     losses = options.steps * microbatches
     if code or f"{losses} losses: bitwise equal" not in output:
@@ -64,33 +94,36 @@ def check(options, method, depth, microbatches, optimizer):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ["penstockc", "model", "data", "labels", "folder"]:
-        parser.add_argument(name)
-    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("penstockc")
+    parser.add_argument("folder")
+    parser.add_argument("--models", nargs="*", default=["mlp", "cnn", "transformer"])
+    parser.add_argument("--methods", nargs="*", default=METHODS)
     parser.add_argument("--depths", default="1,2,3,4,5,6")
     parser.add_argument("--microbatches", default="1,2,4,8")
     parser.add_argument("--optimizers", nargs="*", default=OPTIMIZERS)
+    parser.add_argument("--devices", type=int)
     parser.add_argument("--steps", type=int, default=13)
-    parser.add_argument("--size", type=int, default=4)
-    parser.add_argument("--eval-every", type=int, default=0)
+    parser.add_argument("--eval-every", type=int, default=5)
+    parser.add_argument("--flags", default="")
     options = parser.parse_args()
     depths = options.depths.split(",")
+    options.folder = os.path.abspath(options.folder)
     os.makedirs(options.folder, exist_ok=True)
     count = 0
-    for optimizer in options.optimizers:
-        print(f"{optimizer}\n\n| method | M |" +
-              "".join(f" p = {p} |" for p in depths))
-        print("|---" * (2 + len(depths)) + "|")
-        for method in options.methods.split(","):
-            for microbatches in options.microbatches.split(","):
-                cells = []
-                for depth in depths:
-                    cells.append(check(options, method, int(depth),
-                                       int(microbatches), optimizer))
-                count += cells.count("=")
-                print(f"| {method} | {microbatches} |" +
-                      "".join(f" {cell} |" for cell in cells), flush=True)
-        print()
+    for model in options.models:
+        for optimizer in options.optimizers:
+            print(f"{model}, {optimizer} {options.flags}\n\n| method | M |" +
+                  "".join(f" p = {p} |" for p in depths))
+            print("|---" * (2 + len(depths)) + "|")
+            for method in options.methods:
+                for microbatches in options.microbatches.split(","):
+                    cells = [check(options, model, method, int(depth),
+                                   int(microbatches), optimizer)
+                             for depth in depths]
+                    count += cells.count("=")
+                    print(f"| {method} | {microbatches} |" +
+                          "".join(f" {cell} |" for cell in cells), flush=True)
+            print()
     print(f"{count} runs bitwise equal to their replay")
 
 

@@ -31,7 +31,10 @@ struct StageBytes {
   int64_t residuals = 0;   ///< Messages that stay on the stage.
   int64_t temporaries = 0; ///< Scratch of kernels and of library calls.
   int64_t channels = 0;    ///< Buffers of transfers, both directions.
-  int64_t padding = 0;     ///< What alignment takes.
+  /// Of those before: copies of parameters of other stages, and what goes back
+  /// to these of their gradients.
+  int64_t tied = 0;
+  int64_t padding = 0; ///< What alignment takes.
   int64_t arena = 0;
   /// The most bytes that are alive at once on its device: no arena is smaller.
   int64_t lowerBound = 0;
@@ -44,7 +47,10 @@ struct StageReport {
   double flops = 0;                    ///< Of the forward of one microbatch.
   int64_t lagForward = 0, lagBackward = 0; ///< In microbatches.
   double tau = 0; ///< (lagForward - lagBackward) / M, in updates.
-  int64_t versions = 1;
+  /// How many versions the method distinguishes here, from the newest to the
+  /// one that a backward reads; and how many are held of any parameter: fewer
+  /// where no backward reads one.
+  int64_t versions = 1, versionsHeld = 1;
   /// From the forward to the backward of one microbatch.
   int64_t residualsPerMicrobatch = 0;
   StageBytes bytes;
@@ -61,6 +67,8 @@ struct Report {
   /// drains at every update, if every stage takes as long: (M + p - 1) / M.
   /// Synchronous: 1.
   double speedupOverFlush = 1;
+  /// Bound of the norm of the gradients; 0: none.
+  double clipGradNorm = 0;
   std::vector<std::string> trained, frozen;
   std::vector<StageReport> stages;
   /// One update of the training schedule, or some of one that does not drain, a
@@ -77,6 +85,9 @@ struct Report {
   void print(llvm::raw_ostream &stream) const;
 
 private:
+  /// By what PipeMare's T1 multiplies the rate of a stage when it begins.
+  double rateFactor(const StageReport &stage) const;
+  bool isAsynchronous() const;
   void printVersions(llvm::raw_ostream &stream) const;
 
   llvm::StringSet<> updated; ///< Variables that update tasks write.

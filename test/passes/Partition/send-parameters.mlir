@@ -12,15 +12,15 @@
 // CHECK:         math.absf
 // CHECK:         %[[COPY:.*]] = linalg.generic
 // CHECK-SAME:      ins(%[[W]] : tensor<3x7xf32>)
-// CHECK-SAME:      pipeline.sent
+// CHECK-SAME:      pipeline.sent = @w
 // CHECK:         pipeline.boundary 1
 // CHECK:         arith.mulf %{{.*}}, %[[T]]
 // CHECK:         pipeline.boundary 2
 // CHECK:         %[[N:.*]] = arith.mulf %[[COPY]], %[[F]]
 // CHECK:         arith.mulf %{{.*}}, %[[N]]
 
-// It is an activation like others then.
-// STAGES:     pipeline.channel @[[SENT:w.*]] : [tensor<3x7xf32>]{{$}}
+// It is an activation like others then, whose channel says what it is.
+// STAGES:     pipeline.channel @[[SENT:w_0]] : [tensor<3x7xf32>] {pipeline.parameter = @w}
 // STAGES:     pipeline.variable @w : tensor<3x7xf32> parameter of @s0
 // STAGES:     pipeline.task @s0.F
 // STAGES:       %[[RESULTS:.*]]:2 = func.call @s0.forward

@@ -438,6 +438,35 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
+// A version that is there, but not the method's.
+
+pipeline.stage @s devices [0] {pipeline.lags = array<i64: 0, 1>}
+pipeline.task @B backward of @s
+pipeline.task @U update of @s
+pipeline.variable @w : tensor<f32> parameter of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @read(memref<f32>)
+func.func private @write(memref<f32>, memref<f32> {pipeline.out})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %last = arith.addi %first, %updates : index
+  scf.for %t = %first to %last step %c1 {
+    %next = arith.addi %t, %c1 : index
+    %old = pipeline.slot @w[%t] ring(2) at(0) stride(64) : memref<f32>
+    %new = pipeline.slot @w[%next] ring(2) at(0) stride(64) : memref<f32>
+    pipeline.mark @B[%t]
+    // expected-error @below {{S3: device 0 in a segment of 2 updates reads version 1 of @w in run 1 of @B, but its lag(1) asks for 0}}
+    func.call @read(%old) : (memref<f32>) -> ()
+    pipeline.mark @U[%t]
+    func.call @write(%old, %new) : (memref<f32>, memref<f32>) -> ()
+  }
+  return
+}
+
+// -----
+
 // An update too early.
 
 pipeline.stage @s devices [0]

@@ -1,0 +1,34 @@
+//===- VersionTable.h - Which weights a microbatch reads --------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The methods as the literature states them, in closed form: nothing here is
+// read off a schedule or asked of what compiles a method. The replay reads by
+// this table, so that a mistake in either shows as a difference.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_TRAINING_VERSIONTABLE_H
+#define PENSTOCK_TRAINING_VERSIONTABLE_H
+
+#include "penstock/Training/MethodSpec.h"
+
+namespace penstock {
+
+/// Stage i of p, in the line of devices, with r replicas; M microbatches per
+/// update.
+struct PipelinePlace {
+  int64_t i = 0, p = 1, r = 1, M = 1;
+};
+
+/// Microbatch k of a segment reads the weights after max(0, floor((k - age) /
+/// M)) of its updates.
+struct WeightAges {
+  int64_t forward = 0, backward = 0;
+};
+
+WeightAges getWeightAges(const MethodSpec &method, const PipelinePlace &place);
+
+} // namespace penstock
+
+#endif // PENSTOCK_TRAINING_VERSIONTABLE_H
