@@ -24,6 +24,23 @@ read -r unit_failed unit_total < <(
 )
 unit_failed=${unit_failed:-0} unit_total=${unit_total:-0}
 
+# What tests of many cases counted.
+counts=$(awk '
+  /^\[ gradient \]/ && !/ in all / {
+    ++rules
+    for (i = 4; i <= NF; ++i) {
+      if ($i == "cases,") cases += $(i - 1)
+      if ($i ~ /^[0-9.]+e[-+][0-9]+$/ && $i + 0 > largest) largest = $i + 0
+    }
+  }
+  /^\[ node tests \] (in all|with floats)/ {
+    sub(/^\[ node tests \] /, "node tests: "); gsub(/  +/, " "); print
+  }
+  END {
+    if (rules)
+      printf "gradients:  %d rules, %d cases, largest error %.1e\n", rules, cases, largest
+  }' "$build/Testing/Temporary/LastTest.log" 2>/dev/null)
+
 echo "== lit tests"
 lit=$(llvm-config-22 --bindir 2>/dev/null || echo /usr/lib/llvm-22/bin)/lit
 "$lit" -sv --no-progress-bar -j "$jobs" ${LIT_ARGS:-} --output "$build/lit-tests.json" "$build/test"
@@ -58,6 +75,7 @@ if [[ ! -x $build/bin/penstockc ]]; then
 fi
 
 echo
+[[ -n $counts ]] && echo "$counts"
 echo "unit tests: $unit_passed of $unit_total passed"
 echo "lit tests:  $lit_passed of $((lit_passed + lit_failed)) passed, $lit_skipped do not apply to this build"
 echo "time:       $((built - started)) s to build, $((SECONDS - built)) s to test, $((SECONDS - started)) s in all"

@@ -23,10 +23,14 @@
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 using namespace penstock;
+
+/// What the object code of a program exports.
+static constexpr llvm::StringLiteral kProgramSymbol = "penstock_program";
 
 void Compilation::installDiagnostics() {
   diagnostics = std::make_unique<ScopedDiagnosticHandler>(
@@ -40,19 +44,36 @@ void Compilation::installDiagnostics() {
         if (severity == DiagnosticSeverity::Error &&
             std::exchange(hasError, true))
           return success();
-        llvm::errs() << options.input;
-        if (auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
-            place && !isModel)
-          llvm::errs() << ":" << place.getLine() << ":" << place.getColumn();
-        std::string text = diagnostic.str();
-        // A drawing (of a deadlock) keeps its lines, a sentence has one.
+        auto printPlace = [&](Location location) {
+          if (auto place = dyn_cast<FileLineColLoc>(location);
+              place && !isModel)
+            llvm::errs() << ":" << place.getLine() << ":" << place.getColumn();
+        };
+        std::string message = diagnostic.str();
+        StringRef text = message; // The parser prints ops into it.
+        // What is wrong with the order of a table is the table's mistake.
+        bool isTable = level == Level::Training && isModel &&
+                       !options.scheduleFile.empty();
+        llvm::errs() << (isTable ? options.scheduleFile : options.input);
+        printPlace(diagnostic.getLocation());
         llvm::errs() << ": "
                      << (severity == DiagnosticSeverity::Error     ? ""
                          : severity == DiagnosticSeverity::Warning ? "warning: "
                                                                    : "note: ")
-                     << text << "\n";
-        for (Diagnostic &note : diagnostic.getNotes())
-          llvm::errs() << note.str() << "\n";
+                     << (isParsing ? text.split('\n').first.rtrim() : text);
+        // A drawing (of a deadlock) keeps its lines, a sentence has one. The
+        // parser's notes say nothing without the text that they point at.
+        auto notes = diagnostic.getNotes();
+        bool isSentence = severity == DiagnosticSeverity::Error &&
+                          llvm::hasSingleElement(notes);
+        for (Diagnostic &note : notes) {
+          if (isParsing)
+            break;
+          llvm::errs() << (isSentence ? "; " : "\n") << note.str();
+          if (isSentence && note.getLocation() != diagnostic.getLocation())
+            printPlace(note.getLocation());
+        }
+        llvm::errs() << "\n";
         return success();
       });
 }
@@ -61,10 +82,18 @@ bool Compilation::load() {
   isModel = !StringRef(options.input).ends_with(".mlir");
   if (!isModel) {
     ParserConfig config(&context);
+    isParsing = true;
     module = parseSourceFile<ModuleOp>(options.input, config);
-    if (module)
-      level = detectLevel(*module);
-    return module && adoptPlan();
+    isParsing = false;
+    if (!module)
+      return false;
+    level = detectLevel(*module);
+    if (level == Level::Llvm && !module->lookupSymbol(kProgramSymbol)) {
+      fail(options.input + ": there is no program in it: no task, and no " +
+           kProgramSymbol);
+      return false;
+    }
+    return adoptPlan();
   }
   ImportOptions import;
   import.dims = options.dims;
@@ -168,6 +197,24 @@ bool Compilation::lower(Level from) {
   });
 }
 
+/// No output takes the place of an input or of another output.
+int Compilation::checkFiles() {
+  const std::pair<StringRef, StringRef> files[] = {
+      {"the input", options.input},
+      {"--schedule-file", options.scheduleFile},
+      {"-o", options.output},
+      {"--emit-schedule", options.emitSchedule},
+      {"--report-json", options.reportJson}};
+  constexpr unsigned kFirstOutput = 2;
+  for (unsigned i : llvm::seq<unsigned>(kFirstOutput, std::size(files)))
+    for (unsigned j : llvm::seq(i))
+      if (OutputFile::wouldReplace(files[i].second, files[j].second))
+        return fail(files[i].first + " " + files[i].second + ": it is " +
+                    (j < kFirstOutput ? "" : "also ") + files[j].first +
+                    ", which it would replace; choose another name");
+  return kDone;
+}
+
 /// Goes down to `target`, collecting for the report on the way.
 bool Compilation::lowerTo(Level target) {
   while (level < target) {
@@ -200,6 +247,8 @@ int Compilation::run() {
     return fail("--method=" + options.method + ": " + error);
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
+  if (int code = checkFiles())
+    return code;
   // An output that cannot be written is better known before the work is done.
   OutputFile output(options.output);
   if (!output.check(llvm::errs()))

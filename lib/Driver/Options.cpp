@@ -10,11 +10,11 @@
 #include "penstock/Driver/Options.h"
 
 #include "penstock/Schedule/Generators.h"
+#include "penstock/Support/CommandLine.h"
 #include "penstock/Training/MethodSpec.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 
 #include <cmath>
@@ -35,8 +35,9 @@ struct Flags {
   /// Like the flags, after the parser's reset, which would forget it.
   cl::OptionCategory category{"penstockc options"};
 
-  Text input{cl::Positional, cl::desc("MODEL.onnx|MODEL.onnxtext|PROGRAM.mlir"),
-             cl::cat(category)};
+  Texts inputs{cl::Positional,
+               cl::desc("MODEL.onnx|MODEL.onnxtext|PROGRAM.mlir"),
+               cl::cat(category)};
   Text output{"o", cl::desc("Output file"), cl::value_desc("file"),
               cl::cat(category)};
   Text emit{"emit",
@@ -154,9 +155,11 @@ public:
 
 private:
   bool fail(const Twine &message) {
-    errors << "penstockc: " << message << "\n";
+    reportError("penstockc", message, errors);
     return false;
   }
+  /// Flags whose empty value would say the same as leaving them out.
+  bool checkEmpty();
   bool checkProduct();
   bool checkMode();
   bool checkModel();
@@ -199,11 +202,26 @@ std::optional<int64_t> penstock::parseBytes(StringRef text) {
   return static_cast<int64_t>(number * static_cast<double>(unit));
 }
 
+bool Checker::checkEmpty() {
+  return checkNotEmpty("penstockc",
+                       {&flags.march, &flags.lossInput, &flags.ignoreLabel,
+                        &flags.train, &flags.freeze, &flags.stages,
+                        &flags.scheduleFile, &flags.emitSchedule, &flags.clip,
+                        &flags.deviceMemory, &flags.gpuArch, &flags.reportJson},
+                       errors);
+}
+
 bool Checker::checkProduct() {
-  options.input = flags.input;
+  if (!flags.inputs.empty())
+    options.input = flags.inputs.front();
   options.output = flags.output;
   if (options.input.empty())
     return fail("no model given; usage: penstockc MODEL.onnx -o OUT [options]");
+  if (flags.inputs.size() > 1)
+    return fail("'" + flags.inputs[1] +
+                "': one model is compiled at a time, "
+                "and '" +
+                options.input + "' is given already");
   StringRef emit = flags.emit;
   if (emit == "exe") {
     options.product = Product::Executable;
@@ -257,6 +275,8 @@ bool Checker::checkMode() {
 }
 
 bool Checker::checkModel() {
+  // A schedule is proved by executing it.
+  constexpr int64_t kMostMicrobatches = 65536;
   for (StringRef dim : flags.dims) {
     auto [name, value] = dim.rsplit('=');
     int64_t size;
@@ -305,6 +325,9 @@ bool Checker::checkModel() {
       return fail("--class-axis=" + Twine(options.classAxis) +
                   " needs --loss=softmax-cross-entropy");
   }
+  if (options.microbatches > kMostMicrobatches)
+    return fail("--microbatches=" + Twine(options.microbatches) + ": at most " +
+                Twine(kMostMicrobatches) + " per update");
   return positive("microbatches", options.microbatches) &&
          checkRegex("train", options.trainRegex) &&
          checkRegex("freeze", options.freezeRegex);
@@ -499,8 +522,8 @@ bool Checker::checkDefaults() {
 }
 
 bool Checker::check() {
-  return checkProduct() && checkMode() && checkDefaults() && checkModel() &&
-         checkPlan();
+  return checkEmpty() && checkProduct() && checkMode() && checkDefaults() &&
+         checkModel() && checkPlan();
 }
 
 bool penstock::parseCommandLine(int argc, const char *const *argv,
@@ -512,20 +535,9 @@ bool penstock::parseCommandLine(int argc, const char *const *argv,
   cl::SetVersionPrinter([](raw_ostream &stream) {
     stream << "penstockc " << PENSTOCK_VERSION << "\n";
   });
-  // LLVM says more than one line, and starts with the program's path.
-  std::string text;
-  raw_string_ostream stream(text);
-  if (!cl::ParseCommandLineOptions(
-          argc, argv,
-          "compiles an ONNX model into a pipeline program that trains it\n",
-          &stream)) {
-    StringRef line = StringRef(text).ltrim().split('\n').first;
-    line.consume_front(sys::path::filename(argv[0]));
-    line.consume_front(": ");
-    // What is wrong with a value was said already, in one line.
-    if (!line.rtrim().empty())
-      errors << "penstockc: " << line.rtrim() << "\n";
-    return false;
-  }
-  return Checker(flags, options, errors).check();
+  return parseFlags("penstockc",
+                    "compiles an ONNX model into a pipeline program that "
+                    "trains it\n",
+                    argc, argv, errors) &&
+         Checker(flags, options, errors).check();
 }

@@ -12,10 +12,12 @@
 #include "Dimensions.h"
 #include "GraphImporter.h"
 #include "ModelFile.h"
+#include "OperandRoles.h"
 
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Support/Assert.h"
+#include "penstock/Support/MappedFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -82,12 +84,10 @@ private:
   /// Float initialisers that became constants.
   llvm::MapVector<Operation *, Attribute> constants;
   llvm::StringSet<> initializerNames;
-  /// Initialisers that a normalisation reads as running statistics.
-  llvm::StringSet<> statistics;
+  /// Of initialisers that are no weights.
+  std::optional<OperandRoles> roles;
   /// Initialisers that the exporter marks as no parameters.
   llvm::StringSet<> buffers;
-  /// Initialisers that say how large a result is: scales of a Resize.
-  llvm::StringSet<> extents;
   llvm::StringSet<> symbols;
 };
 
@@ -111,14 +111,7 @@ LogicalResult Importer::importInputs(GraphImporter &graph) {
   for (const TensorRecord &tensor : file->getInitializers())
     initializerNames.insert(tensor.name);
   buffers.insert_range(file->getBuffers());
-  for (const ::onnx::NodeProto &node : file->getModel().graph().node()) {
-    if (node.op_type() == "BatchNormalization")
-      for (int i = 3; i < std::min(node.input_size(), 5); ++i)
-        statistics.insert(node.input(i));
-    if (node.op_type() == "Resize" || node.op_type() == "Upsample")
-      for (int i = 1; i < node.input_size(); ++i)
-        extents.insert(node.input(i));
-  }
+  roles.emplace(file->getModel());
   for (const ValueInfoProto &input : file->getModel().graph().input()) {
     // Old models list their initialisers among the inputs.
     if (initializerNames.contains(input.name()))
@@ -145,7 +138,13 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   Expected<bool> train = matches("--train", options.trainRegex, tensor.name);
   if (!train)
     return error(toString(train.takeError()));
-  bool finite = allFinite(cast<FloatType>(type.getElementType()), range.bytes);
+  bool finite = true;
+  for (StringRef rest = range.bytes; finite && !rest.empty();
+       rest = rest.drop_front(std::min(mappedPart, rest.size()))) {
+    finite = allFinite(cast<FloatType>(type.getElementType()),
+                       rest.take_front(mappedPart));
+    file->giveBackPages();
+  }
   if (*train && *freeze)
     return error("initializer '" + tensor.name +
                  "' matches both --train and --freeze");
@@ -153,7 +152,7 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
     return error("--train=" + options.trainRegex + ": initializer '" +
                  tensor.name + "' has infinite or NaN values");
   // Statistics move, whatever trains.
-  if (statistics.contains(tensor.name))
+  if (roles->statistics.contains(tensor.name))
     return *freeze;
   // --train names all that trains. Without it, everything does but what the
   // exporter calls a buffer, and scalars, which are an epsilon, a scale or an
@@ -216,7 +215,7 @@ LogicalResult Importer::importInitializer(GraphImporter &graph,
     return failure();
   Expected<bool> named = matches("--freeze", options.freezeRegex, tensor.name);
   constexpr int64_t kSmall = 16;
-  if (extents.contains(tensor.name) ||
+  if (roles->extents.contains(tensor.name) ||
       (*frozen && !(named && *named) && type->getNumElements() <= kSmall)) {
     if (failed(defineConstant(getElements(*type, range->bytes))))
       return failure();
@@ -227,7 +226,7 @@ LogicalResult Importer::importInitializer(GraphImporter &graph,
   if (!type->getNumElements())
     return error("initializer '" + tensor.name + "' has no elements");
   weights.push_back({&tensor, *type, *range, *frozen,
-                     statistics.contains(tensor.name)
+                     roles->statistics.contains(tensor.name)
                          ? pipeline::Role::Statistic
                          : pipeline::Role::Parameter});
   Value argument = function.getBody().front().addArgument(*type, nameLoc);

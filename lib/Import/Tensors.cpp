@@ -25,8 +25,15 @@ Expected<RankedTensorType> penstock::onnx::getTensorType(MLIRContext *context,
                                                          int64_t dataType) {
   Type element = getElementType(context, dataType);
   if (!element)
-    return createStringError("ONNX element type " + Twine(dataType) +
-                             " is not supported");
+    return createStringError(
+        "ONNX element type " + Twine(dataType) +
+        (TensorProto::DataType_IsValid(static_cast<int>(dataType))
+             ? " (" +
+                   TensorProto::DataType_Name(
+                       static_cast<TensorProto::DataType>(dataType)) +
+                   ")"
+             : std::string()) +
+        " is not supported; floats, integers and truth values are");
   // 2^48 elements are more than any machine holds, and far from an overflow of
   // byte counts.
   constexpr int64_t kLimit = int64_t(1) << 48;

@@ -10,14 +10,15 @@
 
 #include "dialects/Pipeline/Replicas.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Support/MappedFile.h"
 #include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/RateSchedule.h"
+#include "penstock/sha256.h"
 #include "runtime/include/penstock/abi.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -82,8 +83,13 @@ LogicalResult FileTable::add(Operation *op, StringRef name) {
       return op->emitError()
              << "cannot read '" << name << "': " << buffer.getError().message();
     file.size = static_cast<int64_t>((*buffer)->getBufferSize());
-    file.digest =
-        llvm::SHA256::hash(llvm::arrayRefFromStringRef((*buffer)->getBuffer()));
+    // The memory of the compiler does not grow with the weights.
+    auto giveBack = [](void *mapped) {
+      giveBackPages(*static_cast<llvm::MemoryBuffer *>(mapped));
+    };
+    penstock_sha256_in_parts((*buffer)->getBufferStart(),
+                             (*buffer)->getBufferSize(), file.digest.data(),
+                             giveBack, buffer->get());
   } else {
     uint64_t size = 0;
     if (!error)

@@ -9,6 +9,7 @@
 
 #include "passes/Program/DeviceBuilder.h"
 #include "passes/Program/Passes.h"
+#include "penstock/Support/Assert.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -254,9 +255,10 @@ LogicalResult DeviceBuilder::emitRun(RunOp run, Value local) {
     }
     if (llvm::any_of(op.getResultTypes(), llvm::IsaPred<TensorType>))
       return op.emitError("is not lowered to device programs yet");
-    for (Value operand : op.getOperands())
-      if (!values.contains(operand))
-        return op.emitError("has an operand that is no scalar");
+    PENSTOCK_ASSERT(
+        llvm::all_of(op.getOperands(),
+                     [&](Value operand) { return values.contains(operand); }),
+        "what is left in a task computes scalars from scalars");
     builder.clone(op, values);
   }
   return success();

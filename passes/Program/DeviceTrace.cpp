@@ -9,6 +9,8 @@
 
 #include "passes/Program/DeviceTrace.h"
 
+#include "penstock/Support/Assert.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -90,8 +92,8 @@ Tracer::getBufferUses(func::CallOp call) {
     return ArrayRef<BufferUse>(it->second);
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
       call, call.getCalleeAttr());
-  if (!callee || callee.getNumArguments() != call.getNumOperands())
-    return call.emitError("S8: calls a function that the module does not have");
+  PENSTOCK_ASSERT(callee && callee.getNumArguments() == call.getNumOperands(),
+                  "the verifier of calls has found the function");
   for (auto [i, operand] : llvm::enumerate(call.getOperands())) {
     if (!isa<MemRefType>(operand.getType()) ||
         operand.getDefiningOp<ScratchOp>())

@@ -10,6 +10,8 @@
 
 #include "passes/Program/Storage.h"
 
+#include "penstock/Support/Assert.h"
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -109,14 +111,14 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
              << "puts into " << put.getChannelAttr() << ", from which "
              << schedule.getSymNameAttr() << " runs no task that takes";
   }
+  if (failed(checkOrigins()))
+    return failure();
   for (Operation *channel : sent) {
     FailureOr<Buffer> buffer = getSendBuffer(cast<ChannelOp>(channel));
     if (failed(buffer))
       return failure();
-    if (buffer->isVariable())
-      return channel->emitError("would be sent from the buffer of ")
-             << SymbolTable::getSymbolName(buffer->symbol)
-             << ", which its task changes in place";
+    PENSTOCK_ASSERT(!buffer->isVariable(),
+                    "what is put is not stored in a variable");
     sendBuffers[channel] = *buffer;
   }
   return success();
@@ -172,6 +174,31 @@ void Storage::markEnds() const {
     if (!receivers.empty())
       channel->setAttr(kReceiversAttr, builder.getDenseI64ArrayAttr(receivers));
   }
+}
+
+/// A value that tasks pass on was received or made by some of them.
+LogicalResult Storage::checkOrigins() {
+  size_t most = 0;
+  for (auto &[channel, put] : puts)
+    most += put.getValues().size();
+  for (auto &[channel, put] : puts) {
+    for (Value value : put.getValues()) {
+      size_t steps = 0;
+      while (auto take = value.getDefiningOp<TakeOp>()) {
+        auto from = lookup<ChannelOp>(take, take.getChannelAttr());
+        auto origin = puts.find(from);
+        unsigned field = cast<OpResult>(value).getResultNumber();
+        if (received.contains(from) || origin == puts.end() ||
+            field >= origin->second.getValues().size())
+          break;
+        if (++steps > most)
+          return put.emitError(
+              "puts a value that tasks pass on in a circle and none makes");
+        value = origin->second.getValues()[field];
+      }
+    }
+  }
+  return success();
 }
 
 FailureOr<Buffer> Storage::getReceiveBuffer(ChannelOp channel) const {

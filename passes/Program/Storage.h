@@ -89,6 +89,7 @@ private:
   mlir::LogicalResult collect(pipeline::ScheduleOp schedule);
   /// The devices that run the task of this op.
   llvm::ArrayRef<int64_t> getPlaces(mlir::Operation *op) const;
+  mlir::LogicalResult checkOrigins();
   mlir::FailureOr<Buffer> getHome(mlir::Value value) const;
 
   mlir::ModuleOp module;

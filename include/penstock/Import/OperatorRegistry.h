@@ -58,6 +58,10 @@ struct Operator {
   /// Null: the operator is known only where its operands are constant.
   LowerFn lower;
   Derivative derivative;
+  /// Which operands (bit i is operand i) hold running statistics, which the
+  /// node itself moves, and which say how large the result is. Neither are
+  /// weights.
+  uint32_t statistics = 0, extents = 0;
 };
 
 /// The whole table, ordered by (domain, type, since).

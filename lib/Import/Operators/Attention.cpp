@@ -25,7 +25,8 @@ struct Attention {
   bool isFlat;
   double scale = 0, softcap = 0;
   int64_t outputMode = 0;
-  int64_t batch, heads, groups, queries, keys, size, valueSize;
+  /// `keys` are all keys, the `past` ones of a cache in front.
+  int64_t batch, heads, groups, queries, keys, size, valueSize, past = 0;
   /// The mask's shape with all four axes.
   SmallVector<int64_t> mask;
 
@@ -39,6 +40,7 @@ struct Attention {
 
 private:
   LogicalResult bindShapes(NodeBinder &node);
+  LogicalResult bindPast(NodeBinder &node);
   LogicalResult bindMask(NodeBinder &node);
 };
 } // namespace
@@ -105,6 +107,33 @@ LogicalResult Attention::bindShapes(NodeBinder &node) {
   return success();
 }
 
+/// Keys and values of earlier steps, [batch, heads, steps, size].
+LogicalResult Attention::bindPast(NodeBinder &node) {
+  if (node.has(PastKey) != node.has(PastValue))
+    return node.error() << "has one of 'past_key' and 'past_value'; it needs "
+                           "both or neither";
+  if (!node.has(PastKey))
+    return success();
+  bool fits = node.rank(PastKey) == 4 && node.rank(PastValue) == 4;
+  if (fits) {
+    past = node.shape(PastKey)[2];
+    fits = node.shape(PastKey) == ArrayRef({batch, groups, past, size}) &&
+           node.shape(PastValue) == ArrayRef({batch, groups, past, valueSize});
+  }
+  if (!fits || failed(node.requireSameElementType(Query, PastKey)) ||
+      failed(node.requireSameElementType(Query, PastValue)))
+    return node.error() << "operands 'past_key' and 'past_value' are "
+                        << node.type(PastKey) << " and " << node.type(PastValue)
+                        << ", which are no earlier steps of " << node.type(Key)
+                        << " and " << node.type(Values_);
+  keys += past;
+  if (past != 0 && isCausal)
+    return node.error() << "is causal and has keys of earlier steps; versions "
+                           "of the specification differ in what that means, "
+                           "use a mask";
+  return success();
+}
+
 LogicalResult Attention::bindMask(NodeBinder &node) {
   if (!node.has(Mask))
     return success();
@@ -130,16 +159,9 @@ LogicalResult Attention::bindMask(NodeBinder &node) {
 LogicalResult Attention::bind(NodeBinder &node) {
   if (failed(node.operands(
           {"Q", "K", "V", "attn_mask", "past_key", "past_value"}, 3)) ||
-      failed(node.requireFloat(Query)) || failed(bindShapes(node)))
-    return failure();
-  for (unsigned i : {PastKey, PastValue})
-    if (node.has(i) && node.type(i).getNumElements() != 0)
-      return node.error() << "operand '" << node.operandName(i)
-                          << "', a cache of earlier steps, is for generating "
-                             "text and not supported; export the model "
-                             "without a cache (use_cache=False)";
-  if (failed(bindMask(node)) || failed(node.attribute("is_causal", isCausal)) ||
-      failed(node.attribute("softcap", softcap)) ||
+      failed(node.requireFloat(Query)) || failed(bindShapes(node)) ||
+      failed(node.attribute("is_causal", isCausal)) || failed(bindPast(node)) ||
+      failed(bindMask(node)) || failed(node.attribute("softcap", softcap)) ||
       failed(node.attribute("qk_matmul_output_mode", outputMode)))
     return failure();
   if (softcap < 0)
@@ -195,6 +217,8 @@ private:
   Value emitBias();
   Value findMaskedRows(Value bias);
   Value headsFirst(Value value, int64_t size);
+  /// The keys or values with those of earlier steps in front.
+  Value withPast(unsigned operand, unsigned past, int64_t size);
   Value cast(Value value, Type to);
   /// An operand, widened: half floats are computed with as f32.
   Value operand(unsigned i) { return cast(node.operand(i), element); }
@@ -202,8 +226,12 @@ private:
   NodeBinder &node;
   Emitter emitter;
   Attention &attention;
+  /// Joined with those of earlier steps, heads come before positions.
+  bool keysAreFlat() const { return attention.isFlat && attention.past == 0; }
+
   Type element;
   RankedTensorType scores;
+  Value keys, values;
 };
 } // namespace
 
@@ -219,19 +247,21 @@ Value AttentionWriter::cast(Value value, Type to) {
 
 Value AttentionWriter::emitScores() {
   const Attention &a = attention;
-  Value q = operand(Query), k = operand(Key);
+  Value q = operand(Query), k = cast(keys, element);
   SmallVector<int64_t> dimsQ, dimsK;
   if (a.isFlat) {
     q = emitter.reshape(q,
                         {a.batch, a.queries, a.groups, a.perGroup(), a.size});
-    k = emitter.reshape(k, {a.batch, a.keys, a.groups, a.size});
     dimsQ = {B, Q, G, H, D};
-    dimsK = {B, K, G, D};
   } else {
     q = emitter.reshape(q,
                         {a.batch, a.groups, a.perGroup(), a.queries, a.size});
     dimsQ = {B, G, H, Q, D};
-    dimsK = {B, G, K, D};
+  }
+  dimsK = {B, G, K, D};
+  if (keysAreFlat()) {
+    k = emitter.reshape(k, {a.batch, a.keys, a.groups, a.size});
+    dimsK = {B, K, G, D};
   }
   Value product =
       emitter.contract(q, k, scores,
@@ -349,15 +379,16 @@ Value AttentionWriter::emitSoftmax(Value masked, Value rowIsMasked) {
 
 Value AttentionWriter::emitResult(Value probabilities) {
   const Attention &a = attention;
-  Value v = operand(Values_);
-  SmallVector<int64_t> dimsV, dimsY, shape;
-  if (a.isFlat) {
+  Value v = cast(values, element);
+  SmallVector<int64_t> dimsV = {B, G, D, K}, dimsY, shape;
+  if (keysAreFlat()) {
     v = emitter.reshape(v, {a.batch, a.keys, a.groups, a.valueSize});
     dimsV = {B, D, G, K};
+  }
+  if (a.isFlat) {
     dimsY = {B, Q, G, H, K};
     shape = {a.batch, a.queries, a.groups, a.perGroup(), a.valueSize};
   } else {
-    dimsV = {B, G, D, K};
     dimsY = {B, G, H, Q, K};
     shape = {a.batch, a.groups, a.perGroup(), a.queries, a.valueSize};
   }
@@ -373,12 +404,35 @@ Value AttentionWriter::emitResult(Value probabilities) {
 Value AttentionWriter::headsFirst(Value value, int64_t size) {
   if (!attention.isFlat)
     return value;
-  Value parts = emitter.reshape(
-      value, {attention.batch, attention.keys, attention.groups, size});
+  int64_t steps = Emitter::shapeOf(value)[1];
+  Value parts =
+      emitter.reshape(value, {attention.batch, steps, attention.groups, size});
   return emitter.transpose(parts, {0, 2, 1, 3});
 }
 
+Value AttentionWriter::withPast(unsigned operand, unsigned past, int64_t size) {
+  if (attention.past == 0)
+    return node.operand(operand);
+  MLIRContext *context = emitter.builder.getContext();
+  Value all = emitter.empty(RankedTensorType::get(
+      {attention.batch, attention.groups, attention.keys, size},
+      node.elementType(operand)));
+  SmallVector<int64_t> offsets(4, 0), ones(4, 1);
+  for (Value part :
+       {node.operand(past), headsFirst(node.operand(operand), size)}) {
+    all = tensor::InsertSliceOp::create(
+        emitter.builder, emitter.loc, part, all,
+        getAsIndexOpFoldResult(context, offsets),
+        getAsIndexOpFoldResult(context, Emitter::shapeOf(part)),
+        getAsIndexOpFoldResult(context, ones));
+    offsets[2] += Emitter::shapeOf(part)[2];
+  }
+  return all;
+}
+
 void AttentionWriter::run(Values &results) {
+  keys = withPast(Key, PastKey, attention.size);
+  values = withPast(Values_, PastValue, attention.valueSize);
   Value raw = emitScores(), rowIsMasked;
   Value masked = maskScores(raw, rowIsMasked);
   Value probabilities = emitSoftmax(masked, rowIsMasked);
@@ -386,9 +440,10 @@ void AttentionWriter::run(Values &results) {
   results.push_back(cast(emitResult(probabilities), narrow));
   unsigned count = node.node.getNumResults();
   if (count > 1)
-    results.push_back(headsFirst(node.operand(Key), attention.size));
+    results.push_back(keysAreFlat() ? headsFirst(keys, attention.size) : keys);
   if (count > 2)
-    results.push_back(headsFirst(node.operand(Values_), attention.valueSize));
+    results.push_back(keysAreFlat() ? headsFirst(values, attention.valueSize)
+                                    : values);
   if (count > 3) {
     const Value modes[] = {raw, raw, masked, probabilities};
     results.push_back(emitter.reshape(

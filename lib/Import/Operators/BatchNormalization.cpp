@@ -77,4 +77,5 @@ static LogicalResult lowerBatchNorm(NodeBinder &node, OpBuilder &builder,
 void penstock::onnx::addBatchNormalization(OperatorTable &table) {
   table.add("BatchNormalization", {7, 9, 14, 15}, inferBatchNorm, nullptr,
             lowerBatchNorm);
+  table.markOperands("BatchNormalization", &Operator::statistics, {3, 4});
 }

@@ -22,16 +22,19 @@ struct Conv {
   int64_t groups = 1;
   SmallVector<int64_t> result;
 
-  LogicalResult bindOperands(NodeBinder &node, bool transposed);
-  LogicalResult bind(NodeBinder &node);
+  LogicalResult bindOperands(NodeBinder &node, bool transposed,
+                             bool fused = false);
+  LogicalResult bind(NodeBinder &node, bool fused = false);
   LogicalResult bindTransposed(NodeBinder &node);
 };
 } // namespace
 
 /// What both have: operands, group and kernel_shape. Sets N and M of the
 /// result.
-LogicalResult Conv::bindOperands(NodeBinder &node, bool transposed) {
-  if (failed(node.operands({"X", "W", "B"}, 2)) ||
+LogicalResult Conv::bindOperands(NodeBinder &node, bool transposed,
+                                 bool fused) {
+  if (failed(fused ? node.operands({"X", "W", "B", "Z"}, 2)
+                   : node.operands({"X", "W", "B"}, 2)) ||
       failed(node.requireFloat(0)) ||
       failed(node.requireSameElementType(0, 1)) ||
       failed(node.attribute("group", groups)))
@@ -64,9 +67,9 @@ LogicalResult Conv::bindOperands(NodeBinder &node, bool transposed) {
   return window.bind(node, kernel);
 }
 
-LogicalResult Conv::bind(NodeBinder &node) {
+LogicalResult Conv::bind(NodeBinder &node, bool fused) {
   return failure(
-      failed(bindOperands(node, /*transposed=*/false)) ||
+      failed(bindOperands(node, /*transposed=*/false, fused)) ||
       failed(window.count(node, node.shape(0), /*ceil=*/false, result)));
 }
 
@@ -147,22 +150,117 @@ static Value addBias(NodeBinder &node, Emitter &emitter, Value value) {
                          });
 }
 
+static Value emitConv(NodeBinder &node, Emitter &emitter, const Conv &conv) {
+  auto type = RankedTensorType::get(conv.result, node.elementType(0));
+  const Window &window = conv.window;
+  Value result =
+      nn::ConvOp::create(emitter.builder, node.getLoc(), node.operand(0),
+                         node.operand(1), emitter.empty(type), window.strides,
+                         window.dilations, window.pads, conv.groups)
+          .getResult(0);
+  return addBias(node, emitter, result);
+}
+
 static LogicalResult lowerConv(NodeBinder &node, OpBuilder &builder,
                                Values &results) {
   Conv conv;
   if (failed(conv.bind(node)))
     return failure();
   Emitter emitter(builder, node.getLoc());
-  auto type = RankedTensorType::get(conv.result, node.elementType(0));
-  Window &window = conv.window;
-  Value result =
-      nn::ConvOp::create(builder, node.getLoc(), node.operand(0),
-                         node.operand(1), emitter.empty(type), window.strides,
-                         window.dilations, window.pads, conv.groups)
-          .getResult(0);
-  results.push_back(addBias(node, emitter, result));
+  results.push_back(emitConv(node, emitter, conv));
   return success();
 }
+
+//===--- com.microsoft: FusedConv ---===//
+
+namespace {
+/// A convolution, the sum with another tensor, and an activation.
+struct FusedConv : Conv {
+  std::string activation;
+  /// The activation's own, as many as it has.
+  SmallVector<double, 2> params;
+  LogicalResult bind(NodeBinder &node);
+  Value activate(Emitter &e, Value x) const;
+};
+} // namespace
+
+LogicalResult FusedConv::bind(NodeBinder &node) {
+  if (failed(Conv::bind(node, /*fused=*/true)) ||
+      failed(node.attribute("activation", activation)))
+    return failure();
+  if (node.has(3) && (failed(node.requireSameElementType(0, 3)) ||
+                      node.shape(3) != ArrayRef<int64_t>(result)))
+    return node.error() << "operand 'Z' is " << node.type(3)
+                        << ", it must have the shape of the convolution, "
+                        << RankedTensorType::get(result, node.elementType(0));
+  if (auto list = dyn_cast_or_null<DenseF32ArrayAttr>(
+          node.node.getParam("activation_params")))
+    params.assign(list.asArrayRef().begin(), list.asArrayRef().end());
+  static const std::pair<StringRef, size_t> known[] = {
+      {"", 0},          {"Relu", 0},        {"Tanh", 0}, {"Sigmoid", 0},
+      {"LeakyRelu", 1}, {"HardSigmoid", 2}, {"Clip", 2}};
+  const auto *found = llvm::find_if(
+      known, [&](const auto &entry) { return entry.first == activation; });
+  if (found == std::end(known))
+    return node.badAttribute("activation", "Relu, Tanh, Sigmoid, LeakyRelu, "
+                                           "HardSigmoid or Clip");
+  if (params.size() < found->second)
+    return node.error() << "attribute 'activation_params' has " << params.size()
+                        << " numbers, " << activation << " has "
+                        << found->second;
+  return success();
+}
+
+Value FusedConv::activate(Emitter &e, Value x) const {
+  Type type = x.getType();
+  auto number = [&](double value) { return e.scalar(type, value); };
+  if (activation == "Relu")
+    return e.max(x, number(0));
+  if (activation == "Tanh")
+    return math::TanhOp::create(e.builder, e.loc, x);
+  if (activation == "Sigmoid") {
+    Value negative = arith::NegFOp::create(e.builder, e.loc, x);
+    Value power = math::ExpOp::create(e.builder, e.loc, negative);
+    return e.div(number(1), e.add(number(1), power));
+  }
+  if (activation == "LeakyRelu")
+    return e.select(e.less(x, number(0)), e.mul(number(params[0]), x), x);
+  if (activation == "HardSigmoid")
+    return e.max(number(0), e.min(number(1), e.add(e.mul(number(params[0]), x),
+                                                   number(params[1]))));
+  if (activation == "Clip")
+    return e.min(e.max(x, number(params[0])), number(params[1]));
+  return x;
+}
+
+static LogicalResult inferFusedConv(NodeBinder &node, Types &types) {
+  FusedConv conv;
+  if (failed(conv.bind(node)))
+    return failure();
+  types.push_back(RankedTensorType::get(conv.result, node.elementType(0)));
+  return success();
+}
+
+static LogicalResult lowerFusedConv(NodeBinder &node, OpBuilder &builder,
+                                    Values &results) {
+  FusedConv conv;
+  if (failed(conv.bind(node)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  SmallVector<Value> terms = {emitConv(node, emitter, conv)};
+  if (node.has(3))
+    terms.push_back(node.operand(3));
+  results.push_back(emitter.elementwise(
+      Emitter::typeOf(terms[0]), terms,
+      [&](Emitter &inside, ArrayRef<Value> scalars) {
+        Value sum = scalars.size() == 2 ? inside.add(scalars[0], scalars[1])
+                                        : scalars[0];
+        return conv.activate(inside, sum);
+      }));
+  return success();
+}
+
+//===--- ConvTranspose ---===//
 
 static LogicalResult lowerConvTranspose(NodeBinder &node, OpBuilder &builder,
                                         Values &results) {
@@ -185,4 +283,5 @@ void penstock::onnx::addConvolutions(OperatorTable &table) {
   table.add("Conv", {1, 11, 22}, inferConv, nullptr, lowerConv);
   table.add("ConvTranspose", {1, 11, 22}, inferConvTranspose, nullptr,
             lowerConvTranspose);
+  table.addMicrosoft("FusedConv", inferFusedConv, lowerFusedConv);
 }

@@ -4,7 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The ratio is an attribute up to since-version 10 and an operand after. What
-// is drawn depends on the node's name, and on nothing of how a model is cut.
+// is drawn depends on the node's name, and which of that name it is: on nothing
+// of how a model is cut.
 //===----------------------------------------------------------------------===//
 
 #include "OperatorTable.h"
@@ -26,6 +27,20 @@ struct Dropout {
   LogicalResult bind(NodeBinder &node);
 };
 } // namespace
+
+/// No other dropout of the function before this one has this salt: nodes of one
+/// name, and names of one hash, draw different masks. Nodes are lowered in
+/// their order, so the salt does not depend on what is done to them later.
+static int32_t makeUnique(NodeBinder &node, int32_t salt) {
+  llvm::DenseSet<int32_t> used;
+  if (auto *function =
+          node.node->getParentWithTrait<OpTrait::IsIsolatedFromAbove>())
+    function->walk([&](nn::DropoutOp other) { used.insert(other.getNode()); });
+  auto next = static_cast<uint32_t>(salt);
+  while (used.contains(static_cast<int32_t>(next)))
+    ++next;
+  return static_cast<int32_t>(next);
+}
 
 /// FNV-1a: the same for the same name in every version of this program.
 static uint32_t hashName(StringRef name) {
@@ -69,7 +84,12 @@ LogicalResult Dropout::bind(NodeBinder &binder) {
   if (isOperand && binder.has(2)) {
     if (failed(binder.requireBool(2)))
       return failure();
-    DenseElementsAttr value = scalar(2);
+    // Where nothing is dropped, it does not matter.
+    DenseElementsAttr value = ratio == 0 ? binder.constant(2) : scalar(2);
+    if (!value && ratio == 0)
+      value = DenseElementsAttr::get(
+          RankedTensorType::get({}, IntegerType::get(binder.getContext(), 1)),
+          false);
     if (!value)
       return failure();
     isOff = !value.getSplatValue<bool>();
@@ -115,7 +135,7 @@ static LogicalResult lowerDropout(NodeBinder &node, OpBuilder &builder,
   auto op = nn::DropoutOp::create(
       builder, node.getLoc(), TypeRange{node.type(0), bits}, node.operand(0),
       builder.getF64FloatAttr(dropout.ratio),
-      builder.getI32IntegerAttr(dropout.node));
+      builder.getI32IntegerAttr(makeUnique(node, dropout.node)));
   results.push_back(op.getResult());
   if (!wantsMask)
     return success();

@@ -212,17 +212,18 @@ LogicalResult FusedMatMul::bind(NodeBinder &node) {
       failed(node.attribute("transBatchA", batchA)) ||
       failed(node.attribute("transBatchB", batchB)))
     return failure();
-  if (batchA || batchB)
-    return node.error() << "attributes 'transBatchA' and 'transBatchB' are not "
-                           "supported; transpose the operand instead";
   enum { M = 'm', N = 'n', K = 'k' };
-  auto label = [&](unsigned i, int64_t row, int64_t column, bool transposed) {
+  auto label = [&](unsigned i, int64_t row, int64_t column, bool transposed,
+                   bool rowsFirst) {
     Labelled operand{node.operand(i), {}};
-    for (int64_t axis = node.rank(i) - 2; axis > 0; --axis)
-      operand.labels.push_back(-axis);
     if (transposed)
       std::swap(row, column);
-    operand.labels.append({row, column});
+    for (int64_t axis = node.rank(i) - 2; axis > 0; --axis)
+      operand.labels.push_back(-axis);
+    // Rows may stand before the axes of the batch.
+    operand.labels.insert(
+        rowsFirst ? operand.labels.begin() : operand.labels.end(), row);
+    operand.labels.push_back(column);
     return operand;
   };
   for (unsigned i : {0u, 1u})
@@ -230,8 +231,8 @@ LogicalResult FusedMatMul::bind(NodeBinder &node) {
       return node.error() << "operand '" << node.operandName(i) << "' is "
                           << node.type(i)
                           << ", it must be a matrix or a batch of them";
-  a = label(0, M, K, transA);
-  b = label(1, K, N, transB);
+  a = label(0, M, K, transA, batchA);
+  b = label(1, K, N, transB, batchB);
   if (a.sizeOf(K) != b.sizeOf(K))
     return node.error() << "sums over " << a.sizeOf(K) << " columns of 'A' but "
                         << b.sizeOf(K) << " rows of 'B'";

@@ -103,6 +103,9 @@ static LogicalResult inferBitShift(NodeBinder &node, Types &types) {
       failed(requireIntegers(node)) ||
       failed(node.attribute("direction", direction)))
     return failure();
+  if (!node.elementType(0).isUnsignedInteger())
+    return node.error() << "operand 'X' is " << node.type(0)
+                        << ", it must be of unsigned integers; insert a Cast";
   if (direction != "LEFT" && direction != "RIGHT")
     return node.error()
            << "attribute 'direction' must be \"LEFT\" or \"RIGHT\"";

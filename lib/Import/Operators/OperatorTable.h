@@ -34,6 +34,15 @@ struct OperatorTable {
       entries.push_back({"", type, since, infer, fold, lower, derivative});
   }
 
+  /// Says what operands of `type` are, in all its versions; see Operator.
+  void markOperands(llvm::StringRef type, uint32_t Operator::*role,
+                    std::initializer_list<unsigned> operands) {
+    for (Operator &entry : entries)
+      if (entry.domain.empty() && entry.type == type)
+        for (unsigned i : operands)
+          entry.*role |= 1u << i;
+  }
+
   /// Adds a fused form of ONNX Runtime, all of which have version 1.
   void addMicrosoft(llvm::StringRef type, Operator::InferFn infer,
                     Operator::LowerFn lower) {
@@ -56,7 +65,9 @@ void addBatchNormalization(OperatorTable &table);
 void addContractions(OperatorTable &table);
 void addConvolutions(OperatorTable &table);
 void addPooling(OperatorTable &table);
-void addNormalizations(OperatorTable &table);
+void addGroupNormalization(OperatorTable &table);
+void addLayerNormalization(OperatorTable &table);
+void addVectorNormalizations(OperatorTable &table);
 void addResize(OperatorTable &table);
 void addRecurrent(OperatorTable &table);
 void addReductions(OperatorTable &table);
@@ -68,6 +79,13 @@ void addIndexing(OperatorTable &table);
 void addPadding(OperatorTable &table);
 void addRearrangements(OperatorTable &table);
 void addConstants(OperatorTable &table);
+void addGridSample(OperatorTable &table);
+void addPatches(OperatorTable &table);
+void addQuantization(OperatorTable &table);
+void addRoiAlign(OperatorTable &table);
+void addRotaryEmbedding(OperatorTable &table);
+void addSelection(OperatorTable &table);
+void addSignal(OperatorTable &table);
 
 //===--- Shared by several files ---===//
 

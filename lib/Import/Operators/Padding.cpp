@@ -1,4 +1,4 @@
-//===- Padding.cpp - Pad in all its modes ---------------------------------===//
+//===- Padding.cpp - Pad in all its modes, CenterCropPad ------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -121,7 +121,7 @@ static int64_t findPosition(StringRef mode, int64_t i, int64_t size) {
 /// What surrounds the data.
 static Value emitSurroundings(NodeBinder &node, Emitter &emitter) {
   RankedTensorType type = resultType(node);
-  if (node.has(2))
+  if (node.size() > 2 && node.has(2))
     return emitter.broadcast(emitter.reshape(node.operand(2), {}), type);
   double value = 0;
   (void)node.attribute("value", value);
@@ -130,6 +130,36 @@ static Value emitSurroundings(NodeBinder &node, Emitter &emitter) {
       return inside.scalar(Emitter::computedType(type.getElementType()), 0);
     });
   return emitter.filled(type, emitter.scalar(type.getElementType(), value));
+}
+
+/// The node's operand, cut where `low` and `high` are negative, with what
+/// surrounds it where they are positive.
+static Value emitConstantPad(NodeBinder &node, Emitter &emitter,
+                             ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
+  Value value = node.operand(0);
+  int64_t rank = node.rank(0);
+  // What a negative pad takes away goes first.
+  SmallVector<int64_t> offsets(rank, 0), sizes(node.shape(0)), strides(rank, 1),
+      places(rank, 0);
+  bool cuts = false;
+  for (int64_t d = 0; d < rank; ++d) {
+    offsets[d] = std::max<int64_t>(-low[d], 0);
+    places[d] = std::max<int64_t>(low[d], 0);
+    sizes[d] -= offsets[d] + std::max<int64_t>(-high[d], 0);
+    cuts |= sizes[d] != node.shape(0)[d];
+  }
+  if (llvm::any_of(sizes, [](int64_t size) { return size <= 0; }))
+    return emitSurroundings(node, emitter);
+  if (cuts)
+    value = emitSlice(emitter, value, offsets, sizes, strides);
+  if (ArrayRef<int64_t>(sizes) == resultType(node).getShape())
+    return value;
+  MLIRContext *context = emitter.builder.getContext();
+  return tensor::InsertSliceOp::create(
+      emitter.builder, node.getLoc(), value, emitSurroundings(node, emitter),
+      getAsIndexOpFoldResult(context, places),
+      getAsIndexOpFoldResult(context, sizes),
+      getAsIndexOpFoldResult(context, strides));
 }
 
 static LogicalResult lowerPad(NodeBinder &node, OpBuilder &builder,
@@ -153,33 +183,56 @@ static LogicalResult lowerPad(NodeBinder &node, OpBuilder &builder,
     results.push_back(value);
     return success();
   }
-  // What a negative pad takes away goes first.
-  SmallVector<int64_t> offsets(rank, 0), sizes(node.shape(0)), strides(rank, 1),
-      places(rank, 0);
-  bool cuts = false;
-  for (int64_t d = 0; d < rank; ++d) {
-    offsets[d] = std::max<int64_t>(-pad.low[d], 0);
-    places[d] = std::max<int64_t>(pad.low[d], 0);
-    sizes[d] -= offsets[d] + std::max<int64_t>(-pad.high[d], 0);
-    cuts |= sizes[d] != node.shape(0)[d];
+  results.push_back(emitConstantPad(node, emitter, pad.low, pad.high));
+  return success();
+}
+
+//===--- CenterCropPad ---===//
+
+static LogicalResult bindCenter(NodeBinder &node, SmallVector<int64_t> &shape) {
+  SmallVector<int64_t> sizes,
+      axes = llvm::to_vector(llvm::seq<int64_t>(0, node.rank(0)));
+  if (failed(node.constantIntegers(1, sizes)) ||
+      failed(node.attribute("axes", axes)))
+    return failure();
+  if (axes.size() != sizes.size())
+    return node.error() << "operand 'shape' has " << sizes.size()
+                        << " sizes for " << axes.size() << " axes";
+  shape.assign(node.shape(0).begin(), node.shape(0).end());
+  for (auto [axis, size] : llvm::zip_equal(axes, sizes)) {
+    if (failed(node.normalizeAxis("attribute 'axes'", axis, node.rank(0))))
+      return failure();
+    if (size < 0)
+      return node.error() << "operand 'shape' has the size " << size;
+    shape[axis] = size;
   }
-  if (llvm::any_of(sizes, [](int64_t size) { return size <= 0; })) {
-    results.push_back(emitSurroundings(node, emitter));
-    return success();
+  return success();
+}
+
+static LogicalResult inferCenter(NodeBinder &node, Types &types) {
+  SmallVector<int64_t> shape;
+  if (failed(node.operands({"input_data", "shape"}, 2)) ||
+      failed(bindCenter(node, shape)))
+    return failure();
+  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+  return success();
+}
+
+/// Of an odd difference the larger half is at the end.
+static LogicalResult lowerCenter(NodeBinder &node, OpBuilder &builder,
+                                 Values &results) {
+  Emitter emitter(builder, node.getLoc());
+  SmallVector<int64_t> low, high;
+  for (auto [from, to] :
+       llvm::zip_equal(node.shape(0), resultType(node).getShape())) {
+    low.push_back((to - from) / 2);
+    high.push_back(to - from - low.back());
   }
-  if (cuts)
-    value = emitSlice(emitter, value, offsets, sizes, strides);
-  MLIRContext *context = builder.getContext();
-  if (ArrayRef<int64_t>(sizes) != resultType(node).getShape())
-    value = tensor::InsertSliceOp::create(
-        builder, node.getLoc(), value, emitSurroundings(node, emitter),
-        getAsIndexOpFoldResult(context, places),
-        getAsIndexOpFoldResult(context, sizes),
-        getAsIndexOpFoldResult(context, strides));
-  results.push_back(value);
+  results.push_back(emitConstantPad(node, emitter, low, high));
   return success();
 }
 
 void penstock::onnx::addPadding(OperatorTable &table) {
   table.add("Pad", {2, 11, 13, 18, 19, 21, 23}, inferPad, nullptr, lowerPad);
+  table.add("CenterCropPad", {18}, inferCenter, nullptr, lowerCenter);
 }

@@ -44,7 +44,9 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addConvolutions(table);
     addPooling(table);
     addBatchNormalization(table);
-    addNormalizations(table);
+    addGroupNormalization(table);
+    addLayerNormalization(table);
+    addVectorNormalizations(table);
     addRecurrent(table);
     addReductions(table);
     addResize(table);
@@ -56,6 +58,13 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addPadding(table);
     addRearrangements(table);
     addConstants(table);
+    addGridSample(table);
+    addPatches(table);
+    addQuantization(table);
+    addRoiAlign(table);
+    addRotaryEmbedding(table);
+    addSelection(table);
+    addSignal(table);
     llvm::sort(table.entries, [](const Operator &a, const Operator &b) {
       return keyOf(a) < keyOf(b);
     });

@@ -32,7 +32,7 @@ struct Resize {
   std::string mode = "nearest", coordinates = "half_pixel",
               nearest = "round_prefer_floor";
   double cubic = -0.75, extrapolation = 0;
-  bool excludeOutside = false;
+  bool excludeOutside = false, antialias = false;
   SmallVector<Axis> axes;
   SmallVector<int64_t> result;
 
@@ -41,6 +41,10 @@ struct Resize {
   /// tf_crop_and_resize asks for extrapolation.
   double locate(const Axis &axis, int64_t o, bool &isOutside) const;
   Weights getWeights(const Axis &axis, int64_t o, bool &isOutside) const;
+  /// The weight of an element at a distance from a place.
+  double kernel(double distance) const;
+  /// The elements around a place, as far as the kernel reaches.
+  Weights getTaps(double place, double scale) const;
 
 private:
   LogicalResult bindAttributes(NodeBinder &node);
@@ -55,7 +59,6 @@ LogicalResult Resize::bindAttributes(NodeBinder &node) {
     coordinates = "asymmetric";
     nearest = "floor";
   }
-  bool antialias = false;
   if (failed(node.attribute("mode", mode)) ||
       failed(node.attribute("coordinate_transformation_mode", coordinates)) ||
       failed(node.attribute("nearest_mode", nearest)) ||
@@ -64,9 +67,6 @@ LogicalResult Resize::bindAttributes(NodeBinder &node) {
       failed(node.attribute("exclude_outside", excludeOutside)) ||
       failed(node.attribute("antialias", antialias)))
     return failure();
-  if (antialias)
-    return node.error() << "has antialias = 1, which is not supported; export "
-                           "the model with antialias off";
   if (mode == "bilinear")
     mode = "linear";
   if (mode != "nearest" && mode != "linear" && mode != "cubic")
@@ -240,29 +240,47 @@ static double roundTo(double place, StringRef how) {
   return up ? below + 1 : below;
 }
 
+double Resize::kernel(double distance) const {
+  double d = std::abs(distance), a = cubic;
+  if (mode == "linear")
+    return std::max(1 - d, 0.0);
+  // Keys' kernel.
+  if (d <= 1)
+    return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+Weights Resize::getTaps(double place, double scale) const {
+  // Stretched where elements fall out, so that each has its share.
+  double stretch = antialias ? std::min(scale, 1.0) : 1.0;
+  int64_t reach = mode == "linear" ? 1 : 2;
+  auto first = static_cast<int64_t>(
+      std::floor(static_cast<double>(-reach) / stretch) + 1);
+  // A place on an element counts as right of the one before it.
+  auto below = static_cast<int64_t>(stretch < 1 ? std::ceil(place) - 1
+                                                : std::floor(place));
+  Weights taps;
+  double sum = 0;
+  for (int64_t offset = first; offset < 2 - first; ++offset) {
+    double distance = static_cast<double>(below + offset) - place;
+    taps.emplace_back(below + offset, kernel(distance * stretch));
+    sum += taps.back().second;
+  }
+  if (stretch < 1)
+    for (auto &[element, weight] : taps)
+      weight /= sum;
+  return taps;
+}
+
 Weights Resize::getWeights(const Axis &axis, int64_t o, bool &isOutside) const {
   double place = locate(axis, o, isOutside);
   if (isOutside)
     return {};
-  SmallVector<std::pair<int64_t, double>> taps;
-  if (mode == "nearest") {
+  Weights taps;
+  if (mode == "nearest")
     taps.emplace_back(static_cast<int64_t>(roundTo(place, nearest)), 1.0);
-  } else {
-    auto below = static_cast<int64_t>(std::floor(place));
-    double part = place - static_cast<double>(below);
-    if (mode == "linear") {
-      taps = {{below, 1 - part}, {below + 1, part}};
-    } else {
-      // Keys' kernel, by the distance from each of four elements.
-      double a = cubic;
-      for (int64_t offset = -1; offset <= 2; ++offset) {
-        double d = std::abs(part - static_cast<double>(offset));
-        double weight = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1
-                               : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-        taps.emplace_back(below + offset, weight);
-      }
-    }
-  }
+  else
+    taps = getTaps(place, axis.scale);
   Weights weights;
   double sum = 0;
   for (auto [element, weight] : taps) {
@@ -412,4 +430,6 @@ static LogicalResult lowerResize(NodeBinder &node, OpBuilder &builder,
 void penstock::onnx::addResize(OperatorTable &table) {
   table.add("Resize", {10, 11, 13, 18, 19}, inferResize, nullptr, lowerResize);
   table.add("Upsample", {7, 9}, inferResize, nullptr, lowerResize);
+  table.markOperands("Resize", &Operator::extents, {1, 2, 3});
+  table.markOperands("Upsample", &Operator::extents, {1});
 }

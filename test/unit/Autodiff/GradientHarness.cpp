@@ -81,7 +81,8 @@ MLIRContext &getContext() {
 }
 
 const char *const lowering =
-    "func.func(nn-expand-composites,linalg-generalize-named-ops),"
+    "func.func(nn-expand-composites,"
+    "linalg-generalize-named-ops),"
     "one-shot-bufferize{bufferize-function-boundaries "
     "function-boundary-type-conversion=identity-layout-map},"
     "buffer-results-to-out-params{modify-public-functions},"
@@ -91,6 +92,43 @@ const char *const lowering =
     "convert-math-to-libm,convert-arith-to-llvm,finalize-memref-to-llvm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv},convert-cf-to-llvm,"
     "reconcile-unrealized-casts";
+
+/// The fourth microbatch of a run whose seed is 5; state stays what it is.
+class TestTraining : public nn::TrainingContext {
+public:
+  TestTraining(OpBuilder &builder, Location loc, bool frozen)
+      : builder(builder), loc(loc), frozen(frozen) {}
+  bool freezesStatistics() const override { return frozen; }
+  Value getMicrobatch() override {
+    return arith::ConstantIndexOp::create(builder, loc, 3);
+  }
+  Value getHyperparameter(StringRef, double) override {
+    return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(5));
+  }
+  Value getState(Value state) override { return state; }
+  void setState(Value, Value) override {}
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  bool frozen;
+};
+
+/// What is different in training, as pipeline-expand-training makes it.
+LogicalResult expandForTraining(func::FuncOp function, bool frozen) {
+  SmallVector<nn::ModeDependentOpInterface> ops;
+  function.walk([&](nn::ModeDependentOpInterface op) { ops.push_back(op); });
+  for (nn::ModeDependentOpInterface op : ops) {
+    OpBuilder builder(op);
+    TestTraining training(builder, op.getLoc(), frozen);
+    SmallVector<Value> results;
+    if (failed(op.expandForTraining(builder, training, results)))
+      return failure();
+    op->replaceAllUsesWith(results);
+    op->erase();
+  }
+  return success();
+}
 
 /// A differentiated case, compiled.
 class Program {
@@ -131,6 +169,8 @@ std::string Program::differentiate() {
   if (failed(frontend.run(*module)))
     return "does not lower to level graph: " + messages;
   forward = module->lookupSymbol<func::FuncOp>("f");
+  if (failed(expandForTraining(forward, testCase.frozen)))
+    return "does not expand: " + messages;
   argumentTypes = llvm::to_vector(forward.getArgumentTypes());
   resultTypes = llvm::to_vector(forward.getResultTypes());
   DifferentiationRequest request;
@@ -222,6 +262,24 @@ Buffers Program::run(StringRef function, Buffers arguments,
   return outputs;
 }
 
+/// The numbers that the recorder of gradients.json draws: Knuth's MMIX
+/// generator, of which the upper 53 bits count.
+class NumberSequence {
+public:
+  Buffer fill(Type type, double low, double high) {
+    Buffer buffer(type);
+    for (double &value : buffer.floats) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      value = low +
+              (high - low) * std::ldexp(static_cast<double>(state >> 11), -53);
+    }
+    return buffer;
+  }
+
+private:
+  uint64_t state = 20240717;
+};
+
 class Random {
 public:
   explicit Random(const GradientCase &testCase)
@@ -255,6 +313,33 @@ double dot(const std::vector<double> &a, const std::vector<double> &b) {
 
 } // namespace
 
+using Note = llvm::function_ref<void(double &, double, double)>;
+
+/// The first outputs are those of the function, the rest are residuals; `found`
+/// has the gradients by argument, in any order.
+static std::string compareWithRecorded(
+    const RecordedValues &recorded, const Program &program,
+    const Buffers &outputs,
+    const std::vector<std::pair<unsigned, std::vector<double>>> &found,
+    Note note, double &largest) {
+  if (recorded.outputs.size() != program.resultTypes.size() ||
+      recorded.gradients.size() != found.size())
+    return "what is recorded does not belong to this function";
+  auto compare = [&](const std::vector<double> &got,
+                     const std::vector<double> &expected) {
+    for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i)
+      note(largest, got[i], expected[i]);
+    return got.size() == expected.size();
+  };
+  for (auto [expected, output] : llvm::zip(recorded.outputs, outputs))
+    if (!compare(output.floats, expected))
+      return "an output has another size than what is recorded";
+  for (const auto &[argument, gradient] : found)
+    if (!compare(gradient, recorded.gradients[argument]))
+      return "a gradient has another size than what is recorded";
+  return "";
+}
+
 GradientResult penstock::test::checkGradient(const GradientCase &testCase) {
   GradientResult result;
   Program program(testCase);
@@ -264,11 +349,16 @@ GradientResult penstock::test::checkGradient(const GradientCase &testCase) {
   if (!result.error.empty())
     return result;
   Random random(testCase);
+  NumberSequence sequence;
+  auto fill = [&](Type type, double low, double high) {
+    return testCase.recorded ? sequence.fill(type, low, high)
+                             : random.fill(type, low, high);
+  };
   Buffers inputs, cotangents;
   for (Type type : program.argumentTypes)
-    inputs.push_back(random.fill(type, testCase.low, testCase.high));
+    inputs.push_back(fill(type, testCase.low, testCase.high));
   for (Type type : program.resultTypes)
-    cotangents.push_back(random.fill(type, -1, 1));
+    cotangents.push_back(fill(type, -1, 1));
   double step = testCase.quantum != 0 ? testCase.quantum : 1e-5;
 
   // <u, f(x)>, for the u that the backward gets.
@@ -321,17 +411,31 @@ GradientResult penstock::test::checkGradient(const GradientCase &testCase) {
   unsigned wanted = 0;
   for (auto [role, buffer] : llvm::zip(testCase.roles, inputs))
     wanted += buffer.isFloat() && (role == 'p' || role == 'd');
+  // A gradient that is zero everywhere need not be computed.
+  for (unsigned i = 0; testCase.recorded && i < inputs.size(); ++i) {
+    auto isGradient = [&](const auto &entry) { return entry.first == i; };
+    const std::vector<double> &expected = testCase.recorded->gradients[i];
+    if (llvm::none_of(found, isGradient) &&
+        llvm::all_of(expected, [](double value) { return value == 0; }))
+      found.emplace_back(i, expected);
+  }
   if (found.size() != wanted) {
     result.error = "gradients of " + std::to_string(found.size()) +
                    " arguments, wanted are " + std::to_string(wanted);
     return result;
   }
 
-  // 1. Central differences, entry by entry.
   auto note = [](double &largest, double got, double expected) {
     double error = std::abs(got - expected) / (1 + std::abs(expected));
     largest = std::isnan(error) ? INFINITY : std::max(largest, error);
   };
+  if (testCase.recorded)
+    result.error = compareWithRecorded(*testCase.recorded, program, outputs,
+                                       found, note, result.recordedError);
+  if (!result.error.empty() || !testCase.differences)
+    return result;
+
+  // 1. Central differences, entry by entry.
   Buffers moved = inputs;
   for (auto &[index, gradient] : found)
     for (size_t entry = 0; entry < gradient.size(); ++entry) {

@@ -16,6 +16,12 @@
 
 namespace penstock::test {
 
+/// What another program computed for the operands and cotangents that
+/// `NumberSequence` draws, operands first.
+struct RecordedValues {
+  std::vector<std::vector<double>> outputs, gradients;
+};
+
 struct GradientCase {
   std::string name;
   /// Module text; its function is @f.
@@ -31,6 +37,12 @@ struct GradientCase {
   /// The function is one op: its residuals do not depend on parameters, so the
   /// backward must be right at other parameters than the forward had.
   bool oneOp = false;
+  /// Null: inputs are random.
+  const RecordedValues *recorded = nullptr;
+  /// Normalisations use their running statistics.
+  bool frozen = false;
+  /// Whether differences mean something: not where values are extreme or tie.
+  bool differences = true;
 };
 
 struct GradientResult {
@@ -38,6 +50,8 @@ struct GradientResult {
   std::string error;
   double largestError = 0;
   double adjointError = 0;
+  /// Of outputs and gradients.
+  double recordedError = 0;
 };
 
 GradientResult checkGradient(const GradientCase &testCase);

@@ -307,7 +307,8 @@ TEST_F(Import, WrongTensors) {
   w->set_dims(0, 2);
   w->set_data_type(TensorProto::STRING);
   EXPECT_EQ(errorOf(model),
-            "m.onnx: initializer 'w': ONNX element type 8 is not supported\n");
+            "m.onnx: initializer 'w': ONNX element type 8 (STRING) is not "
+            "supported; floats, integers and truth values are\n");
 }
 
 TEST_F(Import, Cycles) {

@@ -89,6 +89,16 @@ static void lowerProducts(ModuleOp module,
           memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, buffer);
       value =
           arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
+      // The pointer is that of the buffer that this one may be a part of.
+      SmallVector<int64_t> strides;
+      int64_t offset = 0;
+      (void)cast<MemRefType>(buffer.getType())
+          .getStridesAndOffset(strides, offset);
+      int64_t bytes = offset * static_cast<int64_t>(sizeof(float));
+      value = arith::AddIOp::create(
+          builder, loc, value,
+          arith::ConstantOp::create(builder, loc,
+                                    builder.getI64IntegerAttr(bytes)));
       return LLVM::IntToPtrOp::create(builder, loc, pointer, value);
     };
     Value id = LLVM::ConstantOp::create(

@@ -186,6 +186,18 @@ Outcome penstock::test::runCase(MLIRContext &context, const std::string &folder,
     return fold(context, folder, model);
   if (failed(function.eraseResults(empty)))
     return wrong("results without elements cannot be dropped");
+  // Nor do inputs without elements take part.
+  BitVector unused(function.getNumArguments());
+  for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
+    bool isEmpty = cast<ShapedType>(argument.getType()).getNumElements() == 0;
+    if (isEmpty && argument.use_empty())
+      unused.set(i);
+  }
+  for (size_t i = buffers.size(); i-- > 0;)
+    if (unused.test(i))
+      buffers.erase(buffers.begin() + static_cast<ptrdiff_t>(i));
+  if (failed(function.eraseArguments(unused)))
+    return wrong("inputs without elements cannot be dropped");
   std::string name = function.getName().str();
   for (Operation &op : llvm::make_early_inc_range(module->getOps()))
     if (&op != function)

@@ -40,16 +40,6 @@ func.func @channels(%x: tensor<5x3x4xf32>, %c: tensor<5xf32>) -> tensor<5x3x4xf3
 
 // -----
 
-func.func @antialias(%x: tensor<1x3x2xf32>) -> tensor<1x3x4xf32> {
-  %none = onnx.absent
-  %s = arith.constant dense<[1.0, 1.0, 2.0]> : tensor<3xf32>
-  // expected-error @+1 {{has antialias = 1, which is not supported; export the model with antialias off}}
-  %y = onnx.node "Resize"(%x, %none, %s) since 19 {mode = "linear", antialias = 1} : (tensor<1x3x2xf32>, none, tensor<3xf32>) -> tensor<1x3x4xf32>
-  return %y : tensor<1x3x4xf32>
-}
-
-// -----
-
 func.func @scales(%x: tensor<1x3x2xf32>, %s: tensor<3xf32>) -> tensor<1x3x4xf32> {
   %none = onnx.absent
   // expected-error @+1 {{operand 'scales' is not constant: the shape of the result must be known when compiling}}
