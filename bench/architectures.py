@@ -3,7 +3,7 @@
 
     bench/architectures.py [--only=REGEX] [--exporter=dynamo|script|both]
                            [--stages=1,2,3,4,5] [--updates=20] [--timeout=600]
-                           [--again=none|failed|rows|all] [--write=FILE.md]
+                           [--again=never|none|failed|rows|all] [--write=FILE.md]
 
 Every architecture of architectures_list.py gets random weights, is exported by
 PyTorch's two exporters, compiled by penstockc and trained, for every number of
@@ -13,9 +13,9 @@ all numbers of stages are equal byte for byte; or the error in which a model was
 refused.
 
 A row has processes of its own and stays in the work folder: started again, the
-script measures only what is missing, with --again=failed what failed as well (a
-row of another compiler is measured by --again=rows, an export that has changed by
---again=all). Needs torch, onnx, torchvision, timm and transformers, which nothing
+script measures only what is missing, with --again=failed what failed as well, with
+--again=rows all rows and with --again=all all exports, too; --again=never only
+prints what there is. Needs torch, onnx, torchvision, timm and transformers, which nothing
 else of the project does.
 """
 
@@ -32,7 +32,7 @@ import measure
 
 GOAL = 1e-4
 HEADER = ("| architecture | exporter | from PyTorch | from f64 | PyTorch from f64 | "
-          "{} stages | penstockc | loss |\n|---|---|---|---|---|---|---|---|")
+          "stages | penstockc | loss |\n|---|---|---|---|---|---|---|---|")
 
 
 def row_folder(architecture, exporter):
@@ -81,46 +81,51 @@ def read_row(architecture, exporter):
 
 
 def passed(row):
-    return "failed" not in row and row["equal"] and row["ours"] <= GOAL
+    return ("failed" not in row and row["equal"] and not row["problems"] and row["ours"] <= GOAL)
 
 
 def format_row(architecture, exporter, row):
     if "failed" in row:
-        text = row["failed"].replace("|", "\\|")
-        cells = [text, "", "", "", "", ""]
+        cells = [row["failed"].replace("|", "\\|"), "", "", "", "", ""]
     else:
+        stages = ", ".join(row["stages"])
+        if len(row["stages"]) > 1:
+            stages += ": equal" if row["equal"] else ": DIFFERENT"
+        if row["problems"]:
+            stages += f"; {', '.join(row['problems'])}: {next(iter(row['problems'].values()))}"
         cells = [f"{row['ours']:.1e}", f"{row['ours_exact']:.1e}", f"{row['pytorch_exact']:.1e}",
-                 "equal" if row["equal"] else "DIFFERENT", f"{row['seconds']:.1f} s",
+                 stages.replace("|", "\\|"), f"{row['seconds']:.1f} s" if row["seconds"] else "",
                  f"{row['first']:.4f} -> {row['last']:.4f}"]
     return f"| {architecture.name} | {exporter} | " + " | ".join(cells) + " |"
 
 
 def document(rows, settings):
     """The page of the documentation; `rows` are (architecture, exporter, row)."""
-    done = [row for _, _, row in rows if "failed" not in row]
-    good = [row for row in done if passed(row)]
-    names = {architecture.name for architecture, _, row in rows if passed(row)}
-    compiler = subprocess.run([measure.build_folder() / "bin" / "penstockc", "--version"],
-                              capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    done = [entry for entry in rows if "failed" not in entry[2]]
+    equal = [entry for entry in done if entry[2]["equal"] and len(entry[2]["stages"]) > 1]
+    near = [entry for entry in done if entry[2]["ours"] <= GOAL]
+    compilers = sorted({row["compiler"] for _, _, row in rows if "compiler" in row})
     versions = sorted({row["versions"] for _, _, row in rows if "versions" in row})
-    stages = settings["stages"].split(",")
+
+    def count(entries):
+        return f"{len(entries)} rows of {len({entry[0].name for entry in entries})} architectures"
     lines = [
         "# Architectures", "",
         "Models as PyTorch's two exporters write them (`dynamo`: `torch.export`; `script`: "
         "TorchScript, opset 17), in small configurations with random weights, trained by compiled "
-        "programs and by PyTorch on the same data. `bench/architectures.py --write=FILE` makes this "
-        "page.", "",
-        f"{datetime.date.today().isoformat()}, {compiler}, {'; '.join(versions)}. "
-        f"{settings['updates']} updates of 2 microbatches, SGD with momentum 0.9, each model in "
-        f"{', '.join(stages[:-1])} and {stages[-1]} stages.", "",
-        f"- {len(good)} of {len(rows)} rows, {len(names)} architectures: the losses stay within "
-        f"{GOAL:.0e} of PyTorch's, relative, and log and saved model are the same bytes for every "
-        "number of stages.",
-        f"- {len(rows) - len(done)} rows are refused, or have no export: the table says why.", "",
+        "programs and by PyTorch on the same data. `bench/architectures.py --write=FILE` makes "
+        "this page; `bench/architectures_list.py` has the configurations.", "",
+        f"{datetime.date.today().isoformat()}; {'; '.join(compilers + versions)}. "
+        f"{settings['updates']} updates of 2 microbatches each, SGD with momentum 0.9.", "",
+        f"- {count(rows)} in all.",
+        f"- {count(near)}: the losses stay within {GOAL:.0e} of PyTorch's, relative.",
+        f"- {count(equal)}: losses and saved model are the same bytes for every number of stages "
+        "that was tried, where it was more than one.",
+        f"- {len(rows) - len(done)} rows have no numbers: the table says why.", "",
         "*From PyTorch* is the largest relative difference of a loss from PyTorch's in f32; *from "
         "f64* and *PyTorch from f64* are those of both from PyTorch in f64, which tell rounding "
-        "from mistakes.", "",
-        HEADER.format(", ".join(stages))]
+        "from mistakes. *Penstockc* is processor time of the slowest compilation.", "",
+        HEADER]
     lines += [format_row(*entry) for entry in rows]
     return "\n".join(lines) + "\n"
 
@@ -135,14 +140,16 @@ def main(arguments):
         settings[key] = value
     settings["updates"], settings["timeout"] = int(settings["updates"]), int(settings["timeout"])
     exporters = ["dynamo", "script"] if settings["exporter"] == "both" else [settings["exporter"]]
-    print(HEADER.format(settings["stages"]), flush=True)
+    print(HEADER, flush=True)
     rows = []
     for architecture in architectures_list.ARCHITECTURES:
         if not re.search(settings["only"], architecture.name):
             continue
         for exporter in exporters:
             row = read_row(architecture, exporter)
-            if (row is None or settings["again"] in ("rows", "all") or
+            if settings["again"] == "never" and row is None:
+                continue
+            if (settings["again"] != "never" and row is None or settings["again"] in ("rows", "all") or
                     settings["again"] == "failed" and not passed(row)):
                 measure_row(architecture, exporter, settings)
                 row = read_row(architecture, exporter)
@@ -151,8 +158,8 @@ def main(arguments):
     if settings["write"]:
         with open(settings["write"], "w", encoding="utf-8") as page:
             page.write(document(rows, settings))
-    print(f"{sum(passed(row) for _, _, row in rows)} of {len(rows)} rows within {GOAL:.0e} and equal "
-          "over all stages")
+    print(f"{sum(passed(row) for _, _, row in rows)} of {len(rows)} rows within {GOAL:.0e}, and equal "
+          "for all numbers of stages that were tried")
 
 
 if __name__ == "__main__":

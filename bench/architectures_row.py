@@ -10,9 +10,9 @@ import hashlib
 import json
 import pathlib
 import re
+import resource
 import subprocess
 import sys
-import time
 
 import measure
 
@@ -35,7 +35,10 @@ def once(folder, name, key, make):
         if found["key"] == key:
             return found["value"]
     value = make()
-    path.write_text(json.dumps({"key": key, "value": value}))
+    # Renamed when whole: a row may be stopped at any time.
+    partial = path.with_suffix(".tmp")
+    partial.write_text(json.dumps({"key": key, "value": value}))
+    partial.rename(path)
     return value
 
 
@@ -48,22 +51,37 @@ def compiler_key():
             for path in files]
 
 
+def compiler_version():
+    """What penstockc says of itself, and the commit that it was built from."""
+    said = subprocess.run([measure.build_folder() / "bin" / "penstockc", "--version"],
+                          capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    commit = subprocess.run(["git", "-C", measure.ROOT, "describe", "--always", "--exclude=*"],
+                            capture_output=True, text=True, check=False).stdout.strip()
+    return f"{said}, commit {commit}" if commit else said
+
+
+def cpu_seconds():
+    """Of all processes that were run and have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def compile_and_train(folder, reference, stages, updates):
-    """Losses, the bytes to compare, seconds of penstockc."""
+    """Losses, the bytes to compare, CPU seconds of penstockc."""
     program = folder / "program"
-    begin = time.perf_counter()
+    begin = cpu_seconds()
     compiler = subprocess.run(
         [measure.build_folder() / "bin" / "penstockc", folder / "model.onnx", "-o", program,
          f"--stages={stages}", f"--microbatch-size={reference['batch']}",
          f"--microbatches={MICROBATCHES}", f"--loss={reference['loss']}",
          f"--optimizer=sgd:lr={reference['rate']},momentum={MOMENTUM}", *reference["freeze"]],
         capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - begin
+    seconds = cpu_seconds() - begin
     if compiler.returncode:
         said = [line for line in compiler.stderr.splitlines() if ": note: " not in line and
                 ": warning: " not in line]
         problem = (said or ["(nothing said)"])[0].replace(str(folder) + "/", "")
-        raise Failed(f"{stages} stages, exit {compiler.returncode}: {problem[:300]}")
+        raise Failed(f"exit {compiler.returncode}: {problem[:250]}")
     log, saved = folder / "log.jsonl", folder / "saved.onnx"
     data = [argument for name in reference["inputs"]
             for argument in ("--data", f"{name}={folder / name}.npy")]
@@ -72,7 +90,7 @@ def compile_and_train(folder, reference, stages, updates):
          "--log", log, "--save", saved], capture_output=True, text=True, check=False)
     program.unlink()
     if run.returncode:
-        raise Failed(f"{stages} stages, the program ends with {run.returncode}: "
+        raise Failed(f"the program ends with {run.returncode}: "
                      f"{run.stderr.strip()[-300:]}")
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     # A log has times, too: what is compared is its losses, as printed.
@@ -87,19 +105,29 @@ def worst(losses, expected):
 
 
 def measure_row(reference, stages, updates, folder):
+    """Numbers of the first number of stages that works; which do, and which not."""
     if "problem" in reference:
         raise Failed(reference["problem"])
     key = digest(reference["key"], reference["freeze"], compiler_key(), updates)
-    results = [once(folder, f"stages-{number}.json", key, lambda number=number: compile_and_train(
-        folder, reference, number, updates)) for number in stages]
-    ours, expected, exact = results[0][0], reference["expected"], reference["exact"]
+    results, problems = {}, {}
+    for number in stages:
+        try:
+            results[number] = once(folder, f"stages-{number}.json", key, lambda number=number:
+                                   compile_and_train(folder, reference, number, updates))
+        except Failed as failed:
+            problems[number] = str(failed)
+    if not results:
+        raise Failed(next(iter(problems.values())))
+    first = next(iter(results.values()))
+    ours, expected, exact = first[0], reference["expected"], reference["exact"]
     if None in ours:
         at = ours.index(None)
         raise Failed(f"the loss of update {at + 1} is not finite; PyTorch's: {expected[at]}")
     return {"ours": worst(ours, expected), "ours_exact": worst(ours, exact),
-            "pytorch_exact": worst(expected, exact),
-            "equal": all(result[1] == results[0][1] for result in results),
-            "seconds": results[-1][2], "first": expected[0], "last": expected[-1]}
+            "pytorch_exact": worst(expected, exact), "stages": list(results),
+            "equal": all(result[1] == first[1] for result in results.values()),
+            "problems": problems, "seconds": max(result[2] for result in results.values()),
+            "first": expected[0], "last": expected[-1]}
 
 
 def main(stages, updates, folder):
@@ -109,7 +137,7 @@ def main(stages, updates, folder):
         row = measure_row(reference, stages.split(","), int(updates), folder)
     except Failed as failed:
         row = {"failed": str(failed)}
-    row["versions"] = reference["versions"]
+    row["versions"], row["compiler"] = reference["versions"], compiler_version()
     (folder / "row.json").write_text(json.dumps(row))
 
 

@@ -45,6 +45,8 @@ inline constexpr llvm::StringLiteral kIntoAttr = "pipeline.into";
 inline constexpr llvm::StringLiteral kOutAttr = "pipeline.out";
 inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
 inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
+/// On a parameter: where other initialisers are that have its value, by name.
+inline constexpr llvm::StringLiteral kTiedAttr = "pipeline.tied";
 inline constexpr llvm::StringLiteral kScheduleAttr = "pipeline.schedule";
 inline constexpr llvm::StringLiteral kDeviceAttr = "pipeline.device";
 } // namespace penstock::pipeline

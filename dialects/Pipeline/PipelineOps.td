@@ -408,7 +408,8 @@ def Pipeline_AwaitOp : Pipeline_Op<"await", [InFunction]> {
   let summary = "Later work waits for this transfer of this device";
   let description = [{
     On the receiving device: until the message is there; on the sending one:
-    until it has left its buffer. A negative number waits for nothing.
+    until it has left its buffer. Of a group: until it is summed. A negative
+    number waits for nothing.
   }];
   let arguments = (ins FlatSymbolRefAttr:$channel, Index:$number);
   let assemblyFormat = "$channel `[` $number `]` attr-dict";

@@ -50,6 +50,8 @@ private:
     return code;
   }
 
+  int checkFiles();
+  int checkWeightFiles();
   bool load();
   /// Printed programs carry the choices that their code was made with.
   bool adoptPlan();
@@ -82,6 +84,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   bool isModel = false; ///< Not a printed program.
   bool hasError = false;
+  bool isParsing = false;
   bool splitsBackward = false;
   bool isTrial = false; ///< What goes wrong is no mistake of the user.
   Level level = Level::Onnx;

@@ -23,10 +23,15 @@
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 using namespace penstock;
+
+/// What the object code of a program exports.
+static constexpr llvm::StringLiteral kProgramSymbol = "penstock_program";
 
 void Compilation::installDiagnostics() {
   diagnostics = std::make_unique<ScopedDiagnosticHandler>(
@@ -40,19 +45,36 @@ void Compilation::installDiagnostics() {
         if (severity == DiagnosticSeverity::Error &&
             std::exchange(hasError, true))
           return success();
-        llvm::errs() << options.input;
-        if (auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
-            place && !isModel)
-          llvm::errs() << ":" << place.getLine() << ":" << place.getColumn();
-        std::string text = diagnostic.str();
-        // A drawing (of a deadlock) keeps its lines, a sentence has one.
+        auto printPlace = [&](Location location) {
+          if (auto place = dyn_cast<FileLineColLoc>(location);
+              place && !isModel)
+            llvm::errs() << ":" << place.getLine() << ":" << place.getColumn();
+        };
+        std::string message = diagnostic.str();
+        StringRef text = message; // The parser prints ops into it.
+        // What is wrong with the order of a table is the table's mistake.
+        bool isTable = level == Level::Training && isModel &&
+                       !options.scheduleFile.empty();
+        llvm::errs() << (isTable ? options.scheduleFile : options.input);
+        printPlace(diagnostic.getLocation());
         llvm::errs() << ": "
                      << (severity == DiagnosticSeverity::Error     ? ""
                          : severity == DiagnosticSeverity::Warning ? "warning: "
                                                                    : "note: ")
-                     << text << "\n";
-        for (Diagnostic &note : diagnostic.getNotes())
-          llvm::errs() << note.str() << "\n";
+                     << (isParsing ? text.split('\n').first.rtrim() : text);
+        // A drawing (of a deadlock) keeps its lines, a sentence has one. The
+        // parser's notes say nothing without the text that they point at.
+        auto notes = diagnostic.getNotes();
+        bool isSentence = severity == DiagnosticSeverity::Error &&
+                          llvm::hasSingleElement(notes);
+        for (Diagnostic &note : notes) {
+          if (isParsing)
+            break;
+          llvm::errs() << (isSentence ? "; " : "\n") << note.str();
+          if (isSentence && note.getLocation() != diagnostic.getLocation())
+            printPlace(note.getLocation());
+        }
+        llvm::errs() << "\n";
         return success();
       });
 }
@@ -61,10 +83,18 @@ bool Compilation::load() {
   isModel = !StringRef(options.input).ends_with(".mlir");
   if (!isModel) {
     ParserConfig config(&context);
+    isParsing = true;
     module = parseSourceFile<ModuleOp>(options.input, config);
-    if (module)
-      level = detectLevel(*module);
-    return module && adoptPlan();
+    isParsing = false;
+    if (!module)
+      return false;
+    level = detectLevel(*module);
+    if (level == Level::Llvm && !module->lookupSymbol(kProgramSymbol)) {
+      fail(options.input + ": there is no program in it: no task, and no " +
+           kProgramSymbol);
+      return false;
+    }
+    return adoptPlan();
   }
   ImportOptions import;
   import.dims = options.dims;
@@ -73,6 +103,7 @@ bool Compilation::load() {
   import.lossInput = options.lossInput;
   import.trainRegex = options.trainRegex;
   import.freezeRegex = options.freezeRegex;
+  import.ties = options.ties;
   if (options.output != "-")
     import.binaryCopy = options.output + ".onnx";
   module = importModel(&context, options.input, import);
@@ -142,6 +173,8 @@ bool Compilation::lower(Level from) {
     case Level::Training: {
       ScheduleOptions schedule;
       schedule.devices = options.devices;
+      for (int64_t width : options.replicas)
+        schedule.replicas.push_back(width);
       schedule.microbatches = options.microbatches;
       schedule.schedule = options.schedule;
       schedule.scheduleFile = options.scheduleFile;
@@ -163,6 +196,42 @@ bool Compilation::lower(Level from) {
     }
     manager.addPass(createPipelineVerify());
   });
+}
+
+/// No output takes the place of an input or of another output.
+int Compilation::checkFiles() {
+  const std::pair<StringRef, StringRef> files[] = {
+      {"the input", options.input},
+      {"--schedule-file", options.scheduleFile},
+      {"-o", options.output},
+      {"--emit-schedule", options.emitSchedule},
+      {"--report-json", options.reportJson}};
+  constexpr unsigned kFirstOutput = 2;
+  for (unsigned i : llvm::seq<unsigned>(kFirstOutput, std::size(files)))
+    for (unsigned j : llvm::seq(i))
+      if (OutputFile::wouldReplace(files[i].second, files[j].second))
+        return fail(files[i].first + " " + files[i].second + ": it is " +
+                    (j < kFirstOutput ? "" : "also ") + files[j].first +
+                    ", which it would replace; choose another name");
+  return kDone;
+}
+
+/// Nor of what the program takes its weights from.
+int Compilation::checkWeightFiles() {
+  llvm::SetVector<StringRef> files;
+  if (auto model =
+          (*module)->getAttrOfType<pipeline::BytesAttr>(pipeline::kModelAttr))
+    files.insert(model.getFile());
+  for (auto variable : module->getOps<pipeline::VariableOp>())
+    if (pipeline::BytesAttr init = variable.getInitAttr())
+      files.insert(init.getFile());
+  for (StringRef output :
+       {options.output, options.emitSchedule, options.reportJson})
+    for (StringRef file : files)
+      if (OutputFile::wouldReplace(output, file))
+        return fail(output + ": the program takes its weights from this file, "
+                             "which would be replaced; choose another name");
+  return kDone;
 }
 
 /// Goes down to `target`, collecting for the report on the way.
@@ -197,6 +266,8 @@ int Compilation::run() {
     return fail("--method=" + options.method + ": " + error);
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
+  if (int code = checkFiles())
+    return code;
   // An output that cannot be written is better known before the work is done.
   OutputFile output(options.output);
   if (!output.check(llvm::errs()))
@@ -205,6 +276,8 @@ int Compilation::run() {
     return fail(error);
   if (!load())
     return kUserError;
+  if (int code = checkWeightFiles())
+    return code;
   report.model = options.input;
   report.infer = options.infer;
   report.method = options.method;

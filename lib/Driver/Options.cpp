@@ -10,11 +10,11 @@
 #include "penstock/Driver/Options.h"
 
 #include "penstock/Schedule/Generators.h"
+#include "penstock/Support/CommandLine.h"
 #include "penstock/Training/MethodSpec.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 
 #include <cmath>
@@ -35,8 +35,9 @@ struct Flags {
   /// Like the flags, after the parser's reset, which would forget it.
   cl::OptionCategory category{"penstockc options"};
 
-  Text input{cl::Positional, cl::desc("MODEL.onnx|MODEL.onnxtext|PROGRAM.mlir"),
-             cl::cat(category)};
+  Texts inputs{cl::Positional,
+               cl::desc("MODEL.onnx|MODEL.onnxtext|PROGRAM.mlir"),
+               cl::cat(category)};
   Text output{"o", cl::desc("Output file"), cl::value_desc("file"),
               cl::cat(category)};
   Text emit{"emit",
@@ -91,8 +92,9 @@ struct Flags {
                 cl::init(0), cl::cat(category)};
   Count threads{"threads", cl::desc("Threads per device (default 1)"),
                 cl::init(1), cl::cat(category)};
-  Text replicas{"replicas", cl::desc("Replicas per stage"), cl::init("1"),
-                cl::cat(category)};
+  Text replicas{"replicas",
+                cl::desc("Replicas of every stage, or of each: 3,1"),
+                cl::init("1"), cl::cat(category)};
   Text method{"method",
               cl::desc("Training method: sync, naive, pipedream, 2bw, "
                        "pipemare, spectrain, xpipe or pipeoptim, with "
@@ -157,14 +159,19 @@ public:
 
 private:
   bool fail(const Twine &message) {
-    errors << "penstockc: " << message << "\n";
+    reportError("penstockc", message, errors);
     return false;
   }
+  /// Flags whose empty value would say the same as leaving them out.
+  bool checkEmpty();
   bool checkProduct();
   bool checkMode();
+  /// Once nothing is wrong: a mistake is said in one line.
+  void warnOfIgnored();
   bool checkModel();
   bool checkPlan();
   bool checkSchedule();
+  bool checkReplicas();
   /// Flags whose machinery is not in this build: only the default is there.
   bool checkDefaults();
   bool checkRegex(StringRef flag, StringRef text,
@@ -202,11 +209,26 @@ std::optional<int64_t> penstock::parseBytes(StringRef text) {
   return static_cast<int64_t>(number * static_cast<double>(unit));
 }
 
+bool Checker::checkEmpty() {
+  return checkNotEmpty("penstockc",
+                       {&flags.march, &flags.lossInput, &flags.ignoreLabel,
+                        &flags.train, &flags.freeze, &flags.stages,
+                        &flags.scheduleFile, &flags.emitSchedule, &flags.clip,
+                        &flags.deviceMemory, &flags.gpuArch, &flags.reportJson},
+                       errors);
+}
+
 bool Checker::checkProduct() {
-  options.input = flags.input;
+  if (!flags.inputs.empty())
+    options.input = flags.inputs.front();
   options.output = flags.output;
   if (options.input.empty())
     return fail("no model given; usage: penstockc MODEL.onnx -o OUT [options]");
+  if (flags.inputs.size() > 1)
+    return fail("'" + flags.inputs[1] +
+                "': one model is compiled at a time, "
+                "and '" +
+                options.input + "' is given already");
   StringRef emit = flags.emit;
   if (emit == "exe") {
     options.product = Product::Executable;
@@ -251,17 +273,25 @@ bool Checker::checkMode() {
     return flags.mode == "train" ||
            fail("--mode=" + flags.mode + ": it is train or infer");
   options.given.insert("mode");
-  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &flags.loss, &flags.lossInput, &flags.classAxis, &flags.ignoreLabel,
-           &flags.train, &flags.freeze, &flags.optimizer, &flags.microbatches,
-           &flags.schedule})
-    if (flag->getNumOccurrences())
-      errors << "penstockc: warning: --" << flag->ArgStr
-             << " has no effect with --mode=infer\n";
   return true;
 }
 
+void Checker::warnOfIgnored() {
+  if (!options.infer)
+    return;
+  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
+           &flags.loss, &flags.lossInput, &flags.classAxis, &flags.ignoreLabel,
+           &flags.train, &flags.freeze, &flags.optimizer, &flags.rateSchedule,
+           &flags.clip, &flags.batchNorm, &flags.recompute, &flags.method,
+           &flags.microbatches, &flags.schedule})
+    if (flag->getNumOccurrences())
+      errors << "penstockc: warning: --" << flag->ArgStr
+             << " has no effect with --mode=infer\n";
+}
+
 bool Checker::checkModel() {
+  // A schedule is proved by executing it.
+  constexpr int64_t kMostMicrobatches = 65536;
   for (StringRef dim : flags.dims) {
     auto [name, value] = dim.rsplit('=');
     int64_t size;
@@ -285,6 +315,12 @@ bool Checker::checkModel() {
   options.ignoreLabel = flags.ignoreLabel;
   options.trainRegex = flags.train;
   options.freezeRegex = flags.freeze;
+  for (StringRef tie : flags.tie) {
+    auto [first, second] = tie.split('=');
+    if (first.empty() || second.empty())
+      return fail("--tie " + tie + ": expected A=B, two initialisers");
+    options.ties.emplace_back(first, second);
+  }
   if (options.loss != "softmax-cross-entropy" &&
       options.loss != "bce-with-logits" && options.loss != "mse" &&
       options.loss != "output")
@@ -304,6 +340,9 @@ bool Checker::checkModel() {
       return fail("--class-axis=" + Twine(options.classAxis) +
                   " needs --loss=softmax-cross-entropy");
   }
+  if (options.microbatches > kMostMicrobatches)
+    return fail("--microbatches=" + Twine(options.microbatches) + ": at most " +
+                Twine(kMostMicrobatches) + " per update");
   return positive("microbatches", options.microbatches) &&
          checkRegex("train", options.trainRegex) &&
          checkRegex("freeze", options.freezeRegex);
@@ -328,6 +367,8 @@ bool Checker::checkPlan() {
       return false;
     options.devices = flags.devices;
   }
+  if (!checkReplicas())
+    return false;
   options.threads = flags.threads;
   if (!positive("threads", options.threads))
     return false;
@@ -379,6 +420,77 @@ bool Checker::checkPlan() {
   return true;
 }
 
+/// What replicas need is said before anything is imported.
+bool Checker::checkReplicas() {
+  std::string flag = "--replicas=" + flags.replicas.getValue();
+  SmallVector<StringRef> parts;
+  StringRef(flags.replicas).split(parts, ',');
+  constexpr int64_t kMost = 1024;
+  for (StringRef part : parts) {
+    int64_t width;
+    if (part.getAsInteger(10, width) || width < 1 || width > kMost)
+      return fail(Twine(flag) +
+                  ": a number of replicas is needed, or one per stage "
+                  "with commas");
+    options.replicas.push_back(width);
+  }
+  if (llvm::all_of(options.replicas,
+                   [](int64_t width) { return width == 1; })) {
+    // Who says one per stage says how many stages there are.
+    if (options.replicas.size() == 1)
+      options.replicas.clear();
+  }
+  if (options.replicas.empty())
+    return true;
+  int64_t most = *llvm::max_element(options.replicas);
+  if (options.choosesStages)
+    return fail(Twine(flag) +
+                ": --stages=auto plans stages of one replica; say "
+                "--stages=N");
+  if (most > 1 && options.infer)
+    return fail(Twine(flag) + ": replicas are of training; leave it out with "
+                              "--mode=infer");
+  bool isEven = llvm::all_equal(options.replicas);
+  if (!isEven && StringRef(flags.method) != "sync")
+    return fail(
+        Twine(flag) + ": --method=" + StringRef(flags.method) +
+        " needs stages of equal width, such as --replicas=" + Twine(most));
+  if (most > 1 && !flags.scheduleFile.empty())
+    return fail(Twine(flag) +
+                ": a table of --schedule-file has one device per stage; "
+                "use --schedule");
+  if (most > 1 && !flags.emitSchedule.empty())
+    return fail(flag +
+                ": --emit-schedule writes tables without replicas; leave "
+                "one of them out");
+  for (int64_t width : options.replicas)
+    if (options.microbatches % width != 0)
+      return fail(Twine(flag) +
+                  ": --microbatches=" + Twine(options.microbatches) +
+                  " is not a multiple of " + Twine(width));
+  int64_t stages = options.replicas.size(), sum = 0;
+  for (int64_t width : options.replicas)
+    sum += width;
+  if (stages == 1) {
+    if (options.devices % options.replicas.front() != 0)
+      return fail(Twine(flag) + ": --devices=" + Twine(options.devices) +
+                  " counts all replicas, and is not a multiple of " +
+                  Twine(options.replicas.front()));
+    return true;
+  }
+  if (options.stages == 0 && options.splitAt.empty())
+    options.stages = stages;
+  int64_t given = options.splitAt.empty() ? options.stages
+                                          : int64_t(options.splitAt.size()) + 1;
+  if (given != stages)
+    return fail(Twine(flag) + ": " + Twine(stages) +
+                " numbers, and there are " + Twine(given) + " stages");
+  if (options.devices != 0 && options.devices != sum)
+    return fail(Twine(flag) + ": needs " + Twine(sum) +
+                " devices, --devices=" + Twine(options.devices));
+  return true;
+}
+
 bool Checker::checkSchedule() {
   options.schedule = flags.schedule;
   options.scheduleFile = flags.scheduleFile;
@@ -399,7 +511,7 @@ bool Checker::checkSchedule() {
                 Twine(spec->replicas()) +
                 " replicas of every stage, which is not in this build");
   if (options.stages == 0 && options.splitAt.empty())
-    options.stages = std::max<int64_t>(options.devices, 1) * spec->chunks();
+    options.stages = std::max<int64_t>(options.getPlaces(), 1) * spec->chunks();
   return true;
 }
 
@@ -412,7 +524,6 @@ bool Checker::checkDefaults() {
   for (const Only &only : {
            Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
-           Only{"replicas", flags.replicas, "1"},
            Only{"gpu-arch", flags.gpuArch, ""},
        }) {
     if (StringRef(only.value) == only.fallback)
@@ -424,14 +535,15 @@ bool Checker::checkDefaults() {
     return fail("--" + only.flag + "=" + only.value + " is not in this build" +
                 wayOut);
   }
-  if (!flags.tie.empty())
-    return fail("--tie is not in this build");
   return true;
 }
 
 bool Checker::check() {
-  return checkProduct() && checkMode() && checkDefaults() && checkModel() &&
-         checkPlan();
+  if (!checkEmpty() || !checkProduct() || !checkMode() || !checkDefaults() ||
+      !checkModel() || !checkPlan())
+    return false;
+  warnOfIgnored();
+  return true;
 }
 
 bool penstock::parseCommandLine(int argc, const char *const *argv,
@@ -443,20 +555,9 @@ bool penstock::parseCommandLine(int argc, const char *const *argv,
   cl::SetVersionPrinter([](raw_ostream &stream) {
     stream << "penstockc " << PENSTOCK_VERSION << "\n";
   });
-  // LLVM says more than one line, and starts with the program's path.
-  std::string text;
-  raw_string_ostream stream(text);
-  if (!cl::ParseCommandLineOptions(
-          argc, argv,
-          "compiles an ONNX model into a pipeline program that trains it\n",
-          &stream)) {
-    StringRef line = StringRef(text).ltrim().split('\n').first;
-    line.consume_front(sys::path::filename(argv[0]));
-    line.consume_front(": ");
-    // What is wrong with a value was said already, in one line.
-    if (!line.rtrim().empty())
-      errors << "penstockc: " << line.rtrim() << "\n";
-    return false;
-  }
-  return Checker(flags, options, errors).check();
+  return parseFlags("penstockc",
+                    "compiles an ONNX model into a pipeline program that "
+                    "trains it\n",
+                    argc, argv, errors) &&
+         Checker(flags, options, errors).check();
 }

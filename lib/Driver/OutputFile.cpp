@@ -10,6 +10,7 @@
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 
 using namespace llvm;
@@ -57,13 +58,29 @@ OutputFile::~OutputFile() {
 
 static bool report(raw_ostream &errors, StringRef path, std::error_code error) {
   if (error)
-    errors << "penstockc: cannot write " << path << ": " << error.message()
-           << "\n";
+    errors << "penstockc: cannot write "
+           << (path == "-" ? "to standard output" : path) << ": "
+           << error.message() << "\n";
   return !error;
 }
 
 bool OutputFile::check(raw_ostream &errors) const {
   return report(errors, path, openError);
+}
+
+bool OutputFile::wouldReplace(StringRef path, StringRef other) {
+  if (path.empty() || other.empty() || path == "-" || other == "-")
+    return false;
+  sys::fs::file_status status;
+  if (!sys::fs::status(path, status))
+    return sys::fs::is_regular_file(status) && sys::fs::equivalent(path, other);
+  // Neither is there yet: the same name in the same folder.
+  auto folderOf = [](StringRef name) {
+    StringRef folder = sys::path::parent_path(name);
+    return folder.empty() ? StringRef(".") : folder;
+  };
+  return sys::path::filename(path) == sys::path::filename(other) &&
+         sys::fs::equivalent(folderOf(path), folderOf(other));
 }
 
 /// Writes the temporary file into what is at `path` already.
@@ -87,6 +104,7 @@ static std::error_code copyInto(StringRef temporary, StringRef path) {
 bool OutputFile::commit(raw_ostream &errors) {
   output->flush();
   std::error_code error = openError ? openError : output->error();
+  output->clear_error(); // Said here, and once.
   if (!error && owned) {
     owned->close();
     if (isSpecial)

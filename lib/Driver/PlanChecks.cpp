@@ -42,11 +42,16 @@ int Compilation::checkDevices() {
   int64_t stages = llvm::range_size(module->getOps<pipeline::StageOp>());
   if (!options.scheduleFile.empty()) {
     // The table has its own devices.
-  } else if (options.devices > stages) {
+  } else if (options.getPlaces() > stages) {
     return fail(llvm::formatv("--devices={0}: the model has {1} stage{2}, and "
                               "a device needs one; use more --stages",
                               options.devices, stages, stages == 1 ? "" : "s"));
   }
+  // The norm of all gradients goes from stage to stage once per update.
+  if (options.clipGradNorm != 0 && stages > 1 &&
+      llvm::any_of(options.replicas, [](int64_t width) { return width > 1; }))
+    return fail("--clip-grad-norm: with --replicas, several stages are not in "
+                "this build; use --stages=1, or no replicas");
   if (options.infer)
     return kDone;
   if (std::string wrong = checkSchedule(options, stages); !wrong.empty())
@@ -54,9 +59,9 @@ int Compilation::checkDevices() {
   std::string error;
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   if (succeeded(method) &&
-      failed(checkMethodDepth(*method,
-                              options.devices ? options.devices : stages,
-                              options.microbatches, error)))
+      failed(checkMethodDepth(
+          *method, options.getPlaces() ? options.getPlaces() : stages,
+          options.microbatches, error)))
     return fail("--method=" + options.method + ": " + error);
   auto updates = llvm::make_filter_range(
       module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {

@@ -12,6 +12,7 @@
 #include "passes/Lowering/Passes.h"
 #include "penstock/Codegen/ObjectFile.h"
 #include "penstock/Driver/Schedules.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -32,8 +33,11 @@ int Compilation::writeSchedule() {
 }
 
 int Compilation::writeReports() {
-  if (options.report)
+  if (options.report) {
     report.print(llvm::outs());
+    if (!flushOutput("penstockc", llvm::errs()))
+      return kUserError;
+  }
   if (options.reportJson.empty())
     return kDone;
   OutputFile file(options.reportJson);

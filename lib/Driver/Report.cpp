@@ -244,6 +244,7 @@ llvm::json::Value Report::toJson() const {
     list.push_back(llvm::json::Object{
         {"index", static_cast<int64_t>(index)},
         {"device", stage.devices.empty() ? 0 : stage.devices.front()},
+        {"devices", llvm::json::Array(stage.devices)},
         {"parameters", toArray(stage.parameters)},
         {"nodes", stage.nodes},
         {"flops", stage.flops},

@@ -56,6 +56,18 @@ private:
 };
 } // namespace
 
+/// The initialisers whose values a parameter gives: its own, which a copy on
+/// another stage shares, and those tied to it.
+static SmallVector<StringRef> getInitialisers(VariableOp variable) {
+  auto original = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  SmallVector<StringRef> names = {original ? original.getValue()
+                                           : variable.getSymName()};
+  if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
+    for (NamedAttribute other : tied)
+      names.push_back(other.getName());
+  return names;
+}
+
 /// Whether a variable is the copy of a parameter of another stage, or belongs
 /// to one.
 static bool isOfCopy(VariableOp variable, const SymbolTable &symbols) {
@@ -105,8 +117,12 @@ void Report::collectProgram(ModuleOp module) {
       // A frozen parameter that several stages read is there once for each.
       if (updated.empty() ? !variable.getFrozen()
                           : updated.contains(variable.getSymName())) {
-        trained.push_back(variable.getSymName().str());
-        stage.parameters.push_back(variable.getSymName().str());
+        for (StringRef name : getInitialisers(variable)) {
+          stage.parameters.push_back(name.str());
+          // Several stages may hold a copy.
+          if (!llvm::is_contained(trained, name))
+            trained.push_back(name.str());
+        }
       } else if (!variable.getInit() ||
                  ranges.insert(variable.getInitAttr()).second) {
         frozen.push_back(variable.getSymName().str());
@@ -143,10 +159,11 @@ void Report::collectProgram(ModuleOp module) {
       frozen.push_back(name.str());
   // A buffer belongs to the stage that takes it there, or else to the one that
   // puts it; what no task of training has, to the first stage of the device.
+  // Replicas are alike; what is said is said of the first.
   llvm::DenseMap<int64_t, unsigned> stageOfDevice;
   for (auto [index, stage] : llvm::enumerate(stages))
-    for (int64_t device : stage.devices)
-      stageOfDevice.try_emplace(device, index);
+    if (!stage.devices.empty())
+      stageOfDevice.try_emplace(stage.devices.front(), index);
   // A channel that no transfer uses stays on its stage.
   llvm::DenseSet<StringAttr> transferred;
   module.walk([&](Operation *op) {
@@ -164,7 +181,7 @@ void Report::collectProgram(ModuleOp module) {
   std::map<int64_t, SmallVector<ScratchOp>> scratches;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
     auto deviceAttr = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
-    if (!deviceAttr)
+    if (!deviceAttr || !stageOfDevice.contains(deviceAttr.getInt()))
       continue;
     int64_t device = deviceAttr.getInt();
     function.walk([&](SlotOp slot) {
@@ -202,6 +219,8 @@ void Report::collectProgram(ModuleOp module) {
   FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
   for (ArenaOp arena : module.getOps<ArenaOp>()) {
     auto device = static_cast<int64_t>(arena.getDevice());
+    if (!stageOfDevice.contains(device))
+      continue;
     StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
     bytes.arena = arena.getBytes();
     auto libraryAt = static_cast<int64_t>(arena.getLibraryAt());

@@ -83,8 +83,9 @@ std::string penstock::checkSchedule(const CompileOptions &options,
   if (!spec)
     return "";
   int64_t chunks = spec->chunks();
-  int64_t devices = options.devices > 0 ? options.devices
-                                        : std::max<int64_t>(1, stages / chunks);
+  int64_t devices = options.getPlaces() > 0
+                        ? options.getPlaces()
+                        : std::max<int64_t>(1, stages / chunks);
   if (devices * chunks > stages)
     return llvm::formatv(
         "--schedule={0}: {1} device{2} with {3} stages each need --stages={4}, "
@@ -99,9 +100,18 @@ std::string penstock::checkSchedule(const CompileOptions &options,
         "how many share them",
         options.schedule, stages, chunks, stages - left,
         stages - left + chunks);
-  std::string wrong =
-      refuse(schedule::Problem(*spec, int(devices), options.microbatches));
-  return wrong.empty() ? "" : "--schedule=" + options.schedule + ": " + wrong;
+  // A replica has its share of the microbatches.
+  llvm::SmallVector<int64_t> widths(options.replicas.begin(),
+                                    options.replicas.end());
+  if (widths.empty())
+    widths.push_back(1);
+  for (int64_t width : widths) {
+    std::string wrong = refuse(
+        schedule::Problem(*spec, int(devices), options.microbatches / width));
+    if (!wrong.empty())
+      return "--schedule=" + options.schedule + ": " + wrong;
+  }
+  return "";
 }
 
 bool penstock::writeScheduleTable(ModuleOp module, llvm::raw_ostream &stream) {

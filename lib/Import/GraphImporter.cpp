@@ -109,6 +109,10 @@ LogicalResult GraphImporter::define(StringRef name, Value value) {
   return emitError() << "value '" << name << "' is defined twice";
 }
 
+void GraphImporter::redefine(StringRef name, Value value) {
+  graph.values[name] = value;
+}
+
 Value GraphImporter::lookup(StringRef name) const {
   return graph.values.lookup(name);
 }

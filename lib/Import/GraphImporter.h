@@ -28,6 +28,8 @@ public:
   /// Makes `value` known as `name` in the main graph; an error if there is one
   /// of that name already.
   llvm::LogicalResult define(llvm::StringRef name, mlir::Value value);
+  /// Makes a known name another value's.
+  void redefine(llvm::StringRef name, mlir::Value value);
   /// The value `name` of the main graph, or null.
   mlir::Value lookup(llvm::StringRef name) const;
 

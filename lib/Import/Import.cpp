@@ -17,6 +17,7 @@
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Support/Assert.h"
+#include "penstock/Support/MappedFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -40,6 +41,8 @@ struct Weight {
   ByteRange range;
   bool frozen;
   pipeline::Role role;
+  /// Others that are the same parameter (--tie).
+  SmallVector<std::pair<StringRef, ByteRange>> tied = {};
 };
 
 class Importer {
@@ -57,6 +60,7 @@ private:
                                   const TensorRecord &tensor);
   FailureOr<bool> isFrozen(const TensorRecord &tensor, RankedTensorType type,
                            const ByteRange &range);
+  LogicalResult tieInitializers(GraphImporter &graph);
   void warnIfUnmatched(StringRef flag, StringRef pattern);
   LogicalResult importOutputs(GraphImporter &graph);
   void dropDeadCode();
@@ -134,7 +138,13 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   Expected<bool> train = matches("--train", options.trainRegex, tensor.name);
   if (!train)
     return error(toString(train.takeError()));
-  bool finite = allFinite(cast<FloatType>(type.getElementType()), range.bytes);
+  bool finite = true;
+  for (StringRef rest = range.bytes; finite && !rest.empty();
+       rest = rest.drop_front(std::min(mappedPart, rest.size()))) {
+    finite = allFinite(cast<FloatType>(type.getElementType()),
+                       rest.take_front(mappedPart));
+    file->giveBackPages();
+  }
   if (*train && *freeze)
     return error("initializer '" + tensor.name +
                  "' matches both --train and --freeze");
@@ -232,12 +242,53 @@ void Importer::warnIfUnmatched(StringRef flag, StringRef pattern) {
                    << " matches the name of no initializer";
 }
 
+/// The second of a pair becomes the first. Nodes have not been imported, so
+/// that they only ever see the first.
+LogicalResult Importer::tieInitializers(GraphImporter &graph) {
+  std::map<std::string, std::string> replaced;
+  for (auto [first, second] : options.ties) {
+    std::string flag = "--tie " + first + "=" + second + ": ";
+    // What is tied to something else already stands for that.
+    for (std::string *name : {&first, &second})
+      for (auto it = replaced.find(*name); it != replaced.end();
+           it = replaced.find(*name))
+        *name = it->second;
+    auto find = [&](StringRef name) {
+      return llvm::find_if(weights, [&](const Weight &weight) {
+        return weight.tensor->name == name;
+      });
+    };
+    for (const std::string &name : {first, second}) {
+      if (!initializerNames.contains(name))
+        return error(flag + "the model has no initializer '" + name + "'");
+      if (find(name) == weights.end())
+        return error(flag + "initializer '" + name +
+                     "' is no float tensor that could train");
+    }
+    Weight &kept = *find(first), &other = *find(second);
+    if (&kept == &other)
+      return error(flag + "these are one initializer");
+    if (kept.type != other.type || kept.range.bytes != other.range.bytes)
+      return error(flag + "the two are not equal");
+    if (kept.frozen != other.frozen)
+      return error(flag + "one of the two is frozen");
+    graph.redefine(second, graph.lookup(first));
+    replaced[second] = first;
+    kept.tied.push_back({other.tensor->name, other.range});
+    kept.tied.append(other.tied);
+    other.tied.clear();
+  }
+  return success();
+}
+
 LogicalResult Importer::importInitializers(GraphImporter &graph) {
   if (file->hasSparseInitializers())
     return error("sparse initializers are not supported; store them densely");
   for (const TensorRecord &tensor : file->getInitializers())
     if (failed(importInitializer(graph, tensor)))
       return failure();
+  if (failed(tieInitializers(graph)))
+    return failure();
   warnIfUnmatched("--train", options.trainRegex);
   warnIfUnmatched("--freeze", options.freezeRegex);
   return success();
@@ -356,8 +407,8 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
         builder.getStringAttr(input->name()), StringAttr(), IntegerAttr(),
         IntegerAttr());
   }
-  for (const Weight &weight : weights)
-    pipeline::VariableOp::create(
+  for (const Weight &weight : weights) {
+    auto variable = pipeline::VariableOp::create(
         builder, loc, builder.getStringAttr(weight.tensor->name),
         TypeAttr::get(weight.type),
         pipeline::RoleAttr::get(builder.getContext(), weight.role), stageRef,
@@ -365,6 +416,15 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
                                  weight.range.offset,
                                  weight.range.bytes.size()),
         weight.frozen ? builder.getUnitAttr() : UnitAttr());
+    NamedAttrList tied;
+    for (const auto &[name, range] : weight.tied)
+      tied.set(name,
+               pipeline::BytesAttr::get(builder.getContext(), range.file,
+                                        range.offset, range.bytes.size()));
+    if (!tied.empty())
+      variable->setAttr(pipeline::kTiedAttr,
+                        tied.getDictionary(builder.getContext()));
+  }
 
   auto taskOp = pipeline::TaskOp::create(
       builder, loc, task,

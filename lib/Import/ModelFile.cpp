@@ -8,9 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "ModelFile.h"
+
 #include "ExternalData.h"
 
 #include "penstock/Import/Import.h"
+#include "penstock/Support/MappedFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -67,8 +69,10 @@ Error ModelFile::read(StringRef binaryCopy) {
   if (isTextual(path)) {
     std::string error = parseText((*bytes)->getBuffer().str(), whole);
     if (!error.empty()) {
-      StringRef line = StringRef(error).trim();
-      return createStringError("not an ONNX model in textual form: " + line);
+      // The parser draws the place in lines of their own.
+      llvm::replace(error, '\n', ' ');
+      return createStringError("not an ONNX model in textual form: " +
+                               StringRef(error).trim());
     }
     bool hasWeights =
         any_of(whole.graph().initializer(), [](const TensorProto &tensor) {
@@ -160,6 +164,12 @@ Error ModelFile::copyTo(StringRef copy, ::onnx::ModelProto &whole) {
   if (!mapped)
     return mapped.takeError();
   return adopt(std::move(*mapped));
+}
+
+void ModelFile::giveBackPages() {
+  penstock::giveBackPages(*buffer);
+  for (auto &external : externalFiles)
+    penstock::giveBackPages(*external.second);
 }
 
 Expected<ByteRange> ModelFile::getBytes(const TensorRecord &tensor,

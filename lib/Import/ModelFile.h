@@ -52,6 +52,9 @@ public:
   /// `expectedBytes`.
   llvm::Expected<ByteRange> getBytes(const TensorRecord &tensor,
                                      uint64_t expectedBytes);
+  /// Forgets what was read of the files; they are read again where needed. The
+  /// memory of the compiler does not grow with the weights.
+  void giveBackPages();
   /// The message of an initialiser that must be decoded.
   llvm::Expected<::onnx::TensorProto> decode(const TensorRecord &tensor) const;
 

@@ -9,6 +9,8 @@
 
 #include "penstock/Schedule/FromIR.h"
 
+#include "dialects/Pipeline/Replicas.h"
+
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -71,14 +73,14 @@ LogicalResult ModelBuilder::addStages() {
     ArrayRef<int64_t> devices = op.getDevices().value_or(ArrayRef<int64_t>());
     if (devices.empty())
       return op.emitOpError("has no device; run pipeline-place first");
+    for (int64_t device : devices)
+      model.devices = std::max<int>(model.devices, device + 1);
     Stage stage;
     stage.name = op.getSymName().str();
-    for (int64_t device : devices) {
+    for (int64_t device :
+         pipeline::getPlaces(op, taskSet == TaskSet::Evaluation))
       stage.devices.push_back(device);
-      model.devices = std::max<int>(model.devices, device + 1);
-    }
-    if (model.microbatches % int64_t(stage.devices.size()) != 0 &&
-        taskSet == TaskSet::Training)
+    if (model.microbatches % int64_t(stage.devices.size()) != 0)
       return op.emitOpError("has ")
              << stage.devices.size() << " replicas, which do not divide "
              << model.microbatches << " microbatches";

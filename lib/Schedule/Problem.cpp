@@ -23,7 +23,8 @@ static int tasksPerStage(const ScheduleSpec &spec) {
 Problem::Problem(const ScheduleSpec &spec, int devices, int64_t microbatches,
                  const Times &times)
     : spec(spec), devices(devices), microbatches(microbatches),
-      stages(devices * spec.chunks()), times(times) {
+      stages(devices * spec.chunks()), times(times),
+      memoryLimit(spec.get("memory-limit")) {
   model.microbatches = microbatches;
   model.devices = devices;
   bool split = spec.splitsBackward();

@@ -67,6 +67,7 @@ private:
   std::vector<Transfer> transfersOf(int device, const Loop &loop);
   int64_t placeRecv(const Loop &loop, int64_t time);
   void placeUpdateTransfers(Order &order);
+  bool isPerUpdate(const Item &item) const;
   void placeUpdateItems(Order &order);
 
   bool fail(std::string text) {
@@ -380,25 +381,61 @@ void Placement::placeUpdateTransfers(Order &order) {
   loop.items = std::move(items);
 }
 
-/// Sums stand before the first task that needs them.
+/// Whether an entry of the outermost loop stands for something that happens
+/// once per update.
+bool Placement::isPerUpdate(const Item &item) const {
+  if (item.loop >= 0)
+    return false;
+  switch (item.kind) {
+  case EventKind::Run:
+    return model.tasks[item.id].perUpdate();
+  case EventKind::AllReduce:
+    return true;
+  default: {
+    int producer = model.channels[item.id].producer;
+    return producer >= 0 && model.tasks[producer].perUpdate();
+  }
+  }
+}
+
+/// Sums stand before all else of an update, in one order on all devices: a norm
+/// that one of them waits for may need a sum that another takes part in. Where
+/// updates stand between microbatches, before the first task that needs them.
 void Placement::placeUpdateItems(Order &order) {
   Loop &loop = order.loops.front();
+  size_t tail = loop.items.size();
+  while (tail > 0 && isPerUpdate(loop.items[tail - 1]))
+    --tail;
   std::vector<Item> items;
   std::vector<int> placed;
-  for (const Item &item : loop.items) {
-    if (item.loop < 0 && item.kind == EventKind::Run)
-      for (int group : tables.groupsBefore[item.id]) {
-        if (llvm::is_contained(placed, group) ||
-            !llvm::is_contained(model.groups[group].devices, order.device))
-          continue;
-        placed.push_back(group);
-        Item sum;
-        sum.kind = EventKind::AllReduce;
-        sum.id = group;
-        sum.ahead = item.ahead;
-        sum.every = item.every;
-        items.push_back(sum);
-      }
+  auto place = [&](const Item &user) {
+    for (int group : tables.groupsBefore[user.id]) {
+      if (llvm::is_contained(placed, group) ||
+          !llvm::is_contained(model.groups[group].devices, order.device))
+        continue;
+      placed.push_back(group);
+      Item sum;
+      sum.kind = EventKind::AllReduce;
+      sum.id = group;
+      sum.ahead = user.ahead;
+      sum.every = user.every;
+      items.push_back(sum);
+    }
+  };
+  auto isRun = [](const Item &item) {
+    return item.loop < 0 && item.kind == EventKind::Run;
+  };
+  for (auto [index, item] : llvm::enumerate(loop.items)) {
+    if (index == tail) {
+      size_t first = items.size();
+      for (const Item &user : ArrayRef<Item>(loop.items).drop_front(tail))
+        if (isRun(user))
+          place(user);
+      std::sort(items.begin() + first, items.end(),
+                [](const Item &a, const Item &b) { return a.id < b.id; });
+    }
+    if (isRun(item))
+      place(item);
     items.push_back(item);
   }
   loop.items = std::move(items);
@@ -442,21 +479,14 @@ std::optional<std::string> Placement::place() {
   }
   std::vector<Order> written = orders;
   if (!placeInLoops()) {
-    // Messages by time pair replica with replica.
-    bool unequal = llvm::any_of(model.channels, [&](const Channel &channel) {
-      return channel.hasPeer() &&
-             model.stages[senderStage(model, channel)].devices.size() !=
-                 model.stages[receiverStage(model, channel)].devices.size();
-    });
-    if (!drains || unequal)
+    if (!drains)
       return error;
     orders = std::move(written);
     if (auto why = placeTransfersByTime(model, rank, orders))
       return why;
   } else {
     for (Order &order : orders)
-      if (!order.loops.empty() &&
-          order.loops.front().kind == LoopKind::Updates)
+      if (!order.loops.empty() && order.loops.front().kind == LoopKind::Updates)
         placeUpdateTransfers(order);
   }
   for (Order &order : orders)

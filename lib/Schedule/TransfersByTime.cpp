@@ -45,9 +45,29 @@ static size_t lastBefore(ArrayRef<Interval> runs, double time) {
   return after == runs.begin() ? 0 : after - runs.begin() - 1;
 }
 
+/// By channel and message: when it moves, which is when the run that it is sent
+/// from ends. With several senders, one may be ahead of another; their common
+/// receiver takes messages in order all the same.
+static std::vector<std::vector<double>>
+timesOf(const Model &model, ArrayRef<std::vector<double>> ends) {
+  std::vector<std::vector<double>> times(model.channels.size());
+  for (auto [id, channel] : llvm::enumerate(model.channels)) {
+    if (!channel.hasPeer())
+      continue;
+    times[id] = ends[channel.producer];
+    size_t receivers =
+        model.tasks[channel.producer].perUpdate()
+            ? 1
+            : model.stages[model.tasks[channel.consumer].stage].devices.size();
+    for (size_t k = receivers; k < times[id].size(); ++k)
+      times[id][k] = std::max(times[id][k], times[id][k - receivers]);
+  }
+  return times;
+}
+
 static std::vector<Transfer> transfersOf(const Model &model,
                                          const Dataflow &flow,
-                                         ArrayRef<std::vector<double>> ends,
+                                         ArrayRef<std::vector<double>> times,
                                          ArrayRef<int64_t> rank, int device) {
   ArrayRef<Interval> runs = flow.runs[device];
   std::vector<Transfer> transfers;
@@ -55,12 +75,12 @@ static std::vector<Transfer> transfersOf(const Model &model,
     const Task &task = model.tasks[run.task];
     for (int channel : task.puts)
       if (model.channels[channel].hasPeer())
-        transfers.push_back(
-            {run.end, rank[run.task], channel, run.number, true, index + 1});
+        transfers.push_back({times[channel][run.number], rank[run.task],
+                             channel, run.number, true, index + 1});
     for (int channel : task.takes)
       if (model.channels[channel].hasPeer()) {
         int producer = model.channels[channel].producer;
-        double time = ends[producer][run.number];
+        double time = times[channel][run.number];
         transfers.push_back({time, rank[producer], channel, run.number, false,
                              lastBefore(runs, time)});
       }
@@ -140,11 +160,12 @@ std::optional<std::string> placeTransfersByTime(const Model &model,
   for (ArrayRef<Interval> runs : result.runs)
     for (const Interval &run : runs)
       ends[run.task][run.number] = run.end;
+  std::vector<std::vector<double>> times = timesOf(model, ends);
   for (Order &order : orders) {
     if (order.loops.empty())
       continue;
     std::vector<Transfer> transfers =
-        transfersOf(model, result, ends, rank, order.device);
+        transfersOf(model, result, times, rank, order.device);
     order.loops.resize(1);
     order.loops.front().items.clear();
     appendCompressed(order,

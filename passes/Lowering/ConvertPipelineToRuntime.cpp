@@ -99,6 +99,8 @@ private:
   Value getAddress(SlotOp slot);
   void replaceBuffer(Operation *op, Value address);
   LogicalResult passDevice(func::CallOp call);
+  Value getCells(StartAllReduceOp sum);
+  std::pair<Value, Value> getEndpoint(StringRef channel, Value index);
 
   Value toI64(Value index) {
     return arith::IndexCastOp::create(builder, loc, runtime.i64, index);
@@ -120,6 +122,7 @@ private:
   OpBuilder builder;
   Location loc = builder.getUnknownLoc();
   Value device, arena;
+  bool evaluates = false;
   llvm::DenseMap<Value, Value> addresses;
 };
 
@@ -173,13 +176,57 @@ void DeviceConverter::replaceBuffer(Operation *op, Value address) {
   }
 }
 
+/// The addresses of the buffers, in an array on the stack of the function.
+Value DeviceConverter::getCells(StartAllReduceOp sum) {
+  Block &entry = function.getBody().front();
+  OpBuilder atStart = OpBuilder::atBlockBegin(&entry);
+  Value count = LLVM::ConstantOp::create(
+      atStart, loc, runtime.i32,
+      atStart.getI32IntegerAttr(sum.getBuffers().size()));
+  Value cells = LLVM::AllocaOp::create(atStart, loc, runtime.pointer,
+                                       runtime.pointer, count);
+  for (auto [index, buffer] : llvm::enumerate(sum.getBuffers())) {
+    Value cell = LLVM::GEPOp::create(
+        builder, loc, runtime.pointer, runtime.pointer, cells,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+    LLVM::StoreOp::create(builder, loc, addresses.lookup(buffer), cell);
+  }
+  return cells;
+}
+
+/// Of a channel between replicas: the one that message n goes through, and its
+/// number there.
+std::pair<Value, Value> DeviceConverter::getEndpoint(StringRef channel,
+                                                     Value index) {
+  uint32_t first = table.getEndpoint(channel);
+  int64_t ways = table.getWays(channel);
+  Value base = number(evaluates && ways > 1 ? first + ways : first);
+  Value n = toI64(index);
+  if (ways == 1 || evaluates)
+    return {base, n};
+  auto constant = [&](int64_t value) -> Value {
+    return LLVM::ConstantOp::create(builder, loc, runtime.i64,
+                                    builder.getI64IntegerAttr(value));
+  };
+  // What is awaited may have a small negative number, and keeps it.
+  constexpr int64_t kTurns = int64_t(1) << 32;
+  Value positive =
+      LLVM::AddOp::create(builder, loc, n, constant(kTurns * ways));
+  Value way = LLVM::URemOp::create(builder, loc, positive, constant(ways));
+  Value turn = LLVM::UDivOp::create(builder, loc, positive, constant(ways));
+  Value narrow = LLVM::TruncOp::create(builder, loc, runtime.i32, way);
+  Value endpoint = LLVM::AddOp::create(builder, loc, base, narrow);
+  Value message = LLVM::SubOp::create(builder, loc, turn, constant(kTurns));
+  return {endpoint, message};
+}
+
 void DeviceConverter::convertOp(Operation *op) {
   builder.setInsertionPoint(op);
   loc = op->getLoc();
   auto transfer = [&](StringRef name, StringRef channel, Value n,
                       Value buffer) {
-    SmallVector<Value> operands{device, number(table.getChannel(channel)),
-                                toI64(n)};
+    auto [endpoint, message] = getEndpoint(channel, n);
+    SmallVector<Value> operands{device, endpoint, message};
     if (buffer)
       operands.push_back(addresses.lookup(buffer));
     runtime.call(builder, loc, name, runtime.none, operands);
@@ -201,6 +248,12 @@ void DeviceConverter::convertOp(Operation *op) {
   if (auto await = dyn_cast<AwaitOp>(op))
     return transfer("penstock_await", await.getChannel(), await.getNumber(),
                     Value());
+  if (auto sum = dyn_cast<StartAllReduceOp>(op)) {
+    runtime.call(builder, loc, "penstock_all_reduce", runtime.none,
+                 {device, number(table.getGroup(sum.getGroup())),
+                  toI64(sum.getNumber()), getCells(sum)});
+    return;
+  }
   if (auto mark = dyn_cast<MarkOp>(op)) {
     runtime.call(builder, loc, "penstock_mark", runtime.none,
                  {device, number(table.getTask(mark.getTask())),
@@ -232,6 +285,11 @@ LogicalResult DeviceConverter::passDevice(func::CallOp call) {
 }
 
 LogicalResult DeviceConverter::convert(StringRef name) {
+  if (auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr)) {
+    auto schedule =
+        SymbolTable::lookupNearestSymbolFrom<ScheduleOp>(function, name);
+    evaluates = schedule && schedule.getRole() != "train";
+  }
   Block &entry = function.getBody().front();
   if (entry.getArgument(0).getType() != runtime.pointer)
     entry.insertArgument(0u, runtime.pointer, function.getLoc());
@@ -259,15 +317,11 @@ LogicalResult DeviceConverter::convert(StringRef name) {
 
   SmallVector<Operation *> ops;
   WalkResult result = function.walk([&](Operation *op) {
-    if (isa<StartAllReduceOp>(op)) {
-      op->emitError("is not lowered to the runtime yet");
-      return WalkResult::interrupt();
-    }
     if (auto call = dyn_cast<func::CallOp>(op))
       return failed(passDevice(call)) ? WalkResult::interrupt()
                                       : WalkResult::advance();
-    if (isa<SlotOp, ScratchOp, StartRecvOp, StartSendOp, AwaitOp, MarkOp,
-            HyperparameterOp>(op))
+    if (isa<SlotOp, ScratchOp, StartRecvOp, StartSendOp, StartAllReduceOp,
+            AwaitOp, MarkOp, HyperparameterOp>(op))
       ops.push_back(op);
     return WalkResult::advance();
   });

@@ -7,15 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Lowering/Descriptor.h"
+
+#include "dialects/Pipeline/Replicas.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Support/MappedFile.h"
 #include "penstock/Training/MethodSpec.h"
 #include "penstock/Training/RateSchedule.h"
+#include "penstock/sha256.h"
 #include "runtime/include/penstock/abi.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -80,8 +83,13 @@ LogicalResult FileTable::add(Operation *op, StringRef name) {
       return op->emitError()
              << "cannot read '" << name << "': " << buffer.getError().message();
     file.size = static_cast<int64_t>((*buffer)->getBufferSize());
-    file.digest =
-        llvm::SHA256::hash(llvm::arrayRefFromStringRef((*buffer)->getBuffer()));
+    // The memory of the compiler does not grow with the weights.
+    auto giveBack = [](void *mapped) {
+      giveBackPages(*static_cast<llvm::MemoryBuffer *>(mapped));
+    };
+    penstock_sha256_in_parts((*buffer)->getBufferStart(),
+                             (*buffer)->getBufferSize(), file.digest.data(),
+                             giveBack, buffer->get());
   } else {
     uint64_t size = 0;
     if (!error)
@@ -99,10 +107,15 @@ LogicalResult FileTable::collect(ModuleOp root) {
   if (auto model = root->getAttrOfType<BytesAttr>(kModelAttr))
     if (failed(add(root, model.getFile())))
       return failure();
-  for (auto variable : root.getOps<VariableOp>())
+  for (auto variable : root.getOps<VariableOp>()) {
     if (BytesAttr init = variable.getInitAttr())
       if (failed(add(variable, init.getFile())))
         return failure();
+    if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
+      for (NamedAttribute other : tied)
+        if (failed(add(variable, cast<BytesAttr>(other.getValue()).getFile())))
+          return failure();
+  }
   return success();
 }
 
@@ -196,9 +209,16 @@ std::vector<Constant> GemmTable::getTable(std::optional<int64_t> device) const {
 // Programs
 //===----------------------------------------------------------------------===//
 
+/// Whether a transfer's channel joins replicas.
+static bool isReplicated(Operation *op) {
+  auto name = op->getAttrOfType<FlatSymbolRefAttr>("channel");
+  auto channel = SymbolTable::lookupNearestSymbolFrom<ChannelOp>(op, name);
+  return channel && pipeline::getWays(channel) > 1;
+}
+
 LogicalResult ProgramTable::setEnd(Operation *op, int64_t &end,
                                    int64_t device) {
-  if (end >= 0 && end != device)
+  if (end >= 0 && end != device && !isReplicated(op))
     return op->emitError() << "device " << device
                            << " is an end of this channel, but device " << end
                            << " is the same end elsewhere";
@@ -240,8 +260,11 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
         ok = setEnd(op, channels[send.getChannel()].sender, device);
       } else if (auto recv = dyn_cast<StartRecvOp>(op)) {
         ok = setEnd(op, channels[recv.getChannel()].receiver, device);
+      } else if (auto sum = dyn_cast<StartAllReduceOp>(op)) {
+        groups.insert(sum.getGroup());
       } else if (auto await = dyn_cast<AwaitOp>(op)) {
-        channels.insert({await.getChannel(), Ends()});
+        if (!module.lookupSymbol<GroupOp>(await.getChannelAttr()))
+          channels.insert({await.getChannel(), Ends()});
       } else if (auto parameter = dyn_cast<HyperparameterOp>(op)) {
         double value = 0;
         if (auto given = parameter.getDefaultValue())
@@ -266,12 +289,28 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
       return module.emitError() << "there is no channel @" << name;
     if (channel.getTypes().size() != 1)
       return channel.emitError("is transferred, but carries several tensors");
+    ends.ways = pipeline::getWays(channel);
   }
   return success();
 }
 
-uint32_t ProgramTable::getChannel(StringRef name) const {
-  return channels.find(name) - channels.begin();
+uint32_t ProgramTable::getEndpoint(StringRef name) const {
+  uint32_t number = 0;
+  for (auto &[channel, ends] : channels) {
+    if (channel == name)
+      return number;
+    number += ends.ways == 1 ? 1 : ends.ways + 1;
+  }
+  return number + getGroup(name);
+}
+
+int64_t ProgramTable::getWays(StringRef name) const {
+  auto channel = channels.find(name);
+  return channel == channels.end() ? 1 : channel->second.ways;
+}
+
+uint32_t ProgramTable::getGroup(StringRef name) const {
+  return llvm::find(groups, name) - groups.begin();
 }
 
 uint32_t ProgramTable::getTask(StringRef name) const {
@@ -298,6 +337,45 @@ FailureOr<Constant> ProgramTable::getTensor(ConstantBuilder &constants,
       {Constant::i32(element), Constant::i32(type.getRank()),
        constants.shape(type.getShape()),
        Constant::i64(type.getNumElements() * ((bits + 7) / 8))});
+}
+
+/// The devices of the summands, in the order (stage, replica).
+FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
+                                              GroupOp group, StringRef prefix) {
+  std::vector<Constant> devices, resets, types;
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+    for (auto name : member.getAsRange<FlatSymbolRefAttr>()) {
+      auto variable = module.lookupSymbol<VariableOp>(name);
+      if (types.size() == member.size())
+        break;
+      FailureOr<Constant> tensor =
+          getTensor(constants, variable, variable.getTensorType());
+      if (failed(tensor))
+        return failure();
+      types.push_back(*tensor);
+    }
+    auto variable =
+        module.lookupSymbol<VariableOp>(cast<FlatSymbolRefAttr>(member[0]));
+    auto stage = module.lookupSymbol<StageOp>(variable.getStageAttr());
+    ArrayRef<int64_t> places = *stage.getDevices();
+    for (int64_t device : places)
+      for (int64_t part : llvm::seq<int64_t>(0, getParts(variable))) {
+        devices.push_back(Constant::i32(device));
+        resets.push_back(Constant::i32(part > 0));
+      }
+  }
+  StringRef name = group.getSymName();
+  int64_t typeCount = types.size(), deviceCount = devices.size();
+  std::string suffix = ("." + name).str();
+  Constant typeTable = constants.table((prefix + "penstock.sum" + suffix).str(),
+                                       std::move(types));
+  Constant deviceTable = constants.table(
+      (prefix + "penstock.summands" + suffix).str(), std::move(devices));
+  Constant resetTable = constants.table(
+      (prefix + "penstock.resets" + suffix).str(), std::move(resets));
+  return Constant::fields({constants.string(name), Constant::i32(typeCount),
+                           typeTable, Constant::i32(deviceCount), deviceTable,
+                           resetTable});
 }
 
 LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
@@ -333,11 +411,14 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
       return failure();
     std::vector<Constant> copies;
     uint64_t versions = 1;
+    bool isParted = getParts(variable) > 1;
     for (auto &[device, placement] : placements[variable.getSymName()]) {
       copies.push_back(
           Constant::fields({Constant::i32(device), Constant::i64(placement.at),
                             Constant::i64(placement.stride)}));
-      versions = std::max(versions, placement.versions);
+      // The first part is the variable.
+      if (!isParted)
+        versions = std::max(versions, placement.versions);
     }
     auto copyCount = static_cast<int64_t>(copies.size());
     Constant copyTable =
@@ -345,13 +426,22 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
                         std::move(copies));
     BytesAttr init = variable.getInitAttr();
     StringRef stage = variable.getStage().value_or("");
-    variableTable.push_back(Constant::fields(
-        {constants.string(variable.getSymName()),
-         Constant::i32(static_cast<int64_t>(variable.getRole())),
-         Constant::i32(getStage(stage)), Constant::i32(variable.getFrozen()),
-         *tensor, Constant::i32(init ? files.getIndex(init.getFile()) : -1),
-         Constant::i64(init ? init.getOffset() : 0), Constant::i32(versions),
-         Constant::i32(copyCount), copyTable}));
+    auto addVariable = [&](StringRef name, BytesAttr bytes) {
+      variableTable.push_back(Constant::fields(
+          {constants.string(name),
+           Constant::i32(static_cast<int64_t>(variable.getRole())),
+           Constant::i32(getStage(stage)), Constant::i32(variable.getFrozen()),
+           *tensor, Constant::i32(bytes ? files.getIndex(bytes.getFile()) : -1),
+           Constant::i64(bytes ? bytes.getOffset() : 0),
+           Constant::i32(versions), Constant::i32(copyCount), copyTable}));
+    };
+    addVariable(variable.getSymName(), init);
+    // One place, and several initialisers that are saved from it. A copy on
+    // another stage need not say so again.
+    auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
+    if (tied && !variable->hasAttr(kParameterAttr))
+      for (NamedAttribute other : tied)
+        addVariable(other.getName(), cast<BytesAttr>(other.getValue()));
   }
 
   std::vector<Constant> channelTable;
@@ -364,12 +454,27 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     auto text = [&](std::optional<StringRef> value) {
       return value ? constants.string(*value) : Constant::null();
     };
-    channelTable.push_back(Constant::fields(
-        {constants.string(channelName), text(channel.getSource()),
-         text(channel.getSink()), *tensor, Constant::i32(ends.sender),
-         Constant::i32(ends.receiver),
-         Constant::i32(channel.getSlots().value_or(1)),
-         Constant::i32(channel.getStaging().value_or(1))}));
+    auto add = [&](int64_t sender, int64_t receiver, int64_t stride,
+                   int64_t offset) {
+      channelTable.push_back(Constant::fields(
+          {constants.string(channelName), text(channel.getSource()),
+           text(channel.getSink()), *tensor, Constant::i32(sender),
+           Constant::i32(receiver),
+           Constant::i32(channel.getSlots().value_or(1)),
+           Constant::i32(channel.getStaging().value_or(1)),
+           Constant::i32(stride), Constant::i32(offset)}));
+    };
+    if (ends.ways == 1) {
+      add(ends.sender, ends.receiver, 1, 0);
+      continue;
+    }
+    auto end = [&](StringRef attribute, int64_t k) {
+      ArrayRef<int64_t> devices = getEnds(channel, attribute);
+      return devices.empty() ? -1 : devices[k % devices.size()];
+    };
+    for (int64_t k : llvm::seq<int64_t>(0, ends.ways))
+      add(end(kSendersAttr, k), end(kReceiversAttr, k), ends.ways, k);
+    add(end(kSendersAttr, 0), end(kReceiversAttr, 0), 1, 0);
   }
 
   std::vector<Constant> taskTable;
@@ -450,6 +555,15 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     for (StringAttr input : inputs.getAsRange<StringAttr>())
       unused.push_back(constants.string(input));
   addTable("unused_inputs", std::move(unused));
+  std::vector<Constant> groupTable;
+  for (StringRef name : groups) {
+    FailureOr<Constant> group =
+        getSummands(constants, module.lookupSymbol<GroupOp>(name), prefix);
+    if (failed(group))
+      return failure();
+    groupTable.push_back(*group);
+  }
+  addTable("groups", std::move(groupTable));
   constants.add(name, Constant::fields(std::move(fields)),
                 /*exported=*/!isReplay);
   return success();

@@ -76,7 +76,12 @@ public:
   /// From the device functions, before they are converted.
   mlir::LogicalResult collect(mlir::ModuleOp module);
 
-  uint32_t getChannel(llvm::StringRef name) const;
+  /// The number of a channel, or of a group: these come after all channels.
+  uint32_t getEndpoint(llvm::StringRef name) const;
+  /// Into how many channels of the runtime the channel parts, where its ends
+  /// have replicas; 1 for a group. One more serves evaluation.
+  int64_t getWays(llvm::StringRef name) const;
+  uint32_t getGroup(llvm::StringRef name) const;
   uint32_t getTask(llvm::StringRef name) const;
   uint32_t getHyperparameter(llvm::StringRef name) const;
   /// The function that gives the learning rate, or empty.
@@ -96,11 +101,15 @@ private:
   };
   struct Ends {
     int64_t sender = -1, receiver = -1;
+    int64_t ways = 1;
   };
 
   mlir::FailureOr<Constant> getTensor(ConstantBuilder &constants,
                                       mlir::Operation *op,
                                       mlir::RankedTensorType type);
+  mlir::FailureOr<Constant> getSummands(ConstantBuilder &constants,
+                                        pipeline::GroupOp group,
+                                        llvm::StringRef prefix);
   mlir::LogicalResult setEnd(mlir::Operation *op, int64_t &end, int64_t device);
   int64_t getStage(llvm::StringRef name) const;
 
@@ -108,6 +117,7 @@ private:
   std::map<int64_t, pipeline::ArenaOp> arenas;
   llvm::MapVector<llvm::StringRef, std::map<int64_t, Placement>> placements;
   llvm::MapVector<llvm::StringRef, Ends> channels;
+  llvm::SetVector<llvm::StringRef> groups;
   llvm::MapVector<llvm::StringRef, pipeline::TaskOp> tasks;
   llvm::MapVector<llvm::StringRef, double> hyperparameters;
   llvm::SetVector<llvm::StringRef> stages;

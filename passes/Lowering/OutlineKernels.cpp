@@ -163,7 +163,9 @@ struct OutlineKernelsPass
           if (isKernel(op))
             loops.push_back(&op);
       // A function of one loop is a kernel already.
-      if (loops.size() > 1)
+      if (loops.size() == 1)
+        forbidInlining(function);
+      else
         llvm::for_each(loops, [&](Operation *op) { outliner.outline(op); });
     }
   }

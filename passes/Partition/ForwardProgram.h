@@ -39,6 +39,8 @@ struct ForwardProgram {
   bool isRecomputable(mlir::Operation *op) const {
     return recomputable.contains(op);
   }
+  /// Says so of a copy of such an op.
+  void addRecomputable(mlir::Operation *op) { recomputable.insert(op); }
   /// Whether argument i of the function is a variable that the task reads.
   pipeline::ReadOp getRead(unsigned argument);
   /// The ops of the function's block that use `value`, nested uses included.

@@ -56,7 +56,7 @@ private:
   LogicalResult copyOutputs();
   LogicalResult assignOps();
   void need(StagePart &part, Value value);
-  LogicalResult checkParameters();
+  LogicalResult checkVariables();
   void findResults();
   void createStages();
   void createFunction(StagePart &part, StringRef name);
@@ -72,7 +72,10 @@ private:
   OpBuilder builder;
   std::vector<StagePart> parts;
   llvm::DenseMap<Value, unsigned> definedBy;
-  llvm::SmallDenseSet<unsigned> usedInputs, usedReads;
+  llvm::SmallDenseSet<unsigned> usedInputs;
+  /// Variables that a stage holds already, and the one of each stage.
+  llvm::DenseSet<Operation *> held;
+  llvm::DenseMap<std::pair<Operation *, Operation *>, VariableOp> variables;
   /// The channels that carry a value, one for each stage that takes it.
   llvm::MapVector<std::pair<Value, unsigned>, ChannelOp> channels;
 };
@@ -162,22 +165,24 @@ void Outliner::need(StagePart &part, Value value) {
   part.crossing.insert(value);
 }
 
-LogicalResult Outliner::checkParameters() {
-  llvm::DenseMap<unsigned, unsigned> firstReader;
+/// A parameter may have copies, as their gradients can be added. A statistic is
+/// what one node has seen so far.
+LogicalResult Outliner::checkVariables() {
+  llvm::DenseMap<Operation *, unsigned> firstReader;
   for (auto [index, part] : llvm::enumerate(parts)) {
     for (unsigned argument : part.reads) {
-      auto [it, isFirst] = firstReader.try_emplace(argument, index);
       auto variable =
           symbols.lookup<VariableOp>(program.getRead(argument).getVariable());
       if (!variable)
         return program.getRead(argument).emitError("reads no known variable");
-      if (!isFirst && !variable.getFrozen())
+      unsigned first = firstReader.try_emplace(variable, index).first->second;
+      if (first != index && variable.getRole() == Role::Statistic &&
+          !variable.getFrozen())
         return variable.emitError()
-               << "parameter '" << variable.getSymName()
-               << "' is read on stages " << it->second << " and " << index
-               << "; training a parameter that several stages share is not "
-                  "supported: cut elsewhere with --split-at so that one stage "
-                  "reads it, or --freeze it";
+               << "statistic '" << variable.getSymName()
+               << "' is updated on stages " << first << " and " << index
+               << ": cut elsewhere with --split-at so that one stage has all "
+                  "nodes that share it, or use --batch-norm=frozen";
     }
   }
   return success();
@@ -229,19 +234,24 @@ ChannelOp Outliner::getInputChannel(unsigned argument, StringRef stageName) {
   return copy;
 }
 
-/// The stage's variable: the model's own, or a copy of a frozen one that an
-/// earlier stage holds.
+/// The stage's variable: the model's own, or a copy of one that an earlier
+/// stage holds. The copy of a trained one says whose it is.
 VariableOp Outliner::getVariable(unsigned argument, StageOp stage) {
   auto variable =
       symbols.lookup<VariableOp>(program.getRead(argument).getVariable());
-  if (!usedReads.insert(argument).second) {
-    VariableOp copy = variable.clone();
-    copy.setSymName((variable.getSymName() + "." + stage.getSymName()).str());
-    symbols.insert(copy, std::next(variable->getIterator()));
-    variable = copy;
+  VariableOp &own = variables[{variable, stage}];
+  if (own)
+    return own;
+  own = variable;
+  if (!held.insert(variable).second) {
+    own = variable.clone();
+    own.setSymName((variable.getSymName() + "." + stage.getSymName()).str());
+    if (!variable.getFrozen())
+      own->setAttr(kParameterAttr, FlatSymbolRefAttr::get(variable));
+    symbols.insert(own, std::next(variable->getIterator()));
   }
-  variable.setStageAttr(FlatSymbolRefAttr::get(stage));
-  return variable;
+  own.setStageAttr(FlatSymbolRefAttr::get(stage));
+  return own;
 }
 
 void Outliner::createStages() {
@@ -318,11 +328,15 @@ void Outliner::createTask(StagePart &part, unsigned index) {
     take(channels.lookup({value, index}));
   for (unsigned argument : part.inputs)
     take(getInputChannel(argument, stageName));
+  llvm::DenseMap<Operation *, Value> reads;
   for (unsigned argument : part.reads) {
     VariableOp variable = getVariable(argument, part.stage);
-    operands.push_back(ReadOp::create(
-        body, program.getRead(argument).getLoc(), variable.getTensorType(),
-        FlatSymbolRefAttr::get(variable), nullptr));
+    Value &read = reads[variable];
+    if (!read)
+      read = ReadOp::create(body, program.getRead(argument).getLoc(),
+                            variable.getTensorType(),
+                            FlatSymbolRefAttr::get(variable), nullptr);
+    operands.push_back(read);
   }
   auto call = func::CallOp::create(body, loc, part.function, operands);
 
@@ -358,9 +372,9 @@ void Outliner::eraseOriginal() {
 LogicalResult Outliner::run() {
   if (failed(copyOutputs()) || failed(assignOps()))
     return failure();
-  findResults();
-  if (failed(checkParameters()))
+  if (failed(checkVariables()))
     return failure();
+  findResults();
   createStages();
   for (auto [index, part] : llvm::enumerate(parts)) {
     createFunction(part, (part.stage.getSymName() + ".forward").str());

@@ -60,13 +60,35 @@ def PipelineSendParameters
                            "::mlir::tensor::TensorDialect"];
 }
 
+def PipelineSeparateReads : Pass<"pipeline-separate-reads", "::mlir::ModuleOp"> {
+  let summary = "Give every reader of a trained parameter an argument of its own";
+  let description = [{
+    A parameter that several ONNX nodes read becomes as many arguments of the
+    function, all of the one variable, with the expressions of parameters in
+    between. So each node accumulates a gradient of its own, and the update adds
+    them in the order of the nodes: the same sum, to the bit, wherever the model
+    is cut. Frozen parameters stay as they are.
+
+    ```mlir
+    %w = pipeline.read @w : !w
+    func.call @m.forward(%x, %w) : (!x, !w) -> !l         // two nodes read %w
+    ```
+    becomes
+    ```mlir
+    %w = pipeline.read @w : !w
+    func.call @m.forward(%x, %w, %w) : (!x, !w, !w) -> !l
+    ```
+  }];
+}
+
 def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> {
   let summary = "Give each stage its function, its task and its channels";
   let description = [{
     The function of the forward task becomes one function and one task per
     stage. A value that crosses from stage i to stage j gets a channel. Constants
     and expressions of parameters only are cloned into the stages that use them.
-    A trained parameter that two stages read is an error. A result that no stage
+    A parameter that several stages read has a copy on each, which says whose it
+    is if it trains (`pipeline.parameter`). A result that no stage
     computes, an input or a weight as it is, is copied by the last one.
 
     ```mlir
@@ -80,6 +102,22 @@ def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> 
                            "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
+}
+
+def PipelineTieParameters : Pass<"pipeline-tie-parameters", "::mlir::ModuleOp"> {
+  let summary = "Keep the copies of a parameter on several stages equal";
+  let description = [{
+    For synchronous training: the copies form a group. Their gradients are summed
+    over the stages before every update (see `pipeline-differentiate`), and equal
+    updates keep them equal. They are saved once.
+
+    ```mlir
+    pipeline.variable @w : !w parameter of @s0 init <"m.onnx", 64, 308>
+    pipeline.variable @w.s2 : !w parameter of @s2 init <"m.onnx", 64, 308>
+      {pipeline.parameter = @w}
+    pipeline.group @w.tied members [[@w], [@w.s2]]
+    ```
+  }];
 }
 
 #endif // PENSTOCK_PASSES_PARTITION_PASSES_TD

@@ -21,10 +21,14 @@ void penstock::buildLowerGraphToStagesPipeline(
   for (const std::string &name : options.splitAt)
     partition.splitAt.push_back(name);
   manager.addPass(createPipelinePartition(partition));
-  // Where the cuts are says who reads what.
   if (options.sendParameters)
+    // Where the cuts are says who reads what.
     manager.addPass(createPipelineSendParameters());
+  else
+    // What a parameter's gradient is must not depend on the cut.
+    manager.addPass(createPipelineSeparateReads());
   manager.addPass(createPipelineOutlineStages());
+  manager.addPass(createPipelineTieParameters());
 }
 
 void penstock::registerPartitionPipelines() {

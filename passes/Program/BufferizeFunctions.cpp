@@ -289,8 +289,9 @@ void BufferizeFunctionsPass::runOnOperation() {
   for (auto [function, kernel] : llvm::zip_equal(
            functions, llvm::to_vector(kernels.getOps<func::FuncOp>()))) {
     if (outer.lookup(kernel.getName())) {
-      function.emitOpError("internal error: there already is a function @")
-          << kernel.getName();
+      function.emitOpError("there is a function @")
+          << kernel.getName()
+          << " already, which is the name of its bufferised form";
       return signalPassFailure();
     }
     kernel->remove();

@@ -58,6 +58,13 @@ Value DeviceBuilder::add(Value value, int64_t other) {
   return emit<arith::AddIOp>(value, constant(other));
 }
 
+Value DeviceBuilder::toGlobal(Value n, Share share) {
+  if (share.count == 1)
+    return n;
+  Value scaled = emit<arith::MulIOp>(n, constant(share.count));
+  return add(scaled, share.index);
+}
+
 Value DeviceBuilder::getNumber(Operation *entry) {
   if (microbatch) {
     // One entry per task and channel and iteration: the microbatch itself.
@@ -86,7 +93,18 @@ Value DeviceBuilder::getNumber(Operation *entry) {
 
 LogicalResult DeviceBuilder::run(OrderOp order) {
   loc = order.getLoc();
-  auto device = static_cast<int64_t>(order.getDevice());
+  device = static_cast<int64_t>(order.getDevice());
+  // Stages that share a device have equally many replicas.
+  ownMicrobatches = microbatches;
+  WalkResult found = order.walk([&](RunOp run) {
+    auto task = storage.lookup<TaskOp>(run, run.getTaskAttr());
+    if (!task)
+      return WalkResult::interrupt();
+    ownMicrobatches = microbatches / storage.getShare(task, device).count;
+    return WalkResult::advance();
+  });
+  if (found.wasInterrupted())
+    return failure();
   Type index = builder.getIndexType();
   builder.setInsertionPoint(schedule);
   function = func::FuncOp::create(
@@ -125,18 +143,18 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
       auto task = storage.lookup<TaskOp>(run, run.getTaskAttr());
       if (!task)
         return failure();
-      int64_t expected = open || !task.countsMicrobatches() ? 1 : microbatches;
+      int64_t expected =
+          open || !task.countsMicrobatches() ? 1 : ownMicrobatches;
       if (number.perIteration != expected)
         return run.emitError()
                << "S1: " << run.getTaskAttr() << " runs " << number.perIteration
                << " times instead of " << expected << " in one iteration";
       std::optional<int64_t> every = getEvery(run);
-      if (open &&
-          every.value_or(1) != (task.countsMicrobatches() ? 1 : microbatches))
+      int64_t period = task.countsMicrobatches() ? 1 : ownMicrobatches;
+      if (open && every.value_or(1) != period)
         return run.emitError()
                << "S1: " << run.getTaskAttr() << " must run once in every "
-               << (task.countsMicrobatches() ? 1 : microbatches)
-               << " microbatches";
+               << period << " microbatches";
     } else if (open && number.perIteration != 1) {
       return entry->emitError("S1: two entries for one channel in one "
                               "iteration of a loop over microbatches");
@@ -147,13 +165,13 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
   // itself; else it counts from 0.
   Block &body = repeat.getBody().front();
   LoopRange range = LoopRange::get(body);
-  Value count = scale(updates, open ? microbatches : 1);
+  Value count = scale(updates, open ? ownMicrobatches : 1);
   Value lower, upper;
   if (range.getExtra()) {
     lower = constant(0);
     upper = add(count, range.getExtra());
   } else {
-    lower = scale(first, open ? microbatches : 1);
+    lower = scale(first, open ? ownMicrobatches : 1);
     upper = emit<arith::AddIOp>(lower, count);
   }
   auto loop = scf::ForOp::create(builder, loc, lower, upper, constant(1));
@@ -185,8 +203,8 @@ LogicalResult DeviceBuilder::emitBody(RepeatOp repeat, const Loop &loop) {
       bool open = repeat.getKind() == RepeatKind::Microbatches;
       Value current = index;
       if (loop.range.getExtra())
-        current =
-            emit<arith::AddIOp>(scale(first, open ? microbatches : 1), index);
+        current = emit<arith::AddIOp>(scale(first, open ? ownMicrobatches : 1),
+                                      index);
       (open ? microbatch : update) = current;
       std::optional<int64_t> every = getEvery(leader);
       if (every && *every > 1) {
@@ -243,7 +261,7 @@ LogicalResult DeviceBuilder::emitEntry(Operation *entry, Value index,
     else if (auto recv = dyn_cast<RecvOp>(entry))
       result = emitRecv(recv, number);
     else
-      result = entry->emitError("is not lowered to device programs yet");
+      result = emitAllReduce(cast<AllReduceOp>(entry), number);
   }
   if (!outermost)
     indices.pop_back();

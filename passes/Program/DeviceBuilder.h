@@ -50,23 +50,34 @@ private:
   mlir::LogicalResult emitBody(pipeline::RepeatOp repeat, const Loop &loop);
   mlir::LogicalResult emitEntry(mlir::Operation *entry, mlir::Value index,
                                 bool outermost);
-  mlir::LogicalResult emitRun(pipeline::RunOp run, mlir::Value number);
-  mlir::LogicalResult emitSend(pipeline::SendOp send, mlir::Value number);
-  mlir::LogicalResult emitRecv(pipeline::RecvOp recv, mlir::Value number);
-  mlir::LogicalResult emitCall(mlir::func::CallOp call, mlir::Value number,
-                               mlir::IRMapping &values);
+  mlir::LogicalResult emitRun(pipeline::RunOp run, mlir::Value local);
+  mlir::LogicalResult emitSend(pipeline::SendOp send, mlir::Value local);
+  mlir::LogicalResult emitRecv(pipeline::RecvOp recv, mlir::Value local);
+  mlir::LogicalResult emitAllReduce(pipeline::AllReduceOp sum,
+                                    mlir::Value number);
+  /// Before a task of the update uses what was summed.
+  mlir::LogicalResult awaitSums(pipeline::TaskOp task, mlir::Value number);
+  mlir::LogicalResult emitCall(mlir::func::CallOp call, mlir::Value local,
+                               mlir::Value number, mlir::IRMapping &values);
 
   mlir::FailureOr<mlir::Value> getVersion(pipeline::VariableOp variable,
                                           pipeline::TaskOp task,
                                           mlir::Value number,
                                           std::optional<int64_t> lag);
   mlir::Value getNewest();
-  mlir::FailureOr<mlir::Value>
-  getValueSlot(mlir::Value value, mlir::Value number, mlir::IRMapping &values);
+  mlir::Value getPart(pipeline::TaskOp task, mlir::Value number);
+  /// Messages count on their device, versions over all.
+  mlir::FailureOr<mlir::Value> getValueSlot(mlir::Value value,
+                                            mlir::Value local,
+                                            mlir::Value number,
+                                            mlir::IRMapping &values);
+  /// The number of an entry among those of its device.
   mlir::Value getNumber(mlir::Operation *entry);
+  /// The number that `n` has among those of all replicas.
+  mlir::Value toGlobal(mlir::Value n, pipeline::Share share);
   mlir::Value getSlot(const Buffer &buffer, mlir::Value number);
-  /// Before message `number` fills the buffer, the former one must have left.
-  void awaitSends(const Buffer &buffer, mlir::Value number);
+  /// Before message `local` fills the buffer, the former one must have left.
+  void awaitSends(const Buffer &buffer, mlir::Value local);
 
   mlir::Value constant(int64_t value);
   /// `value * factor`, computed where `value` is.
@@ -86,6 +97,8 @@ private:
   const Storage &storage;
   pipeline::ScheduleOp schedule;
   int64_t microbatches;
+  /// The device, and how many microbatches of an update it handles.
+  int64_t device = 0, ownMicrobatches = 0;
 
   mlir::Location loc = builder.getUnknownLoc();
   mlir::func::FuncOp function;

@@ -9,6 +9,7 @@
 
 #include "passes/Program/DeviceBuilder.h"
 #include "passes/Program/Passes.h"
+#include "penstock/Support/Assert.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -41,10 +42,11 @@ Value DeviceBuilder::getSlot(const Buffer &buffer, Value number) {
   return slot;
 }
 
-void DeviceBuilder::awaitSends(const Buffer &buffer, Value number) {
+void DeviceBuilder::awaitSends(const Buffer &buffer, Value local) {
   for (ChannelOp channel : storage.getSends(buffer))
     AwaitOp::create(builder, loc, FlatSymbolRefAttr::get(channel),
-                    add(number, -buffer.ring));
+                    toGlobal(add(local, -buffer.ring),
+                             storage.getSendShare(channel, device)));
 }
 
 Value DeviceBuilder::getNewest() {
@@ -85,8 +87,8 @@ FailureOr<Value> DeviceBuilder::getVersion(VariableOp variable, TaskOp task,
   return emit<arith::DivUIOp>(microbatch, constant(microbatches));
 }
 
-FailureOr<Value> DeviceBuilder::getValueSlot(Value value, Value number,
-                                             IRMapping &values) {
+FailureOr<Value> DeviceBuilder::getValueSlot(Value value, Value local,
+                                             Value number, IRMapping &values) {
   if (Value known = values.lookupOrNull(value))
     return known;
   FailureOr<Buffer> buffer = storage.getBuffer(value);
@@ -94,7 +96,12 @@ FailureOr<Value> DeviceBuilder::getValueSlot(Value value, Value number,
     return failure();
   Operation *op = value.getDefiningOp();
   auto task = op->getParentOfType<TaskOp>();
-  if (auto variable = dyn_cast<VariableOp>(buffer->symbol)) {
+  Value place = local;
+  if (auto variable = dyn_cast<VariableOp>(buffer->symbol);
+      variable && getParts(variable) > 1) {
+    buffer->ring = getParts(variable);
+    place = getPart(task, number);
+  } else if (variable) {
     // Read, or written as a new version. In-place results are their operands.
     auto read = dyn_cast<ReadOp>(op);
     std::optional<int64_t> lag;
@@ -106,49 +113,107 @@ FailureOr<Value> DeviceBuilder::getValueSlot(Value value, Value number,
     if (failed(version))
       return failure();
     if (!read && !task.countsMicrobatches() && storage.isUpdated(variable))
-      number = add(*version, 1);
+      place = add(*version, 1);
     else
-      number = *version;
+      place = *version;
   }
-  Value slot = getSlot(*buffer, number);
+  Value slot = getSlot(*buffer, place);
   values.map(value, slot);
   return slot;
+}
+
+/// Parts count like microbatches; an update uses the first.
+Value DeviceBuilder::getPart(TaskOp task, Value number) {
+  return task.countsMicrobatches() ? number : scale(number, microbatches);
 }
 
 //===----------------------------------------------------------------------===//
 // Entries
 //===----------------------------------------------------------------------===//
 
-LogicalResult DeviceBuilder::emitSend(SendOp send, Value number) {
+LogicalResult DeviceBuilder::emitSend(SendOp send, Value local) {
   auto channel = storage.lookup<ChannelOp>(send, send.getChannelAttr());
   if (!channel)
     return failure();
   FailureOr<Buffer> buffer = storage.getSendBuffer(channel);
   if (failed(buffer))
     return failure();
-  StartSendOp::create(builder, loc, send.getChannelAttr(), number,
-                      getSlot(*buffer, number));
+  StartSendOp::create(builder, loc, send.getChannelAttr(),
+                      toGlobal(local, storage.getSendShare(channel, device)),
+                      getSlot(*buffer, local));
   return success();
 }
 
-LogicalResult DeviceBuilder::emitRecv(RecvOp recv, Value number) {
+LogicalResult DeviceBuilder::emitRecv(RecvOp recv, Value local) {
   auto channel = storage.lookup<ChannelOp>(recv, recv.getChannelAttr());
   if (!channel)
     return failure();
   FailureOr<Buffer> buffer = storage.getReceiveBuffer(channel);
   if (failed(buffer))
     return failure();
-  awaitSends(*buffer, number);
-  StartRecvOp::create(builder, loc, recv.getChannelAttr(), number,
-                      getSlot(*buffer, number));
+  awaitSends(*buffer, local);
+  StartRecvOp::create(builder, loc, recv.getChannelAttr(),
+                      toGlobal(local, storage.getReceiveShare(channel, device)),
+                      getSlot(*buffer, local));
   return success();
 }
 
-LogicalResult DeviceBuilder::emitRun(RunOp run, Value number) {
+/// The members on this device, in their order, each with all its parts.
+LogicalResult DeviceBuilder::emitAllReduce(AllReduceOp sum, Value number) {
+  auto group = storage.lookup<GroupOp>(sum, sum.getGroupAttr());
+  if (!group)
+    return failure();
+  SmallVector<Value> buffers;
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+    SmallVector<VariableOp> variables;
+    for (auto name : member.getAsRange<FlatSymbolRefAttr>()) {
+      variables.push_back(storage.lookup<VariableOp>(group, name));
+      if (!variables.back())
+        return failure();
+    }
+    auto stage = storage.lookup<StageOp>(variables.front(),
+                                         variables.front().getStageAttr());
+    if (!stage)
+      return failure();
+    if (!llvm::is_contained(*stage.getDevices(), device))
+      continue;
+    int64_t parts = getParts(variables.front());
+    for (int64_t part = 0; part < parts; ++part)
+      for (VariableOp variable : variables)
+        buffers.push_back(getSlot(
+            Buffer{variable, 0, std::max(parts, storage.getVersions(variable))},
+            parts == 1 ? number : add(scale(number, microbatches), part)));
+  }
+  StartAllReduceOp::create(builder, loc, sum.getGroupAttr(), number, buffers);
+  return success();
+}
+
+LogicalResult DeviceBuilder::awaitSums(TaskOp task, Value number) {
+  if (task.countsMicrobatches())
+    return success();
+  llvm::SmallDenseSet<Attribute> read;
+  for (auto op : task.getBody().getOps<ReadOp>())
+    read.insert(op.getVariableAttr());
+  for (auto group : task->getParentOfType<ModuleOp>().getOps<GroupOp>())
+    if (llvm::any_of(group.getMembers().getAsRange<ArrayAttr>(),
+                     [&](ArrayAttr member) {
+                       return llvm::any_of(member, [&](Attribute name) {
+                         return read.contains(name);
+                       });
+                     }))
+      AwaitOp::create(builder, loc, FlatSymbolRefAttr::get(group), number);
+  return success();
+}
+
+LogicalResult DeviceBuilder::emitRun(RunOp run, Value local) {
   auto task = storage.lookup<TaskOp>(run, run.getTaskAttr());
   if (!task)
     return failure();
   Block &body = task.getBody().front();
+  // Updates are made by all replicas.
+  Value number = task.countsMicrobatches()
+                     ? toGlobal(local, storage.getShare(task, device))
+                     : local;
 
   // Wait for what is taken, and until what is overwritten has left.
   llvm::SmallSetVector<Operation *, 4> filled;
@@ -171,10 +236,12 @@ LogicalResult DeviceBuilder::emitRun(RunOp run, Value number) {
           }))
         continue;
       overwritten.push_back(*buffer);
-      awaitSends(*buffer, number);
+      awaitSends(*buffer, local);
     }
   }
 
+  if (failed(awaitSums(task, number)))
+    return failure();
   MarkOp::create(builder, loc, run.getTaskAttr(), number);
   IRMapping values;
   values.map(task.getCounter(), number);
@@ -182,22 +249,23 @@ LogicalResult DeviceBuilder::emitRun(RunOp run, Value number) {
     if (isa<TakeOp, ReadOp, PutOp, WriteOp>(op))
       continue;
     if (auto call = dyn_cast<func::CallOp>(op)) {
-      if (failed(emitCall(call, number, values)))
+      if (failed(emitCall(call, local, number, values)))
         return failure();
       continue;
     }
     if (llvm::any_of(op.getResultTypes(), llvm::IsaPred<TensorType>))
       return op.emitError("is not lowered to device programs yet");
-    for (Value operand : op.getOperands())
-      if (!values.contains(operand))
-        return op.emitError("has an operand that is no scalar");
+    PENSTOCK_ASSERT(
+        llvm::all_of(op.getOperands(),
+                     [&](Value operand) { return values.contains(operand); }),
+        "what is left in a task computes scalars from scalars");
     builder.clone(op, values);
   }
   return success();
 }
 
-LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value number,
-                                      IRMapping &values) {
+LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value local,
+                                      Value number, IRMapping &values) {
   auto callee = storage.lookup<func::FuncOp>(call, call.getCalleeAttr());
   if (!callee)
     return failure();
@@ -220,7 +288,7 @@ LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value number,
       operands.push_back(values.lookup(operand));
       continue;
     }
-    FailureOr<Value> slot = getValueSlot(operand, number, values);
+    FailureOr<Value> slot = getValueSlot(operand, local, number, values);
     if (failed(slot))
       return failure();
     operands.push_back(*slot);
@@ -242,7 +310,7 @@ LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value number,
       values.map(result, operands[into->second]);
       continue;
     }
-    FailureOr<Value> slot = getValueSlot(result, number, values);
+    FailureOr<Value> slot = getValueSlot(result, local, number, values);
     if (failed(slot))
       return failure();
     if (operands.size() < kernel.getNumArguments())

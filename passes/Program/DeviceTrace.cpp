@@ -9,6 +9,8 @@
 
 #include "passes/Program/DeviceTrace.h"
 
+#include "penstock/Support/Assert.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -31,7 +33,7 @@ private:
   LogicalResult visitCall(func::CallOp call);
   LogicalResult visitLoop(scf::ForOp loop);
   LogicalResult add(TraceEvent::Kind kind, Operation *op,
-                    FlatSymbolRefAttr symbol, Value number, Value buffer);
+                    FlatSymbolRefAttr symbol, Value number, ValueRange buffers);
   FailureOr<int64_t> get(Operation *user, Value value);
   FailureOr<CellRef> getCell(Operation *user, Value buffer);
 
@@ -67,17 +69,17 @@ FailureOr<CellRef> Tracer::getCell(Operation *user, Value buffer) {
 
 LogicalResult Tracer::add(TraceEvent::Kind kind, Operation *op,
                           FlatSymbolRefAttr symbol, Value number,
-                          Value buffer) {
+                          ValueRange buffers) {
   FailureOr<int64_t> n = get(op, number);
   if (failed(n))
     return failure();
   TraceEvent event{kind, op, symbol.getAttr(), *n, {}};
-  if (buffer) {
+  for (Value buffer : buffers) {
     FailureOr<CellRef> cell = getCell(op, buffer);
     if (failed(cell))
       return failure();
     event.accesses.push_back(
-        {*cell, kind == TraceEvent::Send, kind == TraceEvent::Recv});
+        {*cell, kind != TraceEvent::Recv, kind != TraceEvent::Send});
   }
   events.push_back(std::move(event));
   return success();
@@ -90,8 +92,8 @@ Tracer::getBufferUses(func::CallOp call) {
     return ArrayRef<BufferUse>(it->second);
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
       call, call.getCalleeAttr());
-  if (!callee || callee.getNumArguments() != call.getNumOperands())
-    return call.emitError("S8: calls a function that the module does not have");
+  PENSTOCK_ASSERT(callee && callee.getNumArguments() == call.getNumOperands(),
+                  "the verifier of calls has found the function");
   for (auto [i, operand] : llvm::enumerate(call.getOperands())) {
     if (!isa<MemRefType>(operand.getType()) ||
         operand.getDefiningOp<ScratchOp>())
@@ -211,10 +213,13 @@ LogicalResult Tracer::visit(Operation *op) {
                send.getBuffer());
   if (auto await = dyn_cast<AwaitOp>(op))
     return add(TraceEvent::Await, op, await.getChannelAttr(), await.getNumber(),
-               Value());
+               ValueRange());
+  if (auto sum = dyn_cast<StartAllReduceOp>(op))
+    return add(TraceEvent::Sum, op, sum.getGroupAttr(), sum.getNumber(),
+               sum.getBuffers());
   if (auto mark = dyn_cast<MarkOp>(op))
     return add(TraceEvent::Mark, op, mark.getTaskAttr(), mark.getNumber(),
-               Value());
+               ValueRange());
   if (auto call = dyn_cast<func::CallOp>(op))
     return visitCall(call);
   if (auto loop = dyn_cast<scf::ForOp>(op))

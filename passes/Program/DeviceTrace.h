@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_PASSES_PROGRAM_DEVICETRACE_H
 #define PENSTOCK_PASSES_PROGRAM_DEVICETRACE_H
 
-#include "dialects/Pipeline/Pipeline.h"
+#include "dialects/Pipeline/Replicas.h"
 
 namespace penstock {
 
@@ -21,7 +21,10 @@ struct CellRef {
   int64_t number = 0;
   int64_t ring = 1;
 
-  int64_t getIndex() const { return number % ring; }
+  /// Of a gradient that is kept in parts; then `number` is the update's.
+  std::optional<int64_t> part = {};
+
+  int64_t getIndex() const { return part ? *part : number % ring; }
 };
 
 /// A buffer in a call.
@@ -31,13 +34,13 @@ struct Access {
 };
 
 struct TraceEvent {
-  enum Kind { Mark, Call, Recv, Send, Await };
+  enum Kind { Mark, Call, Recv, Send, Await, Sum };
   Kind kind;
   mlir::Operation *op;
-  /// The task or channel, and its run or message.
+  /// The task, channel or group, and its run, message or update.
   mlir::StringAttr symbol;
   int64_t number = 0;
-  /// One for a transfer, any for a call.
+  /// One for a transfer, any for a call or a sum.
   llvm::SmallVector<Access, 1> accesses;
 };
 

@@ -49,6 +49,7 @@ struct LowerSchedulePass
       FailureOr<Storage> storage = Storage::get(schedule);
       if (failed(storage))
         return failure();
+      storage->markEnds();
       for (auto order : schedule.getBody().getOps<OrderOp>())
         if (failed(DeviceBuilder(root, *storage, schedule).run(order)))
           return failure();

@@ -30,9 +30,11 @@ void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace,
   device.map = map;
   device.trace = std::move(trace);
   TaskOp task;
-  for (const TraceEvent &event : device.trace) {
+  for (TraceEvent &event : device.trace) {
+    splitParts(event);
     if (event.kind == TraceEvent::Mark)
       task = symbols.lookup<TaskOp>(event.symbol);
+    evaluates |= task && task.getKind() == TaskKind::Evaluate;
     if (event.kind != TraceEvent::Call || !task || task.countsMicrobatches())
       continue;
     for (const Access &access : event.accesses)
@@ -50,6 +52,41 @@ InFlightDiagnostic ProgramMachine::report(const Device &device,
 bool ProgramMachine::isExternal(StringAttr name) {
   auto channel = symbols.lookup<ChannelOp>(name);
   return channel && (channel.getSource() || channel.getSink());
+}
+
+//===----------------------------------------------------------------------===//
+// Replicas
+//===----------------------------------------------------------------------===//
+
+Share ProgramMachine::getShare(const Device &device, TaskOp task) const {
+  auto stage = symbols.lookup<StageOp>(task.getStage());
+  if (!task.countsMicrobatches() || !stage)
+    return {};
+  return pipeline::getShare(stage, device.number, evaluates);
+}
+
+Share ProgramMachine::getShare(const Device &device,
+                               const TraceEvent &event) const {
+  auto channel = symbols.lookup<ChannelOp>(event.symbol);
+  if (!channel || evaluates)
+    return {};
+  // Of an await it does not matter which end it is: those of a device that has
+  // both are as wide.
+  Share share = pipeline::getShare(channel, device.number,
+                                   event.kind != TraceEvent::Send);
+  if (share.count == 1 && event.kind == TraceEvent::Await)
+    return pipeline::getShare(channel, device.number, /*receives=*/false);
+  return share;
+}
+
+void ProgramMachine::splitParts(TraceEvent &event) const {
+  for (Access &access : event.accesses) {
+    auto variable = symbols.lookup<VariableOp>(access.cell.symbol);
+    if (!variable || getParts(variable) == 1)
+      continue;
+    access.cell.part = access.cell.number % getParts(variable);
+    access.cell.number /= microbatches;
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -76,7 +113,11 @@ ProgramMachine::getCell(Device &device, const TraceEvent &event,
     if (ring.isVariable) {
       bool updated = device.updatedVariables.contains(ref.symbol);
       int64_t version = updated ? first : ref.ring == 1 ? ref.number : newest;
-      ring.cells[version % ring.size].content = version;
+      int64_t parts = getParts(cast<VariableOp>(symbol));
+      if (parts == 1)
+        ring.cells[version % ring.size].content = version;
+      for (int64_t part = 0; parts > 1 && part < parts; ++part)
+        ring.cells[part].content = version;
     }
   }
   if (ring.size != ref.ring)
@@ -177,13 +218,14 @@ LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
   if (!lags || lags.size() != 2)
     return success();
   int64_t lag = lags[task.getKind() == TaskKind::Forward ? 0 : 1];
-  int64_t run = device.runs.lookup(task.getSymNameAttr()) - 1;
+  int64_t run = getShare(device, task)
+                    .getNumber(device.runs.lookup(task.getSymNameAttr()) - 1);
   int64_t due = first + schedule::versionRead(run, lag, microbatches);
   if (ref.number == due)
     return success();
   return report(device, event, 3)
          << "reads version " << ref.number << " of @" << ref.symbol.getValue()
-         << " in run " << run + getFirstNumber(task) << " of @"
+         << " in run " << run + first * microbatches << " of @"
          << task.getSymName() << ", but its lag(" << lag << ") asks for "
          << due;
 }
@@ -198,7 +240,7 @@ LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
   bool updates =
       isVariable && device.running && !device.running.countsMicrobatches();
   if (inPlace) {
-    if (!cell.leaving.empty())
+    if (!cell.leaving.empty() || cell.filling)
       return checkFree(device, event, ref, cell);
     if (updates)
       device.updatedInPlace.push_back(ref);
@@ -240,7 +282,10 @@ LogicalResult ProgramMachine::startRun(Device &device,
     return report(device, event, 8)
            << "marks @" << event.symbol.getValue() << ", which is no task";
   int64_t runs = device.runs.lookup(event.symbol);
-  int64_t expected = getFirstNumber(task) + runs;
+  Share share = getShare(device, task);
+  int64_t expected = task.countsMicrobatches()
+                         ? first * microbatches + share.getNumber(runs)
+                         : first + runs;
   if (event.number != expected)
     return report(device, event, 1)
            << "runs @" << event.symbol.getValue() << "[" << event.number
@@ -256,32 +301,55 @@ LogicalResult ProgramMachine::startRun(Device &device,
          other.getKind() != TaskKind::WeightGrad))
       continue;
     int64_t count = device.runs.lookup(other.getSymNameAttr());
-    if (count != runs * microbatches)
+    int64_t due = runs * microbatches / getShare(device, other).count;
+    if (count != due)
       return report(device, event, 4)
              << "runs @" << event.symbol.getValue() << "[" << event.number
-             << "] after " << count << " instead of " << runs * microbatches
-             << " runs of @" << other.getSymName();
+             << "] after " << count << " instead of " << due << " runs of @"
+             << other.getSymName();
   }
   return success();
+}
+
+LogicalResult ProgramMachine::checkNumber(Device &device,
+                                          const TraceEvent &event) {
+  const char *verb = event.kind == TraceEvent::Recv   ? "receives"
+                     : event.kind == TraceEvent::Send ? "sends"
+                                                      : "sums";
+  std::vector<size_t> &queued = device.queued[event.symbol];
+  Share share = getShare(device, event);
+  if (!queued.empty()) {
+    const TraceEvent &former = device.trace[queued.back()];
+    if (event.number != former.number + share.count)
+      return report(device, event, 8)
+             << verb << " message " << event.number << " of @"
+             << event.symbol.getValue() << " after message " << former.number;
+  } else if (event.number != first * microbatches + share.index &&
+             event.number != first) {
+    return report(device, event, 8) << "begins @" << event.symbol.getValue()
+                                    << " with message " << event.number;
+  }
+  return success();
+}
+
+void ProgramMachine::queue(Device &device, const TraceEvent &event) {
+  device.queued[event.symbol].push_back(device.position);
+  device.transfers[device.position] = {device.position};
+  if (isExternal(event.symbol))
+    device.transfers[device.position].done = true;
+  else
+    device.waiting.push_back(device.position);
 }
 
 LogicalResult ProgramMachine::startTransfer(Device &device,
                                             const TraceEvent &event) {
   bool isRecv = event.kind == TraceEvent::Recv;
   const CellRef &ref = event.accesses.front().cell;
-  std::vector<size_t> &queued = device.queued[event.symbol];
-  if (!queued.empty()) {
-    const TraceEvent &former = device.trace[queued.back()];
-    if (event.number != former.number + 1)
-      return report(device, event, 8)
-             << (isRecv ? "receives" : "sends") << " message " << event.number
-             << " of @" << event.symbol.getValue() << " after message "
-             << former.number;
-  } else if (event.number != first * microbatches && event.number != first) {
-    return report(device, event, 8) << "begins @" << event.symbol.getValue()
-                                    << " with message " << event.number;
-  }
-  if (ref.number != event.number || (isRecv && ref.symbol != event.symbol))
+  if (failed(checkNumber(device, event)))
+    return failure();
+  // Slots count what their own device has.
+  if (ref.number != event.number / getShare(device, event).count ||
+      (isRecv && ref.symbol != event.symbol))
     return report(device, event, 8)
            << (isRecv ? "receives" : "sends") << " message " << event.number
            << " of @" << event.symbol.getValue()
@@ -292,7 +360,7 @@ LogicalResult ProgramMachine::startTransfer(Device &device,
     if (failed(cell) || failed(checkFree(device, event, ref, **cell)) ||
         failed(overwrite(device, event, getNeighbours(device, ref))))
       return failure();
-    (*cell)->content = event.number;
+    (*cell)->content = ref.number;
     (*cell)->used = false;
     (*cell)->filling = device.position;
   } else {
@@ -300,12 +368,48 @@ LogicalResult ProgramMachine::startTransfer(Device &device,
       return failure();
     (*getCell(device, event, ref))->leaving.push_back(device.position);
   }
-  queued.push_back(device.position);
-  device.transfers[device.position] = {device.position};
-  if (isExternal(event.symbol))
-    device.transfers[device.position].done = true;
-  else
-    device.waiting.push_back(device.position);
+  queue(device, event);
+  return success();
+}
+
+/// Sums take what every microbatch of the update has added, once, and nobody
+/// looks at it before it has been awaited.
+LogicalResult ProgramMachine::startSum(Device &device,
+                                       const TraceEvent &event) {
+  if (failed(checkNumber(device, event)))
+    return failure();
+  auto group = symbols.lookup<GroupOp>(event.symbol);
+  if (!group)
+    return report(device, event, 8)
+           << "sums @" << event.symbol.getValue() << ", which is no group";
+  for (const Access &access : event.accesses)
+    if (failed(read(device, event, access.cell)))
+      return failure();
+  for (const Access &access : event.accesses) {
+    Cell &cell = **getCell(device, event, access.cell);
+    cell.filling = device.position;
+    // Only the first part waits for the update; the others begin anew.
+    if (access.cell.part.value_or(0) > 0)
+      ++*cell.content;
+  }
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+    auto variable = symbols.lookup<VariableOp>(
+        cast<FlatSymbolRefAttr>(member[0]).getAttr());
+    for (auto task : module.getOps<TaskOp>()) {
+      int64_t count = device.runs.lookup(task.getSymNameAttr());
+      int64_t due = (event.number - first + 1) * microbatches /
+                    getShare(device, task).count;
+      if (task.getStageAttr() == variable.getStageAttr() && count != 0 &&
+          count != due &&
+          (task.getKind() == TaskKind::Backward ||
+           task.getKind() == TaskKind::WeightGrad))
+        return report(device, event, 4)
+               << "sums @" << event.symbol.getValue() << "[" << event.number
+               << "] after " << count << " instead of " << due << " runs of @"
+               << task.getSymName();
+    }
+  }
+  queue(device, event);
   return success();
 }
 
@@ -322,31 +426,36 @@ void ProgramMachine::complete(Device &device, size_t index) {
       ++it;
       continue;
     }
-    const CellRef &ref = event.accesses.front().cell;
-    Cell &cell = device.rings[{ref.symbol, ref.field}].cells[ref.getIndex()];
-    if (cell.filling == it->first)
-      cell.filling = std::nullopt;
-    llvm::erase(cell.leaving, it->first);
+    for (const Access &access : event.accesses) {
+      const CellRef &ref = access.cell;
+      Cell &cell = device.rings[{ref.symbol, ref.field}].cells[ref.getIndex()];
+      if (cell.filling == it->first)
+        cell.filling = std::nullopt;
+      llvm::erase(cell.leaving, it->first);
+    }
     it = device.transfers.erase(it);
   }
 }
 
 FailureOr<bool> ProgramMachine::await(Device &device, const TraceEvent &event) {
   const std::vector<size_t> &queued = device.queued[event.symbol];
+  Share share = getShare(device, event);
   // Messages of former segments are gone, negative numbers never were.
   if (event.number < first * microbatches && event.number < first)
     return true;
-  int64_t begin = queued.empty() ? first * microbatches
+  int64_t begin = queued.empty() ? first * microbatches + share.index
                                  : device.trace[queued.front()].number;
   if (event.number < begin)
     return true;
-  if (event.number >= begin + static_cast<int64_t>(queued.size())) {
+  int64_t place = (event.number - begin) / share.count;
+  if (place >= static_cast<int64_t>(queued.size()) ||
+      (event.number - begin) % share.count) {
     report(device, event, 7)
         << "awaits message " << event.number << " of @"
         << event.symbol.getValue() << " before it is queued";
     return failure();
   }
-  size_t index = queued[event.number - begin];
+  size_t index = queued[place];
   auto transfer = device.transfers.find(index);
   if (transfer == device.transfers.end())
     return true;
@@ -402,6 +511,9 @@ FailureOr<bool> ProgramMachine::step(Device &device) {
   case TraceEvent::Send:
     result = startTransfer(device, event);
     break;
+  case TraceEvent::Sum:
+    result = startSum(device, event);
+    break;
   }
   if (failed(result))
     return failure();
@@ -421,13 +533,24 @@ FailureOr<bool> ProgramMachine::exchange() {
       if (send.kind != TraceEvent::Send)
         break;
       auto receiver = llvm::find_if(devices, [&](Device &other) {
-        return &other != &sender && !other.waiting.empty() &&
-               other.trace[other.waiting.front()].kind == TraceEvent::Recv &&
-               other.trace[other.waiting.front()].symbol == send.symbol;
+        if (&other == &sender || other.waiting.empty())
+          return false;
+        const TraceEvent &recv = other.trace[other.waiting.front()];
+        // Who takes this message: one of several receivers, or the only one.
+        auto channel = symbols.lookup<ChannelOp>(send.symbol);
+        ArrayRef<int64_t> ends = channel && !evaluates
+                                     ? getEnds(channel, kReceiversAttr)
+                                     : ArrayRef<int64_t>();
+        return recv.kind == TraceEvent::Recv && recv.symbol == send.symbol &&
+               (ends.empty() ||
+                ends[send.number % ends.size()] == other.number);
       });
       if (receiver == devices.end())
         break;
       const TraceEvent &recv = receiver->trace[receiver->waiting.front()];
+      // The message of another sender comes first.
+      if (recv.number < send.number && getShare(sender, send).count > 1)
+        break;
       if (recv.number != send.number) {
         report(*receiver, recv, 8)
             << "receives message " << recv.number << " of @"
@@ -435,21 +558,64 @@ FailureOr<bool> ProgramMachine::exchange() {
             << " sends message " << send.number;
         return failure();
       }
-      for (Device *device : {&sender, &*receiver}) {
-        auto transfer = device->transfers.find(device->waiting.front());
-        if (transfer != device->transfers.end())
-          transfer->second.done = true;
-        device->waiting.pop_front();
-      }
+      endFirst(sender);
+      endFirst(*receiver);
       moved = true;
     }
+  }
+  return exchangeSums() || moved;
+}
+
+void ProgramMachine::endFirst(Device &device) {
+  auto transfer = device.transfers.find(device.waiting.front());
+  if (transfer != device.transfers.end())
+    transfer->second.done = true;
+  device.waiting.pop_front();
+}
+
+llvm::SmallSetVector<int64_t, 4> ProgramMachine::getDevices(StringAttr name) {
+  llvm::SmallSetVector<int64_t, 4> result;
+  auto group = symbols.lookup<GroupOp>(name);
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+    auto variable = symbols.lookup<VariableOp>(
+        cast<FlatSymbolRefAttr>(member[0]).getAttr());
+    auto stage = symbols.lookup<StageOp>(*variable.getStage());
+    result.insert(stage.getDevices()->begin(), stage.getDevices()->end());
+  }
+  return result;
+}
+
+/// A sum ends when it heads the queues of all its devices.
+bool ProgramMachine::exchangeSums() {
+  bool moved = false;
+  for (Device &one : devices) {
+    if (one.waiting.empty())
+      continue;
+    const TraceEvent &sum = one.trace[one.waiting.front()];
+    if (sum.kind != TraceEvent::Sum)
+      continue;
+    SmallVector<Device *> ready;
+    llvm::SmallSetVector<int64_t, 4> members = getDevices(sum.symbol);
+    for (Device &device : devices) {
+      if (!members.contains(device.number) || device.waiting.empty())
+        continue;
+      const TraceEvent &head = device.trace[device.waiting.front()];
+      if (head.kind == TraceEvent::Sum && head.symbol == sum.symbol &&
+          head.number == sum.number)
+        ready.push_back(&device);
+    }
+    if (ready.size() != members.size())
+      continue;
+    for (Device *device : ready)
+      endFirst(*device);
+    moved = true;
   }
   return moved;
 }
 
 static std::string describe(const TraceEvent &event) {
-  static const char *const kNames[] = {"run", "call", "receive", "send",
-                                       "await"};
+  static const char *const kNames[] = {"run",  "call",  "receive",
+                                       "send", "await", "sum"};
   return std::string(kNames[event.kind]) + " @" + event.symbol.str() + "[" +
          std::to_string(event.number) + "]";
 }
@@ -480,19 +646,18 @@ LogicalResult ProgramMachine::reportDeadlock() {
 
 /// S1 and S6: everything ran, nothing is left over.
 LogicalResult ProgramMachine::finish() {
-  bool evaluates = false;
-  for (Device &device : devices)
-    for (auto &[name, count] : device.runs)
-      if (symbols.lookup<TaskOp>(cast<StringAttr>(name)).getKind() ==
-          TaskKind::Evaluate)
-        evaluates = true;
   for (auto task : module.getOps<TaskOp>()) {
     if ((task.getKind() == TaskKind::Evaluate) != evaluates)
       continue;
     int64_t runs = 0;
     for (Device &device : devices)
       runs += device.runs.lookup(task.getSymNameAttr());
-    int64_t expected = updates * (task.countsMicrobatches() ? microbatches : 1);
+    // All replicas make all updates.
+    auto stage = symbols.lookup<StageOp>(task.getStage());
+    int64_t replicas =
+        stage && stage.getDevices() ? stage.getDevices()->size() : 1;
+    int64_t expected =
+        updates * (task.countsMicrobatches() ? microbatches : replicas);
     if (runs != expected)
       return task.emitError() << "S1: runs " << runs << " times instead of "
                               << expected << " in a segment of " << updates

@@ -78,6 +78,10 @@ private:
   mlir::FailureOr<bool> step(Device &device);
   mlir::LogicalResult startRun(Device &device, const TraceEvent &event);
   mlir::LogicalResult startTransfer(Device &device, const TraceEvent &event);
+  mlir::LogicalResult startSum(Device &device, const TraceEvent &event);
+  /// Fails unless transfers of one name are numbered one after the other.
+  mlir::LogicalResult checkNumber(Device &device, const TraceEvent &event);
+  void queue(Device &device, const TraceEvent &event);
   mlir::FailureOr<bool> await(Device &device, const TraceEvent &event);
   mlir::LogicalResult call(Device &device, const TraceEvent &event);
   mlir::LogicalResult read(Device &device, const TraceEvent &event,
@@ -97,15 +101,22 @@ private:
                                         const CellRef &ref);
   void endRun(Device &device);
   mlir::FailureOr<bool> exchange();
+  bool exchangeSums();
+  /// The devices of a group's members.
+  llvm::SmallSetVector<int64_t, 4> getDevices(mlir::StringAttr group);
+  static void endFirst(Device &device);
   void complete(Device &device, size_t event);
   mlir::LogicalResult finish();
   mlir::LogicalResult reportDeadlock();
   mlir::FailureOr<Cell *> getCell(Device &device, const TraceEvent &event,
                                   const CellRef &ref);
   bool isExternal(mlir::StringAttr channel);
-  int64_t getFirstNumber(pipeline::TaskOp task) const {
-    return task.countsMicrobatches() ? first * microbatches : first;
-  }
+  /// What a device does of a task.
+  pipeline::Share getShare(const Device &device, pipeline::TaskOp task) const;
+  /// What it has of the messages of a channel; all updates of a group.
+  pipeline::Share getShare(const Device &device, const TraceEvent &event) const;
+  /// A gradient that is kept in parts has one per replica.
+  void splitParts(TraceEvent &event) const;
   mlir::InFlightDiagnostic report(const Device &device, const TraceEvent &event,
                                   int rule);
 
@@ -113,6 +124,7 @@ private:
   mlir::ModuleOp module;
   pipeline::ScheduleOp schedule;
   int64_t first, updates, newest, microbatches;
+  bool evaluates = false;
   std::vector<Device> devices;
 };
 

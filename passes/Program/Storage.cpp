@@ -10,6 +10,8 @@
 
 #include "passes/Program/Storage.h"
 
+#include "penstock/Support/Assert.h"
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -38,20 +40,22 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
     auto task = resolve<TaskOp>(module, run, run.getTaskAttr());
     if (!task)
       return WalkResult::interrupt();
+    if (!resolve<StageOp>(module, task, task.getStageAttr()))
+      return WalkResult::interrupt();
     auto device =
         static_cast<int64_t>(run->getParentOfType<OrderOp>().getDevice());
-    auto [it, inserted] = devices.insert({task, device});
-    if (inserted || it->second == device)
-      return WalkResult::advance();
-    run.emitError() << "runs " << run.getTaskAttr() << " on device " << device
-                    << ", but device " << it->second
-                    << " runs it too: replicated stages cannot be lowered yet";
-    return WalkResult::interrupt();
+    if (!llvm::is_contained(getPlaces(task), device)) {
+      run.emitError() << "runs " << run.getTaskAttr() << " on device " << device
+                      << ", where its stage is not";
+      return WalkResult::interrupt();
+    }
+    tasks.insert(task);
+    return WalkResult::advance();
   });
   if (result.wasInterrupted())
     return failure();
 
-  for (auto &[op, device] : devices) {
+  for (Operation *op : tasks) {
     auto task = cast<TaskOp>(op);
     if (task.isBodyless())
       return task.emitError()
@@ -81,9 +85,6 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
     }
   }
 
-  auto deviceOf = [&](Operation *op) {
-    return getDevice(op->getParentOfType<TaskOp>());
-  };
   for (auto &[channel, take] : takes) {
     auto put = puts.find(channel);
     if (cast<ChannelOp>(channel).getSource()) {
@@ -92,7 +93,7 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
       return take.emitError()
              << "takes from " << take.getChannelAttr() << ", into which "
              << schedule.getSymNameAttr() << " runs no task that puts";
-    } else if (deviceOf(put->second) != deviceOf(take)) {
+    } else if (getPlaces(put->second) != getPlaces(take)) {
       received.insert(channel);
       sent.insert(channel);
     }
@@ -110,17 +111,94 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
              << "puts into " << put.getChannelAttr() << ", from which "
              << schedule.getSymNameAttr() << " runs no task that takes";
   }
+  if (failed(checkOrigins()))
+    return failure();
   for (Operation *channel : sent) {
     FailureOr<Buffer> buffer = getSendBuffer(cast<ChannelOp>(channel));
     if (failed(buffer))
       return failure();
-    if (buffer->isVariable())
-      return channel->emitError("would be sent from the buffer of ")
-             << SymbolTable::getSymbolName(buffer->symbol)
-             << ", which its task changes in place";
+    PENSTOCK_ASSERT(!buffer->isVariable(),
+                    "what is put is not stored in a variable");
     sendBuffers[channel] = *buffer;
   }
   return success();
+}
+
+/// A value that tasks pass on was received or made by some of them.
+LogicalResult Storage::checkOrigins() {
+  size_t most = 0;
+  for (auto &[channel, put] : puts)
+    most += put.getValues().size();
+  for (auto &[channel, put] : puts) {
+    for (Value value : put.getValues()) {
+      size_t steps = 0;
+      while (auto take = value.getDefiningOp<TakeOp>()) {
+        auto from = lookup<ChannelOp>(take, take.getChannelAttr());
+        auto origin = puts.find(from);
+        unsigned field = cast<OpResult>(value).getResultNumber();
+        if (received.contains(from) || origin == puts.end() ||
+            field >= origin->second.getValues().size())
+          break;
+        if (++steps > most)
+          return put.emitError(
+              "puts a value that tasks pass on in a circle and none makes");
+        value = origin->second.getValues()[field];
+      }
+    }
+  }
+  return success();
+}
+
+ArrayRef<int64_t> Storage::getPlaces(Operation *op) const {
+  auto task = dyn_cast<TaskOp>(op);
+  if (!task)
+    task = op->getParentOfType<TaskOp>();
+  auto stage =
+      SymbolTable::lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
+  return pipeline::getPlaces(stage, task.getKind() == TaskKind::Evaluate);
+}
+
+Share Storage::getShare(TaskOp task, int64_t device) const {
+  auto stage =
+      SymbolTable::lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
+  return pipeline::getShare(stage, device,
+                            task.getKind() == TaskKind::Evaluate);
+}
+
+Share Storage::getSendShare(ChannelOp channel, int64_t device) const {
+  auto put = puts.find(channel);
+  return put == puts.end()
+             ? Share()
+             : getShare(put->second->getParentOfType<TaskOp>(), device);
+}
+
+Share Storage::getReceiveShare(ChannelOp channel, int64_t device) const {
+  auto take = takes.find(channel);
+  return take == takes.end()
+             ? Share()
+             : getShare(take->second->getParentOfType<TaskOp>(), device);
+}
+
+void Storage::markEnds() const {
+  ModuleOp program = module;
+  Builder builder(program.getContext());
+  for (auto channel : program.getOps<ChannelOp>()) {
+    auto put = puts.find(channel);
+    auto take = takes.find(channel);
+    ArrayRef<int64_t> senders, receivers;
+    if (put != puts.end())
+      senders = getPlaces(put->second);
+    if (take != takes.end())
+      receivers = getPlaces(take->second);
+    if (senders.size() < 2 && receivers.size() < 2)
+      continue;
+    if (!received.contains(channel) && !sent.contains(channel))
+      continue;
+    if (!senders.empty())
+      channel->setAttr(kSendersAttr, builder.getDenseI64ArrayAttr(senders));
+    if (!receivers.empty())
+      channel->setAttr(kReceiversAttr, builder.getDenseI64ArrayAttr(receivers));
+  }
 }
 
 FailureOr<Buffer> Storage::getReceiveBuffer(ChannelOp channel) const {

@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_PASSES_PROGRAM_STORAGE_H
 #define PENSTOCK_PASSES_PROGRAM_STORAGE_H
 
-#include "dialects/Pipeline/Pipeline.h"
+#include "dialects/Pipeline/Replicas.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -40,11 +40,15 @@ class Storage {
 public:
   static mlir::FailureOr<Storage> get(pipeline::ScheduleOp schedule);
 
-  /// The device whose order runs this task, or -1.
-  int64_t getDevice(pipeline::TaskOp task) const {
-    auto it = devices.find(task);
-    return it == devices.end() ? -1 : it->second;
-  }
+  /// What a device does of a task that this schedule runs.
+  pipeline::Share getShare(pipeline::TaskOp task, int64_t device) const;
+  /// What it handles of the messages of a channel, at one end.
+  pipeline::Share getSendShare(pipeline::ChannelOp channel,
+                               int64_t device) const;
+  pipeline::Share getReceiveShare(pipeline::ChannelOp channel,
+                                  int64_t device) const;
+  /// Says on the channels that join replicas where these are.
+  void markEnds() const;
   bool isReceived(pipeline::ChannelOp channel) const {
     return received.contains(channel);
   }
@@ -83,10 +87,13 @@ private:
   }
 
   mlir::LogicalResult collect(pipeline::ScheduleOp schedule);
+  mlir::LogicalResult checkOrigins();
+  /// The devices that run the task of this op.
+  llvm::ArrayRef<int64_t> getPlaces(mlir::Operation *op) const;
   mlir::FailureOr<Buffer> getHome(mlir::Value value) const;
 
   mlir::ModuleOp module;
-  llvm::MapVector<mlir::Operation *, int64_t> devices;
+  llvm::SetVector<mlir::Operation *> tasks;
   llvm::MapVector<mlir::Operation *, pipeline::PutOp> puts;
   llvm::MapVector<mlir::Operation *, pipeline::TakeOp> takes;
   llvm::SetVector<mlir::Operation *> received;

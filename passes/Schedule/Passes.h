@@ -47,15 +47,18 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<int64_t> devices{*this, "devices",
                           llvm::cl::desc("Devices; 0: one per stage"),
                           llvm::cl::init(0)};
+  ListOption<int64_t> replicas{
+      *this, "replicas",
+      llvm::cl::desc("Replicas of every stage, or one number per stage")};
   Option<int64_t> microbatches{*this, "microbatches",
                                llvm::cl::desc("Microbatches per weight update"),
                                llvm::cl::init(1)};
   Option<std::string> schedule{*this, "schedule",
                                llvm::cl::desc("Schedule, with parameters"),
                                llvm::cl::init("1f1b")};
-  Option<std::string> scheduleFile{
-      *this, "schedule-file", llvm::cl::desc("Schedule from a CSV file"),
-      llvm::cl::init("")};
+  Option<std::string> scheduleFile{*this, "schedule-file",
+                                   llvm::cl::desc("Schedule from a CSV file"),
+                                   llvm::cl::init("")};
   Option<std::string> method{*this, "method", llvm::cl::desc("Training method"),
                              llvm::cl::init("sync")};
   Option<std::string> optimizer{

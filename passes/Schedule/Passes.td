@@ -24,6 +24,9 @@ def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
     // becomes
     pipeline.stage @s0 devices [0]
     ```
+
+    Replicas of a stage are on devices next to each other, which count among the
+    devices.
   }];
   let options = [
     Option<"devices", "devices", "int64_t", "0",
@@ -33,8 +36,26 @@ def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
     Option<"chunks", "chunks", "int64_t", "0",
            "Chunks per device in a loop or wave; 0: one per stage">,
     Option<"schedule", "schedule", "std::string", "\"\"",
-           "A schedule whose placement it is, in place of the two before">
+           "A schedule whose placement it is, in place of the two before">,
+    ListOption<"replicas", "replicas", "int64_t",
+               "Replicas of every stage, or one number per stage">
   ];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
+def PipelineSumReplicas : Pass<"pipeline-sum-replicas", "::mlir::ModuleOp"> {
+  let summary = "Adds up the gradients of the replicas of a stage";
+  let description = [{
+    Every replica of a stage has a gradient from its own microbatches. A group per
+    stage says that they are summed before the update, in the order of the
+    replicas. Gradients of tied parameters are in groups already, whose sums run
+    over all replicas of all stages.
+
+    ```mlir
+    pipeline.stage @s0 devices [0, 1]
+    pipeline.group @s0.replicas members [[@fc1.grad, @fc2.grad]]
+    ```
+  }];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
 

@@ -20,6 +20,8 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
   // Where, then when: runs first, as a method reads how far they run ahead.
   PipelinePlaceOptions place;
   place.devices = options.devices;
+  for (int64_t width : options.replicas)
+    place.replicas.push_back(width);
   std::string error;
   mlir::FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   bool open = succeeded(method) && method->isAsynchronous();
@@ -28,10 +30,13 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
     import.file = options.scheduleFile;
     import.microbatches = options.microbatches;
     manager.addPass(createPipelineImportSchedule(import));
+    manager.addPass(createPipelineSumReplicas());
   } else {
     if (!open)
       place.schedule = options.schedule;
     manager.addPass(createPipelinePlace(place));
+    // What orders sum must be known before them.
+    manager.addPass(createPipelineSumReplicas());
     manager.addPass(createPipelineGenerateSchedule(
         {options.schedule, open, options.microbatches}));
   }

@@ -11,6 +11,7 @@
 #include "passes/Schedule/Passes.h"
 
 #include "Common.h"
+#include "dialects/Pipeline/Replicas.h"
 #include "penstock/Schedule/Generators.h"
 #include "penstock/Training/VersionTable.h"
 
@@ -57,6 +58,7 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     ModuleOp replay = cloneProgram(module, *imported);
     readByTable(replay, method, training.getMicrobatches());
     stashLaggedReads(replay);
+    splitGradients(replay);
     for (auto stage : replay.getOps<pipeline::StageOp>())
       stage.setDevices(ArrayRef<int64_t>{0});
     if (failed(addSchedule(replay, training)))
@@ -94,6 +96,20 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
                                        SymbolTable::Visibility::Private);
     }
     return replay;
+  }
+
+  /// Gradients of replicas add up apart, and so they do on one device.
+  void splitGradients(ModuleOp replay) {
+    Builder builder(&getContext());
+    for (auto variable : replay.getOps<pipeline::VariableOp>()) {
+      auto stage =
+          replay.lookupSymbol<pipeline::StageOp>(variable.getStageAttr());
+      if (variable.getRole() == pipeline::Role::Gradient && stage &&
+          stage.getDevices()->size() > 1)
+        variable->setAttr(
+            pipeline::kPartsAttr,
+            builder.getI64IntegerAttr(stage.getDevices()->size()));
+    }
   }
 
   /// Lets every task of a microbatch read the weights that the method says,

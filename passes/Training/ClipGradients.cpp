@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Training/ForwardStage.h"
+#include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
 #include "penstock/Training/Arithmetic.h"
 
@@ -26,12 +27,15 @@ using namespace penstock::pipeline;
 
 namespace {
 
+/// The gradients of one parameter, of which the sum counts.
+using Summands = SmallVector<VariableOp, 1>;
+
 /// A stage that trains: its update task and the gradients that count here. Of a
 /// parameter that several stages hold copies of, those of one stage count.
 struct Member {
   StageOp stage;
   TaskOp update;
-  SmallVector<VariableOp> gradients;
+  SmallVector<Summands> gradients;
   ChannelOp factor;
 };
 
@@ -45,7 +49,8 @@ private:
   void addNorms(ArrayRef<Member *> members);
   ChannelOp createChannel(const Twine &name, Type type);
   func::FuncOp createFunction(const Twine &name, FunctionType type);
-  Value emitSquares(OpBuilder &builder, Location loc, ValueRange gradients);
+  Value emitSquares(OpBuilder &builder, Location loc,
+                    ArrayRef<Summands> gradients, ValueRange values);
   Value emitFactor(OpBuilder &builder, Location loc, ValueRange squares,
                    ArrayRef<Member *> members);
   LogicalResult scaleGradients(Member &member);
@@ -100,6 +105,7 @@ LogicalResult ClipGradientsPass::collect() {
     for (Attribute member : group.getMembers().getValue().drop_front())
       for (Attribute name : cast<ArrayAttr>(member))
         copies.insert(name);
+  auto gradientsOf = collectGradients(getOperation());
 
   // 2. Stages and what they train.
   for (auto stage : getOperation().getOps<StageOp>()) {
@@ -122,8 +128,11 @@ LogicalResult ClipGradientsPass::collect() {
       if (!name || place == parameters.end())
         return variable.emitError() << "the gradient does not say by '"
                                     << kParameterAttr << "' whose it is";
+      ArrayRef<VariableOp> summands = gradientsOf[name];
+      if (summands.front() != variable)
+        continue;
       places[variable] = place->second;
-      member.gradients.push_back(variable);
+      member.gradients.push_back(Summands(summands));
     }
     stages.push_back(std::move(member));
   }
@@ -150,24 +159,29 @@ func::FuncOp ClipGradientsPass::createFunction(const Twine &name,
   return function;
 }
 
-/// The sums of squares, one element per gradient, in double precision.
+/// The sums of squares, one element per parameter, in double precision. The
+/// gradients of a parameter are added first, as its update does.
 Value ClipGradientsPass::emitSquares(OpBuilder &builder, Location loc,
-                                     ValueRange gradients) {
+                                     ArrayRef<Summands> gradients,
+                                     ValueRange values) {
   Type f64 = builder.getF64Type();
   auto count = static_cast<int64_t>(gradients.size());
   Value zero =
       arith::ConstantOp::create(builder, loc, builder.getZeroAttr(f64));
   Value sums = tensor::EmptyOp::create(builder, loc, {count}, f64);
   sums = linalg::FillOp::create(builder, loc, zero, sums).getResult(0);
-  for (auto [index, gradient] : llvm::enumerate(gradients)) {
-    // One long row, which is one loop whatever the shape.
-    auto type = cast<RankedTensorType>(gradient.getType());
-    Value row = gradient;
+  for (auto [index, summands] : llvm::enumerate(gradients)) {
+    // Long rows, which are one loop whatever the shape.
+    VariableOp first = summands.front();
+    RankedTensorType type = first.getTensorType();
+    SmallVector<Value> rows(values.take_front(summands.size()));
+    values = values.drop_front(summands.size());
     if (type.getRank() > 1) {
       ReassociationIndices dims =
           llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
-      row = tensor::CollapseShapeOp::create(
-          builder, loc, row, SmallVector<ReassociationIndices>{dims});
+      for (Value &row : rows)
+        row = tensor::CollapseShapeOp::create(
+            builder, loc, row, SmallVector<ReassociationIndices>{dims});
     }
     int64_t rank = std::min<int64_t>(type.getRank(), 1);
     auto number = [&](int64_t value) -> SmallVector<OpFoldResult> {
@@ -176,15 +190,20 @@ Value ClipGradientsPass::emitSquares(OpBuilder &builder, Location loc,
     auto cell = RankedTensorType::get({}, f64);
     Value sum = tensor::ExtractSliceOp::create(
         builder, loc, cell, sums, number(index), number(1), number(1));
+    SmallVector<AffineMap> maps(rows.size(),
+                                builder.getMultiDimIdentityMap(rank));
+    maps.push_back(AffineMap::get(rank, 0, builder.getContext()));
     auto square = linalg::GenericOp::create(
-        builder, loc, TypeRange(cell), ValueRange(row), ValueRange(sum),
-        ArrayRef{builder.getMultiDimIdentityMap(rank),
-                 AffineMap::get(rank, 0, builder.getContext())},
+        builder, loc, TypeRange(cell), rows, ValueRange(sum), maps,
         SmallVector<utils::IteratorType>(rank, utils::IteratorType::reduction),
         [&](OpBuilder &body, Location loc, ValueRange elements) {
+          Value gradient = elements.front();
+          for (Value summand : elements.drop_front().drop_back())
+            gradient = arith::AddFOp::create(body, loc, gradient, summand);
           Arithmetic f{body, loc, f64};
-          Value x = f.from(elements[0]);
-          linalg::YieldOp::create(body, loc, f.add(elements[1], f.mul(x, x)));
+          Value x = f.from(gradient);
+          linalg::YieldOp::create(body, loc,
+                                  f.add(elements.back(), f.mul(x, x)));
         });
     sums =
         tensor::InsertSliceOp::create(builder, loc, square.getResult(0), sums,
@@ -206,7 +225,8 @@ Value ClipGradientsPass::emitFactor(OpBuilder &builder, Location loc,
   SmallVector<Term> terms;
   for (auto [index, member] : llvm::enumerate(members))
     for (auto [number, gradient] : llvm::enumerate(member->gradients))
-      terms.push_back({places[gradient], index, static_cast<int64_t>(number)});
+      terms.push_back(
+          {places[gradient.front()], index, static_cast<int64_t>(number)});
   llvm::sort(terms, [](const Term &a, const Term &b) {
     return std::tie(a.place, a.member) < std::tie(b.place, b.member);
   });
@@ -252,10 +272,11 @@ void ClipGradientsPass::addNorms(ArrayRef<Member *> members) {
                                           channel.getTensorType(0),
                                           FlatSymbolRefAttr::get(channel))
                                .getResult(0));
-    for (VariableOp gradient : member->gradients)
-      operands.push_back(
-          ReadOp::create(builder, gradient.getLoc(), gradient.getTensorType(),
-                         FlatSymbolRefAttr::get(gradient), IntegerAttr()));
+    for (const Summands &summands : member->gradients)
+      for (VariableOp gradient : summands)
+        operands.push_back(
+            ReadOp::create(builder, gradient.getLoc(), gradient.getTensorType(),
+                           FlatSymbolRefAttr::get(gradient), IntegerAttr()));
 
     // 2. Its function.
     Type result = isLast ? scalar : sumsType;
@@ -265,7 +286,8 @@ void ClipGradientsPass::addNorms(ArrayRef<Member *> members) {
     OpBuilder body = OpBuilder::atBlockEnd(&function.front());
     ValueRange arguments = function.getArguments();
     size_t taken = isLast ? sums.size() : 0;
-    Value value = emitSquares(body, loc, arguments.drop_front(taken));
+    Value value =
+        emitSquares(body, loc, member->gradients, arguments.drop_front(taken));
     if (isLast) {
       SmallVector<Value> squares(arguments.take_front(taken));
       squares.push_back(value);
@@ -340,16 +362,25 @@ LogicalResult ClipGradientsPass::scaleGradients(Member &member) {
   Value scalar =
       func::CallOp::create(builder, loc, reader, factor).getResult(0);
 
-  // 2. Every update takes it.
+  // 2. Every update takes it, after the sum of several gradients.
+  llvm::DenseSet<Value> sums;
+  auto isGradient = [&](Value value) {
+    auto read = value.getDefiningOp<ReadOp>();
+    auto variable =
+        read ? symbols->lookup<VariableOp>(read.getVariable()) : VariableOp();
+    return variable && variable.getRole() == Role::Gradient;
+  };
   for (auto call : body.getOps<func::CallOp>()) {
     SmallVector<unsigned> gradients;
     for (auto [index, operand] : llvm::enumerate(call.getOperands()))
-      if (auto read = operand.getDefiningOp<ReadOp>())
-        if (auto variable = symbols->lookup<VariableOp>(read.getVariable());
-            variable && variable.getRole() == Role::Gradient)
-          gradients.push_back(index);
+      if (isGradient(operand) || sums.contains(operand))
+        gradients.push_back(index);
     if (gradients.empty())
       continue;
+    if (gradients.size() > 1 && gradients.size() == call.getNumOperands()) {
+      sums.insert(call.getResult(0));
+      continue;
+    }
     auto update = symbols->lookup<func::FuncOp>(call.getCallee());
     if (!update || update.isDeclaration())
       return call.emitOpError("updates by a function without a body");

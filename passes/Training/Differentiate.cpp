@@ -39,7 +39,8 @@ class DifferentiatePass
   void addTask(ForwardStage &stage, unsigned number, Differentiation &backward);
   ChannelOp createChannel(const Twine &name, ArrayRef<Type> types,
                           Location loc);
-  VariableOp createGradient(VariableOp parameter, StageOp stage);
+  VariableOp createGradient(VariableOp parameter);
+  void groupGradients();
   void report(ForwardStage &stage, const Differentiation &backward);
 
   SymbolTable *symbols = nullptr;
@@ -51,6 +52,8 @@ class DifferentiatePass
   /// put by one stage and is still to be taken by another.
   llvm::DenseMap<Produced, ChannelOp> pending;
   ChannelOp residualChannel;
+  /// By parameter: one for each node that reads it, in their order.
+  llvm::DenseMap<Operation *, SmallVector<VariableOp>> gradientsOf;
 };
 
 bool isTrained(VariableOp variable) {
@@ -93,6 +96,50 @@ void DifferentiatePass::runOnOperation() {
   for (unsigned number = stages.size(); number-- > 0;)
     if (failed(differentiateStage(number)))
       return signalPassFailure();
+  // 3. What is summed over stages.
+  groupGradients();
+}
+
+/// A group of copies of a parameter becomes one of their gradients. Each member
+/// has a gradient for every node that reads any of the copies, in the order of
+/// the nodes: of those on other stages it starts at zero and receives the sum.
+void DifferentiatePass::groupGradients() {
+  Builder builder(&getContext());
+  for (auto group :
+       llvm::make_early_inc_range(getOperation().getOps<GroupOp>())) {
+    SmallVector<VariableOp> copies;
+    unsigned count = 0;
+    for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+      copies.push_back(symbols->lookup<VariableOp>(
+          cast<FlatSymbolRefAttr>(member[0]).getAttr()));
+      count += gradientsOf[copies.back()].size();
+    }
+    if (!isTrained(copies.front()))
+      continue;
+    if (count == 0) {
+      symbols->erase(group);
+      continue;
+    }
+    SmallVector<Attribute> members;
+    unsigned before = 0;
+    for (VariableOp copy : copies) {
+      SmallVector<VariableOp> own = gradientsOf[copy];
+      SmallVector<Attribute> member;
+      for (unsigned i = 0; i < count; ++i) {
+        bool isOwn = i >= before && i < before + own.size();
+        VariableOp gradient = isOwn ? own[i - before] : createGradient(copy);
+        member.push_back(FlatSymbolRefAttr::get(gradient));
+      }
+      before += own.size();
+      members.push_back(builder.getArrayAttr(member));
+    }
+    group.setMembersAttr(builder.getArrayAttr(members));
+    // Groups stand behind what they name.
+    group->moveAfter(
+        symbols->lookup(cast<FlatSymbolRefAttr>(
+                            cast<ArrayAttr>(members.back()).getValue().back())
+                            .getAttr()));
+  }
 }
 
 /// A parameter that two stages read has a gradient on each.
@@ -108,8 +155,8 @@ LogicalResult DifferentiatePass::checkVariables() {
                << "parameter @" << variable.getSymName()
                << " is read on stages @" << reader.getSymName() << " and @"
                << stage.stage.getSymName()
-               << ": tied parameters are not supported yet; cut elsewhere "
-                  "(--split-at) or freeze it (--freeze)";
+               << ": each needs a copy of its own, which "
+                  "pipeline-outline-stages makes";
       reader = stage.stage;
     }
   return success();
@@ -220,13 +267,12 @@ ChannelOp DifferentiatePass::createChannel(const Twine &name,
   return channel;
 }
 
-VariableOp DifferentiatePass::createGradient(VariableOp parameter,
-                                             StageOp stage) {
+VariableOp DifferentiatePass::createGradient(VariableOp parameter) {
   OpBuilder builder(&getContext());
-  auto gradient = VariableOp::create(
-      builder, parameter.getLoc(), (parameter.getSymName() + ".grad").str(),
-      parameter.getTensorType(), Role::Gradient, FlatSymbolRefAttr::get(stage),
-      BytesAttr());
+  auto gradient = VariableOp::create(builder, parameter.getLoc(),
+                                     (parameter.getSymName() + ".grad").str(),
+                                     parameter.getTensorType(), Role::Gradient,
+                                     parameter.getStageAttr(), BytesAttr());
   gradient->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
   insertAfterLast(getOperation(), *symbols, gradient);
   return gradient;
@@ -315,8 +361,8 @@ void DifferentiatePass::addTask(ForwardStage &stage, unsigned number,
     operands.push_back(read(stage.getVariable(argument)));
   SmallVector<VariableOp> gradients;
   for (auto [index, argument] : llvm::enumerate(backward.accumulators)) {
-    gradients.push_back(
-        createGradient(stage.getVariable(argument), stage.stage));
+    gradients.push_back(createGradient(stage.getVariable(argument)));
+    gradientsOf[stage.getVariable(argument)].push_back(gradients.back());
     backward.function.setArgAttr(
         operands.size(), kIntoAttr,
         builder.getI64IntegerAttr(backward.firstAccumulatorResult + index));

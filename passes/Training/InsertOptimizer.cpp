@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Training/ForwardStage.h"
+#include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
 #include "penstock/Training/Optimizers.h"
 #include "penstock/Training/RateSchedule.h"
@@ -35,6 +36,8 @@ class InsertOptimizerPass
   func::FuncOp getScheduleFunction(Location loc);
   func::FuncOp getRatesFunction(Location loc);
   func::FuncOp getUpdateFunction(RankedTensorType type, Location loc);
+  func::FuncOp getSumFunction(RankedTensorType type, unsigned count);
+  Value readSum(OpBuilder &builder, ArrayRef<VariableOp> gradients);
   VariableOp createState(VariableOp parameter, StringRef suffix);
 
   std::shared_ptr<Optimizer> method; // shared, as passes are copied
@@ -42,6 +45,8 @@ class InsertOptimizerPass
   SymbolTable *symbols = nullptr;
   func::FuncOp schedule, rates;
   llvm::DenseMap<Type, func::FuncOp> updates;
+  llvm::DenseMap<std::pair<Type, unsigned>, func::FuncOp> sums;
+  llvm::MapVector<Attribute, SmallVector<VariableOp>> gradientsOf;
 };
 
 } // namespace
@@ -62,6 +67,8 @@ void InsertOptimizerPass::runOnOperation() {
   course = *parsed;
   schedule = rates = nullptr;
   updates.clear();
+  sums.clear();
+  gradientsOf = collectGradients(getOperation());
   SymbolTable table(getOperation());
   symbols = &table;
 
@@ -139,9 +146,9 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
   SmallVector<Type> results(tensors, type);
   SmallVector<Type> arguments = results;
   arguments.append(numRates, builder.getF32Type());
-  update =
-      createFunction((method->getSpec().getName() + "." + describeType(type)).str(),
-                     builder.getFunctionType(arguments, results));
+  update = createFunction(
+      (method->getSpec().getName() + "." + describeType(type)).str(),
+      builder.getFunctionType(arguments, results));
   for (unsigned i = 1; i < tensors; ++i)
     update.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(i));
 
@@ -172,6 +179,42 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
       });
   func::ReturnOp::create(builder, loc, generic.getResults());
   return update;
+}
+
+func::FuncOp InsertOptimizerPass::getSumFunction(RankedTensorType type,
+                                                 unsigned count) {
+  func::FuncOp &sum = sums[{type, count}];
+  if (sum)
+    return sum;
+  SmallVector<Type> types(count, type);
+  sum = createFunction(("sum." + Twine(count) + "." + describeType(type)).str(),
+                       FunctionType::get(&getContext(), types, types));
+  emitGradientSum(sum);
+  return sum;
+}
+
+/// Reads the gradient of a parameter. Of several, the first holds their sum
+/// afterwards, and the others zero.
+Value InsertOptimizerPass::readSum(OpBuilder &builder,
+                                   ArrayRef<VariableOp> gradients) {
+  SmallVector<Value> values;
+  for (VariableOp gradient : gradients)
+    values.push_back(
+        ReadOp::create(builder, gradient.getLoc(), gradient.getTensorType(),
+                       FlatSymbolRefAttr::get(gradient), IntegerAttr()));
+  if (values.size() == 1)
+    return values.front();
+  VariableOp first = gradients.front();
+  auto call = func::CallOp::create(
+      builder, first.getLoc(),
+      getSumFunction(first.getTensorType(), values.size()), values);
+  for (auto [index, zero] :
+       llvm::drop_begin(llvm::enumerate(call.getResults()))) {
+    VariableOp gradient = gradients[index];
+    WriteOp::create(builder, gradient.getLoc(), zero,
+                    FlatSymbolRefAttr::get(gradient));
+  }
+  return call.getResult(0);
 }
 
 VariableOp InsertOptimizerPass::createState(VariableOp parameter,
@@ -219,14 +262,21 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
     if (!parameter)
       return gradient.emitError() << "the gradient does not say by '"
                                   << kParameterAttr << "' whose it is";
+    ArrayRef<VariableOp> summed = gradientsOf[name];
+    if (summed.front() != gradient)
+      continue;
     SmallVector<VariableOp> variables = {parameter, gradient};
     for (StringRef suffix : method->getStates())
       variables.push_back(createState(parameter, suffix));
     SmallVector<Value> operands;
     for (VariableOp variable : variables)
-      operands.push_back(
-          ReadOp::create(builder, parameter.getLoc(), variable.getTensorType(),
-                         FlatSymbolRefAttr::get(variable), IntegerAttr()));
+      operands.push_back(variable == gradient
+                             ? readSum(builder, summed)
+                             : ReadOp::create(builder, parameter.getLoc(),
+                                              variable.getTensorType(),
+                                              FlatSymbolRefAttr::get(variable),
+                                              IntegerAttr())
+                                   .getValue());
     operands.append(numbers);
     auto call = func::CallOp::create(
         builder, parameter.getLoc(),

@@ -172,8 +172,9 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
     return success();
   func::CallOp call = calls.front();
   auto whole = symbols->lookup<func::FuncOp>(call.getCallee());
-  if (!whole)
-    return call.emitError() << "there is no function @" << call.getCallee();
+  if (!whole || whole.isDeclaration())
+    return call.emitError()
+           << "@" << call.getCallee() << " has no body that could be split";
   Operation *terminator = whole.front().getTerminator();
 
   // 1. Which results are input cotangents, which are gradients.

@@ -59,6 +59,28 @@ static LogicalResult verifyStart(Subject &subject, Operation *op,
   return success();
 }
 
+/// C27: the members' values on this device, position by position.
+static LogicalResult verifySum(Subject &subject, StartAllReduceOp sum) {
+  auto group = subject.resolve<GroupOp>(sum, sum.getGroupAttr());
+  if (!group)
+    return failure();
+  auto member = cast<ArrayAttr>(group.getMembers()[0]);
+  size_t count = sum.getBuffers().size();
+  if (count == 0 || count % member.size() != 0)
+    return sum.emitOpError("sums ")
+           << count << " buffers, group " << sum.getGroupAttr() << " has "
+           << member.size() << " of each member";
+  for (auto [index, buffer] : llvm::enumerate(sum.getBuffers())) {
+    auto name = cast<FlatSymbolRefAttr>(member[index % member.size()]);
+    auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
+    if (!matches(buffer.getType(), variable.getTensorType()))
+      return sum.emitOpError("sums ")
+             << buffer.getType() << " where group " << sum.getGroupAttr()
+             << " has " << variable.getTensorType();
+  }
+  return success();
+}
+
 LogicalResult penstock::verifyProgramOps(Subject &subject) {
   for (func::FuncOp function : subject.module.getOps<func::FuncOp>()) {
     auto result = function.walk([&](Operation *op) -> WalkResult {
@@ -70,9 +92,13 @@ LogicalResult penstock::verifyProgramOps(Subject &subject) {
       if (auto recv = dyn_cast<StartRecvOp>(op))
         return verifyStart(subject, op, recv.getChannelAttr(),
                            recv.getBuffer().getType());
-      if (auto await = dyn_cast<AwaitOp>(op))
-        return WalkResult(success(static_cast<bool>(
-            subject.resolve<ChannelOp>(op, await.getChannelAttr()))));
+      if (auto sum = dyn_cast<StartAllReduceOp>(op))
+        return verifySum(subject, sum);
+      if (auto await = dyn_cast<AwaitOp>(op)) {
+        bool isSum = subject.symbols.lookup<GroupOp>(await.getChannel());
+        return WalkResult(success(
+            isSum || subject.resolve<ChannelOp>(op, await.getChannelAttr())));
+      }
       if (auto mark = dyn_cast<MarkOp>(op))
         return WalkResult(success(static_cast<bool>(
             subject.resolve<TaskOp>(op, mark.getTaskAttr()))));

@@ -8,6 +8,8 @@
 
 #include "Rules.h"
 
+#include "dialects/Pipeline/Replicas.h"
+
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -88,17 +90,13 @@ static LogicalResult verifyGroup(Subject &subject, GroupOp group) {
   return success();
 }
 
-/// Of a stage that has been placed.
-static ArrayRef<int64_t> getDevices(StageOp stage) {
-  return *stage.getDevices();
-}
-
 namespace {
 /// One schedule under check.
 class ScheduleRules {
 public:
   ScheduleRules(Subject &subject, ScheduleOp schedule)
-      : subject(subject), schedule(schedule) {}
+      : subject(subject), schedule(schedule),
+        set{{}, (" of schedule @" + schedule.getSymName()).str()} {}
   LogicalResult verify();
 
 private:
@@ -113,9 +111,14 @@ private:
   StageOp getStage(TaskOp task) {
     return subject.symbols.lookup<StageOp>(task.getStage());
   }
+  /// Of a stage that has been placed.
+  ArrayRef<int64_t> getDevices(StageOp stage) const {
+    return getPlaces(stage, set.evaluates);
+  }
 
   Subject &subject;
   ScheduleOp schedule;
+  TaskSet set;
   llvm::DenseMap<StringAttr, StageOp> putter, taker;
 };
 } // namespace
@@ -136,11 +139,11 @@ LogicalResult ScheduleRules::verifyRun(RunOp run, int64_t device) {
   if (!task)
     return failure();
   StageOp stage = getStage(task);
-  if (!llvm::is_contained(*stage.getDevices(), device))
+  if (!llvm::is_contained(getDevices(stage), device))
     return run.emitOpError("of ")
            << run.getTaskAttr() << " on device " << device << ", but stage @"
            << stage.getSymName() << " is not there";
-  return verifyEvery(run, run.getEvery(), stage.getDevices()->size());
+  return verifyEvery(run, run.getEvery(), getDevices(stage).size());
 }
 
 /// C24: the device is the end of a channel that leaves it.
@@ -153,11 +156,11 @@ LogicalResult ScheduleRules::verifyTransfer(Operation *op,
   StageOp from = putter.lookup(name.getAttr());
   StageOp to = taker.lookup(name.getAttr());
   StageOp here = isSend ? from : to, there = isSend ? to : from;
-  if (!here || !llvm::is_contained(*here.getDevices(), device))
+  if (!here || !llvm::is_contained(getDevices(here), device))
     return op->emitOpError("of ") << name << " on device " << device
                                   << ", which is not that end of it";
   // Without another end it has a source or a sink, or breaks C4.
-  if (there && llvm::is_contained(*there.getDevices(), device))
+  if (there && llvm::is_contained(getDevices(there), device))
     return op->emitOpError("of ")
            << name << ", whose both ends are on device " << device;
   if (channel.getTypes().size() != 1)
@@ -176,8 +179,8 @@ LogicalResult ScheduleRules::verifyAllReduce(AllReduceOp op, int64_t device) {
     auto name = cast<FlatSymbolRefAttr>(cast<ArrayAttr>(member)[0]);
     auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
     auto stage = subject.symbols.lookup<StageOp>(*variable.getStage());
-    if (llvm::is_contained(*stage.getDevices(), device))
-      return verifyEvery(op, op.getEvery(), stage.getDevices()->size());
+    if (llvm::is_contained(getDevices(stage), device))
+      return verifyEvery(op, op.getEvery(), getDevices(stage).size());
   }
   return op.emitOpError("of ") << op.getGroupAttr() << " on device " << device
                                << ", which has no member of it";
@@ -226,14 +229,7 @@ LogicalResult ScheduleRules::verifyGroups() {
 }
 
 LogicalResult ScheduleRules::verify() {
-  for (StageOp stage : subject.module.getOps<StageOp>())
-    if (schedule.getMicrobatches() % stage.getDevices()->size() != 0)
-      return schedule.emitOpError("has ")
-             << schedule.getMicrobatches() << " microbatches for "
-             << stage.getDevices()->size() << " replicas of stage @"
-             << stage.getSymName() << ": not a multiple";
   // The ends of channels, among the tasks that this schedule runs.
-  TaskSet set{{}, (" of schedule @" + schedule.getSymName()).str()};
   schedule.walk([&](RunOp run) {
     auto task = subject.symbols.lookup<TaskOp>(run.getTask());
     if (!task || task.isBodyless() || llvm::is_contained(set.tasks, task))
@@ -245,6 +241,12 @@ LogicalResult ScheduleRules::verify() {
     for (PutOp put : task.getBody().getOps<PutOp>())
       putter[put.getChannelAttr().getAttr()] = getStage(task);
   });
+  for (StageOp stage : subject.module.getOps<StageOp>())
+    if (schedule.getMicrobatches() % getDevices(stage).size() != 0)
+      return schedule.emitOpError("has ")
+             << schedule.getMicrobatches() << " microbatches for "
+             << getDevices(stage).size() << " replicas of stage @"
+             << stage.getSymName() << ": not a multiple";
   for (OrderOp order : schedule.getBody().getOps<OrderOp>()) {
     int64_t device = order.getDevice();
     auto result = order.walk([&](Operation *op) -> WalkResult {

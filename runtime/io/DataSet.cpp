@@ -226,7 +226,7 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
     std::memcpy(target, array.data, channel.type.bytes);
     return;
   }
-  uint64_t first = uint64_t(n) * microbatch;
+  uint64_t first = (uint64_t(n) * channel.stride + channel.offset) * microbatch;
   uint64_t epoch = first / usable;
   uint64_t position = first % usable; // usable is a multiple of microbatch
   uint64_t elements = 1;

@@ -172,3 +172,18 @@ bool penstock::runtime::sameFile(const std::string &first,
   return stat(first.c_str(), &a) == 0 && stat(second.c_str(), &b) == 0 &&
          a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
+
+bool penstock::runtime::wouldReplace(const std::string &path,
+                                     const std::string &other) {
+  if (path.empty() || other.empty())
+    return false;
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0)
+    return S_ISREG(info.st_mode) && sameFile(path, other);
+  // Neither is there yet: the same name in the same folder.
+  auto nameOf = [](const std::string &name) {
+    return name.substr(name.rfind('/') + 1);
+  };
+  return nameOf(path) == nameOf(other) &&
+         sameFile(folderOf(path), folderOf(other));
+}

@@ -70,6 +70,10 @@ Error checkWritable(const std::string &path, const char *flag);
 /// Both exist and are one file (or folder).
 bool sameFile(const std::string &first, const std::string &second);
 
+/// Whether a file written at `path` would take the place of `other`. Devices
+/// and pipes stay what they are.
+bool wouldReplace(const std::string &path, const std::string &other);
+
 } // namespace penstock::runtime
 
 #endif // PENSTOCK_RUNTIME_IO_FILE_H

@@ -106,14 +106,21 @@ bool hasInstructions() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
 }
 
+/// How often a caller hears of the progress.
+constexpr uint64_t kPart = 16 << 20;
+
 void digestOf(Compress compress, const void *data, uint64_t size,
-              uint8_t digest[32]) {
+              uint8_t digest[32], void (*done)(void *) = nullptr,
+              void *context = nullptr) {
   uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const uint8_t *bytes = static_cast<const uint8_t *>(data);
   uint64_t whole = size / 64 * 64;
-  for (uint64_t at = 0; at < whole; at += 64)
+  for (uint64_t at = 0; at < whole; at += 64) {
     compress(state, bytes + at);
+    if (done && (at + 64) % kPart == 0)
+      done(context);
+  }
 
   // The rest, a one bit, zeros, and the length in bits.
   uint8_t tail[128] = {};
@@ -140,7 +147,14 @@ extern "C" void penstock_sha256_portable(const void *data, uint64_t size,
 
 extern "C" void penstock_sha256(const void *data, uint64_t size,
                                 uint8_t digest[32]) {
+  penstock_sha256_in_parts(data, size, digest, nullptr, nullptr);
+}
+
+extern "C" void penstock_sha256_in_parts(const void *data, uint64_t size,
+                                         uint8_t digest[32],
+                                         void (*done)(void *context),
+                                         void *context) {
   static const Compress compress =
       hasInstructions() ? compressWithInstructions : compressPortably;
-  digestOf(compress, data, size, digest);
+  digestOf(compress, data, size, digest, done, context);
 }

@@ -30,6 +30,12 @@ std::string penstock::runtime::positions(const Instance &instance) {
           char(program.tasks[task].letter),
           (long long)device->taskNumber.load(), program.tasks[task].name);
     uint32_t channel = device->waitChannel.load(std::memory_order_relaxed);
+    uint32_t group = channel - program.channel_count;
+    if (channel != UINT32_MAX && channel >= program.channel_count &&
+        group < program.group_count)
+      text += format(", waits for sum %lld of group '%s'",
+                     (long long)device->waitNumber.load(),
+                     program.groups[group].name);
     if (channel < program.channel_count)
       text += format(", waits for message %lld of channel '%s'",
                      (long long)device->waitNumber.load(),

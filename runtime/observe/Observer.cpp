@@ -53,14 +53,18 @@ void ProgressLine::clear() {
 void SinkValues::collect(Instance &instance) {
   SinkRing::Item item;
   for (Endpoint &endpoint : instance.allEndpoints()) {
-    if (!endpoint.sink)
+    if (!endpoint.sink || endpoint.channel->description.offset)
       continue;
     std::string_view name = endpoint.channel->description.sink;
     std::deque<SinkRing::Item> &values = name == "loss"      ? losses
                                          : name == "correct" ? corrects
                                                              : counts;
-    while (endpoint.sink->pop(item))
+    // Replicas take turns, whoever is first.
+    uint32_t stride = endpoint.channel->description.stride;
+    while ((&endpoint)[endpoint.turn].sink->pop(item)) {
       values.push_back(item);
+      endpoint.turn = (endpoint.turn + 1) % stride;
+    }
   }
 }
 

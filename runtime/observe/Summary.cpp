@@ -20,6 +20,13 @@ static std::string stagesOf(const penstock_program &program, uint32_t device) {
   for (uint32_t i = 0; i < program.task_count; ++i)
     if (program.tasks[i].device == device)
       stages.push_back(program.tasks[i].stage);
+  // A task says where its stage is first; replicas have its variables.
+  for (uint32_t i = 0; i < program.variable_count; ++i) {
+    const penstock_variable &variable = program.variables[i];
+    for (uint32_t j = 0; j < variable.placement_count; ++j)
+      if (variable.placements[j].device == device)
+        stages.push_back(variable.stage);
+  }
   std::sort(stages.begin(), stages.end());
   stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
   std::string text;

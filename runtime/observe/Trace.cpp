@@ -43,8 +43,8 @@ std::string penstock::runtime::jsonString(const char *text) {
 
 /// Rows are numbered so that each (stage, device) has its own.
 static uint64_t rowOf(const penstock_program &program,
-                      const penstock_task &task) {
-  return uint64_t(task.stage) * program.device_count + task.device;
+                      const penstock_task &task, uint32_t device) {
+  return uint64_t(task.stage) * program.device_count + device;
 }
 
 Error penstock::runtime::writeTrace(
@@ -60,19 +60,25 @@ Error penstock::runtime::writeTrace(
   // 1. The names of the rows.
   std::vector<bool> isNamed(uint64_t(program.stage_count + 1) *
                             program.device_count);
-  for (uint32_t i = 0; i < program.task_count; ++i) {
-    const penstock_task &task = program.tasks[i];
-    uint64_t row = rowOf(program, task);
+  auto nameRow = [&](const penstock_task &task, uint32_t device) {
+    uint64_t row = rowOf(program, task, device);
     if (row >= isNamed.size() || isNamed[row])
-      continue;
+      return;
     isNamed[row] = true;
     text += format(",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,"
                    "\"tid\":%llu,\"args\":{\"name\":\"stage %u (device %u)\"}}"
                    ",\n{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":1,"
                    "\"tid\":%llu,\"args\":{\"sort_index\":%llu}}",
-                   (unsigned long long)row, task.stage, task.device,
+                   (unsigned long long)row, task.stage, device,
                    (unsigned long long)row, (unsigned long long)row);
-  }
+  };
+  for (uint32_t i = 0; i < program.task_count; ++i)
+    nameRow(program.tasks[i], program.tasks[i].device);
+  // Those of further replicas.
+  for (uint32_t device = 0; device < buffers.size(); ++device)
+    for (uint64_t i = 0; i < buffers[device]->size(); ++i)
+      if (!(*buffers[device])[i].isWait)
+        nameRow(program.tasks[(*buffers[device])[i].id], device);
 
   // 2. The slices. A wait stands in the row of the action that it delays.
   auto flush = [&]() {
@@ -80,17 +86,18 @@ Error penstock::runtime::writeTrace(
     text.clear();
     return error;
   };
-  for (const TraceBuffer *buffer : buffers) {
+  for (uint32_t device = 0; device < buffers.size(); ++device) {
+    const TraceBuffer *buffer = buffers[device];
     std::vector<uint64_t> rows(buffer->size());
     // Waits after the last action stand in its row.
     uint64_t row = 0;
     for (uint64_t i = 0; i < buffer->size(); ++i)
       if (!(*buffer)[i].isWait)
-        row = rowOf(program, program.tasks[(*buffer)[i].id]);
+        row = rowOf(program, program.tasks[(*buffer)[i].id], device);
     for (uint64_t i = buffer->size(); i-- > 0;) {
       const TraceBuffer::Slice &slice = (*buffer)[i];
       if (!slice.isWait)
-        row = rowOf(program, program.tasks[slice.id]);
+        row = rowOf(program, program.tasks[slice.id], device);
       rows[i] = row;
     }
     for (uint64_t i = 0; i < buffer->size(); ++i) {
@@ -98,9 +105,9 @@ Error penstock::runtime::writeTrace(
       long long n = slice.n;
       std::string name, kind;
       if (slice.isWait) {
-        name = jsonString(
-            format("wait %s[%lld]", program.channels[slice.id].name, n)
-                .c_str());
+        const penstock_channel &channel = program.channels[slice.id];
+        n = n * channel.stride + channel.offset;
+        name = jsonString(format("wait %s[%lld]", channel.name, n).c_str());
         kind = "wait";
       } else {
         const penstock_task &task = program.tasks[slice.id];

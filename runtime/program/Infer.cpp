@@ -21,6 +21,9 @@ Error penstock_run::infer() {
   OutputArrays outputs;
   if (Error error = outputs.open(program, options.outputs, trainData))
     return error;
+  for (const auto &array : outputs.all())
+    if (Error error = options.checkOverwrite("outputs", array->path, program))
+      return error;
   for (Endpoint &endpoint : instance->allEndpoints())
     endpoint.output = outputs.find(endpoint.channel->description);
 

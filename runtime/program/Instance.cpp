@@ -54,6 +54,11 @@ Error Instance::check() const {
                     elementName(channel.type.element));
   }
 
+  for (uint32_t i = 0; i < program.group_count; ++i)
+    if (!AllReduce::canSum(program.groups[i]))
+      return defect("group '%s' has values that this runtime cannot add",
+                    program.groups[i].name);
+
   // 2. Variables and library scratch lie inside their arenas.
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
@@ -103,9 +108,12 @@ void Instance::buildEndpoints() {
     needsThread |=
         endpoint.isSource && description.type.bytes >= kSourceThreadBytes;
   }
-  // A device may have as many transfers on their way as its channels hold.
+  for (uint32_t i = 0; i < program.group_count; ++i)
+    sums.push_back(std::make_unique<AllReduce>(program.groups[i]));
+  // A device may have as many transfers on their way as its channels hold, and
+  // one sum of each group.
   for (auto &device : deviceList) {
-    uint64_t size = 1;
+    uint64_t size = 1 + program.group_count;
     for (const Endpoint &endpoint : endpoints)
       if (!endpoint.isSource && !endpoint.sink)
         size += 2 * endpoint.channel->capacity();
@@ -183,6 +191,8 @@ void Instance::run(const penstock_schedule &schedule, int64_t first,
             data.inputOf(endpoint.channel->description.source);
       sourceNext[i] = 0;
     }
+    for (auto &sum : sums)
+      sum->reset();
   }
   for (auto &device : deviceList) {
     penstock_device_function function = schedule.functions[device->index];

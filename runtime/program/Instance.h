@@ -23,6 +23,8 @@ struct Endpoint {
   /// Where a sink of inference writes.
   OutputArray *output = nullptr;
   bool isSource = false;
+  /// Of a sink with several senders: whose message comes next.
+  uint32_t turn = 0;
 };
 
 /// Waits until everything that the device issued is done.
@@ -54,6 +56,7 @@ public:
   }
   Endpoint &endpoint(uint32_t channel) { return endpoints[channel]; }
   std::vector<Endpoint> &allEndpoints() { return endpoints; }
+  AllReduce &allReduce(uint32_t group) { return *sums[group]; }
   WaitPolicy waitPolicy() const { return policy; }
   const DataSet &data() const { return *currentData; }
 
@@ -84,6 +87,7 @@ private:
   static constexpr uint64_t kSourceThreadBytes = 32 << 10;
 
   std::vector<Endpoint> endpoints;
+  std::vector<std::unique_ptr<AllReduce>> sums;
   std::vector<double> hyperparameters;
   WaitPolicy policy;
   const DataSet *currentData = nullptr;

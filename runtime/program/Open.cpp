@@ -102,6 +102,11 @@ Error penstock_run::open() {
   if (!options.save.empty())
     if (Error error = writer->check(options.save))
       return error;
+  for (auto [flag, path] : {std::pair("log", &options.log),
+                            {"save", &options.save},
+                            {"trace", &options.trace}})
+    if (Error error = options.checkOverwrite(flag, *path, program))
+      return error;
   if (!options.trace.empty())
     if (Error error = checkWritable(options.trace, "--trace"))
       return error;
@@ -128,7 +133,7 @@ Error penstock_run::open() {
       return error;
     setHyperparameters(*oneDevice);
   }
-  return options.log.empty() ? Error() : log.open(options.log);
+  return {};
 }
 
 int64_t penstock_run::requestedUpdates() const {
@@ -136,5 +141,8 @@ int64_t penstock_run::requestedUpdates() const {
     return *options.steps;
   const penstock_schedule *train = instance->schedule("train");
   int64_t update = trainData.microbatchSize() * train->microbatches;
-  return *options.epochs * (trainData.usableCount() / update);
+  int64_t updates = 0;
+  bool isTooLong = __builtin_mul_overflow(
+      *options.epochs, trainData.usableCount() / update, &updates);
+  return isTooLong ? kMostUpdates + 1 : updates;
 }

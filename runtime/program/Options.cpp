@@ -8,6 +8,7 @@
 
 #include "runtime/program/Options.h"
 #include "runtime/io/DataSet.h"
+#include "runtime/io/File.h"
 
 #include <algorithm>
 #include <charconv>
@@ -28,6 +29,16 @@ Error parseInteger(const char *flag, const char *text, int64_t least,
     return userError("--%s: '%s' is not a whole number of at least %lld", flag,
                      text, (long long)least);
   result = value;
+  return {};
+}
+
+Error parseCount(const char *flag, const char *text,
+                 std::optional<int64_t> &result) {
+  if (Error error = parseInteger(flag, text, 0, result))
+    return error;
+  if (*result > kMostUpdates)
+    return userError("--%s: '%s' is more than %lld", flag, text,
+                     (long long)kMostUpdates);
   return {};
 }
 
@@ -83,6 +94,10 @@ template <std::optional<int64_t> Options::*Member, int64_t Least>
 Error setInteger(Options &options, const char *flag, const char *value) {
   return parseInteger(flag, value, Least, options.*Member);
 }
+template <std::optional<int64_t> Options::*Member>
+Error setCount(Options &options, const char *flag, const char *value) {
+  return parseCount(flag, value, options.*Member);
+}
 template <std::optional<double> Options::*Member>
 Error setNumber(Options &options, const char *flag, const char *value) {
   return parseNumber(flag, value, options.*Member);
@@ -109,9 +124,9 @@ constexpr Flag kFlags[] = {
      setPair<&Options::data>, For::Both},
     {"labels", "FILE.npy", "labels of the samples", setFile<&Options::labels>},
     {"steps", "N", "number of weight updates (or --epochs)",
-     setInteger<&Options::steps, 0>},
+     setCount<&Options::steps>},
     {"epochs", "N", "passes over the data (or --steps)",
-     setInteger<&Options::epochs, 0>},
+     setCount<&Options::epochs>},
     {"lr", "X", "learning rate instead of the compiled one",
      setNumber<&Options::rate>},
     {"seed", "S", "seed of --shuffle and of random masks (0)",
@@ -200,12 +215,31 @@ Error Options::checkTogether() const {
       {"log", &log}, {"save", &save}, {"trace", &trace}, {"memory", &memory}};
   for (const auto &first : outputs)
     for (const auto &second : outputs)
-      if (&first < &second && !first.second->empty() &&
-          *first.second == *second.second)
+      if (&first < &second && wouldReplace(*first.second, *second.second))
         return userError("--%s and --%s name the same file '%s'", first.first,
                          second.first, first.second->c_str());
   if (evalEvery && evalData.empty() && evalLabels.empty())
     return userError("--eval-every needs --eval-data");
+  return {};
+}
+
+Error Options::checkOverwrite(const char *flag, const std::string &output,
+                              const penstock_program &program) const {
+  std::vector<std::string> inputs = {labels, evalLabels};
+  for (uint32_t i = 0; i < program.file_count; ++i)
+    inputs.push_back(program.files[i].path);
+  for (const auto *pairs : {&data, &evalData})
+    for (const auto &[name, file] : *pairs)
+      inputs.push_back(file);
+  for (const std::string &input : inputs)
+    if (wouldReplace(output, input))
+      return userError("--%s: '%s' would replace '%s', which this run reads; "
+                       "choose another name",
+                       flag, output.c_str(), input.c_str());
+  if (wouldReplace(output, "/proc/self/exe"))
+    return userError("--%s: '%s' would replace the program that runs; choose "
+                     "another name",
+                     flag, output.c_str());
   return {};
 }
 

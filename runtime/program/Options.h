@@ -12,11 +12,15 @@
 
 #include "runtime/program/Error.h"
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 namespace penstock::runtime {
+
+/// A run that is longer than anyone waits for; its microbatches can be counted.
+inline constexpr int64_t kMostUpdates = 1'000'000'000'000;
 
 struct Options {
   std::vector<std::pair<std::string, std::string>> data, evalData;
@@ -34,6 +38,9 @@ struct Options {
   Error parse(int argc, char **argv);
   /// What can be said without the data.
   Error checkTogether() const;
+  /// Refuses to write where an input of the run, or the program itself, is.
+  Error checkOverwrite(const char *flag, const std::string &output,
+                       const penstock_program &program) const;
   /// Refuses flags of the other kind of program.
   Error checkMode(bool infers) const;
 };

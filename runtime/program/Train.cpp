@@ -70,6 +70,12 @@ Error penstock_run::train(int64_t updates) {
     if (Error error = trainData.setUpdate(schedule->microbatches, "data"))
       return error;
   }
+  if (options.epochs && requestedUpdates() > kMostUpdates)
+    return userError("--epochs: %lld come to more than %lld updates",
+                     (long long)*options.epochs, (long long)kMostUpdates);
+  if (!options.log.empty() && !log.isOpen())
+    if (Error error = log.open(options.log))
+      return error;
   if (updates <= 0)
     return {};
   for (; updates > 1 && updatesDone < program.flushed_updates; --updates)

@@ -4,12 +4,14 @@
     compare_losses.py FIXTURE.json NAME LOG.jsonl [--tolerance 1e-5]
     compare_losses.py --same LOG.jsonl LOG.jsonl...
     compare_losses.py --falls LOG.jsonl FACTOR
+    compare_losses.py --near LOG.jsonl LOG.jsonl --tolerance 1e-5
 
 The first prints the largest relative difference and fails beyond the tolerance;
 rates are compared too where they are recorded.
 --same fails unless all logs have the same losses and rates as text, that is, to
 the last bit that the log shows; what time it took is left out. --falls fails
-unless the last loss is at most FACTOR times the first. Only the standard
+unless the last loss is at most FACTOR times the first. --near compares two logs
+that may differ by rounding. Only the standard
 library is needed.
 """
 
@@ -81,6 +83,16 @@ def same(paths):
     print(f"{len(paths)} logs of {len(logs[0])} updates are equal")
 
 
+def near(path, reference, tolerance):
+    losses, expected = ([number(row["loss"]) for row in read_log(p)] for p in (path, reference))
+    if len(losses) != len(expected):
+        fail(f"{path} has {len(losses)} updates, {reference} has {len(expected)}")
+    worst = max(abs(a - b) / abs(b) for a, b in zip(losses, expected))
+    print(f"largest relative difference of {len(losses)} losses {worst:.3g}")
+    if not worst <= tolerance:
+        fail(f"{path}: {worst:.3g} from {reference}, beyond {tolerance:g}")
+
+
 def falls(path, factor):
     losses = [number(row["loss"]) for row in read_log(path)]
     print(f"loss {losses[0]:.6g} -> {losses[-1]:.6g}")
@@ -93,6 +105,8 @@ def main(arguments):
         return same(arguments[1:])
     if len(arguments) == 3 and arguments[0] == "--falls":
         return falls(arguments[1], float(arguments[2]))
+    if len(arguments) == 5 and arguments[0] == "--near" and arguments[3] == "--tolerance":
+        return near(arguments[1], arguments[2], float(arguments[4]))
     tolerance = 1e-5
     if len(arguments) == 5 and arguments[3] == "--tolerance":
         tolerance = float(arguments[4])

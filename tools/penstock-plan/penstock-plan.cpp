@@ -12,8 +12,9 @@
 #include "penstock/Planner/DoubleBuffer.h"
 #include "penstock/Planner/PipeDream.h"
 #include "penstock/Planner/PlanPrinter.h"
+#include "penstock/Support/CommandLine.h"
 
-#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -97,7 +98,7 @@ static cl::opt<bool> profile("profile",
 static cl::opt<bool> asJson("json", cl::desc("Print JSON"), cl::cat(category));
 
 static int fail(const Twine &message, int code = kUserError) {
-  errs() << "penstock-plan: " << message << "\n";
+  reportError("penstock-plan", message, errs());
   return code;
 }
 
@@ -154,6 +155,15 @@ static bool loadGraph(std::optional<LayerGraph> &graph) {
     fail(input + ": " + buffer.getError().message());
     return false;
   }
+  for (auto [flag, occurrences] :
+       {std::pair("dim", dims.getNumOccurrences()),
+        {"microbatch-size", microbatchSize.getNumOccurrences()},
+        {"loss", loss.getNumOccurrences()}})
+    if (occurrences) {
+      fail("--" + Twine(flag) + " is for models, and " + input +
+           " is a profile");
+      return false;
+    }
   std::string error;
   graph = parseProfile((*buffer)->getBuffer(), error);
   if (!graph)
@@ -195,7 +205,7 @@ static int print(const PlanReport &report) {
     outs() << formatv("{0:2}", toJson(report)) << "\n";
   else
     printPlan(report, outs());
-  return kDone;
+  return flushOutput("penstock-plan", errs()) ? kDone : kUserError;
 }
 
 static int runDoubleBuffer(const LayerGraph &graph,
@@ -224,12 +234,40 @@ static int runDoubleBuffer(const LayerGraph &graph,
   return print({graph, states, found->plan, &*found, title});
 }
 
+/// Numbers that LLVM's parser takes, and that mean nothing.
+static bool checkNumbers() {
+  auto need = [](bool holds, const auto &flag, StringRef what) {
+    std::string value;
+    raw_string_ostream(value)
+        << format("%.17g", static_cast<double>(flag.getValue()));
+    if (!holds)
+      fail("--" + flag.ArgStr + "=" + value + ": " + what + " is needed");
+    return holds;
+  };
+  // Products with the number of devices stay exact.
+  constexpr int64_t kMost = int64_t(1) << 40;
+  auto isCount = [&](const cl::opt<int64_t> &flag) {
+    return flag == flag.getDefault().getValue() || (flag >= 1 && flag <= kMost);
+  };
+  StringRef samples = "a number of samples from 1 to 2^40";
+  return need(weightCopies >= 0 && std::isfinite(weightCopies), weightCopies,
+              "a number of at least 0") &&
+         need(recomputeFactor >= 1 && std::isfinite(recomputeFactor),
+              recomputeFactor, "a number of at least 1") &&
+         need(isCount(profileBatch), profileBatch, samples) &&
+         need(isCount(batch), batch, samples) &&
+         need(isCount(blocks), blocks, "a number of blocks from 1 to 2^40");
+}
+
 static int run() {
   if (input.empty())
     return fail("no model or profile given; usage: penstock-plan "
                 "MODEL.onnx|PROFILE.txt --devices=N [options]");
   if (devices.empty())
     return fail("--devices=N is needed");
+  if (!checkNotEmpty("penstock-plan", {&bandwidth, &deviceMemory, &loss},
+                     errs()))
+    return kUserError;
   PipeDreamOptions options;
   if (!parseList("devices", devices, 1, options.devices))
     return kUserError;
@@ -260,7 +298,8 @@ static int run() {
   if (compression == "none")
     options.compressionRatio = 0;
   else if (StringRef(compression).getAsDouble(options.compressionRatio) ||
-           !(options.compressionRatio > 0))
+           !(options.compressionRatio > 0) ||
+           !std::isfinite(options.compressionRatio))
     return fail("--compression-ratio=" + compression +
                 ": a positive number or none is needed");
   if (!deviceMemory.empty()) {
@@ -270,10 +309,8 @@ static int run() {
                   ": expected a size such as 16GiB or 512MiB");
     options.memory.limit = static_cast<double>(*bytes);
   }
-  if (!(weightCopies >= 0) || !(recomputeFactor >= 1) || profileBatch < 1 ||
-      batch < 0 || blocks < 0)
-    return fail("--weight-copies, --batch, --blocks and --profile-batch must "
-                "not be negative, --recompute-factor not below 1");
+  if (!checkNumbers())
+    return kUserError;
   options.memory.weightCopies = weightCopies;
 
   std::optional<LayerGraph> graph;
@@ -312,14 +349,8 @@ static int run() {
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
-  std::string text;
-  raw_string_ostream stream(text);
-  if (!cl::ParseCommandLineOptions(argc, argv, "spreads a model over devices\n",
-                                   &stream)) {
-    StringRef line = StringRef(text).ltrim().split('\n').first;
-    line.consume_front(argv[0]);
-    line.consume_front(": ");
-    return fail(line.rtrim());
-  }
+  if (!parseFlags("penstock-plan", "spreads a model over devices\n", argc, argv,
+                  errs()))
+    return kUserError;
   return run();
 }

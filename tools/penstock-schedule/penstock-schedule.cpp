@@ -10,15 +10,14 @@
 #include "penstock/Schedule/Csv.h"
 #include "penstock/Schedule/Simulator.h"
 #include "penstock/Schedule/Transfers.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
@@ -76,12 +75,15 @@ struct Flags {
 } // namespace
 
 static int fail(const Twine &message, int code = kUserError) {
-  errs() << "penstock-schedule: " << message << "\n";
+  penstock::reportError("penstock-schedule", message, errs());
   return code;
 }
 
+/// Sums of times stay finite.
+constexpr double kMostTime = 1e15;
+
 static bool parseTime(StringRef text, double &value) {
-  return !text.trim().getAsDouble(value) && std::isfinite(value) && value >= 0;
+  return !text.trim().getAsDouble(value) && value >= 0 && value <= kMostTime;
 }
 
 static std::string plain(double value) {
@@ -90,20 +92,41 @@ static std::string plain(double value) {
   return text;
 }
 
+/// The file appears whole or not at all; a device or a pipe stays what it is.
+static std::error_code replaceFile(StringRef path, StringRef text) {
+  sys::fs::file_status status;
+  bool exists = !sys::fs::status(path, status);
+  if (exists && sys::fs::is_directory(status))
+    return std::make_error_code(std::errc::is_a_directory);
+  bool isSpecial = exists && !sys::fs::is_regular_file(status);
+  SmallString<128> name(path);
+  int descriptor = -1;
+  std::error_code code =
+      isSpecial ? sys::fs::openFileForWrite(path, descriptor,
+                                            sys::fs::CD_OpenExisting)
+                : sys::fs::createUniqueFile(path + ".tmp-%%%%%%%%", descriptor,
+                                            name, sys::fs::OF_None, 0666);
+  if (code)
+    return code;
+  raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
+  stream << text;
+  stream.close();
+  code = stream.error();
+  stream.clear_error();
+  if (isSpecial)
+    return code;
+  if (!code)
+    code = sys::fs::rename(name, path);
+  if (code)
+    sys::fs::remove(name);
+  return code;
+}
+
 static bool write(StringRef path, StringRef text) {
-  std::error_code code;
-  raw_fd_ostream stream(path, code);
-  if (!code) {
-    stream << text;
-    stream.close();
-    code = stream.error();
-  }
-  if (code) {
-    stream.clear_error();
+  std::error_code code = replaceFile(path, text);
+  if (code)
     fail(path + ": " + code.message());
-    return false;
-  }
-  return true;
+  return !code;
 }
 
 static void printJson(const Simulation &simulation) {
@@ -153,6 +176,16 @@ static std::optional<std::string> disprove(const Problem &problem,
 
 static int run(const Flags &flags) {
   // 1. The problem.
+  if (!penstock::checkNotEmpty(
+          "penstock-schedule",
+          {&flags.memoryLimit, &flags.svg, &flags.trace, &flags.csv}, errs()))
+    return kUserError;
+  const cl::opt<std::string> *files[] = {&flags.svg, &flags.trace, &flags.csv};
+  for (unsigned i : {1, 2})
+    for (unsigned j = 0; j < i; ++j)
+      if (!files[i]->empty() && *files[i] == *files[j])
+        return fail("--" + files[i]->ArgStr + "=" + *files[i] + ": --" +
+                    files[j]->ArgStr + " writes this file already");
   std::string error;
   std::optional<ScheduleSpec> spec = parseScheduleSpec(flags.schedule, error);
   if (!spec)
@@ -174,13 +207,12 @@ static int run(const Flags &flags) {
       !parseTime(parts[1], times.backward) ||
       !parseTime(parts[2], times.weight))
     return fail("--times=" + flags.times +
-                ": expected three times, as in --times=1,1,1");
+                ": expected three times up to 1e15, as in --times=1,1,1");
   if (times.forward + times.backward + times.weight <= 0)
     return fail("--times=" + flags.times + ": something must take time");
   if (!parseTime(flags.transfer, times.transfer))
-    return fail("--comm=" + flags.transfer + ": expected a time");
+    return fail("--comm=" + flags.transfer + ": expected a time up to 1e15");
   Problem problem(*spec, flags.devices, flags.microbatches, times);
-  problem.memoryLimit = spec->get("memory-limit");
   if (!flags.memoryLimit.empty() &&
       (!parseTime(flags.memoryLimit, problem.memoryLimit) ||
        problem.memoryLimit <= 0))
@@ -222,7 +254,7 @@ static int run(const Flags &flags) {
     printJson(simulation);
   else
     printTimeline(problem, simulation);
-  return 0;
+  return penstock::flushOutput("penstock-schedule", errs()) ? 0 : kUserError;
 }
 
 int main(int argc, char **argv) {
@@ -233,15 +265,10 @@ int main(int argc, char **argv) {
   cl::SetVersionPrinter([](raw_ostream &stream) {
     stream << "penstock-schedule " << PENSTOCK_VERSION << "\n";
   });
-  std::string text;
-  raw_string_ostream stream(text);
-  if (!cl::ParseCommandLineOptions(
-          argc, argv, "says what a pipeline schedule costs, and draws it\n",
-          &stream)) {
-    StringRef line = StringRef(text).ltrim().split('\n').first;
-    line.consume_front(sys::path::filename(argv[0]));
-    line.consume_front(": ");
-    return fail(line.rtrim());
-  }
+  if (!penstock::parseFlags("penstock-schedule",
+                            "says what a pipeline schedule costs, and draws "
+                            "it\n",
+                            argc, argv, errs()))
+    return kUserError;
   return run(flags);
 }

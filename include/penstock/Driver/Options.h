@@ -47,11 +47,20 @@ struct CompileOptions {
   std::string ignoreLabel;
   std::string trainRegex;
   std::string freezeRegex;
+  std::vector<std::pair<std::string, std::string>> ties;
 
   int64_t stages = 0; ///< 0: one per device, or as many as the cuts make.
   std::vector<std::string> splitAt;
   bool choosesStages = false; ///< --stages=auto: where they fit in memory.
-  int64_t devices = 0;        ///< 0: one per stage.
+  int64_t devices = 0; ///< Of all replicas; 0: one per stage and replica.
+  /// One number for all stages, or one per stage; none: no replicas.
+  std::vector<int64_t> replicas;
+  /// How many devices there would be with one replica each; 0: one per stage.
+  int64_t getPlaces() const {
+    return replicas.empty()       ? devices
+           : replicas.size() == 1 ? devices / replicas.front()
+                                  : int64_t(replicas.size());
+  }
   int64_t threads = 1;
   std::string method = "sync";
   std::string schedule = "1f1b";
@@ -60,7 +69,7 @@ struct CompileOptions {
   std::string optimizer = "sgd:lr=0.01";
   std::string batchNorm = "train";
   std::string rateSchedule = "constant";
-  double clipGradNorm = 0; ///< 0: not clipped.
+  double clipGradNorm = 0;             ///< 0: not clipped.
   std::optional<int64_t> deviceMemory; ///< Bytes.
   /// none, full, auto, or an expression of ONNX nodes.
   std::string recompute = "none";

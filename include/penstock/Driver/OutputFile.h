@@ -27,6 +27,10 @@ public:
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
+  /// Whether a file written at `path` would take the place of `other`. Devices
+  /// and pipes stay what they are.
+  static bool wouldReplace(llvm::StringRef path, llvm::StringRef other);
+
   /// Whether the file can be written. If not, prints one line.
   bool check(llvm::raw_ostream &errors) const;
   /// Where to write. Errors are kept for `commit`.

@@ -29,6 +29,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace penstock {
 
@@ -46,6 +48,8 @@ struct ImportOptions {
   /// these train (empty: all but scalars); these do not (empty: none).
   std::string trainRegex;
   std::string freezeRegex;
+  /// Pairs of equal initialisers; the second becomes the first.
+  std::vector<std::pair<std::string, std::string>> ties;
   /// Where a binary copy of the model is written if its weights have no raw
   /// bytes in the file itself (textual models; float16 values stored as
   /// integers). Empty: such a model is an error.

@@ -10,6 +10,7 @@
 
 #include "../Compress.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -99,8 +100,13 @@ std::optional<ScheduleSpec> parseScheduleSpec(StringRef text,
 
   SmallVector<StringRef> settings;
   rest.split(settings, ',', -1, /*KeepEmpty=*/false);
+  llvm::SmallDenseSet<StringRef> given;
   for (StringRef setting : settings) {
     auto [key, value] = setting.split('=');
+    if (!given.insert(key).second) {
+      error = "schedule " + name.str() + ": " + key.str() + " is given twice";
+      return std::nullopt;
+    }
     auto known = llvm::find_if(
         parameters, [&](const Parameter &p) { return p.name == key; });
     if (known == parameters.end()) {

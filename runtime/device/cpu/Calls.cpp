@@ -35,7 +35,7 @@ template <typename T> static void add(std::atomic<T> &counter, T value) {
 static void issue(penstock_device *device, Channel &channel,
                   Channel::Side &side) {
   device->transfers[device->endTransfer++ & device->transferMask] = {
-      &channel, &side, side.posted - 1};
+      &channel, &side, side.posted - 1, nullptr};
 }
 
 /// Waits for message i, with the time accounted for.
@@ -54,12 +54,31 @@ static void waitFor(penstock_device *device, Channel &channel, int64_t i,
     device->trace->wait(channel.index, n, begin, end);
 }
 
+/// The share of this device in a sum, and the wait for the others.
+static void completeSum(penstock_device *device, AllReduce &sum) {
+  AllReduce::Side &side = *sum.find(device->index);
+  const penstock_program &program = device->instance.program;
+  int64_t begin = nanoseconds();
+  device->waitNumber.store(side.base + side.completed,
+                           std::memory_order_relaxed);
+  device->waitChannel.store(program.channel_count +
+                                uint32_t(&sum.description - program.groups),
+                            std::memory_order_relaxed);
+  sum.complete(side, device->instance.waitPolicy());
+  device->waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
+  add(device->waitedNanoseconds, nanoseconds() - begin);
+}
+
 static void completeFirst(penstock_device *device) {
   Transfer &transfer =
       device->transfers[device->firstTransfer & device->transferMask];
-  waitFor(device, *transfer.channel, transfer.message,
-          transfer.side->base + transfer.message);
-  transfer.side->completed = transfer.message + 1;
+  if (transfer.sum) {
+    completeSum(device, *transfer.sum);
+  } else {
+    waitFor(device, *transfer.channel, transfer.message,
+            transfer.side->base + transfer.message);
+    transfer.side->completed = transfer.message + 1;
+  }
   ++device->firstTransfer;
   add(device->progress, uint64_t(1));
 }
@@ -120,11 +139,38 @@ void penstock_send(penstock_device *device, uint32_t id, int64_t n,
   issue(device, channel, channel.sender);
 }
 
+void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,
+                         void *const *cells) {
+  AllReduce &sum = device->instance.allReduce(group);
+  AllReduce::Side *side = sum.find(device->index);
+  if (!side || !sum.post(*side, t, cells))
+    fail(device->instance, PENSTOCK_DEFECT,
+         "device %u: sum %lld of group '%s' comes out of turn", device->index,
+         (long long)t, sum.description.name);
+  device->transfers[device->endTransfer++ & device->transferMask] = {
+      nullptr, nullptr, 0, &sum};
+}
+
+static void awaitSum(penstock_device *device, uint32_t group, int64_t t) {
+  AllReduce &sum = device->instance.allReduce(group);
+  AllReduce::Side *side = sum.find(device->index);
+  int64_t i = side ? t - side->base : 0;
+  if (!side || side->posted == 0 || i >= side->posted)
+    fail(device->instance, PENSTOCK_DEFECT,
+         "device %u awaits sum %lld of group '%s', which was not started",
+         device->index, (long long)t, sum.description.name);
+  while (side->completed <= i)
+    completeFirst(device);
+}
+
 void penstock_await(penstock_device *device, uint32_t id, int64_t n) {
   if (n < 0)
     return;
   if (device->trace)
     device->trace->close();
+  uint32_t channels = device->instance.program.channel_count;
+  if (id >= channels)
+    return awaitSum(device, id - channels, n);
   Endpoint &endpoint = device->instance.endpoint(id);
   if (endpoint.sink)
     return; // The value was copied when it was sent.

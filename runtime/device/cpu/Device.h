@@ -14,6 +14,7 @@
 #include "runtime/device/cpu/Convolutions.h"
 #include "runtime/device/cpu/Gemm.h"
 #include "runtime/observe/Trace.h"
+#include "runtime/transport/threads/AllReduce.h"
 #include "runtime/transport/threads/Channel.h"
 
 #include <condition_variable>
@@ -55,11 +56,13 @@ cpu_set_t shareOfCores(const penstock_program &program, uint32_t device);
 /// Threads of all devices together against allowed cores.
 bool isOversubscribed(const penstock_program &program);
 
-/// A transfer that has been issued and may not be done.
+/// A transfer that has been issued and may not be done: a message of a channel,
+/// or a sum.
 struct Transfer {
-  Channel *channel;
-  Channel::Side *side;
-  int64_t message;
+  Channel *channel = nullptr;
+  Channel::Side *side = nullptr;
+  int64_t message = 0;
+  AllReduce *sum = nullptr;
 };
 
 } // namespace penstock::runtime

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define PENSTOCK_ABI_VERSION 2u
+#define PENSTOCK_ABI_VERSION 3u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -129,6 +129,11 @@ typedef struct {
   int32_t receiver;
   uint32_t slots;
   uint32_t staging;
+  /* Message n is of microbatch n * stride + offset. Where a stage has replicas,
+   * a channel stands here `stride` times, one after the other, with one sender
+   * and one receiver each, and once more for evaluation. */
+  uint32_t stride;
+  uint32_t offset;
 } penstock_channel;
 
 /* `letter` is the PyTorch-compatible action letter: F B I W G U E. */
@@ -219,6 +224,18 @@ typedef struct {
   const penstock_device_function *functions;
 } penstock_schedule;
 
+/* Values that are summed over devices. Every summand has one value of each of
+ * the `types`; `devices` says where each lives, in the order of addition. All
+ * receive the sum, but those with `resets` become zero. */
+typedef struct {
+  const char *name;
+  uint32_t type_count;
+  const penstock_tensor *types;
+  uint32_t summand_count;
+  const uint32_t *devices;
+  const uint32_t *resets;
+} penstock_group;
+
 typedef struct penstock_program {
   uint32_t abi_version;
   uint32_t stage_count;
@@ -259,6 +276,8 @@ typedef struct penstock_program {
   /* Inputs of the model that the program does not need. */
   uint32_t unused_input_count;
   const char *const *unused_inputs;
+  uint32_t group_count;
+  const penstock_group *groups;
 } penstock_program;
 
 /*===--- What compiled code calls
@@ -273,9 +292,16 @@ void penstock_recv(penstock_device *device, uint32_t channel, int64_t n,
                    void *slot);
 void penstock_send(penstock_device *device, uint32_t channel, int64_t n,
                    const void *slot);
+/* Queue the sum of a group for update t; never blocks. `cells` are the
+ * addresses of the values of this device's summands, one summand after the
+ * other; they receive the sums. Additions have the order of the summands, on
+ * any device. */
+void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,
+                         void *const *cells);
 /* This device waits until message n of the channel has arrived here (receiver)
- * or has left its slot (sender). Negative n returns at once. */
-void penstock_await(penstock_device *device, uint32_t channel, int64_t n);
+ * or has left its slot (sender). Numbers from channel_count on are groups:
+ * until the sum is there. Negative n returns at once. */
+void penstock_await(penstock_device *device, uint32_t endpoint, int64_t n);
 /* The device is about to run the n-th microbatch (or update) of a task. */
 void penstock_mark(penstock_device *device, uint32_t task, int64_t n);
 double penstock_hyperparameter(penstock_device *device, uint32_t id);

@@ -18,6 +18,12 @@ extern "C" {
 
 void penstock_sha256(const void *data, uint64_t size, uint8_t digest[32]);
 
+/* The same, calling done(context) whenever some megabytes are behind it: who
+ * maps a large file can give its pages back. */
+void penstock_sha256_in_parts(const void *data, uint64_t size,
+                              uint8_t digest[32], void (*done)(void *context),
+                              void *context);
+
 #ifdef __cplusplus
 }
 #endif

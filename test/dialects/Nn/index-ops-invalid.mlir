@@ -117,3 +117,11 @@ func.func @f(%x: tensor<5xf32>) {
   %y = nn.log_sum_exp %x dims [] : tensor<5xf32> -> tensor<f32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x3xf32>, %i: tensor<5xi64>) {
+  // expected-error @+1 {{needs static shapes}}
+  %y = nn.gather %x[%i] at affine_map<(i, j)[s] -> (s, j)> index_maps [affine_map<(i, j) -> (i)>] : tensor<?x3xf32>, tensor<5xi64> -> tensor<5x3xf32>
+  return
+}

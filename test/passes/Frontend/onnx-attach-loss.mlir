@@ -17,6 +17,9 @@
 // RUN: penstock-opt %t/sigmoid.mlir --onnx-attach-loss='loss=bce-with-logits' 2>&1 | FileCheck %t/sigmoid.mlir
 // RUN: not penstock-opt %t/labels.mlir --onnx-attach-loss='loss=mse' 2>&1 | FileCheck %t/labels.mlir
 
+// RUN: not penstock-opt /dev/null --onnx-attach-loss='loss=mse' 2>&1 | FileCheck %s --check-prefix=EMPTY
+// EMPTY: error: the program has no forward task
+
 //--- model.mlir
 // Three outputs; the variable @v and the input @y reach only the last.
 pipeline.stage @m

@@ -64,3 +64,90 @@ func.func private @kernel(%d: !llvm.ptr, %a: memref<4x2xf64>, %b: memref<2x3xf64
     : memref<4x2xf64>, memref<2x3xf64>, memref<4x3xf64>
   return
 }
+
+// -----
+
+module @replay {}
+// expected-error @below {{there is more than one nested module}}
+module @other {}
+
+// -----
+
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 1 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.channel @x : [tensor<4xf32>] slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %h = pipeline.slot @x[%first] at(0) : memref<4xf32>
+  pipeline.start_send @x[%first], %h : memref<4xf32>
+  return
+}
+func.func @train.1(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
+  %h = pipeline.slot @x[%first] at(0) : memref<4xf32>
+  // expected-error @below {{device 1 is an end of this channel, but device 0 is the same end elsewhere}}
+  pipeline.start_send @x[%first], %h : memref<4xf32>
+  return
+}
+
+// -----
+
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-error @below {{names no task: @F}}
+  pipeline.mark @F[%first]
+  return
+}
+
+// -----
+
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+// expected-error @below {{is transferred, but carries several tensors}}
+pipeline.channel @x : [tensor<4xf32>, tensor<4xf32>] slots(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  pipeline.await @x[%first]
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.schedule @train microbatches(4)
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+// expected-error @below {{the runtime knows no tensors of type 'tensor<4xi4>'}}
+pipeline.variable @v : tensor<4xi4> statistic of @s
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  return
+}
+
+// -----
+
+// expected-error @below {{there is no schedule @train}}
+module {
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  return
+}
+}
+
+// -----
+
+module {
+pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.schedule @train microbatches(4)
+module @replay {
+  pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+  pipeline.schedule @train microbatches(4)
+  func.func private @f(index)
+  func.func @train.0(%first: index, %updates: index)
+      attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+    // expected-error @below {{calls @f, which the program does not have}}
+    func.call @f(%first) : (index) -> ()
+    return
+  }
+}
+}

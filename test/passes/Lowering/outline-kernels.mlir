@@ -80,6 +80,7 @@ func.func private @rows(%x: memref<5x7xf32>, %rate: f32) {
 }
 
 // CHECK-LABEL: func.func private @alone(
+// CHECK-SAME: noinline
 // CHECK: linalg.fill
 func.func private @alone(%x: memref<5x7xf32>, %rate: f32) {
   linalg.fill ins(%rate : f32) outs(%x : memref<5x7xf32>)

@@ -108,3 +108,41 @@ pipeline.task @s.U update of @s(%t) {
   // expected-error @below {{is not an elementwise function of what one update makes}}
   %p = pipeline.predict %w, %d, %lr steps(1.0) : tensor<4xf32>, f32
 }
+
+// -----
+
+!w = tensor<3x5xf32>
+pipeline.stage @s
+pipeline.variable @w : !w parameter of @s
+pipeline.variable @near : !w compensation of @s
+// expected-error @below {{is not one elementwise op}}
+func.func private @update(!w) -> (!w, !w)
+pipeline.task @s.U update of @s(%t) {
+  %lr = pipeline.hyperparameter "lr" : f32
+  %0 = pipeline.read @w : !w
+  %w, %v = func.call @update(%0) : (!w) -> (!w, !w)
+  pipeline.write %w to @w : !w
+  %n = pipeline.predict %w, %v, %lr steps(1.5) : !w, f32
+  pipeline.write %n to @near : !w
+}
+
+// -----
+
+!w = tensor<3x5xf32>
+module {
+module @replay {
+  pipeline.stage @s
+  pipeline.variable @w : !w parameter of @s
+  pipeline.variable @near : !w compensation of @s
+  func.func private @update(!w) -> (!w, !w)
+  pipeline.task @s.U update of @s(%t) {
+    %lr = pipeline.hyperparameter "lr" : f32
+    %0 = pipeline.read @w : !w
+    // expected-error @below {{calls @update, which is no function}}
+    %w, %v = func.call @update(%0) : (!w) -> (!w, !w)
+    pipeline.write %w to @w : !w
+    %n = pipeline.predict %w, %v, %lr steps(1.5) : !w, f32
+    pipeline.write %n to @near : !w
+  }
+}
+}

@@ -17,7 +17,7 @@ pipeline.schedule @train microbatches(2) {
   }
   pipeline.order 1 {
     pipeline.repeat updates {
-      // expected-error @below {{runs @F on device 1, but device 0 runs it too: replicated stages cannot be lowered yet}}
+      // expected-error @below {{runs @F on device 1, where its stage is not}}
       pipeline.run @F
     }
   }
@@ -264,3 +264,221 @@ pipeline.schedule @train microbatches(2) {
   }
 }
 pipeline.variable @w : tensor<4xf32> parameter of @s
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+// expected-error @below {{is run by "train" but has no body}}
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F } }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.variable @m : tensor<4xf32> statistic of @s
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<4xf32>
+  // expected-error @below {{only a result of a call can be written: nothing is ever copied}}
+  pipeline.write %x to @m : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F } }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @r : [tensor<4xf32>] slots(3)
+func.func private @f(tensor<4xf32>) -> tensor<4xf32>
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<4xf32>
+  %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @below {{puts into @r, from which "train" runs no task that takes}}
+  pipeline.put %y to @r : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F } }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @r : [tensor<4xf32>] slots(3)
+pipeline.variable @m : tensor<4xf32> statistic of @s
+func.func private @f(tensor<4xf32>) -> tensor<4xf32>
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<4xf32>
+  // expected-error @below {{a value cannot be written to a variable and put into a channel}}
+  %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  pipeline.put %y to @r : tensor<4xf32>
+  pipeline.write %y to @m : tensor<4xf32>
+}
+pipeline.task @B backward of @s(%k) {
+  %x = pipeline.take @r : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F pipeline.run @B } }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.variable @m : tensor<4xf32> statistic of @s
+pipeline.variable @n : tensor<4xf32> statistic of @s
+func.func private @f(tensor<4xf32>) -> tensor<4xf32>
+func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<4xf32>
+  %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @below {{writes a value that is written twice}}
+  pipeline.write %y to @m : tensor<4xf32>
+  pipeline.write %y to @n : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F } }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+// expected-error @below {{is sent, but no task of the schedule puts}}
+pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F pipeline.send @loss } }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.variable @w : tensor<4xf32> parameter of @s
+func.func private @f(tensor<4xf32> {pipeline.into = 0 : i64}) -> tensor<4xf32>
+pipeline.task @F forward of @s(%k) {
+  %w = pipeline.read @w : tensor<4xf32>
+  // expected-error @below {{only taken and read values and results of calls have storage}}
+  %x = pipeline.compensate %w, %w tau(1.0) : tensor<4xf32>
+  %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  pipeline.put %y to @loss : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @F pipeline.send @loss } }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+func.func private @f(tensor<4xf32> {pipeline.into = 0 : i64}) -> tensor<4xf32>
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<4xf32>
+  %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @below {{stores a value of @f elsewhere than its argument 0, which the function changes in place; only a variable with one version can be changed in place}}
+  pipeline.put %y to @loss : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F pipeline.send @loss } }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.variable @w : tensor<4xf32> parameter of @s
+pipeline.weight_stash @w depth(2)
+func.func private @f(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+func.func private @f.kernel(memref<4xf32>, memref<4xf32>, memref<4xf32>)
+func.func private @u(tensor<4xf32>) -> tensor<4xf32>
+func.func private @u.kernel(memref<4xf32>, memref<4xf32>)
+// expected-error @below {{reads @w without a lag: run pipeline-assign-versions}}
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<4xf32>
+  %w = pipeline.read @w : tensor<4xf32>
+  %y = func.call @f(%x, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  pipeline.put %y to @loss : tensor<4xf32>
+}
+pipeline.task @U update of @s(%t) {
+  %w = pipeline.read @w : tensor<4xf32>
+  %y = func.call @u(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  pipeline.write %y to @w : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F pipeline.send @loss } pipeline.run @U }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<f32>] source("x") slots(3)
+pipeline.channel @r : [tensor<f32>, tensor<f32>] slots(1)
+pipeline.channel @q : [tensor<f32>] slots(1)
+func.func private @f(tensor<f32>, tensor<f32>) -> tensor<f32>
+func.func private @f.kernel(memref<f32>, memref<f32>, memref<f32>)
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<f32>
+  pipeline.put %x to @r : tensor<f32>
+}
+pipeline.task @B backward of @s(%k) {
+  // expected-error @below {{takes what no task of the schedule puts}}
+  %x, %y = pipeline.take @r : tensor<f32>, tensor<f32>
+  pipeline.put %y to @q : tensor<f32>
+}
+pipeline.task @W weight_grad of @s(%k) {
+  %y = pipeline.take @q : tensor<f32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.recv @x pipeline.run @F pipeline.run @B pipeline.run @W } }
+  }
+}
+
+// -----
+
+// Values that go in a circle are stored nowhere.
+pipeline.stage @s devices [0]
+pipeline.channel @a : [tensor<4xf32>] slots(1)
+pipeline.channel @b : [tensor<4xf32>] slots(1)
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @a : tensor<4xf32>
+  // expected-error @below {{puts a value that tasks pass on in a circle and none makes}}
+  pipeline.put %x to @b : tensor<4xf32>
+}
+pipeline.task @B backward of @s(%k) {
+  %x = pipeline.take @b : tensor<4xf32>
+  pipeline.put %x to @a : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @F pipeline.run @B } }
+  }
+}

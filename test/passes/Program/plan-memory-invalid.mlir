@@ -1,5 +1,8 @@
 // RUN: penstock-opt %s --pipeline-plan-memory=limit=100 --split-input-file \
 // RUN:   --verify-diagnostics
+// RUN: not penstock-opt /dev/null --pipeline-plan-memory=alignment=48 2>&1 | FileCheck %s --check-prefix=NUMBERS
+// RUN: not penstock-opt /dev/null --pipeline-plan-memory=threads=0 2>&1 | FileCheck %s --check-prefix=NUMBERS
+// NUMBERS: error: pipeline-plan-memory: alignment must be a power of two, threads positive
 
 // expected-error @below {{device 1 (stages @b) needs 192 bytes of memory, 92 more than its limit of 100}}
 // expected-note @below {{variables 64, channels 128, temporaries 0}}
@@ -22,5 +25,22 @@ func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{needs a buffer of static shape and identity layout}}
   %0 = pipeline.slot @w[%first] : memref<?xf32>
+  return
+}
+
+// -----
+
+func.func private @kernel(%a: memref<4x6xf32>, %b: memref<6x9xf32>, %c: memref<4x9xf32>) {
+  // expected-error @below {{no library can compute this product: oneDNN has only its reference implementation}}
+  pipeline.gemm %a, %b, %c sizes [2, 3, 2] strides [12, 3] [18, 3] [18, 3]
+    : memref<4x6xf32>, memref<6x9xf32>, memref<4x9xf32>
+  return
+}
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %a = pipeline.slot @a[%first] : memref<4x6xf32>
+  %b = pipeline.slot @b[%first] : memref<6x9xf32>
+  %c = pipeline.slot @c[%first] : memref<4x9xf32>
+  func.call @kernel(%a, %b, %c) : (memref<4x6xf32>, memref<6x9xf32>, memref<4x9xf32>) -> ()
   return
 }

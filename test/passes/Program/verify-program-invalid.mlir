@@ -22,6 +22,61 @@ pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
 pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @f(%t: memref<64xi8> {pipeline.scratch}) {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0 : i8
+  // expected-error @below {{uses temporary memory other than by a view}}
+  memref.store %z, %t[%c0] : memref<64xi8>
+  return
+}
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %one = arith.constant 1 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %t = %first to %end step %one {
+    pipeline.mark @F[%t]
+  }
+  %b = pipeline.scratch at(0) : memref<64xi8>
+  func.call @f(%b) : (memref<64xi8>) -> ()
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(2048) library_at(1024) library_bytes(1024) threads(1)
+// expected-error @below {{has a product that no library computes}}
+func.func private @kernel(%a: memref<4x6xf32>, %b: memref<6x9xf32>, %c: memref<4x9xf32>, %t: memref<64xi8> {pipeline.scratch}) {
+  pipeline.gemm %a, %b, %c sizes [2, 3, 2] strides [12, 3] [18, 3] [18, 3]
+    : memref<4x6xf32>, memref<6x9xf32>, memref<4x9xf32>
+  return
+}
+pipeline.variable @a : tensor<4x6xf32> parameter of @s
+pipeline.variable @b : tensor<6x9xf32> parameter of @s
+pipeline.variable @c : tensor<4x9xf32> parameter of @s
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %one = arith.constant 1 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %n = %first to %end step %one {
+    pipeline.mark @F[%n]
+  }
+  %a = pipeline.slot @a[%first] at(0) : memref<4x6xf32>
+  %b = pipeline.slot @b[%first] at(128) : memref<6x9xf32>
+  %c = pipeline.slot @c[%first] at(512) : memref<4x9xf32>
+  %t = pipeline.scratch at(1024) : memref<64xi8>
+  func.call @kernel(%a, %b, %c, %t) : (memref<4x6xf32>, memref<6x9xf32>, memref<4x9xf32>, memref<64xi8>) -> ()
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
 pipeline.channel @x : [tensor<f32>] source("x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -856,5 +911,101 @@ func.func @train.0(%first: index, %updates: index)
   // expected-error @below {{S9: shares bytes with the library scratch of @product}}
   %s = pipeline.scratch at(75776) : memref<24576xi8>
   func.call @product(%a, %b, %c, %s) : (memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>, memref<24576xi8>) -> ()
+  return
+}
+
+// -----
+
+// A gradient that is summed is not read before it has been awaited, and holds
+// all microbatches.
+
+pipeline.stage @s devices [0]
+pipeline.variable @g : tensor<2xf32> gradient of @s
+pipeline.group @sum members [[@g]]
+pipeline.task @B backward of @s
+pipeline.task @U update of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @add(memref<2xf32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %t = %first to %end step %c1 {
+    %g = pipeline.slot @g[%t] at(0) : memref<2xf32>
+    pipeline.mark @B[%t]
+    func.call @add(%g) : (memref<2xf32>) -> ()
+    pipeline.start_all_reduce @sum[%t], %g : memref<2xf32>
+    pipeline.mark @U[%t]
+    // expected-error @below {{S2: device 0 in a segment of 1 updates reads @g[0] without having awaited it}}
+    func.call @add(%g) : (memref<2xf32>) -> ()
+  }
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.variable @g : tensor<2xf32> gradient of @s
+pipeline.group @sum members [[@g]]
+pipeline.task @B backward of @s
+pipeline.task @U update of @s
+pipeline.schedule @train microbatches(2)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @add(memref<2xf32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %t = %first to %end step %c1 {
+    %g = pipeline.slot @g[%t] at(0) : memref<2xf32>
+    %k = arith.muli %t, %c2 : index
+    pipeline.mark @B[%k]
+    func.call @add(%g) : (memref<2xf32>) -> ()
+    // expected-error @below {{S4: device 0 in a segment of 1 updates sums @sum[0] after 1 instead of 2 runs of @B}}
+    pipeline.start_all_reduce @sum[%t], %g : memref<2xf32>
+    pipeline.await @sum[%t]
+    pipeline.mark @U[%t]
+    func.call @add(%g) : (memref<2xf32>) -> ()
+  }
+  return
+}
+
+// -----
+
+// Device 1 never sums.
+
+pipeline.stage @s devices [0]
+pipeline.stage @r devices [1]
+pipeline.variable @g : tensor<2xf32> gradient of @s
+pipeline.variable @h : tensor<2xf32> gradient of @r
+pipeline.group @sum members [[@g], [@h]]
+pipeline.task @B backward of @s
+pipeline.task @U update of @s
+// expected-note @below {{device 0: at await @sum[0], next transfer sum @sum[0]}}
+// expected-note @below {{device 1: at the end, no transfer}}
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+pipeline.arena 1 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func private @add(memref<2xf32> {pipeline.into = 0 : i64})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %t = %first to %end step %c1 {
+    %g = pipeline.slot @g[%t] at(0) : memref<2xf32>
+    pipeline.mark @B[%t]
+    func.call @add(%g) : (memref<2xf32>) -> ()
+    pipeline.start_all_reduce @sum[%t], %g : memref<2xf32>
+    // expected-error @below {{S7: device 0 in a segment of 1 updates deadlocks}}
+    pipeline.await @sum[%t]
+    pipeline.mark @U[%t]
+    func.call @add(%g) : (memref<2xf32>) -> ()
+  }
+  return
+}
+func.func @train.1(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
   return
 }

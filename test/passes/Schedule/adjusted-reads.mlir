@@ -22,6 +22,17 @@
 // REDEFINE: %{training} = adam
 // REDEFINE: %{schedule} = method=spectrain
 // RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=ADAM
+// An update that lacks what a prediction follows from.
+// REDEFINE: %{training} = sgd:momentum=0.9
+// REDEFINE: %{schedule} = method=spectrain
+// RUN: penstock-opt %S/../Training/inputs/mlp.mlir --lower-stages-to-training='optimizer=sgd:momentum=0.9' -o %t.training
+// RUN: sed 's/hyperparameter "lr"/hyperparameter "rate"/' %t.training > %t.rate
+// RUN: not penstock-opt %t.rate --lower-training-to-schedule='replay=false optimizer=%{training} %{schedule}' 2>&1 | FileCheck %s --check-prefix=NORATE
+// NORATE: error: 'pipeline.task' op has no learning rate to predict with
+// REDEFINE: %{training} = adam
+// REDEFINE: %{schedule} = method=pipeoptim
+// RUN: not penstock-opt %t.training --lower-training-to-schedule='replay=false optimizer=%{training} %{schedule}' 2>&1 | FileCheck %s --check-prefix=NOSTATE
+// NOSTATE: error: 'pipeline.task' op has not the state of adam for @fc1
 
 // The first weight is read by the forward only, which needs no compensation. The
 // average starts at zero, the compensated weight as the weight.

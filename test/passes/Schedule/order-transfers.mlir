@@ -126,7 +126,8 @@ pipeline.schedule @train microbatches(2) {
 
 // -----
 
-// The periods of the two stages are not the same number of microbatches.
+// The periods of the two stages are not the same number of microbatches, and
+// nothing drains.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1, 2]
@@ -143,7 +144,7 @@ pipeline.task @b.F forward of @b(%k) {
 }
 // expected-error @+1 {{cannot be given its transfers: @h joins stages with different numbers of replicas}}
 pipeline.schedule @train microbatches(2) {
-  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @a.F } } }
-  pipeline.order 1 { pipeline.repeat updates { pipeline.repeat times 1 { pipeline.run @b.F } } }
-  pipeline.order 2 { pipeline.repeat updates { pipeline.repeat times 1 { pipeline.run @b.F } } }
+  pipeline.order 0 { pipeline.repeat microbatches { pipeline.run @a.F } }
+  pipeline.order 1 { pipeline.repeat microbatches { pipeline.run @b.F } }
+  pipeline.order 2 { pipeline.repeat microbatches { pipeline.run @b.F } }
 }

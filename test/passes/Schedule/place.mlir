@@ -7,10 +7,38 @@
 // RUN: penstock-opt %s --pipeline-place='schedule=zb-v' | FileCheck %s --check-prefix=WAVE
 // RUN: penstock-opt %s --pipeline-place='devices=1 placement=wave' | FileCheck %s --check-prefix=ONE
 // RUN: penstock-opt %s --pipeline-place='devices=4 schedule=chimera' | FileCheck %s --check-prefix=MIRROR
+// RUN: penstock-opt %s --pipeline-place='replicas=2' | FileCheck %s --check-prefix=PAIRS
+// RUN: penstock-opt %s --pipeline-place='devices=4 replicas=2' | FileCheck %s --check-prefix=SHARED
+// RUN: penstock-opt %s --pipeline-place='replicas=3,1,2,1,1' | FileCheck %s --check-prefix=WIDTHS
+// RUN: not penstock-opt %s --pipeline-place='devices=5 replicas=2' 2>&1 | FileCheck %s --check-prefix=ODD
+// RUN: not penstock-opt %s --pipeline-place='replicas=2,1' 2>&1 | FileCheck %s --check-prefix=FEW
+// RUN: not penstock-opt %s --pipeline-place='devices=5 replicas=3,1,2,1,1' 2>&1 | FileCheck %s --check-prefix=SUM
+// RUN: not penstock-opt %s --pipeline-place='replicas=0' 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not penstock-opt %s --pipeline-place='replicas=2 schedule=chimera' 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not penstock-opt %s --pipeline-place='devices=3 schedule=interleaved' 2>&1 | FileCheck %s --check-prefix=CHUNKS
 // RUN: not penstock-opt %s --pipeline-place='schedule=2f2b' 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not penstock-opt %s --pipeline-place='devices=6' 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not penstock-opt %s --pipeline-place='placement=ring' 2>&1 | FileCheck %s --check-prefix=RING
+
+// Replicas are next to each other; devices count all of them.
+// PAIRS:      @s0 devices [0, 1]
+// PAIRS-NEXT: @s1 devices [2, 3]
+// PAIRS:      @s4 devices [8, 9]
+// SHARED:      @s0 devices [0, 1]
+// SHARED-NEXT: @s1 devices [0, 1]
+// SHARED-NEXT: @s2 devices [0, 1]
+// SHARED-NEXT: @s3 devices [2, 3]
+// SHARED-NEXT: @s4 devices [2, 3]
+// WIDTHS:      @s0 devices [0, 1, 2]
+// WIDTHS-NEXT: @s1 devices [3]
+// WIDTHS-NEXT: @s2 devices [4, 5]
+// WIDTHS-NEXT: @s3 devices [6]
+// WIDTHS-NEXT: @s4 devices [7]
+// ODD: cannot place 2 replicas of every stage on 5 devices: not a multiple
+// FEW: there are 5 stages, and numbers of replicas of 2
+// SUM: the stages have 8 replicas, which need as many devices, not 5
+// ZERO: a number of replicas is at least 1
+// TWICE: schedule chimera has two replicas of every stage by itself
 
 // A device per stage; or neighbours share one, the first devices having more.
 // ALL:      @s0 devices [0]

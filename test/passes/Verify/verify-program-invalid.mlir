@@ -108,3 +108,32 @@ func.func @f() {
   %y = tensor.empty() : tensor<2xf32>
   return
 }
+
+// -----
+
+// C27, of sums.
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @v : tensor<2xf32> gradient of @s0
+pipeline.variable @w : tensor<2xf32> gradient of @s1
+pipeline.group @g members [[@v], [@w]]
+func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
+  // expected-error @+1 {{sums 'memref<3xf32>' where group @g has 'tensor<2xf32>'}}
+  pipeline.start_all_reduce @g[%n], %c : memref<3xf32>
+  return
+}
+
+// -----
+
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @v : tensor<2xf32> gradient of @s0
+pipeline.variable @v2 : tensor<3xf32> gradient of @s0
+pipeline.variable @w : tensor<2xf32> gradient of @s1
+pipeline.variable @w2 : tensor<3xf32> gradient of @s1
+pipeline.group @g members [[@v, @v2], [@w, @w2]]
+func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
+  // expected-error @+1 {{sums 1 buffers, group @g has 2 of each member}}
+  pipeline.start_all_reduce @g[%n], %b : memref<2xf32>
+  return
+}

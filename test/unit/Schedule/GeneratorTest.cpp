@@ -31,7 +31,8 @@ ScheduleSpec specOf(llvm::StringRef text) {
 Simulation simulateOf(llvm::StringRef text, int p, int64_t m,
                       const Times &times = {}, double limit = 0) {
   Problem problem(specOf(text), p, m, times);
-  problem.memoryLimit = limit;
+  if (limit > 0)
+    problem.memoryLimit = limit;
   EXPECT_EQ(refuse(problem), "");
   Simulation simulation = simulate(problem, generate(problem));
   EXPECT_EQ(simulation.circle, "") << text.str() << " " << p << " " << m;
@@ -76,6 +77,14 @@ TEST(Generated, AreProved) {
       }
     EXPECT_GT(proved, 20) << text;
   }
+}
+
+TEST(Generated, KeepToTheLimitOfTheirText) {
+  for (int limit = 1; limit <= 4; ++limit) {
+    std::string text = "zb-auto:memory-limit=" + std::to_string(limit);
+    EXPECT_LE(most(simulateOf(text, 4, 8).peaks), limit + 1e-9) << text;
+  }
+  EXPECT_NE(refuse(Problem(specOf("zb-auto:memory-limit=0.5"), 4, 8)), "");
 }
 
 //===----------------------------------------------------------------------===//

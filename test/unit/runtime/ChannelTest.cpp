@@ -22,7 +22,8 @@ constexpr int64_t kShape[] = {kWords};
 
 penstock_channel channelOf(uint32_t slots, uint32_t staging) {
   return {"c", nullptr, nullptr, {PENSTOCK_I64, 1, kShape, 8 * kWords},
-          0,   1,       slots,   staging};
+          0,   1,       slots,   staging,
+          1,   0};
 }
 
 /// Sends `count` messages from number `first`; policy with or without spin.

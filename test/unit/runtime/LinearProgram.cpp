@@ -326,13 +326,13 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   replayVariables = {variables[2], variables[1], variables[0]};
   replayVariables[1].placements = &kAloneW2;
   channels = {
-      {"x", "x", nullptr, matrix(kXShape), -1, 0, 3, 0},
-      {"labels", "labels", nullptr, matrix(kYShape), -1, 1, 2, 0},
-      {"loss", nullptr, "loss", kScalar, 1, -1, 0, 1},
-      {"h", nullptr, nullptr, matrix(kHShape), 0, 1, 2, 0},
-      {"dh", nullptr, nullptr, matrix(kHShape), 1, 0, 1, 1},
-      {"correct", nullptr, "correct", kInteger, 1, -1, 0, 1},
-      {"count", nullptr, "count", kInteger, 1, -1, 0, 1},
+      {"x", "x", nullptr, matrix(kXShape), -1, 0, 3, 0, 1, 0},
+      {"labels", "labels", nullptr, matrix(kYShape), -1, 1, 2, 0, 1, 0},
+      {"loss", nullptr, "loss", kScalar, 1, -1, 0, 1, 1, 0},
+      {"h", nullptr, nullptr, matrix(kHShape), 0, 1, 2, 0, 1, 0},
+      {"dh", nullptr, nullptr, matrix(kHShape), 1, 0, 1, 1, 1, 0},
+      {"correct", nullptr, "correct", kInteger, 1, -1, 0, 1, 1, 0},
+      {"count", nullptr, "count", kInteger, 1, -1, 0, 1, 1, 0},
   };
   replayChannels = {channels[0], channels[1], channels[2]};
   replayChannels[1].receiver = 0;

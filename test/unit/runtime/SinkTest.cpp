@@ -49,10 +49,10 @@ struct Program {
   penstock_tensor integer = {PENSTOCK_I64, 0, nullptr, 8};
   int64_t shape[1] = {1};
   penstock_channel channels[4] = {
-      {"loss", nullptr, "loss", scalar, 0, -1, 0, 1},
-      {"correct", nullptr, "correct", integer, 0, -1, 0, 1},
-      {"count", nullptr, "count", integer, 0, -1, 0, 1},
-      {"x", "x", nullptr, {PENSTOCK_F32, 1, shape, 4}, -1, 0, 1, 0}};
+      {"loss", nullptr, "loss", scalar, 0, -1, 0, 1, 1, 0},
+      {"correct", nullptr, "correct", integer, 0, -1, 0, 1, 1, 0},
+      {"count", nullptr, "count", integer, 0, -1, 0, 1, 1, 0},
+      {"x", "x", nullptr, {PENSTOCK_F32, 1, shape, 4}, -1, 0, 1, 0, 1, 0}};
   penstock_device_descriptor device = {64, 64, 0, 0, 1};
   penstock_device_function trains[1] = {train}, evaluates[1] = {evaluate};
   penstock_schedule schedules[2] = {{"train", kM, 0, trains},

@@ -63,10 +63,10 @@ TEST(Source, LargeMessagesArriveWholeAndInOrder) {
   penstock_tensor input = {PENSTOCK_F32, 2, kShape, kBytes};
   penstock_tensor scalar = {PENSTOCK_F32, 0, nullptr, 4};
   penstock_channel channels[] = {
-      {"a", "x", nullptr, input, -1, 0, kSlots, 0},
-      {"b", "x", nullptr, input, -1, 1, kSlots, 0},
-      {"sum", nullptr, nullptr, scalar, 1, 0, 1, 1},
-      {"loss", nullptr, "loss", scalar, 0, -1, 0, 1}};
+      {"a", "x", nullptr, input, -1, 0, kSlots, 0, 1, 0},
+      {"b", "x", nullptr, input, -1, 1, kSlots, 0, 1, 0},
+      {"sum", nullptr, nullptr, scalar, 1, 0, 1, 1, 1, 0},
+      {"loss", nullptr, "loss", scalar, 0, -1, 0, 1, 1, 0}};
   penstock_device_descriptor devices[2] = {{kSlots * kBytes + 64, 64, 0, 0, 1},
                                            {kSlots * kBytes + 64, 64, 0, 0, 1}};
   penstock_device_function functions[] = {train<0>, train<1>};

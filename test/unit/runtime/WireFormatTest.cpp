@@ -110,6 +110,18 @@ std::string digestOf(const std::string &text) {
   return hex;
 }
 
+TEST(Sha256, SaysWhenAPartIsDone) {
+  std::string text(33 << 20, 'p');
+  uint8_t whole[32], parts[32];
+  int count = 0;
+  penstock_sha256(text.data(), text.size(), whole);
+  penstock_sha256_in_parts(
+      text.data(), text.size(), parts,
+      [](void *context) { ++*static_cast<int *>(context); }, &count);
+  EXPECT_EQ(std::memcmp(whole, parts, sizeof(whole)), 0);
+  EXPECT_EQ(count, 2);
+}
+
 TEST(Sha256, StandardVectors) {
   EXPECT_EQ(digestOf(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495"
                           "991b7852b855");

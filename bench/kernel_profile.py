@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Where the time of a training step goes, by class of kernel.
+
+    bench/kernel_profile.py [--only=REGEX] [--seconds=6]
+
+The models of training_steps.py, one stage, one thread. Linux perf samples the
+user time of a short and a long run; the difference is the updates alone.
+Kernels have their class in their names, and oneDNN names the code that it
+generates. What a class computes or touches is counted in the program, and
+stands beside what the same core does at best in the same run: one large product
+by oneDNN, and a copy that does not fit the caches. Needs perf, and what
+training_steps.py needs.
+"""
+
+import collections
+import math
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import torch
+
+import measure
+import training_steps
+
+#        class, how the symbols of its kernels look; the first that matches
+CLASSES = [
+    ("start-up", r"Sha256|compressWith|Npy|WireFormat"),
+    ("convolution, forward", r"conv_fwd"),
+    ("convolution, input gradient", r"conv_bwd_d"),
+    ("convolution, weight gradient", r"conv_bwd_w"),
+    ("product", r"gemm|matmul"),
+    ("reorder", r"reorder|single_blk|jit_trans|transpose"),
+    ("optimizer", r"^(sgd|adam|adamw)\."),
+    ("elementwise", r"\.elementwise"),
+    ("reduction", r"\.reduction"),
+    ("rows (softmax, norms)", r"\.rows"),
+    ("gather, window", r"\.indexed"),
+    ("wait, transfer", r"futex|clock_gettime|steady_clock|Channel|SinkValues|sched_yield|^pause"),
+]
+
+
+def class_of(library, symbol):
+    for name, pattern in CLASSES:
+        if re.search(pattern, symbol):
+            return name
+    return "rest of oneDNN" if "dnnl" in library or "JIT" in library else "rest"
+
+
+def samples(program, data, steps):
+    """Samples of user time by class, 1 ms each."""
+    with tempfile.NamedTemporaryFile() as record:
+        # oneDNN tells perf which code it generated.
+        subprocess.run(["env", "DNNL_JIT_PROFILE=4", "perf", "record", "-q", "-e",
+                        "cpu-clock:u", "-F", "1000", "-o", record.name, program,
+                        *data, "--steps", str(steps)],
+                       check=True, stdout=subprocess.DEVNULL)
+        text = subprocess.run(["perf", "script", "-i", record.name, "-F", "ip,sym,dso"],
+                              check=True, capture_output=True, text=True).stdout
+    counts = collections.Counter()
+    for line in text.splitlines():
+        match = re.match(r"\s*[0-9a-f]+ (.*) \((.*)\)$", line)
+        if match:
+            counts[class_of(match.group(2), match.group(1))] += 1
+    return counts
+
+
+def bytes_of(types):
+    total = 0
+    for shape, bits in re.findall(r"memref<((?:\d+x)*)[a-z]+(\d+)", types):
+        total += math.prod(map(int, shape.split("x")[:-1])) * ((int(bits) + 7) // 8)
+    return total
+
+
+def count_work(program):
+    """Floating-point operations and bytes of an update by class: of products and
+    convolutions the former, of the other kernels the sizes of their buffers."""
+    passes = "builtin.module(func.func(pipeline-fuse-rows),pipeline-parallelise," \
+             "pipeline-outline-kernels)"
+    text = subprocess.run([measure.build_folder() / "bin" / "penstock-opt", program,
+                           f"--pass-pipeline={passes}"],
+                          check=True, capture_output=True, text=True).stdout
+    flops, touched, function = collections.Counter(), collections.Counter(), ""
+    for line in text.splitlines():
+        if match := re.match(r'\s*(?:func\.func|module)(?: private)? @"?([^("]*)', line):
+            function = match.group(1)
+        if function.endswith("evaluate") or function == "evaluate.0":
+            continue
+        if match := re.search(r"pipeline\.gemm .* sizes \[([\d, ]*)\]", line):
+            flops["product"] += 2 * math.prod(map(int, match.group(1).split(",")))
+        elif match := re.search(r"nn\.(conv\w*) .* : memref<(\S+)xf32>, memref<(\S+)xf32>, "
+                                r"memref<(\S+)xf32>", line):
+            kind = {"conv": "forward", "conv_input_grad": "input gradient",
+                    "conv_weight_grad": "weight gradient"}[match.group(1)]
+            first, second, init = ([int(size) for size in match.group(i).split("x")]
+                                   for i in (2, 3, 4))
+            output = {"forward": init, "input gradient": first, "weight gradient": second}[kind]
+            weights = {"forward": second, "input gradient": second, "weight gradient": init}[kind]
+            flops["convolution, " + kind] += \
+                2 * math.prod(output) * math.prod(weights) // weights[0]
+        elif match := re.search(r'call @"?([^("]*)"?\(.*\) : \((.*)\) -> ', line):
+            name = class_of("", match.group(1))
+            if name not in ("rest", "start-up"):
+                touched[name] += bytes_of(match.group(2))
+        if function == "replay":
+            break
+    return flops, touched
+
+
+def limits():
+    """GF/s of a large product, and GB/s of a copy in memory."""
+    product = measure.gemm_gflops(1, 1024, 1024, 1, 1)
+    source, target = torch.ones(64 << 20 >> 2), torch.empty(64 << 20 >> 2)
+    best = float("inf")
+    for _ in range(10):
+        begin = time.perf_counter()
+        target.copy_(source)
+        best = min(best, time.perf_counter() - begin)
+    return product, 2 * (64 << 20) / best * 1e-9
+
+
+def profile(name, build, batch, make_input, make_label, seconds):
+    folder = measure.work_folder() / "kernel_profile" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(7)
+    inputs = torch.stack([make_input() for _ in range(4 * batch)])
+    labels = torch.stack([make_label() for _ in range(4 * batch)])
+    numpy.save(folder / "x.npy", inputs.numpy())
+    numpy.save(folder / "labels.npy", labels.numpy())
+    training_steps.export(build().train(), inputs[:batch], folder / "model.onnx")
+    flags = ["--stages=1", "--threads=1", f"--microbatch-size={batch}",
+             "--loss=softmax-cross-entropy", "--optimizer=sgd:lr=0.01,momentum=0.9"]
+    program, printed = folder / "program", folder / "program.mlir"
+    measure.compile_model(folder / "model.onnx", program, *flags)
+    measure.compile_model(folder / "model.onnx", printed, "--emit=program", *flags)
+    flops, touched = count_work(printed)
+    data = ["--data", f"x={folder / 'x.npy'}", "--labels", str(folder / "labels.npy")]
+
+    steps = max(2, int(seconds / max(measure.seconds_per_update(program, data, 1, 3, 1), 1e-3)))
+    long, short = samples(program, data, 1 + steps), samples(program, data, 1)
+    times = {key: (long[key] - short[key]) / steps for key in long if key != "start-up"}
+    total = sum(times.values())
+    product, copy = limits()
+    print(f"\n{name}: {total:.1f} ms of user time per update, {steps} updates; a product of "
+          f"1024 reaches {product:.0f} GF/s, a copy {copy:.0f} GB/s\n")
+    print("| class | ms | share | rate | of the limit |\n|---|---|---|---|---|")
+    for key, value in sorted(times.items(), key=lambda item: -item[1]):
+        if value < 0.002 * total:
+            continue
+        rate = limit = ""
+        if flops[key]:
+            rate, limit = f"{flops[key] / value * 1e-6:.0f} GF/s", flops[key] / value * 1e-6 / product
+        elif touched[key]:
+            rate, limit = f"{touched[key] / value * 1e-6:.0f} GB/s", touched[key] / value * 1e-6 / copy
+        limit = f"{100 * limit:.0f} %" if rate else ""
+        print(f"| {key} | {value:.2f} | {100 * value / total:.1f} % | {rate} | {limit} |")
+
+
+def main(arguments):
+    only, seconds = "", 6.0
+    for argument in arguments:
+        key, _, value = argument.partition("=")
+        if key == "--only":
+            only = value
+        elif key == "--seconds":
+            seconds = float(value)
+        else:
+            sys.exit(__doc__)
+    if not shutil.which("perf"):
+        sys.exit("kernel_profile.py needs perf; on Debian: apt-get install linux-perf")
+    torch.set_num_threads(1)
+    print(measure.machine())
+    for model in training_steps.MODELS:
+        if re.search(only, model[0]):
+            profile(*model, seconds)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,89 @@
+//===- Replicas.h - Who handles which microbatch ----------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Replica q of r of a stage handles the microbatches n * r + q. Evaluation
+// runs on the first replica of every stage.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_PIPELINE_REPLICAS_H
+#define PENSTOCK_DIALECTS_PIPELINE_REPLICAS_H
+
+#include "dialects/Pipeline/Pipeline.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <numeric>
+
+namespace penstock::pipeline {
+
+/// On a channel at `program`, if an end has several replicas: their devices,
+/// none at a source or sink. Message k goes from and to number k modulo theirs.
+inline constexpr llvm::StringLiteral kSendersAttr = "pipeline.senders";
+inline constexpr llvm::StringLiteral kReceiversAttr = "pipeline.receivers";
+
+/// On a gradient of a program on one device: it is kept in so many parts, as
+/// by the replicas of its stage. Microbatch k adds to part k modulo that; a sum
+/// over the group adds the parts, leaves the sum in the first, the others zero.
+inline constexpr llvm::StringLiteral kPartsAttr = "pipeline.parts";
+
+/// Every count-th microbatch, from `index` on.
+struct Share {
+  int64_t index = 0, count = 1;
+  int64_t getNumber(int64_t n) const { return n * count + index; }
+};
+
+/// The devices on which the tasks of a stage run, training or evaluating.
+inline llvm::ArrayRef<int64_t> getPlaces(StageOp stage, bool evaluates) {
+  llvm::ArrayRef<int64_t> devices =
+      stage.getDevices().value_or(llvm::ArrayRef<int64_t>());
+  return evaluates ? devices.take_front(1) : devices;
+}
+
+/// What a device does of a stage.
+inline Share getShare(StageOp stage, int64_t device, bool evaluates) {
+  llvm::ArrayRef<int64_t> places = getPlaces(stage, evaluates);
+  Share share;
+  share.count = std::max<int64_t>(1, places.size());
+  share.index = llvm::find(places, device) - places.begin();
+  if (share.index == share.count)
+    share.index = 0;
+  return share;
+}
+
+/// The devices at an end of a channel, if it joins replicas.
+inline llvm::ArrayRef<int64_t> getEnds(ChannelOp channel,
+                                       llvm::StringRef attribute) {
+  auto devices = channel->getAttrOfType<mlir::DenseI64ArrayAttr>(attribute);
+  return devices ? devices.asArrayRef() : llvm::ArrayRef<int64_t>();
+}
+
+/// What a device has of the messages of a channel: of those that it receives,
+/// or else of those that it sends.
+inline Share getShare(ChannelOp channel, int64_t device, bool receives) {
+  llvm::ArrayRef<int64_t> ends =
+      getEnds(channel, receives ? kReceiversAttr : kSendersAttr);
+  auto place = llvm::find(ends, device);
+  if (place == ends.end())
+    return {};
+  return {place - ends.begin(), static_cast<int64_t>(ends.size())};
+}
+
+/// Into how many sequences of one sender and one receiver its messages part.
+inline int64_t getWays(ChannelOp channel) {
+  auto count = [&](llvm::StringRef attribute) {
+    return std::max<int64_t>(1, getEnds(channel, attribute).size());
+  };
+  return std::lcm(count(kSendersAttr), count(kReceiversAttr));
+}
+
+/// Parts of a variable; 1 without the attribute.
+inline int64_t getParts(VariableOp variable) {
+  auto parts = variable->getAttrOfType<mlir::IntegerAttr>(kPartsAttr);
+  return parts ? parts.getInt() : 1;
+}
+
+} // namespace penstock::pipeline
+
+#endif // PENSTOCK_DIALECTS_PIPELINE_REPLICAS_H

@@ -1,0 +1,40 @@
+//===- CommandLine.h - Command lines of the tools ---------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the tools say the same way: a mistake in one line that starts with the
+// tool's name, and a standard output that cannot be written.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_SUPPORT_COMMANDLINE_H
+#define PENSTOCK_SUPPORT_COMMANDLINE_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace penstock {
+
+/// Prints one line, whatever is in the message.
+void reportError(llvm::StringRef tool, const llvm::Twine &message,
+                 llvm::raw_ostream &errors);
+
+/// Parses the flags that are registered with LLVM's parser. Where it is false,
+/// what is wrong was said.
+bool parseFlags(llvm::StringRef tool, llvm::StringRef overview, int argc,
+                const char *const *argv, llvm::raw_ostream &errors);
+
+/// Refuses a flag that is given and empty, which would say the same as leaving
+/// it out.
+bool checkNotEmpty(llvm::StringRef tool,
+                   llvm::ArrayRef<const llvm::cl::opt<std::string> *> flags,
+                   llvm::raw_ostream &errors);
+
+/// Flushes standard output. Where it is false, it could not be written, which
+/// was said.
+bool flushOutput(llvm::StringRef tool, llvm::raw_ostream &errors);
+
+} // namespace penstock
+
+#endif // PENSTOCK_SUPPORT_COMMANDLINE_H

@@ -1,0 +1,64 @@
+//===- CommandLine.cpp - Command lines of the tools -----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See CommandLine.h.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Support/CommandLine.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+void penstock::reportError(StringRef tool, const Twine &message,
+                           raw_ostream &errors) {
+  std::string line = message.str();
+  llvm::replace(line, '\n', ' ');
+  errors << tool << ": " << line << "\n";
+}
+
+bool penstock::parseFlags(StringRef tool, StringRef overview, int argc,
+                          const char *const *argv, raw_ostream &errors) {
+  // LLVM says more than one line, and starts with the program's path or name.
+  std::string text;
+  raw_string_ostream stream(text);
+  if (cl::ParseCommandLineOptions(argc, argv, overview, &stream))
+    return true;
+  StringRef line = StringRef(text).ltrim().split('\n').first;
+  if (!line.consume_front(argv[0]))
+    line.consume_front(sys::path::filename(argv[0]));
+  line.consume_front(": ");
+  // What is wrong with a value was said already, in one line.
+  if (!line.rtrim().empty())
+    reportError(tool, line.rtrim(), errors);
+  return false;
+}
+
+bool penstock::checkNotEmpty(StringRef tool,
+                             ArrayRef<const cl::opt<std::string> *> flags,
+                             raw_ostream &errors) {
+  for (const cl::opt<std::string> *flag : flags) {
+    if (!flag->getNumOccurrences() || !flag->empty())
+      continue;
+    reportError(tool,
+                "--" + flag->ArgStr +
+                    "=: a value is needed; leave the flag out for the default",
+                errors);
+    return false;
+  }
+  return true;
+}
+
+bool penstock::flushOutput(StringRef tool, raw_ostream &errors) {
+  outs().flush();
+  if (!outs().has_error())
+    return true;
+  reportError(tool,
+              "cannot write to standard output: " + outs().error().message(),
+              errors);
+  outs().clear_error();
+  return false;
+}

@@ -1,0 +1,103 @@
+//===- AllReduce.cpp - Sums over the devices of a process -----------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Two words that only rise: cells are written before `posted` (release) and
+// read after it (acquire), sums before and after `done` likewise. A device
+// posts the next sum only when all have done this one, so one set of cells is
+// enough.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/threads/AllReduce.h"
+
+#include <algorithm>
+
+using namespace penstock::runtime;
+
+AllReduce::AllReduce(const penstock_group &description)
+    : description(description),
+      cells(uint64_t(description.summand_count) * description.type_count) {
+  for (uint32_t i = 0; i < description.summand_count; ++i)
+    if (!find(description.devices[i]))
+      sides.push_back({description.devices[i]});
+}
+
+bool AllReduce::canSum(const penstock_group &description) {
+  return std::all_of(
+      description.types, description.types + description.type_count,
+      [](const penstock_tensor &type) {
+        return type.element == PENSTOCK_F32 || type.element == PENSTOCK_F64;
+      });
+}
+
+void AllReduce::reset() {
+  for (Side &side : sides)
+    side = {side.device};
+  posted.reset(0);
+  done.reset(0);
+}
+
+AllReduce::Side *AllReduce::find(uint32_t device) {
+  for (Side &side : sides)
+    if (side.device == device)
+      return &side;
+  return nullptr;
+}
+
+bool AllReduce::post(Side &side, int64_t t, void *const *values) {
+  if (side.posted == 0)
+    side.base = t;
+  else if (t != side.base + side.posted || side.completed != side.posted)
+    return false;
+  ++side.posted;
+  for (uint32_t i = 0; i < description.summand_count; ++i) {
+    if (description.devices[i] != side.device)
+      continue;
+    for (uint32_t j = 0; j < description.type_count; ++j)
+      cells[uint64_t(i) * description.type_count + j] = *values++;
+  }
+  posted.bump(/*wake=*/true);
+  return true;
+}
+
+/// The compiler must not reassociate; it has no licence to.
+template <typename T>
+static void add(void *const *cells, uint32_t stride, uint32_t count,
+                const uint32_t *resets, uint64_t begin, uint64_t end) {
+  for (uint64_t i = begin; i < end; ++i) {
+    T sum = static_cast<T *>(cells[0])[i];
+    for (uint32_t k = 1; k < count; ++k)
+      sum += static_cast<T *>(cells[uint64_t(k) * stride])[i];
+    for (uint32_t k = 0; k < count; ++k)
+      static_cast<T *>(cells[uint64_t(k) * stride])[i] = resets[k] ? T(0) : sum;
+  }
+}
+
+void AllReduce::sumShare(uint64_t index) {
+  // Shares end at cache lines.
+  constexpr uint64_t kLine = 64;
+  for (uint32_t j = 0; j < description.type_count; ++j) {
+    const penstock_tensor &type = description.types[j];
+    uint64_t size = type.element == PENSTOCK_F64 ? 8 : 4;
+    uint64_t lines = (type.bytes + kLine - 1) / kLine;
+    uint64_t count = type.bytes / size, perLine = kLine / size;
+    auto at = [&](uint64_t i) {
+      return std::min(lines * i / sides.size() * perLine, count);
+    };
+    (type.element == PENSTOCK_F64
+         ? add<double>
+         : add<float>)(&cells[j], description.type_count,
+                       description.summand_count, description.resets, at(index),
+                       at(index + 1));
+  }
+}
+
+void AllReduce::complete(Side &side, WaitPolicy policy) {
+  uint32_t target = uint32_t(side.completed + 1) * uint32_t(sides.size());
+  posted.wait(target, policy);
+  sumShare(&side - sides.data());
+  done.bump(/*wake=*/true);
+  done.wait(target, policy);
+  ++side.completed;
+}

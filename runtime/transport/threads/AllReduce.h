@@ -1,0 +1,59 @@
+//===- AllReduce.h - Sums over the devices of a process ---------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every device says where its values are. When all have, each adds up its share
+// of the elements, in the order of the summands, and stores the sums in all of
+// them. So the sum does not depend on who was first, nor on how many devices
+// there are.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_TRANSPORT_THREADS_ALLREDUCE_H
+#define PENSTOCK_RUNTIME_TRANSPORT_THREADS_ALLREDUCE_H
+
+#include "penstock/abi.h"
+#include "runtime/transport/threads/Wait.h"
+
+#include <vector>
+
+namespace penstock::runtime {
+
+class AllReduce {
+public:
+  /// What one device has queued and what it knows to be done.
+  struct Side {
+    uint32_t device;
+    int64_t base = 0, posted = 0, completed = 0;
+  };
+
+  explicit AllReduce(const penstock_group &description);
+
+  /// Whether the runtime can add the elements of all values.
+  static bool canSum(const penstock_group &description);
+
+  /// Not concurrent with anything.
+  void reset();
+  /// The side of a device that takes part, or null.
+  Side *find(uint32_t device);
+  /// Sum t has this device's values in `cells`. False when it is out of turn.
+  bool post(Side &side, int64_t t, void *const *cells);
+  /// Does this device's share of its oldest sum that is not done, and waits for
+  /// the shares of the others.
+  void complete(Side &side, WaitPolicy policy);
+
+  const penstock_group &description;
+
+private:
+  void sumShare(uint64_t index);
+
+  std::vector<Side> sides;
+  /// By summand and type.
+  std::vector<void *> cells;
+  /// How many devices have posted, and have done their share, over all sums.
+  WaitWord posted, done;
+};
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_TRANSPORT_THREADS_ALLREDUCE_H

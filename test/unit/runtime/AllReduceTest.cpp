@@ -1,0 +1,83 @@
+//===- AllReduceTest.cpp - Sums over threads ------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Additions have the order of the summands, whoever comes first, and what is
+// kept in parts begins anew. Also under the thread sanitizer.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/threads/AllReduce.h"
+
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace penstock::runtime;
+
+namespace {
+
+constexpr int64_t kLong[] = {1237}, kShort[] = {3};
+constexpr uint64_t kCounts[] = {1237, 3};
+constexpr int kUpdates = 40;
+
+/// Of summand k, value j, update t. Sums of such depend on their order.
+float valueOf(int k, int j, uint64_t i, int t) {
+  return (k % 2 ? -1.0f : 1.0f) * (1e7f / float(k + 1)) +
+         float(i * 7 + 13 * j + t) / 3;
+}
+
+TEST(AllReduce, AddsInTheOrderOfSummands) {
+  // Summands 0 and 2 are of device 1, 1 and 3 of device 0; 3 is a further part.
+  const uint32_t devices[] = {1, 0, 1, 0}, resets[] = {0, 0, 0, 1};
+  const penstock_tensor types[] = {{PENSTOCK_F32, 1, kLong, 4 * kCounts[0]},
+                                   {PENSTOCK_F32, 1, kShort, 4 * kCounts[1]}};
+  penstock_group group = {"g", 2, types, 4, devices, resets};
+  ASSERT_TRUE(AllReduce::canSum(group));
+  AllReduce sum(group);
+  EXPECT_EQ(sum.find(2), nullptr);
+  auto run = [&](uint32_t device) {
+    AllReduce::Side *side = sum.find(device);
+    ASSERT_NE(side, nullptr);
+    for (int t = 5; t < 5 + kUpdates; ++t) {
+      std::vector<std::vector<float>> values;
+      std::vector<int> summands;
+      for (int k = 0; k < 4; ++k)
+        if (devices[k] == device)
+          summands.push_back(k);
+      for (int k : summands)
+        for (int j = 0; j < 2; ++j) {
+          std::vector<float> &value = values.emplace_back(kCounts[j]);
+          for (uint64_t i = 0; i < kCounts[j]; ++i)
+            value[i] = valueOf(k, j, i, t);
+        }
+      std::vector<void *> cells;
+      for (std::vector<float> &value : values)
+        cells.push_back(value.data());
+      if (t % 3 == int(device))
+        std::this_thread::yield();
+      ASSERT_TRUE(sum.post(*side, t, cells.data()));
+      ASSERT_FALSE(sum.post(*side, t + 1, cells.data()));
+      sum.complete(*side, WaitPolicy{t % 2 ? 20000 : 0});
+      for (size_t s = 0; s < summands.size(); ++s)
+        for (int j = 0; j < 2; ++j)
+          for (uint64_t i = 0; i < kCounts[j]; ++i) {
+            float expected = valueOf(0, j, i, t);
+            for (int k = 1; k < 4; ++k)
+              expected += valueOf(k, j, i, t);
+            ASSERT_EQ(values[s * 2 + j][i],
+                      resets[summands[s]] ? 0.0f : expected);
+          }
+    }
+  };
+  std::thread other(run, 0);
+  run(1);
+  other.join();
+}
+
+TEST(AllReduce, RefusesWhatItCannotAdd) {
+  const uint32_t device = 0, reset = 0;
+  const penstock_tensor type = {PENSTOCK_I64, 1, kShort, 24};
+  EXPECT_FALSE(AllReduce::canSum({"g", 1, &type, 1, &device, &reset}));
+}
+
+} // namespace
