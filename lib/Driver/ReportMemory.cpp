@@ -203,7 +203,7 @@ void Report::collectProgram(ModuleOp module) {
       StageBytes *bytes = &stages[stageOfDevice.lookup(device)].bytes;
       auto end = ends.find(name.getValue());
       if (end != ends.end())
-        for (int64_t stage : {end->second.first, end->second.second})
+        for (int64_t stage : {end->second.second, end->second.first})
           if (stage >= 0 && llvm::is_contained(stages[stage].devices, device))
             bytes = &stages[stage].bytes;
       auto channel = symbols.lookup<ChannelOp>(name);

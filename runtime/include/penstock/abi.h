@@ -175,7 +175,10 @@ enum {
   /* Tensors as they are in memory. */
   PENSTOCK_CONV_PLAIN = 0,
   /* Reordered in the call into what the library likes, and back. */
-  PENSTOCK_CONV_LIBRARY = 1
+  PENSTOCK_CONV_LIBRARY = 1,
+  /* Gathered in the call into matrices, of which the gradient of the weights is
+   * the product. */
+  PENSTOCK_CONV_COLUMNS = 2
 };
 
 /* A convolution of input (batch, input_channels, spatial...) with weights
