@@ -6,7 +6,8 @@
 For each model and schedule: compiles with --profile, which measures the nodes
 one by one, takes the time of an update that the simulation predicts from these
 costs, trains, and prints the measured time beside it: the lower quartile over
-windows of ten updates. Needs two idle cores to mean anything.
+windows of ten updates. Needs two idle cores to mean anything. Where PyTorch is
+installed, the models of memory.py join in.
 """
 
 import json
@@ -47,6 +48,12 @@ def main(compiler, *arguments):
             write_mlp(model, 8, width, 100)
             cases.append((f"MLP 8 x {width}", model, 64,
                           write_data(data, 1024, width, 100)))
+        try:
+            import memory_models
+            for model in memory_models.export_all(folder, "cnn|gpt|resnet18"):
+                cases.append((model.name, model.path, model.batch, model.data))
+        except ImportError:
+            print("without PyTorch: MLPs only")
         print(f"{'model':14}{'schedule':>9}{'predicted ms':>14}"
               f"{'measured ms':>13}{'error':>8}")
         for title, model, size, data in cases:

@@ -204,8 +204,10 @@ void Report::collectProgram(ModuleOp module) {
       auto end = ends.find(name.getValue());
       if (end != ends.end())
         for (int64_t stage : {end->second.second, end->second.first})
-          if (stage >= 0 && llvm::is_contained(stages[stage].devices, device))
+          if (stage >= 0 && llvm::is_contained(stages[stage].devices, device)) {
             bytes = &stages[stage].bytes;
+            break;
+          }
       auto channel = symbols.lookup<ChannelOp>(name);
       int64_t size = getBytes(channel.getTensorType(field));
       for (uint64_t i = 0; i < slot.getRing().value_or(1); ++i) {

@@ -90,19 +90,15 @@ FailureOr<KernelMemory> KernelMemory::get(func::FuncOp kernel,
     }
   }
   WalkResult walked = kernel.walk([&](Operation *op) {
-    std::string reason;
-    FailureOr<std::optional<int64_t>> bytes =
-        libraryScratchBytes(op, threads, &reason);
-    if (failed(bytes)) {
-      op->emitError("no library can compute this product: ") << reason;
+    FailureOr<std::optional<int64_t>> bytes = libraryScratchBytes(op, threads);
+    if (failed(bytes))
       return WalkResult::interrupt();
-    }
     if (*bytes)
       result.calls.push_back({uses.positionOf(op), **bytes});
     return WalkResult::advance();
   });
   if (walked.wasInterrupted())
-    return failure();
+    return kernel.emitError("has a product that no library computes");
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "passes/Program/Lifetimes.h"
 
 #include <map>
+#include <numeric>
 
 using namespace mlir;
 using namespace penstock;
@@ -26,6 +27,14 @@ FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
   SymbolTable symbols(module);
   DeviceLives lives;
   lives.microbatches = static_cast<int64_t>(schedule.getMicrobatches());
+  // A replica has its share of them.
+  auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
+  for (auto stage : module.getOps<StageOp>())
+    if (auto devices = stage.getDevices();
+        devices && device && llvm::is_contained(*devices, device.getInt()))
+      lives.microbatches = std::gcd(
+          lives.microbatches,
+          static_cast<int64_t>(schedule.getMicrobatches() / devices->size()));
   int64_t ring = 1;
   function.walk([&](SlotOp slot) {
     if (symbols.lookup<ChannelOp>(slot.getSymbol()))

@@ -340,6 +340,30 @@ static int64_t getPeak(ArrayRef<MessageRing> rings,
   return peak;
 }
 
+/// Whether no two messages that are alive together have the same slot.
+static bool isInjective(ArrayRef<MessageRing> rings,
+                        ArrayRef<DeviceLives> schedules) {
+  std::map<std::tuple<size_t, StringRef, int64_t>, int64_t> countOf;
+  for (const MessageRing &ring : rings)
+    countOf[{ring.schedule, ring.channel.getValue(), ring.field}] = ring.count;
+  for (auto [schedule, lives] : llvm::enumerate(schedules)) {
+    std::map<std::tuple<StringRef, int64_t, int64_t>, size_t> ends;
+    for (const MessageLife &life : lives.messages) {
+      StringRef name = life.cell.symbol.getValue();
+      auto count = countOf.find({schedule, name, life.cell.field});
+      if (count == countOf.end())
+        continue;
+      size_t &end =
+          ends[{name, life.cell.field, life.cell.number % count->second}];
+      // Past the end of the former one; none ends before the first event.
+      if (life.first < end)
+        return false;
+      end = life.last + 1;
+    }
+  }
+  return true;
+}
+
 int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
                              ArrayRef<DeviceLives> schedules,
                              ArrayRef<int64_t> scratch, int64_t base,
@@ -361,6 +385,8 @@ int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
     if (ring.count > 1 && messages > 1 && messages <= kMostSlots)
       ring.count = messages;
   }
+  if (!isInjective(split, schedules))
+    return end;
   int64_t least = end - end / kWasteShare;
   for (Slots slots : {Slots::Single, Slots::Rounded}) {
     std::vector<MessageRing> trial = split;
