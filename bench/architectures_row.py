@@ -35,7 +35,10 @@ def once(folder, name, key, make):
         if found["key"] == key:
             return found["value"]
     value = make()
-    path.write_text(json.dumps({"key": key, "value": value}))
+    # Renamed when whole: a row may be stopped at any time.
+    partial = path.with_suffix(".tmp")
+    partial.write_text(json.dumps({"key": key, "value": value}))
+    partial.rename(path)
     return value
 
 

@@ -10,6 +10,7 @@
 
 #include "lib/Autodiff/Rules.h"
 #include "lib/Autodiff/ScalarRules.h"
+#include "penstock/Support/Assert.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -404,9 +405,8 @@ bool penstock::structuredCarriesGradient(linalg::LinalgOp op, Value operand,
 
 LogicalResult penstock::pullBackStructured(linalg::LinalgOp op,
                                            Pullback &pullback) {
-  if (!op.hasPureTensorSemantics())
-    return op.emitError() << "'" << op->getName()
-                          << "' is differentiated on tensors only";
+  PENSTOCK_ASSERT(op.hasPureTensorSemantics(),
+                  "on buffers nothing has a cotangent");
   // 1. Reductions: a sum, an extremum or a product, and nothing else.
   llvm::DenseMap<Value, Reduced> reduced;
   for (OpOperand &out : op.getDpsInitsMutable()) {

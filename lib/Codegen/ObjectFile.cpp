@@ -269,10 +269,12 @@ LogicalResult penstock::linkExecutable(ArrayRef<std::string> objects,
   // 3. The result, or what went wrong.
   LogicalResult result = success();
   if (status != 0) {
-    auto text = llvm::MemoryBuffer::getFile(log);
-    result = emitError(loc)
-             << "linking " << output << " with " << driver << " failed: "
-             << (text ? (*text)->getBuffer().rtrim() : StringRef(message));
+    // What the linker says in several lines becomes one.
+    if (auto text = llvm::MemoryBuffer::getFile(log))
+      message = (*text)->getBuffer().rtrim().str();
+    llvm::replace(message, '\n', ' ');
+    result = emitError(loc) << "linking " << output << " with " << driver
+                            << " failed: " << message;
   } else if (auto error = llvm::sys::fs::rename(temporary, output)) {
     result = emitError(loc)
              << "cannot write " << output << ": " << error.message();

@@ -51,6 +51,7 @@ private:
   }
 
   int checkFiles();
+  int checkWeightFiles();
   bool load();
   /// Printed programs carry the choices that their code was made with.
   bool adoptPlan();

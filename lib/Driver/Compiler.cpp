@@ -24,6 +24,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
@@ -215,6 +216,24 @@ int Compilation::checkFiles() {
   return kDone;
 }
 
+/// Nor of what the program takes its weights from.
+int Compilation::checkWeightFiles() {
+  llvm::SetVector<StringRef> files;
+  if (auto model =
+          (*module)->getAttrOfType<pipeline::BytesAttr>(pipeline::kModelAttr))
+    files.insert(model.getFile());
+  for (auto variable : module->getOps<pipeline::VariableOp>())
+    if (pipeline::BytesAttr init = variable.getInitAttr())
+      files.insert(init.getFile());
+  for (StringRef output :
+       {options.output, options.emitSchedule, options.reportJson})
+    for (StringRef file : files)
+      if (OutputFile::wouldReplace(output, file))
+        return fail(output + ": the program takes its weights from this file, "
+                             "which would be replaced; choose another name");
+  return kDone;
+}
+
 /// Goes down to `target`, collecting for the report on the way.
 bool Compilation::lowerTo(Level target) {
   while (level < target) {
@@ -257,6 +276,8 @@ int Compilation::run() {
     return fail(error);
   if (!load())
     return kUserError;
+  if (int code = checkWeightFiles())
+    return code;
   report.model = options.input;
   report.infer = options.infer;
   report.method = options.method;

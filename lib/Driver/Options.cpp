@@ -142,6 +142,10 @@ struct Flags {
   Switch report{"report", cl::desc("Print the plan"), cl::cat(category)};
   Text reportJson{"report-json", cl::desc("Write the plan as JSON"),
                   cl::value_desc("file"), cl::cat(category)};
+  Switch profile{"profile",
+                 cl::desc("Measure what every node costs, here and now, and "
+                          "plan with that; kept for the next time"),
+                 cl::cat(category)};
   Switch explain{"explain", cl::desc("Say why each cut stands where it does"),
                  cl::cat(category)};
 };
@@ -162,13 +166,16 @@ private:
   bool checkEmpty();
   bool checkProduct();
   bool checkMode();
+  /// Once nothing is wrong: a mistake is said in one line.
+  void warnOfIgnored();
   bool checkModel();
   bool checkPlan();
   bool checkSchedule();
   bool checkReplicas();
   /// Flags whose machinery is not in this build: only the default is there.
   bool checkDefaults();
-  bool checkRegex(StringRef flag, StringRef text);
+  bool checkRegex(StringRef flag, StringRef text,
+                  StringRef wants = "a regular expression");
   bool positive(StringRef flag, int64_t value) {
     return value >= 1 || fail("--" + flag + "=" + Twine(value) +
                               ": a positive number is needed");
@@ -248,13 +255,15 @@ bool Checker::checkProduct() {
   options.report = flags.report;
   options.reportJson = flags.reportJson;
   options.explain = flags.explain;
+  options.profile = flags.profile;
   return true;
 }
 
-bool Checker::checkRegex(StringRef flag, StringRef text) {
+bool Checker::checkRegex(StringRef flag, StringRef text, StringRef wants) {
   std::string problem;
   if (!text.empty() && !Regex(text).isValid(problem))
-    return fail("--" + flag + "=" + text + ": " + problem);
+    return fail("--" + flag + "=" + text + ": " + wants +
+                " is needed, and this is no regular expression: " + problem);
   return true;
 }
 
@@ -264,14 +273,20 @@ bool Checker::checkMode() {
     return flags.mode == "train" ||
            fail("--mode=" + flags.mode + ": it is train or infer");
   options.given.insert("mode");
+  return true;
+}
+
+void Checker::warnOfIgnored() {
+  if (!options.infer)
+    return;
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
            &flags.loss, &flags.lossInput, &flags.classAxis, &flags.ignoreLabel,
-           &flags.train, &flags.freeze, &flags.optimizer, &flags.microbatches,
-           &flags.schedule})
+           &flags.train, &flags.freeze, &flags.optimizer, &flags.rateSchedule,
+           &flags.clip, &flags.batchNorm, &flags.recompute, &flags.method,
+           &flags.microbatches, &flags.schedule})
     if (flag->getNumOccurrences())
       errors << "penstockc: warning: --" << flag->ArgStr
              << " has no effect with --mode=infer\n";
-  return true;
 }
 
 bool Checker::checkModel() {
@@ -362,9 +377,11 @@ bool Checker::checkPlan() {
     return fail("--threads=" + Twine(options.threads) + ": at most " +
                 Twine(kMostThreads) + " per device");
   options.recompute = flags.recompute;
+  constexpr StringRef kRecompute =
+      "none, full, auto or a regular expression of node names";
   if (options.recompute.empty())
-    return fail("--recompute=: none, full, auto or an expression is needed");
-  if (!checkRegex("recompute", options.recompute))
+    return fail("--recompute=: " + kRecompute + " is needed");
+  if (!checkRegex("recompute", options.recompute, kRecompute))
     return false;
   if (!checkSchedule())
     return false;
@@ -522,8 +539,11 @@ bool Checker::checkDefaults() {
 }
 
 bool Checker::check() {
-  return checkEmpty() && checkProduct() && checkMode() && checkDefaults() &&
-         checkModel() && checkPlan();
+  if (!checkEmpty() || !checkProduct() || !checkMode() || !checkDefaults() ||
+      !checkModel() || !checkPlan())
+    return false;
+  warnOfIgnored();
+  return true;
 }
 
 bool penstock::parseCommandLine(int argc, const char *const *argv,

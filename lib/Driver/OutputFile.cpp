@@ -65,7 +65,7 @@ static bool report(raw_ostream &errors, StringRef path, std::error_code error) {
 }
 
 bool OutputFile::check(raw_ostream &errors) const {
-  return report(errors, path, openError);
+  return report(errors, path, openError ? openError : output->error());
 }
 
 bool OutputFile::wouldReplace(StringRef path, StringRef other) {

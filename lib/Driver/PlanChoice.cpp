@@ -11,6 +11,7 @@
 
 #include "PlanSearch.h"
 #include "passes/Partition/Passes.h"
+#include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Schedules.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -80,8 +81,20 @@ int Compilation::choosePlan(Level target) {
     return fail("--recompute=" + options.recompute + ": " + options.input +
                 " is at level " + getLevelName(level) +
                 ", where its residuals are chosen");
+  if (options.profile && level > Level::Graph)
+    return fail("--profile: " + options.input + " is at level " +
+                getLevelName(level) + ", where nodes are told apart no more");
   if (target <= Level::Graph)
     return kDone;
+  if (options.profile) {
+    std::string reason;
+    if (!lowerTo(Level::Graph))
+      return kUserError;
+    if (!profileUnits(*module, options, reason))
+      llvm::errs() << options.input
+                   << ": warning: --profile: costs are not measured, since "
+                   << reason << "; analytic ones are used\n";
+  }
   if (options.choosesStages) {
     if (!lowerTo(Level::Graph))
       return kUserError;

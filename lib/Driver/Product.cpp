@@ -117,6 +117,8 @@ int Compilation::writeProduct(OutputFile &output) {
   if (failed(emitObject(*module, target, object.stream())))
     return kDefect;
   object.flush();
+  if (!object.check(llvm::errs()))
+    return kUserError;
   std::vector<std::string> libraries = {start,    runtime,     "-ldl",
                                         "-lgomp", "-lpthread", "-lm"};
   // A runtime that was built with sanitizers needs theirs.

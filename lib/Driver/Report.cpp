@@ -9,7 +9,7 @@
 #include "penstock/Driver/Report.h"
 
 #include "dialects/Pipeline/Pipeline.h"
-#include "passes/Program/LiveBytes.h"
+#include "passes/Partition/Passes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Schedule/Simulate.h"
 #include "penstock/Cost/AnalyticCost.h"
@@ -28,8 +28,7 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
-/// Number of each stage, in the order of the module.
-static llvm::MapVector<StringAttr, unsigned> numberStages(ModuleOp module) {
+llvm::MapVector<StringAttr, unsigned> Report::numberStages(ModuleOp module) {
   llvm::MapVector<StringAttr, unsigned> numbers;
   for (StageOp stage : module.getOps<StageOp>())
     numbers.insert({stage.getSymNameAttr(), numbers.size()});
@@ -91,6 +90,29 @@ static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
   return std::max(0.0, 1 - busy / (more->makespan - fewer->makespan));
 }
 
+/// What was measured of each stage, and what the simulation makes of it.
+void Report::collectSeconds(ScheduleOp schedule) {
+  auto module = schedule->getParentOfType<ModuleOp>();
+  auto measured = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
+  if (!measured || measured.size() != static_cast<int64_t>(3 * stages.size()))
+    return;
+  for (auto [index, stage] : llvm::enumerate(stages)) {
+    stage.forwardSeconds = measured[3 * index];
+    stage.backwardSeconds = measured[3 * index + 1];
+    stage.updateSeconds = measured[3 * index + 2];
+  }
+  // The second of two segments costs what an update costs where none drains.
+  PipelineSimulateOptions options;
+  options.costs = "measured";
+  options.updates = timelineUpdates;
+  FailureOr<Simulation> once = simulateSchedule(schedule, options);
+  options.updates = 2 * timelineUpdates;
+  FailureOr<Simulation> twice = simulateSchedule(schedule, options);
+  if (succeeded(once) && succeeded(twice))
+    predictedSeconds = (twice->makespan - once->makespan) /
+                       static_cast<double>(timelineUpdates);
+}
+
 void Report::collectSchedule(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
@@ -109,6 +131,7 @@ void Report::collectSchedule(ModuleOp module) {
       continue;
     predictedBubble = simulation->bubble;
     steadyBubble = steadyBubbleOf(schedule, *simulation, stages.size());
+    collectSeconds(schedule);
     // Wider than a screen it says nothing.
     if (llvm::all_of(simulation->timeline, [](const std::string &line) {
           return line.size() <= 160;
@@ -182,173 +205,6 @@ void Report::collectSchedule(ModuleOp module) {
                 static_cast<double>(microbatches);
 }
 
-/// The initialisers whose values a parameter gives: its own, which a copy on
-/// another stage shares, and those tied to it.
-static SmallVector<StringRef> getInitialisers(VariableOp variable) {
-  auto original = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
-  SmallVector<StringRef> names = {original ? original.getValue()
-                                           : variable.getSymName()};
-  if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
-    for (NamedAttribute other : tied)
-      names.push_back(other.getName());
-  return names;
-}
-
-/// Whether a variable is the copy of a parameter of another stage, or belongs
-/// to one.
-static bool isOfCopy(VariableOp variable, const SymbolTable &symbols) {
-  auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
-  if (whose && variable.getRole() != Role::Parameter)
-    if (auto parameter = symbols.lookup<VariableOp>(whose.getValue()))
-      return parameter->hasAttr(kParameterAttr);
-  return whose && variable.getRole() == Role::Parameter;
-}
-
-/// Adds the bytes of variables and channels to their stages.
-void Report::collectProgram(ModuleOp module) {
-  auto numbers = numberStages(module);
-  stages.resize(numbers.size());
-  for (ChannelOp channel : module.getOps<ChannelOp>())
-    if (channel.getSource() && channel.getTensorType(0).getRank() > 0)
-      microbatchSize = channel.getTensorType(0).getDimSize(0);
-  trained.clear();
-  frozen.clear();
-  llvm::DenseMap<StringAttr, int64_t> versionsOf;
-  for (Operation &op : module.getBody()->getOperations())
-    if (auto storage = dyn_cast<VersionStorageOpInterface>(op))
-      versionsOf[storage.getVariableAttr().getAttr()] = storage.getVersions();
-
-  llvm::DenseSet<Attribute> ranges;
-  for (auto [stage, report] : llvm::zip(module.getOps<StageOp>(), stages)) {
-    report.bytes = {};
-    report.versionsHeld = 1;
-    report.parameters.clear();
-    report.devices.assign(stage.getDevices()->begin(),
-                          stage.getDevices()->end());
-  }
-  SymbolTable symbols(module);
-  for (VariableOp variable : module.getOps<VariableOp>()) {
-    StageReport &stage =
-        stages[numbers.lookup(variable.getStageAttr().getAttr())];
-    int64_t bytes = getBytes(variable.getTensorType());
-    int64_t versions =
-        std::max<int64_t>(1, versionsOf.lookup(variable.getSymNameAttr()));
-    if (isOfCopy(variable, symbols))
-      stage.bytes.tied += versions * bytes;
-    switch (variable.getRole()) {
-    case Role::Parameter:
-      stage.bytes.weights += bytes;
-      stage.bytes.versions += (versions - 1) * bytes;
-      stage.versionsHeld = std::max(stage.versionsHeld, versions);
-      // A frozen parameter that several stages read is there once for each.
-      if (updated.empty() ? !variable.getFrozen()
-                          : updated.contains(variable.getSymName())) {
-        for (StringRef name : getInitialisers(variable)) {
-          stage.parameters.push_back(name.str());
-          // Several stages may hold a copy.
-          if (!llvm::is_contained(trained, name))
-            trained.push_back(name.str());
-        }
-      } else if (!variable.getInit() ||
-                 ranges.insert(variable.getInitAttr()).second) {
-        frozen.push_back(variable.getSymName().str());
-      }
-      break;
-    case Role::Gradient:
-      stage.bytes.gradients += bytes;
-      break;
-    case Role::Statistic:
-      // Moved by the forward, but not trained.
-      frozen.push_back(variable.getSymName().str());
-      stage.bytes.weights += bytes;
-      break;
-    case Role::Scalar:
-      stage.bytes.weights += bytes;
-      break;
-    case Role::Optimizer:
-    case Role::Compensation:
-    case Role::Master:
-      stage.bytes.optimizer += bytes * versions;
-      break;
-    }
-  }
-  for (StageReport &stage : stages)
-    stage.versions = stage.parameters.empty()
-                         ? stage.versionsHeld
-                         : std::max(stage.versionsHeld,
-                                    1 + llvm::divideCeilSigned(
-                                            stage.lagBackward, microbatches));
-  // Initializers that are constants of the code are no variables.
-  if (auto constants =
-          module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
-    for (StringAttr name : constants.getAsRange<StringAttr>())
-      frozen.push_back(name.str());
-  // A buffer belongs to the stage that takes it there, or else to the one that
-  // puts it; what no task of training has, to the first stage of the device.
-  // Replicas are alike; what is said is said of the first.
-  llvm::DenseMap<int64_t, unsigned> stageOfDevice;
-  for (auto [index, stage] : llvm::enumerate(stages))
-    if (!stage.devices.empty())
-      stageOfDevice.try_emplace(stage.devices.front(), index);
-  // A channel that no transfer uses stays on its stage.
-  llvm::DenseSet<StringAttr> transferred;
-  module.walk([&](Operation *op) {
-    if (auto send = dyn_cast<StartSendOp>(op))
-      transferred.insert(send.getChannelAttr().getAttr());
-    else if (auto recv = dyn_cast<StartRecvOp>(op))
-      transferred.insert(recv.getChannelAttr().getAttr());
-  });
-  llvm::DenseSet<std::tuple<int64_t, StringAttr, uint64_t>> seen;
-  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-    auto deviceAttr = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
-    if (!deviceAttr || !stageOfDevice.contains(deviceAttr.getInt()))
-      continue;
-    int64_t device = deviceAttr.getInt();
-    auto ownerOf = [&](StringRef channel) -> StageBytes & {
-      auto end = ends.find(channel);
-      if (end != ends.end())
-        for (int64_t stage : {end->second.second, end->second.first})
-          if (stage >= 0 && llvm::is_contained(stages[stage].devices, device))
-            return stages[stage].bytes;
-      return stages[stageOfDevice.lookup(device)].bytes;
-    };
-    function.walk([&](SlotOp slot) {
-      auto channel = symbols.lookup<ChannelOp>(slot.getSymbol());
-      if (!channel || !seen.insert({device, channel.getSymNameAttr(),
-                                    slot.getAt().value_or(0)})
-                           .second)
-        return;
-      uint64_t field = slot.getField().value_or(0);
-      int64_t size = getBytes(channel.getTensorType(field)) *
-                     static_cast<int64_t>(slot.getRing().value_or(1));
-      bool leaves = transferred.contains(channel.getSymNameAttr());
-      StageBytes &bytes = ownerOf(channel.getSymName());
-      (leaves ? bytes.channels : bytes.residuals) += size;
-      if (channel->hasAttr(kParameterAttr))
-        bytes.tied += size;
-    });
-  }
-  FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
-  for (ArenaOp arena : module.getOps<ArenaOp>()) {
-    auto device = static_cast<int64_t>(arena.getDevice());
-    if (!stageOfDevice.contains(device))
-      continue;
-    StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
-    bytes.arena = arena.getBytes();
-    // The last of the arena; see pipeline-plan-memory.
-    bytes.temporaries = bytes.arena - arena.getLibraryAt();
-    if (succeeded(peaks))
-      bytes.lowerBound = (*peaks)[device];
-    bytes.padding = bytes.arena;
-    for (const StageReport &stage : stages)
-      if (llvm::is_contained(stage.devices, device))
-        bytes.padding -= stage.bytes.weights + stage.bytes.versions +
-                         stage.bytes.gradients + stage.bytes.optimizer +
-                         stage.bytes.residuals + stage.bytes.temporaries +
-                         stage.bytes.channels;
-  }
-}
-
 bool Report::isAsynchronous() const {
   std::string error;
   FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
@@ -395,6 +251,9 @@ llvm::json::Value Report::toJson() const {
         {"lag_forward", stage.lagForward},
         {"lag_backward", stage.lagBackward},
         {"tau", stage.tau},
+        {"seconds", llvm::json::Object{{"forward", stage.forwardSeconds},
+                                       {"backward", stage.backwardSeconds},
+                                       {"update", stage.updateSeconds}}},
         {"tau_forward", inUpdates(stage.lagForward)},
         {"tau_backward", inUpdates(stage.lagBackward)},
         {"versions_read",
@@ -430,6 +289,7 @@ llvm::json::Value Report::toJson() const {
       {"microbatches", microbatches},
       {"predicted_bubble", predictedBubble},
       {"steady_bubble", steadyBubble},
+      {"predicted_seconds", predictedSeconds},
       {"predicted_speedup_over_flush", speedupOverFlush},
       {"trained", toArray(trained)},
       {"frozen", toArray(frozen)},
@@ -493,6 +353,10 @@ void Report::print(llvm::raw_ostream &stream) const {
                               100 * steadyBubble);
     stream << "\n";
   }
+  if (predictedSeconds > 0)
+    stream << llvm::formatv("predicted time of an update, from measured costs: "
+                            "{0:F3} ms\n",
+                            1e3 * predictedSeconds);
   stream << "stage  device  nodes  Mflop/microbatch  staleness  versions"
             "     weights   gradients   optimizer   residuals    channels"
             " temporaries       arena\n";

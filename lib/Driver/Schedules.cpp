@@ -92,8 +92,17 @@ std::string penstock::checkSchedule(const CompileOptions &options,
         "and there are {5}",
         options.schedule, devices, devices == 1 ? "" : "s", chunks,
         devices * chunks, stages);
+  // Without a number of devices they follow from the stages, if these do.
+  if (int64_t left = stages % chunks; options.devices == 0 && left)
+    return llvm::formatv(
+        "--schedule={0}: {1} stages are no whole number of devices with {2} "
+        "stages each; use --stages={3} or --stages={4}, or say by --devices "
+        "how many share them",
+        options.schedule, stages, chunks, stages - left,
+        stages - left + chunks);
   // A replica has its share of the microbatches.
-  llvm::SmallVector<int64_t> widths(options.replicas.begin(), options.replicas.end());
+  llvm::SmallVector<int64_t> widths(options.replicas.begin(),
+                                    options.replicas.end());
   if (widths.empty())
     widths.push_back(1);
   for (int64_t width : widths) {

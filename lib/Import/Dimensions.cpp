@@ -151,6 +151,10 @@ penstock::onnx::bindInputs(MLIRContext *context,
         unbound.push_back(place);
       }
     } else if (place.axis == 0 && batch && !openBatch && size != *batch) {
+      if (size == 0)
+        return createStringError("input '" + place.input +
+                                 "' has the fixed leading dimension 0, and no "
+                                 "samples; export the model with an open one");
       if (size != 1)
         return createStringError(
             "--microbatch-size=" + Twine(*batch) + ": input '" + place.input +

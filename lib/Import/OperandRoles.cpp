@@ -3,7 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Names are followed from the arguments of a function to those of its call.
+// Names are followed from the arguments of a function to those of its call, and
+// through Identity.
 // What is wrong with a model is said later, when its nodes are imported.
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +44,7 @@ public:
       functions[keyOf(function.domain(), function.name())] = &function;
   }
 
-  template <typename Nodes> void visit(const Nodes &nodes, const Scope &scope) {
+  template <typename Nodes> void visit(const Nodes &nodes, Scope &scope) {
     for (const NodeProto &node : nodes)
       visitNode(node, scope);
   }
@@ -62,7 +63,7 @@ private:
     return (normalize(domain) + ":" + name).str();
   }
 
-  void visitNode(const NodeProto &node, const Scope &scope);
+  void visitNode(const NodeProto &node, Scope &scope);
   void visitCall(const NodeProto &node, const ::onnx::FunctionProto &function,
                  const Scope &scope);
 
@@ -86,7 +87,7 @@ void Collector::visitCall(const NodeProto &node,
   visit(function.node(), body);
 }
 
-void Collector::visitNode(const NodeProto &node, const Scope &scope) {
+void Collector::visitNode(const NodeProto &node, Scope &scope) {
   // Deeper is refused by the import.
   if (scope.depth > 64)
     return;
@@ -100,6 +101,11 @@ void Collector::visitNode(const NodeProto &node, const Scope &scope) {
       visit(attribute.g().node(), branch);
     }
   StringRef domain = normalize(node.domain());
+  if (domain.empty() && node.op_type() == "Identity" &&
+      node.input_size() == 1 && node.output_size() == 1) {
+    scope.names[node.output(0)] = scope.resolve(node.input(0)).str();
+    return;
+  }
   const Operator *entry =
       lookupOperator(domain, node.op_type(), scope.opsets.lookup(domain));
   for (int i = 0; entry && i < std::min(node.input_size(), 32); ++i) {

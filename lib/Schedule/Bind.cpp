@@ -194,10 +194,28 @@ static Order bindOrder(const Model &model, const Problem &problem,
   return result;
 }
 
-std::optional<std::vector<Order>> generate(const Model &model,
-                                           const ScheduleSpec &spec,
-                                           const Times &times,
-                                           std::string &error) {
+/// What the stages of each chunk take together.
+static std::vector<Times> addUpTimes(const Model &model, const Layout &layout,
+                                     int chunks, const Times &times,
+                                     ArrayRef<double> taskTimes) {
+  Times nothing = {0, 0, 0, times.transfer};
+  std::vector<Times> result(taskTimes.empty() ? 0 : chunks, nothing);
+  for (auto [id, seconds] : llvm::enumerate(taskTimes)) {
+    const Task &task = model.tasks[id];
+    Times &chunk = result[layout.chunks[task.stage]];
+    if (task.letter == 'F')
+      chunk.forward += seconds;
+    else if (task.letter == 'I' || task.letter == 'B')
+      chunk.backward += seconds;
+    else if (task.letter == 'W')
+      chunk.weight += seconds;
+  }
+  return result;
+}
+
+std::optional<std::vector<Order>>
+generate(const Model &model, const ScheduleSpec &spec, const Times &times,
+         std::string &error, ArrayRef<double> taskTimes) {
   Layout layout;
   if (spec.family->placement == Placement::Line) {
     layout = layOutLine(model);
@@ -225,6 +243,8 @@ std::optional<std::vector<Order>> generate(const Model &model,
     auto known = problems.find(count);
     if (known == problems.end()) {
       Problem problem(spec, layout.devices, count, times);
+      problem.stageTimes =
+          addUpTimes(model, layout, problem.stages, times, taskTimes);
       error = refuse(problem);
       if (!error.empty())
         return std::nullopt;

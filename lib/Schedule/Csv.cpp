@@ -154,12 +154,15 @@ bool Parser::check() {
       place = int(device);
       if (action.isTransfer)
         continue;
-      int64_t &due =
-          next[{action.stage, action.letter == 'B' ? 'I' : action.letter}];
-      if (action.microbatch != due)
-        return fail(action.where() + ": microbatch " + Twine(due) +
-                    " is due; a stage's microbatches run in order");
-      ++due;
+      // A whole backward is both halves, also where others are apart.
+      StringRef parts(&action.letter, 1);
+      for (char part : action.letter == 'B' ? StringRef("IW") : parts) {
+        int64_t &due = next[{action.stage, part}];
+        if (action.microbatch != due)
+          return fail(action.where() + ": microbatch " + Twine(due) +
+                      " is due; a stage's microbatches run in order");
+        ++due;
+      }
     }
   for (int stage = 0; stage < result.stages; ++stage) {
     int64_t forward = next[{stage, 'F'}], backward = next[{stage, 'I'}];

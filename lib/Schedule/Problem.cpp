@@ -110,16 +110,18 @@ int Problem::task(char letter, int stage) const {
 }
 
 double Problem::timeOf(int task) const {
-  double share = 1.0 / spec.chunks();
+  bool isEven = stageTimes.empty();
+  const Times &stage = isEven ? times : stageTimes[stageOf(task)];
+  double share = isEven ? 1.0 / spec.chunks() : 1;
   switch (letterOf(task)) {
   case 'F':
-    return times.forward * share;
+    return stage.forward * share;
   case 'I':
-    return times.backward * share;
+    return stage.backward * share;
   case 'W':
-    return times.weight * share;
+    return stage.weight * share;
   case 'B':
-    return (times.backward + times.weight) * share;
+    return (stage.backward + stage.weight) * share;
   default:
     return 0;
   }

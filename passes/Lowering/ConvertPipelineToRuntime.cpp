@@ -10,6 +10,7 @@
 
 #include "passes/Lowering/Descriptor.h"
 #include "passes/Lowering/Passes.h"
+#include "passes/Program/Places.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -57,9 +58,30 @@ public:
     return call.getNumResults() ? call.getResult() : Value();
   }
 
+  /// A constant table of numbers, one for each content.
+  LLVM::GlobalOp getTable(DenseI64ArrayAttr numbers) {
+    LLVM::GlobalOp &table = tables[numbers];
+    if (!table) {
+      OpBuilder atStart = OpBuilder::atBlockBegin(root.getBody());
+      auto type = RankedTensorType::get({numbers.size()}, i64);
+      std::string name = "pipeline.places";
+      while (root.lookupSymbol(name))
+        name = "pipeline.places." + std::to_string(tableCount++);
+      table = LLVM::GlobalOp::create(
+          atStart, root.getLoc(), LLVM::LLVMArrayType::get(i64, numbers.size()),
+          /*isConstant=*/true, LLVM::Linkage::Internal, name,
+          DenseIntElementsAttr::get(type, numbers.asArrayRef()));
+    }
+    return table;
+  }
+
   ModuleOp root;
   MLIRContext *context;
   Type pointer, none, i32, i64, f64;
+
+private:
+  llvm::DenseMap<Attribute, LLVM::GlobalOp> tables;
+  unsigned tableCount = 0;
 };
 
 /// Converts the body of one device function, and the function itself.
@@ -119,6 +141,15 @@ Value DeviceConverter::getAddress(SlotOp slot) {
     Value turn = arith::RemUIOp::create(
         builder, loc, slot.getNumber(),
         arith::ConstantIndexOp::create(builder, loc, ring));
+    if (auto places = slot->getAttrOfType<DenseI64ArrayAttr>(kPlacesAttr)) {
+      Value table =
+          LLVM::AddressOfOp::create(builder, loc, runtime.getTable(places));
+      Value entry =
+          LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64, table,
+                              ArrayRef<LLVM::GEPArg>{toI64(turn)});
+      return offset(arena,
+                    LLVM::LoadOp::create(builder, loc, runtime.i64, entry));
+    }
     Value stride = LLVM::ConstantOp::create(
         builder, loc, runtime.i64,
         builder.getI64IntegerAttr(slot.getStride().value_or(0)));

@@ -67,10 +67,10 @@ void PartitionPass::runOnOperation() {
   FailureOr<ForwardProgram> program = ForwardProgram::find(getOperation());
   if (failed(program))
     return signalPassFailure();
-  if (!program->function.getOps<pipeline::BoundaryOp>().empty())
-    return;
-
   Units units = Units::collect(*program);
+  if (!program->function.getOps<pipeline::BoundaryOp>().empty())
+    return noteStageSeconds(getOperation(), *program, units);
+
   FailureOr<SmallVector<int64_t>> cuts = getExplicitCuts(*program, units.units);
   if (failed(cuts))
     return signalPassFailure();
@@ -94,5 +94,6 @@ void PartitionPass::runOnOperation() {
   }
 
   insertBoundaries(*program, units, *cuts);
+  noteStageSeconds(getOperation(), *program, units);
   units.explain(*cuts);
 }

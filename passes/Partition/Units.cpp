@@ -60,6 +60,15 @@ Units Units::collect(ForwardProgram &program) {
       unit.weightBytes +=
           getTypeBytes(program.function.getArgument(argument).getType());
   }
+  if (auto measured =
+          program.function->getAttrOfType<DenseF64ArrayAttr>(kUnitSecondsAttr);
+      measured &&
+      measured.size() == static_cast<int64_t>(3 * result.units.size())) {
+    for (auto [index, unit] : llvm::enumerate(result.units)) {
+      unit.forwardSeconds = measured[3 * index];
+      unit.backwardSeconds = measured[3 * index + 1];
+    }
+  }
   // A value is carried over every cut between its definition and its last use:
   // the activation forward, its cotangent back.
   result.cutBytes.assign(result.units.size() + 1, 0);
@@ -175,4 +184,36 @@ void penstock::insertBoundaries(ForwardProgram &program, const Units &units,
     pipeline::BoundaryOp::create(builder, program.function.getLoc(),
                                  builder.getI64IntegerAttr(index + 1));
   }
+}
+
+void penstock::setMeasuredSeconds(ForwardProgram &program,
+                                  ArrayRef<UnitSeconds> seconds) {
+  SmallVector<double> numbers;
+  for (const UnitSeconds &unit : seconds)
+    numbers.append({unit.forward, unit.backward, unit.update});
+  program.function->setAttr(
+      kUnitSecondsAttr,
+      DenseF64ArrayAttr::get(program.function.getContext(), numbers));
+}
+
+void penstock::noteStageSeconds(ModuleOp module, ForwardProgram &program,
+                                const Units &units) {
+  auto measured =
+      program.function->getAttrOfType<DenseF64ArrayAttr>(kUnitSecondsAttr);
+  if (!measured ||
+      measured.size() != static_cast<int64_t>(3 * units.units.size()))
+    return;
+  llvm::DenseMap<Operation *, size_t> unitOf;
+  for (auto [index, unit] : llvm::enumerate(units.units))
+    unitOf[unit.ops.front()] = index;
+  SmallVector<double> sums(3, 0);
+  for (Operation &op : program.function.getBody().front()) {
+    if (isa<pipeline::BoundaryOp>(op))
+      sums.append(3, 0);
+    else if (auto it = unitOf.find(&op); it != unitOf.end())
+      for (size_t part = 0; part < 3; ++part)
+        sums[sums.size() - 3 + part] += measured[3 * it->second + part];
+  }
+  module->setAttr(kStageSecondsAttr,
+                  DenseF64ArrayAttr::get(module.getContext(), sums));
 }

@@ -12,6 +12,7 @@
 #define PENSTOCK_PASSES_PARTITION_UNITS_H
 
 #include "passes/Partition/ForwardProgram.h"
+#include "passes/Partition/Passes.h"
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Planner/LayerGraph.h"
 #include "penstock/Planner/LinearPartition.h"
@@ -26,6 +27,11 @@ struct Unit {
   /// Of the parameters whose first reader it is, also through expressions of
   /// parameters only, which belong to no unit.
   double weightBytes = 0;
+};
+
+/// What one execution of a unit takes, as measured.
+struct UnitSeconds {
+  double forward = 0, backward = 0, update = 0;
 };
 
 struct Units {
@@ -43,6 +49,15 @@ struct Units {
   /// Says why each cut stands where it does, as remarks.
   void explain(llvm::ArrayRef<int64_t> cuts) const;
 };
+
+/// On the forward function: forward, backward and update of every unit, as
+/// measured. `Units::collect` takes them in place of the analytic costs.
+inline constexpr llvm::StringLiteral kUnitSecondsAttr = "pipeline.unit_seconds";
+void setMeasuredSeconds(ForwardProgram &program,
+                        llvm::ArrayRef<UnitSeconds> seconds);
+/// Notes the same, summed over each stage, on the module (kStageSecondsAttr).
+void noteStageSeconds(mlir::ModuleOp module, ForwardProgram &program,
+                      const Units &units);
 
 /// Puts `pipeline.boundary` ops before the units that begin a stage.
 void insertBoundaries(ForwardProgram &program, const Units &units,

@@ -16,15 +16,6 @@
 
 namespace penstock {
 
-/// What one run of a kernel has alive besides its arguments: temporaries and
-/// the scratch of library calls. `libraryBytes` is the most of the latter.
-struct KernelBytes {
-  int64_t liveBytes = 0;
-  int64_t libraryBytes = 0;
-};
-mlir::FailureOr<KernelBytes> getKernelBytes(mlir::func::FuncOp kernel,
-                                            int64_t threads, int64_t alignment);
-
 /// By device, over all schedules of a module at level program. Variables, and
 /// all their versions, are always alive; a message from when it is received or
 /// computed until it was last read, or the device has waited for its sending.

@@ -3,7 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// First fit, largest first, on live ranges counted in ops of the entry block.
+// Packs live ranges counted in ops of the entry block, without regard to the
+// library, whose calls come later (pipeline-share-scratch).
 // A temporary lives from its first use to its last; one that a loop uses, as
 // long as the whole loop.
 //===----------------------------------------------------------------------===//
@@ -11,6 +12,8 @@
 #include "passes/Program/PackTemporaries.h"
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Program/KernelMemory.h"
+#include "passes/Program/Packing.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -23,28 +26,6 @@ using namespace mlir;
 using namespace penstock;
 
 namespace {
-
-/// A cache line, and the widest vector.
-constexpr int64_t alignment = 64;
-
-struct Temporary {
-  memref::AllocOp alloc;
-  int64_t bytes;
-  /// Positions, in the entry block, of the first and the last op that use it.
-  int64_t first, last;
-  int64_t offset = 0;
-
-  bool meets(const Temporary &other) const {
-    return first <= other.last && other.first <= last;
-  }
-};
-
-int64_t bytesOf(MemRefType type) {
-  int64_t bits = type.getElementType().isIndex()
-                     ? 64
-                     : type.getElementType().getIntOrFloatBitWidth();
-  return type.getNumElements() * llvm::divideCeil(bits, 8);
-}
 
 /// The last position at which `value`, or a view of it, is used.
 int64_t lastUse(Value value, Block &entry,
@@ -81,34 +62,6 @@ int64_t firstUse(Value value, Block &entry,
   return first;
 }
 
-/// Gives every temporary its offset; returns the size of the block.
-int64_t assignOffsets(MutableArrayRef<Temporary> temporaries) {
-  SmallVector<Temporary *> order;
-  for (Temporary &temporary : temporaries)
-    order.push_back(&temporary);
-  // Equal sizes in program order: pointers into one array.
-  llvm::sort(order, [](const Temporary *a, const Temporary *b) {
-    return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
-  });
-
-  int64_t size = 0;
-  SmallVector<const Temporary *> placed; // by offset
-  for (Temporary *temporary : order) {
-    int64_t offset = 0;
-    for (const Temporary *other : placed)
-      if (temporary->meets(*other) && other->offset < offset + temporary->bytes)
-        offset = std::max(offset, other->offset + other->bytes);
-    temporary->offset = offset;
-    placed.insert(llvm::upper_bound(placed, temporary,
-                                    [](const Temporary *a, const Temporary *b) {
-                                      return a->offset < b->offset;
-                                    }),
-                  temporary);
-    size = std::max(size, offset + temporary->bytes);
-  }
-  return size;
-}
-
 } // namespace
 
 LogicalResult penstock::packTemporaries(func::FuncOp function) {
@@ -119,7 +72,8 @@ LogicalResult penstock::packTemporaries(func::FuncOp function) {
 
   SmallVector<memref::AllocOp> allocs;
   function.walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
-  SmallVector<Temporary> temporaries;
+  SmallVector<memref::AllocOp> temporaries;
+  SmallVector<MemoryBlock> blocks;
   for (memref::AllocOp alloc : allocs) {
     MemRefType type = alloc.getType();
     if (!type.hasStaticShape() || !type.getLayout().isIdentity())
@@ -127,19 +81,22 @@ LogicalResult penstock::packTemporaries(func::FuncOp function) {
     if (alloc->getParentOfType<scf::ForallOp>()) {
       OpBuilder builder(alloc);
       Value alloca = memref::AllocaOp::create(
-          builder, alloc.getLoc(), type, builder.getI64IntegerAttr(alignment));
+          builder, alloc.getLoc(), type,
+          builder.getI64IntegerAttr(kTemporaryAlignment));
       alloc.replaceAllUsesWith(alloca);
       alloc.erase();
       continue;
     }
     int64_t first = firstUse(alloc, entry, positions);
-    int64_t bytes = llvm::alignTo(bytesOf(type), alignment);
-    temporaries.push_back({alloc, bytes, first,
-                           std::max(first, lastUse(alloc, entry, positions))});
+    auto bytes = static_cast<int64_t>(
+        llvm::alignTo(getBufferBytes(type), kTemporaryAlignment));
+    temporaries.push_back(alloc);
+    blocks.push_back(
+        {bytes, first, std::max(first, lastUse(alloc, entry, positions))});
   }
-  int64_t size = assignOffsets(temporaries);
   if (temporaries.empty())
     return success();
+  int64_t size = packBlocks(blocks);
 
   OpBuilder builder = OpBuilder::atBlockBegin(&entry);
   auto scratchType = MemRefType::get({size}, builder.getI8Type());
@@ -150,16 +107,15 @@ LogicalResult penstock::packTemporaries(func::FuncOp function) {
           attributes.getDictionary(builder.getContext()), function.getLoc())))
     return failure();
   Value scratch = function.getArguments().back();
-  for (Temporary &temporary : temporaries) {
-    Location loc = temporary.alloc.getLoc();
+  for (auto [alloc, block] : llvm::zip_equal(temporaries, blocks)) {
+    Location loc = alloc.getLoc();
     // The first op may be the allocation that has just been replaced.
     builder.setInsertionPointToStart(&entry);
-    Value offset =
-        arith::ConstantIndexOp::create(builder, loc, temporary.offset);
-    Value view = memref::ViewOp::create(builder, loc, temporary.alloc.getType(),
-                                        scratch, offset, ValueRange());
-    temporary.alloc.replaceAllUsesWith(view);
-    temporary.alloc.erase();
+    Value offset = arith::ConstantIndexOp::create(builder, loc, block.offset);
+    Value view = memref::ViewOp::create(builder, loc, alloc.getType(), scratch,
+                                        offset, ValueRange());
+    alloc.replaceAllUsesWith(view);
+    alloc.erase();
   }
   return success();
 }

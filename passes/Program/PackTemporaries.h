@@ -14,6 +14,9 @@
 
 namespace penstock {
 
+/// A cache line, and the widest vector.
+inline constexpr int64_t kTemporaryAlignment = 64;
+
 /// Replaces every memref.alloc of `function` by a view of a new last argument,
 /// marked `pipeline.scratch`; none is added when nothing is allocated. Small
 /// allocations inside an scf.forall become allocas there, as each iteration

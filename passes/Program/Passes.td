@@ -46,13 +46,42 @@ def PipelineLowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> 
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipelineShareScratch
+    : Pass<"pipeline-share-scratch", "::mlir::ModuleOp"> {
+  let summary = "Lets temporaries lie where library calls have their scratch";
+  let description = [{
+    The scratch of a library call begins where the temporaries of its kernel
+    begin. Temporaries are placed anew: one that is alive at a call lies behind
+    what the call takes, others may share its bytes. Runs once library calls are
+    known (`pipeline-select-library`), and before kernels are called.
+
+    ```mlir
+    func.func private @f.kernel(%a: memref<64x96xf32>, %s: memref<24576xi8> {pipeline.scratch}) {
+      %c0 = arith.constant 0 : index
+      %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<64x96xf32>
+    // becomes, if a call at which %0 is alive takes 6000 bytes,
+    func.func private @f.kernel(%a: memref<64x96xf32>, %s: memref<30592xi8> {pipeline.scratch}) {
+      %c6016 = arith.constant 6016 : index
+      %0 = memref.view %s[%c6016][] : memref<30592xi8> to memref<64x96xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"threads", "threads", "uint64_t", "1",
+           "Threads that each device computes with">];
+}
+
 def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every slot its place in the arena of its device";
   let description = [{
     Variables come first, those of one role (and number of versions) side by
-    side in the order of the module, then the slots of channels, then the memory that
-    all kernels share, one after the other: the scratch of library calls, and
-    behind what a kernel's calls take of it, the kernel's temporaries.
+    side in the order of the module, then the memory that all kernels share, one
+    after the other: the scratch of library calls and the kernels' temporaries.
+    The slots of channels follow; from what the device functions do it is known
+    when each is in use, and those that never are together, or not while a
+    temporary is, may share bytes. Rings become as short as the messages of their
+    field allow. Where rings as such leave much unused, every message of an
+    update has a place of its own (`pipeline.places`).
   }];
   let options = [
     Option<"alignment", "alignment", "uint64_t", "64",
@@ -69,7 +98,8 @@ def PipelineVerifyProgram : Pass<"pipeline-verify-program", "::mlir::ModuleOp"> 
     Interprets the device functions of each schedule for several segments: every
     read finds the message or version that it names, nothing is overwritten
     while it is needed or moves, transfers match and end, runs are complete and
-    in order. Then checks that no two buffers share bytes of the arena.
+    in order. Then checks that buffers which share bytes of the arena are never
+    in use at the same time.
   }];
 }
 

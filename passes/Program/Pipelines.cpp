@@ -29,6 +29,9 @@ void penstock::buildLowerScheduleToProgramPipeline(
   PipelineSelectLibraryOptions library;
   library.threads = static_cast<int64_t>(options.threads.getValue());
   manager.addPass(createPipelineSelectLibrary(library));
+  PipelineShareScratchOptions scratch;
+  scratch.threads = options.threads;
+  manager.addPass(createPipelineShareScratch(scratch));
   // 3. Device functions, their memory, and the proof of both.
   manager.addPass(createPipelineLowerSchedule());
   PipelinePlanMemoryOptions plan;

@@ -4,11 +4,16 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Gives every ring of slots an offset and a stride, and every device an arena
-// whose size is thereby known at compile time. All schedules share the storage
-// of variables and, as segments do not overlap, of channels.
+// whose size is thereby known at compile time: variables, then temporaries,
+// then channels, which may reach into what temporaries leave free while they
+// are in use. All schedules share the storage of variables and, as segments do
+// not overlap, of channels.
 //===----------------------------------------------------------------------===//
 
+#include "passes/Program/KernelMemory.h"
 #include "passes/Program/Passes.h"
+#include "passes/Program/PlaceRings.h"
+#include "passes/Program/Places.h"
 #include "penstock/Codegen/LibraryScratch.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -34,21 +39,32 @@ struct Ring {
   uint64_t count = 1;
   uint64_t at = 0;
   uint64_t stride = 0;
+  /// By message of an update, in place of the two before.
+  std::vector<int64_t> places;
 };
+
+/// The schedule of a channel's slots, as each has its own, or 0; then symbol
+/// and field.
+using RingKey = std::tuple<uint64_t, StringAttr, uint64_t>;
 
 /// What a device needs, from its functions for all schedules.
 struct Device {
-  /// By symbol and field.
-  llvm::MapVector<std::pair<StringAttr, uint64_t>, Ring> rings;
-  SmallVector<SlotOp> slots;
+  llvm::MapVector<RingKey, Ring> rings;
+  SmallVector<std::pair<SlotOp, RingKey>> slots;
+  /// Functions so far.
+  uint64_t functions = 0;
   SmallVector<ScratchOp> scratches;
   uint64_t libraryBytes = 0;
   /// Library calls and the scratch that they ask for.
   llvm::MapVector<Operation *, uint64_t> products;
   /// By kernel, the most of its calls.
   llvm::DenseMap<Operation *, uint64_t> libraryOf;
-  /// Where temporaries and the scratch of the library lie.
+  /// Where temporaries and the scratch of the library lie, and what they take.
   uint64_t sharedAt = 0;
+  uint64_t sharedBytes = 0;
+  /// What each schedule does; nothing when one of them is not known.
+  std::vector<DeviceLives> schedules;
+  bool isFollowed = true;
 };
 
 FailureOr<uint64_t> getBytes(Operation *op, Type type) {
@@ -83,20 +99,29 @@ struct PlanMemoryPass
     // In increasing order of device numbers, whatever the order of functions.
     std::map<int64_t, Device> devices;
     func::FuncOp before;
+    variables.clear();
+    for (auto variable : module.getOps<VariableOp>())
+      variables.insert(variable.getSymNameAttr());
     for (auto function : module.getOps<func::FuncOp>()) {
       auto number = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
       if (!number)
         continue;
       if (!before)
         before = function;
-      if (failed(collect(root, function, devices[number.getInt()])))
+      Device &device = devices[number.getInt()];
+      if (failed(follow(module, function, device)) ||
+          failed(collect(root, function, device)))
         return failure();
+      ++device.functions;
     }
     for (auto arena : llvm::make_early_inc_range(module.getOps<ArenaOp>()))
       arena.erase();
     shareProducts(devices);
     for (auto &[number, device] : devices) {
-      uint64_t at = layOut(root, module, device);
+      FailureOr<uint64_t> end = layOut(root, module, device);
+      if (failed(end))
+        return failure();
+      uint64_t at = *end;
       OpBuilder builder(before);
       auto attr = [&](uint64_t value) {
         return builder.getI64IntegerAttr(static_cast<int64_t>(value));
@@ -123,9 +148,11 @@ struct PlanMemoryPass
           FailureOr<uint64_t> bytes = getBytes(slot, slot.getType());
           if (failed(bytes))
             return WalkResult::interrupt();
-          device.slots.push_back(slot);
-          Ring &ring = device.rings[{slot.getSymbolAttr().getAttr(),
-                                     slot.getField().value_or(0)}];
+          StringAttr name = slot.getSymbolAttr().getAttr();
+          RingKey key(variables.contains(name) ? 0 : device.functions, name,
+                      slot.getField().value_or(0));
+          device.slots.push_back({slot, key});
+          Ring &ring = device.rings[key];
           ring.bytes = std::max(ring.bytes, *bytes);
           ring.count = std::max(ring.count, slot.getRing().value_or(1));
         } else if (auto scratch = dyn_cast<ScratchOp>(op)) {
@@ -144,6 +171,64 @@ struct PlanMemoryPass
         return failure();
     }
     return success();
+  }
+
+  LogicalResult follow(ModuleOp module, func::FuncOp function, Device &device) {
+    auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
+    auto schedule = name ? module.lookupSymbol<ScheduleOp>(name) : ScheduleOp();
+    if (!schedule) {
+      device.isFollowed = false;
+      return success();
+    }
+    FailureOr<DeviceLives> lives = getLifetimes(function, schedule);
+    if (failed(lives))
+      return failure();
+    tighten(function, *lives);
+    device.schedules.push_back(std::move(*lives));
+    return success();
+  }
+
+  /// A channel has as many slots as its longest-lived field needs; the others
+  /// get what they need.
+  static void tighten(func::FuncOp function, DeviceLives &lives) {
+    using Key = std::pair<Attribute, int64_t>;
+    std::map<std::pair<StringRef, int64_t>, SmallVector<const MessageLife *>>
+        messages;
+    for (const MessageLife &life : lives.messages)
+      messages[{life.cell.symbol.getValue(), life.cell.field}].push_back(&life);
+    llvm::DenseMap<Key, int64_t> needs;
+    for (auto &[name, list] : messages) {
+      // In the order of their beginnings: who is still there?
+      SmallVector<const MessageLife *> alive;
+      int64_t most = 1;
+      for (const MessageLife *life : list) {
+        llvm::erase_if(alive, [&](const MessageLife *other) {
+          return other->last < life->first;
+        });
+        for (const MessageLife *other : alive)
+          most = std::max(most,
+                          std::abs(life->cell.number - other->cell.number) + 1);
+        alive.push_back(life);
+      }
+      needs[{list.front()->cell.symbol, list.front()->cell.field}] = most;
+    }
+    auto tightened = [&](Attribute symbol, int64_t field, int64_t ring) {
+      auto need = needs.find({symbol, field});
+      return need == needs.end() ? ring : std::min(ring, need->second);
+    };
+    function.walk([&](SlotOp slot) {
+      auto ring = static_cast<int64_t>(slot.getRing().value_or(1));
+      int64_t fewer =
+          tightened(slot.getSymbolAttr().getAttr(),
+                    static_cast<int64_t>(slot.getField().value_or(0)), ring);
+      if (fewer == 1)
+        slot.removeRingAttr();
+      else if (fewer < ring)
+        slot.setRing(fewer);
+    });
+    for (MessageLife &life : lives.messages)
+      life.cell.ring =
+          tightened(life.cell.symbol, life.cell.field, life.cell.ring);
   }
 
   WalkResult collectLibraryCall(Operation *op, Device &device) {
@@ -175,35 +260,68 @@ struct PlanMemoryPass
             needs.libraryBytes = std::max(needs.libraryBytes, bytes);
   }
 
-  /// Temporaries lie behind what the calls of their kernel take of the
-  /// library's scratch, which is the same bytes for all kernels. Returns their
-  /// end.
-  uint64_t placeTemporaries(ModuleOp root, Device &device, uint64_t at) {
+  /// Temporaries lie where library calls have their scratch, if those of their
+  /// kernel leave them alone, or else behind it.
+  LogicalResult placeTemporaries(ModuleOp root, Device &device, uint64_t at) {
     device.sharedAt = at;
-    uint64_t end = at + llvm::alignTo(device.libraryBytes, alignment);
+    device.sharedBytes = llvm::alignTo(device.libraryBytes, alignment);
+    llvm::DenseMap<Operation *, bool> isClear;
     for (ScratchOp scratch : device.scratches) {
       uint64_t library = 0;
-      for (Operation *user : scratch->getUsers())
-        if (auto call = dyn_cast<func::CallOp>(user))
-          library = std::max(
-              library, device.libraryOf.lookup(
-                           root.lookupSymbol<func::FuncOp>(call.getCallee())));
-      uint64_t begin = at + llvm::alignTo(library, alignment);
-      scratch.setAt(begin);
+      for (Operation *user : scratch->getUsers()) {
+        auto call = dyn_cast<func::CallOp>(user);
+        auto kernel = call ? root.lookupSymbol<func::FuncOp>(call.getCallee())
+                           : func::FuncOp();
+        if (!kernel)
+          continue;
+        auto [known, isNew] = isClear.try_emplace(kernel, false);
+        if (isNew) {
+          FailureOr<KernelMemory> memory =
+              KernelMemory::get(kernel, static_cast<int64_t>(threads));
+          if (failed(memory))
+            return failure();
+          known->second = memory->isClear(0);
+        }
+        if (!known->second)
+          library = std::max(library, device.libraryOf.lookup(kernel));
+      }
+      uint64_t distance = llvm::alignTo(library, alignment);
+      scratch.setAt(at + distance);
       uint64_t bytes = scratch.getBuffer().getType().getNumElements();
-      end = std::max(end, begin + llvm::alignTo(bytes, alignment));
+      device.sharedBytes = std::max(device.sharedBytes,
+                                    distance + llvm::alignTo(bytes, alignment));
     }
-    return end;
+    return success();
+  }
+
+  /// By event of all schedules: what a call takes of the shared region.
+  std::vector<int64_t> getScratchByEvent(ModuleOp root, const Device &device) {
+    std::vector<int64_t> result;
+    for (const DeviceLives &lives : device.schedules)
+      for (const TraceEvent &event : lives.trace) {
+        uint64_t bytes = 0;
+        if (auto call = dyn_cast<func::CallOp>(event.op)) {
+          bytes = device.libraryOf.lookup(
+              root.lookupSymbol<func::FuncOp>(call.getCallee()));
+          for (Value operand : call.getOperands())
+            if (auto scratch = operand.getDefiningOp<ScratchOp>())
+              bytes = std::max<uint64_t>(
+                  bytes, *scratch.getAt() - device.sharedAt +
+                             scratch.getBuffer().getType().getNumElements());
+        }
+        result.push_back(static_cast<int64_t>(bytes));
+      }
+    return result;
   }
 
   /// Sets places; returns the first free byte.
-  uint64_t layOut(ModuleOp root, ModuleOp module, Device &device) {
+  FailureOr<uint64_t> layOut(ModuleOp root, ModuleOp module, Device &device) {
     uint64_t at = 0;
     // Variables of one role and number of versions form a block, repeated for
     // every version, so that what is done to each can be done to a range.
     llvm::MapVector<std::pair<Role, uint64_t>, SmallVector<Ring *>> blocks;
     for (auto variable : module.getOps<VariableOp>()) {
-      auto ring = device.rings.find({variable.getSymNameAttr(), 0});
+      auto ring = device.rings.find(RingKey(0, variable.getSymNameAttr(), 0));
       if (ring != device.rings.end())
         blocks[{variable.getRole(), ring->second.count}].push_back(
             &ring->second);
@@ -221,28 +339,67 @@ struct PlanMemoryPass
         ring->stride = stride;
       at += stride * (role.second - 1);
     }
-    for (auto channel : module.getOps<ChannelOp>()) {
-      for (uint64_t field : llvm::seq<uint64_t>(0, channel.getTypes().size())) {
-        auto it = device.rings.find({channel.getSymNameAttr(), field});
-        if (it == device.rings.end())
-          continue;
-        Ring &ring = it->second;
-        ring.at = at;
-        ring.stride = llvm::alignTo(ring.bytes, alignment);
-        at += ring.stride * ring.count;
-      }
-    }
+    if (failed(placeTemporaries(root, device, at)))
+      return failure();
+    uint64_t end = placeChannels(root, module, device);
 
-    for (SlotOp slot : device.slots) {
-      const Ring &ring = device.rings[{slot.getSymbolAttr().getAttr(),
-                                       slot.getField().value_or(0)}];
+    for (auto &[slot, key] : device.slots) {
+      const Ring &ring = device.rings[key];
+      slot->removeAttr(kPlacesAttr);
       slot.setAt(ring.at);
+      if (!ring.places.empty()) {
+        slot.setAt(ring.places.front());
+        slot.setRing(ring.places.size());
+        slot->setAttr(kPlacesAttr,
+                      DenseI64ArrayAttr::get(slot.getContext(), ring.places));
+      }
+      // Where there are places, it says only that they are aligned.
       if (slot.getRing().value_or(1) > 1)
-        slot.setStride(ring.stride);
+        slot.setStride(ring.places.empty() ? ring.stride
+                                           : alignment.getValue());
       else
         slot.removeStrideAttr();
     }
-    return placeTemporaries(root, device, at);
+    return std::max(at + device.sharedBytes, end);
+  }
+
+  /// Returns the end of all channels.
+  uint64_t placeChannels(ModuleOp root, ModuleOp module, Device &device) {
+    SmallVector<MessageRing> rings;
+    SmallVector<Ring *> placed;
+    for (uint64_t schedule : llvm::seq(device.functions))
+      for (auto channel : module.getOps<ChannelOp>())
+        for (uint64_t field :
+             llvm::seq<uint64_t>(0, channel.getTypes().size())) {
+          auto it = device.rings.find(
+              RingKey(schedule, channel.getSymNameAttr(), field));
+          if (it == device.rings.end())
+            continue;
+          MessageRing &ring = rings.emplace_back();
+          ring.schedule = schedule;
+          ring.channel = channel.getSymNameAttr();
+          ring.field = static_cast<int64_t>(field);
+          ring.bytes = static_cast<int64_t>(std::max<uint64_t>(
+              llvm::alignTo(it->second.bytes, alignment), alignment));
+          ring.count = static_cast<int64_t>(it->second.count);
+          placed.push_back(&it->second);
+        }
+    if (rings.empty())
+      return 0;
+    // Without schedules, nothing is known of when they are in use.
+    if (!device.isFollowed)
+      device.schedules.clear();
+    auto end = static_cast<uint64_t>(
+        placeRings(rings, device.schedules, getScratchByEvent(root, device),
+                   static_cast<int64_t>(device.sharedAt),
+                   static_cast<int64_t>(device.sharedBytes),
+                   static_cast<int64_t>(alignment)));
+    for (auto [ring, to] : llvm::zip_equal(rings, placed)) {
+      to->at = ring.at;
+      to->stride = ring.stride;
+      to->places = ring.places;
+    }
+    return end;
   }
 
   LogicalResult reportTooLarge(ModuleOp module, int64_t number,
@@ -256,17 +413,20 @@ struct PlanMemoryPass
     diagnostic << ") needs " << bytes << " bytes of memory, "
                << bytes - limit.getValue() << " more than its limit of "
                << limit.getValue();
-    uint64_t variables = 0, channels = 0;
+    uint64_t weights = 0, channels = 0;
     for (auto &[key, ring] : device.rings) {
       uint64_t total = llvm::alignTo(ring.bytes, alignment) * ring.count;
-      (module.lookupSymbol<VariableOp>(key.first) ? variables : channels) +=
-          total;
+      (module.lookupSymbol<VariableOp>(std::get<1>(key)) ? weights
+                                                         : channels) += total;
     }
     diagnostic.attachNote()
-        << "variables " << variables << ", channels " << channels
-        << ", temporaries " << bytes - device.sharedAt;
+        << "variables " << weights << ", channels " << channels
+        << ", temporaries " << device.sharedBytes;
     return diagnostic;
   }
+
+  /// Of the module that is being planned.
+  llvm::DenseSet<StringAttr> variables;
 };
 
 } // namespace

@@ -23,9 +23,11 @@ ProgramMachine::ProgramMachine(ModuleOp module, ScheduleOp schedule,
       updates(updates), newest(newest),
       microbatches(static_cast<int64_t>(schedule.getMicrobatches())) {}
 
-void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace) {
+void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace,
+                               const ArenaMap *map) {
   Device &device = devices.emplace_back();
   device.number = number;
+  device.map = map;
   device.trace = std::move(trace);
   TaskOp task;
   for (TraceEvent &event : device.trace) {
@@ -148,6 +150,35 @@ LogicalResult ProgramMachine::checkFree(Device &device, const TraceEvent &event,
     return report(device, event, 5)
            << "fills " << nameOf(ref) << " before message " << *cell.content
            << " in the same slot is used: a slot is missing";
+  return success();
+}
+
+ArrayRef<SlotKey> ProgramMachine::getNeighbours(const Device &device,
+                                                const CellRef &ref) {
+  if (!device.map)
+    return {};
+  return device.map->getNeighbours(
+      {schedule.getSymNameAttr(), ref.symbol, ref.field, ref.getIndex()});
+}
+
+LogicalResult ProgramMachine::overwrite(Device &device, const TraceEvent &event,
+                                        ArrayRef<SlotKey> slots) {
+  for (auto [name, symbol, field, index] : slots) {
+    auto ring = device.rings.find({symbol, field});
+    if (ring == device.rings.end())
+      continue;
+    auto found = ring->second.cells.find(index);
+    if (found == ring->second.cells.end() || !found->second.content)
+      continue;
+    Cell &cell = found->second;
+    if (cell.filling || !cell.leaving.empty() || !cell.used)
+      return report(device, event, 9)
+             << "takes bytes of slot " << index << " of @"
+             << cast<StringAttr>(symbol).getValue()
+             << (field ? " field " + std::to_string(field) : "")
+             << " while message " << *cell.content << " is there";
+    cell.content = std::nullopt;
+  }
   return success();
 }
 
@@ -326,7 +357,8 @@ LogicalResult ProgramMachine::startTransfer(Device &device,
 
   if (isRecv) {
     FailureOr<Cell *> cell = getCell(device, event, ref);
-    if (failed(cell) || failed(checkFree(device, event, ref, **cell)))
+    if (failed(cell) || failed(checkFree(device, event, ref, **cell)) ||
+        failed(overwrite(device, event, getNeighbours(device, ref))))
       return failure();
     (*cell)->content = ref.number;
     (*cell)->used = false;
@@ -434,6 +466,23 @@ FailureOr<bool> ProgramMachine::await(Device &device, const TraceEvent &event) {
 }
 
 LogicalResult ProgramMachine::call(Device &device, const TraceEvent &event) {
+  // What shares bytes with temporaries or results is lost, even if the call
+  // itself would read it.
+  if (device.map)
+    if (failed(overwrite(device, event, device.map->getOverwritten(event.op))))
+      return failure();
+  for (const Access &access : event.accesses) {
+    if (!access.writes || access.reads)
+      continue;
+    SlotKey slot(schedule.getSymNameAttr(), access.cell.symbol,
+                 access.cell.field, access.cell.getIndex());
+    if (device.map &&
+        llvm::is_contained(device.map->getOverwritten(event.op), slot))
+      return report(device, event, 9) << "writes " << nameOf(access.cell)
+                                      << " into bytes of its own temporaries";
+    if (failed(overwrite(device, event, getNeighbours(device, access.cell))))
+      return failure();
+  }
   // All is read before anything is written: elementwise updates may be in
   // place.
   for (const Access &access : event.accesses)

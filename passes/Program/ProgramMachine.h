@@ -11,6 +11,7 @@
 #ifndef PENSTOCK_PASSES_PROGRAM_PROGRAMMACHINE_H
 #define PENSTOCK_PASSES_PROGRAM_PROGRAMMACHINE_H
 
+#include "passes/Program/ArenaMap.h"
 #include "passes/Program/DeviceTrace.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -26,7 +27,9 @@ public:
   ProgramMachine(mlir::ModuleOp module, pipeline::ScheduleOp schedule,
                  int64_t first, int64_t updates, int64_t newest);
 
-  void addDevice(int64_t number, std::vector<TraceEvent> trace);
+  /// `map`, if given, says which slots have bytes of each other.
+  void addDevice(int64_t number, std::vector<TraceEvent> trace,
+                 const ArenaMap *map);
   /// Runs to the end; false after an error has been reported.
   mlir::LogicalResult run();
 
@@ -54,6 +57,7 @@ private:
   struct Device {
     int64_t number = 0;
     std::vector<TraceEvent> trace;
+    const ArenaMap *map = nullptr;
     size_t position = 0;
     /// By event, in order of issue; `waiting` has those with peers not done.
     std::map<size_t, Transfer> transfers;
@@ -90,6 +94,11 @@ private:
   /// Fails if the cell may not be filled now.
   mlir::LogicalResult checkFree(Device &device, const TraceEvent &event,
                                 const CellRef &ref, const Cell &cell);
+  /// What other slots hold in these bytes is gone.
+  mlir::LogicalResult overwrite(Device &device, const TraceEvent &event,
+                                llvm::ArrayRef<SlotKey> slots);
+  llvm::ArrayRef<SlotKey> getNeighbours(const Device &device,
+                                        const CellRef &ref);
   void endRun(Device &device);
   mlir::FailureOr<bool> exchange();
   bool exchangeSums();

@@ -124,6 +124,31 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
   return success();
 }
 
+/// A value that tasks pass on was received or made by some of them.
+LogicalResult Storage::checkOrigins() {
+  size_t most = 0;
+  for (auto &[channel, put] : puts)
+    most += put.getValues().size();
+  for (auto &[channel, put] : puts) {
+    for (Value value : put.getValues()) {
+      size_t steps = 0;
+      while (auto take = value.getDefiningOp<TakeOp>()) {
+        auto from = lookup<ChannelOp>(take, take.getChannelAttr());
+        auto origin = puts.find(from);
+        unsigned field = cast<OpResult>(value).getResultNumber();
+        if (received.contains(from) || origin == puts.end() ||
+            field >= origin->second.getValues().size())
+          break;
+        if (++steps > most)
+          return put.emitError(
+              "puts a value that tasks pass on in a circle and none makes");
+        value = origin->second.getValues()[field];
+      }
+    }
+  }
+  return success();
+}
+
 ArrayRef<int64_t> Storage::getPlaces(Operation *op) const {
   auto task = dyn_cast<TaskOp>(op);
   if (!task)
@@ -174,31 +199,6 @@ void Storage::markEnds() const {
     if (!receivers.empty())
       channel->setAttr(kReceiversAttr, builder.getDenseI64ArrayAttr(receivers));
   }
-}
-
-/// A value that tasks pass on was received or made by some of them.
-LogicalResult Storage::checkOrigins() {
-  size_t most = 0;
-  for (auto &[channel, put] : puts)
-    most += put.getValues().size();
-  for (auto &[channel, put] : puts) {
-    for (Value value : put.getValues()) {
-      size_t steps = 0;
-      while (auto take = value.getDefiningOp<TakeOp>()) {
-        auto from = lookup<ChannelOp>(take, take.getChannelAttr());
-        auto origin = puts.find(from);
-        unsigned field = cast<OpResult>(value).getResultNumber();
-        if (received.contains(from) || origin == puts.end() ||
-            field >= origin->second.getValues().size())
-          break;
-        if (++steps > most)
-          return put.emitError(
-              "puts a value that tasks pass on in a circle and none makes");
-        value = origin->second.getValues()[field];
-      }
-    }
-  }
-  return success();
 }
 
 FailureOr<Buffer> Storage::getReceiveBuffer(ChannelOp channel) const {

@@ -87,9 +87,9 @@ private:
   }
 
   mlir::LogicalResult collect(pipeline::ScheduleOp schedule);
+  mlir::LogicalResult checkOrigins();
   /// The devices that run the task of this op.
   llvm::ArrayRef<int64_t> getPlaces(mlir::Operation *op) const;
-  mlir::LogicalResult checkOrigins();
   mlir::FailureOr<Buffer> getHome(mlir::Value value) const;
 
   mlir::ModuleOp module;

@@ -4,11 +4,13 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The generators are plain code in lib/Schedule; this puts their loops into IR.
+// One of them searches, by the times of this program's tasks.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/Passes.h"
 
 #include "Common.h"
+#include "TaskTimes.h"
 #include "penstock/Schedule/Generators.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -58,8 +60,25 @@ struct GenerateSchedulePass
                             generateOpen(imported->model));
       return success();
     }
+    Times times;
+    std::vector<double> taskTimes;
+    if (spec->name() == "zb-auto") {
+      // What it searches for depends on how long things take.
+      taskTimes = penstock::getTaskSeconds(module, *imported);
+      times.transfer = 0;
+      for (auto [channel, op] :
+           llvm::zip_equal(imported->model.channels, imported->channels))
+        if (channel.hasPeer())
+          times.transfer =
+              std::max(times.transfer, penstock::getTransferSeconds(op));
+      // Functions may be declarations, without costs.
+      if (llvm::all_of(taskTimes, [](double time) { return time == 0; })) {
+        taskTimes.clear();
+        times = {};
+      }
+    }
     std::optional<std::vector<Order>> orders =
-        generate(imported->model, *spec, {}, error);
+        generate(imported->model, *spec, times, error, taskTimes);
     if (!orders)
       return module.emitError(error);
     penstock::addSchedule(module, "train", *imported, *orders);

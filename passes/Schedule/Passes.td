@@ -216,7 +216,8 @@ def PipelineSimulate : Pass<"pipeline-simulate", "::mlir::ModuleOp"> {
   let options = [
     Option<"costs", "costs", "std::string", "\"unit\"",
            "unit: by kind of task, from the options below; analytic: "
-           "arithmetic operations of the tasks' functions">,
+           "arithmetic operations of the tasks' functions; measured: seconds "
+           "in the module's attribute pipeline.stage_seconds">,
     Option<"forward", "forward", "double", "1.0", "Unit cost of forward">,
     Option<"backward", "backward", "double", "2.0",
            "Unit cost of backward; half of it for each half">,

@@ -9,6 +9,8 @@
 #include "passes/Schedule/Passes.h"
 
 #include "Common.h"
+#include "TaskTimes.h"
+#include "passes/Partition/Passes.h"
 #include "passes/Schedule/Simulate.h"
 #include "penstock/Schedule/Timeline.h"
 
@@ -76,6 +78,17 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   Costs costs;
   costs.task.resize(model.tasks.size());
   costs.channel.resize(model.channels.size());
+  DenseF64ArrayAttr measured;
+  if (options.costs == "measured")
+    measured =
+        schedule->getParentOfType<ModuleOp>()->getAttrOfType<DenseF64ArrayAttr>(
+            kStageSecondsAttr);
+  if (options.costs == "measured" && !measured)
+    return schedule.emitOpError("has no measured costs: the module needs ")
+           << kStageSecondsAttr;
+  std::vector<double> seconds;
+  if (measured)
+    seconds = getTaskSeconds(schedule->getParentOfType<ModuleOp>(), *imported);
   for (auto [id, task] : llvm::enumerate(model.tasks)) {
     if (options.costs == "analytic") {
       FailureOr<double> cost = analyticCost(imported->tasks[id]);
@@ -85,6 +98,10 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
       continue;
     }
     char letter = task.letter;
+    if (measured) {
+      costs.task[id] = seconds[id];
+      continue;
+    }
     costs.task[id] = letter == 'F' || letter == 'E'   ? options.forward
                      : letter == 'B'                  ? options.backward
                      : letter == 'I' || letter == 'W' ? options.backward / 2
@@ -92,7 +109,8 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   }
   for (auto [id, channel] : llvm::enumerate(model.channels))
     if (channel.hasPeer())
-      costs.channel[id] = options.comm;
+      costs.channel[id] =
+          measured ? getTransferSeconds(imported->channels[id]) : options.comm;
 
   // 2. One segment.
   std::vector<Order> byDevice(model.devices);
@@ -139,9 +157,11 @@ struct SimulatePass : penstock::impl::PipelineSimulateBase<SimulatePass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if ((costs != "unit" && costs != "analytic") || updates < 1) {
-      module.emitError(updates < 1 ? "updates must be at least 1"
-                                   : "costs must be unit or analytic");
+    if ((costs != "unit" && costs != "analytic" && costs != "measured") ||
+        updates < 1) {
+      module.emitError(updates < 1
+                           ? "updates must be at least 1"
+                           : "costs must be unit, analytic or measured");
       return signalPassFailure();
     }
     penstock::PipelineSimulateOptions options;

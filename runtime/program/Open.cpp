@@ -9,6 +9,7 @@
 
 #include "penstock/sha256.h"
 #include "runtime/device/cpu/Features.h"
+#include "runtime/observe/Memory.h"
 #include "runtime/program/Run.h"
 
 #include <cstring>
@@ -109,6 +110,9 @@ Error penstock_run::open() {
   if (!options.trace.empty())
     if (Error error = checkWritable(options.trace, "--trace"))
       return error;
+  if (!options.memory.empty())
+    if (Error error = checkWritable(options.memory, "--memory"))
+      return error;
   if (!options.log.empty())
     if (Error error = checkWritable(options.log, "--log"))
       return error;
@@ -116,6 +120,9 @@ Error penstock_run::open() {
   // 3. Devices.
   if (Error error = instance->open(files, !options.trace.empty()))
     return error;
+  if (!options.memory.empty())
+    if (Error error = writeMemory(options.memory, *instance))
+      return error;
   if (options.rate && !instance->setHyperparameter("lr", *options.rate))
     return userError("--lr: this program has no learning rate");
   setHyperparameters(*instance);

@@ -138,6 +138,8 @@ constexpr Flag kFlags[] = {
      setFile<&Options::save>},
     {"trace", "FILE.json", "the run as a Chrome/Perfetto trace",
      setFile<&Options::trace>, For::Both},
+    {"memory", "FILE.json", "the bytes that each device has allocated",
+     setFile<&Options::memory>, For::Both},
     {"outputs", "DIR", "folder of the outputs, NAME.npy for each",
      setFile<&Options::outputs>, For::Inference},
     {"eval-data", "NAME=FILE.npy", "samples to evaluate (repeatable)",
@@ -210,7 +212,7 @@ Error Options::checkTogether() const {
   if (steps && epochs)
     return userError("--steps and --epochs exclude each other");
   const std::pair<const char *, const std::string *> outputs[] = {
-      {"log", &log}, {"save", &save}, {"trace", &trace}};
+      {"log", &log}, {"save", &save}, {"trace", &trace}, {"memory", &memory}};
   for (const auto &first : outputs)
     for (const auto &second : outputs)
       if (&first < &second && wouldReplace(*first.second, *second.second))

@@ -24,7 +24,7 @@ inline constexpr int64_t kMostUpdates = 1'000'000'000'000;
 
 struct Options {
   std::vector<std::pair<std::string, std::string>> data, evalData;
-  std::string labels, evalLabels, log, save, trace, outputs;
+  std::string labels, evalLabels, log, save, trace, memory, outputs;
   std::optional<int64_t> steps, epochs, evalEvery, seed;
   std::optional<double> rate, watchdog;
   bool shuffle = false, verify = false;

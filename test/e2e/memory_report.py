@@ -5,24 +5,18 @@
 
 For several models, schedules and policies: the parts of every stage sum up to
 the arena of its device, no arena is smaller than what is alive at once, nor
-half as large again, and the program says that it has allocated as many bytes.
+half as large again, and the program has allocated as many bytes for the arena
+and for the variables of every stage.
 Prints a line per plan; the last says how far arenas are above the bound.
 """
 
 import json
 import pathlib
-import re
 import subprocess
 import sys
 
 PARTS = ("weights", "versions", "gradients", "optimizer", "residuals",
          "temporaries", "channels", "padding")
-
-
-def size(count):
-    if count < 1 << 20:
-        return f"{count / 1024:.1f} KiB"
-    return f"{count / (1 << 20):.1f} MiB"
 
 
 def main(losses, folder):
@@ -42,18 +36,19 @@ def main(losses, folder):
                      *fixture["compile_flags"], f"--stages={stages}",
                      f"--schedule={schedule}", f"--recompute={policy}",
                      f"--report-json={report}"], cwd=root, check=True)
-                said = subprocess.run(
-                    [str(program), *fixture["run_flags"][:-1], "2"], cwd=root,
-                    check=True, capture_output=True, text=True).stdout
-                allocated = re.findall(
-                    r"^\d+ .*%\s+([\d.]+ .iB)\s+([\d.]+ .iB)$", said, re.M)
+                memory = folder / "memory.json"
+                subprocess.run(
+                    [str(program), *fixture["run_flags"][:-1], "2",
+                     "--memory", str(memory)], cwd=root,
+                    check=True, stdout=subprocess.DEVNULL)
+                allocated = json.loads(memory.read_text())["devices"]
                 plan = [stage["bytes"] for stage in
                         json.loads(report.read_text())["stages"]]
                 print(name, schedule, policy,
                       [(b["arena"], b["lower_bound"]) for b in plan],
                       flush=True)
                 if len(allocated) != stages:
-                    sys.exit(f"no arenas in\n{said}")
+                    sys.exit(f"arenas of {len(allocated)} devices")
                 for index, b in enumerate(plan):
                     if sum(b[part] for part in PARTS) != b["arena"]:
                         sys.exit(f"stage {index} does not add up: {b}")
@@ -61,9 +56,16 @@ def main(losses, folder):
                         sys.exit(f"stage {index} has less than nothing: {b}")
                     if not b["lower_bound"] <= b["arena"] <= 1.5 * b["lower_bound"]:
                         sys.exit(f"stage {index} is out of bounds: {b}")
-                    if set(allocated[index]) != {size(b["arena"])}:
-                        sys.exit(f"stage {index} allocates {allocated[index]}, "
-                                 f"not {size(b['arena'])}")
+                    device = allocated[index]
+                    if device["arena"] != b["arena"]:
+                        sys.exit(f"stage {index} allocates {device['arena']}, "
+                                 f"not {b['arena']}")
+                    (real,) = device["stages"]
+                    for part in ("weights", "versions", "gradients",
+                                 "optimizer"):
+                        if real[part] != b[part]:
+                            sys.exit(f"stage {index} has {real[part]} bytes of "
+                                     f"{part}, not {b[part]}")
                     arenas += b["arena"]
                     bounds += b["lower_bound"]
     above = 100 * (arenas / bounds - 1)

@@ -11,6 +11,7 @@
 
 #include "passes/Frontend/Passes.h"
 #include "passes/Partition/Units.h"
+#include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Registration.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -38,7 +39,7 @@ static LogicalResult lower(ModuleOp module, StringRef loss) {
 
 std::optional<LayerGraph>
 penstock::loadModelLayers(StringRef path, const ImportOptions &options,
-                          StringRef loss) {
+                          StringRef loss, bool profile) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
@@ -59,6 +60,16 @@ penstock::loadModelLayers(StringRef path, const ImportOptions &options,
   FailureOr<ForwardProgram> program = ForwardProgram::find(*module);
   if (failed(program))
     return std::nullopt;
+  std::string reason;
+  if (profile && loss.empty()) {
+    llvm::errs() << "penstock-plan: --profile trains the model, which needs "
+                    "--loss=...\n";
+    return std::nullopt;
+  }
+  if (profile && !profileUnits(*module, CompileOptions(), reason)) {
+    llvm::errs() << "penstock-plan: --profile: " << reason << "\n";
+    return std::nullopt;
+  }
   LayerGraph graph = Units::collect(*program).getLayerGraph(*program);
   if (graph.layers.empty()) {
     llvm::errs() << path << ": has no node that computes\n";

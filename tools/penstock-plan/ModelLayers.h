@@ -14,10 +14,11 @@
 
 namespace penstock {
 
-/// Nothing, and one line on stderr, when the model cannot be read.
+/// Nothing, and one line on stderr, when the model cannot be read. With
+/// `profile` costs are measured, which needs a loss.
 std::optional<LayerGraph> loadModelLayers(llvm::StringRef path,
                                           const ImportOptions &options,
-                                          llvm::StringRef loss);
+                                          llvm::StringRef loss, bool profile);
 
 } // namespace penstock
 

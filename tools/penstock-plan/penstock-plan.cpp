@@ -91,6 +91,10 @@ static cl::opt<int64_t> microbatchSize("microbatch-size", cl::init(0),
 static cl::opt<std::string>
     loss("loss", cl::desc("Plan with this loss at the end of the model"),
          cl::cat(category));
+static cl::opt<bool> profile("profile",
+                             cl::desc("Measure what the model's nodes cost on "
+                                      "this machine"),
+                             cl::cat(category));
 static cl::opt<bool> asJson("json", cl::desc("Print JSON"), cl::cat(category));
 
 static int fail(const Twine &message, int code = kUserError) {
@@ -139,8 +143,12 @@ static bool loadGraph(std::optional<LayerGraph> &graph) {
       if (!profileBatch.getNumOccurrences())
         profileBatch = microbatchSize;
     }
-    graph = loadModelLayers(input, options, loss);
+    graph = loadModelLayers(input, options, loss, profile);
     return graph.has_value();
+  }
+  if (profile) {
+    fail("--profile: " + input + " is no model, but a profile already");
+    return false;
   }
   auto buffer = MemoryBuffer::getFile(input, /*IsText=*/true);
   if (!buffer) {

@@ -81,6 +81,7 @@ struct CompileOptions {
   bool report = false;
   std::string reportJson;
   bool explain = false;
+  bool profile = false; ///< Costs are measured.
 };
 
 /// Parses argv; exits after --help and --version. On a mistake it prints one

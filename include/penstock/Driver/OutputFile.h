@@ -31,7 +31,7 @@ public:
   /// and pipes stay what they are.
   static bool wouldReplace(llvm::StringRef path, llvm::StringRef other);
 
-  /// Whether the file can be written. If not, prints one line.
+  /// Whether the file can be written, and was so far. If not, prints one line.
   bool check(llvm::raw_ostream &errors) const;
   /// Where to write. Errors are kept for `commit`.
   llvm::raw_pwrite_stream &stream() { return *output; }

@@ -10,7 +10,9 @@
 #ifndef PENSTOCK_DRIVER_REPORT_H
 #define PENSTOCK_DRIVER_REPORT_H
 
+#include "dialects/Pipeline/Pipeline.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -53,6 +55,8 @@ struct StageReport {
   int64_t versions = 1, versionsHeld = 1;
   /// From the forward to the backward of one microbatch.
   int64_t residualsPerMicrobatch = 0;
+  /// Measured: a microbatch's forward and backward, an update. 0: not measured.
+  double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
   StageBytes bytes;
 };
 
@@ -63,6 +67,8 @@ struct Report {
   double predictedBubble = 0;
   /// The same for one of many updates, where no device waits for another's.
   double steadyBubble = 0;
+  /// Of one update, from measured costs; 0 without them.
+  double predictedSeconds = 0;
   /// Updates per second of a pipeline that never drains over those of one that
   /// drains at every update, if every stage takes as long: (M + p - 1) / M.
   /// Synchronous: 1.
@@ -85,6 +91,10 @@ struct Report {
   void print(llvm::raw_ostream &stream) const;
 
 private:
+  /// The number of each stage, in the order of the module.
+  static llvm::MapVector<mlir::StringAttr, unsigned>
+  numberStages(mlir::ModuleOp module);
+  void collectSeconds(pipeline::ScheduleOp schedule);
   /// By what PipeMare's T1 multiplies the rate of a stage when it begins.
   double rateFactor(const StageReport &stage) const;
   bool isAsynchronous() const;

@@ -83,6 +83,8 @@ public:
   int64_t microbatches;
   int stages;
   Times times;
+  /// By stage, where they are known to differ; each its own, no share of one.
+  std::vector<Times> stageTimes;
   /// In microbatches of one stage; 0: none.
   double memoryLimit = 0;
   /// Share of a microbatch's activations that stays from I to W.
@@ -110,11 +112,11 @@ std::string refuse(const Problem &problem);
 std::vector<Order> generate(const Problem &problem);
 
 /// Orders of a model with placed stages: neighbours share a chunk when there
-/// are more stages than chunks. Or why there are none.
-std::optional<std::vector<Order>> generate(const Model &model,
-                                           const ScheduleSpec &spec,
-                                           const Times &times,
-                                           std::string &error);
+/// are more stages than chunks. Or why there are none. `taskTimes`, by task of
+/// the model, if given, stand for those of an even line.
+std::optional<std::vector<Order>>
+generate(const Model &model, const ScheduleSpec &spec, const Times &times,
+         std::string &error, llvm::ArrayRef<double> taskTimes = {});
 std::optional<std::vector<Order>> generate(const Model &model,
                                            llvm::StringRef text);
 

@@ -127,10 +127,6 @@ LogicalResult Attention::bindPast(NodeBinder &node) {
                         << ", which are no earlier steps of " << node.type(Key)
                         << " and " << node.type(Values_);
   keys += past;
-  if (past != 0 && isCausal)
-    return node.error() << "is causal and has keys of earlier steps; versions "
-                           "of the specification differ in what that means, "
-                           "use a mask";
   return success();
 }
 
@@ -164,6 +160,14 @@ LogicalResult Attention::bind(NodeBinder &node) {
       failed(bindMask(node)) || failed(node.attribute("softcap", softcap)) ||
       failed(node.attribute("qk_matmul_output_mode", outputMode)))
     return failure();
+  for (StringRef name : {"left_window_size", "right_window_size"}) {
+    int64_t reach = -1;
+    if (failed(node.attribute(name, reach)))
+      return failure();
+    if (reach != -1)
+      return node.error() << "attribute '" << name
+                          << "' is of a later version; use a mask";
+  }
   if (softcap < 0)
     return node.badAttribute("softcap", "a number that is not negative");
   if (outputMode < 0 || outputMode > 3)
@@ -208,7 +212,8 @@ public:
   void run(Values &results);
 
 private:
-  Value emitScores();
+  /// The scores, and as they are before the softcap.
+  Value emitScores(Value &raw);
   Value maskScores(Value raw, Value &rowIsMasked);
   Value emitSoftmax(Value masked, Value rowIsMasked);
   Value emitResult(Value probabilities);
@@ -216,6 +221,9 @@ private:
   /// which those of size 1 are left in; null without a mask.
   Value emitBias();
   Value findMaskedRows(Value bias);
+  /// In the body of an op over scores: the key is behind the query, which is
+  /// behind all earlier steps.
+  Value isLater(Emitter &inside) const;
   Value headsFirst(Value value, int64_t size);
   /// The keys or values with those of earlier steps in front.
   Value withPast(unsigned operand, unsigned past, int64_t size);
@@ -245,7 +253,7 @@ Value AttentionWriter::cast(Value value, Type to) {
                              });
 }
 
-Value AttentionWriter::emitScores() {
+Value AttentionWriter::emitScores(Value &raw) {
   const Attention &a = attention;
   Value q = operand(Query), k = cast(keys, element);
   SmallVector<int64_t> dimsQ, dimsK;
@@ -267,14 +275,17 @@ Value AttentionWriter::emitScores() {
       emitter.contract(q, k, scores,
                        {emitter.map(6, dimsQ), emitter.map(6, dimsK),
                         emitter.map(6, {B, G, H, Q, K})});
-  return emitter.elementwise(
+  raw = emitter.elementwise(
       scores, product, [&](Emitter &inside, ArrayRef<Value> scalars) {
-        Value scaled = inside.mul(scalars[0], inside.scalar(element, a.scale));
-        if (a.softcap == 0)
-          return scaled;
+        return inside.mul(scalars[0], inside.scalar(element, a.scale));
+      });
+  if (a.softcap == 0)
+    return raw;
+  return emitter.elementwise(
+      scores, raw, [&](Emitter &inside, ArrayRef<Value> scalars) {
         Value cap = inside.scalar(element, a.softcap);
         Value bounded = math::TanhOp::create(inside.builder, inside.loc,
-                                             inside.div(scaled, cap));
+                                             inside.div(scalars[0], cap));
         return inside.mul(bounded, cap);
       });
 }
@@ -299,6 +310,18 @@ Value AttentionWriter::emitBias() {
                              });
 }
 
+Value AttentionWriter::isLater(Emitter &inside) const {
+  OpBuilder &b = inside.builder;
+  Value query = linalg::IndexOp::create(b, inside.loc, Q);
+  Value key = linalg::IndexOp::create(b, inside.loc, K);
+  if (attention.past != 0)
+    query = arith::AddIOp::create(
+        b, inside.loc, query,
+        arith::ConstantIndexOp::create(b, inside.loc, attention.past));
+  return arith::CmpIOp::create(b, inside.loc, arith::CmpIPredicate::ugt, key,
+                               query);
+}
+
 /// Whether the row's largest addend is -inf: no key is attended.
 Value AttentionWriter::findMaskedRows(Value bias) {
   ArrayRef<int64_t> shape = Emitter::shapeOf(bias);
@@ -308,16 +331,12 @@ Value AttentionWriter::findMaskedRows(Value bias) {
   if (attention.isCausal) {
     full[Q] = rows[Q] = attention.queries;
     full[K] = attention.keys;
-    bias = emitter.elementwise(
-        RankedTensorType::get(full, element), bias,
-        [&](Emitter &inside, ArrayRef<Value> scalars) {
-          OpBuilder &b = inside.builder;
-          Value query = linalg::IndexOp::create(b, inside.loc, Q);
-          Value key = linalg::IndexOp::create(b, inside.loc, K);
-          Value later = arith::CmpIOp::create(
-              b, inside.loc, arith::CmpIPredicate::ugt, key, query);
-          return inside.select(later, inside.lowest(element), scalars[0]);
-        });
+    bias = emitter.elementwise(RankedTensorType::get(full, element), bias,
+                               [&](Emitter &inside, ArrayRef<Value> scalars) {
+                                 Value later = isLater(inside);
+                                 return inside.select(
+                                     later, inside.lowest(element), scalars[0]);
+                               });
   }
   Value largest =
       emitter.reduce(bias, static_cast<int64_t>(K), emitter.lowest(element),
@@ -345,15 +364,11 @@ Value AttentionWriter::maskScores(Value raw, Value &rowIsMasked) {
   }
   return emitter.elementwise(
       scores, operands, [&](Emitter &inside, ArrayRef<Value> scalars) {
-        OpBuilder &b = inside.builder;
         Value score = scalars[0];
         if (bias)
           score = inside.add(score, scalars[1]);
         if (attention.isCausal) {
-          Value query = linalg::IndexOp::create(b, inside.loc, Q);
-          Value key = linalg::IndexOp::create(b, inside.loc, K);
-          Value later = arith::CmpIOp::create(
-              b, inside.loc, arith::CmpIPredicate::ugt, key, query);
+          Value later = isLater(inside);
           score = inside.select(later, inside.lowest(element), score);
         }
         // A row without keys stays finite, and is zero behind the softmax.
@@ -433,8 +448,9 @@ Value AttentionWriter::withPast(unsigned operand, unsigned past, int64_t size) {
 void AttentionWriter::run(Values &results) {
   keys = withPast(Key, PastKey, attention.size);
   values = withPast(Values_, PastValue, attention.valueSize);
-  Value raw = emitScores(), rowIsMasked;
-  Value masked = maskScores(raw, rowIsMasked);
+  Value raw, rowIsMasked;
+  Value bounded = emitScores(raw);
+  Value masked = maskScores(bounded, rowIsMasked);
   Value probabilities = emitSoftmax(masked, rowIsMasked);
   Type narrow = node.elementType(Query);
   results.push_back(cast(emitResult(probabilities), narrow));
@@ -445,7 +461,7 @@ void AttentionWriter::run(Values &results) {
     results.push_back(keysAreFlat() ? headsFirst(values, attention.valueSize)
                                     : values);
   if (count > 3) {
-    const Value modes[] = {raw, raw, masked, probabilities};
+    const Value modes[] = {raw, bounded, masked, probabilities};
     results.push_back(emitter.reshape(
         cast(modes[attention.outputMode], narrow),
         {attention.batch, attention.heads, attention.queries, attention.keys}));
@@ -457,11 +473,6 @@ static LogicalResult lowerAttention(NodeBinder &node, OpBuilder &builder,
   Attention attention;
   if (failed(attention.bind(node)))
     return failure();
-  // What the scores are before the softcap is not kept.
-  if (node.node.getNumResults() > 3 && attention.outputMode == 0 &&
-      attention.softcap != 0 && !node.node.getOutputs()[3].use_empty())
-    return node.error() << "output 'qk_matmul_output' of mode 0 together with "
-                           "a softcap is not supported";
   AttentionWriter(node, builder, attention).run(results);
   return success();
 }

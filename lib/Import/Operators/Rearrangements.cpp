@@ -146,6 +146,9 @@ static LogicalResult inferSpaceToDepth(NodeBinder &node, Types &types) {
   int64_t block = 0;
   if (failed(bindBlocks(node, block)))
     return failure();
+  if (node.hasAttribute("mode"))
+    return node.error() << "attribute 'mode' is of a later version; transpose "
+                           "instead";
   ArrayRef<int64_t> shape = node.shape(0);
   if (shape[2] % block || shape[3] % block)
     return node.error() << "operand 'input' is " << node.type(0)

@@ -60,22 +60,30 @@ private:
 /// Forwards of each device before its first backward.
 std::vector<int64_t> Search::warmUps(const Knobs &knobs,
                                      double &longest) const {
-  const Times &t = problem.times;
   int p = problem.devices;
-  int64_t most = std::min<int64_t>(problem.microbatches, limit + 1e-9);
+  double transfer = problem.times.transfer;
+  auto most = static_cast<int64_t>(
+      std::min<double>(double(problem.microbatches), limit + 1e-9));
   std::vector<int64_t> counts(p);
-  double arrival = (p - 1) * (t.forward + t.transfer) + t.forward;
+  // When the first microbatch arrives at each device, then when it is back.
+  std::vector<double> starts(p);
+  double arrival = 0;
+  for (int i = 0; i < p; ++i) {
+    starts[i] = arrival + (i ? transfer : 0);
+    arrival = starts[i] + problem.timeOf(problem.task('F', i));
+  }
   for (int i = p - 1; i >= 0; --i) {
-    double start = i * (t.forward + t.transfer);
-    double fit = t.forward > 0 ? (arrival - start) / t.forward + 1e-9 : most;
-    int64_t count = std::clamp<int64_t>(fit, 1, most);
-    double gap = arrival - (start + count * t.forward);
-    if (gap > knobs.warmUpGap * t.forward && count < most)
+    double forward = problem.timeOf(problem.task('F', i));
+    double fit =
+        forward > 0 ? (arrival - starts[i]) / forward + 1e-9 : double(most);
+    auto count = static_cast<int64_t>(std::clamp(fit, 1.0, double(most)));
+    double gap = arrival - (starts[i] + count * forward);
+    if (gap > knobs.warmUpGap * forward && count < most)
       ++count;
     counts[i] = count;
-    longest = std::max(longest, arrival - (start + count * t.forward));
-    arrival =
-        std::max(arrival, start + count * t.forward) + t.backward + t.transfer;
+    longest = std::max(longest, arrival - (starts[i] + count * forward));
+    arrival = std::max(arrival, starts[i] + count * forward) +
+              problem.timeOf(problem.task('I', i)) + transfer;
   }
   for (int i = 1; i < p; ++i)
     counts[i] = std::min(counts[i], counts[i - 1]);
@@ -116,7 +124,7 @@ std::vector<std::vector<int>> Search::schedule(const Knobs &knobs) const {
     // 2. A gap? Room to make? Then a weight gradient.
     if (pending == 0 || next.start <= now + 1e-9)
       return next;
-    bool fits = next.start - now >= problem.times.weight;
+    bool fits = next.start - now >= problem.timeOf(w);
     bool makesRoom = full && problem.weightMemory > 0;
     if (fits || makesRoom || !mayWait(next.start))
       return greedy.choose(w);
@@ -146,6 +154,7 @@ static std::vector<Order> generateAuto(const Problem &problem) {
                     problem.times);
   trial.memoryLimit = problem.memoryLimit;
   trial.weightMemory = problem.weightMemory;
+  trial.stageTimes = problem.stageTimes;
 
   // 2. The best of the search.
   std::optional<Knobs> best;

@@ -11,6 +11,8 @@
 
 #include "penstock/convolution.h"
 
+#include "runtime/device/cpu/Columns.h"
+
 #include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
@@ -37,6 +39,7 @@ struct Library {
   X(dnnl_dilated_convolution_forward_desc_init)                                \
   X(dnnl_dilated_convolution_backward_data_desc_init)                          \
   X(dnnl_dilated_convolution_backward_weights_desc_init)                       \
+  X(dnnl_matmul_desc_init)                                                     \
   X(dnnl_post_ops_create)                                                      \
   X(dnnl_post_ops_destroy)                                                     \
   X(dnnl_post_ops_append_sum)                                                  \
@@ -194,6 +197,7 @@ struct Convolution::State {
   std::string implementation;
   uint64_t stepScratch = 0, scratchBytes = 0;
   dnnl_stream_t stream = nullptr;
+  float *rows[3] = {}; // The matrices of a product.
 
   ~State();
   int computed() const {
@@ -205,6 +209,10 @@ struct Convolution::State {
     return "oneDNN cannot " + what + " the " + describe(descriptor);
   }
   bool createCompute();
+  bool createProduct();
+  std::string prepareProduct(char *scratch);
+  bool runProduct(const float *input, const float *weights,
+                  const float *output);
   std::string plan();
 };
 
@@ -285,6 +293,37 @@ bool Convolution::State::createCompute() {
   return done;
 }
 
+/// The gradient of the weights as a product that adds to what is there. The
+/// matrices take the places of reordered tensors.
+bool Convolution::State::createProduct() {
+  const Library &dnnl = library();
+  if (descriptor.kind != PENSTOCK_CONV_WEIGHT_GRAD || descriptor.groups != 1)
+    return false;
+  ColumnSizes sizes = columnSizes(descriptor);
+  dnnl_memory_desc_t &a = tensors[Output].inside, &b = tensors[Input].inside,
+                     &c = tensors[Weights].outside;
+  auto describe = [&](dnnl_memory_desc_t &result, int64_t rows, int64_t columns,
+                      int64_t row, int64_t column) {
+    dnnl_dims_t dims = {rows, columns}, strides = {row, column};
+    return dnnl.dnnl_memory_desc_init_by_strides(&result, 2, dims, dnnl_f32,
+                                                 strides) == dnnl_success;
+  };
+  dnnl_matmul_desc_t operation;
+  if (!describe(a, sizes.channels, sizes.windows, sizes.windows, 1) ||
+      !describe(b, sizes.windows, sizes.taps, 1, sizes.windows) ||
+      !describe(c, sizes.channels, sizes.taps, sizes.taps, 1) ||
+      dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr, &c) !=
+          dnnl_success)
+    return false;
+  dnnl_primitive_attr_t attributes = makeAttributes(true);
+  bool done =
+      dnnl.dnnl_primitive_desc_create(&compute.type, &operation, attributes,
+                                      dnnl.engine, nullptr) == dnnl_success;
+  dnnl.dnnl_primitive_attr_destroy(attributes);
+  tensors[Input].isReordered = tensors[Output].isReordered = true;
+  return done;
+}
+
 std::string Convolution::State::plan() {
   const Library &dnnl = library();
   if (!dnnl.error.empty())
@@ -293,7 +332,8 @@ std::string Convolution::State::plan() {
       descriptor.spatial_rank > PENSTOCK_MAX_SPATIAL_RANK)
     return fail("take");
   // 1. The primitive, which must be a fast one.
-  if (!createCompute())
+  bool isProduct = descriptor.layout == PENSTOCK_CONV_COLUMNS;
+  if (isProduct ? !createProduct() : !createCompute())
     return fail("compute");
   const char *name = "";
   dnnl.dnnl_primitive_desc_query(compute.type, dnnl_query_impl_info_str, 0,
@@ -309,7 +349,7 @@ std::string Convolution::State::plan() {
       {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
       {dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md}};
   stepScratch = compute.scratchBytes();
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3 && !isProduct; ++i) {
     Tensor &tensor = tensors[i];
     tensor.inside = *compute.query(kQueries[descriptor.kind][i]);
     bool isResult = i == computed();
@@ -362,6 +402,8 @@ std::string Convolution::prepare(char *scratch) {
   if (dnnl.dnnl_stream_create(&state->stream, dnnl.engine,
                               dnnl_stream_default_flags) != dnnl_success)
     return state->fail("prepare");
+  if (state->descriptor.layout == PENSTOCK_CONV_COLUMNS)
+    return state->prepareProduct(scratch);
   for (int i = 0; i < 3; ++i) {
     Tensor &tensor = state->tensors[i];
     if (dnnl.dnnl_memory_create(&tensor.outsideMemory, &tensor.outside,
@@ -387,9 +429,41 @@ std::string Convolution::prepare(char *scratch) {
   return state->compute.prepare(scratch) ? "" : state->fail("prepare");
 }
 
+std::string Convolution::State::prepareProduct(char *scratch) {
+  const Library &dnnl = library();
+  auto create = [&](dnnl_memory_t &memory, const dnnl_memory_desc_t &type,
+                    void *data, int argument) {
+    if (dnnl.dnnl_memory_create(&memory, &type, dnnl.engine, data) !=
+        dnnl_success)
+      return false;
+    compute.arguments.push_back({argument, memory});
+    return true;
+  };
+  Tensor &a = tensors[Output], &b = tensors[Input], &c = tensors[Weights];
+  bool done =
+      create(a.insideMemory, a.inside, scratch + a.offset, DNNL_ARG_SRC) &&
+      create(b.insideMemory, b.inside, scratch + b.offset, DNNL_ARG_WEIGHTS) &&
+      create(c.outsideMemory, c.outside, nullptr, DNNL_ARG_DST);
+  rows[Output] = reinterpret_cast<float *>(scratch + a.offset);
+  rows[Input] = reinterpret_cast<float *>(scratch + b.offset);
+  return done && compute.prepare(scratch) ? "" : fail("prepare");
+}
+
+bool Convolution::State::runProduct(const float *input, const float *weights,
+                                    const float *output) {
+  gatherChannels(descriptor, output, rows[Output]);
+  gatherTaps(descriptor, input, rows[Input]);
+  return library().dnnl_memory_set_data_handle(tensors[Weights].outsideMemory,
+                                               const_cast<float *>(weights)) ==
+             dnnl_success &&
+         compute.run(stream);
+}
+
 bool Convolution::run(const float *input, const float *weights,
                       const float *output) {
   const Library &dnnl = library();
+  if (state->descriptor.layout == PENSTOCK_CONV_COLUMNS)
+    return state->runProduct(input, weights, output);
   const float *data[3] = {input, weights, output};
   for (int i = 0; i < 3; ++i)
     if (dnnl.dnnl_memory_set_data_handle(state->tensors[i].outsideMemory,
@@ -410,52 +484,4 @@ bool Convolution::run(const float *input, const float *weights,
 void penstock::runtime::setConvolutionThreads(int threads) {
   if (library().setThreads)
     library().setThreads(threads);
-}
-
-std::string penstock::runtime::chooseConvolutionLayout(
-    penstock_conv_descriptor &descriptor) {
-  // Measured per kind (docs/performance.md): with few channels per group the
-  // copies cost more than they bring, as the library pads channels to a multiple
-  // of its vectors; and a window of one element is a matrix product, which wants
-  // no other layout.
-  int64_t inputs = descriptor.input_channels / descriptor.groups;
-  int64_t outputs = descriptor.output_channels / descriptor.groups;
-  bool isDepthwise = descriptor.groups > 1 && inputs == 1 && outputs == 1;
-  bool isNarrow = std::min(inputs, outputs) < 8 && !isDepthwise &&
-                  descriptor.kind != PENSTOCK_CONV_WEIGHT_GRAD;
-  bool isProduct = descriptor.groups == 1;
-  for (uint32_t i = 0; i < descriptor.spatial_rank; ++i)
-    isProduct &= descriptor.kernel[i] == 1 && descriptor.stride[i] == 1;
-  uint32_t order[2] = {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_PLAIN};
-  if (isNarrow || isProduct)
-    std::swap(order[0], order[1]);
-  std::string error;
-  for (uint32_t layout : order) {
-    descriptor.layout = layout;
-    error = Convolution().plan(descriptor);
-    if (error.empty())
-      break;
-  }
-  return error;
-}
-
-std::string
-penstock::runtime::describe(const penstock_conv_descriptor &descriptor) {
-  auto list = [&](const int64_t *values) {
-    std::string text;
-    for (uint32_t i = 0; i < descriptor.spatial_rank; ++i)
-      text += (i ? "x" : "") + std::to_string(values[i]);
-    return text;
-  };
-  static const char *const kKinds[] = {
-      "convolution", "gradient of the input of the convolution",
-      "gradient of the weights of the convolution"};
-  return std::string(kKinds[descriptor.kind]) + " of " +
-         std::to_string(descriptor.batch) + " x " +
-         std::to_string(descriptor.input_channels) + " channels of " +
-         list(descriptor.input) + " to " +
-         std::to_string(descriptor.output_channels) + " of " +
-         list(descriptor.output) + " by " + list(descriptor.kernel) + " in " +
-         std::to_string(descriptor.groups) +
-         (descriptor.groups == 1 ? " group" : " groups");
 }

@@ -69,8 +69,8 @@ typedef struct {
 } penstock_file;
 
 /* Devices are numbered from 0. The arena is all memory that the device's
- * compiled code uses; the last `library_scratch` bytes of it (before
- * alignment) belong to library calls and start at `library_offset`. */
+ * compiled code uses; during library calls, `library_scratch` bytes of it from
+ * `library_offset` on belong to them. */
 typedef struct {
   uint64_t arena_bytes;
   uint64_t arena_alignment;
@@ -175,7 +175,10 @@ enum {
   /* Tensors as they are in memory. */
   PENSTOCK_CONV_PLAIN = 0,
   /* Reordered in the call into what the library likes, and back. */
-  PENSTOCK_CONV_LIBRARY = 1
+  PENSTOCK_CONV_LIBRARY = 1,
+  /* Gathered in the call into matrices, of which the gradient of the weights is
+   * the product. */
+  PENSTOCK_CONV_COLUMNS = 2
 };
 
 /* A convolution of input (batch, input_channels, spatial...) with weights

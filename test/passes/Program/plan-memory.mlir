@@ -3,7 +3,8 @@
 // RUN:   --split-input-file | FileCheck %s --check-prefix=DENSE
 
 // Parameters side by side and version by version, then gradients in the same
-// arrangement, then channels, then temporaries. Both schedules share storage.
+// arrangement, then temporaries, then channels: of these nothing shows when they
+// are used. Both schedules share variables.
 
 pipeline.stage @s devices [0]
 pipeline.channel @c : [tensor<3xf32>, tensor<i64>] slots(2)
@@ -16,8 +17,8 @@ pipeline.variable @unused : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
 pipeline.schedule @evaluate microbatches(1)
 
-// CHECK: pipeline.arena 0 bytes(1152) library_at(1024) library_bytes(0) threads(1)
-// DENSE: pipeline.arena 0 bytes(400) library_at(328) library_bytes(0) threads(2) alignment(4)
+// CHECK: pipeline.arena 0 bytes(1280) library_at(640) library_bytes(0) threads(1)
+// DENSE: pipeline.arena 0 bytes(424) library_at(268) library_bytes(0) threads(2) alignment(4)
 // CHECK-LABEL: func.func @train.0
 // DENSE-LABEL: func.func @train.0
 func.func @train.0(%first: index, %updates: index)
@@ -27,17 +28,17 @@ func.func @train.0(%first: index, %updates: index)
   // CHECK: @single[%arg0] at(0) : memref<f32>
   // CHECK: @a.grad[%arg0] at(448) :
   // CHECK: @b.grad[%arg0] at(512) :
-  // CHECK: @c[%arg0] ring(2) at(640) stride(64)
-  // CHECK: @c[%arg0] field(1) ring(3) at(832) stride(64)
-  // CHECK: scratch at(1024) : memref<70xi8>
+  // CHECK: @c[%arg0] ring(2) at(768) stride(64)
+  // CHECK: @c[%arg0] field(1) ring(3) at(896) stride(64)
+  // CHECK: scratch at(640) : memref<70xi8>
   // DENSE: @a[%arg0] ring(2) at(4) stride(88)
   // DENSE: @b[%arg0] ring(2) at(24) stride(88)
   // DENSE: @single[%arg0] at(0) : memref<f32>
   // DENSE: @a.grad[%arg0] at(180)
   // DENSE: @b.grad[%arg0] at(200)
-  // DENSE: @c[%arg0] ring(2) at(268) stride(12)
-  // DENSE: @c[%arg0] field(1) ring(3) at(304) stride(8)
-  // DENSE: scratch at(328)
+  // DENSE: @c[%arg0] ring(2) at(340) stride(12)
+  // DENSE: @c[%arg0] field(1) ring(3) at(364) stride(8)
+  // DENSE: scratch at(268)
   %0 = pipeline.slot @a[%first] ring(2) : memref<5xf32>
   %1 = pipeline.slot @b[%first] ring(2) : memref<17xf32>
   %2 = pipeline.slot @single[%first] : memref<f32>
@@ -51,8 +52,8 @@ func.func @train.0(%first: index, %updates: index)
 // CHECK-LABEL: func.func @evaluate.0
 func.func @evaluate.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @evaluate, pipeline.device = 0 : i64} {
-  // CHECK: @c[%arg0] ring(3) at(640) stride(64)
-  // CHECK: scratch at(1024) : memref<3xi8>
+  // CHECK: @c[%arg0] ring(3) at(1088) stride(64)
+  // CHECK: scratch at(640) : memref<3xi8>
   %0 = pipeline.slot @c[%first] ring(3) : memref<3xf32>
   %1 = pipeline.scratch : memref<3xi8>
   return
@@ -92,16 +93,19 @@ module @replay {
 
 // -----
 
-// Library scratch comes first; temporaries lie behind what the calls of their
-// own kernel take of it.
+// Temporaries lie in the scratch of the library, but behind what the calls of
+// their own kernel take of it where they are alive at one.
 
 // CHECK: pipeline.arena 0 bytes([[END:[0-9]+]]) library_at(75776) library_bytes([[LIBRARY:[1-9][0-9]*]])
 pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<64x96xf32> parameter
 pipeline.variable @b : tensor<96x80xf32> parameter
 pipeline.variable @c : tensor<64x80xf32> parameter
-func.func private @product(%a: memref<64x96xf32>, %b: memref<96x80xf32>, %c: memref<64x80xf32>, %s: memref<128xi8> {pipeline.scratch}) {
-  pipeline.gemm %a, %b, %c sizes [64, 80, 96] strides [1, 64] [1, 96] [80, 1] : memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>
+func.func private @product(%a: memref<64x96xf32>, %b: memref<96x80xf32>, %c: memref<64x80xf32>, %s: memref<24576xi8> {pipeline.scratch}) {
+  %c0 = arith.constant 0 : index
+  %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<64x96xf32>
+  linalg.copy ins(%a : memref<64x96xf32>) outs(%0 : memref<64x96xf32>)
+  pipeline.gemm %0, %b, %c sizes [64, 80, 96] strides [1, 64] [1, 96] [80, 1] : memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>
   return
 }
 func.func private @other(%s: memref<128xi8> {pipeline.scratch}) {
@@ -113,12 +117,55 @@ func.func @train.0(%first: index, %updates: index)
   %a = pipeline.slot @a[%c0] : memref<64x96xf32>
   %b = pipeline.slot @b[%c0] : memref<96x80xf32>
   %c = pipeline.slot @c[%c0] : memref<64x80xf32>
-  // CHECK-NOT: scratch at(75776) : memref<128xi8>
+  // CHECK-NOT: scratch at(75776) : memref<24576xi8>
   // CHECK: call @product
-  %s = pipeline.scratch : memref<128xi8>
-  func.call @product(%a, %b, %c, %s) : (memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>, memref<128xi8>) -> ()
+  %s = pipeline.scratch : memref<24576xi8>
+  func.call @product(%a, %b, %c, %s) : (memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>, memref<24576xi8>) -> ()
   // CHECK: scratch at(75776) : memref<128xi8>
   %t = pipeline.scratch : memref<128xi8>
   func.call @other(%t) : (memref<128xi8>) -> ()
+  return
+}
+
+// -----
+
+// Messages that are never needed at the same time lie in the same bytes, and
+// where temporaries lie that are not needed then. A ring stays one: its slots
+// are apart by a stride.
+
+// CHECK: pipeline.arena 0 bytes(384) library_at(0) library_bytes(0)
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(2)
+pipeline.channel @a : [tensor<17xf32>] slots(2)
+pipeline.channel @b : [tensor<19xf32>] slots(1)
+func.func private @read(memref<17xf32>, memref<17xf32>)
+func.func private @write(memref<17xf32> {pipeline.out}, memref<17xf32> {pipeline.out}, memref<128xi8> {pipeline.scratch})
+func.func private @write.b(memref<19xf32> {pipeline.out})
+func.func private @work(memref<384xi8> {pipeline.scratch})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %t = %first to %end step %c1 {
+    %k = arith.muli %t, %c2 : index
+    %l = arith.addi %k, %c1 : index
+    // Two messages of 128 bytes, behind 128 bytes of temporaries.
+    // CHECK: @a[%{{.*}}] ring(2) at(128) stride(128)
+    // CHECK: @a[%{{.*}}] ring(2) at(128) stride(128)
+    %a0 = pipeline.slot @a[%k] ring(2) : memref<17xf32>
+    %a1 = pipeline.slot @a[%l] ring(2) : memref<17xf32>
+    // CHECK: scratch at(0) : memref<128xi8>
+    %s0 = pipeline.scratch : memref<128xi8>
+    func.call @write(%a0, %a1, %s0) : (memref<17xf32>, memref<17xf32>, memref<128xi8>) -> ()
+    func.call @read(%a0, %a1) : (memref<17xf32>, memref<17xf32>) -> ()
+    // CHECK: @b[%{{.*}}] at(0)
+    %b = pipeline.slot @b[%k] : memref<19xf32>
+    func.call @write.b(%b) : (memref<19xf32>) -> ()
+    // CHECK: scratch at(0) : memref<384xi8>
+    %s2 = pipeline.scratch : memref<384xi8>
+    func.call @work(%s2) : (memref<384xi8>) -> ()
+  }
   return
 }

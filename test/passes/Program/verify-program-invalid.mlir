@@ -895,8 +895,11 @@ pipeline.variable @a : tensor<64x96xf32> parameter
 pipeline.variable @b : tensor<96x80xf32> parameter
 pipeline.variable @c : tensor<64x80xf32> parameter
 pipeline.arena 0 bytes(131072) library_at(75776) library_bytes(55296) threads(1)
-func.func private @product(%a: memref<64x96xf32>, %b: memref<96x80xf32>, %c: memref<64x80xf32> {pipeline.out}, %s: memref<128xi8> {pipeline.scratch}) {
-  pipeline.gemm %a, %b, %c sizes [64, 80, 96] strides [1, 64] [1, 96] [80, 1] : memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>
+func.func private @product(%a: memref<64x96xf32>, %b: memref<96x80xf32>, %c: memref<64x80xf32> {pipeline.out}, %s: memref<24576xi8> {pipeline.scratch}) {
+  %c0 = arith.constant 0 : index
+  %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<64x96xf32>
+  linalg.copy ins(%a : memref<64x96xf32>) outs(%0 : memref<64x96xf32>)
+  pipeline.gemm %0, %b, %c sizes [64, 80, 96] strides [1, 64] [1, 96] [80, 1] : memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
@@ -906,8 +909,8 @@ func.func @train.0(%first: index, %updates: index)
   %b = pipeline.slot @b[%c0] at(24576) : memref<96x80xf32>
   %c = pipeline.slot @c[%c0] at(55296) : memref<64x80xf32>
   // expected-error @below {{S9: shares bytes with the library scratch of @product}}
-  %s = pipeline.scratch at(75776) : memref<128xi8>
-  func.call @product(%a, %b, %c, %s) : (memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>, memref<128xi8>) -> ()
+  %s = pipeline.scratch at(75776) : memref<24576xi8>
+  func.call @product(%a, %b, %c, %s) : (memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>, memref<24576xi8>) -> ()
   return
 }
 

@@ -18,7 +18,7 @@
 // BUBBLE: @train microbatches(4) predicted_bubble({{0.19999|0.2[0}]}}
 
 // BODY: calls a function without a body, so that it has no analytic cost; use costs=unit
-// COSTS: error: costs must be unit or analytic
+// COSTS: error: costs must be unit, analytic or measured
 // UPDATES: error: updates must be at least 1
 
 // 30 multiplications per microbatch.

@@ -123,6 +123,7 @@ TEST_F(ObjectFile, LinkFails) {
   EXPECT_TRUE(failed(linkExecutable({path("a.o")}, path("a"), {}, loc())));
   EXPECT_NE(messages.find("linking " + path("a")), std::string::npos);
   EXPECT_NE(messages.find("main"), std::string::npos);
+  EXPECT_EQ(StringRef(messages).count('\n'), 1u);
   EXPECT_EQ(fileCount(), 1u);
 }
 

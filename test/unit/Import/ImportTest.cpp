@@ -202,6 +202,51 @@ TEST_F(Import, BuffersOfTheExporterDoNotTrain) {
   EXPECT_FALSE(variable(*module, "inv_freq").getFrozen());
 }
 
+// Running statistics are buffers, too, and move: also where the exporter put
+// the normalisation into a function, or an Identity before it.
+TEST_F(Import, StatisticsThatAreBuffersMove) {
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  for (StringRef name : {"scale", "bias", "mean", "var"}) {
+    addInitializer(model, name.str(), {3})
+        ->set_raw_data(bytesOf(std::vector<float>{1, 2, 3}));
+    markValue(model, name.str(),
+              name == "mean" || name == "var" ? "BUFFER" : "PARAMETER");
+  }
+  ::onnx::FunctionProto *function = model.add_functions();
+  function->set_name("norm");
+  function->set_domain("torchlib");
+  function->add_opset_import()->set_version(20);
+  for (StringRef name : {"x", "s", "b", "v", "m"})
+    function->add_input(name.str());
+  function->add_output("y");
+  ::onnx::NodeProto *identity = function->add_node();
+  identity->set_op_type("Identity");
+  identity->add_input("m");
+  identity->add_output("m1");
+  ::onnx::NodeProto *norm = function->add_node();
+  norm->set_op_type("BatchNormalization");
+  for (StringRef name : {"x", "s", "b", "m1", "v"})
+    norm->add_input(name.str());
+  norm->add_output("y");
+  auto *opset = model.add_opset_import();
+  opset->set_domain("torchlib");
+  opset->set_version(1);
+  addNode(model, "norm", {"z", "scale", "bias", "var", "mean"}, "n");
+  model.mutable_graph()->mutable_node(1)->set_domain("torchlib");
+  model.mutable_graph()->mutable_output(0)->set_name("n");
+
+  OwningOpRef<ModuleOp> module = import(model);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  for (StringRef name : {"mean", "var"}) {
+    pipeline::VariableOp statistic = variable(*module, name);
+    ASSERT_TRUE(bool(statistic)) << name.str();
+    EXPECT_EQ(statistic.getRole(), pipeline::Role::Statistic);
+    EXPECT_FALSE(statistic.getFrozen());
+  }
+  EXPECT_EQ(variable(*module, "scale").getRole(), pipeline::Role::Parameter);
+}
+
 // A pattern that matches nothing is a mistyped one, most likely.
 TEST_F(Import, PatternsThatMatchNothing) {
   ::onnx::ModelProto model = makeModel();

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every kind in both layouts against loops in double precision; accumulation;
+// Every kind in every layout against loops in double precision; accumulation;
 // the same bits again; what is refused.
 //===----------------------------------------------------------------------===//
 
@@ -106,13 +106,18 @@ const Shape shapes[] = {
     {3, 2, 4, 6, {10, 7}, {3, 2}, {2, 2}, {1, 1}, {1, 0}, {0, 1}},
     {2, 17, 17, 17, {9, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
     {2, 8, 8, 8, {9, 8}, {3, 3}, {1, 1}, {2, 2}, {2, 2}, {2, 2}},
-    {1, 1, 32, 16, {7, 5}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}};
+    {1, 1, 32, 16, {7, 5}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+    {3, 1, 5, 7, {9, 8}, {3, 2}, {2, 3}, {2, 1}, {1, 2}, {3, 0}},
+    {3, 1, 170, 177, {5, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}};
 
 TEST(ConvolutionTest, EqualsLoops) {
   setConvolutionThreads(1);
   for (const Shape &shape : shapes)
     for (uint32_t kind : {0u, 1u, 2u})
-      for (uint32_t layout : {0u, 1u}) {
+      for (uint32_t layout : {0u, 1u, 2u}) {
+        // Columns are for the gradient of the weights, and one group.
+        if (layout == 2 && (kind != 2 || shape.groups != 1))
+          continue;
         penstock_conv_descriptor conv = describeShape(shape, kind, layout);
         Convolution convolution;
         ASSERT_EQ(convolution.plan(conv), "");
@@ -163,9 +168,16 @@ TEST(ConvolutionTest, ChoosesLayouts) {
   EXPECT_EQ(choose(shapes[1], PENSTOCK_CONV_FORWARD), 1u);
   EXPECT_EQ(choose(shapes[3], PENSTOCK_CONV_FORWARD), 1u);
   EXPECT_EQ(choose(shapes[5], PENSTOCK_CONV_INPUT_GRAD), 0u);
+  // More weights than a cache holds, and few windows.
+  EXPECT_EQ(choose(shapes[7], PENSTOCK_CONV_FORWARD), 1u);
+  EXPECT_EQ(choose(shapes[7], PENSTOCK_CONV_WEIGHT_GRAD), 2u);
 }
 
 TEST(ConvolutionTest, Refuses) {
+  // Columns of what is not the gradient of weights.
+  EXPECT_EQ(Convolution().plan(describeShape(shapes[0], 0, 2)),
+            "oneDNN cannot compute the convolution of 2 x 3 channels of 11x9 "
+            "to 8 of 11x9 by 3x3 in 1 group");
   penstock_conv_descriptor conv = describeShape(shapes[0], 0, 0);
   conv.output[0] += 3;
   EXPECT_EQ(Convolution().plan(conv),

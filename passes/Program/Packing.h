@@ -1,0 +1,66 @@
+//===- Packing.h - Places for blocks that live for some time ----*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What temporaries of a kernel and queues of a device have in common: blocks
+// are placed first fit, in an order that is searched for.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_PROGRAM_PACKING_H
+#define PENSTOCK_PASSES_PROGRAM_PACKING_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace penstock {
+
+/// Bytes that are taken from position `first` to position `last`, both
+/// included.
+struct MemoryBlock {
+  int64_t bytes = 0;
+  int64_t first = 0, last = 0;
+  int64_t offset = 0;
+
+  bool meets(const MemoryBlock &other) const {
+    return first <= other.last && other.first <= last;
+  }
+};
+
+/// Gives each of `blocks` an offset such that blocks that meet share no byte,
+/// nor one with those of `fixed`, which stay where they are. Returns the end of
+/// all.
+int64_t packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks,
+                   llvm::ArrayRef<MemoryBlock> fixed = {});
+
+/// Looks for an order of `count` things for which `place` returns little. The
+/// first of `orders` counts among equals; looks no further once `bound` is
+/// reached. Calls `place` for the order that it returns last of all. `place`
+/// also says which of the things ends last.
+struct Placement {
+  int64_t end = 0;
+  size_t highest = 0;
+};
+void searchOrder(llvm::ArrayRef<std::vector<size_t>> orders, int64_t bound,
+                 unsigned attempts,
+                 llvm::function_ref<Placement(llvm::ArrayRef<size_t>)> place);
+
+/// The numbers up to `count`, those with the greatest key first.
+template <typename Key>
+std::vector<size_t> orderByFalling(size_t count, Key key) {
+  std::vector<size_t> order;
+  llvm::append_range(order, llvm::seq<size_t>(0, count));
+  llvm::sort(order, [&](size_t a, size_t b) {
+    auto first = key(a), second = key(b);
+    return first != second ? first > second : a < b;
+  });
+  return order;
+}
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_PROGRAM_PACKING_H

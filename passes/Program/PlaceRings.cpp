@@ -1,0 +1,376 @@
+//===- PlaceRings.cpp - Places for queues of messages ---------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Fields of a channel that are alive together form one record per message.
+// Records are placed first fit, in an order that is searched for; a slot may
+// share bytes with slots, and with temporaries, that are never in use when it
+// is.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Program/PlaceRings.h"
+
+#include "passes/Program/Packing.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace penstock;
+
+/// Longer rings are placed as a whole.
+static constexpr int64_t kMostSlots = 64;
+/// Less than this share of an arena is not worth a place per message.
+static constexpr int64_t kWasteShare = 64;
+
+std::vector<RingUse> penstock::getRingUses(ArrayRef<MessageRing> rings,
+                                           ArrayRef<DeviceLives> schedules) {
+  size_t events = 1;
+  for (const DeviceLives &lives : schedules)
+    events += lives.trace.size();
+  std::map<std::tuple<size_t, StringRef, int64_t>, size_t> indices;
+  std::vector<RingUse> uses(rings.size());
+  for (auto [index, ring] : llvm::enumerate(rings)) {
+    RingUse &use = uses[index];
+    use.any.resize(events);
+    bool isSteady = ring.schedule < schedules.size() &&
+                    schedules[ring.schedule].isSteady(ring.count);
+    if (ring.count > 1 && ring.count <= kMostSlots && isSteady)
+      use.slots.assign(ring.count, llvm::BitVector(events));
+    indices[{ring.schedule, ring.channel.getValue(), ring.field}] = index;
+  }
+  size_t begin = 0;
+  for (auto [schedule, lives] : llvm::enumerate(schedules)) {
+    for (const MessageLife &life : lives.messages) {
+      auto found = indices.find(
+          {schedule, life.cell.symbol.getValue(), life.cell.field});
+      if (found == indices.end())
+        continue;
+      RingUse &use = uses[found->second];
+      size_t from = begin + life.first, to = begin + life.last + 1;
+      use.any.set(from, to);
+      if (!use.slots.empty())
+        use.slots[life.cell.number % rings[found->second].count].set(from, to);
+    }
+    begin += lives.trace.size();
+  }
+  for (RingUse &use : uses)
+    if (use.any.none()) {
+      use.any.set();
+      use.slots.clear();
+    }
+  return uses;
+}
+
+namespace {
+
+/// What is placed together: slot i is at `at + i * bytes`.
+struct Record {
+  llvm::SmallVector<size_t> rings;
+  int64_t bytes = 0, count = 1;
+  /// The only slot of the rings that it is, where each is a record.
+  std::optional<int64_t> slot;
+  /// The first slot of all, and how far each has to be from the base.
+  size_t firstSlot = 0;
+  std::vector<int64_t> floors;
+  int64_t at = 0;
+
+  int64_t getEnd() const { return at + count * bytes; }
+};
+
+/// Slots of a ring as one progression, each for itself, or each for itself with
+/// nearly equal sizes made equal, so that any takes the place of any other.
+enum class Slots { Ring, Single, Rounded };
+
+class RingPlacer {
+public:
+  RingPlacer(MutableArrayRef<MessageRing> rings,
+             ArrayRef<DeviceLives> schedules, ArrayRef<int64_t> scratch,
+             int64_t base, int64_t sharedBytes, int64_t alignment,
+             Slots howSlots)
+      : rings(rings), uses(getRingUses(rings, schedules)), base(base),
+        slots(howSlots) {
+    formRecords();
+    if (slots == Slots::Rounded)
+      roundUp();
+    needed.assign(uses.empty() ? 0 : uses.front().any.size(), 0);
+    for (auto [event, bytes] : llvm::enumerate(scratch))
+      needed[event] = static_cast<int64_t>(llvm::alignTo(bytes, alignment));
+    if (!needed.empty())
+      needed.back() = sharedBytes;
+    for (Record &record : records)
+      setFloors(record);
+    conflicts.assign(slotUses.size() * slotUses.size(), kUnknown);
+  }
+
+  int64_t run();
+
+private:
+  void formRecords();
+  void roundUp();
+  void setFloors(Record &record);
+  int64_t getBound() const;
+  Placement place(ArrayRef<size_t> order);
+  int64_t findPlace(const Record &record, ArrayRef<const Record *> placed);
+  bool conflict(size_t a, size_t b);
+
+  enum : char { kUnknown, kNo, kYes };
+  MutableArrayRef<MessageRing> rings;
+  std::vector<RingUse> uses;
+  int64_t base;
+  Slots slots;
+  /// By event, behind the base.
+  std::vector<int64_t> needed;
+  std::vector<Record> records;
+  /// By slot of all records; one for a record that is placed as a whole.
+  std::vector<const llvm::BitVector *> slotUses;
+  std::vector<char> conflicts;
+};
+
+} // namespace
+
+void RingPlacer::formRecords() {
+  for (auto [index, ring] : llvm::enumerate(rings)) {
+    const RingUse &use = uses[index];
+    auto same = llvm::find_if(records, [&](const Record &record) {
+      const MessageRing &other = rings[record.rings.front()];
+      const RingUse &otherUse = uses[record.rings.front()];
+      return other.schedule == ring.schedule && other.channel == ring.channel &&
+             other.count == ring.count && otherUse.any == use.any &&
+             otherUse.slots == use.slots;
+    });
+    if (same == records.end())
+      same = records.insert(records.end(), Record());
+    same->rings.push_back(index);
+    same->bytes += ring.bytes;
+    same->count = ring.count;
+  }
+  if (slots != Slots::Ring) {
+    std::vector<Record> whole = std::exchange(records, {});
+    for (const Record &record : whole) {
+      bool isTold = !uses[record.rings.front()].slots.empty();
+      for (int64_t slot = 0; slot < (isTold ? record.count : 1); ++slot) {
+        records.push_back(record);
+        if (!isTold)
+          continue;
+        records.back().slot = slot;
+        records.back().count = 1;
+      }
+    }
+  }
+  for (Record &record : records) {
+    const RingUse &use = uses[record.rings.front()];
+    if (record.slot) {
+      record.firstSlot = slotUses.size();
+      slotUses.push_back(&use.of(*record.slot));
+      continue;
+    }
+    if (use.slots.empty()) {
+      record.bytes *= record.count;
+      record.count = 1;
+    }
+    record.firstSlot = slotUses.size();
+    for (int64_t slot = 0; slot < record.count; ++slot)
+      slotUses.push_back(&use.of(slot));
+  }
+}
+
+void RingPlacer::roundUp() {
+  // A quarter more is worth a place that fits.
+  constexpr int64_t kShare = 4;
+  int64_t size = 0;
+  for (size_t index : orderByFalling(
+           records.size(), [&](size_t i) { return records[i].bytes; })) {
+    Record &record = records[index];
+    if (!record.slot)
+      continue;
+    if (record.bytes + size / kShare < size)
+      size = 0;
+    size = std::max(size, record.bytes);
+    record.bytes = size;
+  }
+}
+
+void RingPlacer::setFloors(Record &record) {
+  for (int64_t slot = 0; slot < record.count; ++slot) {
+    int64_t floor = 0;
+    for (unsigned event : slotUses[record.firstSlot + slot]->set_bits())
+      floor = std::max(floor, needed[event]);
+    record.floors.push_back(floor);
+  }
+}
+
+/// Where arenas end that waste nothing.
+int64_t RingPlacer::getBound() const {
+  std::vector<int64_t> live = needed;
+  for (const Record &record : records)
+    for (int64_t slot = 0; slot < record.count; ++slot)
+      for (unsigned event : slotUses[record.firstSlot + slot]->set_bits())
+        live[event] += record.bytes;
+  return base + *std::max_element(live.begin(), live.end());
+}
+
+bool RingPlacer::conflict(size_t a, size_t b) {
+  char &known = conflicts[a * slotUses.size() + b];
+  if (known == kUnknown)
+    known = slotUses[a]->anyCommon(*slotUses[b]) ? kYes : kNo;
+  return known == kYes;
+}
+
+/// The first place at which no slot meets one of a record in `placed`. Every
+/// step goes no further than what is in the way makes necessary.
+int64_t RingPlacer::findPlace(const Record &record,
+                              ArrayRef<const Record *> placed) {
+  int64_t at = base;
+  for (auto [slot, floor] : llvm::enumerate(record.floors))
+    at = std::max(at, base + floor - static_cast<int64_t>(slot) * record.bytes);
+  bool moved = true;
+  while (moved) {
+    moved = false;
+    for (const Record *other : placed) {
+      for (int64_t slot = 0; slot < record.count; ++slot) {
+        int64_t begin = at + slot * record.bytes;
+        int64_t first =
+            std::max<int64_t>(0, (begin - other->at) / other->bytes);
+        for (int64_t i = first; i < other->count; ++i) {
+          int64_t otherBegin = other->at + i * other->bytes;
+          if (otherBegin >= begin + record.bytes)
+            break;
+          if (otherBegin + other->bytes <= begin ||
+              !conflict(record.firstSlot + slot, other->firstSlot + i))
+            continue;
+          at = otherBegin + other->bytes - slot * record.bytes;
+          begin = at + slot * record.bytes;
+          moved = true;
+        }
+      }
+    }
+  }
+  return at;
+}
+
+Placement RingPlacer::place(ArrayRef<size_t> order) {
+  Placement result{base, order.front()};
+  SmallVector<const Record *> placed;
+  for (size_t index : order) {
+    Record &record = records[index];
+    record.at = findPlace(record, placed);
+    placed.push_back(&record);
+    if (record.getEnd() > result.end)
+      result = {record.getEnd(), index};
+  }
+  return result;
+}
+
+int64_t RingPlacer::run() {
+  if (records.empty())
+    return base;
+  auto orderBy = [&](auto key) {
+    return orderByFalling(records.size(),
+                          [&](size_t index) { return key(records[index]); });
+  };
+  std::vector<std::vector<size_t>> orders = {
+      orderBy([](const Record &) { return 0; }),
+      orderBy([](const Record &r) { return r.count * r.bytes; }),
+      orderBy([](const Record &r) { return r.bytes; }),
+      // Of the same size, who comes first chooses first.
+      orderBy([&](const Record &r) {
+        return std::pair(r.bytes, -slotUses[r.firstSlot]->find_first());
+      }),
+      orderBy([&](const Record &r) {
+        return -slotUses[r.firstSlot]->find_first();
+      }),
+      orderBy(
+          [&](const Record &r) { return uses[r.rings.front()].any.count(); }),
+      orderBy([](const Record &r) {
+        return *std::max_element(r.floors.begin(), r.floors.end());
+      })};
+  constexpr size_t kMostSteps = 20'000'000, kMostAttempts = 500;
+  auto attempts = static_cast<unsigned>(std::min(
+      kMostAttempts, kMostSteps / (slotUses.size() * slotUses.size()) + 1));
+  int64_t end = base;
+  searchOrder(orders, getBound(), attempts, [&](ArrayRef<size_t> order) {
+    Placement placed = place(order);
+    end = placed.end;
+    return placed;
+  });
+  for (const Record &record : records) {
+    int64_t at = record.at;
+    for (size_t index : record.rings) {
+      MessageRing &ring = rings[index];
+      if (record.slot) {
+        ring.places.resize(ring.count);
+        ring.places[*record.slot] = at;
+        at += ring.bytes;
+        continue;
+      }
+      ring.at = at;
+      // A record that is placed as a whole has its rings one after the other.
+      bool isWhole = record.count != ring.count;
+      ring.stride = isWhole ? ring.bytes : record.bytes;
+      at += isWhole ? ring.bytes * ring.count : ring.bytes;
+    }
+  }
+  return end;
+}
+
+/// What messages and temporaries take at once, at most.
+static int64_t getPeak(ArrayRef<MessageRing> rings,
+                       ArrayRef<DeviceLives> schedules,
+                       ArrayRef<int64_t> scratch) {
+  std::map<std::tuple<size_t, StringRef, int64_t>, int64_t> bytesOf;
+  for (const MessageRing &ring : rings)
+    bytesOf[{ring.schedule, ring.channel.getValue(), ring.field}] = ring.bytes;
+  std::vector<int64_t> change(scratch.size() + 1);
+  size_t begin = 0;
+  for (auto [schedule, lives] : llvm::enumerate(schedules)) {
+    for (const MessageLife &life : lives.messages) {
+      int64_t bytes =
+          bytesOf[{schedule, life.cell.symbol.getValue(), life.cell.field}];
+      change[begin + life.first] += bytes;
+      change[begin + life.last + 1] -= bytes;
+    }
+    begin += lives.trace.size();
+  }
+  int64_t live = 0, peak = 0;
+  for (auto [event, bytes] : llvm::enumerate(scratch))
+    peak = std::max(peak, (live += change[event]) + bytes);
+  return peak;
+}
+
+int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
+                             ArrayRef<DeviceLives> schedules,
+                             ArrayRef<int64_t> scratch, int64_t base,
+                             int64_t sharedBytes, int64_t alignment) {
+  int64_t end = RingPlacer(rings, schedules, scratch, base, sharedBytes,
+                           alignment, Slots::Ring)
+                    .run();
+  int64_t wasted =
+      end - base - std::max(sharedBytes, getPeak(rings, schedules, scratch));
+  if (wasted * kWasteShare <= end)
+    return end;
+
+  // A place per message of an update, where an update has few.
+  std::vector<MessageRing> split(rings.begin(), rings.end());
+  for (MessageRing &ring : split) {
+    int64_t messages = ring.schedule < schedules.size()
+                           ? schedules[ring.schedule].microbatches
+                           : 1;
+    if (ring.count > 1 && messages > 1 && messages <= kMostSlots)
+      ring.count = messages;
+  }
+  int64_t least = end - end / kWasteShare;
+  for (Slots slots : {Slots::Single, Slots::Rounded}) {
+    std::vector<MessageRing> trial = split;
+    int64_t trialEnd = RingPlacer(trial, schedules, scratch, base, sharedBytes,
+                                  alignment, slots)
+                           .run();
+    if (trialEnd >= least)
+      continue;
+    least = end = trialEnd;
+    llvm::copy(trial, rings.begin());
+  }
+  return end;
+}

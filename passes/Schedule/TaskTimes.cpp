@@ -1,0 +1,69 @@
+//===- TaskTimes.cpp - How long tasks and transfers take ------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See TaskTimes.h.
+//===----------------------------------------------------------------------===//
+
+#include "TaskTimes.h"
+
+#include "passes/Partition/Passes.h"
+#include "penstock/Cost/AnalyticCost.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace penstock;
+
+static double getAnalyticSeconds(pipeline::TaskOp task) {
+  double total = 0;
+  if (task.isBodyless())
+    return total;
+  for (auto call : task.getBody().front().getOps<func::CallOp>()) {
+    auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        task, call.getCalleeAttr());
+    if (!function || function.isExternal())
+      continue;
+    for (Operation &op : function.getBody().front().without_terminator())
+      total += getForwardSeconds(getAnalyticCost(&op), MachineRates());
+  }
+  return total;
+}
+
+std::vector<double>
+penstock::getTaskSeconds(ModuleOp module, const schedule::Imported &imported) {
+  std::vector<double> seconds;
+  for (pipeline::TaskOp task : imported.tasks)
+    seconds.push_back(getAnalyticSeconds(task));
+  auto measured = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
+  const auto &tasks = imported.model.tasks;
+  if (!measured ||
+      measured.size() != static_cast<int64_t>(3 * imported.model.stages.size()))
+    return seconds;
+  // The analytic backward of every stage, whole or in halves.
+  std::vector<double> backward(imported.model.stages.size());
+  auto isBackward = [](char letter) {
+    return letter == 'B' || letter == 'I' || letter == 'W';
+  };
+  for (auto [task, analytic] : llvm::zip_equal(tasks, seconds))
+    if (isBackward(task.letter))
+      backward[task.stage] += analytic;
+  for (auto [task, value] : llvm::zip_equal(tasks, seconds)) {
+    double whole = backward[task.stage];
+    if (isBackward(task.letter))
+      value = measured[3 * task.stage + 1] * (whole > 0 ? value / whole : 1);
+    else if (task.letter == 'F' || task.letter == 'E')
+      value = measured[3 * task.stage];
+    else if (task.letter == 'U')
+      value = measured[3 * task.stage + 2];
+  }
+  return seconds;
+}
+
+double penstock::getTransferSeconds(pipeline::ChannelOp channel) {
+  double bytes = 0;
+  for (Type type : channel.getTypes().getAsValueRange<TypeAttr>())
+    bytes += getTypeBytes(type);
+  return bytes / MachineRates().bytesPerSecond;
+}

@@ -1,0 +1,36 @@
+//===- Columns.h - A convolution's tensors as matrices ----------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The gradient of the weights is a product of two matrices whose common
+// dimension runs over the windows of all samples.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_CPU_COLUMNS_H
+#define PENSTOCK_RUNTIME_DEVICE_CPU_COLUMNS_H
+
+#include "penstock/abi.h"
+
+namespace penstock::runtime {
+
+/// The sizes of the matrices.
+struct ColumnSizes {
+  int64_t channels; ///< Of the output: rows of the one.
+  int64_t taps;     ///< Input channels times elements of the window: the other.
+  int64_t windows;  ///< Of all samples: columns of both.
+};
+
+ColumnSizes columnSizes(const penstock_conv_descriptor &conv);
+
+/// rows[channel][window] from the output.
+void gatherChannels(const penstock_conv_descriptor &conv, const float *output,
+                    float *rows);
+
+/// rows[tap][window]: what the tap reads of the input, zero outside of it.
+void gatherTaps(const penstock_conv_descriptor &conv, const float *input,
+                float *rows);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_DEVICE_CPU_COLUMNS_H

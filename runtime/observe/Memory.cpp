@@ -1,0 +1,75 @@
+//===- Memory.cpp - What was allocated ------------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See Memory.h.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/observe/Memory.h"
+
+#include "runtime/io/File.h"
+
+#include <map>
+
+using namespace penstock::runtime;
+
+namespace {
+/// Of the variables of one stage on one device.
+struct VariableBytes {
+  uint64_t weights = 0, versions = 0, gradients = 0, optimizer = 0;
+};
+} // namespace
+
+Error penstock::runtime::writeMemory(const std::string &path,
+                                     const Instance &instance) {
+  const penstock_program &program = instance.program;
+  std::map<std::pair<uint32_t, uint32_t>, VariableBytes> stages;
+  for (uint32_t i = 0; i < program.variable_count; ++i) {
+    const penstock_variable &variable = program.variables[i];
+    uint64_t one = variable.type.bytes, all = one * variable.versions;
+    for (uint32_t j = 0; j < variable.placement_count; ++j) {
+      VariableBytes &bytes =
+          stages[{variable.placements[j].device, variable.stage}];
+      switch (variable.role) {
+      case PENSTOCK_ROLE_GRADIENT:
+        bytes.gradients += all;
+        break;
+      case PENSTOCK_ROLE_OPTIMIZER:
+      case PENSTOCK_ROLE_COMPENSATION:
+      case PENSTOCK_ROLE_MASTER:
+        bytes.optimizer += all;
+        break;
+      default:
+        bytes.weights += one;
+        bytes.versions += all - one;
+      }
+    }
+  }
+  std::string text = "{\"devices\":[";
+  for (const auto &device : instance.devices()) {
+    text += format("%s\n{\"device\":%u,\"arena\":%llu,\"stages\":[",
+                   device->index ? "," : "", device->index,
+                   (unsigned long long)device->arena.size());
+    const char *separator = "";
+    for (const auto &[place, bytes] : stages) {
+      if (place.first != device->index)
+        continue;
+      text += format("%s{\"stage\":%u,\"weights\":%llu,\"versions\":%llu,"
+                     "\"gradients\":%llu,\"optimizer\":%llu}",
+                     separator, place.second, (unsigned long long)bytes.weights,
+                     (unsigned long long)bytes.versions,
+                     (unsigned long long)bytes.gradients,
+                     (unsigned long long)bytes.optimizer);
+      separator = ",";
+    }
+    text += "]}";
+  }
+  text += "\n]}\n";
+  OutputFile file;
+  if (Error error = file.create(path))
+    return error;
+  if (Error error = file.append(text))
+    return error;
+  return file.commit();
+}
