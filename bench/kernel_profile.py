@@ -48,18 +48,19 @@ def class_of(library, symbol):
     for name, pattern in CLASSES:
         if re.search(pattern, symbol):
             return name
-    return "rest of oneDNN" if "dnnl" in library or "JIT" in library else "rest"
+    return "rest of oneDNN" if re.search("dnnl|JIT|perf-", library) else "rest"
 
 
 def samples(program, data, steps):
     """Samples of user time by class, 1 ms each."""
-    with tempfile.NamedTemporaryFile() as record:
+    with tempfile.TemporaryDirectory() as folder:
+        record = folder + "/samples"
         # oneDNN tells perf which code it generated.
-        subprocess.run(["env", "DNNL_JIT_PROFILE=4", "perf", "record", "-q", "-e",
-                        "cpu-clock:u", "-F", "1000", "-o", record.name, program,
+        subprocess.run(["env", "DNNL_JIT_PROFILE=6", "JITDUMPDIR=" + folder, "perf", "record",
+                        "-q", "-e", "cpu-clock:u", "-F", "1000", "-o", record, program,
                         *data, "--steps", str(steps)],
                        check=True, stdout=subprocess.DEVNULL)
-        text = subprocess.run(["perf", "script", "-i", record.name, "-F", "ip,sym,dso"],
+        text = subprocess.run(["perf", "script", "-i", record, "-F", "ip,sym,dso"],
                               check=True, capture_output=True, text=True).stdout
     counts = collections.Counter()
     for line in text.splitlines():
@@ -140,7 +141,7 @@ def profile(name, build, batch, make_input, make_label, seconds):
     flops, touched = count_work(printed)
     data = ["--data", f"x={folder / 'x.npy'}", "--labels", str(folder / "labels.npy")]
 
-    steps = max(2, int(seconds / max(measure.seconds_per_update(program, data, 1, 3, 1), 1e-3)))
+    steps = max(2, int(seconds / max(measure.seconds_per_update(program, data, 1, 6, 2), 1e-3)))
     long, short = samples(program, data, 1 + steps), samples(program, data, 1)
     times = {key: (long[key] - short[key]) / steps for key in long if key != "start-up"}
     total = sum(times.values())
