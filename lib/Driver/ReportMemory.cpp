@@ -195,6 +195,7 @@ void Report::collectProgram(ModuleOp module) {
     function.walk(
         [&](ScratchOp scratch) { scratches[device].push_back(scratch); });
   }
+  std::map<std::tuple<int64_t, StringRef, uint64_t>, int64_t> tied;
   for (bool leaves : {false, true})
     for (auto &[key, slot] : rings) {
       auto [device, function, name, field] = key;
@@ -214,8 +215,13 @@ void Report::collectProgram(ModuleOp module) {
         int64_t at = getPlace(slot, static_cast<int64_t>(i));
         int64_t fresh = claimed[device].claim(at, at + size);
         (leaves ? bytes->channels : bytes->residuals) += fresh;
-        if (channel->hasAttr(kParameterAttr))
-          bytes->tied += fresh;
+      }
+      // Evaluation has no more of them than training, if elsewhere.
+      if (channel->hasAttr(kParameterAttr)) {
+        int64_t all = size * static_cast<int64_t>(slot.getRing().value_or(1));
+        int64_t &known = tied[{device, name.getValue(), field}];
+        bytes->tied += std::max<int64_t>(0, all - known);
+        known = std::max(known, all);
       }
     }
   FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
