@@ -128,6 +128,9 @@ private:
   std::vector<Device> devices;
 };
 
+/// As messages of the proof name it: @x[3] field 1.
+std::string nameOf(const CellRef &ref);
+
 } // namespace penstock
 
 #endif // PENSTOCK_PASSES_PROGRAM_PROGRAMMACHINE_H
