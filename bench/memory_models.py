@@ -50,9 +50,10 @@ class Cnn(nn.Sequential):
 
 def bert():
     return architectures_list.transformers_model(
-        "bert", "BertForSequenceClassification", "BertConfig", causal=False, vocab_size=500,
-        hidden_size=128, num_hidden_layers=4, num_attention_heads=4, intermediate_size=512,
-        max_position_embeddings=64, num_labels=7).build()
+        "bert", "BertForSequenceClassification", "BertConfig",
+        {"vocab_size": 500, "hidden_size": 128, "num_hidden_layers": 4,
+         "num_attention_heads": 4, "intermediate_size": 512, "max_position_embeddings": 64,
+         "num_labels": 7}).build()
 
 
 #     name, module, batch, one sample, its labels
