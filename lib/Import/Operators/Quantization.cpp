@@ -158,16 +158,23 @@ static Type computeType(Type scale) {
              : scale;
 }
 
+/// The tensor in parts of one scale each, the scales and, if any, the zeros.
+static SmallVector<Value> gatherOperands(NodeBinder &node, Emitter &emitter,
+                                         Linear &linear) {
+  SmallVector<Value> operands = {emitter.reshape(node.operand(X), linear.parts),
+                                 linear.spread(node, emitter, Scale)};
+  if (node.has(ZeroPoint))
+    operands.push_back(linear.spread(node, emitter, ZeroPoint));
+  return operands;
+}
+
 static LogicalResult lowerQuantize(NodeBinder &node, OpBuilder &builder,
                                    Values &results) {
   Linear linear;
   if (failed(linear.bind(node)))
     return failure();
   Emitter emitter(builder, node.getLoc());
-  SmallVector<Value> operands = {emitter.reshape(node.operand(X), linear.parts),
-                                 linear.spread(node, emitter, Scale)};
-  if (node.has(ZeroPoint))
-    operands.push_back(linear.spread(node, emitter, ZeroPoint));
+  SmallVector<Value> operands = gatherOperands(node, emitter, linear);
   Type compute = computeType(node.elementType(Scale));
   Value value = emitter.elementwise(
       RankedTensorType::get(linear.parts, linear.integers), operands,
@@ -190,10 +197,7 @@ static LogicalResult lowerDequantize(NodeBinder &node, OpBuilder &builder,
   if (failed(linear.bind(node)))
     return failure();
   Emitter emitter(builder, node.getLoc());
-  SmallVector<Value> operands = {emitter.reshape(node.operand(X), linear.parts),
-                                 linear.spread(node, emitter, Scale)};
-  if (node.has(ZeroPoint))
-    operands.push_back(linear.spread(node, emitter, ZeroPoint));
+  SmallVector<Value> operands = gatherOperands(node, emitter, linear);
   Type element = linear.result.getElementType();
   Type compute = computeType(node.elementType(Scale));
   Value value = emitter.elementwise(
