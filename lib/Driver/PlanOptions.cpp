@@ -160,6 +160,23 @@ bool OptionChecker::checkReplicas() {
   return true;
 }
 
+/// Of schedules that have replicas by themselves.
+bool OptionChecker::checkMirror(const schedule::ScheduleSpec &spec) {
+  std::string runs = "--schedule=" + options.schedule + " runs " +
+                     std::to_string(spec.replicas()) +
+                     " replicas of every stage";
+  if (!options.replicas.empty())
+    return fail(Twine(runs) + " by itself; leave --replicas out");
+  if (options.infer)
+    return fail(Twine(runs) +
+                ", and replicas are of training; leave it out with "
+                "--mode=infer");
+  if (!options.emitSchedule.empty())
+    return fail(Twine(runs) + ", and --emit-schedule writes tables without; "
+                              "leave one of them out");
+  return true;
+}
+
 bool OptionChecker::checkSchedule() {
   options.schedule = flags.schedule;
   options.scheduleFile = flags.scheduleFile;
@@ -175,10 +192,8 @@ bool OptionChecker::checkSchedule() {
       schedule::parseScheduleSpec(options.schedule, error);
   if (!spec)
     return fail("--schedule=" + options.schedule + ": " + error);
-  if (spec->replicas() > 1)
-    return fail("--schedule=" + options.schedule + " runs " +
-                Twine(spec->replicas()) +
-                " replicas of every stage, which is not in this build");
+  if (spec->replicas() > 1 && !checkMirror(*spec))
+    return false;
   if (options.stages == 0 && options.splitAt.empty())
     options.stages = std::max<int64_t>(options.getPlaces(), 1) * spec->chunks();
   return true;
