@@ -128,6 +128,10 @@ struct Flags {
                  cl::desc("Statistics of batch normalisation in training: "
                           "train (those of the microbatch; default) or frozen"),
                  cl::init("train"), cl::cat(category)};
+  Text convolution{"convolution",
+                   cl::desc("Algorithms of convolutions: fastest (default; "
+                            "Winograd's, too, which rounds more) or direct"),
+                   cl::init("fastest"), cl::cat(category)};
   Text recompute{"recompute",
                  cl::desc("What the backward computes again instead of storing "
                           "it: none, full, auto (what --device-memory demands) "
@@ -400,6 +404,10 @@ bool Checker::checkPlan() {
   if (options.batchNorm != "train" && options.batchNorm != "frozen")
     return fail("--batch-norm=" + options.batchNorm +
                 ": there are train and frozen");
+  options.convolution = flags.convolution;
+  if (options.convolution != "fastest" && options.convolution != "direct")
+    return fail("--convolution=" + options.convolution +
+                ": there are fastest and direct");
   options.rateSchedule = flags.rateSchedule;
   if (StringRef clip = flags.clip;
       !clip.empty() &&
@@ -408,7 +416,8 @@ bool Checker::checkPlan() {
     return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
            &flags.microbatches, &flags.optimizer, &flags.rateSchedule,
-           &flags.clip, &flags.batchNorm, &flags.schedule, &flags.method})
+           &flags.clip, &flags.batchNorm, &flags.convolution, &flags.schedule,
+           &flags.method})
     if (flag->getNumOccurrences())
       options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {

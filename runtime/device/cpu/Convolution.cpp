@@ -162,18 +162,23 @@ bool Convolution::State::createCompute() {
   dnnl_memory_desc_t wished[3];
   for (int i = 0; i < 3; ++i)
     if (!makeType(shapes[i], false, tensors[i].outside) ||
-        !makeType(shapes[i], conv.layout == PENSTOCK_CONV_LIBRARY, wished[i]))
+        !makeType(shapes[i], conv.layout != PENSTOCK_CONV_PLAIN, wished[i]))
       return false;
   dnnl_dims_t dilates;
   for (uint32_t i = 0; i < rank; ++i)
     dilates[i] = conv.dilation[i] - 1;
 
+  dnnl_alg_kind_t algorithm = conv.layout == PENSTOCK_CONV_WINOGRAD
+                                  ? dnnl_convolution_winograd
+                                  : dnnl_convolution_direct;
+  // As a hint, too, the direct one: its layouts are those of the gradients.
+  dnnl_alg_kind_t first =
+      conv.kind == PENSTOCK_CONV_FORWARD ? algorithm : dnnl_convolution_direct;
   dnnl_convolution_desc_t operation;
   if (dnnl.dnnl_dilated_convolution_forward_desc_init(
-          &operation, dnnl_forward_training, dnnl_convolution_direct,
-          &wished[Input], &wished[Weights], nullptr, &wished[Output],
-          conv.stride, dilates, conv.pad_before,
-          conv.pad_after) != dnnl_success)
+          &operation, dnnl_forward_training, first, &wished[Input],
+          &wished[Weights], nullptr, &wished[Output], conv.stride, dilates,
+          conv.pad_before, conv.pad_after) != dnnl_success)
     return false;
   dnnl_primitive_attr_t attributes = makeAttributes(false);
   dnnl_primitive_desc_t forward = nullptr;
@@ -186,13 +191,13 @@ bool Convolution::State::createCompute() {
     dnnl_status_t status =
         conv.kind == PENSTOCK_CONV_INPUT_GRAD
             ? dnnl.dnnl_dilated_convolution_backward_data_desc_init(
-                  &operation, dnnl_convolution_direct, &wished[Input],
-                  &wished[Weights], &wished[Output], conv.stride, dilates,
-                  conv.pad_before, conv.pad_after)
+                  &operation, algorithm, &wished[Input], &wished[Weights],
+                  &wished[Output], conv.stride, dilates, conv.pad_before,
+                  conv.pad_after)
             : dnnl.dnnl_dilated_convolution_backward_weights_desc_init(
-                  &operation, dnnl_convolution_direct, &wished[Input],
-                  &wished[Weights], nullptr, &wished[Output], conv.stride,
-                  dilates, conv.pad_before, conv.pad_after);
+                  &operation, algorithm, &wished[Input], &wished[Weights],
+                  nullptr, &wished[Output], conv.stride, dilates,
+                  conv.pad_before, conv.pad_after);
     done = status == dnnl_success && dnnl.dnnl_primitive_desc_create(
                                          &compute.type, &operation, attributes,
                                          dnnl.engine, forward) == dnnl_success;
