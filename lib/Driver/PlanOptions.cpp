@@ -69,6 +69,10 @@ bool OptionChecker::checkPlan() {
   if (options.batchNorm != "train" && options.batchNorm != "frozen")
     return fail("--batch-norm=" + options.batchNorm +
                 ": there are train and frozen");
+  options.convolution = flags.convolution;
+  if (options.convolution != "fastest" && options.convolution != "direct")
+    return fail("--convolution=" + options.convolution +
+                ": there are fastest and direct");
   options.rateSchedule = flags.rateSchedule;
   if (StringRef clip = flags.clip;
       !clip.empty() &&
@@ -77,7 +81,8 @@ bool OptionChecker::checkPlan() {
     return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
            &flags.microbatches, &flags.optimizer, &flags.rateSchedule,
-           &flags.clip, &flags.batchNorm, &flags.schedule, &flags.method})
+           &flags.clip, &flags.batchNorm, &flags.convolution, &flags.schedule,
+           &flags.method})
     if (flag->getNumOccurrences())
       options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
