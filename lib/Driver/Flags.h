@@ -132,6 +132,11 @@ struct Flags {
       llvm::cl::desc("Statistics of batch normalisation in training: "
                      "train (those of the microbatch; default) or frozen"),
       llvm::cl::init("train"), llvm::cl::cat(category)};
+  Text convolution{
+      "convolution",
+      llvm::cl::desc("Algorithms of convolutions: fastest (default; "
+                     "Winograd's, too, which rounds more) or direct"),
+      llvm::cl::init("fastest"), llvm::cl::cat(category)};
   Text recompute{
       "recompute",
       llvm::cl::desc("What the backward computes again instead of storing "

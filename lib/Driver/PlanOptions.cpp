@@ -69,6 +69,10 @@ bool OptionChecker::checkPlan() {
   if (options.batchNorm != "train" && options.batchNorm != "frozen")
     return fail("--batch-norm=" + options.batchNorm +
                 ": there are train and frozen");
+  options.convolution = flags.convolution;
+  if (options.convolution != "fastest" && options.convolution != "direct")
+    return fail("--convolution=" + options.convolution +
+                ": there are fastest and direct");
   options.rateSchedule = flags.rateSchedule;
   if (StringRef clip = flags.clip;
       !clip.empty() &&
@@ -77,7 +81,8 @@ bool OptionChecker::checkPlan() {
     return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
            &flags.microbatches, &flags.optimizer, &flags.rateSchedule,
-           &flags.clip, &flags.batchNorm, &flags.schedule, &flags.method})
+           &flags.clip, &flags.batchNorm, &flags.convolution, &flags.schedule,
+           &flags.method})
     if (flag->getNumOccurrences())
       options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
@@ -160,6 +165,23 @@ bool OptionChecker::checkReplicas() {
   return true;
 }
 
+/// Of schedules that have replicas by themselves.
+bool OptionChecker::checkMirror(const schedule::ScheduleSpec &spec) {
+  std::string runs = "--schedule=" + options.schedule + " runs " +
+                     std::to_string(spec.replicas()) +
+                     " replicas of every stage";
+  if (!options.replicas.empty())
+    return fail(Twine(runs) + " by itself; leave --replicas out");
+  if (options.infer)
+    return fail(Twine(runs) +
+                ", and replicas are of training; leave it out with "
+                "--mode=infer");
+  if (!options.emitSchedule.empty())
+    return fail(Twine(runs) + ", and --emit-schedule writes tables without; "
+                              "leave one of them out");
+  return true;
+}
+
 bool OptionChecker::checkSchedule() {
   options.schedule = flags.schedule;
   options.scheduleFile = flags.scheduleFile;
@@ -175,10 +197,8 @@ bool OptionChecker::checkSchedule() {
       schedule::parseScheduleSpec(options.schedule, error);
   if (!spec)
     return fail("--schedule=" + options.schedule + ": " + error);
-  if (spec->replicas() > 1)
-    return fail("--schedule=" + options.schedule + " runs " +
-                Twine(spec->replicas()) +
-                " replicas of every stage, which is not in this build");
+  if (spec->replicas() > 1 && !checkMirror(*spec))
+    return false;
   if (options.stages == 0 && options.splitAt.empty())
     options.stages = std::max<int64_t>(options.getPlaces(), 1) * spec->chunks();
   return true;
