@@ -70,6 +70,18 @@ inline Share getShare(ChannelOp channel, int64_t device, bool receives) {
   return {place - ends.begin(), static_cast<int64_t>(ends.size())};
 }
 
+/// Whether a device sends some messages of a channel and receives others.
+inline bool hasBothEnds(ChannelOp channel, int64_t device) {
+  return llvm::is_contained(getEnds(channel, kSendersAttr), device) &&
+         llvm::is_contained(getEnds(channel, kReceiversAttr), device);
+}
+
+/// The field of slots in which such a device keeps what it sends; in field 0 it
+/// has what it receives.
+inline int64_t getStagingField(ChannelOp channel) {
+  return channel.getTypes().size();
+}
+
 /// Into how many sequences of one sender and one receiver its messages part.
 inline int64_t getWays(ChannelOp channel) {
   auto count = [&](llvm::StringRef attribute) {

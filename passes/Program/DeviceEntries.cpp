@@ -26,17 +26,22 @@ Value DeviceBuilder::getSlot(const Buffer &buffer, Value number) {
     if (known.isSameRing(buffer) && slot.first == number)
       return slot.second;
   RankedTensorType type;
-  if (auto variable = dyn_cast<VariableOp>(buffer.symbol))
+  int64_t field = buffer.field;
+  if (auto variable = dyn_cast<VariableOp>(buffer.symbol)) {
     type = variable.getTensorType();
-  else
-    type = cast<ChannelOp>(buffer.symbol).getTensorType(buffer.field);
+  } else {
+    auto channel = cast<ChannelOp>(buffer.symbol);
+    type = channel.getTensorType(field);
+    if (buffer.staging && storage.hasBothEnds(channel, device))
+      field = getStagingField(channel);
+  }
   auto optional = [&](int64_t value, int64_t unset) {
     return value == unset ? IntegerAttr() : builder.getI64IntegerAttr(value);
   };
   Value slot = SlotOp::create(
       builder, loc, getMemRefType(type),
       FlatSymbolRefAttr::get(SymbolTable::getSymbolName(buffer.symbol)), number,
-      optional(buffer.field, 0), optional(buffer.ring, 1), IntegerAttr(),
+      optional(field, 0), optional(buffer.ring, 1), IntegerAttr(),
       IntegerAttr());
   slotCache.push_back({buffer, {number, slot}});
   return slot;

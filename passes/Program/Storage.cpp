@@ -179,6 +179,13 @@ Share Storage::getReceiveShare(ChannelOp channel, int64_t device) const {
              : getShare(take->second->getParentOfType<TaskOp>(), device);
 }
 
+bool Storage::hasBothEnds(ChannelOp channel, int64_t device) const {
+  if (!received.contains(channel) || !sent.contains(channel))
+    return false;
+  return llvm::is_contained(getPlaces(puts.lookup(channel)), device) &&
+         llvm::is_contained(getPlaces(takes.lookup(channel)), device);
+}
+
 void Storage::markEnds() const {
   ModuleOp program = module;
   Builder builder(program.getContext());

@@ -47,6 +47,8 @@ public:
                                int64_t device) const;
   pipeline::Share getReceiveShare(pipeline::ChannelOp channel,
                                   int64_t device) const;
+  /// Whether the device sends some messages and receives others.
+  bool hasBothEnds(pipeline::ChannelOp channel, int64_t device) const;
   /// Says on the channels that join replicas where these are.
   void markEnds() const;
   bool isReceived(pipeline::ChannelOp channel) const {
