@@ -119,8 +119,10 @@ bool Compilation::load() {
     buildCompleteOnnxPipeline(manager, frontend);
     manager.addPass(createPipelineVerify());
   });
-  if (isComplete)
+  if (isComplete) {
+    recordConvolution();
     recordPlan();
+  }
   return isComplete;
 }
 
@@ -137,6 +139,8 @@ bool Compilation::lower(Level from) {
       // Shapes and the loss are there since the model was loaded.
       manager.addPass(createConvertOnnxToGraph());
       manager.addPass(createCanonicalizerPass());
+      manager.addPass(createCSEPass());
+      manager.addPass(createFoldTransposes());
       manager.addPass(createCSEPass());
       break;
     case Level::Graph: {

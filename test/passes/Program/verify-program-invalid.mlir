@@ -1012,6 +1012,30 @@ func.func @train.1(%first: index, %updates: index)
 
 // -----
 
+// All forwards of a segment come before the first backward: no two updates are
+// ever in flight as they would be in a longer segment.
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.task @B backward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+// expected-error @below {{S8: begins to do something only when all else is done, however long the segment}}
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %t = %first to %end step %c1 {
+    pipeline.mark @F[%t]
+  }
+  scf.for %t = %first to %end step %c1 {
+    pipeline.mark @B[%t]
+  }
+  return
+}
+
+// -----
+
 // The sums are those of the members, in their order.
 
 pipeline.stage @s devices [0]
