@@ -28,6 +28,10 @@ inline constexpr llvm::StringLiteral kReceiversAttr = "pipeline.receivers";
 /// over the group adds the parts, leaves the sum in the first, the others zero.
 inline constexpr llvm::StringLiteral kPartsAttr = "pipeline.parts";
 
+/// On a group: replicas of a stage have the same value, and only that of the
+/// first is added.
+inline constexpr llvm::StringLiteral kOnceAttr = "pipeline.once";
+
 /// Every count-th microbatch, from `index` on.
 struct Share {
   int64_t index = 0, count = 1;
@@ -68,6 +72,18 @@ inline Share getShare(ChannelOp channel, int64_t device, bool receives) {
   if (place == ends.end())
     return {};
   return {place - ends.begin(), static_cast<int64_t>(ends.size())};
+}
+
+/// Whether a device sends some messages of a channel and receives others.
+inline bool hasBothEnds(ChannelOp channel, int64_t device) {
+  return llvm::is_contained(getEnds(channel, kSendersAttr), device) &&
+         llvm::is_contained(getEnds(channel, kReceiversAttr), device);
+}
+
+/// The field of slots in which such a device keeps what it sends; in field 0 it
+/// has what it receives.
+inline int64_t getStagingField(ChannelOp channel) {
+  return channel.getTypes().size();
 }
 
 /// Into how many sequences of one sender and one receiver its messages part.

@@ -59,6 +59,15 @@ describe(const nn::Convolution &conv) {
   return result;
 }
 
+/// Whether the program asks for it.
+static bool isDirect(const nn::Convolution &conv) {
+  Value input = conv.input;
+  Operation *module = input.getParentRegion()->getParentOp();
+  while (module->getParentOp())
+    module = module->getParentOp();
+  return module->hasAttr(kDirectConvolutionAttr);
+}
+
 std::optional<LibraryConvolution>
 penstock::planLibraryConvolution(const nn::Convolution &conv, int64_t threads,
                                  std::string *reason) {
@@ -74,7 +83,8 @@ penstock::planLibraryConvolution(const nn::Convolution &conv, int64_t threads,
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   runtime::setConvolutionThreads(static_cast<int>(threads));
-  std::string error = runtime::chooseConvolutionLayout(*descriptor);
+  std::string error =
+      runtime::chooseConvolutionLayout(*descriptor, isDirect(conv));
   runtime::Convolution planned;
   if (error.empty())
     error = planned.plan(*descriptor);

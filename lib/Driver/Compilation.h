@@ -56,6 +56,7 @@ private:
   /// Printed programs carry the choices that their code was made with.
   bool adoptPlan();
   void recordPlan();
+  void recordConvolution();
   bool runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
   /// Takes the module from `level` to the next one.
   bool lower(Level from);

@@ -119,8 +119,10 @@ bool Compilation::load() {
     buildCompleteOnnxPipeline(manager, frontend);
     manager.addPass(createPipelineVerify());
   });
-  if (isComplete)
+  if (isComplete) {
+    recordConvolution();
     recordPlan();
+  }
   return isComplete;
 }
 

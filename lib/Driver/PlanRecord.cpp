@@ -10,6 +10,8 @@
 
 #include "Compilation.h"
 
+#include "penstock/Codegen/ConvolutionLibrary.h"
+
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -42,10 +44,12 @@ void Compilation::recordPlan() {
     (*module)->setAttr(kPlanAttr, plan.getDictionary(&context));
 }
 
+void Compilation::recordConvolution() {
+  if (options.convolution == "direct")
+    (*module)->setAttr(kDirectConvolutionAttr, UnitAttr::get(&context));
+}
+
 bool Compilation::adoptPlan() {
-  auto plan = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr);
-  if (!plan)
-    return true;
   auto adopt = [&](StringRef flag, auto &option, const auto &value) {
     if (options.given.count(flag.str()) && option != value) {
       fail(llvm::formatv("--{0}={1}: {2} was made with --{0}={3}", flag, option,
@@ -55,6 +59,16 @@ bool Compilation::adoptPlan() {
     option = value;
     return true;
   };
+  // Scratch is planned for the one or the other.
+  bool isDirect = (*module)->hasAttr(kDirectConvolutionAttr);
+  if ((isDirect || level >= Level::Program) &&
+      !adopt("convolution", options.convolution,
+             std::string(isDirect ? "direct" : "fastest")))
+    return false;
+  recordConvolution();
+  auto plan = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr);
+  if (!plan)
+    return true;
   bool infers = plan.contains(kModeName);
   if (options.infer && !infers) {
     fail("--mode=infer: " + options.input + " was made with --mode=train");

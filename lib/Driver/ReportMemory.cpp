@@ -9,7 +9,7 @@
 
 #include "penstock/Driver/Report.h"
 
-#include "dialects/Pipeline/Pipeline.h"
+#include "dialects/Pipeline/Replicas.h"
 #include "passes/Program/LiveBytes.h"
 #include "passes/Program/Places.h"
 #include "penstock/Cost/AnalyticCost.h"
@@ -78,6 +78,66 @@ static bool isOfCopy(VariableOp variable, const SymbolTable &symbols) {
   return whose && variable.getRole() == Role::Parameter;
 }
 
+namespace {
+/// Whose row speaks of what. Replicas are alike: a stage's row is about the
+/// first of them, and about all of its device that other rows do not have.
+/// Where pipelines run in both directions, a device is the first one of some
+/// stages and has further replicas of others.
+class Rows {
+public:
+  explicit Rows(MutableArrayRef<StageReport> stages) : stages(stages) {
+    for (auto [index, stage] : llvm::enumerate(stages))
+      if (!stage.devices.empty())
+        stageOfDevice.try_emplace(stage.devices.front(), index);
+  }
+
+  bool has(int64_t device) const { return stageOfDevice.contains(device); }
+  StageBytes &ofDevice(int64_t device) {
+    return stages[stageOfDevice.lookup(device)].bytes;
+  }
+  StageBytes &of(unsigned stage, int64_t device) {
+    return stages[stage].devices.front() == device ? stages[stage].bytes
+                                                   : ofDevice(device);
+  }
+  /// The rows in which the variables of a stage are.
+  SmallVector<StageBytes *> of(unsigned stage) {
+    SmallVector<StageBytes *> result;
+    for (int64_t device : stages[stage].devices)
+      if (has(device))
+        result.push_back(&of(stage, device));
+    return result;
+  }
+
+private:
+  MutableArrayRef<StageReport> stages;
+  /// By the first device of some stages, the first of them.
+  llvm::DenseMap<int64_t, unsigned> stageOfDevice;
+};
+} // namespace
+
+static void addVariable(StageBytes &bytes, VariableOp variable,
+                        int64_t versions) {
+  int64_t each = getBytes(variable.getTensorType());
+  switch (variable.getRole()) {
+  case Role::Parameter:
+    bytes.versions += (versions - 1) * each;
+    bytes.weights += each;
+    break;
+  case Role::Statistic:
+  case Role::Scalar:
+    bytes.weights += each;
+    break;
+  case Role::Gradient:
+    bytes.gradients += each;
+    break;
+  case Role::Optimizer:
+  case Role::Compensation:
+  case Role::Master:
+    bytes.optimizer += versions * each;
+    break;
+  }
+}
+
 /// Adds the bytes of variables and channels to their stages.
 void Report::collectProgram(ModuleOp module) {
   auto numbers = numberStages(module);
@@ -100,19 +160,20 @@ void Report::collectProgram(ModuleOp module) {
     report.devices.assign(stage.getDevices()->begin(),
                           stage.getDevices()->end());
   }
+  Rows rows(stages);
   SymbolTable symbols(module);
   for (VariableOp variable : module.getOps<VariableOp>()) {
-    StageReport &stage =
-        stages[numbers.lookup(variable.getStageAttr().getAttr())];
-    int64_t bytes = getBytes(variable.getTensorType());
+    unsigned number = numbers.lookup(variable.getStageAttr().getAttr());
+    StageReport &stage = stages[number];
     int64_t versions =
         std::max<int64_t>(1, versionsOf.lookup(variable.getSymNameAttr()));
-    if (isOfCopy(variable, symbols))
-      stage.bytes.tied += versions * bytes;
+    for (StageBytes *row : rows.of(number)) {
+      addVariable(*row, variable, versions);
+      if (isOfCopy(variable, symbols))
+        row->tied += versions * getBytes(variable.getTensorType());
+    }
     switch (variable.getRole()) {
     case Role::Parameter:
-      stage.bytes.weights += bytes;
-      stage.bytes.versions += (versions - 1) * bytes;
       stage.versionsHeld = std::max(stage.versionsHeld, versions);
       // A frozen parameter that several stages read is there once for each.
       if (updated.empty() ? !variable.getFrozen()
@@ -128,21 +189,11 @@ void Report::collectProgram(ModuleOp module) {
         frozen.push_back(variable.getSymName().str());
       }
       break;
-    case Role::Gradient:
-      stage.bytes.gradients += bytes;
-      break;
     case Role::Statistic:
       // Moved by the forward, but not trained.
       frozen.push_back(variable.getSymName().str());
-      stage.bytes.weights += bytes;
       break;
-    case Role::Scalar:
-      stage.bytes.weights += bytes;
-      break;
-    case Role::Optimizer:
-    case Role::Compensation:
-    case Role::Master:
-      stage.bytes.optimizer += bytes * versions;
+    default:
       break;
     }
   }
@@ -159,11 +210,6 @@ void Report::collectProgram(ModuleOp module) {
       frozen.push_back(name.str());
   // A buffer belongs to the stage that takes it there, or else to the one that
   // puts it; what no task of training has, to the first stage of the device.
-  // Replicas are alike; what is said is said of the first.
-  llvm::DenseMap<int64_t, unsigned> stageOfDevice;
-  for (auto [index, stage] : llvm::enumerate(stages))
-    if (!stage.devices.empty())
-      stageOfDevice.try_emplace(stage.devices.front(), index);
   // A channel that no transfer uses stays on its stage.
   llvm::DenseSet<StringAttr> transferred;
   module.walk([&](Operation *op) {
@@ -181,7 +227,7 @@ void Report::collectProgram(ModuleOp module) {
   std::map<int64_t, SmallVector<ScratchOp>> scratches;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
     auto deviceAttr = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
-    if (!deviceAttr || !stageOfDevice.contains(deviceAttr.getInt()))
+    if (!deviceAttr || !rows.has(deviceAttr.getInt()))
       continue;
     int64_t device = deviceAttr.getInt();
     function.walk([&](SlotOp slot) {
@@ -201,16 +247,17 @@ void Report::collectProgram(ModuleOp module) {
       auto [device, function, name, field] = key;
       if (transferred.contains(name) != leaves)
         continue;
-      StageBytes *bytes = &stages[stageOfDevice.lookup(device)].bytes;
+      StageBytes *bytes = &rows.ofDevice(device);
       auto end = ends.find(name.getValue());
       if (end != ends.end())
         for (int64_t stage : {end->second.second, end->second.first})
           if (stage >= 0 && llvm::is_contained(stages[stage].devices, device)) {
-            bytes = &stages[stage].bytes;
+            bytes = &rows.of(stage, device);
             break;
           }
       auto channel = symbols.lookup<ChannelOp>(name);
-      int64_t size = getBytes(channel.getTensorType(field));
+      bool isStaging = static_cast<int64_t>(field) == getStagingField(channel);
+      int64_t size = getBytes(channel.getTensorType(isStaging ? 0 : field));
       for (uint64_t i = 0; i < slot.getRing().value_or(1); ++i) {
         int64_t at = getPlace(slot, static_cast<int64_t>(i));
         int64_t fresh = claimed[device].claim(at, at + size);
@@ -227,9 +274,9 @@ void Report::collectProgram(ModuleOp module) {
   FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
   for (ArenaOp arena : module.getOps<ArenaOp>()) {
     auto device = static_cast<int64_t>(arena.getDevice());
-    if (!stageOfDevice.contains(device))
+    if (!rows.has(device))
       continue;
-    StageBytes &bytes = stages[stageOfDevice.lookup(device)].bytes;
+    StageBytes &bytes = rows.ofDevice(device);
     bytes.arena = arena.getBytes();
     auto libraryAt = static_cast<int64_t>(arena.getLibraryAt());
     bytes.temporaries = claimed[device].claim(
@@ -243,7 +290,7 @@ void Report::collectProgram(ModuleOp module) {
       bytes.lowerBound = (*peaks)[device];
     bytes.padding = bytes.arena;
     for (const StageReport &stage : stages)
-      if (llvm::is_contained(stage.devices, device))
+      if (!stage.devices.empty() && stage.devices.front() == device)
         bytes.padding -= stage.bytes.weights + stage.bytes.versions +
                          stage.bytes.gradients + stage.bytes.optimizer +
                          stage.bytes.residuals + stage.bytes.temporaries +

@@ -113,6 +113,9 @@ static Layout layOutLine(const Model &model) {
 static std::optional<Layout>
 layOutChunks(const Model &model, const ScheduleSpec &spec, std::string &error) {
   Layout layout = layOutLine(model);
+  // Directions meet on all devices, each of which has a place of its own.
+  if (spec.replicas() > 1)
+    layout.devices = model.devices - llvm::count(layout.places, -1);
   int chunks = layout.devices * spec.chunks();
   int stages = model.stages.size();
   std::string wants = "schedule " + spec.name().str() + " on " +

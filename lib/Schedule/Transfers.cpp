@@ -10,13 +10,14 @@
 // before the run that ends at that time, so that the sender need not wait for
 // this device; as the runs have times too, nothing can wait in a circle.
 // Orders in which a task stands several times go another way: see
-// TransfersByTime.cpp.
+// TransfersByTime.cpp. What happens once per update is in UpdateItems.cpp.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Schedule/Transfers.h"
 
 #include "Tables.h"
 #include "TransfersByTime.h"
+#include "UpdateItems.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -51,7 +52,7 @@ struct Transfer {
 class Placement {
 public:
   Placement(const Model &model, std::vector<Order> &orders)
-      : model(model), orders(orders), tables(model) {}
+      : model(model), orders(orders) {}
 
   std::optional<std::string> place();
 
@@ -66,9 +67,6 @@ private:
   void placeLoop(const PhaseLoop &at);
   std::vector<Transfer> transfersOf(int device, const Loop &loop);
   int64_t placeRecv(const Loop &loop, int64_t time);
-  void placeUpdateTransfers(Order &order);
-  bool isPerUpdate(const Item &item) const;
-  void placeUpdateItems(Order &order);
 
   bool fail(std::string text) {
     error = std::move(text);
@@ -81,7 +79,6 @@ private:
 
   const Model &model;
   std::vector<Order> &orders;
-  Tables tables;
   std::vector<int64_t> rank;
   std::vector<std::vector<PhaseLoop>> phases;
   /// Of the phase that is placed: its period, offsets by task.
@@ -342,105 +339,6 @@ bool Placement::placePhase(ArrayRef<PhaseLoop> phase) {
   return true;
 }
 
-/// Messages that count updates: a send stands behind its run, a receive before
-/// the run that takes. All devices have them in the sequence of the dataflow,
-/// and none of a microbatch in between, so that nothing can wait in a circle.
-void Placement::placeUpdateTransfers(Order &order) {
-  Loop &loop = order.loops.front();
-  auto inSequence = [&](ArrayRef<int> channels) {
-    SmallVector<int> result;
-    for (int channel : channels)
-      if (!model.channels[channel].local)
-        result.push_back(channel);
-    llvm::sort(result, [&](int a, int b) {
-      auto place = [&](int id) {
-        const Channel &channel = model.channels[id];
-        return std::pair(channel.isSource() ? -1 : rank[channel.producer], id);
-      };
-      return place(a) < place(b);
-    });
-    return result;
-  };
-  std::vector<Item> items;
-  for (const Item &item : loop.items) {
-    auto add = [&](int channel, EventKind kind) {
-      Item transfer;
-      transfer.kind = kind;
-      transfer.id = channel;
-      items.push_back(transfer);
-    };
-    bool isRun = item.loop < 0 && item.kind == EventKind::Run;
-    if (isRun)
-      for (int channel : inSequence(model.tasks[item.id].takes))
-        add(channel, EventKind::Recv);
-    items.push_back(item);
-    if (isRun)
-      for (int channel : inSequence(model.tasks[item.id].puts))
-        add(channel, EventKind::Send);
-  }
-  loop.items = std::move(items);
-}
-
-/// Whether an entry of the outermost loop stands for something that happens
-/// once per update.
-bool Placement::isPerUpdate(const Item &item) const {
-  if (item.loop >= 0)
-    return false;
-  switch (item.kind) {
-  case EventKind::Run:
-    return model.tasks[item.id].perUpdate();
-  case EventKind::AllReduce:
-    return true;
-  default: {
-    int producer = model.channels[item.id].producer;
-    return producer >= 0 && model.tasks[producer].perUpdate();
-  }
-  }
-}
-
-/// Sums stand before all else of an update, in one order on all devices: a norm
-/// that one of them waits for may need a sum that another takes part in. Where
-/// updates stand between microbatches, before the first task that needs them.
-void Placement::placeUpdateItems(Order &order) {
-  Loop &loop = order.loops.front();
-  size_t tail = loop.items.size();
-  while (tail > 0 && isPerUpdate(loop.items[tail - 1]))
-    --tail;
-  std::vector<Item> items;
-  std::vector<int> placed;
-  auto place = [&](const Item &user) {
-    for (int group : tables.groupsBefore[user.id]) {
-      if (llvm::is_contained(placed, group) ||
-          !llvm::is_contained(model.groups[group].devices, order.device))
-        continue;
-      placed.push_back(group);
-      Item sum;
-      sum.kind = EventKind::AllReduce;
-      sum.id = group;
-      sum.ahead = user.ahead;
-      sum.every = user.every;
-      items.push_back(sum);
-    }
-  };
-  auto isRun = [](const Item &item) {
-    return item.loop < 0 && item.kind == EventKind::Run;
-  };
-  for (auto [index, item] : llvm::enumerate(loop.items)) {
-    if (index == tail) {
-      size_t first = items.size();
-      for (const Item &user : ArrayRef<Item>(loop.items).drop_front(tail))
-        if (isRun(user))
-          place(user);
-      std::sort(items.begin() + first, items.end(),
-                [](const Item &a, const Item &b) { return a.id < b.id; });
-    }
-    if (isRun(item))
-      place(item);
-    items.push_back(item);
-  }
-  loop.items = std::move(items);
-}
-
 /// By modulo schedule, which keeps the loops of the orders.
 bool Placement::placeInLoops() {
   for (const Order &order : orders) {
@@ -485,13 +383,9 @@ std::optional<std::string> Placement::place() {
     if (auto why = placeTransfersByTime(model, rank, orders))
       return why;
   } else {
-    for (Order &order : orders)
-      if (!order.loops.empty() && order.loops.front().kind == LoopKind::Updates)
-        placeUpdateTransfers(order);
+    placeUpdateTransfers(model, rank, orders);
   }
-  for (Order &order : orders)
-    if (!order.loops.empty())
-      placeUpdateItems(order);
+  placeSums(model, orders);
   return std::nullopt;
 }
 

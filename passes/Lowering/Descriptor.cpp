@@ -6,19 +6,12 @@
 // Field for field the structs of penstock/abi.h.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Lowering/Descriptor.h"
+#include "passes/Lowering/ProgramTable.h"
 
 #include "dialects/Pipeline/Replicas.h"
 #include "penstock/Import/Import.h"
-#include "penstock/Support/MappedFile.h"
 #include "penstock/Training/MethodSpec.h"
-#include "penstock/Training/RateSchedule.h"
-#include "penstock/sha256.h"
-#include "runtime/include/penstock/abi.h"
-
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
+#include "penstock/abi.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -63,267 +56,17 @@ static uint32_t getElement(Type type) {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Files
-//===----------------------------------------------------------------------===//
+/// Names of globals.
+struct ProgramTable::Symbols {
+  /// Tells the replay's from the program's.
+  StringRef prefix;
 
-LogicalResult FileTable::add(Operation *op, StringRef name) {
-  if (files.contains(name))
-    return success();
-  File file;
-  SmallString<256> path(name);
-  std::error_code error = llvm::sys::fs::make_absolute(path);
-  llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
-  file.path = path.str().str();
-  file.digest.fill(0);
-  if (files.empty()) {
-    auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                              /*RequiresNullTerminator=*/false);
-    if (!buffer)
-      return op->emitError()
-             << "cannot read '" << name << "': " << buffer.getError().message();
-    file.size = static_cast<int64_t>((*buffer)->getBufferSize());
-    // The memory of the compiler does not grow with the weights.
-    auto giveBack = [](void *mapped) {
-      giveBackPages(*static_cast<llvm::MemoryBuffer *>(mapped));
-    };
-    penstock_sha256_in_parts((*buffer)->getBufferStart(),
-                             (*buffer)->getBufferSize(), file.digest.data(),
-                             giveBack, buffer->get());
-  } else {
-    uint64_t size = 0;
-    if (!error)
-      error = llvm::sys::fs::file_size(path, size);
-    if (error)
-      return op->emitError()
-             << "cannot read '" << name << "': " << error.message();
-    file.size = static_cast<int64_t>(size);
-  }
-  files[name] = file;
-  return success();
-}
+  std::string of(const Twine &name) const { return (prefix + name).str(); }
+  std::string table(const Twine &name) const { return of("penstock." + name); }
+};
 
-LogicalResult FileTable::collect(ModuleOp root) {
-  if (auto model = root->getAttrOfType<BytesAttr>(kModelAttr))
-    if (failed(add(root, model.getFile())))
-      return failure();
-  for (auto variable : root.getOps<VariableOp>()) {
-    if (BytesAttr init = variable.getInitAttr())
-      if (failed(add(variable, init.getFile())))
-        return failure();
-    if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
-      for (NamedAttribute other : tied)
-        if (failed(add(variable, cast<BytesAttr>(other.getValue()).getFile())))
-          return failure();
-  }
-  return success();
-}
-
-int64_t FileTable::getIndex(StringRef name) const {
-  return files.find(name) - files.begin();
-}
-
-std::vector<Constant> FileTable::getTable(ConstantBuilder &constants) const {
-  std::vector<Constant> table;
-  for (auto &[name, file] : files)
-    table.push_back(
-        Constant::fields({constants.string(file.path), Constant::i64(file.size),
-                          Constant::bytes(file.digest)}));
-  return table;
-}
-
-//===----------------------------------------------------------------------===//
-// Library products
-//===----------------------------------------------------------------------===//
-
-ArrayAttr GemmTable::getKey(GemmOp gemm, int64_t device) {
-  auto element = cast<MemRefType>(gemm.getA().getType()).getElementType();
-  Builder builder(gemm.getContext());
-  return builder.getArrayAttr({TypeAttr::get(element), gemm.getSizesAttr(),
-                               gemm.getStridesAAttr(), gemm.getStridesBAttr(),
-                               gemm.getStridesCAttr(),
-                               builder.getBoolAttr(gemm.getAccumulate()),
-                               builder.getI64IntegerAttr(device)});
-}
-
-LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
-  size_t rank = gemm.getSizes().size();
-  auto element = cast<MemRefType>(gemm.getA().getType()).getElementType();
-  if (rank < 3 || rank - 3 > PENSTOCK_MAX_BATCH_RANK || !element.isF32() ||
-      gemm.getStridesA().size() + 1 != rank ||
-      gemm.getStridesB().size() + 1 != rank ||
-      gemm.getStridesC().size() + 1 != rank)
-    return gemm.emitError() << "the library multiplies f32 matrices with up to "
-                            << PENSTOCK_MAX_BATCH_RANK << " batch dimensions";
-  // Equal products of two devices stay apart: a third one has not planned the
-  // scratch that they need. Only a kernel of several devices shares its own.
-  if (auto number = numbers.find(gemm); number != numbers.end()) {
-    Product &product = (products.begin() + number->second)->second;
-    if (product.device != device)
-      product.shared = true;
-    return success();
-  }
-  auto it = products.insert({getKey(gemm, device), Product{device}}).first;
-  numbers[gemm] = it - products.begin();
-  return success();
-}
-
-LogicalResult GemmTable::addUnused(GemmOp gemm) {
-  return numbers.contains(gemm) ? success() : add(gemm, 0);
-}
-
-uint32_t GemmTable::getIndex(GemmOp gemm) const { return numbers.at(gemm); }
-
-std::vector<Constant> GemmTable::getTable(std::optional<int64_t> device) const {
-  std::vector<Constant> table;
-  for (auto &[key, product] : products) {
-    auto field = [&](unsigned i) {
-      return cast<DenseI64ArrayAttr>(key[i]).asArrayRef();
-    };
-    ArrayRef<int64_t> sizes = field(1);
-    size_t batchRank = sizes.size() - 3;
-    SmallVector<int64_t> batch(sizes.take_front(batchRank));
-    batch.resize(PENSTOCK_MAX_BATCH_RANK, 0);
-    auto strides = [&](ArrayRef<int64_t> values) {
-      SmallVector<int64_t> padded(values);
-      padded.resize(PENSTOCK_MAX_BATCH_RANK + 2, 0);
-      return Constant::integers(padded);
-    };
-    int64_t where = device ? *device
-                    : product.shared
-                        ? static_cast<int32_t>(PENSTOCK_EVERY_DEVICE)
-                        : product.device;
-    table.push_back(Constant::fields(
-        {Constant::i32(PENSTOCK_F32), Constant::i32(batchRank),
-         Constant::integers(batch), Constant::i64(sizes[batchRank]),
-         Constant::i64(sizes[batchRank + 1]),
-         Constant::i64(sizes[batchRank + 2]), strides(field(2)),
-         strides(field(3)), strides(field(4)),
-         Constant::i32(cast<BoolAttr>(key[5]).getValue()),
-         Constant::i32(where)}));
-  }
-  return table;
-}
-
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
-
-/// Whether a transfer's channel joins replicas.
-static bool isReplicated(Operation *op) {
-  auto name = op->getAttrOfType<FlatSymbolRefAttr>("channel");
-  auto channel = SymbolTable::lookupNearestSymbolFrom<ChannelOp>(op, name);
-  return channel && pipeline::getWays(channel) > 1;
-}
-
-LogicalResult ProgramTable::setEnd(Operation *op, int64_t &end,
-                                   int64_t device) {
-  if (end >= 0 && end != device && !isReplicated(op))
-    return op->emitError() << "device " << device
-                           << " is an end of this channel, but device " << end
-                           << " is the same end elsewhere";
-  end = device;
-  return success();
-}
-
-LogicalResult ProgramTable::collect(ModuleOp programModule) {
-  module = programModule;
-  for (auto arena : module.getOps<ArenaOp>())
-    arenas[arena.getDevice()] = arena;
-  for (auto stage : module.getOps<StageOp>())
-    stages.insert(stage.getSymName());
-  for (auto task : module.getOps<TaskOp>())
-    tasks[task.getSymName()] = task;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (function->hasAttr(kRateAttr) && !function.isDeclaration())
-      rate = function.getSymName().str();
-    auto number = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
-    auto schedule = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
-    if (!number || !schedule)
-      continue;
-    int64_t device = number.getInt();
-    if (!arenas.count(device))
-      return function.emitError() << "device " << device
-                                  << " has no pipeline.arena: run "
-                                     "pipeline-plan-memory";
-    functions[schedule.getValue()][device] = function.getSymName().str();
-    WalkResult result = function.walk([&](Operation *op) {
-      LogicalResult ok = success();
-      if (auto slot = dyn_cast<SlotOp>(op)) {
-        if (!slot.getAt())
-          ok = slot.emitError("has no place: run pipeline-plan-memory");
-        else if (module.lookupSymbol<VariableOp>(slot.getSymbolAttr()))
-          placements[slot.getSymbol()][device] = {*slot.getAt(),
-                                                  slot.getStride().value_or(0),
-                                                  slot.getRing().value_or(1)};
-      } else if (auto send = dyn_cast<StartSendOp>(op)) {
-        ok = setEnd(op, channels[send.getChannel()].sender, device);
-      } else if (auto recv = dyn_cast<StartRecvOp>(op)) {
-        ok = setEnd(op, channels[recv.getChannel()].receiver, device);
-      } else if (auto sum = dyn_cast<StartAllReduceOp>(op)) {
-        groups.insert(sum.getGroup());
-      } else if (auto await = dyn_cast<AwaitOp>(op)) {
-        if (!module.lookupSymbol<GroupOp>(await.getChannelAttr()))
-          channels.insert({await.getChannel(), Ends()});
-      } else if (auto parameter = dyn_cast<HyperparameterOp>(op)) {
-        double value = 0;
-        if (auto given = parameter.getDefaultValue())
-          value = given->convertToDouble();
-        auto [it, inserted] =
-            hyperparameters.insert({parameter.getName(), value});
-        if (!inserted && it->second != value)
-          ok = parameter.emitError() << "has the value " << value << ", but "
-                                     << it->second << " elsewhere";
-      } else if (auto mark = dyn_cast<MarkOp>(op)) {
-        if (!tasks.contains(mark.getTask()))
-          ok = mark.emitError() << "names no task: @" << mark.getTask();
-      }
-      return failed(ok) ? WalkResult::interrupt() : WalkResult::advance();
-    });
-    if (result.wasInterrupted())
-      return failure();
-  }
-  for (auto &[name, ends] : channels) {
-    auto channel = module.lookupSymbol<ChannelOp>(name);
-    if (!channel)
-      return module.emitError() << "there is no channel @" << name;
-    if (channel.getTypes().size() != 1)
-      return channel.emitError("is transferred, but carries several tensors");
-    ends.ways = pipeline::getWays(channel);
-  }
-  return success();
-}
-
-uint32_t ProgramTable::getEndpoint(StringRef name) const {
-  uint32_t number = 0;
-  for (auto &[channel, ends] : channels) {
-    if (channel == name)
-      return number;
-    number += ends.ways == 1 ? 1 : ends.ways + 1;
-  }
-  return number + getGroup(name);
-}
-
-int64_t ProgramTable::getWays(StringRef name) const {
-  auto channel = channels.find(name);
-  return channel == channels.end() ? 1 : channel->second.ways;
-}
-
-uint32_t ProgramTable::getGroup(StringRef name) const {
-  return llvm::find(groups, name) - groups.begin();
-}
-
-uint32_t ProgramTable::getTask(StringRef name) const {
-  return tasks.find(name) - tasks.begin();
-}
-
-uint32_t ProgramTable::getHyperparameter(StringRef name) const {
-  return hyperparameters.find(name) - hyperparameters.begin();
-}
-
-int64_t ProgramTable::getStage(StringRef name) const {
-  auto stage = llvm::find(stages, name);
-  return stage == stages.end() ? 0 : stage - stages.begin();
+int64_t ProgramTable::getDeviceCount() const {
+  return arenas.empty() ? 0 : arenas.rbegin()->first + 1;
 }
 
 FailureOr<Constant> ProgramTable::getTensor(ConstantBuilder &constants,
@@ -341,7 +84,8 @@ FailureOr<Constant> ProgramTable::getTensor(ConstantBuilder &constants,
 
 /// The devices of the summands, in the order (stage, replica).
 FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
-                                              GroupOp group, StringRef prefix) {
+                                              const Symbols &symbol,
+                                              GroupOp group) {
   std::vector<Constant> devices, resets, types;
   for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
     for (auto name : member.getAsRange<FlatSymbolRefAttr>()) {
@@ -360,50 +104,48 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
     ArrayRef<int64_t> places = *stage.getDevices();
     for (int64_t device : places)
       for (int64_t part : llvm::seq<int64_t>(0, getParts(variable))) {
+        bool receives = device != places.front() && group->hasAttr(kOnceAttr);
         devices.push_back(Constant::i32(device));
-        resets.push_back(Constant::i32(part > 0));
+        resets.push_back(Constant::i32(receives   ? PENSTOCK_SUM_RECEIVES
+                                       : part > 0 ? PENSTOCK_SUM_RESETS
+                                                  : PENSTOCK_SUM_ADDS));
       }
   }
   StringRef name = group.getSymName();
   int64_t typeCount = types.size(), deviceCount = devices.size();
-  std::string suffix = ("." + name).str();
-  Constant typeTable = constants.table((prefix + "penstock.sum" + suffix).str(),
-                                       std::move(types));
-  Constant deviceTable = constants.table(
-      (prefix + "penstock.summands" + suffix).str(), std::move(devices));
-  Constant resetTable = constants.table(
-      (prefix + "penstock.resets" + suffix).str(), std::move(resets));
+  Constant typeTable =
+      constants.table(symbol.table("sum." + name), std::move(types));
+  Constant deviceTable =
+      constants.table(symbol.table("summands." + name), std::move(devices));
+  Constant resetTable =
+      constants.table(symbol.table("resets." + name), std::move(resets));
   return Constant::fields({constants.string(name), Constant::i32(typeCount),
                            typeTable, Constant::i32(deviceCount), deviceTable,
                            resetTable});
 }
 
-LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
-                                 StringRef prefix, const FileTable &files,
-                                 const GemmTable &gemms,
-                                 const ConvolutionTable &convs,
-                                 const ProgramTexts &texts, StringRef replay) {
-  auto symbol = [&](StringRef table) {
-    return (prefix + "penstock." + table).str();
-  };
-
-  int64_t deviceCount = arenas.empty() ? 0 : arenas.rbegin()->first + 1;
-  std::vector<Constant> deviceTable;
-  for (int64_t device : llvm::seq<int64_t>(0, deviceCount)) {
+std::vector<Constant> ProgramTable::getDevices() {
+  std::vector<Constant> table;
+  for (int64_t device : llvm::seq<int64_t>(0, getDeviceCount())) {
     auto arena = arenas.find(device);
     bool used = arena != arenas.end();
     auto field = [&](auto getter) -> int64_t {
       return used ? (arena->second.*getter)() : 0;
     };
-    deviceTable.push_back(Constant::fields(
+    table.push_back(Constant::fields(
         {Constant::i64(field(&ArenaOp::getBytes)),
          Constant::i64(used ? arena->second.getAlignment() : 64),
          Constant::i64(field(&ArenaOp::getLibraryAt)),
          Constant::i64(field(&ArenaOp::getLibraryBytes)),
          Constant::i32(used ? arena->second.getThreads() : 1)}));
   }
+  return table;
+}
 
-  std::vector<Constant> variableTable;
+FailureOr<std::vector<Constant>>
+ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
+                           const FileTable &files) {
+  std::vector<Constant> table;
   for (auto variable : module.getOps<VariableOp>()) {
     FailureOr<Constant> tensor =
         getTensor(constants, variable, variable.getTensorType());
@@ -421,13 +163,12 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
         versions = std::max(versions, placement.versions);
     }
     auto copyCount = static_cast<int64_t>(copies.size());
-    Constant copyTable =
-        constants.table(symbol(("placements." + variable.getSymName()).str()),
-                        std::move(copies));
+    Constant copyTable = constants.table(
+        symbol.table("placements." + variable.getSymName()), std::move(copies));
     BytesAttr init = variable.getInitAttr();
     StringRef stage = variable.getStage().value_or("");
     auto addVariable = [&](StringRef name, BytesAttr bytes) {
-      variableTable.push_back(Constant::fields(
+      table.push_back(Constant::fields(
           {constants.string(name),
            Constant::i32(static_cast<int64_t>(variable.getRole())),
            Constant::i32(getStage(stage)), Constant::i32(variable.getFrozen()),
@@ -443,10 +184,14 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
       for (NamedAttribute other : tied)
         addVariable(other.getName(), cast<BytesAttr>(other.getValue()));
   }
+  return table;
+}
 
-  std::vector<Constant> channelTable;
-  for (auto &[channelName, ends] : channels) {
-    auto channel = module.lookupSymbol<ChannelOp>(channelName);
+FailureOr<std::vector<Constant>>
+ProgramTable::getChannels(ConstantBuilder &constants) {
+  std::vector<Constant> table;
+  for (auto &[name, ends] : channels) {
+    auto channel = module.lookupSymbol<ChannelOp>(name);
     FailureOr<Constant> tensor =
         getTensor(constants, channel, channel.getTensorType(0));
     if (failed(tensor))
@@ -454,15 +199,15 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     auto text = [&](std::optional<StringRef> value) {
       return value ? constants.string(*value) : Constant::null();
     };
-    auto add = [&](int64_t sender, int64_t receiver, int64_t stride,
-                   int64_t offset) {
-      channelTable.push_back(Constant::fields(
-          {constants.string(channelName), text(channel.getSource()),
-           text(channel.getSink()), *tensor, Constant::i32(sender),
-           Constant::i32(receiver),
-           Constant::i32(channel.getSlots().value_or(1)),
-           Constant::i32(channel.getStaging().value_or(1)),
-           Constant::i32(stride), Constant::i32(offset)}));
+    auto add = [&, name = StringRef(name)](int64_t sender, int64_t receiver,
+                                           int64_t stride, int64_t offset) {
+      table.push_back(
+          Constant::fields({constants.string(name), text(channel.getSource()),
+                            text(channel.getSink()), *tensor,
+                            Constant::i32(sender), Constant::i32(receiver),
+                            Constant::i32(channel.getSlots().value_or(1)),
+                            Constant::i32(channel.getStaging().value_or(1)),
+                            Constant::i32(stride), Constant::i32(offset)}));
     };
     if (ends.ways == 1) {
       add(ends.sender, ends.receiver, 1, 0);
@@ -476,66 +221,102 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
       add(end(kSendersAttr, k), end(kReceiversAttr, k), ends.ways, k);
     add(end(kSendersAttr, 0), end(kReceiversAttr, 0), 1, 0);
   }
+  return table;
+}
 
-  std::vector<Constant> taskTable;
-  for (auto &[taskName, op] : tasks) {
+std::vector<Constant> ProgramTable::getTasks(ConstantBuilder &constants) {
+  std::vector<Constant> table;
+  for (auto &[name, op] : tasks) {
     TaskOp task = op;
     auto stage = module.lookupSymbol<StageOp>(task.getStageAttr());
     int64_t device = 0;
     if (stage && stage.getDevices() && !stage.getDevices()->empty())
       device = stage.getDevices()->front();
-    taskTable.push_back(Constant::fields(
-        {constants.string(taskName), Constant::i32(task.getLetter()),
+    table.push_back(Constant::fields(
+        {constants.string(name), Constant::i32(task.getLetter()),
          Constant::i32(getStage(task.getStage())), Constant::i32(device)}));
   }
+  return table;
+}
 
-  std::vector<Constant> hyperparameterTable;
-  for (auto &[parameter, value] : hyperparameters)
-    hyperparameterTable.push_back(
-        Constant::fields({constants.string(parameter), Constant::f64(value)}));
+std::vector<Constant>
+ProgramTable::getHyperparameters(ConstantBuilder &constants) const {
+  std::vector<Constant> table;
+  for (auto &[name, value] : hyperparameters)
+    table.push_back(
+        Constant::fields({constants.string(name), Constant::f64(value)}));
+  return table;
+}
 
-  std::vector<Constant> scheduleTable;
-  for (auto &[scheduleName, byDevice] : functions) {
-    auto schedule = module.lookupSymbol<ScheduleOp>(scheduleName);
+FailureOr<std::vector<Constant>>
+ProgramTable::getSchedules(ConstantBuilder &constants, const Symbols &symbol) {
+  std::vector<Constant> table;
+  for (auto &[name, byDevice] : functions) {
+    auto schedule = module.lookupSymbol<ScheduleOp>(name);
     if (!schedule)
-      return module.emitError() << "there is no schedule @" << scheduleName;
+      return module.emitError() << "there is no schedule @" << name;
     std::vector<Constant> entries;
-    for (int64_t device : llvm::seq<int64_t>(0, deviceCount)) {
+    for (int64_t device : llvm::seq<int64_t>(0, getDeviceCount())) {
       auto function = byDevice.find(device);
-      entries.push_back(
-          function == byDevice.end()
-              ? Constant::null()
-              : Constant::address(prefix.str() + function->second));
+      entries.push_back(function == byDevice.end()
+                            ? Constant::null()
+                            : Constant::address(symbol.of(function->second)));
     }
     double bubble = 0;
     if (auto predicted = schedule.getPredictedBubble())
       bubble = predicted->convertToDouble();
-    scheduleTable.push_back(Constant::fields(
+    table.push_back(Constant::fields(
         {constants.string(schedule.getRole()),
          Constant::i32(schedule.getMicrobatches()), Constant::f64(bubble),
-         constants.table(symbol(("functions." + scheduleName).str()),
+         constants.table(symbol.table("functions." + name),
                          std::move(entries))}));
   }
+  return table;
+}
 
-  int64_t microbatchSize = 0;
+int64_t ProgramTable::getMicrobatchSize() {
   for (auto channel : module.getOps<ChannelOp>())
-    if (channel.getSource() && channel.getTensorType(0).getRank() &&
-        !microbatchSize)
-      microbatchSize = channel.getTensorType(0).getDimSize(0);
+    if (channel.getSource() && channel.getTensorType(0).getRank())
+      if (int64_t size = channel.getTensorType(0).getDimSize(0))
+        return size;
+  return 0;
+}
 
+LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
+                                 StringRef prefix, const FileTable &files,
+                                 const GemmTable &gemms,
+                                 const ConvolutionTable &convs,
+                                 const ProgramTexts &texts, StringRef replay) {
+  // 1. What needs a look at the module.
+  Symbols symbol{prefix};
+  FailureOr<std::vector<Constant>> variableTable =
+      getVariables(constants, symbol, files);
+  if (failed(variableTable))
+    return failure();
+  FailureOr<std::vector<Constant>> channelTable = getChannels(constants);
+  if (failed(channelTable))
+    return failure();
+  std::vector<Constant> taskTable = getTasks(constants);
+  std::vector<Constant> hyperparameterTable = getHyperparameters(constants);
+  FailureOr<std::vector<Constant>> scheduleTable =
+      getSchedules(constants, symbol);
+  if (failed(scheduleTable))
+    return failure();
+
+  // 2. The fields, in their order.
   std::vector<Constant> fields = {
       Constant::i32(PENSTOCK_ABI_VERSION), Constant::i32(stages.size()),
       constants.string(texts.cpu),         constants.string(texts.features),
-      Constant::i64(microbatchSize),       constants.string(texts.method),
+      Constant::i64(getMicrobatchSize()),  constants.string(texts.method),
       constants.string(texts.schedule),    constants.string(texts.plan)};
   auto addTable = [&](StringRef table, std::vector<Constant> elements) {
     fields.push_back(Constant::i32(elements.size()));
-    fields.push_back(constants.table(symbol(table), std::move(elements)));
+    fields.push_back(constants.table(symbol.table(table), std::move(elements)));
   };
   addTable("files", files.getTable(constants));
-  addTable("devices", std::move(deviceTable));
-  addTable("variables", std::move(variableTable));
-  addTable("channels", std::move(channelTable));
+  addTable("devices", getDevices());
+  addTable("variables", std::move(*variableTable));
+  addTable("channels", std::move(*channelTable));
   addTable("tasks", std::move(taskTable));
   bool isReplay = !prefix.empty();
   std::optional<int64_t> oneDevice;
@@ -544,7 +325,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   addTable("gemms", gemms.getTable(oneDevice));
   addTable("convs", convs.getTable(oneDevice));
   addTable("hyperparameters", std::move(hyperparameterTable));
-  addTable("schedules", std::move(scheduleTable));
+  addTable("schedules", std::move(*scheduleTable));
   fields.push_back(Constant::address(replay));
   fields.push_back(Constant::address(rate.empty() ? "" : kRateFunction));
   std::string ignored;
@@ -558,7 +339,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   std::vector<Constant> groupTable;
   for (StringRef name : groups) {
     FailureOr<Constant> group =
-        getSummands(constants, module.lookupSymbol<GroupOp>(name), prefix);
+        getSummands(constants, symbol, module.lookupSymbol<GroupOp>(name));
     if (failed(group))
       return failure();
     groupTable.push_back(*group);

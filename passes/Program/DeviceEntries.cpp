@@ -26,17 +26,22 @@ Value DeviceBuilder::getSlot(const Buffer &buffer, Value number) {
     if (known.isSameRing(buffer) && slot.first == number)
       return slot.second;
   RankedTensorType type;
-  if (auto variable = dyn_cast<VariableOp>(buffer.symbol))
+  int64_t field = buffer.field;
+  if (auto variable = dyn_cast<VariableOp>(buffer.symbol)) {
     type = variable.getTensorType();
-  else
-    type = cast<ChannelOp>(buffer.symbol).getTensorType(buffer.field);
+  } else {
+    auto channel = cast<ChannelOp>(buffer.symbol);
+    type = channel.getTensorType(field);
+    if (buffer.staging && storage.hasBothEnds(channel, device))
+      field = getStagingField(channel);
+  }
   auto optional = [&](int64_t value, int64_t unset) {
     return value == unset ? IntegerAttr() : builder.getI64IntegerAttr(value);
   };
   Value slot = SlotOp::create(
       builder, loc, getMemRefType(type),
       FlatSymbolRefAttr::get(SymbolTable::getSymbolName(buffer.symbol)), number,
-      optional(buffer.field, 0), optional(buffer.ring, 1), IntegerAttr(),
+      optional(field, 0), optional(buffer.ring, 1), IntegerAttr(),
       IntegerAttr());
   slotCache.push_back({buffer, {number, slot}});
   return slot;
@@ -65,8 +70,11 @@ FailureOr<Value> DeviceBuilder::getVersion(VariableOp variable, TaskOp task,
   bool single = storage.getVersions(variable) == 1;
   if (!storage.isUpdated(variable))
     return single ? constant(0) : getNewest();
+  // Norms come before the update that uses what they make.
   if (!task.countsMicrobatches())
-    return number;
+    return task.getKind() == TaskKind::Update && storage.isOfNorm(variable)
+               ? add(number, 1)
+               : number;
   if (!lag && !single)
     return task.emitError() << "reads " << FlatSymbolRefAttr::get(variable)
                             << " without a lag: run pipeline-assign-versions";
@@ -182,7 +190,8 @@ LogicalResult DeviceBuilder::emitAllReduce(AllReduceOp sum, Value number) {
       for (VariableOp variable : variables)
         buffers.push_back(getSlot(
             Buffer{variable, 0, std::max(parts, storage.getVersions(variable))},
-            parts == 1 ? number : add(scale(number, microbatches), part)));
+            parts > 1 ? add(scale(number, microbatches), part)
+                      : add(number, storage.isOfNorm(variable))));
   }
   StartAllReduceOp::create(builder, loc, sum.getGroupAttr(), number, buffers);
   return success();

@@ -265,3 +265,38 @@ FailureOr<std::vector<TraceEvent>> penstock::traceDevice(func::FuncOp function,
     return failure();
   return std::move(tracer.events);
 }
+
+static bool countsMicrobatches(const TraceEvent &event) {
+  if (event.kind != TraceEvent::Mark)
+    return event.kind != TraceEvent::Sum;
+  auto task =
+      SymbolTable::lookupNearestSymbolFrom<TaskOp>(event.op, event.symbol);
+  return task && task.countsMicrobatches();
+}
+
+FailureOr<int64_t> penstock::getUpdatesUntilSteady(func::FuncOp function,
+                                                   int64_t microbatches) {
+  constexpr int64_t kMost = 1 << 20;
+  for (int64_t updates = 1; updates * microbatches <= kMost; updates *= 2) {
+    FailureOr<std::vector<TraceEvent>> trace =
+        traceDevice(function, 0, updates, 0);
+    if (failed(trace))
+      return failure();
+    // The number that some have come to when the last of them begins.
+    int64_t furthest = 0, lead = 0;
+    llvm::DenseSet<std::pair<int, Attribute>> begun;
+    for (const TraceEvent &event : *trace) {
+      if (event.kind == TraceEvent::Call || event.kind == TraceEvent::Await)
+        continue;
+      if (begun.insert({event.kind, event.symbol}).second &&
+          countsMicrobatches(event))
+        lead = furthest;
+      furthest = std::max(furthest, event.number);
+    }
+    // Behind the last update, all of them have begun however short it was.
+    if (lead + 1 < updates * microbatches)
+      return (lead + microbatches) / microbatches;
+  }
+  return function.emitError("S8: begins to do something only when all else is "
+                            "done, however long the segment");
+}

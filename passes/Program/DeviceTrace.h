@@ -50,6 +50,11 @@ mlir::FailureOr<std::vector<TraceEvent>>
 traceDevice(mlir::func::FuncOp function, int64_t first, int64_t updates,
             int64_t newest);
 
+/// How many updates a segment must have until everything that the function does
+/// for a microbatch goes on at once: from then on, it only repeats itself.
+mlir::FailureOr<int64_t> getUpdatesUntilSteady(mlir::func::FuncOp function,
+                                               int64_t microbatches);
+
 } // namespace penstock
 
 #endif // PENSTOCK_PASSES_PROGRAM_DEVICETRACE_H

@@ -9,6 +9,8 @@
 
 #include "passes/Program/Lifetimes.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <map>
 #include <numeric>
 
@@ -40,8 +42,12 @@ FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
     if (symbols.lookup<ChannelOp>(slot.getSymbol()))
       ring = std::max<int64_t>(ring, slot.getRing().value_or(1));
   });
-  int64_t updates =
-      2 * ((ring + lives.microbatches - 1) / lives.microbatches) + 2;
+  FailureOr<int64_t> filling =
+      getUpdatesUntilSteady(function, lives.microbatches);
+  if (failed(filling))
+    return failure();
+  int64_t turn = llvm::divideCeilSigned(ring, lives.microbatches);
+  int64_t updates = std::max(turn, *filling) + turn + 2;
   FailureOr<std::vector<TraceEvent>> trace =
       traceDevice(function, 0, updates, 0);
   if (failed(trace))

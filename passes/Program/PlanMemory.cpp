@@ -370,7 +370,7 @@ struct PlanMemoryPass
     for (uint64_t schedule : llvm::seq(device.functions))
       for (auto channel : module.getOps<ChannelOp>())
         for (uint64_t field :
-             llvm::seq<uint64_t>(0, channel.getTypes().size())) {
+             llvm::seq<uint64_t>(0, getStagingField(channel) + 1)) {
           auto it = device.rings.find(
               RingKey(schedule, channel.getSymNameAttr(), field));
           if (it == device.rings.end())

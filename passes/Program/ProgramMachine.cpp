@@ -67,13 +67,30 @@ Share ProgramMachine::getShare(const Device &device,
   auto channel = symbols.lookup<ChannelOp>(event.symbol);
   if (!channel || evaluates)
     return {};
-  // Of an await it does not matter which end it is: those of a device that has
-  // both are as wide.
-  Share share = pipeline::getShare(channel, device.number,
-                                   event.kind != TraceEvent::Send);
-  if (share.count == 1 && event.kind == TraceEvent::Await)
-    return pipeline::getShare(channel, device.number, /*receives=*/false);
-  return share;
+  return pipeline::getShare(channel, device.number, !isSending(device, event));
+}
+
+bool ProgramMachine::isSending(const Device &device,
+                               const TraceEvent &event) const {
+  if (event.kind != TraceEvent::Await)
+    return event.kind == TraceEvent::Send;
+  // Of an await, the number tells, where replicas are at both ends.
+  auto channel = symbols.lookup<ChannelOp>(event.symbol);
+  if (!channel)
+    return false;
+  ArrayRef<int64_t> senders = getEnds(channel, kSendersAttr);
+  if (evaluates ||
+      (senders.empty() && getEnds(channel, kReceiversAttr).empty()))
+    return !device.queued.count({event.symbol.getValue(), false});
+  if (senders.empty())
+    return false;
+  auto count = static_cast<int64_t>(senders.size());
+  return senders[(event.number % count + count) % count] == device.number;
+}
+
+std::vector<size_t> &ProgramMachine::getQueued(Device &device,
+                                               const TraceEvent &event) {
+  return device.queued[{event.symbol.getValue(), isSending(device, event)}];
 }
 
 void ProgramMachine::splitParts(TraceEvent &event) const {

@@ -62,8 +62,8 @@ private:
     /// By event, in order of issue; `waiting` has those with peers not done.
     std::map<size_t, Transfer> transfers;
     std::deque<size_t> waiting;
-    /// By channel: the event that queued each message.
-    llvm::DenseMap<mlir::Attribute, std::vector<size_t>> queued;
+    /// By channel, and whether it is sent: the event that queued each message.
+    std::map<std::pair<llvm::StringRef, bool>, std::vector<size_t>> queued;
     /// By symbol and field.
     llvm::MapVector<std::pair<mlir::Attribute, int64_t>, Ring> rings;
     /// By task: how many runs have begun.
@@ -79,9 +79,15 @@ private:
   mlir::LogicalResult startRun(Device &device, const TraceEvent &event);
   mlir::LogicalResult startTransfer(Device &device, const TraceEvent &event);
   mlir::LogicalResult startSum(Device &device, const TraceEvent &event);
+  mlir::LogicalResult checkSummands(Device &device, const TraceEvent &event,
+                                    pipeline::GroupOp group);
   /// Fails unless transfers of one name are numbered one after the other.
   mlir::LogicalResult checkNumber(Device &device, const TraceEvent &event);
   void queue(Device &device, const TraceEvent &event);
+  /// What was queued at the end of a channel that the event is at.
+  std::vector<size_t> &getQueued(Device &device, const TraceEvent &event);
+  /// Whether the event is at the sending end.
+  bool isSending(const Device &device, const TraceEvent &event) const;
   mlir::FailureOr<bool> await(Device &device, const TraceEvent &event);
   mlir::LogicalResult call(Device &device, const TraceEvent &event);
   mlir::LogicalResult read(Device &device, const TraceEvent &event,

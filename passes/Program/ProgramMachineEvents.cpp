@@ -64,7 +64,7 @@ LogicalResult ProgramMachine::checkNumber(Device &device,
   const char *verb = event.kind == TraceEvent::Recv   ? "receives"
                      : event.kind == TraceEvent::Send ? "sends"
                                                       : "sums";
-  std::vector<size_t> &queued = device.queued[event.symbol];
+  std::vector<size_t> &queued = getQueued(device, event);
   Share share = getShare(device, event);
   if (!queued.empty()) {
     const TraceEvent &former = device.trace[queued.back()];
@@ -81,7 +81,7 @@ LogicalResult ProgramMachine::checkNumber(Device &device,
 }
 
 void ProgramMachine::queue(Device &device, const TraceEvent &event) {
-  device.queued[event.symbol].push_back(device.position);
+  getQueued(device, event).push_back(device.position);
   device.transfers[device.position] = {device.position};
   if (isExternal(event.symbol))
     device.transfers[device.position].done = true;
@@ -120,6 +120,43 @@ LogicalResult ProgramMachine::startTransfer(Device &device,
   return success();
 }
 
+/// The values are those of the device's members, in their order, each with all
+/// its parts: the runtime adds what stands at the same position everywhere.
+LogicalResult ProgramMachine::checkSummands(Device &device,
+                                            const TraceEvent &event,
+                                            GroupOp group) {
+  SmallVector<std::pair<StringRef, int64_t>> expected;
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+    auto names = llvm::to_vector(member.getAsRange<FlatSymbolRefAttr>());
+    auto first = symbols.lookup<VariableOp>(names.front().getValue());
+    auto stage = symbols.lookup<StageOp>(*first.getStage());
+    if (!llvm::is_contained(*stage.getDevices(), device.number))
+      continue;
+    for (int64_t part : llvm::seq(getParts(first)))
+      for (FlatSymbolRefAttr name : names)
+        expected.push_back({name.getValue(), part});
+  }
+  for (size_t i : llvm::seq(std::max(expected.size(), event.accesses.size()))) {
+    if (i >= event.accesses.size() || i >= expected.size())
+      return report(device, event, 8)
+             << "sums " << event.accesses.size() << " buffers of @"
+             << event.symbol.getValue() << " instead of " << expected.size();
+    const CellRef &cell = event.accesses[i].cell;
+    auto [name, part] = expected[i];
+    if (cell.symbol.getValue() == name && cell.part.value_or(0) == part)
+      continue;
+    auto text = [](StringRef name, int64_t part) {
+      return "@" + name.str() +
+             (part ? " part " + std::to_string(part) : std::string());
+    };
+    return report(device, event, 8)
+           << "sums " << text(cell.symbol.getValue(), cell.part.value_or(0))
+           << " where @" << event.symbol.getValue() << " has "
+           << text(name, part);
+  }
+  return success();
+}
+
 /// Sums take what every microbatch of the update has added, once, and nobody
 /// looks at it before it has been awaited.
 LogicalResult ProgramMachine::startSum(Device &device,
@@ -130,6 +167,8 @@ LogicalResult ProgramMachine::startSum(Device &device,
   if (!group)
     return report(device, event, 8)
            << "sums @" << event.symbol.getValue() << ", which is no group";
+  if (failed(checkSummands(device, event, group)))
+    return failure();
   for (const Access &access : event.accesses)
     if (failed(read(device, event, access.cell)))
       return failure();
@@ -186,7 +225,7 @@ void ProgramMachine::complete(Device &device, size_t index) {
 }
 
 FailureOr<bool> ProgramMachine::await(Device &device, const TraceEvent &event) {
-  const std::vector<size_t> &queued = device.queued[event.symbol];
+  const std::vector<size_t> &queued = getQueued(device, event);
   Share share = getShare(device, event);
   // Messages of former segments are gone, negative numbers never were.
   if (event.number < first * microbatches && event.number < first)

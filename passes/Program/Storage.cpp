@@ -81,6 +81,8 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
                                  "nothing is ever copied");
         if (!task.countsMicrobatches())
           updated.insert(variable);
+        if (task.getKind() == TaskKind::Norm)
+          ofNorms.insert(variable);
       }
     }
   }
@@ -177,6 +179,13 @@ Share Storage::getReceiveShare(ChannelOp channel, int64_t device) const {
   return take == takes.end()
              ? Share()
              : getShare(take->second->getParentOfType<TaskOp>(), device);
+}
+
+bool Storage::hasBothEnds(ChannelOp channel, int64_t device) const {
+  if (!received.contains(channel) || !sent.contains(channel))
+    return false;
+  return llvm::is_contained(getPlaces(puts.lookup(channel)), device) &&
+         llvm::is_contained(getPlaces(takes.lookup(channel)), device);
 }
 
 void Storage::markEnds() const {

@@ -47,6 +47,8 @@ public:
                                int64_t device) const;
   pipeline::Share getReceiveShare(pipeline::ChannelOp channel,
                                   int64_t device) const;
+  /// Whether the device sends some messages and receives others.
+  bool hasBothEnds(pipeline::ChannelOp channel, int64_t device) const;
   /// Says on the channels that join replicas where these are.
   void markEnds() const;
   bool isReceived(pipeline::ChannelOp channel) const {
@@ -55,6 +57,10 @@ public:
   /// Whether an update task of this schedule writes the variable.
   bool isUpdated(pipeline::VariableOp variable) const {
     return updated.contains(variable);
+  }
+  /// Whether a norm task of this schedule writes it, for the same update.
+  bool isOfNorm(pipeline::VariableOp variable) const {
+    return ofNorms.contains(variable);
   }
   int64_t getVersions(pipeline::VariableOp variable) const {
     auto it = versions.find(variable);
@@ -98,7 +104,7 @@ private:
   llvm::MapVector<mlir::Operation *, pipeline::TakeOp> takes;
   llvm::SetVector<mlir::Operation *> received;
   llvm::SetVector<mlir::Operation *> sent;
-  llvm::SetVector<mlir::Operation *> updated;
+  llvm::SetVector<mlir::Operation *> updated, ofNorms;
   llvm::MapVector<mlir::Operation *, int64_t> versions;
   llvm::MapVector<mlir::Operation *, Buffer> sendBuffers;
 };

@@ -79,11 +79,16 @@ struct VerifyProgramPass
       }
       if (functions.empty())
         continue;
-      // Long enough that every ring is used twice over in the steady state:
-      // those of variables turn once per update, others per microbatch.
+      // Long enough that every ring is used twice over, and once in the steady
+      // state: those of variables turn once per update, others per microbatch.
       auto microbatches = static_cast<int64_t>(schedule.getMicrobatches());
-      int64_t ring = 1;
-      for (auto &[device, function] : functions)
+      int64_t ring = 1, filling = 1;
+      for (auto &[device, function] : functions) {
+        FailureOr<int64_t> updates =
+            getUpdatesUntilSteady(function, microbatches);
+        if (failed(updates))
+          return failure();
+        filling = std::max(filling, *updates);
         function.walk([&](SlotOp slot) {
           auto size = static_cast<int64_t>(slot.getRing().value_or(1));
           bool isVariable = module.lookupSymbol<VariableOp>(slot.getSymbol());
@@ -91,12 +96,13 @@ struct VerifyProgramPass
               ring,
               isVariable ? size : llvm::divideCeilSigned(size, microbatches));
         });
-      int64_t longest = 2 * ring + 2;
+      }
+      int64_t longest = std::max(ring, filling) + ring + 2;
       // With many microbatches all rings turn over within one update, and where
       // nothing turns slower, what is left to see are a segment of one update
       // and one boundary.
       constexpr int64_t kMany = 1 << 10;
-      if (ring == 1 && microbatches >= kMany)
+      if (ring == 1 && filling == 1 && microbatches >= kMany)
         longest = 2;
       for (int64_t first : {0, 3})
         for (int64_t updates : llvm::seq_inclusive<int64_t>(1, longest))

@@ -8,6 +8,8 @@
 
 #include "Rules.h"
 
+#include "dialects/Pipeline/Replicas.h"
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -17,6 +19,15 @@ static bool matches(Type buffer, RankedTensorType tensor) {
   auto memref = cast<MemRefType>(buffer);
   return memref.getShape() == tensor.getShape() &&
          memref.getElementType() == tensor.getElementType();
+}
+
+/// What a device sends has slots of its own where it also receives.
+static bool isStaging(SlotOp slot, ChannelOp channel) {
+  auto function = slot->getParentOfType<func::FuncOp>();
+  auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
+  return device && channel.getTypes().size() == 1 &&
+         slot.getField() == getStagingField(channel) &&
+         hasBothEnds(channel, device.getInt());
 }
 
 /// C26: the buffer of a variable or of a field of a channel.
@@ -29,6 +40,8 @@ static LogicalResult verifySlot(Subject &subject, SlotOp slot) {
     type = variable.getTensorType();
   } else if (auto channel = dyn_cast_or_null<ChannelOp>(symbol)) {
     uint64_t field = slot.getField().value_or(0);
+    if (isStaging(slot, channel))
+      field = 0;
     if (field >= channel.getTypes().size())
       return slot.emitOpError("names field ")
              << field << " of " << slot.getSymbolAttr() << ", which has "

@@ -148,6 +148,15 @@ LogicalResult ScheduleRules::verifyRun(RunOp run, int64_t device) {
 }
 
 /// C24: the device is the end of a channel that leaves it.
+/// Whether some microbatch is on this device at both ends.
+static bool meets(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
+                  int64_t device) {
+  return llvm::any_of(
+      llvm::seq<size_t>(0, from.size() * to.size()), [&](size_t k) {
+        return from[k % from.size()] == device && to[k % to.size()] == device;
+      });
+}
+
 LogicalResult ScheduleRules::verifyTransfer(Operation *op,
                                             FlatSymbolRefAttr name,
                                             int64_t device, bool isSend) {
@@ -161,7 +170,7 @@ LogicalResult ScheduleRules::verifyTransfer(Operation *op,
     return op->emitOpError("of ") << name << " on device " << device
                                   << ", which is not that end of it";
   // Without another end it has a source or a sink, or breaks C4.
-  if (there && llvm::is_contained(getDevices(there), device))
+  if (there && meets(getDevices(here), getDevices(there), device))
     return op->emitOpError("of ")
            << name << ", whose both ends are on device " << device;
   if (channel.getTypes().size() != 1)

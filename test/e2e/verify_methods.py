@@ -3,12 +3,12 @@ each with --verify, and prints a table of what came out.
 
 usage: verify_methods.py PENSTOCKC FOLDER [--models mlp cnn]
            [--methods A B] [--depths 1,2] [--microbatches 1,2] [--optimizers A B]
-           [--devices N] [--steps N] [--eval-every N] [--flags=FLAGS]
+           [--devices N] [--steps N] [--eval-every N] [--flags=FLAGS] [--jobs N]
 
 Without options it goes through all methods, 1 to 6 stages, 1, 2, 4 and 8
 microbatches per update, two optimizers, and every model but `dropout` and `tied`.
 An evaluation in the middle drains the pipe, twice. With --devices, that many hold
-the p stages. FLAGS are for the compiler.
+the p stages. FLAGS are for the compiler. N jobs compile and run at once.
 
 A cell is `=` where the replay gave the same bits, `-` where the combination has
 no meaning and the compiler said so. Anything else ends the script with what was
@@ -16,10 +16,13 @@ said, and exit code 1.
 """
 
 import argparse
+import concurrent.futures
+import itertools
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = "test/fixtures/"
@@ -55,6 +58,10 @@ def isLegal(method, depth, microbatches, optimizer):
     return True
 
 
+class Difference(Exception):
+    pass
+
+
 def run(command):
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     return done.returncode, done.stdout, done.stderr
@@ -62,7 +69,8 @@ def run(command):
 
 def check(options, name, method, depth, microbatches, optimizer):
     model, data, labels, size = MODELS[name]
-    program = os.path.join(options.folder, "run")
+    program = os.path.join(
+        options.folder, f"run-{depth}-{microbatches}-{threading.get_ident()}")
     compile = [options.penstockc, model, "-o", program,
                f"--stages={depth}", f"--microbatch-size={size}",
                f"--microbatches={microbatches}", f"--method={method}",
@@ -74,10 +82,10 @@ def check(options, name, method, depth, microbatches, optimizer):
     if not isLegal(method, options.devices or depth, microbatches, optimizer):
         if code == 1 and len(errors.splitlines()) == 1:
             return "-"
-        sys.exit(f"{' '.join(compile)}: exit code {code}, not one line that "
-                 f"says what would work: {errors}")
+        raise Difference(f"{' '.join(compile)}: exit code {code}, not one line "
+                         f"that says what would work: {errors}")
     if code:
-        sys.exit(f"{' '.join(compile)}: exit code {code}: {errors}")
+        raise Difference(f"{' '.join(compile)}: exit code {code}: {errors}")
     train = [program, "--data", data, "--labels", labels,
              "--steps", str(options.steps), "--verify"]
     if options.eval_every:
@@ -85,10 +93,11 @@ def check(options, name, method, depth, microbatches, optimizer):
         train += ["--eval-data", data, "--eval-labels", labels,
                   "--eval-every", str(options.eval_every)]
     code, output, errors = run(train)
+    os.remove(program)
     losses = options.steps * microbatches
     if code or f"{losses} losses: bitwise equal" not in output:
-        sys.exit(f"{' '.join(compile)}; {' '.join(train)}: exit code {code}: "
-                 f"{errors}")
+        raise Difference(f"{' '.join(compile)}; {' '.join(train)}: "
+                         f"exit code {code}: {errors}")
     return "="
 
 
@@ -105,26 +114,35 @@ def main():
     parser.add_argument("--steps", type=int, default=13)
     parser.add_argument("--eval-every", type=int, default=5)
     parser.add_argument("--flags", default="")
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    depths = options.depths.split(",")
+    depths = [int(p) for p in options.depths.split(",")]
     options.folder = os.path.abspath(options.folder)
     os.makedirs(options.folder, exist_ok=True)
-    count = 0
-    for model in options.models:
-        for optimizer in options.optimizers:
+    counts = [int(m) for m in options.microbatches.split(",")]
+    total = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for model, optimizer in itertools.product(options.models,
+                                                  options.optimizers):
             print(f"{model}, {optimizer} {options.flags}\n\n| method | M |" +
                   "".join(f" p = {p} |" for p in depths))
             print("|---" * (2 + len(depths)) + "|")
-            for method in options.methods:
-                for microbatches in options.microbatches.split(","):
-                    cells = [check(options, model, method, int(depth),
-                                   int(microbatches), optimizer)
-                             for depth in depths]
-                    count += cells.count("=")
-                    print(f"| {method} | {microbatches} |" +
-                          "".join(f" {cell} |" for cell in cells), flush=True)
+            rows = list(itertools.product(options.methods, counts))
+            cells = pool.map(
+                lambda cell: check(options, model, *cell, optimizer),
+                [(method, p, m) for method, m in rows for p in depths])
+            for method, microbatches in rows:
+                row = list(itertools.islice(cells, len(depths)))
+                total += row.count("=")
+                print(f"| {method} | {microbatches} |" +
+                      "".join(f" {cell} |" for cell in row), flush=True)
             print()
-    print(f"{count} runs bitwise equal to their replay")
+    print(f"{total} runs bitwise equal to their replay")
 
 
-main()
+try:
+    main()
+except Difference as difference:
+    # Without waiting for the other runs.
+    print(difference, file=sys.stderr, flush=True)
+    os._exit(1)

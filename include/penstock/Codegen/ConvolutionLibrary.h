@@ -17,6 +17,10 @@
 
 namespace penstock {
 
+/// On a module whose convolutions add up the products of the definition.
+inline constexpr llvm::StringLiteral kDirectConvolutionAttr =
+    "pipeline.direct_convolution";
+
 struct LibraryConvolution {
   /// As the runtime gets it, without the device.
   penstock_conv_descriptor descriptor;

@@ -68,6 +68,7 @@ struct CompileOptions {
   std::string emitSchedule; ///< Where to write such a table.
   std::string optimizer = "sgd:lr=0.01";
   std::string batchNorm = "train";
+  std::string convolution = "fastest"; ///< Or direct.
   std::string rateSchedule = "constant";
   double clipGradNorm = 0;             ///< 0: not clipped.
   std::optional<int64_t> deviceMemory; ///< Bytes.

@@ -45,14 +45,21 @@ static std::vector<Order> generateChimera(const Problem &problem) {
   return orders;
 }
 
+/// Each direction has every other microbatch, and meets the other halfway.
+static std::string refuseOdd(int64_t number, const std::string &what) {
+  if (number % 2 == 0)
+    return "";
+  std::string refusal = "schedule chimera needs an even number of " + what +
+                        ", not " + std::to_string(number) + "; use ";
+  if (number > 1)
+    refusal += std::to_string(number - 1) + " or ";
+  return refusal + std::to_string(number + 1);
+}
+
 static std::string refuseChimera(const Problem &problem) {
-  if (problem.devices % 2)
-    return "schedule chimera needs an even number of devices, not " +
-           std::to_string(problem.devices);
-  if (problem.microbatches % 2)
-    return "schedule chimera needs an even number of microbatches, not " +
-           std::to_string(problem.microbatches);
-  return "";
+  std::string refusal = refuseOdd(problem.devices, "devices");
+  return refusal.empty() ? refuseOdd(problem.microbatches, "microbatches")
+                         : refusal;
 }
 
 const Family kChimera = {"chimera", Placement::Mirror, false,          {},

@@ -10,87 +10,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/convolution.h"
+#include "penstock/onednn.h"
 
 #include "runtime/device/cpu/Columns.h"
 
 #include <algorithm>
-#include <cstring>
-#include <dlfcn.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <vector>
 
 using namespace penstock::runtime;
 
 namespace {
-
-/// The functions of the library that we call, and its engine.
-struct Library {
-#define PENSTOCK_DNNL_FUNCTIONS(X)                                             \
-  X(dnnl_engine_create)                                                        \
-  X(dnnl_stream_create)                                                        \
-  X(dnnl_stream_destroy)                                                       \
-  X(dnnl_memory_desc_init_by_strides)                                          \
-  X(dnnl_memory_desc_init_by_tag)                                              \
-  X(dnnl_memory_desc_get_size)                                                 \
-  X(dnnl_memory_desc_equal)                                                    \
-  X(dnnl_memory_create)                                                        \
-  X(dnnl_memory_destroy)                                                       \
-  X(dnnl_memory_set_data_handle)                                               \
-  X(dnnl_dilated_convolution_forward_desc_init)                                \
-  X(dnnl_dilated_convolution_backward_data_desc_init)                          \
-  X(dnnl_dilated_convolution_backward_weights_desc_init)                       \
-  X(dnnl_matmul_desc_init)                                                     \
-  X(dnnl_post_ops_create)                                                      \
-  X(dnnl_post_ops_destroy)                                                     \
-  X(dnnl_post_ops_append_sum)                                                  \
-  X(dnnl_primitive_attr_create)                                                \
-  X(dnnl_primitive_attr_destroy)                                               \
-  X(dnnl_primitive_attr_set_post_ops)                                          \
-  X(dnnl_primitive_attr_set_scratchpad_mode)                                   \
-  X(dnnl_primitive_desc_create)                                                \
-  X(dnnl_primitive_desc_destroy)                                               \
-  X(dnnl_primitive_desc_query)                                                 \
-  X(dnnl_primitive_desc_query_md)                                              \
-  X(dnnl_reorder_primitive_desc_create)                                        \
-  X(dnnl_primitive_create)                                                     \
-  X(dnnl_primitive_destroy)                                                    \
-  X(dnnl_primitive_execute)
-#define PENSTOCK_DNNL_POINTER(name) decltype(&::name) name = nullptr;
-  PENSTOCK_DNNL_FUNCTIONS(PENSTOCK_DNNL_POINTER)
-#undef PENSTOCK_DNNL_POINTER
-
-  void (*setThreads)(int) = nullptr;
-  dnnl_engine_t engine = nullptr;
-  std::string error;
-
-  Library() {
-    void *handle = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-      error = std::string("cannot load oneDNN: ") + dlerror() +
-              " (on Debian: apt-get install libdnnl2)";
-      return;
-    }
-#define PENSTOCK_DNNL_LOAD(name)                                               \
-  name = reinterpret_cast<decltype(name)>(dlsym(handle, #name));               \
-  if (!name) {                                                                 \
-    error = #name " is missing in libdnnl.so.2";                               \
-    return;                                                                    \
-  }
-    PENSTOCK_DNNL_FUNCTIONS(PENSTOCK_DNNL_LOAD)
-#undef PENSTOCK_DNNL_LOAD
-    // From the OpenMP runtime that the library brings.
-    setThreads =
-        reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
-    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
-      error = "oneDNN finds no CPU engine";
-  }
-};
-
-/// Loaded at the first use, for the life of the process.
-const Library &library() {
-  static const Library loaded;
-  return loaded;
-}
 
 constexpr uint64_t kAlignment = 64;
 
@@ -110,10 +39,10 @@ bool makeType(const std::vector<int64_t> &shape, bool any,
   }
   int rank = static_cast<int>(shape.size());
   if (any)
-    return library().dnnl_memory_desc_init_by_tag(&result, rank, dims, dnnl_f32,
-                                                  dnnl_format_tag_any) ==
+    return oneDnn().dnnl_memory_desc_init_by_tag(&result, rank, dims, dnnl_f32,
+                                                 dnnl_format_tag_any) ==
            dnnl_success;
-  return library().dnnl_memory_desc_init_by_strides(
+  return oneDnn().dnnl_memory_desc_init_by_strides(
              &result, rank, dims, dnnl_f32, strides) == dnnl_success;
 }
 
@@ -125,17 +54,14 @@ struct Step {
   std::vector<dnnl_exec_arg_t> arguments;
 
   const dnnl_memory_desc_t *query(dnnl_query_t what) const {
-    return library().dnnl_primitive_desc_query_md(type, what, 0);
+    return oneDnn().dnnl_primitive_desc_query_md(type, what, 0);
   }
-  uint64_t scratchBytes() const {
-    const dnnl_memory_desc_t *memory = query(dnnl_query_scratchpad_md);
-    return memory ? library().dnnl_memory_desc_get_size(memory) : 0;
-  }
+  uint64_t getScratchBytes() const { return scratchBytes(type); }
   bool prepare(char *memory) {
-    const Library &dnnl = library();
+    const OneDnn &dnnl = oneDnn();
     if (dnnl.dnnl_primitive_create(&primitive, type) != dnnl_success)
       return false;
-    if (!scratchBytes())
+    if (!getScratchBytes())
       return true;
     if (dnnl.dnnl_memory_create(&scratch, query(dnnl_query_scratchpad_md),
                                 dnnl.engine, memory) != dnnl_success)
@@ -144,12 +70,12 @@ struct Step {
     return true;
   }
   bool run(dnnl_stream_t stream) const {
-    return library().dnnl_primitive_execute(primitive, stream,
-                                            static_cast<int>(arguments.size()),
-                                            arguments.data()) == dnnl_success;
+    return oneDnn().dnnl_primitive_execute(primitive, stream,
+                                           static_cast<int>(arguments.size()),
+                                           arguments.data()) == dnnl_success;
   }
   void destroy() {
-    const Library &dnnl = library();
+    const OneDnn &dnnl = oneDnn();
     if (scratch)
       dnnl.dnnl_memory_destroy(scratch);
     if (primitive)
@@ -159,23 +85,6 @@ struct Step {
     *this = Step();
   }
 };
-
-/// Attributes with scratch that we give; optionally adding to the result.
-dnnl_primitive_attr_t makeAttributes(bool accumulate) {
-  const Library &dnnl = library();
-  dnnl_primitive_attr_t attributes = nullptr;
-  dnnl.dnnl_primitive_attr_create(&attributes);
-  dnnl.dnnl_primitive_attr_set_scratchpad_mode(attributes,
-                                               dnnl_scratchpad_mode_user);
-  if (!accumulate)
-    return attributes;
-  dnnl_post_ops_t postOps = nullptr;
-  dnnl.dnnl_post_ops_create(&postOps);
-  dnnl.dnnl_post_ops_append_sum(postOps, 1.0f);
-  dnnl.dnnl_primitive_attr_set_post_ops(attributes, postOps);
-  dnnl.dnnl_post_ops_destroy(postOps);
-  return attributes;
-}
 
 /// One of the three tensors: as we hold it, and as the primitive wants it.
 struct Tensor {
@@ -222,7 +131,7 @@ Convolution &Convolution::operator=(Convolution &&) = default;
 Convolution::~Convolution() = default;
 
 Convolution::State::~State() {
-  const Library &dnnl = library();
+  const OneDnn &dnnl = oneDnn();
   compute.destroy();
   for (Tensor &tensor : tensors) {
     tensor.reorder.destroy();
@@ -237,7 +146,7 @@ Convolution::State::~State() {
 /// The descriptor of the convolution, by way of the forward one, which the
 /// others want as a hint.
 bool Convolution::State::createCompute() {
-  const Library &dnnl = library();
+  const OneDnn &dnnl = oneDnn();
   const penstock_conv_descriptor &conv = descriptor;
   uint32_t rank = conv.spatial_rank;
   std::vector<int64_t> shapes[3] = {
@@ -253,18 +162,23 @@ bool Convolution::State::createCompute() {
   dnnl_memory_desc_t wished[3];
   for (int i = 0; i < 3; ++i)
     if (!makeType(shapes[i], false, tensors[i].outside) ||
-        !makeType(shapes[i], conv.layout == PENSTOCK_CONV_LIBRARY, wished[i]))
+        !makeType(shapes[i], conv.layout != PENSTOCK_CONV_PLAIN, wished[i]))
       return false;
   dnnl_dims_t dilates;
   for (uint32_t i = 0; i < rank; ++i)
     dilates[i] = conv.dilation[i] - 1;
 
+  dnnl_alg_kind_t algorithm = conv.layout == PENSTOCK_CONV_WINOGRAD
+                                  ? dnnl_convolution_winograd
+                                  : dnnl_convolution_direct;
+  // As a hint, too, the direct one: its layouts are those of the gradients.
+  dnnl_alg_kind_t first =
+      conv.kind == PENSTOCK_CONV_FORWARD ? algorithm : dnnl_convolution_direct;
   dnnl_convolution_desc_t operation;
   if (dnnl.dnnl_dilated_convolution_forward_desc_init(
-          &operation, dnnl_forward_training, dnnl_convolution_direct,
-          &wished[Input], &wished[Weights], nullptr, &wished[Output],
-          conv.stride, dilates, conv.pad_before,
-          conv.pad_after) != dnnl_success)
+          &operation, dnnl_forward_training, first, &wished[Input],
+          &wished[Weights], nullptr, &wished[Output], conv.stride, dilates,
+          conv.pad_before, conv.pad_after) != dnnl_success)
     return false;
   dnnl_primitive_attr_t attributes = makeAttributes(false);
   dnnl_primitive_desc_t forward = nullptr;
@@ -277,13 +191,13 @@ bool Convolution::State::createCompute() {
     dnnl_status_t status =
         conv.kind == PENSTOCK_CONV_INPUT_GRAD
             ? dnnl.dnnl_dilated_convolution_backward_data_desc_init(
-                  &operation, dnnl_convolution_direct, &wished[Input],
-                  &wished[Weights], &wished[Output], conv.stride, dilates,
-                  conv.pad_before, conv.pad_after)
+                  &operation, algorithm, &wished[Input], &wished[Weights],
+                  &wished[Output], conv.stride, dilates, conv.pad_before,
+                  conv.pad_after)
             : dnnl.dnnl_dilated_convolution_backward_weights_desc_init(
-                  &operation, dnnl_convolution_direct, &wished[Input],
-                  &wished[Weights], nullptr, &wished[Output], conv.stride,
-                  dilates, conv.pad_before, conv.pad_after);
+                  &operation, algorithm, &wished[Input], &wished[Weights],
+                  nullptr, &wished[Output], conv.stride, dilates,
+                  conv.pad_before, conv.pad_after);
     done = status == dnnl_success && dnnl.dnnl_primitive_desc_create(
                                          &compute.type, &operation, attributes,
                                          dnnl.engine, forward) == dnnl_success;
@@ -296,7 +210,7 @@ bool Convolution::State::createCompute() {
 /// The gradient of the weights as a product that adds to what is there. The
 /// matrices take the places of reordered tensors.
 bool Convolution::State::createProduct() {
-  const Library &dnnl = library();
+  const OneDnn &dnnl = oneDnn();
   if (descriptor.kind != PENSTOCK_CONV_WEIGHT_GRAD || descriptor.groups != 1)
     return false;
   ColumnSizes sizes = columnSizes(descriptor);
@@ -325,7 +239,7 @@ bool Convolution::State::createProduct() {
 }
 
 std::string Convolution::State::plan() {
-  const Library &dnnl = library();
+  const OneDnn &dnnl = oneDnn();
   if (!dnnl.error.empty())
     return dnnl.error;
   if (descriptor.element != PENSTOCK_F32 || descriptor.spatial_rank < 1 ||
@@ -348,7 +262,7 @@ std::string Convolution::State::plan() {
       {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
       {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
       {dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md}};
-  stepScratch = compute.scratchBytes();
+  stepScratch = compute.getScratchBytes();
   for (int i = 0; i < 3 && !isProduct; ++i) {
     Tensor &tensor = tensors[i];
     tensor.inside = *compute.query(kQueries[descriptor.kind][i]);
@@ -367,7 +281,7 @@ std::string Convolution::State::plan() {
     dnnl.dnnl_primitive_attr_destroy(attributes);
     if (status != dnnl_success)
       return fail("reorder the tensors of");
-    stepScratch = std::max(stepScratch, tensor.reorder.scratchBytes());
+    stepScratch = std::max(stepScratch, tensor.reorder.getScratchBytes());
   }
 
   // 3. The scratch: that of one primitive at a time, then the copies.
@@ -394,7 +308,7 @@ std::string Convolution::getImplementation() const {
 uint64_t Convolution::getScratchBytes() const { return state->scratchBytes; }
 
 std::string Convolution::prepare(char *scratch) {
-  const Library &dnnl = library();
+  const OneDnn &dnnl = oneDnn();
   static constexpr int kArguments[3][3] = {
       {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
       {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
@@ -430,7 +344,7 @@ std::string Convolution::prepare(char *scratch) {
 }
 
 std::string Convolution::State::prepareProduct(char *scratch) {
-  const Library &dnnl = library();
+  const OneDnn &dnnl = oneDnn();
   auto create = [&](dnnl_memory_t &memory, const dnnl_memory_desc_t &type,
                     void *data, int argument) {
     if (dnnl.dnnl_memory_create(&memory, &type, dnnl.engine, data) !=
@@ -453,15 +367,15 @@ bool Convolution::State::runProduct(const float *input, const float *weights,
                                     const float *output) {
   gatherChannels(descriptor, output, rows[Output]);
   gatherTaps(descriptor, input, rows[Input]);
-  return library().dnnl_memory_set_data_handle(tensors[Weights].outsideMemory,
-                                               const_cast<float *>(weights)) ==
+  return oneDnn().dnnl_memory_set_data_handle(tensors[Weights].outsideMemory,
+                                              const_cast<float *>(weights)) ==
              dnnl_success &&
          compute.run(stream);
 }
 
 bool Convolution::run(const float *input, const float *weights,
                       const float *output) {
-  const Library &dnnl = library();
+  const OneDnn &dnnl = oneDnn();
   if (state->descriptor.layout == PENSTOCK_CONV_COLUMNS)
     return state->runProduct(input, weights, output);
   const float *data[3] = {input, weights, output};
@@ -482,6 +396,5 @@ bool Convolution::run(const float *input, const float *weights,
 }
 
 void penstock::runtime::setConvolutionThreads(int threads) {
-  if (library().setThreads)
-    library().setThreads(threads);
+  oneDnn().setThreads(threads);
 }

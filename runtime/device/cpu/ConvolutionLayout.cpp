@@ -15,8 +15,33 @@
 
 using namespace penstock::runtime;
 
-std::string penstock::runtime::chooseConvolutionLayout(
-    penstock_conv_descriptor &descriptor) {
+/// Whether Winograd's algorithm pays, by measurement (docs/performance.md): its
+/// transformations of weights want many tiles that use them, and of tiles many
+/// channels. Where tiles reach far over the edges it computes for nothing.
+static bool paysByTiles(const penstock_conv_descriptor &conv) {
+  if (conv.spatial_rank != 2 || conv.groups != 1)
+    return false;
+  int64_t tiles = conv.batch, covered = 1, wanted = 1;
+  for (int i = 0; i < 2; ++i) {
+    if (conv.kernel[i] != 3 || conv.stride[i] != 1 || conv.dilation[i] != 1)
+      return false;
+    int64_t size =
+        conv.kind == PENSTOCK_CONV_INPUT_GRAD ? conv.input[i] : conv.output[i];
+    int64_t count = (size + 3) / 4;
+    tiles *= count;
+    covered *= 4 * count;
+    wanted *= size;
+  }
+  int64_t channels = std::min(conv.input_channels, conv.output_channels);
+  if (10 * wanted < 6 * covered)
+    return false;
+  return conv.kind == PENSTOCK_CONV_WEIGHT_GRAD ? tiles >= 32 && channels >= 16
+                                                : tiles >= 64 && channels >= 24;
+}
+
+std::string
+penstock::runtime::chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
+                                           bool isDirect) {
   // Measured per kind (docs/performance.md): with few channels per group the
   // copies cost more than they bring, as the library pads channels to a
   // multiple of its vectors; and a window of one element is a matrix product,
@@ -39,6 +64,8 @@ std::string penstock::runtime::chooseConvolutionLayout(
       !isProduct && sizes.windows <= 512 &&
       sizes.channels * sizes.taps >= 1 << 18)
     order.insert(order.begin(), PENSTOCK_CONV_COLUMNS);
+  if (!isDirect && paysByTiles(descriptor))
+    order.insert(order.begin(), PENSTOCK_CONV_WINOGRAD);
   std::string error;
   for (uint32_t layout : order) {
     descriptor.layout = layout;

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define PENSTOCK_ABI_VERSION 3u
+#define PENSTOCK_ABI_VERSION 4u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -178,7 +178,10 @@ enum {
   PENSTOCK_CONV_LIBRARY = 1,
   /* Gathered in the call into matrices, of which the gradient of the weights is
    * the product. */
-  PENSTOCK_CONV_COLUMNS = 2
+  PENSTOCK_CONV_COLUMNS = 2,
+  /* By Winograd's minimal filtering of 4x4 outputs at a time, which multiplies
+   * four times less and rounds more; reordered like LIBRARY. */
+  PENSTOCK_CONV_WINOGRAD = 3
 };
 
 /* A convolution of input (batch, input_channels, spatial...) with weights
@@ -227,9 +230,17 @@ typedef struct {
   const penstock_device_function *functions;
 } penstock_schedule;
 
+/* What a summand does: it is added and receives the sum, is added and becomes
+ * zero, or only receives. The first is added. */
+enum {
+  PENSTOCK_SUM_ADDS = 0,
+  PENSTOCK_SUM_RESETS = 1,
+  PENSTOCK_SUM_RECEIVES = 2
+};
+
 /* Values that are summed over devices. Every summand has one value of each of
- * the `types`; `devices` says where each lives, in the order of addition. All
- * receive the sum, but those with `resets` become zero. */
+ * the `types`; `devices` says where each lives, in the order of addition, and
+ * `resets` what it does. */
 typedef struct {
   const char *name;
   uint32_t type_count;

@@ -41,8 +41,10 @@ private:
   std::unique_ptr<State> state;
 };
 
-/// Sets `layout` to the one that is faster; says what is wrong, or nothing.
-std::string chooseConvolutionLayout(penstock_conv_descriptor &descriptor);
+/// Sets `layout` to the one that is faster, of those that add up the products of
+/// the definition where `isDirect`; says what is wrong, or nothing.
+std::string chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
+                                    bool isDirect = false);
 
 /// The number of threads of this thread's calls of the library.
 void setConvolutionThreads(int threads);

@@ -1009,3 +1009,92 @@ func.func @train.1(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
   return
 }
+
+// -----
+
+// All forwards of a segment come before the first backward: no two updates are
+// ever in flight as they would be in a longer segment.
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.task @B backward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+// expected-error @below {{S8: begins to do something only when all else is done, however long the segment}}
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %t = %first to %end step %c1 {
+    pipeline.mark @F[%t]
+  }
+  scf.for %t = %first to %end step %c1 {
+    pipeline.mark @B[%t]
+  }
+  return
+}
+
+// -----
+
+// The sums are those of the members, in their order.
+
+pipeline.stage @s devices [0]
+pipeline.variable @g : tensor<2xf32> gradient of @s
+pipeline.variable @h : tensor<2xf32> gradient of @s
+pipeline.group @sum members [[@g, @h]]
+pipeline.task @B backward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %g = pipeline.slot @g[%first] at(0) : memref<2xf32>
+  %h = pipeline.slot @h[%first] at(64) : memref<2xf32>
+  pipeline.mark @B[%first]
+  // expected-error @below {{S8: device 0 in a segment of 1 updates sums @h where @sum has @g}}
+  pipeline.start_all_reduce @sum[%first], %h, %g : memref<2xf32>, memref<2xf32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.stage @r devices [0]
+pipeline.variable @g : tensor<2xf32> gradient of @s
+pipeline.variable @h : tensor<2xf32> gradient of @r
+pipeline.group @sum members [[@g], [@h]]
+pipeline.task @B backward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %g = pipeline.slot @g[%first] at(0) : memref<2xf32>
+  pipeline.mark @B[%first]
+  // expected-error @below {{S8: device 0 in a segment of 1 updates sums 1 buffers of @sum instead of 2}}
+  pipeline.start_all_reduce @sum[%first], %g : memref<2xf32>
+  return
+}
+
+// -----
+
+// Parts are the gradients of microbatches 0, 2, .. and 1, 3, ..; the first comes
+// first.
+
+pipeline.stage @s devices [0]
+pipeline.variable @g : tensor<2xf32> gradient of @s {pipeline.parts = 2 : i64}
+pipeline.group @sum members [[@g]]
+pipeline.task @B backward of @s
+pipeline.schedule @train microbatches(2)
+pipeline.arena 0 bytes(1024) library_at(1024) library_bytes(0) threads(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %k = arith.muli %first, %c2 : index
+  %n = arith.addi %k, %c1 : index
+  %a = pipeline.slot @g[%k] ring(2) at(0) stride(64) : memref<2xf32>
+  %b = pipeline.slot @g[%n] ring(2) at(0) stride(64) : memref<2xf32>
+  pipeline.mark @B[%k]
+  // expected-error @below {{S8: device 0 in a segment of 1 updates sums @g part 1 where @sum has @g}}
+  pipeline.start_all_reduce @sum[%first], %b, %a : memref<2xf32>, memref<2xf32>
+  return
+}

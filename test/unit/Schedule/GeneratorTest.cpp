@@ -310,9 +310,13 @@ TEST(ScheduleSpec, Refusals) {
             "schedule dualpipe-v on 4 devices needs at least 8 microbatches, "
             "not 7");
   EXPECT_EQ(refusal("chimera", 3, 6),
-            "schedule chimera needs an even number of devices, not 3");
+            "schedule chimera needs an even number of devices, not 3; use 2 "
+            "or 4");
   EXPECT_EQ(refusal("chimera", 4, 5),
-            "schedule chimera needs an even number of microbatches, not 5");
+            "schedule chimera needs an even number of microbatches, not 5; "
+            "use 4 or 6");
+  EXPECT_EQ(refusal("chimera", 1, 6),
+            "schedule chimera needs an even number of devices, not 1; use 2");
   EXPECT_EQ(refusal("interleaved", 4, 8), "");
 }
 

@@ -108,15 +108,32 @@ const Shape shapes[] = {
     {2, 8, 8, 8, {9, 8}, {3, 3}, {1, 1}, {2, 2}, {2, 2}, {2, 2}},
     {1, 1, 32, 16, {7, 5}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
     {3, 1, 5, 7, {9, 8}, {3, 2}, {2, 3}, {2, 1}, {1, 2}, {3, 0}},
-    {3, 1, 170, 177, {5, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}};
+    {3, 1, 170, 177, {5, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    {9, 1, 40, 25, {13, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {1, 1}}};
+
+/// Which kinds of which shapes a layout is for.
+bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
+  bool isSmallWindow = true;
+  for (int i = 0; i < 2; ++i)
+    isSmallWindow &= shape.kernel[i] == 3 && shape.stride[i] == 1 &&
+                     shape.dilation[i] == 1 && shape.before[i] <= 1 &&
+                     shape.after[i] <= 1;
+  switch (layout) {
+  case PENSTOCK_CONV_COLUMNS:
+    return kind == PENSTOCK_CONV_WEIGHT_GRAD && shape.groups == 1;
+  case PENSTOCK_CONV_WINOGRAD:
+    return isSmallWindow && shape.groups == 1 && shape.inputs >= 16;
+  default:
+    return true;
+  }
+}
 
 TEST(ConvolutionTest, EqualsLoops) {
   setConvolutionThreads(1);
   for (const Shape &shape : shapes)
     for (uint32_t kind : {0u, 1u, 2u})
-      for (uint32_t layout : {0u, 1u, 2u}) {
-        // Columns are for the gradient of the weights, and one group.
-        if (layout == 2 && (kind != 2 || shape.groups != 1))
+      for (uint32_t layout : {0u, 1u, 2u, 3u}) {
+        if (!takes(shape, kind, layout))
           continue;
         penstock_conv_descriptor conv = describeShape(shape, kind, layout);
         Convolution convolution;
@@ -146,11 +163,17 @@ TEST(ConvolutionTest, EqualsLoops) {
           return tensors.data[result];
         };
         std::vector<float> found = run();
-        double worst = 0;
-        for (size_t i = 0; i < found.size(); ++i)
-          worst = std::max(worst, std::abs(found[i] - expected[i]) /
-                                      (1 + std::abs(expected[i])));
-        EXPECT_LT(worst, 5e-5) << describe(conv) << ", layout " << layout;
+        // Tiles share their largest values' errors.
+        bool hasTiles = layout >= PENSTOCK_CONV_WINOGRAD;
+        double worst = 0, largest = 0;
+        for (double value : expected)
+          largest = std::max(largest, std::abs(value));
+        for (size_t i = 0; i < found.size(); ++i) {
+          double scale = hasTiles ? largest : 1 + std::abs(expected[i]);
+          worst = std::max(worst, std::abs(found[i] - expected[i]) / scale);
+        }
+        EXPECT_LT(worst, hasTiles ? 5e-6 : 5e-5)
+            << describe(conv) << ", layout " << layout;
         EXPECT_EQ(run(), found) << describe(conv);
         std::free(scratch);
       }
@@ -171,6 +194,14 @@ TEST(ConvolutionTest, ChoosesLayouts) {
   // More weights than a cache holds, and few windows.
   EXPECT_EQ(choose(shapes[7], PENSTOCK_CONV_FORWARD), 1u);
   EXPECT_EQ(choose(shapes[7], PENSTOCK_CONV_WEIGHT_GRAD), 2u);
+  // Enough tiles for Winograd's algorithm; not wanted.
+  EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_FORWARD), 3u);
+  EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_INPUT_GRAD), 3u);
+  EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_WEIGHT_GRAD), 3u);
+  penstock_conv_descriptor conv =
+      describeShape(shapes[8], PENSTOCK_CONV_FORWARD, 0);
+  EXPECT_EQ(chooseConvolutionLayout(conv, /*isDirect=*/true), "");
+  EXPECT_EQ(conv.layout, 1u);
 }
 
 TEST(ConvolutionTest, Refuses) {

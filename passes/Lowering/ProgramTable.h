@@ -1,4 +1,4 @@
-//===- Descriptor.h - The constant penstock_program -------------*- C++ -*-===//
+//===- ProgramTable.h - What a program refers to ----------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,12 +8,13 @@
 // that they index.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_PASSES_LOWERING_DESCRIPTOR_H
-#define PENSTOCK_PASSES_LOWERING_DESCRIPTOR_H
+#ifndef PENSTOCK_PASSES_LOWERING_PROGRAMTABLE_H
+#define PENSTOCK_PASSES_LOWERING_PROGRAMTABLE_H
 
 #include "dialects/Pipeline/Pipeline.h"
-#include "passes/Lowering/Constants.h"
 #include "passes/Lowering/ConvolutionTable.h"
+#include "passes/Lowering/FileTable.h"
+#include "passes/Lowering/GemmTable.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -24,46 +25,6 @@ namespace penstock {
 
 /// What the runtime calls to know the learning rate.
 inline constexpr llvm::StringLiteral kRateFunction = "penstock.rate";
-
-/// The files with initial values. Those of the replay are the same.
-class FileTable {
-public:
-  /// Reads what is to be known about each file that variables name.
-  mlir::LogicalResult collect(mlir::ModuleOp root);
-  int64_t getIndex(llvm::StringRef name) const;
-  std::vector<Constant> getTable(ConstantBuilder &constants) const;
-
-private:
-  mlir::LogicalResult add(mlir::Operation *op, llvm::StringRef name);
-  struct File {
-    std::string path;
-    int64_t size;
-    std::array<uint8_t, 32> digest;
-  };
-  llvm::MapVector<llvm::StringRef, File> files;
-};
-
-/// Distinct library products of each device. Programs share kernels, and so
-/// their numbers.
-class GemmTable {
-public:
-  mlir::LogicalResult add(pipeline::GemmOp gemm, int64_t device);
-  /// A product that no device runs, in a kernel that nothing calls.
-  mlir::LogicalResult addUnused(pipeline::GemmOp gemm);
-  uint32_t getIndex(pipeline::GemmOp gemm) const;
-  /// The replay runs all products on its one device.
-  std::vector<Constant> getTable(std::optional<int64_t> device) const;
-
-private:
-  struct Product {
-    int64_t device = 0;
-    bool shared = false;
-  };
-  /// All that tells products apart; the ops are gone when the table is made.
-  static mlir::ArrayAttr getKey(pipeline::GemmOp gemm, int64_t device);
-  llvm::MapVector<mlir::ArrayAttr, Product> products;
-  llvm::DenseMap<mlir::Operation *, uint32_t> numbers;
-};
 
 /// What options of the compiler add.
 struct ProgramTexts {
@@ -104,12 +65,27 @@ private:
     int64_t ways = 1;
   };
 
+  // Parts of the descriptor (Descriptor.cpp).
+  struct Symbols;
+  int64_t getDeviceCount() const;
   mlir::FailureOr<Constant> getTensor(ConstantBuilder &constants,
                                       mlir::Operation *op,
                                       mlir::RankedTensorType type);
   mlir::FailureOr<Constant> getSummands(ConstantBuilder &constants,
-                                        pipeline::GroupOp group,
-                                        llvm::StringRef prefix);
+                                        const Symbols &symbol,
+                                        pipeline::GroupOp group);
+  std::vector<Constant> getDevices();
+  mlir::FailureOr<std::vector<Constant>>
+  getVariables(ConstantBuilder &constants, const Symbols &symbol,
+               const FileTable &files);
+  mlir::FailureOr<std::vector<Constant>>
+  getChannels(ConstantBuilder &constants);
+  std::vector<Constant> getTasks(ConstantBuilder &constants);
+  std::vector<Constant> getHyperparameters(ConstantBuilder &constants) const;
+  mlir::FailureOr<std::vector<Constant>>
+  getSchedules(ConstantBuilder &constants, const Symbols &symbol);
+  int64_t getMicrobatchSize();
+
   mlir::LogicalResult setEnd(mlir::Operation *op, int64_t &end, int64_t device);
   int64_t getStage(llvm::StringRef name) const;
 
@@ -128,4 +104,4 @@ private:
 
 } // namespace penstock
 
-#endif // PENSTOCK_PASSES_LOWERING_DESCRIPTOR_H
+#endif // PENSTOCK_PASSES_LOWERING_PROGRAMTABLE_H

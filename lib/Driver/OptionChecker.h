@@ -1,0 +1,59 @@
+//===- OptionChecker.h - From flags to options ------------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What flags say together must make sense before a model is read.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_DRIVER_OPTIONCHECKER_H
+#define PENSTOCK_LIB_DRIVER_OPTIONCHECKER_H
+
+#include "Flags.h"
+
+#include "penstock/Driver/Options.h"
+#include "penstock/Support/CommandLine.h"
+
+namespace penstock {
+
+/// Turns flags into options; the first thing that is wrong is said.
+class OptionChecker {
+public:
+  OptionChecker(Flags &flags, CompileOptions &options,
+                llvm::raw_ostream &errors)
+      : flags(flags), options(options), errors(errors) {}
+  bool check();
+
+private:
+  bool fail(const llvm::Twine &message) {
+    reportError("penstockc", message, errors);
+    return false;
+  }
+  /// Flags whose empty value would say the same as leaving them out.
+  bool checkEmpty();
+  bool checkProduct();
+  bool checkMode();
+  /// Once nothing is wrong: a mistake is said in one line.
+  void warnOfIgnored();
+  bool checkModel();
+  bool checkPlan();
+  bool checkSchedule();
+  bool checkReplicas();
+  bool checkMirror(const schedule::ScheduleSpec &spec);
+  /// Flags whose machinery is not in this build: only the default is there.
+  bool checkDefaults();
+  bool checkRegex(llvm::StringRef flag, llvm::StringRef text,
+                  llvm::StringRef wants = "a regular expression");
+  bool positive(llvm::StringRef flag, int64_t value) {
+    return value >= 1 || fail("--" + flag + "=" + llvm::Twine(value) +
+                              ": a positive number is needed");
+  }
+
+  Flags &flags;
+  CompileOptions &options;
+  llvm::raw_ostream &errors;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_LIB_DRIVER_OPTIONCHECKER_H

@@ -1,0 +1,205 @@
+//===- PlanOptions.cpp - Options about stages, schedule and method --------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which combinations of them there are is said before anything is imported.
+//===----------------------------------------------------------------------===//
+
+#include "OptionChecker.h"
+
+#include "penstock/Training/MethodSpec.h"
+
+#include <cmath>
+
+using namespace llvm;
+using mlir::failed;
+using mlir::FailureOr;
+using namespace penstock;
+
+bool OptionChecker::checkPlan() {
+  StringRef stages = flags.stages;
+  options.splitAt.assign(flags.splitAt.begin(), flags.splitAt.end());
+  options.choosesStages = stages == "auto";
+  if (options.choosesStages) {
+    if (!options.splitAt.empty())
+      return fail("--stages=auto contradicts --split-at, which says where to "
+                  "cut; leave one of them out");
+    if (!flags.devices.getNumOccurrences())
+      return fail("--stages=auto needs --devices=N, the devices to use");
+  } else if (!stages.empty() &&
+             (stages.getAsInteger(10, options.stages) || options.stages < 1)) {
+    return fail("--stages=" + stages + ": a positive number or auto is needed");
+  }
+  if (flags.devices.getNumOccurrences()) {
+    if (!positive("devices", flags.devices))
+      return false;
+    options.devices = flags.devices;
+  }
+  if (!checkReplicas())
+    return false;
+  options.threads = flags.threads;
+  if (!positive("threads", options.threads))
+    return false;
+  constexpr int64_t kMostThreads = 1024;
+  if (options.threads > kMostThreads)
+    return fail("--threads=" + Twine(options.threads) + ": at most " +
+                Twine(kMostThreads) + " per device");
+  options.recompute = flags.recompute;
+  constexpr StringRef kRecompute =
+      "none, full, auto or a regular expression of node names";
+  if (options.recompute.empty())
+    return fail("--recompute=: " + kRecompute + " is needed");
+  if (!checkRegex("recompute", options.recompute, kRecompute))
+    return false;
+  if (!checkSchedule())
+    return false;
+  options.method = flags.method;
+  std::string error;
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (failed(method))
+    return fail("--method=" + options.method + ": " + error);
+  if (method->isAsynchronous() && options.schedule != "1f1b")
+    return fail("--schedule=" + options.schedule +
+                ": --method=" + options.method +
+                " runs 1f1b without flushes; leave --schedule "
+                "out, or use --method=sync");
+  options.optimizer = flags.optimizer;
+  options.batchNorm = flags.batchNorm;
+  if (options.batchNorm != "train" && options.batchNorm != "frozen")
+    return fail("--batch-norm=" + options.batchNorm +
+                ": there are train and frozen");
+  options.convolution = flags.convolution;
+  if (options.convolution != "fastest" && options.convolution != "direct")
+    return fail("--convolution=" + options.convolution +
+                ": there are fastest and direct");
+  options.rateSchedule = flags.rateSchedule;
+  if (StringRef clip = flags.clip;
+      !clip.empty() &&
+      (clip.getAsDouble(options.clipGradNorm) || !(options.clipGradNorm > 0) ||
+       !std::isfinite(options.clipGradNorm)))
+    return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
+  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
+           &flags.microbatches, &flags.optimizer, &flags.rateSchedule,
+           &flags.clip, &flags.batchNorm, &flags.convolution, &flags.schedule,
+           &flags.method})
+    if (flag->getNumOccurrences())
+      options.given.insert(flag->ArgStr.str());
+  if (!flags.deviceMemory.empty()) {
+    options.deviceMemory = parseBytes(flags.deviceMemory);
+    if (!options.deviceMemory)
+      return fail("--device-memory=" + flags.deviceMemory +
+                  ": expected a size such as 16GiB or 512MiB");
+  }
+  return true;
+}
+
+/// What replicas need is said before anything is imported.
+bool OptionChecker::checkReplicas() {
+  std::string flag = "--replicas=" + flags.replicas.getValue();
+  SmallVector<StringRef> parts;
+  StringRef(flags.replicas).split(parts, ',');
+  constexpr int64_t kMost = 1024;
+  for (StringRef part : parts) {
+    int64_t width;
+    if (part.getAsInteger(10, width) || width < 1 || width > kMost)
+      return fail(Twine(flag) +
+                  ": a number of replicas is needed, or one per stage "
+                  "with commas");
+    options.replicas.push_back(width);
+  }
+  if (llvm::all_of(options.replicas,
+                   [](int64_t width) { return width == 1; })) {
+    // Who says one per stage says how many stages there are.
+    if (options.replicas.size() == 1)
+      options.replicas.clear();
+  }
+  if (options.replicas.empty())
+    return true;
+  int64_t most = *llvm::max_element(options.replicas);
+  if (options.choosesStages)
+    return fail(Twine(flag) +
+                ": --stages=auto plans stages of one replica; say "
+                "--stages=N");
+  if (most > 1 && options.infer)
+    return fail(Twine(flag) + ": replicas are of training; leave it out with "
+                              "--mode=infer");
+  bool isEven = llvm::all_equal(options.replicas);
+  if (!isEven && StringRef(flags.method) != "sync")
+    return fail(
+        Twine(flag) + ": --method=" + StringRef(flags.method) +
+        " needs stages of equal width, such as --replicas=" + Twine(most));
+  if (most > 1 && !flags.scheduleFile.empty())
+    return fail(Twine(flag) +
+                ": a table of --schedule-file has one device per stage; "
+                "use --schedule");
+  if (most > 1 && !flags.emitSchedule.empty())
+    return fail(flag +
+                ": --emit-schedule writes tables without replicas; leave "
+                "one of them out");
+  for (int64_t width : options.replicas)
+    if (options.microbatches % width != 0)
+      return fail(Twine(flag) +
+                  ": --microbatches=" + Twine(options.microbatches) +
+                  " is not a multiple of " + Twine(width));
+  int64_t stages = options.replicas.size(), sum = 0;
+  for (int64_t width : options.replicas)
+    sum += width;
+  if (stages == 1) {
+    if (options.devices % options.replicas.front() != 0)
+      return fail(Twine(flag) + ": --devices=" + Twine(options.devices) +
+                  " counts all replicas, and is not a multiple of " +
+                  Twine(options.replicas.front()));
+    return true;
+  }
+  if (options.stages == 0 && options.splitAt.empty())
+    options.stages = stages;
+  int64_t given = options.splitAt.empty() ? options.stages
+                                          : int64_t(options.splitAt.size()) + 1;
+  if (given != stages)
+    return fail(Twine(flag) + ": " + Twine(stages) +
+                " numbers, and there are " + Twine(given) + " stages");
+  if (options.devices != 0 && options.devices != sum)
+    return fail(Twine(flag) + ": needs " + Twine(sum) +
+                " devices, --devices=" + Twine(options.devices));
+  return true;
+}
+
+/// Of schedules that have replicas by themselves.
+bool OptionChecker::checkMirror(const schedule::ScheduleSpec &spec) {
+  std::string runs = "--schedule=" + options.schedule + " runs " +
+                     std::to_string(spec.replicas()) +
+                     " replicas of every stage";
+  if (!options.replicas.empty())
+    return fail(Twine(runs) + " by itself; leave --replicas out");
+  if (options.infer)
+    return fail(Twine(runs) +
+                ", and replicas are of training; leave it out with "
+                "--mode=infer");
+  if (!options.emitSchedule.empty())
+    return fail(Twine(runs) + ", and --emit-schedule writes tables without; "
+                              "leave one of them out");
+  return true;
+}
+
+bool OptionChecker::checkSchedule() {
+  options.schedule = flags.schedule;
+  options.scheduleFile = flags.scheduleFile;
+  options.emitSchedule = flags.emitSchedule;
+  if (!options.scheduleFile.empty()) {
+    if (flags.schedule.getNumOccurrences())
+      return fail("--schedule=" + options.schedule +
+                  ": --schedule-file says it already");
+    return true;
+  }
+  std::string error;
+  std::optional<schedule::ScheduleSpec> spec =
+      schedule::parseScheduleSpec(options.schedule, error);
+  if (!spec)
+    return fail("--schedule=" + options.schedule + ": " + error);
+  if (spec->replicas() > 1 && !checkMirror(*spec))
+    return false;
+  if (options.stages == 0 && options.splitAt.empty())
+    options.stages = std::max<int64_t>(options.getPlaces(), 1) * spec->chunks();
+  return true;
+}

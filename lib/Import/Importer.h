@@ -1,0 +1,90 @@
+//===- Importer.h - From an ONNX file to a module ---------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the steps of an import share.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_IMPORT_IMPORTER_H
+#define PENSTOCK_LIB_IMPORT_IMPORTER_H
+
+#include "GraphImporter.h"
+#include "ModelFile.h"
+#include "OperandRoles.h"
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Import/Import.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <memory>
+#include <optional>
+
+namespace penstock::onnx {
+
+/// A float initialiser that is an argument of the function.
+struct Weight {
+  const TensorRecord *tensor;
+  mlir::RankedTensorType type;
+  ByteRange range;
+  bool frozen;
+  pipeline::Role role;
+  /// Others that are the same parameter (--tie).
+  llvm::SmallVector<std::pair<llvm::StringRef, ByteRange>> tied = {};
+};
+
+/// Imports one model.
+class Importer {
+public:
+  Importer(mlir::MLIRContext *context, llvm::StringRef path,
+           const ImportOptions &options)
+      : path(path), options(options), builder(context),
+        loc(builder.getUnknownLoc()) {}
+
+  mlir::OwningOpRef<mlir::ModuleOp> run();
+
+private:
+  mlir::LogicalResult importInputs(GraphImporter &graph);
+  mlir::LogicalResult importInitializers(GraphImporter &graph);
+  mlir::LogicalResult importInitializer(GraphImporter &graph,
+                                        const TensorRecord &tensor);
+  mlir::FailureOr<bool> isFrozen(const TensorRecord &tensor,
+                                 mlir::RankedTensorType type,
+                                 const ByteRange &range);
+  mlir::LogicalResult tieInitializers(GraphImporter &graph);
+  void warnIfUnmatched(llvm::StringRef flag, llvm::StringRef pattern);
+  mlir::LogicalResult importOutputs(GraphImporter &graph);
+  void dropDeadCode();
+  mlir::LogicalResult bindArguments();
+  mlir::LogicalResult buildProgram(mlir::ModuleOp module);
+  mlir::StringAttr makeSymbol(llvm::StringRef wanted);
+  mlir::InFlightDiagnostic error(const llvm::Twine &message) {
+    return mlir::emitError(loc) << message;
+  }
+
+  llvm::StringRef path;
+  const ImportOptions &options;
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  std::unique_ptr<ModelFile> file;
+  mlir::func::FuncOp function;
+  /// By block argument; first the inputs, then the weights.
+  llvm::SmallVector<const ::onnx::ValueInfoProto *> inputs;
+  llvm::SmallVector<Weight> weights;
+  llvm::SmallVector<llvm::StringRef> outputs, unusedInputs;
+  /// Float initialisers that became constants.
+  llvm::MapVector<mlir::Operation *, mlir::Attribute> constants;
+  llvm::StringSet<> initializerNames;
+  /// Of initialisers that are no weights.
+  std::optional<OperandRoles> roles;
+  /// Initialisers that the exporter marks as no parameters.
+  llvm::StringSet<> buffers;
+  llvm::StringSet<> symbols;
+};
+
+} // namespace penstock::onnx
+
+#endif // PENSTOCK_LIB_IMPORT_IMPORTER_H

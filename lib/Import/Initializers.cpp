@@ -1,0 +1,199 @@
+//===- Initializers.cpp - Weights and constants of a model ----------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decides which initialisers are variables, which of them train, and which are
+// one parameter.
+//===----------------------------------------------------------------------===//
+
+#include "Importer.h"
+
+#include "dialects/Onnx/Onnx.h"
+#include "penstock/Support/MappedFile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/Regex.h"
+
+using namespace llvm;
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::onnx;
+
+/// A pattern that is searched in a name; no pattern matches nothing.
+static Expected<bool> matches(StringRef flag, StringRef pattern,
+                              StringRef name) {
+  if (pattern.empty())
+    return false;
+  Regex regex(pattern);
+  std::string problem;
+  if (!regex.isValid(problem))
+    return createStringError(flag + "=" + pattern +
+                             " is not a regular expression: " + problem);
+  return regex.match(name);
+}
+
+FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
+                                   RankedTensorType type,
+                                   const ByteRange &range) {
+  Expected<bool> freeze = matches("--freeze", options.freezeRegex, tensor.name);
+  if (!freeze)
+    return error(toString(freeze.takeError()));
+  Expected<bool> train = matches("--train", options.trainRegex, tensor.name);
+  if (!train)
+    return error(toString(train.takeError()));
+  bool finite = true;
+  for (StringRef rest = range.bytes; finite && !rest.empty();
+       rest = rest.drop_front(std::min(mappedPart, rest.size()))) {
+    finite = allFinite(cast<FloatType>(type.getElementType()),
+                       rest.take_front(mappedPart));
+    file->giveBackPages();
+  }
+  if (*train && *freeze)
+    return error("initializer '" + tensor.name +
+                 "' matches both --train and --freeze");
+  if (*train && !finite)
+    return error("--train=" + options.trainRegex + ": initializer '" +
+                 tensor.name + "' has infinite or NaN values");
+  // Statistics move, whatever trains.
+  if (roles->statistics.contains(tensor.name))
+    return *freeze;
+  // --train names all that trains. Without it, everything does but what the
+  // exporter calls a buffer, and scalars, which are an epsilon, a scale or an
+  // exponent.
+  bool selected = options.trainRegex.empty()
+                      ? type.getRank() > 0 && !buffers.contains(tensor.name)
+                      : *train;
+  return *freeze || !finite || !selected;
+}
+
+LogicalResult Importer::importInitializer(GraphImporter &graph,
+                                          const TensorRecord &tensor) {
+  auto fail = [&](Error problem) {
+    return error("initializer '" + tensor.name +
+                 "': " + toString(std::move(problem)));
+  };
+  if (tensor.name.empty())
+    return error("an initializer has no name");
+  Expected<RankedTensorType> type =
+      getTensorType(builder.getContext(), tensor.dims, tensor.dataType);
+  if (!type)
+    return fail(type.takeError());
+  Location nameLoc = NameLoc::get(builder.getStringAttr(tensor.name));
+  auto defineConstant = [&](DenseElementsAttr value) {
+    Value constant =
+        value.getElementType().isUnsignedInteger()
+            ? NodeOp::create(builder, nameLoc, TypeRange(*type),
+                             builder.getStringAttr("Constant"), ValueRange(),
+                             builder.getI64IntegerAttr(1), StringAttr(),
+                             builder.getDictionaryAttr(
+                                 builder.getNamedAttr("value", value)))
+                  .getResult(0)
+            : arith::ConstantOp::create(builder, nameLoc, value).getResult();
+    return graph.define(tensor.name, constant);
+  };
+
+  // 1. Values that must be decoded are not weights: the file has been copied
+  // otherwise.
+  if (!tensor.external && !tensor.hasBytes) {
+    Expected<::onnx::TensorProto> proto = file->decode(tensor);
+    if (!proto)
+      return error(toString(proto.takeError()));
+    Expected<DenseElementsAttr> value =
+        getElements(builder.getContext(), *proto);
+    if (!value)
+      return fail(value.takeError());
+    return defineConstant(*value);
+  }
+
+  // 2. Integers are indices and shapes.
+  Expected<ByteRange> range = file->getBytes(tensor, getByteSize(*type));
+  if (!range)
+    return error(toString(range.takeError()));
+  if (!isa<FloatType>(type->getElementType()))
+    return defineConstant(getElements(*type, range->bytes));
+
+  // 3. Floats are weights, except for small ones that are frozen by nature.
+  FailureOr<bool> frozen = isFrozen(tensor, *type, *range);
+  if (failed(frozen))
+    return failure();
+  Expected<bool> named = matches("--freeze", options.freezeRegex, tensor.name);
+  constexpr int64_t kSmall = 16;
+  if (roles->extents.contains(tensor.name) ||
+      (*frozen && !(named && *named) && type->getNumElements() <= kSmall)) {
+    if (failed(defineConstant(getElements(*type, range->bytes))))
+      return failure();
+    constants[graph.lookup(tensor.name).getDefiningOp()] =
+        builder.getStringAttr(tensor.name);
+    return success();
+  }
+  if (!type->getNumElements())
+    return error("initializer '" + tensor.name + "' has no elements");
+  weights.push_back({&tensor, *type, *range, *frozen,
+                     roles->statistics.contains(tensor.name)
+                         ? pipeline::Role::Statistic
+                         : pipeline::Role::Parameter});
+  Value argument = function.getBody().front().addArgument(*type, nameLoc);
+  return graph.define(tensor.name, argument);
+}
+
+void Importer::warnIfUnmatched(StringRef flag, StringRef pattern) {
+  if (pattern.empty() || any_of(initializerNames.keys(), [&](StringRef name) {
+        return Regex(pattern).match(name);
+      }))
+    return;
+  emitWarning(loc) << flag << "=" << pattern
+                   << " matches the name of no initializer";
+}
+
+/// The second of a pair becomes the first. Nodes have not been imported, so
+/// that they only ever see the first.
+LogicalResult Importer::tieInitializers(GraphImporter &graph) {
+  std::map<std::string, std::string> replaced;
+  for (auto [first, second] : options.ties) {
+    std::string flag = "--tie " + first + "=" + second + ": ";
+    // What is tied to something else already stands for that.
+    for (std::string *name : {&first, &second})
+      for (auto it = replaced.find(*name); it != replaced.end();
+           it = replaced.find(*name))
+        *name = it->second;
+    auto find = [&](StringRef name) {
+      return llvm::find_if(weights, [&](const Weight &weight) {
+        return weight.tensor->name == name;
+      });
+    };
+    for (const std::string &name : {first, second}) {
+      if (!initializerNames.contains(name))
+        return error(flag + "the model has no initializer '" + name + "'");
+      if (find(name) == weights.end())
+        return error(flag + "initializer '" + name +
+                     "' is no float tensor that could train");
+    }
+    Weight &kept = *find(first), &other = *find(second);
+    if (&kept == &other)
+      return error(flag + "these are one initializer");
+    if (kept.type != other.type || kept.range.bytes != other.range.bytes)
+      return error(flag + "the two are not equal");
+    if (kept.frozen != other.frozen)
+      return error(flag + "one of the two is frozen");
+    graph.redefine(second, graph.lookup(first));
+    replaced[second] = first;
+    kept.tied.push_back({other.tensor->name, other.range});
+    kept.tied.append(other.tied);
+    other.tied.clear();
+  }
+  return success();
+}
+
+LogicalResult Importer::importInitializers(GraphImporter &graph) {
+  if (file->hasSparseInitializers())
+    return error("sparse initializers are not supported; store them densely");
+  for (const TensorRecord &tensor : file->getInitializers())
+    if (failed(importInitializer(graph, tensor)))
+      return failure();
+  if (failed(tieInitializers(graph)))
+    return failure();
+  warnIfUnmatched("--train", options.trainRegex);
+  warnIfUnmatched("--freeze", options.freezeRegex);
+  return success();
+}

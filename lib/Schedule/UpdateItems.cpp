@@ -1,0 +1,140 @@
+//===- UpdateItems.cpp - Transfers and sums once per update ---------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// These stand in the loop over updates, outside of those over microbatches.
+//===----------------------------------------------------------------------===//
+
+#include "UpdateItems.h"
+
+#include "Tables.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace penstock::schedule {
+
+/// Messages that count updates: a send stands behind its run, a receive before
+/// the run that takes. All devices have them in the sequence of the dataflow,
+/// and none of a microbatch in between, so that nothing can wait in a circle.
+static void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
+                                 Order &order) {
+  Loop &loop = order.loops.front();
+  auto inSequence = [&](ArrayRef<int> channels) {
+    SmallVector<int> result;
+    for (int channel : channels)
+      if (!model.channels[channel].local)
+        result.push_back(channel);
+    llvm::sort(result, [&](int a, int b) {
+      auto place = [&](int id) {
+        const Channel &channel = model.channels[id];
+        return std::pair(channel.isSource() ? -1 : rank[channel.producer], id);
+      };
+      return place(a) < place(b);
+    });
+    return result;
+  };
+  std::vector<Item> items;
+  for (const Item &item : loop.items) {
+    auto add = [&](int channel, EventKind kind) {
+      Item transfer;
+      transfer.kind = kind;
+      transfer.id = channel;
+      items.push_back(transfer);
+    };
+    bool isRun = item.loop < 0 && item.kind == EventKind::Run;
+    if (isRun)
+      for (int channel : inSequence(model.tasks[item.id].takes))
+        add(channel, EventKind::Recv);
+    items.push_back(item);
+    if (isRun)
+      for (int channel : inSequence(model.tasks[item.id].puts))
+        add(channel, EventKind::Send);
+  }
+  loop.items = std::move(items);
+}
+
+/// Whether an entry of the outermost loop stands for something that happens
+/// once per update.
+static bool isPerUpdate(const Model &model, const Item &item) {
+  if (item.loop >= 0)
+    return false;
+  switch (item.kind) {
+  case EventKind::Run:
+    return model.tasks[item.id].perUpdate();
+  case EventKind::AllReduce:
+    return true;
+  default: {
+    int producer = model.channels[item.id].producer;
+    return producer >= 0 && model.tasks[producer].perUpdate();
+  }
+  }
+}
+
+/// Sums of what microbatches leave stand before all else of an update, in one
+/// order on all devices: a norm that one of them waits for may need a sum that
+/// another takes part in. Where updates stand between microbatches, before the
+/// first task that needs them, and so do sums of what norms make.
+static void placeSums(const Model &model, const Tables &tables, Order &order) {
+  Loop &loop = order.loops.front();
+  size_t tail = loop.items.size();
+  while (tail > 0 && isPerUpdate(model, loop.items[tail - 1]))
+    --tail;
+  std::vector<Item> items;
+  std::vector<int> placed;
+  auto place = [&](const Item &user, bool ofUpdates) {
+    for (int group : tables.groupsBefore[user.id]) {
+      bool isOfUpdate =
+          llvm::any_of(tables.groupWriters[group], [&](int writer) {
+            return model.tasks[writer].perUpdate();
+          });
+      if ((isOfUpdate && !ofUpdates) || llvm::is_contained(placed, group) ||
+          !llvm::is_contained(model.groups[group].devices, order.device))
+        continue;
+      placed.push_back(group);
+      Item sum;
+      sum.kind = EventKind::AllReduce;
+      sum.id = group;
+      sum.ahead = user.ahead;
+      sum.every = user.every;
+      items.push_back(sum);
+    }
+  };
+  auto isRun = [](const Item &item) {
+    return item.loop < 0 && item.kind == EventKind::Run;
+  };
+  for (auto [index, item] : llvm::enumerate(loop.items)) {
+    if (index == tail) {
+      size_t first = items.size();
+      for (const Item &user : ArrayRef<Item>(loop.items).drop_front(tail))
+        if (isRun(user))
+          place(user, /*ofUpdates=*/false);
+      std::sort(items.begin() + first, items.end(),
+                [](const Item &a, const Item &b) { return a.id < b.id; });
+    }
+    if (isRun(item))
+      place(item, /*ofUpdates=*/true);
+    items.push_back(item);
+  }
+  loop.items = std::move(items);
+}
+
+void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
+                          std::vector<Order> &orders) {
+  for (Order &order : orders)
+    if (!order.loops.empty() && order.loops.front().kind == LoopKind::Updates)
+      placeUpdateTransfers(model, rank, order);
+}
+
+void placeSums(const Model &model, std::vector<Order> &orders) {
+  Tables tables(model);
+  for (Order &order : orders)
+    if (!order.loops.empty())
+      placeSums(model, tables, order);
+}
+
+} // namespace penstock::schedule

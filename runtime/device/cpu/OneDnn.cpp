@@ -1,0 +1,107 @@
+//===- OneDnn.cpp - The functions of oneDNN that we call ------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Its C API, by name.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/onednn.h"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+
+using namespace penstock::runtime;
+
+OneDnn::OneDnn() {
+  void *handle = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    error = std::string("cannot load oneDNN: ") + dlerror() +
+            " (on Debian: apt-get install libdnnl2)";
+    return;
+  }
+#define PENSTOCK_DNNL_LOAD(name)                                               \
+  name = reinterpret_cast<decltype(name)>(dlsym(handle, #name));               \
+  if (!name) {                                                                 \
+    error = #name " is missing in libdnnl.so.2";                               \
+    return;                                                                    \
+  }
+  PENSTOCK_DNNL_FUNCTIONS(PENSTOCK_DNNL_LOAD)
+#undef PENSTOCK_DNNL_LOAD
+  setOpenMpThreads =
+      reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
+  if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
+    error = "oneDNN finds no CPU engine";
+}
+
+void OneDnn::setThreads(int threads) const {
+  if (setOpenMpThreads)
+    setOpenMpThreads(threads);
+}
+
+const OneDnn &penstock::runtime::oneDnn() {
+  static const OneDnn loaded;
+  return loaded;
+}
+
+dnnl_primitive_attr_t penstock::runtime::makeAttributes(bool accumulate) {
+  const OneDnn &dnnl = oneDnn();
+  dnnl_primitive_attr_t attributes = nullptr;
+  dnnl.dnnl_primitive_attr_create(&attributes);
+  dnnl.dnnl_primitive_attr_set_scratchpad_mode(attributes,
+                                               dnnl_scratchpad_mode_user);
+  if (!accumulate)
+    return attributes;
+  dnnl_post_ops_t postOps = nullptr;
+  dnnl.dnnl_post_ops_create(&postOps);
+  dnnl.dnnl_post_ops_append_sum(postOps, 1.0f);
+  dnnl.dnnl_primitive_attr_set_post_ops(attributes, postOps);
+  dnnl.dnnl_post_ops_destroy(postOps);
+  return attributes;
+}
+
+bool penstock::runtime::describeMatrix(uint32_t batchRank, const int64_t *batch,
+                                       const int64_t *strides, int64_t rows,
+                                       int64_t columns,
+                                       dnnl_memory_desc_t &result) {
+  dnnl_dims_t dims, steps;
+  for (uint32_t i = 0; i < batchRank; ++i) {
+    // A dimension of 1 is broadcast.
+    dims[i] = strides[i] == 0 ? 1 : batch[i];
+    steps[i] = strides[i];
+  }
+  int64_t row = strides[batchRank], column = strides[batchRank + 1];
+  // The stride of a dimension of 1 says nothing; give it its usual value.
+  if (columns == 1)
+    column = 1;
+  if (rows == 1)
+    row = column == 1 ? columns : 1;
+  dims[batchRank] = rows;
+  dims[batchRank + 1] = columns;
+  steps[batchRank] = row;
+  steps[batchRank + 1] = column;
+  int64_t span = std::max(rows * row, columns * column);
+  for (uint32_t i = batchRank; i-- > 0;) {
+    if (dims[i] == 1)
+      steps[i] = span;
+    span = std::max(span, dims[i] * steps[i]);
+  }
+  return oneDnn().dnnl_memory_desc_init_by_strides(
+             &result, static_cast<int>(batchRank + 2), dims, dnnl_f32, steps) ==
+         dnnl_success;
+}
+
+std::string
+penstock::runtime::slowImplementation(const_dnnl_primitive_desc_t type) {
+  const char *name = "";
+  oneDnn().dnnl_primitive_desc_query(type, dnnl_query_impl_info_str, 0, &name);
+  return std::strncmp(name, "ref", 3) == 0 ? name : "";
+}
+
+uint64_t penstock::runtime::scratchBytes(const_dnnl_primitive_desc_t type) {
+  const OneDnn &dnnl = oneDnn();
+  const dnnl_memory_desc_t *memory =
+      dnnl.dnnl_primitive_desc_query_md(type, dnnl_query_scratchpad_md, 0);
+  return memory ? dnnl.dnnl_memory_desc_get_size(memory) : 0;
+}

@@ -1,0 +1,91 @@
+//===- onednn.h - The functions of oneDNN that we call ----------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loaded when first asked for, so that nothing starts with it. The compiler and
+// the runtime describe what they compute through this one piece of code: other
+// attributes or strides could choose another implementation.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_ONEDNN_H
+#define PENSTOCK_ONEDNN_H
+
+#include <cstdint>
+#include <oneapi/dnnl/dnnl.h>
+#include <string>
+
+namespace penstock::runtime {
+
+#define PENSTOCK_DNNL_FUNCTIONS(X)                                             \
+  X(dnnl_engine_create)                                                        \
+  X(dnnl_stream_create)                                                        \
+  X(dnnl_stream_destroy)                                                       \
+  X(dnnl_memory_desc_init_by_strides)                                          \
+  X(dnnl_memory_desc_init_by_tag)                                              \
+  X(dnnl_memory_desc_get_size)                                                 \
+  X(dnnl_memory_desc_equal)                                                    \
+  X(dnnl_memory_create)                                                        \
+  X(dnnl_memory_destroy)                                                       \
+  X(dnnl_memory_set_data_handle)                                               \
+  X(dnnl_dilated_convolution_forward_desc_init)                                \
+  X(dnnl_dilated_convolution_backward_data_desc_init)                          \
+  X(dnnl_dilated_convolution_backward_weights_desc_init)                       \
+  X(dnnl_matmul_desc_init)                                                     \
+  X(dnnl_post_ops_create)                                                      \
+  X(dnnl_post_ops_destroy)                                                     \
+  X(dnnl_post_ops_append_sum)                                                  \
+  X(dnnl_primitive_attr_create)                                                \
+  X(dnnl_primitive_attr_destroy)                                               \
+  X(dnnl_primitive_attr_set_post_ops)                                          \
+  X(dnnl_primitive_attr_set_scratchpad_mode)                                   \
+  X(dnnl_primitive_desc_create)                                                \
+  X(dnnl_primitive_desc_destroy)                                               \
+  X(dnnl_primitive_desc_query)                                                 \
+  X(dnnl_primitive_desc_query_md)                                              \
+  X(dnnl_reorder_primitive_desc_create)                                        \
+  X(dnnl_primitive_create)                                                     \
+  X(dnnl_primitive_destroy)                                                    \
+  X(dnnl_primitive_execute)
+
+struct OneDnn {
+#define PENSTOCK_DNNL_POINTER(name) decltype(&::name) name = nullptr;
+  PENSTOCK_DNNL_FUNCTIONS(PENSTOCK_DNNL_POINTER)
+#undef PENSTOCK_DNNL_POINTER
+  dnnl_engine_t engine = nullptr;
+  /// Why it cannot be used, or nothing.
+  std::string error;
+
+  OneDnn();
+  /// The number of threads of this thread's calls.
+  void setThreads(int threads) const;
+
+private:
+  /// Of the OpenMP runtime that the library brings.
+  void (*setOpenMpThreads)(int) = nullptr;
+};
+
+/// Lives as long as the process.
+const OneDnn &oneDnn();
+
+/// Attributes with scratch that the caller gives; optionally adding to the
+/// result, which rounds like a product followed by an addition.
+dnnl_primitive_attr_t makeAttributes(bool accumulate);
+
+/// A matrix of `rows` x `columns` per index of the batch; `strides` are of the
+/// batch, of rows and of columns. Zero repeats one matrix. The form is the one
+/// in which oneDNN sees what is contiguous.
+bool describeMatrix(uint32_t batchRank, const int64_t *batch,
+                    const int64_t *strides, int64_t rows, int64_t columns,
+                    dnnl_memory_desc_t &result);
+
+/// A slow implementation, hundreds of times slower than others, and what it is
+/// called. Empty for a fast one.
+std::string slowImplementation(const_dnnl_primitive_desc_t type);
+
+/// Of scratch.
+uint64_t scratchBytes(const_dnnl_primitive_desc_t type);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_ONEDNN_H
