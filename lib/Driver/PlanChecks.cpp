@@ -56,6 +56,7 @@ int Compilation::checkDevices() {
   if (succeeded(method) &&
       failed(checkMethodDepth(
           *method, options.getPlaces() ? options.getPlaces() : stages,
+          options.replicas.empty() ? 1 : options.replicas.front(),
           options.microbatches, error)))
     return fail("--method=" + options.method + ": " + error);
   auto updates = llvm::make_filter_range(

@@ -94,6 +94,25 @@ def OnnxAttachOutputs : Pass<"onnx-attach-outputs", "::mlir::ModuleOp"> {
                            "::penstock::pipeline::PipelineDialect"];
 }
 
+def OnnxBoundInputs : Pass<"onnx-bound-inputs", "::mlir::ModuleOp"> {
+  let summary = "Say which integers the inputs may hold";
+  let description = [{
+    Labels name a class or are ignored, indices of a Gather a position of its
+    axis. Where an input goes there unchanged, its channel says so, and the
+    program checks the data before it starts.
+
+    ```mlir
+    pipeline.channel @labels : [tensor<5xi64>] source("labels")
+    ```
+    becomes
+    ```mlir
+    pipeline.channel @labels : [tensor<5xi64>] source("labels")
+      {pipeline.range = #pipeline.range<0 to 3 or -100>}
+    ```
+  }];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
 def RaiseComposites : Pass<"raise-composites", "::mlir::ModuleOp"> {
   let summary = "Nodes that an exporter took apart become the operator again";
   let description = [{

@@ -286,7 +286,7 @@ static LogicalResult verifyStages(Subject &subject, const TaskSet &set) {
   return success();
 }
 
-/// C19: one name, one default.
+/// C19: one name, one type of number, one default.
 static LogicalResult verifyHyperparameters(Subject &subject) {
   llvm::StringMap<HyperparameterOp> known;
   for (TaskOp task : subject.module.getOps<TaskOp>()) {
@@ -298,6 +298,11 @@ static LogicalResult verifyHyperparameters(Subject &subject) {
           it->second.getDefaultValueAttr() != op.getDefaultValueAttr())
         return op.emitOpError("declares '")
                << op.getName() << "' with another default than before";
+      if (!isFirst &&
+          it->second.getType().isInteger() != op.getType().isInteger())
+        return op.emitOpError("declares '")
+               << op.getName() << "' as " << op.getType() << ", but as "
+               << it->second.getType() << " before";
     }
   }
   return success();
