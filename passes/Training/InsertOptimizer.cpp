@@ -75,6 +75,9 @@ void InsertOptimizerPass::runOnOperation() {
   gradientsOf = collectGradients(getOperation());
   overwritten.clear();
   for (auto task : getOperation().getOps<TaskOp>()) {
+    if (task.getKind() != TaskKind::Backward &&
+        task.getKind() != TaskKind::WeightGrad)
+      continue;
     for (auto write : task.getBody().getOps<WriteOp>())
       overwritten.insert(write.getVariableAttr());
     for (auto read : task.getBody().getOps<ReadOp>())

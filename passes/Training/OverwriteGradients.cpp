@@ -31,6 +31,11 @@ struct Sum {
   unsigned argument;
 };
 
+bool makesGradients(TaskOp task) {
+  return task.getKind() == TaskKind::Backward ||
+         task.getKind() == TaskKind::WeightGrad;
+}
+
 /// How the one task that makes `gradient` adds to it; nothing where it is not
 /// of the usual form.
 std::optional<Sum> findSum(ModuleOp module, VariableOp gradient) {
@@ -40,7 +45,7 @@ std::optional<Sum> findSum(ModuleOp module, VariableOp gradient) {
     for (auto read : task.getBody().getOps<ReadOp>()) {
       if (read.getVariableAttr() != name)
         continue;
-      if (sum || !read.getValue().hasOneUse())
+      if (sum || !makesGradients(task) || !read.getValue().hasOneUse())
         return std::nullopt;
       OpOperand &use = *read.getValue().use_begin();
       auto call = dyn_cast<func::CallOp>(use.getOwner());

@@ -246,12 +246,13 @@ LogicalResult ScheduleRules::verifyOverwrites() {
   for (TaskOp task : set.tasks)
     for (WriteOp write : task.getBody().getOps<WriteOp>()) {
       auto variable = subject.symbols.lookup<VariableOp>(write.getVariable());
+      bool makes = task.getKind() == TaskKind::Backward ||
+                   task.getKind() == TaskKind::WeightGrad;
       bool isSum =
           llvm::any_of(task.getBody().getOps<ReadOp>(), [&](ReadOp read) {
             return read.getVariableAttr() == write.getVariableAttr();
           });
-      if (task.getKind() != TaskKind::Update && !isSum && variable &&
-          variable.getRole() == Role::Gradient)
+      if (makes && !isSum && variable && variable.getRole() == Role::Gradient)
         return write.emitOpError("overwrites gradient ")
                << write.getVariableAttr() << ", but @" << schedule.getSymName()
                << " has " << schedule.getMicrobatches()
