@@ -33,7 +33,6 @@ static llvm::DenseSet<StringAttr> getVersioned(Subject &subject) {
   return versioned;
 }
 
-<<<<<<< HEAD
 static bool hasRead(TaskOp task, FlatSymbolRefAttr variable) {
   return llvm::any_of(task.getBody().getOps<ReadOp>(), [&](ReadOp read) {
     return read.getVariableAttr() == variable;
@@ -52,7 +51,8 @@ static bool isOverwritten(TaskOp task, FlatSymbolRefAttr gradient) {
                            return write.getVariableAttr() == gradient;
                          });
   });
-=======
+}
+
 /// The statistic of which a gradient holds what forwards note.
 static VariableOp getStatistic(Subject &subject, VariableOp gradient) {
   auto name = gradient->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
@@ -62,7 +62,6 @@ static VariableOp getStatistic(Subject &subject, VariableOp gradient) {
                  whose.getRole() == Role::Statistic
              ? whose
              : VariableOp();
->>>>>>> main
 }
 
 /// C12: who may write what.
