@@ -169,4 +169,33 @@ def ConvertOnnxToGraph : Pass<"convert-onnx-to-graph", "::mlir::ModuleOp"> {
                            "::penstock::nn::NnDialect"];
 }
 
+def FoldTransposes : Pass<"fold-transposes", "::mlir::ModuleOp"> {
+  let summary = "Transposes of a product's operands and result become its maps";
+  let description = [{
+    A transpose before or after a `linalg.contract` disappears into its maps,
+    where the library still computes the product and both of its derivatives.
+    To get there it moves below elementwise ops all of whose inputs are
+    transposed alike, and above a reshape that another transpose precedes; an
+    elementwise op moves above a reshape of another one, so that both become one
+    loop. The names of transposes that disappear go to what computes their
+    operand. Runs before the model is cut.
+
+    ```mlir
+    %w = linalg.transpose ins(%weight : tensor<11x7xf32>)
+         outs(%e : tensor<7x11xf32>) permutation = [1, 0]
+    %y = linalg.contract indexing_maps = [#mk, #kn, #mn]
+         ins(%x, %w : tensor<5x7xf32>, tensor<7x11xf32>)
+         outs(%zeros : tensor<5x11xf32>) -> tensor<5x11xf32>
+    ```
+    becomes
+    ```mlir
+    %y = linalg.contract indexing_maps = [#mk, #nk, #mn]
+         ins(%x, %weight : tensor<5x7xf32>, tensor<11x7xf32>)
+         outs(%zeros : tensor<5x11xf32>) -> tensor<5x11xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // PENSTOCK_PASSES_FRONTEND_PASSES_TD

@@ -42,6 +42,8 @@ void penstock::buildLowerOnnxToGraphPipeline(
   // Lowering leaves unused constants and repeats shapes and zeros.
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+  manager.addPass(createFoldTransposes());
+  manager.addPass(createCSEPass());
 }
 
 void penstock::registerFrontendPipelines() {

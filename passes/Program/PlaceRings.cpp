@@ -80,9 +80,10 @@ struct Record {
   int64_t getEnd() const { return at + count * bytes; }
 };
 
-/// Slots of a ring as one progression, each for itself, or each for itself with
-/// nearly equal sizes made equal, so that any takes the place of any other.
-enum class Slots { Ring, Single, Rounded };
+/// Slots of a ring as one progression, each for itself, each for itself with
+/// nearly equal sizes made equal, so that any takes the place of any other, or
+/// every field of a slot for itself.
+enum class Slots { Ring, Single, Rounded, Fields };
 
 class RingPlacer {
 public:
@@ -111,9 +112,12 @@ private:
   void formRecords();
   void roundUp();
   void setFloors(Record &record);
-  int64_t getBound() const;
+  std::vector<int64_t> getLive() const;
+  int64_t getPressure(const Record &record, ArrayRef<int64_t> live) const;
   Placement place(ArrayRef<size_t> order);
   int64_t findPlace(const Record &record, ArrayRef<const Record *> placed);
+  int64_t findSinglePlace(const Record &record,
+                          ArrayRef<const Record *> placed);
   bool conflict(size_t a, size_t b);
 
   enum : char { kUnknown, kNo, kYes };
@@ -135,6 +139,8 @@ void RingPlacer::formRecords() {
   for (auto [index, ring] : llvm::enumerate(rings)) {
     const RingUse &use = uses[index];
     auto same = llvm::find_if(records, [&](const Record &record) {
+      if (slots == Slots::Fields)
+        return false;
       const MessageRing &other = rings[record.rings.front()];
       const RingUse &otherUse = uses[record.rings.front()];
       return other.schedule == ring.schedule && other.channel == ring.channel &&
@@ -202,14 +208,23 @@ void RingPlacer::setFloors(Record &record) {
   }
 }
 
-/// Where arenas end that waste nothing.
-int64_t RingPlacer::getBound() const {
+/// By event, behind the base.
+std::vector<int64_t> RingPlacer::getLive() const {
   std::vector<int64_t> live = needed;
   for (const Record &record : records)
     for (int64_t slot = 0; slot < record.count; ++slot)
       for (unsigned event : slotUses[record.firstSlot + slot]->set_bits())
         live[event] += record.bytes;
-  return base + *std::max_element(live.begin(), live.end());
+  return live;
+}
+
+/// The most that is alive when the record's first slot is.
+int64_t RingPlacer::getPressure(const Record &record,
+                                ArrayRef<int64_t> live) const {
+  int64_t most = 0;
+  for (unsigned event : slotUses[record.firstSlot]->set_bits())
+    most = std::max(most, live[event]);
+  return most;
 }
 
 bool RingPlacer::conflict(size_t a, size_t b) {
@@ -251,13 +266,32 @@ int64_t RingPlacer::findPlace(const Record &record,
   return at;
 }
 
+/// The same among records of one slot, with `placed` in the order of places.
+int64_t RingPlacer::findSinglePlace(const Record &record,
+                                    ArrayRef<const Record *> placed) {
+  int64_t at = base + record.floors.front();
+  for (const Record *other : placed) {
+    if (other->at >= at + record.bytes)
+      break;
+    if (other->getEnd() > at && conflict(record.firstSlot, other->firstSlot))
+      at = other->getEnd();
+  }
+  return at;
+}
+
 Placement RingPlacer::place(ArrayRef<size_t> order) {
   Placement result{base, order.front()};
   SmallVector<const Record *> placed;
+  auto isLower = [](const Record *a, const Record *b) { return a->at < b->at; };
   for (size_t index : order) {
     Record &record = records[index];
-    record.at = findPlace(record, placed);
-    placed.push_back(&record);
+    if (slots == Slots::Ring) {
+      record.at = findPlace(record, placed);
+      placed.push_back(&record);
+    } else {
+      record.at = findSinglePlace(record, placed);
+      placed.insert(llvm::upper_bound(placed, &record, isLower), &record);
+    }
     if (record.getEnd() > result.end)
       result = {record.getEnd(), index};
   }
@@ -271,6 +305,9 @@ int64_t RingPlacer::run() {
     return orderByFalling(records.size(),
                           [&](size_t index) { return key(records[index]); });
   };
+  std::vector<int64_t> live = getLive();
+  // No arena that wastes nothing ends earlier.
+  int64_t bound = base + *llvm::max_element(live);
   std::vector<std::vector<size_t>> orders = {
       orderBy([](const Record &) { return 0; }),
       orderBy([](const Record &r) { return r.count * r.bytes; }),
@@ -282,6 +319,17 @@ int64_t RingPlacer::run() {
       orderBy([&](const Record &r) {
         return -slotUses[r.firstSlot]->find_first();
       }),
+      orderBy([&](const Record &r) {
+        return std::pair(-slotUses[r.firstSlot]->find_first(), r.bytes);
+      }),
+      // What is alive when most is.
+      orderBy([&](const Record &r) {
+        return std::pair(getPressure(r, live), r.bytes);
+      }),
+      orderBy([&](const Record &r) {
+        return std::pair(getPressure(r, live),
+                         -slotUses[r.firstSlot]->find_first());
+      }),
       orderBy(
           [&](const Record &r) { return uses[r.rings.front()].any.count(); }),
       orderBy([](const Record &r) {
@@ -291,7 +339,7 @@ int64_t RingPlacer::run() {
   auto attempts = static_cast<unsigned>(std::min(
       kMostAttempts, kMostSteps / (slotUses.size() * slotUses.size()) + 1));
   int64_t end = base;
-  searchOrder(orders, getBound(), attempts, [&](ArrayRef<size_t> order) {
+  searchOrder(orders, bound, attempts, [&](ArrayRef<size_t> order) {
     Placement placed = place(order);
     end = placed.end;
     return placed;
@@ -382,13 +430,13 @@ int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
     int64_t messages = ring.schedule < schedules.size()
                            ? schedules[ring.schedule].microbatches
                            : 1;
-    if (ring.count > 1 && messages > 1 && messages <= kMostSlots)
+    if (messages > 1 && messages <= kMostSlots)
       ring.count = messages;
   }
   if (!isInjective(split, schedules))
     return end;
   int64_t least = end - end / kWasteShare;
-  for (Slots slots : {Slots::Single, Slots::Rounded}) {
+  for (Slots slots : {Slots::Single, Slots::Rounded, Slots::Fields}) {
     std::vector<MessageRing> trial = split;
     int64_t trialEnd = RingPlacer(trial, schedules, scratch, base, sharedBytes,
                                   alignment, slots)

@@ -181,7 +181,10 @@ enum {
   PENSTOCK_CONV_COLUMNS = 2,
   /* By Winograd's minimal filtering of 4x4 outputs at a time, which multiplies
    * four times less and rounds more; reordered like LIBRARY. */
-  PENSTOCK_CONV_WINOGRAD = 3
+  PENSTOCK_CONV_WINOGRAD = 3,
+  /* By the same algorithm with tiles of 2x2 outputs, as products of matrices,
+   * from and to tensors as they are. */
+  PENSTOCK_CONV_TILES = 4
 };
 
 /* A convolution of input (batch, input_channels, spatial...) with weights
