@@ -188,8 +188,9 @@ LogicalResult penstock::checkMethodDepth(const MethodSpec &method,
   error = "2bw needs at least as many microbatches per update as the pipeline "
           "is deep";
   if (replicas > 1)
-    error += ", for every replica: use --microbatches=" +
-             std::to_string(needed) + " or more, or fewer replicas";
+    error +=
+        ", for every replica: use --microbatches=" + std::to_string(needed) +
+        " or more, or fewer replicas";
   else
     error += ": use --microbatches=" + std::to_string(needed) +
              " or more, or a depth of " + std::to_string(microbatches) +
