@@ -18,6 +18,7 @@ reached by hand on the same kind of machine. Needs perf, torch and onnx.
 import collections
 import json
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -92,15 +93,21 @@ def symbols(program, data, steps):
         subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "5000", "-o", record,
                         program, *data, "--steps", str(steps)],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        text = subprocess.run(["perf", "script", "-i", record, "-F", "sym"], check=True,
+        text = subprocess.run(["perf", "script", "-i", record, "-F", "ip,sym"], check=True,
                               capture_output=True, text=True).stdout
-    return collections.Counter(line.strip() for line in text.splitlines())
+    return collections.Counter(line.split(None, 1)[-1].strip() for line in text.splitlines())
+
+
+def user_seconds(program, data, steps):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    measure.wall(program, data, steps)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
 def kernel_times(program, data, seconds):
     """Milliseconds per update by symbol."""
-    once = measure.seconds_per_update(program, data, 1, 9, 2)
-    steps = max(20, int(seconds / max(once, 1e-4)))
+    once = (user_seconds(program, data, 21) - user_seconds(program, data, 1)) / 20
+    steps = int(seconds / min(max(once, 1e-4), seconds / 20))
     long, short = symbols(program, data, 1 + steps), symbols(program, data, 1)
     return {key: (long[key] - short[key]) / 5 / steps for key in long}
 
@@ -190,7 +197,9 @@ def measure_regions(folder, seconds):
         # Reading one tensor and writing another; the backward reads two.
         copies = copy_ms(rows * width), copy_ms(rows * width * 3 // 2)
         for part, peer, copy, goal in zip(("forward", "backward"), theirs, copies, goals):
-            ours = sum(value for key, value in times.items() if key.startswith(f"s0.{part}"))
+            ours = sum(value for key, value in times.items() if key.startswith(f"s0.{part}."))
+            if ours <= 0:
+                sys.exit(f"perf saw no kernel of the {part} of {name}")
             missed += report(f"{name}, {part}", f"{rows} x {width}", ours, peer, copy, goal)
     for rows, columns, goal in WEIGHTS:
         module = nn.Sequential(nn.Linear(rows, columns, bias=False),
