@@ -28,6 +28,10 @@ inline constexpr llvm::StringLiteral kReceiversAttr = "pipeline.receivers";
 /// over the group adds the parts, leaves the sum in the first, the others zero.
 inline constexpr llvm::StringLiteral kPartsAttr = "pipeline.parts";
 
+/// On a group: replicas of a stage have the same value, and only that of the
+/// first is added.
+inline constexpr llvm::StringLiteral kOnceAttr = "pipeline.once";
+
 /// Every count-th microbatch, from `index` on.
 struct Share {
   int64_t index = 0, count = 1;

@@ -47,11 +47,6 @@ int Compilation::checkDevices() {
                               "a device needs one; use more --stages",
                               options.devices, stages, stages == 1 ? "" : "s"));
   }
-  // The norm of all gradients goes from stage to stage once per update.
-  if (options.clipGradNorm != 0 && stages > 1 &&
-      llvm::any_of(options.replicas, [](int64_t width) { return width > 1; }))
-    return fail("--clip-grad-norm: with --replicas, several stages are not in "
-                "this build; use --stages=1, or no replicas");
   if (options.infer)
     return kDone;
   if (std::string wrong = checkSchedule(options, stages); !wrong.empty())

@@ -75,9 +75,10 @@ static bool isPerUpdate(const Model &model, const Item &item) {
   }
 }
 
-/// Sums stand before all else of an update, in one order on all devices: a norm
-/// that one of them waits for may need a sum that another takes part in. Where
-/// updates stand between microbatches, before the first task that needs them.
+/// Sums of what microbatches leave stand before all else of an update, in one
+/// order on all devices: a norm that one of them waits for may need a sum that
+/// another takes part in. Where updates stand between microbatches, before the
+/// first task that needs them, and so do sums of what norms make.
 static void placeSums(const Model &model, const Tables &tables, Order &order) {
   Loop &loop = order.loops.front();
   size_t tail = loop.items.size();
@@ -85,9 +86,13 @@ static void placeSums(const Model &model, const Tables &tables, Order &order) {
     --tail;
   std::vector<Item> items;
   std::vector<int> placed;
-  auto place = [&](const Item &user) {
+  auto place = [&](const Item &user, bool ofUpdates) {
     for (int group : tables.groupsBefore[user.id]) {
-      if (llvm::is_contained(placed, group) ||
+      bool isOfUpdate =
+          llvm::any_of(tables.groupWriters[group], [&](int writer) {
+            return model.tasks[writer].perUpdate();
+          });
+      if ((isOfUpdate && !ofUpdates) || llvm::is_contained(placed, group) ||
           !llvm::is_contained(model.groups[group].devices, order.device))
         continue;
       placed.push_back(group);
@@ -107,12 +112,12 @@ static void placeSums(const Model &model, const Tables &tables, Order &order) {
       size_t first = items.size();
       for (const Item &user : ArrayRef<Item>(loop.items).drop_front(tail))
         if (isRun(user))
-          place(user);
+          place(user, /*ofUpdates=*/false);
       std::sort(items.begin() + first, items.end(),
                 [](const Item &a, const Item &b) { return a.id < b.id; });
     }
     if (isRun(item))
-      place(item);
+      place(item, /*ofUpdates=*/true);
     items.push_back(item);
   }
   loop.items = std::move(items);

@@ -104,8 +104,11 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
     ArrayRef<int64_t> places = *stage.getDevices();
     for (int64_t device : places)
       for (int64_t part : llvm::seq<int64_t>(0, getParts(variable))) {
+        bool receives = device != places.front() && group->hasAttr(kOnceAttr);
         devices.push_back(Constant::i32(device));
-        resets.push_back(Constant::i32(part > 0));
+        resets.push_back(Constant::i32(receives   ? PENSTOCK_SUM_RECEIVES
+                                       : part > 0 ? PENSTOCK_SUM_RESETS
+                                                  : PENSTOCK_SUM_ADDS));
       }
   }
   StringRef name = group.getSymName();

@@ -70,8 +70,11 @@ FailureOr<Value> DeviceBuilder::getVersion(VariableOp variable, TaskOp task,
   bool single = storage.getVersions(variable) == 1;
   if (!storage.isUpdated(variable))
     return single ? constant(0) : getNewest();
+  // Norms come before the update that uses what they make.
   if (!task.countsMicrobatches())
-    return number;
+    return task.getKind() == TaskKind::Update && storage.isOfNorm(variable)
+               ? add(number, 1)
+               : number;
   if (!lag && !single)
     return task.emitError() << "reads " << FlatSymbolRefAttr::get(variable)
                             << " without a lag: run pipeline-assign-versions";
@@ -187,7 +190,8 @@ LogicalResult DeviceBuilder::emitAllReduce(AllReduceOp sum, Value number) {
       for (VariableOp variable : variables)
         buffers.push_back(getSlot(
             Buffer{variable, 0, std::max(parts, storage.getVersions(variable))},
-            parts == 1 ? number : add(scale(number, microbatches), part)));
+            parts > 1 ? add(scale(number, microbatches), part)
+                      : add(number, storage.isOfNorm(variable))));
   }
   StartAllReduceOp::create(builder, loc, sum.getGroupAttr(), number, buffers);
   return success();

@@ -266,6 +266,14 @@ FailureOr<std::vector<TraceEvent>> penstock::traceDevice(func::FuncOp function,
   return std::move(tracer.events);
 }
 
+static bool countsMicrobatches(const TraceEvent &event) {
+  if (event.kind != TraceEvent::Mark)
+    return event.kind != TraceEvent::Sum;
+  auto task =
+      SymbolTable::lookupNearestSymbolFrom<TaskOp>(event.op, event.symbol);
+  return task && task.countsMicrobatches();
+}
+
 FailureOr<int64_t> penstock::getUpdatesUntilSteady(func::FuncOp function,
                                                    int64_t microbatches) {
   constexpr int64_t kMost = 1 << 20;
@@ -280,7 +288,8 @@ FailureOr<int64_t> penstock::getUpdatesUntilSteady(func::FuncOp function,
     for (const TraceEvent &event : *trace) {
       if (event.kind == TraceEvent::Call || event.kind == TraceEvent::Await)
         continue;
-      if (begun.insert({event.kind, event.symbol}).second)
+      if (begun.insert({event.kind, event.symbol}).second &&
+          countsMicrobatches(event))
         lead = furthest;
       furthest = std::max(furthest, event.number);
     }

@@ -81,6 +81,8 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
                                  "nothing is ever copied");
         if (!task.countsMicrobatches())
           updated.insert(variable);
+        if (task.getKind() == TaskKind::Norm)
+          ofNorms.insert(variable);
       }
     }
   }

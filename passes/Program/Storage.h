@@ -58,6 +58,10 @@ public:
   bool isUpdated(pipeline::VariableOp variable) const {
     return updated.contains(variable);
   }
+  /// Whether a norm task of this schedule writes it, for the same update.
+  bool isOfNorm(pipeline::VariableOp variable) const {
+    return ofNorms.contains(variable);
+  }
   int64_t getVersions(pipeline::VariableOp variable) const {
     auto it = versions.find(variable);
     return it == versions.end() ? 1 : it->second;
@@ -100,7 +104,7 @@ private:
   llvm::MapVector<mlir::Operation *, pipeline::TakeOp> takes;
   llvm::SetVector<mlir::Operation *> received;
   llvm::SetVector<mlir::Operation *> sent;
-  llvm::SetVector<mlir::Operation *> updated;
+  llvm::SetVector<mlir::Operation *> updated, ofNorms;
   llvm::MapVector<mlir::Operation *, int64_t> versions;
   llvm::MapVector<mlir::Operation *, Buffer> sendBuffers;
 };

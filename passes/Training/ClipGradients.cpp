@@ -3,12 +3,13 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A task of kind `norm` per stage sums the squares of each of its gradients.
-// The last stage adds the sums of all, in the order in which the module lists
-// the parameters, so that the norm does not depend on the cut. What it sends
-// back is the factor that all updates multiply their gradients by.
+// A task of kind `norm` per stage sums the squares of each of its gradients and
+// has zeros for those of other stages, so that a sum over stages is exact.
+// Every update adds the squares up in the order in which the module lists the
+// parameters: the norm does not depend on the cut.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/Replicas.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
@@ -36,7 +37,10 @@ struct Member {
   StageOp stage;
   TaskOp update;
   SmallVector<Summands> gradients;
-  ChannelOp factor;
+  /// Where each has its square.
+  SmallVector<int64_t> positions;
+  /// The squares of all stages that are clipped together.
+  VariableOp squares;
 };
 
 struct ClipGradientsPass
@@ -47,19 +51,18 @@ struct ClipGradientsPass
 private:
   LogicalResult collect();
   void addNorms(ArrayRef<Member *> members);
-  ChannelOp createChannel(const Twine &name, Type type);
+  void addNorm(Member &member, int64_t count);
   func::FuncOp createFunction(const Twine &name, FunctionType type);
-  Value emitSquares(OpBuilder &builder, Location loc,
-                    ArrayRef<Summands> gradients, ValueRange values);
-  Value emitFactor(OpBuilder &builder, Location loc, ValueRange squares,
-                   ArrayRef<Member *> members);
+  Value emitSquares(OpBuilder &builder, Location loc, const Member &member,
+                    ValueRange values);
+  func::FuncOp getFactor(Type squares);
   LogicalResult scaleGradients(Member &member);
   LogicalResult addScale(func::FuncOp update, ArrayRef<unsigned> gradients);
 
   SymbolTable *symbols = nullptr;
   SmallVector<Member> stages;
   llvm::DenseMap<Operation *, int64_t> places; ///< Of gradients in the module.
-  func::FuncOp reader;
+  llvm::DenseMap<Type, func::FuncOp> factors;
   llvm::DenseSet<Operation *> scaled;
 };
 
@@ -78,7 +81,7 @@ void ClipGradientsPass::runOnOperation() {
   stages.clear();
   places.clear();
   scaled.clear();
-  reader = nullptr;
+  factors.clear();
   if (failed(collect()))
     return signalPassFailure();
 
@@ -109,7 +112,7 @@ LogicalResult ClipGradientsPass::collect() {
 
   // 2. Stages and what they train.
   for (auto stage : getOperation().getOps<StageOp>()) {
-    Member member{stage, {}, {}, {}};
+    Member member{stage, {}, {}, {}, {}};
     for (auto task : getOperation().getOps<TaskOp>())
       if (task.getKind() == TaskKind::Update &&
           task.getStage() == stage.getSymName())
@@ -139,16 +142,6 @@ LogicalResult ClipGradientsPass::collect() {
   return success();
 }
 
-ChannelOp ClipGradientsPass::createChannel(const Twine &name, Type type) {
-  OpBuilder builder(&getContext());
-  auto channel = ChannelOp::create(builder, getOperation().getLoc(),
-                                   builder.getStringAttr(name),
-                                   builder.getTypeArrayAttr(type), StringAttr(),
-                                   StringAttr(), IntegerAttr(), IntegerAttr());
-  insertAfterLast(getOperation(), *symbols, channel);
-  return channel;
-}
-
 func::FuncOp ClipGradientsPass::createFunction(const Twine &name,
                                                FunctionType type) {
   auto function =
@@ -162,15 +155,16 @@ func::FuncOp ClipGradientsPass::createFunction(const Twine &name,
 /// The sums of squares, one element per parameter, in double precision. The
 /// gradients of a parameter are added first, as its update does.
 Value ClipGradientsPass::emitSquares(OpBuilder &builder, Location loc,
-                                     ArrayRef<Summands> gradients,
-                                     ValueRange values) {
+                                     const Member &member, ValueRange values) {
   Type f64 = builder.getF64Type();
-  auto count = static_cast<int64_t>(gradients.size());
+  VariableOp squares = member.squares;
+  int64_t count = squares.getTensorType().getDimSize(0);
   Value zero =
       arith::ConstantOp::create(builder, loc, builder.getZeroAttr(f64));
   Value sums = tensor::EmptyOp::create(builder, loc, {count}, f64);
   sums = linalg::FillOp::create(builder, loc, zero, sums).getResult(0);
-  for (auto [index, summands] : llvm::enumerate(gradients)) {
+  for (auto [index, summands] :
+       llvm::zip_equal(member.positions, member.gradients)) {
     // Long rows, which are one loop whatever the shape.
     VariableOp first = summands.front();
     RankedTensorType type = first.getTensorType();
@@ -213,103 +207,98 @@ Value ClipGradientsPass::emitSquares(OpBuilder &builder, Location loc,
 }
 
 /// min(1, max-norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
-Value ClipGradientsPass::emitFactor(OpBuilder &builder, Location loc,
-                                    ValueRange squares,
-                                    ArrayRef<Member *> members) {
-  // 1. In the order of the parameters.
-  struct Term {
-    int64_t place;
-    size_t member;
-    int64_t index;
-  };
-  SmallVector<Term> terms;
-  for (auto [index, member] : llvm::enumerate(members))
-    for (auto [number, gradient] : llvm::enumerate(member->gradients))
-      terms.push_back(
-          {places[gradient.front()], index, static_cast<int64_t>(number)});
-  llvm::sort(terms, [](const Term &a, const Term &b) {
-    return std::tie(a.place, a.member) < std::tie(b.place, b.member);
-  });
-
-  // 2. Added one by one.
+func::FuncOp ClipGradientsPass::getFactor(Type squares) {
+  func::FuncOp &function = factors[squares];
+  if (function)
+    return function;
+  OpBuilder context(&getContext());
+  function = createFunction(
+      "clip_factor", context.getFunctionType(squares, context.getF32Type()));
+  OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
+  Location loc = function.getLoc();
   Arithmetic f{builder, loc, builder.getF64Type()};
   Value sum = f.constant(0);
-  for (const Term &term : terms) {
-    Value at = arith::ConstantIndexOp::create(builder, loc, term.index);
-    sum = f.add(
-        sum, tensor::ExtractOp::create(builder, loc, squares[term.member], at));
+  for (int64_t index :
+       llvm::seq(cast<RankedTensorType>(squares).getDimSize(0))) {
+    Value at = arith::ConstantIndexOp::create(builder, loc, index);
+    sum = f.add(sum, tensor::ExtractOp::create(builder, loc,
+                                               function.getArgument(0), at));
   }
   Value bound =
       f.div(f.constant(maxNorm), f.add(f.sqrt(sum), f.constant(1e-6)));
   Value factor = Arithmetic{builder, loc, builder.getF32Type()}.from(
       f.min(bound, f.constant(1)));
-  Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(),
-                                        builder.getF32Type());
-  return linalg::FillOp::create(builder, loc, factor, empty).getResult(0);
+  func::ReturnOp::create(builder, loc, factor);
+  return function;
+}
+
+/// The task that squares, and where it writes to.
+void ClipGradientsPass::addNorm(Member &member, int64_t count) {
+  OpBuilder builder(&getContext());
+  StageOp stage = member.stage;
+  Location loc = stage.getLoc();
+  auto type = RankedTensorType::get({count}, builder.getF64Type());
+  member.squares = VariableOp::create(
+      builder, loc, (stage.getSymName() + ".squares").str(), type, Role::Scalar,
+      FlatSymbolRefAttr::get(stage), BytesAttr());
+  insertAfterLast(getOperation(), *symbols, member.squares);
+
+  auto task = TaskOp::create(builder, loc, (stage.getSymName() + ".G").str(),
+                             TaskKind::Norm, stage.getSymName());
+  symbols->insert(task, member.update->getIterator());
+  builder.setInsertionPointToEnd(task.addBody());
+  SmallVector<Value> operands;
+  for (const Summands &summands : member.gradients)
+    for (VariableOp gradient : summands)
+      operands.push_back(
+          ReadOp::create(builder, gradient.getLoc(), gradient.getTensorType(),
+                         FlatSymbolRefAttr::get(gradient), IntegerAttr()));
+  func::FuncOp function = createFunction(
+      stage.getSymName() + ".norm",
+      builder.getFunctionType(ValueRange(operands).getTypes(), type));
+  OpBuilder body = OpBuilder::atBlockEnd(&function.front());
+  func::ReturnOp::create(
+      body, loc, emitSquares(body, loc, member, function.getArguments()));
+  Value made =
+      func::CallOp::create(builder, loc, function, operands).getResult(0);
+  WriteOp::create(builder, loc, made, FlatSymbolRefAttr::get(member.squares));
 }
 
 /// The norm tasks of the stages that are clipped together.
 void ClipGradientsPass::addNorms(ArrayRef<Member *> members) {
-  auto scalar = RankedTensorType::get({}, Float32Type::get(&getContext()));
-  SmallVector<ChannelOp> sums;
+  // 1. In the order of the parameters.
+  struct Term {
+    int64_t place;
+    size_t member, index;
+  };
+  SmallVector<Term> terms;
   for (auto [index, member] : llvm::enumerate(members)) {
-    OpBuilder builder(&getContext());
-    StageOp stage = member->stage;
-    Location loc = stage.getLoc();
-    bool isLast = index + 1 == members.size();
-    auto count = static_cast<int64_t>(member->gradients.size());
-    auto sumsType = RankedTensorType::get({count}, builder.getF64Type());
-
-    // 1. The task takes the sums of the others and reads its own gradients.
-    auto task = TaskOp::create(builder, loc, (stage.getSymName() + ".G").str(),
-                               TaskKind::Norm, stage.getSymName());
-    symbols->insert(task, member->update->getIterator());
-    builder.setInsertionPointToEnd(task.addBody());
-    SmallVector<Value> operands;
-    if (isLast)
-      for (ChannelOp channel : sums)
-        operands.push_back(TakeOp::create(builder, loc,
-                                          channel.getTensorType(0),
-                                          FlatSymbolRefAttr::get(channel))
-                               .getResult(0));
-    for (const Summands &summands : member->gradients)
-      for (VariableOp gradient : summands)
-        operands.push_back(
-            ReadOp::create(builder, gradient.getLoc(), gradient.getTensorType(),
-                           FlatSymbolRefAttr::get(gradient), IntegerAttr()));
-
-    // 2. Its function.
-    Type result = isLast ? scalar : sumsType;
-    func::FuncOp function = createFunction(
-        stage.getSymName() + (isLast ? ".clip" : ".norm"),
-        builder.getFunctionType(ValueRange(operands).getTypes(), result));
-    OpBuilder body = OpBuilder::atBlockEnd(&function.front());
-    ValueRange arguments = function.getArguments();
-    size_t taken = isLast ? sums.size() : 0;
-    Value value =
-        emitSquares(body, loc, member->gradients, arguments.drop_front(taken));
-    if (isLast) {
-      SmallVector<Value> squares(arguments.take_front(taken));
-      squares.push_back(value);
-      value = emitFactor(body, loc, squares, members);
-    }
-    func::ReturnOp::create(body, loc, value);
-    Value made =
-        func::CallOp::create(builder, loc, function, operands).getResult(0);
-
-    // 3. Sums go to the last stage, the factor to all.
-    if (!isLast) {
-      sums.push_back(createChannel(stage.getSymName() + ".norms", sumsType));
-      PutOp::create(builder, loc, made, FlatSymbolRefAttr::get(sums.back()));
-      continue;
-    }
-    for (Member *receiver : members) {
-      receiver->factor =
-          createChannel(receiver->stage.getSymName() + ".clip_factor", scalar);
-      PutOp::create(builder, loc, made,
-                    FlatSymbolRefAttr::get(receiver->factor));
-    }
+    member->positions.resize(member->gradients.size());
+    for (auto [number, gradient] : llvm::enumerate(member->gradients))
+      terms.push_back({places[gradient.front()], index, number});
   }
+  llvm::sort(terms, [](const Term &a, const Term &b) {
+    return std::tie(a.place, a.member) < std::tie(b.place, b.member);
+  });
+  for (auto [position, term] : llvm::enumerate(terms))
+    members[term.member]->positions[term.index] =
+        static_cast<int64_t>(position);
+
+  // 2. Everybody has the squares of all.
+  SmallVector<Attribute> squares;
+  OpBuilder builder(&getContext());
+  for (Member *member : members) {
+    addNorm(*member, static_cast<int64_t>(terms.size()));
+    squares.push_back(
+        builder.getArrayAttr(FlatSymbolRefAttr::get(member->squares)));
+  }
+  if (members.size() == 1)
+    return;
+  auto group = GroupOp::create(builder, getOperation().getLoc(), "clip_squares",
+                               builder.getArrayAttr(squares));
+  group->setAttr(kOnceAttr, builder.getUnitAttr());
+  group->remove();
+  symbols->insert(group, std::next(members.back()->squares->getIterator()));
 }
 
 /// The gradient arguments of an update function times a further argument.
@@ -347,20 +336,12 @@ LogicalResult ClipGradientsPass::scaleGradients(Member &member) {
   builder.setInsertionPointToStart(&body);
 
   // 1. The factor, as a scalar.
-  ChannelOp channel = member.factor;
-  Value factor = TakeOp::create(builder, loc, channel.getTensorType(0),
-                                FlatSymbolRefAttr::get(channel))
-                     .getResult(0);
-  if (!reader) {
-    reader = createFunction(
-        "clip_factor",
-        builder.getFunctionType(factor.getType(), builder.getF32Type()));
-    OpBuilder inner = OpBuilder::atBlockEnd(&reader.front());
-    Value scalar = tensor::ExtractOp::create(inner, loc, reader.getArgument(0));
-    func::ReturnOp::create(inner, loc, scalar);
-  }
+  Type type = member.squares.getTensorType();
+  Value squares =
+      ReadOp::create(builder, loc, type, FlatSymbolRefAttr::get(member.squares),
+                     IntegerAttr());
   Value scalar =
-      func::CallOp::create(builder, loc, reader, factor).getResult(0);
+      func::CallOp::create(builder, loc, getFactor(type), squares).getResult(0);
 
   // 2. Every update takes it, after the sum of several gradients.
   llvm::DenseSet<Value> sums;

@@ -218,27 +218,25 @@ def PipelineClipGradients : Pass<"pipeline-clip-gradients", "::mlir::ModuleOp"> 
   let summary = "Bounds the norm of the gradients";
   let description = [{
     Multiplies the gradients of an update by min(1, max-norm / (norm + 1e-6)). A
-    task of kind `norm` per stage sums the squares of each gradient; with
-    `global` scope the last stage adds them up, in the order of the parameters in
-    the module, and sends the factor to all. With `stage` scope each stage has a
-    norm of its own, and nothing waits for another stage.
+    task of kind `norm` per stage sums the squares of each gradient. With `global`
+    scope every stage has zeros for the parameters of the others, a group adds
+    them up over the stages, and every update adds the squares in the order of
+    the parameters in the module. With `stage` scope each stage has a norm of its
+    own, and nothing waits for another stage.
 
     ```mlir
+    pipeline.variable @s0.squares : tensor<2xf64> scalar of @s0
+    pipeline.variable @s1.squares : tensor<2xf64> scalar of @s1
+    pipeline.group @clip_squares members [[@s0.squares], [@s1.squares]]
+      {pipeline.once}
     pipeline.task @s0.G norm of @s0(%t) {
       %g1 = pipeline.read @fc1.grad : !w1
-      %n = func.call @s0.norm(%g1) : (!w1) -> tensor<1xf64>
-      pipeline.put %n to @s0.norms : tensor<1xf64>
-    }
-    pipeline.task @s1.G norm of @s1(%t) {
-      %n = pipeline.take @s0.norms : tensor<1xf64>
-      %g2 = pipeline.read @fc2.grad : !w2
-      %f = func.call @s1.clip(%n, %g2) : (tensor<1xf64>, !w2) -> tensor<f32>
-      pipeline.put %f to @s0.clip_factor : tensor<f32>
-      pipeline.put %f to @s1.clip_factor : tensor<f32>
+      %n = func.call @s0.norm(%g1) : (!w1) -> tensor<2xf64>
+      pipeline.write %n to @s0.squares : tensor<2xf64>
     }
     pipeline.task @s0.U update of @s0(%t) {
-      %f = pipeline.take @s0.clip_factor : tensor<f32>
-      %c = func.call @clip_factor(%f) : (tensor<f32>) -> f32
+      %n = pipeline.read @s0.squares : tensor<2xf64>
+      %c = func.call @clip_factor(%n) : (tensor<2xf64>) -> f32
       %n1, %z1 = func.call @sgd.7x11(%w1, %g1, %lr, %c)
         : (!w1, !w1, f32, f32) -> (!w1, !w1)
       ...

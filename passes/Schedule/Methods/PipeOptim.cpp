@@ -8,33 +8,20 @@
 // if each microbatch makes one; the backward reads the newest ones as they are.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/AdjustedReads.h"
+#include "passes/Schedule/Methods/Predicting.h"
 
-using namespace mlir;
 using namespace penstock;
 
 namespace {
 
-class PipeOptim : public Method {
-public:
-  PipeOptim(const OptimizerSpec &optimizer, const RateSchedule &rates)
-      : optimizer(Optimizer::create(optimizer)), rates(rates) {}
+class PipeOptim : public PredictingMethod {
+  using PredictingMethod::PredictingMethod;
 
-private:
-  Lags lagsOf(const StageFacts &stage) const override {
-    return {stage.ahead, 0};
+  Horizon horizonOf(const StageFacts &stage) const override {
+    return {static_cast<double>(stage.ahead) /
+                static_cast<double>(stage.microbatches),
+            0};
   }
-
-  LogicalResult adjust(ModuleOp module,
-                       const StageTasks &stage) const override {
-    double steps = static_cast<double>(stage.facts.ahead) /
-                   static_cast<double>(stage.facts.microbatches);
-    return StageAdjuster(module, stage)
-        .predict(stage.forward, steps, *optimizer, rates, "forward");
-  }
-
-  std::unique_ptr<Optimizer> optimizer;
-  RateSchedule rates;
 };
 
 } // namespace

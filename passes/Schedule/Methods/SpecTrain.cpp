@@ -9,43 +9,20 @@
 // more until then.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/AdjustedReads.h"
+#include "passes/Schedule/Methods/Predicting.h"
 
-using namespace mlir;
 using namespace penstock;
 
 namespace {
 
-class SpecTrain : public Method {
-public:
-  SpecTrain(const OptimizerSpec &optimizer, const RateSchedule &rates)
-      : optimizer(Optimizer::create(optimizer)), rates(rates) {}
+class SpecTrain : public PredictingMethod {
+  using PredictingMethod::PredictingMethod;
 
-private:
-  Lags lagsOf(const StageFacts &stage) const override {
-    return {stage.ahead, 0};
+  Horizon horizonOf(const StageFacts &stage) const override {
+    auto further = static_cast<double>(stage.position / 2);
+    return {further + static_cast<double>(stage.depth - 1 - stage.position),
+            further};
   }
-
-  LogicalResult adjust(ModuleOp module,
-                       const StageTasks &stage) const override {
-    int64_t backward = stage.facts.position / 2;
-    int64_t forward = backward + stage.facts.depth - 1 - stage.facts.position;
-    StageAdjuster adjuster(module, stage);
-    if (forward == backward) {
-      SmallVector<pipeline::TaskOp> tasks = {stage.forward};
-      llvm::append_range(tasks, stage.backward);
-      return adjuster.predict(tasks, static_cast<double>(forward), *optimizer,
-                              rates, "predicted");
-    }
-    if (failed(adjuster.predict(stage.forward, static_cast<double>(forward),
-                                *optimizer, rates, "forward")))
-      return failure();
-    return adjuster.predict(stage.backward, static_cast<double>(backward),
-                            *optimizer, rates, "backward");
-  }
-
-  std::unique_ptr<Optimizer> optimizer;
-  RateSchedule rates;
 };
 
 } // namespace

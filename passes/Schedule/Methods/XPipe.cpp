@@ -8,21 +8,17 @@
 // others of the update read what it read.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/AdjustedReads.h"
+#include "passes/Schedule/Methods/Predicting.h"
 
 #include <cmath>
 
-using namespace mlir;
 using namespace penstock;
 
 namespace {
 
-class XPipe : public Method {
-public:
-  XPipe(const OptimizerSpec &optimizer, const RateSchedule &rates)
-      : optimizer(Optimizer::create(optimizer)), rates(rates) {}
+class XPipe : public PredictingMethod {
+  using PredictingMethod::PredictingMethod;
 
-private:
   VersionStorage storage() const override { return VersionStorage::Stash; }
 
   /// The newest version that the bellwether finds is ceil(ahead / M) updates
@@ -32,25 +28,14 @@ private:
     return {(stage.ahead + m - 1) / m * m, 0};
   }
 
-  LogicalResult adjust(ModuleOp module,
-                       const StageTasks &stage) const override {
-    auto m = static_cast<double>(stage.facts.microbatches);
-    auto p = static_cast<double>(stage.facts.depth);
-    int64_t i = stage.facts.position;
-    // Halves to even, as in the published code.
-    double forward =
-        std::nearbyint((p + m - static_cast<double>(i) / 2 - 2) / m);
-    double backward = std::nearbyint((m + static_cast<double>(i / 2) - 1) / m);
-    StageAdjuster adjuster(module, stage);
-    if (failed(adjuster.predict(stage.forward, forward, *optimizer, rates,
-                                "forward", /*keeps=*/stage.lags.forward > 0)))
-      return failure();
-    return adjuster.predict(stage.backward, backward, *optimizer, rates,
-                            "backward");
+  /// Halves to even, as in the published code.
+  Horizon horizonOf(const StageFacts &stage) const override {
+    auto m = static_cast<double>(stage.microbatches);
+    auto p = static_cast<double>(stage.depth);
+    int64_t i = stage.position;
+    return {std::nearbyint((p + m - static_cast<double>(i) / 2 - 2) / m),
+            std::nearbyint((m + static_cast<double>(i / 2) - 1) / m)};
   }
-
-  std::unique_ptr<Optimizer> optimizer;
-  RateSchedule rates;
 };
 
 } // namespace

@@ -230,9 +230,17 @@ typedef struct {
   const penstock_device_function *functions;
 } penstock_schedule;
 
+/* What a summand does: it is added and receives the sum, is added and becomes
+ * zero, or only receives. The first is added. */
+enum {
+  PENSTOCK_SUM_ADDS = 0,
+  PENSTOCK_SUM_RESETS = 1,
+  PENSTOCK_SUM_RECEIVES = 2
+};
+
 /* Values that are summed over devices. Every summand has one value of each of
- * the `types`; `devices` says where each lives, in the order of addition. All
- * receive the sum, but those with `resets` become zero. */
+ * the `types`; `devices` says where each lives, in the order of addition, and
+ * `resets` what it does. */
 typedef struct {
   const char *name;
   uint32_t type_count;

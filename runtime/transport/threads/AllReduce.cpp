@@ -68,9 +68,11 @@ static void add(void *const *cells, uint32_t stride, uint32_t count,
   for (uint64_t i = begin; i < end; ++i) {
     T sum = static_cast<T *>(cells[0])[i];
     for (uint32_t k = 1; k < count; ++k)
-      sum += static_cast<T *>(cells[uint64_t(k) * stride])[i];
+      if (resets[k] != PENSTOCK_SUM_RECEIVES)
+        sum += static_cast<T *>(cells[uint64_t(k) * stride])[i];
     for (uint32_t k = 0; k < count; ++k)
-      static_cast<T *>(cells[uint64_t(k) * stride])[i] = resets[k] ? T(0) : sum;
+      static_cast<T *>(cells[uint64_t(k) * stride])[i] =
+          resets[k] == PENSTOCK_SUM_RESETS ? T(0) : sum;
   }
 }
 

@@ -1,27 +1,27 @@
-// A task of kind norm per stage; the last one adds up and gives the factor.
+// A task of kind norm per stage; a sum over the stages; every update has the
+// factor.
 // RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='optimizer=sgd clip-grad-norm=0.5' | FileCheck %s --check-prefix=GLOBAL
 // RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='optimizer=sgd clip-grad-norm=0.5 clip-scope=stage' | FileCheck %s --check-prefix=STAGE
 // RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='optimizer=sgd' | FileCheck %s --check-prefix=NONE
 // RUN: not penstock-opt %S/inputs/mlp.mlir --pipeline-clip-gradients=max-norm=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 
-// GLOBAL-DAG: pipeline.channel @s0.norms : [tensor<2xf64>]
-// GLOBAL-DAG: pipeline.channel @s0.clip_factor : [tensor<f32>]
-// GLOBAL-DAG: pipeline.channel @s1.clip_factor : [tensor<f32>]
+// GLOBAL-DAG: pipeline.variable @s0.squares : tensor<3xf64> scalar of @s0
+// GLOBAL-DAG: pipeline.variable @s1.squares : tensor<3xf64> scalar of @s1
+// GLOBAL-DAG: pipeline.group @clip_squares members {{\[\[}}@s0.squares], [@s1.squares]] {pipeline.once}
 // GLOBAL:      pipeline.task @s0.G norm of @s0
 // GLOBAL-NEXT:   %[[G1:.*]] = pipeline.read @fc1.grad
 // GLOBAL-NEXT:   %[[G2:.*]] = pipeline.read @fc2.grad
 // GLOBAL-NEXT:   %[[N:.*]] = func.call @s0.norm(%[[G1]], %[[G2]])
-// GLOBAL-NEXT:   pipeline.put %[[N]] to @s0.norms
+// GLOBAL-NEXT:   pipeline.write %[[N]] to @s0.squares
 // GLOBAL:      pipeline.task @s0.U update of @s0
-// GLOBAL-NEXT:   %[[T:.*]] = pipeline.take @s0.clip_factor
-// GLOBAL-NEXT:   %[[C:.*]] = func.call @clip_factor(%[[T]]) : (tensor<f32>) -> f32
+// GLOBAL-NEXT:   %[[T:.*]] = pipeline.read @s0.squares
+// GLOBAL-NEXT:   %[[C:.*]] = func.call @clip_factor(%[[T]]) : (tensor<3xf64>) -> f32
 // GLOBAL:        func.call @sgd.7x11(%{{.*}}, %{{.*}}, %{{.*}}, %[[C]])
 // GLOBAL:      pipeline.task @s1.G norm of @s1
-// GLOBAL-NEXT:   pipeline.take @s0.norms
 // GLOBAL-NEXT:   pipeline.read @fc3.grad
-// GLOBAL-NEXT:   %[[F:.*]] = func.call @s1.clip
-// GLOBAL-NEXT:   pipeline.put %[[F]] to @s0.clip_factor
-// GLOBAL-NEXT:   pipeline.put %[[F]] to @s1.clip_factor
+// GLOBAL-NEXT:   %[[F:.*]] = func.call @s1.norm
+// GLOBAL-NEXT:   pipeline.write %[[F]] to @s1.squares
+// GLOBAL:        func.call @clip_factor
 
 // The gradient is scaled before all else.
 // GLOBAL-LABEL: func.func private @sgd.7x11
@@ -36,20 +36,23 @@
 // GLOBAL: tensor.extract_slice %{{.*}}[0] [1] [1]
 // GLOBAL: arith.extf
 // GLOBAL: tensor.extract_slice %{{.*}}[1] [1] [1]
+// What the other stage has is zero here.
+// GLOBAL-LABEL: func.func private @s1.norm
+// GLOBAL: tensor.extract_slice %{{.*}}[2] [1] [1]
 // min(1, X / (norm + 1e-6)), in the order of the parameters.
-// GLOBAL-LABEL: func.func private @s1.clip
+// GLOBAL-LABEL: func.func private @clip_factor
 // GLOBAL: math.sqrt
 // GLOBAL: arith.divf
 // GLOBAL: arith.minimumf
 
 // No stage waits for another.
-// STAGE-NOT: norms
+// STAGE-NOT: pipeline.group
+// STAGE-DAG: pipeline.variable @s0.squares : tensor<2xf64> scalar of @s0
+// STAGE-DAG: pipeline.variable @s1.squares : tensor<1xf64> scalar of @s1
 // STAGE:      pipeline.task @s0.G norm of @s0
-// STAGE:        pipeline.put %{{.*}} to @s0.clip_factor
-// STAGE-NEXT: }
+// STAGE:        pipeline.write %{{.*}} to @s0.squares
 // STAGE:      pipeline.task @s1.G norm of @s1
-// STAGE:        pipeline.put %{{.*}} to @s1.clip_factor
-// STAGE-NEXT: }
+// STAGE:        pipeline.write %{{.*}} to @s1.squares
 
 // NONE-NOT: norm of
 // NEGATIVE: error: pipeline-clip-gradients: needs a positive max-norm, and scope global or stage

@@ -27,11 +27,12 @@ float valueOf(int k, int j, uint64_t i, int t) {
 }
 
 TEST(AllReduce, AddsInTheOrderOfSummands) {
-  // Summands 0 and 2 are of device 1, 1 and 3 of device 0; 3 is a further part.
-  const uint32_t devices[] = {1, 0, 1, 0}, resets[] = {0, 0, 0, 1};
+  // Summands 0, 2 and 4 are of device 1, 1 and 3 of device 0; 3 is a further
+  // part, 4 only receives.
+  const uint32_t devices[] = {1, 0, 1, 0, 1}, resets[] = {0, 0, 0, 1, 2};
   const penstock_tensor types[] = {{PENSTOCK_F32, 1, kLong, 4 * kCounts[0]},
                                    {PENSTOCK_F32, 1, kShort, 4 * kCounts[1]}};
-  penstock_group group = {"g", 2, types, 4, devices, resets};
+  penstock_group group = {"g", 2, types, 5, devices, resets};
   ASSERT_TRUE(AllReduce::canSum(group));
   AllReduce sum(group);
   EXPECT_EQ(sum.find(2), nullptr);
@@ -41,7 +42,7 @@ TEST(AllReduce, AddsInTheOrderOfSummands) {
     for (int t = 5; t < 5 + kUpdates; ++t) {
       std::vector<std::vector<float>> values;
       std::vector<int> summands;
-      for (int k = 0; k < 4; ++k)
+      for (int k = 0; k < 5; ++k)
         if (devices[k] == device)
           summands.push_back(k);
       for (int k : summands)
@@ -65,7 +66,7 @@ TEST(AllReduce, AddsInTheOrderOfSummands) {
             for (int k = 1; k < 4; ++k)
               expected += valueOf(k, j, i, t);
             ASSERT_EQ(values[s * 2 + j][i],
-                      resets[summands[s]] ? 0.0f : expected);
+                      resets[summands[s]] == 1 ? 0.0f : expected);
           }
     }
   };
