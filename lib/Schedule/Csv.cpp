@@ -378,11 +378,19 @@ public:
 
 private:
   void add(int stage, StringRef word, int64_t number);
+  void addRun(const Event &event);
   void addTransfer(const Event &event);
 
   const Model &model;
   bool withTransfers;
   std::string row;
+  /// Sends of forwards and of others that no cell has waited for.
+  struct Pending {
+    int stage;
+    bool isForward;
+    int64_t number;
+  };
+  std::vector<Pending> pending;
   /// A table has one transfer for all messages of a run.
   std::set<std::tuple<int, bool, int64_t>> known;
 };
@@ -395,6 +403,23 @@ void CellWriter::add(int stage, StringRef word, int64_t number) {
   row += (Twine(stage) + word + Twine(number)).str();
 }
 
+/// Readers of tables with transfers want to wait for every send, which ours
+/// does by itself. What was sent on has arrived when its gradient is there.
+void CellWriter::addRun(const Event &event) {
+  const Task &task = model.tasks[event.id];
+  if (task.perUpdate())
+    return;
+  add(task.stage, StringRef(&task.letter, 1), event.number);
+  auto sent = llvm::find_if(pending, [&](const Pending &send) {
+    return send.isForward && send.stage == task.stage &&
+           send.number == event.number;
+  });
+  if (sent == pending.end() || (task.letter != 'B' && task.letter != 'I'))
+    return;
+  add(task.stage, "WAIT_SEND_F", event.number);
+  pending.erase(sent);
+}
+
 void CellWriter::addTransfer(const Event &event) {
   const Channel &channel = model.channels[event.id];
   bool isSend = event.kind == EventKind::Send;
@@ -403,24 +428,28 @@ void CellWriter::addTransfer(const Event &event) {
       !known.insert({id, isSend, event.number}).second)
     return;
   const Task &task = model.tasks[id];
-  StringRef word = task.letter == 'F' ? (isSend ? "SEND_F" : "RECV_F")
-                                      : (isSend ? "SEND_B" : "RECV_B");
-  add(task.stage, word, event.number);
+  bool isForward = task.letter == 'F';
+  add(task.stage,
+      isForward ? (isSend ? "SEND_F" : "RECV_F")
+                : (isSend ? "SEND_B" : "RECV_B"),
+      event.number);
+  if (isSend)
+    pending.push_back({task.stage, isForward, event.number});
 }
 
 std::string CellWriter::write(const Order &order) {
   std::unique_ptr<EventStream> stream = expand(model, order, 1);
   Event event;
   while (stream->next(event)) {
-    if (event.kind == EventKind::Run) {
-      const Task &task = model.tasks[event.id];
-      if (!task.perUpdate())
-        add(task.stage, StringRef(&task.letter, 1), event.number);
-    } else if (withTransfers && (event.kind == EventKind::Send ||
-                                 event.kind == EventKind::Recv)) {
+    if (event.kind == EventKind::Run)
+      addRun(event);
+    else if (withTransfers &&
+             (event.kind == EventKind::Send || event.kind == EventKind::Recv))
       addTransfer(event);
-    }
   }
+  for (const Pending &send : pending)
+    add(send.stage, send.isForward ? "WAIT_SEND_F" : "WAIT_SEND_B",
+        send.number);
   return std::move(row);
 }
 
