@@ -58,6 +58,17 @@ class Logits(nn.Module):
         return self.model(tokens, **mask).logits
 
 
+class Translator(nn.Module):
+    """An encoder and a decoder, which sees what it is to say before."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, source, target):
+        return self.model(input_ids=source, decoder_input_ids=target).logits
+
+
 class Pooled(nn.Module):
     """An encoder with a classifier on the mean of its last hidden states."""
 
@@ -114,6 +125,17 @@ def transformers_model(name, model, config, options, pooled=0, causal=False, **t
     length = 11
     return Architecture(f"transformers/{name}", build, {"input_ids": tokens(53, length)},
                         tokens(53, length) if causal else classes, **training)
+
+
+def translator(name, model, config, options):
+    def build():
+        import transformers
+        settings = getattr(transformers, config)(**options)
+        settings._attn_implementation = "eager"
+        settings.use_cache = False
+        return as_exported(Translator(getattr(transformers, model)(settings)))
+    return Architecture(f"transformers/{name}", build,
+                        {"source": tokens(53, 11), "target": tokens(53, 7)}, tokens(53, 7))
 
 
 def small_resnet(block):
@@ -243,6 +265,11 @@ ARCHITECTURES = [
         32, 8, num_classes=CLASSES, embed_dim=48, depth=3, num_heads=4)),
     transformers_model("albert", "AlbertForSequenceClassification", "AlbertConfig",
                        {**CLASSIFIER, "embedding_size": 24, "classifier_dropout_prob": 0.0}),
+    translator("bart", "BartForConditionalGeneration", "BartConfig",
+               {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
+                "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
+                "decoder_ffn_dim": 48, "vocab_size": 53, "max_position_embeddings": 16,
+                "dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}),
     transformers_model("bert", "BertForSequenceClassification", "BertConfig", CLASSIFIER),
     transformers_model("bloom", "BloomForCausalLM", "BloomConfig",
                        {"hidden_size": 32, "n_layer": 3, "n_head": 4, "vocab_size": 53},
@@ -261,6 +288,8 @@ ARCHITECTURES = [
     transformers_model("falcon", "FalconForCausalLM", "FalconConfig",
                        {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
                         "vocab_size": 53, "tie_word_embeddings": False}, causal=True),
+    transformers_model("fnet", "FNetForSequenceClassification", "FNetConfig",
+                       {key: CLASSIFIER[key] for key in CLASSIFIER if "attention" not in key}),
     transformers_model("gemma", "GemmaForCausalLM", "GemmaConfig", {**ROTARY, "head_dim": 8},
                        causal=True),
     transformers_model("gpt2", "GPT2LMHeadModel", "GPT2Config",
@@ -291,6 +320,9 @@ ARCHITECTURES = [
                        {**CLASSIFIER, "max_position_embeddings": 20, "pad_token_id": 1}),
     transformers_model("squeezebert", "SqueezeBertForSequenceClassification",
                        "SqueezeBertConfig", {**CLASSIFIER, "embedding_size": 32}),
+    translator("t5", "T5ForConditionalGeneration", "T5Config",
+               {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4,
+                "vocab_size": 53, "dropout_rate": 0.0, "decoder_start_token_id": 0}),
     transformers_model("t5_encoder", "T5EncoderModel", "T5Config",
                        {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_heads": 4,
                         "vocab_size": 53, "dropout_rate": 0.0}, pooled=32),

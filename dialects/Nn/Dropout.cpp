@@ -92,8 +92,7 @@ static Value drawMask(OpBuilder &builder, DropoutOp op,
       builder.getIntegerAttr(
           builder.getI32Type(),
           static_cast<int32_t>(static_cast<uint32_t>(std::round(limit)))));
-  Value seed = arith::FPToUIOp::create(builder, loc, builder.getI32Type(),
-                                       context.getHyperparameter("seed", 0));
+  Value seed = context.getSeed();
   Value microbatch = arith::IndexCastOp::create(
       builder, loc, builder.getI64Type(), context.getMicrobatch());
   Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());

@@ -24,9 +24,9 @@ public:
   /// The number of the microbatch from the start of training on, an index: a
   /// scalar argument of the function. The backward function gets its own.
   virtual mlir::Value getMicrobatch() = 0;
-  /// A knob of the run, an f32: a scalar argument of the function.
-  virtual mlir::Value getHyperparameter(llvm::StringRef name,
-                                        double byDefault) = 0;
+  /// What random numbers of the run depend on, an i64: a scalar argument of the
+  /// function.
+  virtual mlir::Value getSeed() = 0;
   /// What `state` is at this place of the forward: itself, or what an op before
   /// this one has left.
   virtual mlir::Value getState(mlir::Value state) = 0;

@@ -16,13 +16,14 @@ def Nn_RandomBitsOp : Nn_Op<"random_bits", [Pure]> {
   let description = [{
     The first word of Philox-4x32-10 (Salmon et al., Parallel random numbers: as
     easy as 1, 2, 3, SC 2011) of the counter (`element`, `microbatch`), low word
-    first, with the key (`seed`, `node`). A scalar op, for bodies of generics.
+    first, with the key (`seed`, `node`), where the high word of `seed` is added
+    to `node`. A scalar op, for bodies of generics.
 
     ```mlir
     %bits = nn.random_bits %seed, %microbatch, %element node(7)
     ```
   }];
-  let arguments = (ins I32:$seed, I64:$microbatch, I64:$element, I32Attr:$node);
+  let arguments = (ins I64:$seed, I64:$microbatch, I64:$element, I32Attr:$node);
   let results = (outs I32:$result);
   let assemblyFormat = [{
     $seed `,` $microbatch `,` $element `node` `(` $node `)` attr-dict

@@ -41,6 +41,8 @@ struct State : mlir::SideEffects::Resource::Base<State> {
 namespace penstock::pipeline {
 /// Names of the dialect's discardable attributes.
 inline constexpr llvm::StringLiteral kModelAttr = "pipeline.model";
+/// On a channel with a source: which integers it may carry.
+inline constexpr llvm::StringLiteral kRangeAttr = "pipeline.range";
 inline constexpr llvm::StringLiteral kIntoAttr = "pipeline.into";
 inline constexpr llvm::StringLiteral kOutAttr = "pipeline.out";
 inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";

@@ -29,6 +29,8 @@ def Pipeline_Dialect : Dialect {
       is stored into this argument's buffer (accumulators, optimizer state);
     - `pipeline.out` on an argument of a bufferised function: a result;
     - `pipeline.scratch` on its last argument: temporary memory;
+    - `pipeline.range = #pipeline.range<0 to 10>` on a channel with a source:
+      which integers it may carry;
     - `pipeline.parameter = @w` on a gradient or optimizer variable: the
       parameter that it belongs to;
     - `pipeline.schedule = @s`, `pipeline.device = d : i64` on a function: it is
@@ -49,6 +51,22 @@ def Pipeline_BytesAttr : Pipeline_Attr<"Bytes", "bytes"> {
   let parameters = (ins StringRefParameter<"path as the user gave it">:$file,
                         "int64_t":$offset, "int64_t":$length);
   let assemblyFormat = "`<` $file `,` $offset `,` $length `>`";
+  let genVerifyDecl = 1;
+}
+
+def Pipeline_RangeAttr : Pipeline_Attr<"Range", "range"> {
+  let summary = "Which integers a value may be";
+  let description = [{
+    Those from `low` to before `high`, and `ignored`, if given.
+
+    ```mlir
+    #pipeline.range<0 to 10>
+    #pipeline.range<0 to 10 or -100>
+    ```
+  }];
+  let parameters = (ins "int64_t":$low, "int64_t":$high,
+                        OptionalParameter<"std::optional<int64_t>">:$ignored);
+  let assemblyFormat = "`<` $low `to` $high (`or` $ignored^)? `>`";
   let genVerifyDecl = 1;
 }
 

@@ -223,8 +223,11 @@ def Pipeline_PredictOp : Pipeline_Op<"predict",
 def Pipeline_HyperparameterOp : Pipeline_Op<"hyperparameter", [Pure, InTaskOrFunction,
      DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "A number that the user may set when the program runs";
+  let description = [{
+    `default` is what it is otherwise. An integer is 0 then.
+  }];
   let arguments = (ins StrAttr:$name, OptionalAttr<F64Attr>:$default_value);
-  let results = (outs AnyFloat:$value);
+  let results = (outs AnyTypeOf<[AnyFloat, I64]>:$value);
   let assemblyFormat = [{
     $name (`default` `(` $default_value^ `)`)? attr-dict `:` type($value)
   }];

@@ -32,6 +32,26 @@ LogicalResult BytesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t low, int64_t high,
+                                std::optional<int64_t> ignored) {
+  if (low >= high)
+    return emitError() << "a range holds some integer, this is " << low
+                       << " to " << high;
+  if (ignored && *ignored >= low && *ignored < high)
+    return emitError() << "the range from " << low << " to " << high
+                       << " holds " << *ignored << " already";
+  return success();
+}
+
+/// Whether the attribute stands on a source of integers.
+static bool isRangeOfSource(Operation *op, Attribute value) {
+  auto channel = dyn_cast<ChannelOp>(op);
+  return channel && channel.getSource() && channel.getTypes().size() == 1 &&
+         channel.getTensorType(0).getElementType().isInteger() &&
+         isa<RangeAttr>(value);
+}
+
 LogicalResult PipelineDialect::verifyOperationAttribute(Operation *op,
                                                         NamedAttribute attr) {
   StringRef name = attr.getName();
@@ -40,6 +60,10 @@ LogicalResult PipelineDialect::verifyOperationAttribute(Operation *op,
                ? success()
                : op->emitOpError()
                      << "'" << name << "' is a byte range, on the module";
+  if (name == kRangeAttr && !isRangeOfSource(op, attr.getValue()))
+    return op->emitOpError() << "'" << name
+                             << "' is a range, on a channel with a source of "
+                                "integers";
   if (name == kScheduleAttr || name == kDeviceAttr) {
     bool typed = name == kScheduleAttr ? isa<FlatSymbolRefAttr>(attr.getValue())
                                        : isa<IntegerAttr>(attr.getValue());
@@ -236,6 +260,8 @@ LogicalResult PredictOp::verify() {
 LogicalResult HyperparameterOp::verify() {
   if (getName().empty())
     return emitOpError("needs a name");
+  if (getDefaultValue() && getType().isInteger())
+    return emitOpError("is an integer, which has no default but 0");
   return success();
 }
 

@@ -140,6 +140,8 @@ bool Compilation::lower(Level from) {
       manager.addPass(createConvertOnnxToGraph());
       manager.addPass(createCanonicalizerPass());
       manager.addPass(createCSEPass());
+      manager.addPass(createFoldTransposes());
+      manager.addPass(createCSEPass());
       break;
     case Level::Graph: {
       LowerGraphToStagesOptions partition;

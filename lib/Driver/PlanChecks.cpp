@@ -37,6 +37,39 @@ int Compilation::checkRecompute() {
   return kDone;
 }
 
+/// Statistics of stages with replicas move at the update, which has to be there
+/// and to know of all microbatches before it.
+int Compilation::checkStatistics() {
+  llvm::StringSet<> updated;
+  llvm::StringMap<size_t> numbers;
+  for (auto stage : module->getOps<pipeline::StageOp>())
+    numbers.try_emplace(stage.getSymName(), numbers.size());
+  for (auto task : module->getOps<pipeline::TaskOp>())
+    if (task.getKind() == pipeline::TaskKind::Update)
+      updated.insert(task.getStage());
+  for (auto task : module->getOps<pipeline::TaskOp>()) {
+    size_t stage = numbers.lookup(task.getStage());
+    if (task.getKind() != pipeline::TaskKind::Forward ||
+        replicasOf(options, stage) == 1)
+      continue;
+    for (auto write : task.getBody().getOps<pipeline::WriteOp>()) {
+      if (!isAsynchronous() && updated.contains(task.getStage()))
+        continue;
+      llvm::StringRef why = isAsynchronous()
+                                ? "the pipeline never drains, so that nothing "
+                                  "gathers what each of them sees"
+                                : "nothing is trained there, so that nothing "
+                                  "gathers what each of them sees";
+      return fail(llvm::formatv(
+          "the running statistic '{0}' of stage {1} follows all microbatches; "
+          "the stage has replicas, and {2}: use one replica there, or "
+          "--batch-norm=frozen",
+          write.getVariable(), stage, why));
+    }
+  }
+  return kDone;
+}
+
 /// How many stages there are is known once the cuts are made.
 int Compilation::checkDevices() {
   int64_t stages = llvm::range_size(module->getOps<pipeline::StageOp>());
@@ -51,11 +84,14 @@ int Compilation::checkDevices() {
     return kDone;
   if (std::string wrong = checkSchedule(options, stages); !wrong.empty())
     return fail(wrong);
+  if (int code = checkStatistics())
+    return code;
   std::string error;
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   if (succeeded(method) &&
       failed(checkMethodDepth(
           *method, options.getPlaces() ? options.getPlaces() : stages,
+          options.replicas.empty() ? 1 : options.replicas.front(),
           options.microbatches, error)))
     return fail("--method=" + options.method + ": " + error);
   auto updates = llvm::make_filter_range(

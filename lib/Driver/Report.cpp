@@ -140,10 +140,13 @@ void Report::collectSchedule(ModuleOp module) {
   }
   updated.clear();
   bool drains = true;
-  llvm::DenseSet<int64_t> devices;
+  // A pipe of replicas fills with as many microbatches per place.
+  llvm::SmallDenseSet<Attribute> places;
+  int64_t width = 1;
   for (auto [stage, report] : llvm::zip(module.getOps<StageOp>(), stages)) {
-    ArrayRef<int64_t> places = stage.getDevices().value_or(ArrayRef<int64_t>());
-    devices.insert(places.begin(), places.end());
+    places.insert(stage.getDevicesAttr());
+    if (auto devices = stage.getDevices())
+      width = std::max<int64_t>(width, devices->size());
     auto lags = stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
     if (!lags || lags.size() != 2)
       continue;
@@ -152,8 +155,9 @@ void Report::collectSchedule(ModuleOp module) {
     report.lagBackward = lags[1];
   }
   if (!drains)
-    speedupOverFlush = static_cast<double>(microbatches + devices.size() - 1) /
-                       static_cast<double>(microbatches);
+    speedupOverFlush =
+        static_cast<double>(microbatches + (places.size() - 1) * width) /
+        static_cast<double>(microbatches);
   for (TaskOp task : module.getOps<TaskOp>()) {
     if (task.isBodyless())
       continue;
@@ -203,6 +207,7 @@ void Report::collectSchedule(ModuleOp module) {
   for (StageReport &stage : stages)
     stage.tau = static_cast<double>(stage.lagForward - stage.lagBackward) /
                 static_cast<double>(microbatches);
+  collectVariables(module);
 }
 
 bool Report::isAsynchronous() const {

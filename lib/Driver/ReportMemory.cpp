@@ -138,8 +138,7 @@ static void addVariable(StageBytes &bytes, VariableOp variable,
   }
 }
 
-/// Adds the bytes of variables and channels to their stages.
-void Report::collectProgram(ModuleOp module) {
+void Report::collectVariables(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
   for (ChannelOp channel : module.getOps<ChannelOp>())
@@ -157,8 +156,7 @@ void Report::collectProgram(ModuleOp module) {
     report.bytes = {};
     report.versionsHeld = 1;
     report.parameters.clear();
-    report.devices.assign(stage.getDevices()->begin(),
-                          stage.getDevices()->end());
+    report.devices = stage.getDevices().value_or(ArrayRef<int64_t>()).vec();
   }
   Rows rows(stages);
   SymbolTable symbols(module);
@@ -208,6 +206,13 @@ void Report::collectProgram(ModuleOp module) {
           module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
     for (StringAttr name : constants.getAsRange<StringAttr>())
       frozen.push_back(name.str());
+}
+
+/// Adds the bytes of channels and temporaries to their stages.
+void Report::collectProgram(ModuleOp module) {
+  collectVariables(module);
+  Rows rows(stages);
+  SymbolTable symbols(module);
   // A buffer belongs to the stage that takes it there, or else to the one that
   // puts it; what no task of training has, to the first stage of the device.
   // A channel that no transfer uses stays on its stage.

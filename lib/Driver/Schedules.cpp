@@ -33,6 +33,15 @@ int64_t penstock::chunksPerDevice(const CompileOptions &options) {
   return spec ? spec->chunks() : 1;
 }
 
+int64_t penstock::replicasOf(const CompileOptions &options, size_t stage) {
+  std::optional<schedule::ScheduleSpec> spec = specOf(options);
+  if (spec && spec->replicas() > 1)
+    return spec->replicas();
+  return options.replicas.empty()       ? 1
+         : options.replicas.size() == 1 ? options.replicas.front()
+                                        : options.replicas[stage];
+}
+
 bool penstock::adoptSchedule(CompileOptions &options, bool &splitsBackward,
                              std::string &error) {
   if (options.scheduleFile.empty()) {

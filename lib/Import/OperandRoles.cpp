@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Names are followed from the arguments of a function to those of its call, and
-// through Identity.
+// through nodes that change nothing.
 // What is wrong with a model is said later, when its nodes are imported.
 //===----------------------------------------------------------------------===//
 
@@ -101,13 +101,13 @@ void Collector::visitNode(const NodeProto &node, Scope &scope) {
       visit(attribute.g().node(), branch);
     }
   StringRef domain = normalize(node.domain());
-  if (domain.empty() && node.op_type() == "Identity" &&
-      node.input_size() == 1 && node.output_size() == 1) {
+  const Operator *entry =
+      lookupOperator(domain, node.op_type(), scope.opsets.lookup(domain));
+  if (entry && entry->elements == Operator::Same && node.input_size() == 1 &&
+      node.output_size() == 1) {
     scope.names[node.output(0)] = scope.resolve(node.input(0)).str();
     return;
   }
-  const Operator *entry =
-      lookupOperator(domain, node.op_type(), scope.opsets.lookup(domain));
   for (int i = 0; entry && i < std::min(node.input_size(), 32); ++i) {
     StringRef name = scope.resolve(node.input(i));
     if (name.empty())

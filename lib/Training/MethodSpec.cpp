@@ -179,13 +179,21 @@ LogicalResult penstock::checkMethod(const MethodSpec &method,
 }
 
 LogicalResult penstock::checkMethodDepth(const MethodSpec &method,
-                                         int64_t depth, int64_t microbatches,
+                                         int64_t depth, int64_t replicas,
+                                         int64_t microbatches,
                                          std::string &error) {
-  if (method.kind != MethodKind::TwoBW || microbatches >= depth)
+  int64_t needed = depth * replicas;
+  if (method.kind != MethodKind::TwoBW || microbatches >= needed)
     return success();
   error = "2bw needs at least as many microbatches per update as the pipeline "
-          "is deep: use --microbatches=" +
-          std::to_string(depth) + " or more, or a depth of " +
-          std::to_string(microbatches) + " instead of " + std::to_string(depth);
+          "is deep";
+  if (replicas > 1)
+    error +=
+        ", for every replica: use --microbatches=" + std::to_string(needed) +
+        " or more, or fewer replicas";
+  else
+    error += ": use --microbatches=" + std::to_string(needed) +
+             " or more, or a depth of " + std::to_string(microbatches) +
+             " instead of " + std::to_string(depth);
   return failure();
 }

@@ -221,7 +221,9 @@ static std::optional<int64_t> getSoftmaxAxis(NodeOp node, int64_t rank) {
 /// The node of the default domain that a value comes from, behind identities.
 static NodeOp findProducer(Value value) {
   auto node = value.getDefiningOp<NodeOp>();
-  while (node && node.getDomainName().empty() && node.getOpType() == "Identity")
+  for (const Operator *entry = node ? lookupOperator(node) : nullptr;
+       entry && entry->elements == Operator::Same;
+       entry = node ? lookupOperator(node) : nullptr)
     node = node.getInputs()[0].getDefiningOp<NodeOp>();
   return node && node.getDomainName().empty() ? node : NodeOp();
 }

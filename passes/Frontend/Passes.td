@@ -94,6 +94,25 @@ def OnnxAttachOutputs : Pass<"onnx-attach-outputs", "::mlir::ModuleOp"> {
                            "::penstock::pipeline::PipelineDialect"];
 }
 
+def OnnxBoundInputs : Pass<"onnx-bound-inputs", "::mlir::ModuleOp"> {
+  let summary = "Say which integers the inputs may hold";
+  let description = [{
+    Labels name a class or are ignored, indices of a Gather a position of its
+    axis. Where an input goes there unchanged, its channel says so, and the
+    program checks the data before it starts.
+
+    ```mlir
+    pipeline.channel @labels : [tensor<5xi64>] source("labels")
+    ```
+    becomes
+    ```mlir
+    pipeline.channel @labels : [tensor<5xi64>] source("labels")
+      {pipeline.range = #pipeline.range<0 to 3 or -100>}
+    ```
+  }];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
 def RaiseComposites : Pass<"raise-composites", "::mlir::ModuleOp"> {
   let summary = "Nodes that an exporter took apart become the operator again";
   let description = [{
@@ -148,6 +167,35 @@ def ConvertOnnxToGraph : Pass<"convert-onnx-to-graph", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect",
                            "::penstock::nn::NnDialect"];
+}
+
+def FoldTransposes : Pass<"fold-transposes", "::mlir::ModuleOp"> {
+  let summary = "Transposes of a product's operands and result become its maps";
+  let description = [{
+    A transpose before or after a `linalg.contract` disappears into its maps,
+    where the library still computes the product and both of its derivatives.
+    To get there it moves below elementwise ops all of whose inputs are
+    transposed alike, and above a reshape that another transpose precedes; an
+    elementwise op moves above a reshape of another one, so that both become one
+    loop. The names of transposes that disappear go to what computes their
+    operand. Runs before the model is cut.
+
+    ```mlir
+    %w = linalg.transpose ins(%weight : tensor<11x7xf32>)
+         outs(%e : tensor<7x11xf32>) permutation = [1, 0]
+    %y = linalg.contract indexing_maps = [#mk, #kn, #mn]
+         ins(%x, %w : tensor<5x7xf32>, tensor<7x11xf32>)
+         outs(%zeros : tensor<5x11xf32>) -> tensor<5x11xf32>
+    ```
+    becomes
+    ```mlir
+    %y = linalg.contract indexing_maps = [#mk, #nk, #mn]
+         ins(%x, %weight : tensor<5x7xf32>, tensor<11x7xf32>)
+         outs(%zeros : tensor<5x11xf32>) -> tensor<5x11xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 #endif // PENSTOCK_PASSES_FRONTEND_PASSES_TD

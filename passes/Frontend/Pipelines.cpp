@@ -18,14 +18,19 @@ void penstock::buildCompleteOnnxPipeline(
     OpPassManager &manager, const LowerOnnxToGraphOptions &options) {
   // The loss depends on the shape of the output that it takes.
   manager.addPass(createOnnxResolveShapes());
-  if (options.infer)
-    return manager.addPass(createOnnxAttachOutputs());
+  if (options.infer) {
+    manager.addPass(createOnnxAttachOutputs());
+    manager.addPass(createOnnxBoundInputs());
+    return;
+  }
   OnnxAttachLossOptions loss;
   loss.loss = options.loss;
   loss.lossInput = options.lossInput;
   loss.classAxis = options.classAxis;
   loss.ignoreLabel = options.ignoreLabel;
   manager.addPass(createOnnxAttachLoss(loss));
+  // Labels are inputs, too.
+  manager.addPass(createOnnxBoundInputs());
 }
 
 void penstock::buildLowerOnnxToGraphPipeline(
@@ -36,6 +41,8 @@ void penstock::buildLowerOnnxToGraphPipeline(
   manager.addPass(createConvertOnnxToGraph());
   // Lowering leaves unused constants and repeats shapes and zeros.
   manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createFoldTransposes());
   manager.addPass(createCSEPass());
 }
 

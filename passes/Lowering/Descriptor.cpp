@@ -274,6 +274,23 @@ ProgramTable::getSchedules(ConstantBuilder &constants, const Symbols &symbol) {
   return table;
 }
 
+/// Replicas and stages share a source: it has one range.
+std::vector<Constant> ProgramTable::getRanges(ConstantBuilder &constants) {
+  std::vector<Constant> table;
+  llvm::SmallSetVector<StringRef, 4> sources;
+  for (auto channel : module.getOps<ChannelOp>()) {
+    auto range = channel->getAttrOfType<RangeAttr>(kRangeAttr);
+    if (!range || !sources.insert(*channel.getSource()))
+      continue;
+    table.push_back(Constant::fields(
+        {constants.string(*channel.getSource()), Constant::i64(range.getLow()),
+         Constant::i64(range.getHigh()),
+         Constant::i32(range.getIgnored().has_value()),
+         Constant::i64(range.getIgnored().value_or(0))}));
+  }
+  return table;
+}
+
 int64_t ProgramTable::getMicrobatchSize() {
   for (auto channel : module.getOps<ChannelOp>())
     if (channel.getSource() && channel.getTensorType(0).getRank())
@@ -345,6 +362,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     groupTable.push_back(*group);
   }
   addTable("groups", std::move(groupTable));
+  addTable("ranges", getRanges(constants));
   constants.add(name, Constant::fields(std::move(fields)),
                 /*exported=*/!isReplay);
   return success();

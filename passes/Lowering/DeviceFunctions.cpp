@@ -193,8 +193,11 @@ void DeviceConverter::convertOp(Operation *op) {
     return;
   }
   auto parameter = cast<HyperparameterOp>(op);
+  bool isInteger = parameter.getType().isInteger();
   Value value = runtime.call(
-      builder, loc, "penstock_hyperparameter", runtime.f64,
+      builder, loc,
+      isInteger ? "penstock_integer_hyperparameter" : "penstock_hyperparameter",
+      isInteger ? runtime.i64 : runtime.f64,
       {device, number(table.getHyperparameter(parameter.getName()))});
   if (value.getType() != parameter.getType())
     value = arith::TruncFOp::create(builder, loc, parameter.getType(), value);

@@ -370,7 +370,7 @@ class NoTraining : public nn::TrainingContext {
 public:
   bool freezesStatistics() const override { return false; }
   Value getMicrobatch() override { return nullptr; }
-  Value getHyperparameter(StringRef, double) override { return nullptr; }
+  Value getSeed() override { return nullptr; }
   Value getState(Value state) override { return state; }
   void setState(Value, Value) override {}
 };

@@ -76,12 +76,13 @@ struct ExpandRandomBits : OpRewritePattern<nn::RandomBitsOp> {
     Value counter[4] = {
         philox.low(op.getElement()), philox.high(op.getElement()),
         philox.low(op.getMicrobatch()), philox.high(op.getMicrobatch())};
-    Value seed = op.getSeed();
-    uint32_t node = op.getNode();
+    Value seed = philox.low(op.getSeed());
+    Value node =
+        philox.add(philox.high(op.getSeed()), philox.word(op.getNode()));
     for (uint32_t i = 0; i < rounds; ++i) {
       // Both halves of the key grow by a constant from round to round.
       Value key0 = philox.add(seed, philox.word(i * 0x9E3779B9u));
-      Value key1 = philox.word(node + i * 0xBB67AE85u);
+      Value key1 = philox.add(node, philox.word(i * 0xBB67AE85u));
       philox.round(counter, key0, key1);
     }
     rewriter.replaceOp(op, counter[0]);

@@ -84,6 +84,7 @@ private:
   std::vector<Constant> getHyperparameters(ConstantBuilder &constants) const;
   mlir::FailureOr<std::vector<Constant>>
   getSchedules(ConstantBuilder &constants, const Symbols &symbol);
+  std::vector<Constant> getRanges(ConstantBuilder &constants);
   int64_t getMicrobatchSize();
 
   mlir::LogicalResult setEnd(mlir::Operation *op, int64_t &end, int64_t device);

@@ -74,6 +74,7 @@ struct AssignVersionsPass
       return schedule.emitOpError() << error;
     if (!facts.empty() &&
         failed(checkMethodDepth(spec, facts.front().depth,
+                                imported->model.stages.front().devices.size(),
                                 facts.front().microbatches, error)))
       return schedule.emitOpError() << error;
 

@@ -43,6 +43,46 @@ def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
 
+def PipelineGatherStatistics
+    : Pass<"pipeline-gather-statistics", "::mlir::ModuleOp"> {
+  let summary = "Moves running statistics of replicated stages at the update";
+  let description = [{
+    A statistic moves with every microbatch in turn; a replica sees but some. Its
+    forward notes what each microbatch moves it by, in rows that are summed over
+    the replicas, and the update moves it by one row after the other: the same
+    operations in the same order as with one replica.
+
+    ```mlir
+    pipeline.variable @bn.mean.rows : tensor<8x5xf32> gradient of @s0
+      {pipeline.parameter = @bn.mean}
+    pipeline.task @s0.F forward of @s0(%k) {
+      %row = arith.remui %k, %c8 : index
+      %r = pipeline.read @bn.mean.rows : !rows
+      %y, %n = func.call @s0.forward(%x, %r, %row)
+        : (!x, !rows, index) -> (!y, !rows)
+      pipeline.write %n to @bn.mean.rows : !rows
+    }
+    pipeline.task @s0.U update of @s0(%t) {
+      %m = pipeline.read @bn.mean : tensor<5xf32>
+      %r = pipeline.read @bn.mean.rows : !rows
+      %next, %zero = func.call @bn.mean.move(%m, %r)
+        : (tensor<5xf32>, !rows) -> (tensor<5xf32>, !rows)
+      ...
+    ```
+  }];
+  let options = [
+    Option<"microbatches", "microbatches", "int64_t", "1",
+           "Microbatches per update">,
+    Option<"open", "open", "bool", "false",
+           "The schedule does not drain, so that nothing can be gathered">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect",
+                           "::penstock::pipeline::PipelineDialect"];
+}
+
 def PipelineSumReplicas : Pass<"pipeline-sum-replicas", "::mlir::ModuleOp"> {
   let summary = "Adds up the gradients of the replicas of a stage";
   let description = [{

@@ -72,21 +72,24 @@ struct SumReplicasPass
     }
   }
 
-  /// A statistic moves with every microbatch, and each replica sees but some.
+  /// A statistic moves with every microbatch, and each replica sees but some:
+  /// it is up to the update to move it.
   LogicalResult checkStatistics(
       SymbolTable &symbols,
       const llvm::MapVector<Attribute, SmallVector<Attribute>> &replicated) {
     WalkResult result = getOperation().walk([&](pipeline::WriteOp write) {
       auto variable = symbols.lookup<pipeline::VariableOp>(write.getVariable());
       if (!variable || variable.getRole() != pipeline::Role::Statistic ||
+          write->getParentOfType<pipeline::TaskOp>().getKind() ==
+              pipeline::TaskKind::Update ||
           !replicated.contains(variable.getStageAttr()))
         return WalkResult::advance();
       variable.emitError("statistic '")
-          << variable.getSymName() << "' follows all microbatches, and stage "
-          << variable.getStageAttr().getAttr()
+          << variable.getSymName() << "' follows all microbatches, and stage @"
+          << *variable.getStage()
           << " has replicas, which see but some each: use one replica there, "
              "or "
-             "--batch-norm=frozen";
+             "--batch-norm=frozen, or run pipeline-gather-statistics";
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());

@@ -34,7 +34,7 @@ public:
   Value getMicrobatch() override {
     return getScalar(stage.task.getCounter(), counter);
   }
-  Value getHyperparameter(StringRef name, double byDefault) override;
+  Value getSeed() override;
   Value getState(Value state) override {
     auto known = states.find(state);
     return known == states.end() ? state : known->second;
@@ -59,7 +59,7 @@ private:
   bool frozen;
   OpBuilder inTask;
   Value counter;
-  llvm::MapVector<StringAttr, Value> hyperparameters;
+  Value seed;
   /// Scalars that the call passes after what it passed before.
   SmallVector<Value> operands;
   llvm::MapVector<Value, Value> states;
@@ -73,14 +73,12 @@ class ExpandTrainingPass
 
 } // namespace
 
-Value StageContext::getHyperparameter(StringRef name, double byDefault) {
-  Value &argument = hyperparameters[inTask.getStringAttr(name)];
-  if (argument)
-    return argument;
-  Value scalar =
-      HyperparameterOp::create(inTask, stage.call.getLoc(), inTask.getF32Type(),
-                               name, inTask.getF64FloatAttr(byDefault));
-  return getScalar(scalar, argument);
+Value StageContext::getSeed() {
+  if (seed)
+    return seed;
+  Value scalar = HyperparameterOp::create(
+      inTask, stage.call.getLoc(), inTask.getI64Type(), "seed", FloatAttr());
+  return getScalar(scalar, seed);
 }
 
 LogicalResult StageContext::finish() {

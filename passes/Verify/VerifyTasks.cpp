@@ -33,8 +33,21 @@ static llvm::DenseSet<StringAttr> getVersioned(Subject &subject) {
   return versioned;
 }
 
+/// The statistic of which a gradient holds what forwards note.
+static VariableOp getStatistic(Subject &subject, VariableOp gradient) {
+  auto name = gradient->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  auto whose =
+      name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
+  return whose && gradient.getRole() == Role::Gradient &&
+                 whose.getRole() == Role::Statistic
+             ? whose
+             : VariableOp();
+}
+
 /// C12: who may write what.
-static LogicalResult verifyWriter(TaskOp task, WriteOp write, Role role) {
+static LogicalResult verifyWriter(Subject &subject, TaskOp task, WriteOp write,
+                                  VariableOp variable) {
+  Role role = variable.getRole();
   TaskKind kind = task.getKind();
   bool allowed = false;
   switch (role) {
@@ -46,10 +59,16 @@ static LogicalResult verifyWriter(TaskOp task, WriteOp write, Role role) {
     break;
   case Role::Gradient:
     allowed = kind == TaskKind::Backward || kind == TaskKind::WeightGrad ||
-              kind == TaskKind::Update;
+              kind == TaskKind::Update ||
+              (kind == TaskKind::Forward && getStatistic(subject, variable));
     break;
   case Role::Statistic:
     allowed = kind == TaskKind::Forward;
+    // Or by what forwards have noted.
+    if (kind == TaskKind::Update)
+      for (ReadOp read : task.getBody().getOps<ReadOp>())
+        if (auto noted = subject.symbols.lookup<VariableOp>(read.getVariable()))
+          allowed |= getStatistic(subject, noted) == variable;
     break;
   case Role::Scalar:
     allowed = kind == TaskKind::Norm || kind == TaskKind::Update;
@@ -174,7 +193,7 @@ static LogicalResult verifyTask(Subject &subject, TaskOp task,
     VariableOp variable;
     if (failed(verifyAccess(subject, task, write, write.getVariableAttr(),
                             write.getValue().getType(), variable)) ||
-        failed(verifyWriter(task, write, variable.getRole())))
+        failed(verifyWriter(subject, task, write, variable)))
       return failure();
   }
   for (TakeOp take : task.getBody().getOps<TakeOp>())
@@ -267,7 +286,7 @@ static LogicalResult verifyStages(Subject &subject, const TaskSet &set) {
   return success();
 }
 
-/// C19: one name, one default.
+/// C19: one name, one type of number, one default.
 static LogicalResult verifyHyperparameters(Subject &subject) {
   llvm::StringMap<HyperparameterOp> known;
   for (TaskOp task : subject.module.getOps<TaskOp>()) {
@@ -279,6 +298,11 @@ static LogicalResult verifyHyperparameters(Subject &subject) {
           it->second.getDefaultValueAttr() != op.getDefaultValueAttr())
         return op.emitOpError("declares '")
                << op.getName() << "' with another default than before";
+      if (!isFirst &&
+          it->second.getType().isInteger() != op.getType().isInteger())
+        return op.emitOpError("declares '")
+               << op.getName() << "' as " << op.getType() << ", but as "
+               << it->second.getType() << " before";
     }
   }
   return success();

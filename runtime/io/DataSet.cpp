@@ -3,8 +3,9 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Opening checks types, shapes and lengths, each with a message that says what
-// was expected and what was found. Gathering is a copy of whole samples.
+// Opening checks types, shapes, lengths and labels, each with a message that
+// says what was expected and what was found. Gathering is a copy of whole
+// samples.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/io/DataSet.h"
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 using namespace penstock::runtime;
 
@@ -111,6 +113,100 @@ Error DataSet::check(const Input &input, const penstock_channel &channel,
   return {};
 }
 
+/// The number of the first element that the range has not, or -1.
+template <typename T>
+static int64_t findOutside(const NpyArray &array, uint64_t count,
+                           const penstock_range &range) {
+  const T *values = reinterpret_cast<const T *>(array.data);
+  auto isOutside = [&](T element) {
+    // What is too large for the type of the bounds is too large for all.
+    int64_t value = std::is_same_v<T, uint64_t> && element > uint64_t(INT64_MAX)
+                        ? INT64_MAX
+                        : int64_t(element);
+    return (value < range.low) | (value >= range.high) &&
+           !(range.ignores && value == range.ignored);
+  };
+  // Most data are right: a loop without a way out runs over them in vectors.
+  constexpr uint64_t kBlock = 4096;
+  for (uint64_t begin = 0; begin < count; begin += kBlock) {
+    uint64_t end = std::min(begin + kBlock, count);
+    bool isAny = false;
+    for (uint64_t i = begin; i < end; ++i)
+      isAny |= isOutside(values[i]);
+    if (isAny)
+      return std::find_if(values + begin, values + end, isOutside) - values;
+  }
+  return -1;
+}
+
+static int64_t findOutside(const NpyArray &array, uint64_t count,
+                           const penstock_range &range) {
+  switch (array.element) {
+  case PENSTOCK_I64:
+    return findOutside<int64_t>(array, count, range);
+  case PENSTOCK_I32:
+    return findOutside<int32_t>(array, count, range);
+  case PENSTOCK_I16:
+    return findOutside<int16_t>(array, count, range);
+  case PENSTOCK_I8:
+    return findOutside<int8_t>(array, count, range);
+  case PENSTOCK_U64:
+    return findOutside<uint64_t>(array, count, range);
+  case PENSTOCK_U32:
+    return findOutside<uint32_t>(array, count, range);
+  case PENSTOCK_U16:
+    return findOutside<uint16_t>(array, count, range);
+  case PENSTOCK_U8:
+  case PENSTOCK_BOOL:
+    return findOutside<uint8_t>(array, count, range);
+  default:
+    return -1;
+  }
+}
+
+Error DataSet::checkRange(const Input &input, const penstock_range &range,
+                          const char *flag) const {
+  const NpyArray &array = input.array;
+  uint64_t count = 1;
+  for (int64_t extent : array.shape)
+    count *= extent;
+  int64_t at = findOutside(array, count, range);
+  if (at < 0)
+    return {};
+
+  // 1. What it is, and where.
+  uint64_t bytes = elementBytes(array.element);
+  int64_t value = 0;
+  std::memcpy(&value, array.data + at * bytes, bytes);
+  bool isSigned = array.element == PENSTOCK_I32 ||
+                  array.element == PENSTOCK_I16 || array.element == PENSTOCK_I8;
+  if (unsigned unused = 64 - 8 * unsigned(bytes); isSigned)
+    value = int64_t(uint64_t(value) << unused) >> unused;
+  std::string number = array.element == PENSTOCK_U64
+                           ? format("%llu", (unsigned long long)value)
+                           : format("%lld", (long long)value);
+  std::vector<int64_t> position(array.shape.size());
+  for (size_t axis = position.size(); axis-- > 0;) {
+    position[axis] = at % array.shape[axis];
+    at /= array.shape[axis];
+  }
+  std::string where =
+      format("at %s", shapeText(position.data(), position.size()).c_str());
+  if (!whole && !position.empty()) {
+    std::string sample = format("in sample %lld", (long long)position[0]);
+    where = position.size() == 1 ? sample : sample + ", " + where;
+  }
+
+  // 2. What it may be.
+  std::string legal =
+      format("[%lld, %lld)", (long long)range.low, (long long)range.high);
+  if (range.ignores)
+    legal += format(" or %lld, which is ignored", (long long)range.ignored);
+  return userError("%s: '%s' holds %s %s; input '%s' takes numbers in %s", flag,
+                   input.path.c_str(), number.c_str(), where.c_str(),
+                   input.name.c_str(), legal.c_str());
+}
+
 Error DataSet::add(const penstock_program &program, const std::string &name,
                    const std::string &path, const char *flag) {
   Input input{name, path, {}};
@@ -127,6 +223,10 @@ Error DataSet::add(const penstock_program &program, const std::string &name,
     return userError("'%s' has %lld samples, '%s' has %lld",
                      inputs.front().path.c_str(), (long long)samples,
                      path.c_str(), (long long)count);
+  for (uint32_t i = 0; i < program.range_count; ++i)
+    if (name == program.ranges[i].source)
+      if (Error error = checkRange(input, program.ranges[i], flag))
+        return error;
   samples = count;
   inputs.push_back(std::move(input));
   return {};
@@ -267,31 +367,21 @@ std::string DataSet::suspects(int64_t first, int64_t count) const {
   int64_t end = (first + count) * microbatch;
   for (const Input &input : inputs) {
     const NpyArray &array = input.array;
+    if (array.element != PENSTOCK_F32)
+      continue;
     uint64_t elements = 1;
     for (size_t i = 1; i < array.shape.size(); ++i)
       elements *= array.shape[i];
-    int64_t least = INT64_MAX, most = INT64_MIN;
     for (int64_t index = first * microbatch; index < end; ++index) {
       int64_t sample = sampleAt(index);
       for (uint64_t i = sample * elements; i < (sample + 1) * elements; ++i) {
-        if (array.element == PENSTOCK_F32) {
-          float value;
-          std::memcpy(&value, array.data + 4 * i, 4);
-          if (!std::isfinite(value))
-            return format("'%s' holds %g in sample %lld", input.path.c_str(),
-                          value, (long long)sample);
-        } else if (array.element == PENSTOCK_I64 && input.name == "labels") {
-          int64_t value;
-          std::memcpy(&value, array.data + 8 * i, 8);
-          least = std::min(least, value);
-          most = std::max(most, value);
-        }
+        float value;
+        std::memcpy(&value, array.data + 4 * i, 4);
+        if (!std::isfinite(value))
+          return format("'%s' holds %g in sample %lld", input.path.c_str(),
+                        value, (long long)sample);
       }
     }
-    if (least <= most)
-      return format("its labels in '%s' are from %lld to %lld, and each must "
-                    "name a class; or the learning rate is too large",
-                    input.path.c_str(), (long long)least, (long long)most);
   }
   return "the learning rate may be too large";
 }

@@ -49,7 +49,7 @@ public:
               void *target) const;
 
   /// What in microbatches first .. first + count - 1 may make a loss not
-  /// finite: a value that is not, or labels that name no class. For messages.
+  /// finite: a value that is not. For messages.
   std::string suspects(int64_t first, int64_t count) const;
 
   /// The number of a source in this set.
@@ -69,6 +69,9 @@ private:
             const std::string &path, const char *flag);
   Error check(const Input &input, const penstock_channel &channel,
               const char *flag) const;
+  /// Reads the whole array once.
+  Error checkRange(const Input &input, const penstock_range &range,
+                   const char *flag) const;
 
   /// Which sample is the index-th one of the whole run.
   int64_t sampleAt(int64_t index) const;

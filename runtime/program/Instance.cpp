@@ -19,6 +19,7 @@ using namespace penstock::runtime;
 Instance::Instance(const penstock_program &program) : program(program) {
   for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
     hyperparameters.push_back(program.hyperparameters[i].value);
+  integers.resize(program.hyperparameter_count);
 }
 
 Instance::~Instance() {
@@ -235,6 +236,13 @@ bool Instance::setHyperparameter(const char *name, double value) {
       isKnown = true;
     }
   return isKnown;
+}
+
+void Instance::setIntegerHyperparameter(const char *name, int64_t value) {
+  setHyperparameter(name, double(value));
+  for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
+    if (!std::strcmp(program.hyperparameters[i].name, name))
+      integers[i] = value;
 }
 
 double Instance::findHyperparameter(const char *name) const {

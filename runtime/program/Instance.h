@@ -61,8 +61,11 @@ public:
   const DataSet &data() const { return *currentData; }
 
   double hyperparameter(uint32_t id) const { return hyperparameters[id]; }
+  int64_t integerHyperparameter(uint32_t id) const { return integers[id]; }
   /// False when the program has none of that name.
   bool setHyperparameter(const char *name, double value);
+  /// Of integers, of which a double holds only those of 53 bits.
+  void setIntegerHyperparameter(const char *name, int64_t value);
   /// Zero when the program has none of that name.
   double findHyperparameter(const char *name) const;
 
@@ -89,6 +92,7 @@ private:
   std::vector<Endpoint> endpoints;
   std::vector<std::unique_ptr<AllReduce>> sums;
   std::vector<double> hyperparameters;
+  std::vector<int64_t> integers; // the same, in full
   WaitPolicy policy;
   const DataSet *currentData = nullptr;
 

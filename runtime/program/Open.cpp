@@ -72,7 +72,7 @@ void penstock_run::setHyperparameters(Instance &target) {
   if (options.rate)
     target.setHyperparameter("lr", *options.rate);
   if (options.seed)
-    target.setHyperparameter("seed", double(*options.seed));
+    target.setIntegerHyperparameter("seed", *options.seed);
 }
 
 Error penstock_run::open() {

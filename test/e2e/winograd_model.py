@@ -21,8 +21,8 @@ def main(path):
 
     initializers = ",\n ".join([
         "int64[4] image = {-1, 1, 8, 8}",
-        weights("w1", 24, 1, 3, 3), weights("w2", 40, 24, 3, 3), weights("w3", 27, 40, 3, 3),
-        weights("w4", 32, 27, 3, 3), weights("head", 10, 32)])
+        weights("w1", 24, 1, 3, 3), weights("w2", 40, 24, 3, 3), weights("w3", 130, 40, 3, 3),
+        weights("w4", 127, 130, 3, 3), weights("head", 10, 127)])
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"""<ir_version: 8, opset_import: ["" : 20]>
 winograd (float[N, 64] x) => (float[N, 10] y)

@@ -95,6 +95,8 @@ private:
   static llvm::MapVector<mlir::StringAttr, unsigned>
   numberStages(mlir::ModuleOp module);
   void collectSeconds(pipeline::ScheduleOp schedule);
+  /// Parameters, versions, and the bytes of both.
+  void collectVariables(mlir::ModuleOp module);
   /// By what PipeMare's T1 multiplies the rate of a stage when it begins.
   double rateFactor(const StageReport &stage) const;
   bool isAsynchronous() const;

@@ -17,6 +17,8 @@ namespace penstock {
 
 /// Stages that --schedule puts on each device.
 int64_t chunksPerDevice(const CompileOptions &options);
+/// Replicas of a stage, by its number.
+int64_t replicasOf(const CompileOptions &options, size_t stage);
 
 /// Takes from the table of --schedule-file what was not said otherwise. False
 /// with a sentence in `error` where they contradict each other.

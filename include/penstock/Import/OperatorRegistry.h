@@ -46,8 +46,23 @@ struct Operator {
   using LowerFn = llvm::LogicalResult (*)(NodeBinder &, mlir::OpBuilder &,
                                           llvm::SmallVectorImpl<mlir::Value> &);
 
+  /// Which integers an operand may hold: from `low` to before `high`, and
+  /// `ignored`.
+  struct Range {
+    int64_t low, high;
+    std::optional<int64_t> ignored = std::nullopt;
+  };
+  /// The range of operand `i` of a node whose types are known, or nothing where
+  /// it may hold any.
+  using RangeFn = std::optional<Range> (*)(NodeBinder &, unsigned i);
+
   /// Whether gradients flow through the node.
   enum Derivative { Differentiable, Inactive };
+
+  /// What the first result has of the first operand: nothing in particular, all
+  /// of its elements and no others, in some order and number and as some type,
+  /// or the operand itself.
+  enum Elements { Computed, Moved, Same };
 
   llvm::StringRef domain;
   llvm::StringRef type;
@@ -62,6 +77,9 @@ struct Operator {
   /// node itself moves, and which say how large the result is. Neither are
   /// weights.
   uint32_t statistics = 0, extents = 0;
+  Elements elements = Computed;
+  /// Null: all operands may hold any integers.
+  RangeFn range = nullptr;
 };
 
 /// The whole table, ordered by (domain, type, since).
@@ -96,6 +114,9 @@ llvm::FailureOr<llvm::SmallVector<mlir::Type>> computeResultTypes(NodeOp node);
 
 /// Computes the node's result types and sets them.
 llvm::LogicalResult inferResultTypes(NodeOp node);
+
+/// Which integers operand `i` of the node may hold; nothing where all.
+std::optional<Operator::Range> getOperandRange(NodeOp node, unsigned i);
 
 /// Folds the node if it can be: `values` has a value per result afterwards, or
 /// is empty. Nodes with results of more than `limit` elements are left alone.

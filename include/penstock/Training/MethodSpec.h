@@ -55,7 +55,8 @@ mlir::LogicalResult checkMethod(const MethodSpec &method, int64_t microbatches,
 
 /// What a method asks of the depth of the pipeline, in devices.
 mlir::LogicalResult checkMethodDepth(const MethodSpec &method, int64_t depth,
-                                     int64_t microbatches, std::string &error);
+                                     int64_t replicas, int64_t microbatches,
+                                     std::string &error);
 
 /// Names of all methods, comma-separated.
 std::string listMethods();

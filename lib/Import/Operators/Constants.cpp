@@ -297,5 +297,6 @@ void penstock::onnx::addConstants(OperatorTable &table) {
   table.add("Range", {11}, inferRange, foldRange, lowerRange,
             Operator::Inactive);
   table.add("Cast", {6, 9, 13, 19, 21, 23}, inferCast, foldCast, lowerCast);
+  table.set("Cast", &Operator::elements, Operator::Moved);
   table.add("CastLike", {15, 19, 21, 23}, inferCastLike, foldCast, lowerCast);
 }

@@ -153,6 +153,17 @@ static LogicalResult bindIndices(NodeBinder &node, int64_t size,
   return success();
 }
 
+/// Indices that name positions of an axis, from the front or from the end.
+static Operator::Range rangeOfAxis(int64_t size) { return {-size, size}; }
+
+static std::optional<Operator::Range> rangeOfGather(NodeBinder &node,
+                                                    unsigned i) {
+  int64_t axis;
+  if (i != 1 || failed(bindGather(node, axis)))
+    return std::nullopt;
+  return rangeOfAxis(node.shape(0)[axis]);
+}
+
 static LogicalResult inferGather(NodeBinder &node, Types &types) {
   int64_t axis;
   if (failed(bindGather(node, axis)))
@@ -249,6 +260,14 @@ static LogicalResult lowerGatherElements(NodeBinder &node, OpBuilder &builder,
   results.push_back(emitGatherElements(builder, node.getLoc(), node.operand(0),
                                        node.operand(1), axis));
   return success();
+}
+
+static std::optional<Operator::Range> rangeOfElements(NodeBinder &node,
+                                                      unsigned i) {
+  int64_t axis;
+  if (i != 1 || failed(bindElements(node, axis)))
+    return std::nullopt;
+  return rangeOfAxis(node.shape(0)[axis]);
 }
 
 //===--- GatherND, ScatterND ---===//
@@ -467,6 +486,8 @@ void penstock::onnx::addIndexing(OperatorTable &table) {
   table.add("Gather", {1, 11, 13}, inferGather, foldGather, lowerGather);
   table.add("GatherElements", {11, 13}, inferGatherElements, nullptr,
             lowerGatherElements);
+  table.set("Gather", &Operator::range, &rangeOfGather);
+  table.set("GatherElements", &Operator::range, &rangeOfElements);
   table.add("GatherND", {11, 12, 13}, inferGatherND, nullptr, lowerGatherND);
   table.add("ScatterElements", {11, 13, 16, 18}, inferScatterElements, nullptr,
             lowerScatterElements);

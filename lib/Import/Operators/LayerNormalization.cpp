@@ -221,6 +221,20 @@ static LogicalResult inferEmbedNorm(NodeBinder &node, Types &types) {
   return success();
 }
 
+static std::optional<Operator::Range> rangeOfTokens(NodeBinder &node,
+                                                    unsigned i) {
+  EmbedNorm norm;
+  if ((i != EmbedNorm::Words && i != EmbedNorm::Segments &&
+       i != EmbedNorm::Positions) ||
+      failed(norm.bind(node)))
+    return std::nullopt;
+  int64_t rows =
+      node.shape(i == EmbedNorm::Words      ? EmbedNorm::Word
+                 : i == EmbedNorm::Segments ? EmbedNorm::Segment
+                                            : EmbedNorm::Position)[0];
+  return Operator::Range{-rows, rows};
+}
+
 /// The rows of a table that the indices name.
 static Value emitRows(Emitter &emitter, Value table, Value indices) {
   MLIRContext *context = emitter.builder.getContext();
@@ -305,4 +319,5 @@ void penstock::onnx::addLayerNormalization(OperatorTable &table) {
   table.addMicrosoft("SkipSimplifiedLayerNormalization", inferSkipNorm<false>,
                      lowerSkipNorm<false>);
   table.addMicrosoft("EmbedLayerNormalization", inferEmbedNorm, lowerEmbedNorm);
+  table.set("EmbedLayerNormalization", &Operator::range, &rangeOfTokens);
 }

@@ -373,4 +373,5 @@ void penstock::onnx::addMovement(OperatorTable &table) {
   table.add("Concat", {4, 11, 13}, inferConcat, foldConcat, lowerConcat);
   table.add("Split", {2, 11, 13, 18}, inferSplit, foldSplit, lowerSplit);
   table.add("Expand", {8, 13}, inferExpand, foldExpand, lowerExpand);
+  table.set("Expand", &Operator::elements, Operator::Moved);
 }

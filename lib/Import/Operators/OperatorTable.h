@@ -43,6 +43,14 @@ struct OperatorTable {
           entry.*role |= 1u << i;
   }
 
+  /// Sets a field of `type`, in all its versions.
+  template <typename T>
+  void set(llvm::StringRef type, T Operator::*field, T value) {
+    for (Operator &entry : entries)
+      if (entry.type == type)
+        entry.*field = value;
+  }
+
   /// Adds a fused form of ONNX Runtime, all of which have version 1.
   void addMicrosoft(llvm::StringRef type, Operator::InferFn infer,
                     Operator::LowerFn lower) {

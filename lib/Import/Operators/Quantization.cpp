@@ -22,7 +22,7 @@ struct Linear {
   /// The shape of scale and zero point, and of x where those of blocks differ.
   SmallVector<int64_t> scaleShape, parts;
 
-  LogicalResult bind(NodeBinder &node);
+  LogicalResult bind(NodeBinder &node, bool isQuantize);
   /// Brings an operand to `scaleShape`.
   Value spread(NodeBinder &node, Emitter &emitter, unsigned i) const {
     return emitter.reshape(node.operand(i), scaleShape);
@@ -111,8 +111,7 @@ LogicalResult Linear::bindScale(NodeBinder &node) {
   return success();
 }
 
-LogicalResult Linear::bind(NodeBinder &node) {
-  bool isQuantize = node.node.getOpType() == "QuantizeLinear";
+LogicalResult Linear::bind(NodeBinder &node, bool isQuantize) {
   if (failed(isQuantize ? node.operands({"x", "y_scale", "y_zero_point"}, 2)
                         : node.operands({"x", "x_scale", "x_zero_point"}, 2)) ||
       failed(node.requireFloat(Scale)) ||
@@ -122,9 +121,10 @@ LogicalResult Linear::bind(NodeBinder &node) {
                  succeeded(bindScale(node)));
 }
 
+template <bool isQuantize>
 static LogicalResult inferLinear(NodeBinder &node, Types &types) {
   Linear linear;
-  if (failed(linear.bind(node)))
+  if (failed(linear.bind(node, isQuantize)))
     return failure();
   types.push_back(linear.result);
   return success();
@@ -171,7 +171,7 @@ static SmallVector<Value> gatherOperands(NodeBinder &node, Emitter &emitter,
 static LogicalResult lowerQuantize(NodeBinder &node, OpBuilder &builder,
                                    Values &results) {
   Linear linear;
-  if (failed(linear.bind(node)))
+  if (failed(linear.bind(node, /*isQuantize=*/true)))
     return failure();
   Emitter emitter(builder, node.getLoc());
   SmallVector<Value> operands = gatherOperands(node, emitter, linear);
@@ -194,7 +194,7 @@ static LogicalResult lowerQuantize(NodeBinder &node, OpBuilder &builder,
 static LogicalResult lowerDequantize(NodeBinder &node, OpBuilder &builder,
                                      Values &results) {
   Linear linear;
-  if (failed(linear.bind(node)))
+  if (failed(linear.bind(node, /*isQuantize=*/false)))
     return failure();
   Emitter emitter(builder, node.getLoc());
   SmallVector<Value> operands = gatherOperands(node, emitter, linear);
@@ -272,10 +272,10 @@ static LogicalResult lowerDynamic(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addQuantization(OperatorTable &table) {
-  table.add("QuantizeLinear", {10, 13, 19, 21, 23}, inferLinear, nullptr,
+  table.add("QuantizeLinear", {10, 13, 19, 21, 23}, inferLinear<true>, nullptr,
             lowerQuantize, Operator::Inactive);
-  table.add("DequantizeLinear", {10, 13, 19, 21, 23}, inferLinear, nullptr,
-            lowerDequantize);
+  table.add("DequantizeLinear", {10, 13, 19, 21, 23}, inferLinear<false>,
+            nullptr, lowerDequantize);
   table.add("DynamicQuantizeLinear", {11}, inferDynamic, nullptr, lowerDynamic,
             Operator::Inactive);
 }

@@ -196,6 +196,15 @@ FailureOr<SmallVector<Type>> penstock::onnx::computeResultTypes(NodeOp node) {
   return types;
 }
 
+std::optional<Operator::Range> penstock::onnx::getOperandRange(NodeOp node,
+                                                               unsigned i) {
+  const Operator *entry = lookupOperator(node);
+  if (!entry || !entry->range)
+    return std::nullopt;
+  NodeBinder binder(node);
+  return entry->range(binder, i);
+}
+
 LogicalResult penstock::onnx::inferResultTypes(NodeOp node) {
   FailureOr<SmallVector<Type>> types = computeResultTypes(node);
   if (failed(types))

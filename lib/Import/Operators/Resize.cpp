@@ -19,6 +19,9 @@ using namespace penstock::onnx;
 
 namespace {
 
+/// Up to since-version 9, Resize was called Upsample.
+constexpr int64_t kScalesAreOperands = 9, kHasRoi = 11;
+
 /// Input elements outside of the input have the weight of the nearest inside,
 /// or none with exclude_outside.
 using Weights = SmallVector<std::pair<int64_t, double>>;
@@ -54,8 +57,7 @@ private:
 } // namespace
 
 LogicalResult Resize::bindAttributes(NodeBinder &node) {
-  bool isUpsample = node.node.getOpType() == "Upsample";
-  if (isUpsample || node.getSince() < 11) {
+  if (node.getSince() < kHasRoi) {
     coordinates = "asymmetric";
     nearest = "floor";
   }
@@ -106,7 +108,7 @@ static LogicalResult readFloats(NodeBinder &node, unsigned i,
 
 LogicalResult Resize::bindSizes(NodeBinder &node) {
   int64_t rank = node.rank(0);
-  bool hasRoi = node.node.getOpType() == "Resize" && node.getSince() >= 11;
+  bool hasRoi = node.getSince() >= kHasRoi;
   unsigned scalesAt = hasRoi ? 2 : 1;
   SmallVector<double> scales;
   SmallVector<int64_t> sizes, chosen;
@@ -119,7 +121,7 @@ LogicalResult Resize::bindSizes(NodeBinder &node) {
       if (failed(node.normalizeAxis("attribute 'axes'", axis, rank)))
         return failure();
   }
-  if (node.node.getOpType() == "Upsample" && node.getSince() < 9) {
+  if (node.getSince() < kScalesAreOperands) {
     auto attribute =
         dyn_cast_or_null<DenseF32ArrayAttr>(node.node.getParam("scales"));
     if (!attribute)
@@ -191,7 +193,7 @@ LogicalResult Resize::bindSizes(NodeBinder &node) {
 }
 
 LogicalResult Resize::bind(NodeBinder &node) {
-  bool hasRoi = node.node.getOpType() == "Resize" && node.getSince() >= 11;
+  bool hasRoi = node.getSince() >= kHasRoi;
   if (failed(hasRoi ? node.operands({"X", "roi", "scales", "sizes"}, 1)
                     : node.operands({"X", "scales"}, 1)) ||
       failed(node.requireFloat(0)) || failed(bindAttributes(node)))

@@ -275,6 +275,10 @@ void penstock::onnx::addShapes(OperatorTable &table) {
             foldToReshape, lowerToReshape);
   table.add("Transpose", {1, 13, 21, 23}, inferTranspose, foldTranspose,
             lowerTranspose);
+  for (StringRef type :
+       {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"})
+    table.set(type, &Operator::elements, Operator::Moved);
+  table.set("Identity", &Operator::elements, Operator::Same);
   table.add("Shape", {1, 13, 15, 19, 21, 23}, inferShape, foldShape,
             lowerFolded<foldShape>, Operator::Inactive);
   table.add("Size", {1, 13, 19, 21, 23}, inferSize, foldSize,

@@ -287,20 +287,20 @@ static LogicalResult inferWindow(NodeBinder &node, Types &types) {
   return success();
 }
 
+/// Sums of cosines of one and two turns over the period.
+struct Cosines {
+  double c0, c1, c2;
+};
+constexpr Cosines kHann = {0.5, 0.5, 0};
+constexpr Cosines kHamming = {25.0 / 46.0, 1 - 25.0 / 46.0, 0};
+constexpr Cosines kBlackman = {0.42, 0.5, 0.08};
+
+template <const Cosines &cosines>
 static LogicalResult foldWindow(NodeBinder &node, Constants &results) {
   bool isPeriodic = true;
   if (failed(node.attribute("periodic", isPeriodic)))
     return failure();
-  StringRef type = node.node.getOpType();
-  // Sums of cosines of one and two turns over the period.
-  double c0 = 0.5, c1 = 0.5, c2 = 0;
-  if (type == "HammingWindow") {
-    c0 = 25.0 / 46.0;
-    c1 = 1 - c0;
-  } else if (type == "BlackmanWindow") {
-    c0 = 0.42;
-    c2 = 0.08;
-  }
+  auto [c0, c1, c2] = cosines;
   ConstantTensor window(resultType(node));
   int64_t size = window.shape()[0], period = isPeriodic ? size : size - 1;
   for (int64_t i = 0; i < size; ++i) {
@@ -313,9 +313,10 @@ static LogicalResult foldWindow(NodeBinder &node, Constants &results) {
   return success();
 }
 
+template <const Cosines &cosines>
 static LogicalResult lowerWindow(NodeBinder &node, OpBuilder &builder,
                                  Values &results) {
-  return lowerFolded(node, builder, results, foldWindow);
+  return lowerFolded(node, builder, results, foldWindow<cosines>);
 }
 
 //===--- MelWeightMatrix ---===//
@@ -407,9 +408,12 @@ static LogicalResult lowerMelWeights(NodeBinder &node, OpBuilder &builder,
 void penstock::onnx::addSignal(OperatorTable &table) {
   table.add("DFT", {17, 20}, inferDft, nullptr, lowerDft);
   table.add("STFT", {17}, inferStft, nullptr, lowerStft);
-  for (StringRef type : {"HannWindow", "HammingWindow", "BlackmanWindow"})
-    table.add(type, {17}, inferWindow, foldWindow, lowerWindow,
-              Operator::Inactive);
+  table.add("HannWindow", {17}, inferWindow, foldWindow<kHann>,
+            lowerWindow<kHann>, Operator::Inactive);
+  table.add("HammingWindow", {17}, inferWindow, foldWindow<kHamming>,
+            lowerWindow<kHamming>, Operator::Inactive);
+  table.add("BlackmanWindow", {17}, inferWindow, foldWindow<kBlackman>,
+            lowerWindow<kBlackman>, Operator::Inactive);
   table.add("MelWeightMatrix", {17}, inferMelWeights, foldMelWeights,
             lowerMelWeights, Operator::Inactive);
 }

@@ -197,6 +197,15 @@ static LogicalResult inferClassLoss(NodeBinder &node, Types &types) {
   return success();
 }
 
+/// A label names a class, or is left out.
+static std::optional<Operator::Range> rangeOfLabels(NodeBinder &node,
+                                                    unsigned i) {
+  ClassLoss loss;
+  if (i != 1 || failed(loss.bind(node)))
+    return std::nullopt;
+  return Operator::Range{0, node.shape(0)[1], loss.ignore};
+}
+
 /// From log-probabilities [N, C, ...] to the loss.
 static Value emitFromLogProbabilities(ClassLoss &loss, NodeBinder &node,
                                       Emitter &emitter, Value logs) {
@@ -279,4 +288,7 @@ void penstock::onnx::addSoftmaxAndLosses(OperatorTable &table) {
             lowerCrossEntropy);
   table.add("NegativeLogLikelihoodLoss", {12, 13, 22}, inferClassLoss<false>,
             nullptr, lowerLikelihood);
+  for (StringRef type :
+       {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"})
+    table.set(type, &Operator::range, &rangeOfLabels);
 }

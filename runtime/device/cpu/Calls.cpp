@@ -206,6 +206,10 @@ double penstock_hyperparameter(penstock_device *device, uint32_t id) {
   return device->instance.hyperparameter(id);
 }
 
+int64_t penstock_integer_hyperparameter(penstock_device *device, uint32_t id) {
+  return device->instance.integerHyperparameter(id);
+}
+
 void penstock_gemm(penstock_device *device, uint32_t id, const float *a,
                    const float *b, float *c) {
   if (!device->gemms.run(id, a, b, c))

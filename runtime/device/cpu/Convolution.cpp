@@ -13,6 +13,8 @@
 #include "penstock/onednn.h"
 
 #include "runtime/device/cpu/Columns.h"
+#include "runtime/device/cpu/Step.h"
+#include "runtime/device/cpu/TileConvolution.h"
 
 #include <algorithm>
 #include <vector>
@@ -20,12 +22,6 @@
 using namespace penstock::runtime;
 
 namespace {
-
-constexpr uint64_t kAlignment = 64;
-
-uint64_t aligned(uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 /// Makes a descriptor of the shape: row-major, or as the library likes it.
 bool makeType(const std::vector<int64_t> &shape, bool any,
@@ -45,46 +41,6 @@ bool makeType(const std::vector<int64_t> &shape, bool any,
   return oneDnn().dnnl_memory_desc_init_by_strides(
              &result, rank, dims, dnnl_f32, strides) == dnnl_success;
 }
-
-/// A primitive, its scratch, and what it is called with.
-struct Step {
-  dnnl_primitive_desc_t type = nullptr;
-  dnnl_primitive_t primitive = nullptr;
-  dnnl_memory_t scratch = nullptr;
-  std::vector<dnnl_exec_arg_t> arguments;
-
-  const dnnl_memory_desc_t *query(dnnl_query_t what) const {
-    return oneDnn().dnnl_primitive_desc_query_md(type, what, 0);
-  }
-  uint64_t getScratchBytes() const { return scratchBytes(type); }
-  bool prepare(char *memory) {
-    const OneDnn &dnnl = oneDnn();
-    if (dnnl.dnnl_primitive_create(&primitive, type) != dnnl_success)
-      return false;
-    if (!getScratchBytes())
-      return true;
-    if (dnnl.dnnl_memory_create(&scratch, query(dnnl_query_scratchpad_md),
-                                dnnl.engine, memory) != dnnl_success)
-      return false;
-    arguments.push_back({DNNL_ARG_SCRATCHPAD, scratch});
-    return true;
-  }
-  bool run(dnnl_stream_t stream) const {
-    return oneDnn().dnnl_primitive_execute(primitive, stream,
-                                           static_cast<int>(arguments.size()),
-                                           arguments.data()) == dnnl_success;
-  }
-  void destroy() {
-    const OneDnn &dnnl = oneDnn();
-    if (scratch)
-      dnnl.dnnl_memory_destroy(scratch);
-    if (primitive)
-      dnnl.dnnl_primitive_destroy(primitive);
-    if (type)
-      dnnl.dnnl_primitive_desc_destroy(type);
-    *this = Step();
-  }
-};
 
 /// One of the three tensors: as we hold it, and as the primitive wants it.
 struct Tensor {
@@ -107,6 +63,7 @@ struct Convolution::State {
   uint64_t stepScratch = 0, scratchBytes = 0;
   dnnl_stream_t stream = nullptr;
   float *rows[3] = {}; // The matrices of a product.
+  TileConvolution tiles;
 
   ~State();
   int computed() const {
@@ -245,6 +202,13 @@ std::string Convolution::State::plan() {
   if (descriptor.element != PENSTOCK_F32 || descriptor.spatial_rank < 1 ||
       descriptor.spatial_rank > PENSTOCK_MAX_SPATIAL_RANK)
     return fail("take");
+  if (descriptor.layout == PENSTOCK_CONV_TILES) {
+    implementation = "tiles";
+    if (!tiles.plan(descriptor))
+      return fail("compute");
+    scratchBytes = tiles.getScratchBytes();
+    return "";
+  }
   // 1. The primitive, which must be a fast one.
   bool isProduct = descriptor.layout == PENSTOCK_CONV_COLUMNS;
   if (isProduct ? !createProduct() : !createCompute())
@@ -318,6 +282,8 @@ std::string Convolution::prepare(char *scratch) {
     return state->fail("prepare");
   if (state->descriptor.layout == PENSTOCK_CONV_COLUMNS)
     return state->prepareProduct(scratch);
+  if (state->descriptor.layout == PENSTOCK_CONV_TILES)
+    return state->tiles.prepare(scratch) ? "" : state->fail("prepare");
   for (int i = 0; i < 3; ++i) {
     Tensor &tensor = state->tensors[i];
     if (dnnl.dnnl_memory_create(&tensor.outsideMemory, &tensor.outside,
@@ -378,6 +344,8 @@ bool Convolution::run(const float *input, const float *weights,
   const OneDnn &dnnl = oneDnn();
   if (state->descriptor.layout == PENSTOCK_CONV_COLUMNS)
     return state->runProduct(input, weights, output);
+  if (state->descriptor.layout == PENSTOCK_CONV_TILES)
+    return state->tiles.run(input, weights, output);
   const float *data[3] = {input, weights, output};
   for (int i = 0; i < 3; ++i)
     if (dnnl.dnnl_memory_set_data_handle(state->tensors[i].outsideMemory,

@@ -11,32 +11,46 @@
 #include "runtime/device/cpu/Columns.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 using namespace penstock::runtime;
 
-/// Whether Winograd's algorithm pays, by measurement (docs/performance.md): its
-/// transformations of weights want many tiles that use them, and of tiles many
-/// channels. Where tiles reach far over the edges it computes for nothing.
-static bool paysByTiles(const penstock_conv_descriptor &conv) {
+/// The layout by Winograd's algorithm that pays, by measurement
+/// (docs/performance.md). Many tiles make up for the library's transformation
+/// of all weights; few of many channels are for our own one, which goes over
+/// the samples in vectors. Where tiles reach far over the edges, none does.
+static std::optional<uint32_t>
+findWinograd(const penstock_conv_descriptor &conv) {
   if (conv.spatial_rank != 2 || conv.groups != 1)
-    return false;
-  int64_t tiles = conv.batch, covered = 1, wanted = 1;
+    return std::nullopt;
+  int64_t wanted = 1, large = 1, small = 1; // outputs of a plane, in tiles
   for (int i = 0; i < 2; ++i) {
     if (conv.kernel[i] != 3 || conv.stride[i] != 1 || conv.dilation[i] != 1)
-      return false;
+      return std::nullopt;
     int64_t size =
         conv.kind == PENSTOCK_CONV_INPUT_GRAD ? conv.input[i] : conv.output[i];
-    int64_t count = (size + 3) / 4;
-    tiles *= count;
-    covered *= 4 * count;
     wanted *= size;
+    large *= (size + 3) / 4 * 4;
+    small *= (size + 1) / 2 * 2;
   }
+  int64_t tiles = conv.batch * large / 16;
   int64_t channels = std::min(conv.input_channels, conv.output_channels);
-  if (10 * wanted < 6 * covered)
-    return false;
-  return conv.kind == PENSTOCK_CONV_WEIGHT_GRAD ? tiles >= 32 && channels >= 16
-                                                : tiles >= 64 && channels >= 24;
+  bool fillsLarge = 10 * wanted >= 6 * large;
+  bool fillsSmall = 10 * wanted >= 6 * small;
+  if (conv.kind == PENSTOCK_CONV_WEIGHT_GRAD) {
+    bool isWide = conv.input_channels * conv.output_channels >= 1 << 14;
+    if (fillsLarge && channels >= 16 && tiles >= (isWide ? 32 : 16))
+      return PENSTOCK_CONV_WINOGRAD;
+    if (fillsSmall && isWide && tiles < 32)
+      return PENSTOCK_CONV_TILES;
+    return std::nullopt;
+  }
+  if (fillsSmall && channels >= 32 && tiles <= 128 && conv.batch >= 4)
+    return PENSTOCK_CONV_TILES;
+  if (fillsLarge && channels >= 24 && tiles >= 48)
+    return PENSTOCK_CONV_WINOGRAD;
+  return std::nullopt;
 }
 
 std::string
@@ -64,8 +78,9 @@ penstock::runtime::chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
       !isProduct && sizes.windows <= 512 &&
       sizes.channels * sizes.taps >= 1 << 18)
     order.insert(order.begin(), PENSTOCK_CONV_COLUMNS);
-  if (!isDirect && paysByTiles(descriptor))
-    order.insert(order.begin(), PENSTOCK_CONV_WINOGRAD);
+  std::optional<uint32_t> winograd = findWinograd(descriptor);
+  if (winograd && !isDirect)
+    order.insert(order.begin(), *winograd);
   std::string error;
   for (uint32_t layout : order) {
     descriptor.layout = layout;

@@ -9,8 +9,10 @@
 #include "penstock/onednn.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <dlfcn.h>
+#include <type_traits>
 
 using namespace penstock::runtime;
 
@@ -29,15 +31,73 @@ OneDnn::OneDnn() {
   }
   PENSTOCK_DNNL_FUNCTIONS(PENSTOCK_DNNL_LOAD)
 #undef PENSTOCK_DNNL_LOAD
-  setOpenMpThreads =
-      reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
+  auto find = [&](auto &function, const char *name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        dlsym(handle, name));
+    return function != nullptr;
+  };
+  if (!find(setOpenMpThreads, "omp_set_num_threads") ||
+      !find(getOpenMpThreads, "omp_get_max_threads") ||
+      !find(getOpenMpMember, "omp_get_thread_num") ||
+      !find(getOpenMpTeam, "omp_get_num_threads") ||
+      !find(runOpenMp, "GOMP_parallel")) {
+    error = "libdnnl.so.2 does not use GCC's OpenMP runtime";
+    return;
+  }
   if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
     error = "oneDNN finds no CPU engine";
 }
 
 void OneDnn::setThreads(int threads) const {
-  if (setOpenMpThreads)
+  if (error.empty())
     setOpenMpThreads(threads);
+}
+
+int OneDnn::getThreads() const {
+  return error.empty() ? getOpenMpThreads() : 1;
+}
+
+namespace {
+
+struct PartedCall {
+  void (*body)(void *closure, int64_t index, int part);
+  void *closure;
+  int64_t count;
+  int parts;
+  int (*getMember)();
+  int (*getTeam)();
+  // What the team's own barrier orders, in terms that tools see (Calls.cpp).
+  std::atomic<int> order{0};
+};
+
+void runMember(void *data) {
+  PartedCall &call = *static_cast<PartedCall *>(data);
+  call.order.load(std::memory_order_acquire);
+  // The team may have come out smaller.
+  for (int part = call.getMember(); part < call.parts; part += call.getTeam())
+    for (int64_t i = call.count * part / call.parts,
+                 end = call.count * (part + 1) / call.parts;
+         i < end; ++i)
+      call.body(call.closure, i, part);
+  call.order.fetch_add(1, std::memory_order_release);
+}
+
+} // namespace
+
+void OneDnn::runParts(int64_t count, void *closure,
+                      void (*body)(void *closure, int64_t index,
+                                   int part)) const {
+  int parts = getThreads();
+  if (parts <= 1) {
+    for (int64_t i = 0; i < count; ++i)
+      body(closure, i, 0);
+    return;
+  }
+  PartedCall call = {body,  closure,         count,
+                     parts, getOpenMpMember, getOpenMpTeam};
+  call.order.store(1, std::memory_order_release);
+  runOpenMp(runMember, &call, parts, 0);
+  call.order.load(std::memory_order_acquire);
 }
 
 const OneDnn &penstock::runtime::oneDnn() {

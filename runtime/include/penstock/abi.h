@@ -181,7 +181,10 @@ enum {
   PENSTOCK_CONV_COLUMNS = 2,
   /* By Winograd's minimal filtering of 4x4 outputs at a time, which multiplies
    * four times less and rounds more; reordered like LIBRARY. */
-  PENSTOCK_CONV_WINOGRAD = 3
+  PENSTOCK_CONV_WINOGRAD = 3,
+  /* By the same algorithm with tiles of 2x2 outputs, as products of matrices,
+   * from and to tensors as they are. */
+  PENSTOCK_CONV_TILES = 4
 };
 
 /* A convolution of input (batch, input_channels, spatial...) with weights
@@ -250,6 +253,15 @@ typedef struct {
   const uint32_t *resets;
 } penstock_group;
 
+/* Which integers the files of a source may hold: from `low` to before `high`,
+ * and `ignored`, if `ignores` is not 0. */
+typedef struct {
+  const char *source;
+  int64_t low, high;
+  uint32_t ignores;
+  int64_t ignored;
+} penstock_range;
+
 typedef struct penstock_program {
   uint32_t abi_version;
   uint32_t stage_count;
@@ -292,6 +304,8 @@ typedef struct penstock_program {
   const char *const *unused_inputs;
   uint32_t group_count;
   const penstock_group *groups;
+  uint32_t range_count;
+  const penstock_range *ranges;
 } penstock_program;
 
 /*===--- What compiled code calls
@@ -319,6 +333,8 @@ void penstock_await(penstock_device *device, uint32_t endpoint, int64_t n);
 /* The device is about to run the n-th microbatch (or update) of a task. */
 void penstock_mark(penstock_device *device, uint32_t task, int64_t n);
 double penstock_hyperparameter(penstock_device *device, uint32_t id);
+/* Of one that is an integer, such as "seed"; 0 unless it is set. */
+int64_t penstock_integer_hyperparameter(penstock_device *device, uint32_t id);
 void penstock_gemm(penstock_device *device, uint32_t id, const float *a,
                    const float *b, float *c);
 /* The tensors in their roles, whichever of them the descriptor computes. */

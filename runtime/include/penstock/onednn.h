@@ -59,10 +59,20 @@ struct OneDnn {
   OneDnn();
   /// The number of threads of this thread's calls.
   void setThreads(int threads) const;
+  int getThreads() const;
+  /// Calls body(closure, index, part) for all indices below `count`, divided
+  /// into as many parts as there are threads. Calls of the library in it
+  /// compute on their one thread.
+  void runParts(int64_t count, void *closure,
+                void (*body)(void *closure, int64_t index, int part)) const;
 
 private:
   /// Of the OpenMP runtime that the library brings.
   void (*setOpenMpThreads)(int) = nullptr;
+  int (*getOpenMpThreads)() = nullptr;
+  int (*getOpenMpMember)() = nullptr;
+  int (*getOpenMpTeam)() = nullptr;
+  void (*runOpenMp)(void (*body)(void *), void *, unsigned, unsigned) = nullptr;
 };
 
 /// Lives as long as the process.

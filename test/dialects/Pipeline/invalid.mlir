@@ -165,6 +165,38 @@ pipeline.task @s.F forward of @s(%k) {
 
 // -----
 
+pipeline.task @s.F forward of @s(%k) {
+  // expected-error @+1 {{is an integer, which has no default but 0}}
+  %seed = pipeline.hyperparameter "seed" default(1.0) : i64
+}
+
+// -----
+
+// expected-error @+1 {{a range holds some integer, this is 3 to 3}}
+pipeline.channel @labels : [tensor<5xi64>] source("labels") {pipeline.range = #pipeline.range<3 to 3>}
+
+// -----
+
+// expected-error @+1 {{the range from 0 to 3 holds 2 already}}
+pipeline.channel @labels : [tensor<5xi64>] source("labels") {pipeline.range = #pipeline.range<0 to 3 or 2>}
+
+// -----
+
+// expected-error @+1 {{'pipeline.range' is a range, on a channel with a source of integers}}
+pipeline.channel @x : [tensor<5xf32>] source("x") {pipeline.range = #pipeline.range<0 to 3>}
+
+// -----
+
+// expected-error @+1 {{'pipeline.range' is a range, on a channel with a source of integers}}
+pipeline.channel @loss : [tensor<i64>] sink("loss") {pipeline.range = #pipeline.range<0 to 3>}
+
+// -----
+
+// expected-error @+1 {{'pipeline.range' is a range, on a channel with a source of integers}}
+pipeline.channel @labels : [tensor<5xi64>] source("labels") {pipeline.range = 3}
+
+// -----
+
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { }
   // expected-error @+1 {{is the second order of device 0}}

@@ -19,6 +19,7 @@ pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2x3xf32> parameter of @s1 init <"MODEL", 1, 24>
 pipeline.channel @x : [tensor<4x2xf32>] source("x") slots(2)
+pipeline.channel @y : [tensor<4xi64>] source("y") {pipeline.range = #pipeline.range<-7 to 7 or 9>}
 pipeline.channel @h : [tensor<4x2xf32>] slots(2) staging(1)
 pipeline.channel @local : [tensor<f32>, tensor<f32>] slots(2)
 pipeline.channel @loss : [tensor<f32>] sink("loss") staging(1)
@@ -82,6 +83,7 @@ func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
 // LLVM:         %[[ARENA:.*]] = call ptr @penstock_arena(ptr %0)
 // LLVM:         call void @penstock_mark(ptr %0, i32 1, i64 %1)
 // LLVM:         call double @penstock_hyperparameter(ptr %0, i32 0)
+// LLVM:         call i64 @penstock_integer_hyperparameter(ptr %0, i32 1)
 // LLVM:         call void @kernel(ptr %0, ptr %{{.*}}, ptr %{{.*}}, ptr %{{.*}})
 func.func @train.1(%dev: !llvm.ptr, %first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
@@ -92,6 +94,7 @@ func.func @train.1(%dev: !llvm.ptr, %first: index, %updates: index)
   pipeline.await @h[%first]
   pipeline.mark @s1.F[%first]
   %lr = pipeline.hyperparameter "lr" default(0.5) : f32
+  %seed = pipeline.hyperparameter "seed" : i64
   func.call @kernel(%dev, %h, %w, %c)
     : (!llvm.ptr, memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>) -> ()
   return
@@ -130,9 +133,10 @@ module @replay {
 // TABLE-DAG: @penstock.tasks = {{.*}} i32 70, i32 0, i32 0 }, {{.*}} i32 70, i32 1, i32 1 }]
 // TABLE-DAG: @penstock.gemms = {{.*}} i32 1, i32 0, [4 x i64] zeroinitializer, i64 4, i64 3, i64 2, [6 x i64] [i64 2, i64 1, i64 0, i64 0, i64 0, i64 0], [6 x i64] [i64 3, i64 1, {{.*}} i32 0, i32 1 }, {{.*}} i32 1, i32 1 }]
 // TABLE-DAG: @replay.penstock.gemms = {{.*}} i32 0, i32 0 }, {{.*}} i32 1, i32 0 }]
-// TABLE-DAG: @penstock.hyperparameters = {{.*}} double 5.000000e-01 }]
+// TABLE-DAG: @penstock.hyperparameters = {{.*}} double 5.000000e-01 }, {{.*}} double 0.000000e+00 }]
+// TABLE-DAG: @penstock.ranges = {{.*}} i64 -7, i64 7, i32 1, i64 9 }]
 // TABLE-DAG: @penstock.functions.train = internal constant [2 x ptr] [ptr @train.0, ptr @train.1]
 // TABLE-DAG: @penstock.schedules = {{.*}} i32 4, double 2.500000e-01, ptr @penstock.functions.train }]
-// TABLE-DAG: @penstock_program = constant {{.*}} { i32 4, i32 2, {{.*}}, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 1, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null }
+// TABLE-DAG: @penstock_program = constant {{.*}} { i32 4, i32 2, {{.*}}, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges }
 // TABLE-DAG: @replay.penstock_program = internal constant
 }

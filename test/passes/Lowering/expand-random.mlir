@@ -6,7 +6,7 @@
 // CHECK:         %[[R:.*]] = arith.constant 1713891541 : i32
 // CHECK:         return %[[R]]
 func.func @zeros() -> i32 {
-  %seed = arith.constant 0 : i32
+  %seed = arith.constant 0 : i64
   %zero = arith.constant 0 : i64
   %r = nn.random_bits %seed, %zero, %zero node(0)
   return %r : i32
@@ -19,7 +19,7 @@ func.func @zeros() -> i32 {
 // CHECK:         %[[R:.*]] = arith.constant 1083123565 : i32
 // CHECK:         return %[[R]]
 func.func @ones() -> i32 {
-  %seed = arith.constant -1 : i32
+  %seed = arith.constant 0xffffffff : i64
   %one = arith.constant -1 : i64
   %r = nn.random_bits %seed, %one, %one node(-1)
   return %r : i32
@@ -32,10 +32,24 @@ func.func @ones() -> i32 {
 // CHECK:         %[[R:.*]] = arith.constant -781386231 : i32
 // CHECK:         return %[[R]]
 func.func @pi() -> i32 {
-  %seed = arith.constant 0xa4093822 : i32
+  %seed = arith.constant 0xa4093822 : i64
   %element = arith.constant 0x85a308d3243f6a88 : i64
   %microbatch = arith.constant 0x0370734413198a2e : i64
   %r = nn.random_bits %seed, %microbatch, %element node(0x299f31d0)
+  return %r : i32
+}
+
+// -----
+
+// The high word of the seed is added to the node.
+// CHECK-LABEL: func.func @wide
+// CHECK:         %[[R:.*]] = arith.constant -781386231 : i32
+// CHECK:         return %[[R]]
+func.func @wide() -> i32 {
+  %seed = arith.constant 0x299f31cfa4093822 : i64
+  %element = arith.constant 0x85a308d3243f6a88 : i64
+  %microbatch = arith.constant 0x0370734413198a2e : i64
+  %r = nn.random_bits %seed, %microbatch, %element node(1)
   return %r : i32
 }
 
@@ -48,7 +62,7 @@ func.func @pi() -> i32 {
 // CHECK-COUNT-18: arith.muli
 // CHECK-NOT:     nn.
 // CHECK:         return
-func.func @body(%seed: i32, %k: i64, %e: tensor<5xi32>) -> tensor<5xi32> {
+func.func @body(%seed: i64, %k: i64, %e: tensor<5xi32>) -> tensor<5xi32> {
   %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
       outs(%e : tensor<5xi32>) {
   ^bb0(%o: i32):

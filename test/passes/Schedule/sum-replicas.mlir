@@ -24,7 +24,7 @@ pipeline.group @t.tied members [[@t.grad], [@t.s1.grad]]
 
 // Each replica would have a statistic of its own.
 pipeline.stage @s devices [0, 1]
-// expected-error @+1 {{statistic 'bn.mean' follows all microbatches, and stage "s" has replicas, which see but some each: use one replica there, or --batch-norm=frozen}}
+// expected-error @+1 {{statistic 'bn.mean' follows all microbatches, and stage @s has replicas, which see but some each: use one replica there, or --batch-norm=frozen, or run pipeline-gather-statistics}}
 pipeline.variable @bn.mean : tensor<3xf32> statistic of @s
 pipeline.task @s.F forward of @s(%k) {
   %m = pipeline.read @bn.mean : tensor<3xf32>

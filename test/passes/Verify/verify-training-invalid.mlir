@@ -45,3 +45,15 @@ pipeline.task @s0.U update of @s0(%k) {
   // expected-error @+1 {{declares 'lr' with another default than before}}
   %a = pipeline.hyperparameter "lr" default(0.2) : f32
 }
+
+// -----
+
+// C19
+pipeline.stage @s0
+pipeline.task @s0.F forward of @s0(%k) {
+  %a = pipeline.hyperparameter "seed" : i64
+}
+pipeline.task @s0.U update of @s0(%k) {
+  // expected-error @+1 {{declares 'seed' as 'f32', but as 'i64' before}}
+  %a = pipeline.hyperparameter "seed" : f32
+}

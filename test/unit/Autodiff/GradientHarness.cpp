@@ -102,8 +102,9 @@ public:
   Value getMicrobatch() override {
     return arith::ConstantIndexOp::create(builder, loc, 3);
   }
-  Value getHyperparameter(StringRef, double) override {
-    return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(5));
+  Value getSeed() override {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getI64IntegerAttr(5));
   }
   Value getState(Value state) override { return state; }
   void setState(Value, Value) override {}

@@ -93,12 +93,17 @@ TEST(MethodSpec, Combinations) {
                    "not have: use --optimizer=sgd:momentum=0.9, or "
                    "--method=pipeoptim");
 
-  EXPECT_TRUE(succeeded(checkMethodDepth(parse("2bw"), 4, 4, error)));
-  EXPECT_TRUE(succeeded(checkMethodDepth(parse("pipedream"), 4, 1, error)));
-  EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), 4, 3, error)));
+  EXPECT_TRUE(succeeded(checkMethodDepth(parse("2bw"), 4, 1, 4, error)));
+  EXPECT_TRUE(succeeded(checkMethodDepth(parse("pipedream"), 4, 1, 1, error)));
+  EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), 4, 1, 3, error)));
   EXPECT_EQ(error, "2bw needs at least as many microbatches per update as the "
                    "pipeline is deep: use --microbatches=4 or more, or a "
                    "depth of 3 instead of 4");
+  EXPECT_TRUE(succeeded(checkMethodDepth(parse("2bw"), 3, 2, 6, error)));
+  EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), 3, 2, 4, error)));
+  EXPECT_EQ(error, "2bw needs at least as many microbatches per update as the "
+                   "pipeline is deep, for every replica: use "
+                   "--microbatches=6 or more, or fewer replicas");
 }
 
 } // namespace

@@ -109,7 +109,8 @@ const Shape shapes[] = {
     {1, 1, 32, 16, {7, 5}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
     {3, 1, 5, 7, {9, 8}, {3, 2}, {2, 3}, {2, 1}, {1, 2}, {3, 0}},
     {3, 1, 170, 177, {5, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
-    {9, 1, 40, 25, {13, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {1, 1}}};
+    {9, 1, 40, 25, {13, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {1, 1}},
+    {19, 1, 130, 131, {3, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {1, 2}}};
 
 /// Which kinds of which shapes a layout is for.
 bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
@@ -123,6 +124,8 @@ bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
     return kind == PENSTOCK_CONV_WEIGHT_GRAD && shape.groups == 1;
   case PENSTOCK_CONV_WINOGRAD:
     return isSmallWindow && shape.groups == 1 && shape.inputs >= 16;
+  case PENSTOCK_CONV_TILES:
+    return isSmallWindow && shape.groups == 1;
   default:
     return true;
   }
@@ -132,7 +135,7 @@ TEST(ConvolutionTest, EqualsLoops) {
   setConvolutionThreads(1);
   for (const Shape &shape : shapes)
     for (uint32_t kind : {0u, 1u, 2u})
-      for (uint32_t layout : {0u, 1u, 2u, 3u}) {
+      for (uint32_t layout : {0u, 1u, 2u, 3u, 4u}) {
         if (!takes(shape, kind, layout))
           continue;
         penstock_conv_descriptor conv = describeShape(shape, kind, layout);
@@ -180,9 +183,9 @@ TEST(ConvolutionTest, EqualsLoops) {
 }
 
 TEST(ConvolutionTest, ChoosesLayouts) {
-  auto choose = [](const Shape &shape, uint32_t kind) {
+  auto choose = [](const Shape &shape, uint32_t kind, bool isDirect = false) {
     penstock_conv_descriptor conv = describeShape(shape, kind, 0);
-    EXPECT_EQ(chooseConvolutionLayout(conv), "");
+    EXPECT_EQ(chooseConvolutionLayout(conv, isDirect), "");
     return conv.layout;
   };
   // Few channels, many, a depthwise one, a matrix product.
@@ -193,15 +196,15 @@ TEST(ConvolutionTest, ChoosesLayouts) {
   EXPECT_EQ(choose(shapes[5], PENSTOCK_CONV_INPUT_GRAD), 0u);
   // More weights than a cache holds, and few windows.
   EXPECT_EQ(choose(shapes[7], PENSTOCK_CONV_FORWARD), 1u);
-  EXPECT_EQ(choose(shapes[7], PENSTOCK_CONV_WEIGHT_GRAD), 2u);
-  // Enough tiles for Winograd's algorithm; not wanted.
+  EXPECT_EQ(choose(shapes[7], PENSTOCK_CONV_WEIGHT_GRAD, true), 2u);
+  // Winograd's algorithm: many tiles, few of them; not wanted.
   EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_FORWARD), 3u);
   EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_INPUT_GRAD), 3u);
   EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_WEIGHT_GRAD), 3u);
-  penstock_conv_descriptor conv =
-      describeShape(shapes[8], PENSTOCK_CONV_FORWARD, 0);
-  EXPECT_EQ(chooseConvolutionLayout(conv, /*isDirect=*/true), "");
-  EXPECT_EQ(conv.layout, 1u);
+  EXPECT_EQ(choose(shapes[9], PENSTOCK_CONV_FORWARD), 4u);
+  EXPECT_EQ(choose(shapes[9], PENSTOCK_CONV_INPUT_GRAD), 4u);
+  EXPECT_EQ(choose(shapes[9], PENSTOCK_CONV_WEIGHT_GRAD), 4u);
+  EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_FORWARD, true), 1u);
 }
 
 TEST(ConvolutionTest, Refuses) {

@@ -22,6 +22,7 @@ using namespace penstock::test;
 namespace {
 
 constexpr int64_t kLabelShape[] = {kB};
+constexpr int64_t kSamples = LinearProgram::kSamples;
 
 class DataSetTest : public testing::Test {
 protected:
@@ -153,24 +154,75 @@ TEST_F(DataSetTest, TakesAnInputNamedLabels) {
 }
 
 TEST_F(DataSetTest, NamesSuspects) {
-  std::vector<float> values(24 * kI);
+  std::vector<float> values(kSamples * kI);
   values[7 * kI + 1] = NAN;
-  writeNpy(folder / "nan.npy", "<f4", {24, kI}, values);
-  linear.channels[1].type = {PENSTOCK_I64, 1, kLabelShape, 8 * kB};
-  linear.program.channels = linear.channels.data();
-  std::vector<int64_t> labels(24, 2);
-  labels[4] = 57;
-  writeNpy(linear.labelsPath, "<i8", {24}, labels);
+  writeNpy(folder / "nan.npy", "<f4", {kSamples, kI}, values);
   DataSet set;
   ASSERT_FALSE(set.open(linear.program, {{"x", folder / "nan.npy"}},
                         linear.labelsPath, "data", "labels"));
   ASSERT_FALSE(set.setUpdate(1, "data"));
   EXPECT_EQ(set.suspects(2, 1),
             "'" + (folder / "nan.npy") + "' holds nan in sample 7");
-  EXPECT_EQ(set.suspects(8 + 1, 1),
-            "its labels in '" + linear.labelsPath +
-                "' are from 2 to 57, and each must name a class; or the "
-                "learning rate is too large");
+  EXPECT_EQ(set.suspects(8 + 1, 1), "the learning rate may be too large");
+}
+
+TEST_F(DataSetTest, NamesNumbersOutOfRange) {
+  const penstock_range range = {"labels", 0, 10, 1, -100};
+  linear.program.ranges = &range;
+  linear.program.range_count = 1;
+  linear.channels[1].type = {PENSTOCK_I64, 1, kLabelShape, 8 * kB};
+  linear.program.channels = linear.channels.data();
+  Files x = {{"x", linear.dataPath}};
+  const std::string legal =
+      "; input 'labels' takes numbers in [0, 10) or -100, which is ignored";
+  // The data have as many samples as the labels: the last is looked at, too.
+  std::vector<int64_t> labels(kSamples, 9);
+  labels[1] = -100;
+  for (int64_t wrong : {int64_t(10), int64_t(-1), INT64_MIN, INT64_MAX}) {
+    labels.back() = wrong;
+    writeNpy(linear.labelsPath, "<i8", {kSamples}, labels);
+    EXPECT_EQ(errorOf(x, linear.labelsPath),
+              "--labels: '" + linear.labelsPath + "' holds " +
+                  std::to_string(wrong) + " in sample " +
+                  std::to_string(kSamples - 1) + legal);
+  }
+  std::vector<int32_t> narrow(kSamples, 0);
+  narrow[4] = -101;
+  writeNpy(linear.labelsPath, "<i4", {kSamples}, narrow);
+  EXPECT_EQ(errorOf(x, linear.labelsPath), "--labels: '" + linear.labelsPath +
+                                               "' holds -101 in sample 4" +
+                                               legal);
+  narrow[4] = -100;
+  writeNpy(linear.labelsPath, "<i4", {kSamples}, narrow);
+  DataSet set;
+  Error error =
+      set.open(linear.program, x, linear.labelsPath, "data", "labels");
+  EXPECT_FALSE(error) << error.text;
+}
+
+TEST_F(DataSetTest, NamesPlacesOfNumbersOutOfRange) {
+  static constexpr int64_t shape[] = {kB, 2, 5};
+  const penstock_range range = {"x", -3, 3, 0, 0};
+  linear.program.ranges = &range;
+  linear.program.range_count = 1;
+  linear.program.channels = linear.channels.data();
+  std::vector<uint8_t> bytes(kSamples * 10, 2);
+  bytes[7 * 10 + 8] = 255;
+  writeNpy(folder / "other.npy", "|u1", {kSamples, 2, 5}, bytes);
+  linear.channels[0].type = {PENSTOCK_U8, 3, shape, 10 * kB};
+  EXPECT_EQ(errorOf({{"x", folder / "other.npy"}}, linear.labelsPath),
+            "--data x: '" + (folder / "other.npy") +
+                "' holds 255 in sample 7, at (7, 1, 3); input 'x' takes "
+                "numbers in [-3, 3)");
+  // What a signed number cannot hold.
+  std::vector<uint64_t> wide(kSamples * 10, 0);
+  wide[0] = UINT64_MAX;
+  writeNpy(folder / "other.npy", "<u8", {kSamples, 2, 5}, wide);
+  linear.channels[0].type = {PENSTOCK_U64, 3, shape, 80 * kB};
+  EXPECT_EQ(errorOf({{"x", folder / "other.npy"}}, linear.labelsPath),
+            "--data x: '" + (folder / "other.npy") +
+                "' holds 18446744073709551615 in sample 0, at (0, 0, 0); input "
+                "'x' takes numbers in [-3, 3)");
 }
 
 TEST_F(DataSetTest, NamesTypesAndShapes) {

@@ -1,0 +1,287 @@
+//===- GatherStatistics.cpp - Statistics that replicas see parts of -------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A running statistic moves with every microbatch in turn, and a replica sees
+// but some. So forward tasks note what each microbatch would move it by, in a
+// row of its own; rows are summed over the replicas like gradients, which is
+// exact as all but one have zeros there; and every update moves the statistic
+// by one row after the other. Training itself does not read running statistics.
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "passes/Schedule/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace penstock::pipeline;
+
+namespace penstock {
+#define GEN_PASS_DEF_PIPELINEGATHERSTATISTICS
+#include "passes/Schedule/Passes.h.inc"
+} // namespace penstock
+
+namespace {
+
+/// How a forward function moves one statistic: by these values in turn, each by
+/// the same formula.
+struct Moves {
+  /// Of the function.
+  unsigned argument = 0, result = 0;
+  SmallVector<Value> values;
+  /// The formula; its operands are old and new.
+  linalg::GenericOp formula;
+};
+
+struct GatherStatisticsPass
+    : penstock::impl::PipelineGatherStatisticsBase<GatherStatisticsPass> {
+  using PipelineGatherStatisticsBase::PipelineGatherStatisticsBase;
+
+  void runOnOperation() override {
+    SymbolTable table(getOperation());
+    symbols = &table;
+    SmallVector<WriteOp> writes;
+    getOperation().walk([&](WriteOp write) {
+      auto task = write->getParentOfType<TaskOp>();
+      auto stage = table.lookup<StageOp>(task.getStage());
+      auto variable = table.lookup<VariableOp>(write.getVariable());
+      if (task.getKind() == TaskKind::Forward && stage && stage.getDevices() &&
+          stage.getDevices()->size() > 1 && variable &&
+          variable.getRole() == Role::Statistic)
+        writes.push_back(write);
+    });
+    for (WriteOp write : writes)
+      if (failed(gather(write)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult gather(WriteOp write);
+  FailureOr<Moves> findMoves(func::FuncOp function, unsigned argument,
+                             unsigned result);
+  void recordIn(func::FuncOp function, Moves &moves, RankedTensorType type);
+  func::FuncOp createFold(VariableOp variable, const Moves &moves,
+                          RankedTensorType type);
+
+  SymbolTable *symbols = nullptr;
+};
+
+} // namespace
+
+/// old, new -> next, element by element.
+static bool isFormula(linalg::GenericOp op) {
+  return op && op.getNumDpsInputs() == 2 && op.getNumResults() == 1 &&
+         op.getNumParallelLoops() == op.getNumLoops() &&
+         llvm::all_of(op.getIndexingMapsArray(),
+                      [](AffineMap map) { return map.isIdentity(); }) &&
+         op.getMatchingBlockArgument(op.getDpsInitOperand(0)).use_empty();
+}
+
+/// From the returned value back to the argument.
+FailureOr<Moves> GatherStatisticsPass::findMoves(func::FuncOp function,
+                                                 unsigned argument,
+                                                 unsigned result) {
+  Moves moves{argument, result, {}, {}};
+  Value old = function.getArgument(argument);
+  Value next = function.front().getTerminator()->getOperand(result);
+  while (next != old) {
+    auto op = next.getDefiningOp<linalg::GenericOp>();
+    if (!isFormula(op) || !next.hasOneUse() ||
+        (moves.formula && !OperationEquivalence::isRegionEquivalentTo(
+                              &op.getRegion(), &moves.formula.getRegion(),
+                              OperationEquivalence::IgnoreLocations)))
+      return failure();
+    moves.formula = op;
+    moves.values.insert(moves.values.begin(), op.getDpsInputs()[1]);
+    next = op.getDpsInputs()[0];
+  }
+  if (!moves.formula || !old.hasOneUse())
+    return failure();
+  return moves;
+}
+
+/// In place of the statistic, the function takes its rows and the number of the
+/// microbatch among those of the update.
+void GatherStatisticsPass::recordIn(func::FuncOp function, Moves &moves,
+                                    RankedTensorType type) {
+  auto end = function.getNumArguments();
+  OpBuilder builder(function.front().getTerminator());
+  Location loc = moves.formula.getLoc();
+  SmallVector<Type> inputs(function.getArgumentTypes());
+  SmallVector<Type> results(function.getResultTypes());
+  inputs[moves.argument] = results[moves.result] = type;
+  inputs.push_back(builder.getIndexType());
+  SmallVector<DictionaryAttr> attributes;
+  for (unsigned i = 0; i < end; ++i)
+    attributes.push_back(function.getArgAttrDict(i)
+                             ? function.getArgAttrDict(i)
+                             : builder.getDictionaryAttr({}));
+  attributes.push_back(builder.getDictionaryAttr({}));
+  function.front().addArgument(builder.getIndexType(), loc);
+  function.setFunctionType(builder.getFunctionType(inputs, results));
+  function.setAllArgAttrs(attributes);
+
+  // The formula goes, with the argument that it had.
+  Operation *terminator = function.front().getTerminator();
+  BlockArgument rows = function.getArgument(moves.argument);
+  Value dead = terminator->getOperand(moves.result);
+  terminator->setOperand(moves.result, rows);
+  while (auto op = dead.getDefiningOp<linalg::GenericOp>()) {
+    dead = op.getDpsInputs()[0];
+    op.erase();
+    if (dead == rows)
+      break;
+  }
+  rows.setType(type);
+
+  auto count = static_cast<int64_t>(moves.values.size());
+  Value row = function.getArgument(end);
+  if (count > 1)
+    row = arith::MulIOp::create(
+        builder, loc, row, arith::ConstantIndexOp::create(builder, loc, count));
+  Value filled = rows;
+  for (auto [index, value] : llvm::enumerate(moves.values)) {
+    Value at = row;
+    if (index)
+      at = arith::AddIOp::create(
+          builder, loc, row,
+          arith::ConstantIndexOp::create(builder, loc, index));
+    SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
+    SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
+    SmallVector<OpFoldResult> sizes;
+    for (int64_t size : type.getShape())
+      sizes.push_back(builder.getIndexAttr(size));
+    offsets[0] = at;
+    sizes[0] = builder.getIndexAttr(1);
+    filled = tensor::InsertSliceOp::create(builder, loc, value, filled, offsets,
+                                           sizes, strides);
+  }
+  terminator->setOperand(moves.result, filled);
+}
+
+/// (statistic, rows) -> (statistic moved by one row after the other, zeros).
+func::FuncOp GatherStatisticsPass::createFold(VariableOp variable,
+                                              const Moves &moves,
+                                              RankedTensorType type) {
+  linalg::GenericOp formula = moves.formula;
+  Location loc = formula.getLoc();
+  OpBuilder context(&getContext());
+  Type whole = variable.getTensorType();
+  auto function = func::FuncOp::create(
+      loc, (variable.getSymName() + ".move").str(),
+      context.getFunctionType({whole, type}, {whole, type}));
+  function.setPrivate();
+  function.addEntryBlock();
+  for (unsigned i : {0u, 1u})
+    function.setArgAttr(i, kIntoAttr, context.getI64IntegerAttr(i));
+  symbols->insert(function);
+
+  OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
+  Value old = function.getArgument(0), rows = function.getArgument(1);
+  unsigned rank = type.getRank();
+  AffineMap all = builder.getMultiDimIdentityMap(rank);
+  SmallVector<utils::IteratorType> iterators(rank,
+                                             utils::IteratorType::parallel);
+  iterators[0] = utils::IteratorType::reduction;
+  auto moved = linalg::GenericOp::create(
+      builder, loc, TypeRange(whole), rows, ValueRange(old),
+      ArrayRef<AffineMap>{all, all.dropResult(0)}, iterators,
+      [&](OpBuilder &body, Location, ValueRange elements) {
+        IRMapping mapping;
+        for (auto [from, to] : llvm::zip(formula.getBody()->getArguments(),
+                                         ValueRange{elements[1], elements[0]}))
+          mapping.map(from, to);
+        for (Operation &op : *formula.getBody())
+          body.clone(op, mapping);
+      });
+  Value zero = arith::ConstantOp::create(
+      builder, loc, builder.getZeroAttr(type.getElementType()));
+  Value empty = linalg::FillOp::create(builder, loc, zero, rows).getResult(0);
+  func::ReturnOp::create(builder, loc, {moved.getResult(0), empty});
+  return function;
+}
+
+LogicalResult GatherStatisticsPass::gather(WriteOp write) {
+  auto variable = symbols->lookup<VariableOp>(write.getVariable());
+  auto task = write->getParentOfType<TaskOp>();
+  auto refuse = [&](const Twine &why) {
+    return variable.emitError("statistic '")
+           << variable.getSymName() << "' follows all microbatches, and stage @"
+           << *variable.getStage() << " has replicas, which see but some each"
+           << why << ": use one replica there, or --batch-norm=frozen";
+  };
+  if (open)
+    return refuse("; without flushes nothing gathers them");
+  TaskOp update;
+  for (auto other : getOperation().getOps<TaskOp>())
+    if (other.getKind() == TaskKind::Update &&
+        other.getStage() == task.getStage())
+      update = other;
+  if (!update)
+    return refuse("; nothing is trained there, so that nothing gathers them");
+
+  // 1. What the forward does with it.
+  auto call = write.getValue().getDefiningOp<func::CallOp>();
+  auto function =
+      call ? symbols->lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+  ReadOp read;
+  for (auto other : task.getBody().getOps<ReadOp>())
+    if (other.getVariable() == write.getVariable())
+      read = other;
+  if (!read || !read->hasOneUse() || !function || function.isDeclaration() ||
+      !llvm::hasSingleElement(*function.getSymbolUses(getOperation())))
+    return refuse("");
+  unsigned argument = read->use_begin()->getOperandNumber();
+  if (*read->user_begin() != call)
+    return refuse("");
+  FailureOr<Moves> moves = findMoves(
+      function, argument, cast<OpResult>(write.getValue()).getResultNumber());
+  if (failed(moves))
+    return refuse("");
+
+  // 2. Rows for an update, and who moves the statistic.
+  RankedTensorType whole = variable.getTensorType();
+  SmallVector<int64_t> shape = {microbatches *
+                                static_cast<int64_t>(moves->values.size())};
+  llvm::append_range(shape, whole.getShape());
+  auto type = RankedTensorType::get(shape, whole.getElementType());
+  OpBuilder builder(&getContext());
+  Location loc = variable.getLoc();
+  auto rows = VariableOp::create(
+      builder, loc, (variable.getSymName() + ".rows").str(), type,
+      Role::Gradient, variable.getStageAttr(), BytesAttr());
+  rows->setAttr(kParameterAttr, FlatSymbolRefAttr::get(variable));
+  symbols->insert(rows, std::next(variable->getIterator()));
+  func::FuncOp fold = createFold(variable, *moves, type);
+  builder.setInsertionPointToEnd(&update.getBody().front());
+  SmallVector<VariableOp> both = {variable, rows};
+  SmallVector<Value> operands;
+  for (VariableOp each : both)
+    operands.push_back(ReadOp::create(builder, loc, each.getTensorType(),
+                                      FlatSymbolRefAttr::get(each),
+                                      IntegerAttr()));
+  auto folded = func::CallOp::create(builder, loc, fold, operands);
+  for (auto [each, value] : llvm::zip_equal(both, folded.getResults()))
+    WriteOp::create(builder, loc, value, FlatSymbolRefAttr::get(each));
+
+  // 3. The forward fills its row.
+  recordIn(function, *moves, type);
+  builder.setInsertionPoint(call);
+  Value taken = ReadOp::create(builder, read.getLoc(), type,
+                               FlatSymbolRefAttr::get(rows), IntegerAttr());
+  call->setOperand(argument, taken);
+  read.erase();
+  Value row = arith::RemUIOp::create(
+      builder, loc, task.getCounter(),
+      arith::ConstantIndexOp::create(builder, loc, microbatches));
+  call->insertOperands(call->getNumOperands(), row);
+  write.getValue().setType(type);
+  write.setVariableAttr(FlatSymbolRefAttr::get(rows));
+  return success();
+}
