@@ -151,7 +151,7 @@ void Importer::warnIfUnmatched(StringRef flag, StringRef pattern) {
 LogicalResult Importer::tieInitializers(GraphImporter &graph) {
   std::map<std::string, std::string> replaced;
   for (auto [first, second] : options.ties) {
-    std::string flag = "--tie " + first + "=" + second + ": ";
+    std::string flag = (Twine("--tie ") + first + "=" + second + ": ").str();
     // What is tied to something else already stands for that.
     for (std::string *name : {&first, &second})
       for (auto it = replaced.find(*name); it != replaced.end();
@@ -164,18 +164,19 @@ LogicalResult Importer::tieInitializers(GraphImporter &graph) {
     };
     for (const std::string &name : {first, second}) {
       if (!initializerNames.contains(name))
-        return error(flag + "the model has no initializer '" + name + "'");
+        return error(Twine(flag) + "the model has no initializer '" + name +
+                     "'");
       if (find(name) == weights.end())
-        return error(flag + "initializer '" + name +
+        return error(Twine(flag) + "initializer '" + name +
                      "' is no float tensor that could train");
     }
     Weight &kept = *find(first), &other = *find(second);
     if (&kept == &other)
-      return error(flag + "these are one initializer");
+      return error(Twine(flag) + "these are one initializer");
     if (kept.type != other.type || kept.range.bytes != other.range.bytes)
-      return error(flag + "the two are not equal");
+      return error(Twine(flag) + "the two are not equal");
     if (kept.frozen != other.frozen)
-      return error(flag + "one of the two is frozen");
+      return error(Twine(flag) + "one of the two is frozen");
     graph.redefine(second, graph.lookup(first));
     replaced[second] = first;
     kept.tied.push_back({other.tensor->name, other.range});
