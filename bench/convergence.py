@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far each training method comes with the same samples, on eight stages.
 
-    bench/convergence.py FOLDER [--updates=600] [--only=METHOD;...] [--draw]
+    bench/convergence.py FOLDER [--updates=500] [--only=METHOD;...] [--draw]
                          [--rates=OPTIMIZER@RATE,...] [--anneal=K]
 
 The character GPT of examples/gpt learns its book, 16 lines of 64 characters per
@@ -91,26 +91,27 @@ def show(result):
     return f"{result['test']:.3f}" if result["test"] < 20 else "diverges"
 
 
-COLOURS = ["#000000", "#888888", "#1f77b4", "#7fb3de", "#2ca02c", "#f5a9b8", "#e377c2", "#d62728",
-           "#8c1010", "#ff7f0e", "#9467bd", "#17becf"]
+COLOURS = dict(zip(METHODS, [
+    "#000000", "#888888", "#1f77b4", "#7fb3de", "#2ca02c", "#f5a9b8", "#e377c2", "#b5651d",
+    "#d62728", "#8c1010", "#ff7f0e", "#9467bd", "#17becf"], strict=True))
 
 
 def draw_plot(results, path):
     """Four panels of curves, each point the mean of a twentieth of the updates."""
     width, height, left, top = 430, 260, 46, 26
-    parts = ['<svg xmlns="http://www.w3.org/2000/svg" width="960" height="660" '
+    parts = ['<svg xmlns="http://www.w3.org/2000/svg" width="960" height="680" '
              'font-family="sans-serif" font-size="11">',
-             '<rect width="960" height="660" fill="white"/>']
+             '<rect width="960" height="680" fill="white"/>']
     for number, column in enumerate(COLUMNS):
         x0 = left + (number % 2) * (width + 46)
         y0 = top + (number // 2) * (height + 44)
-        low, high = 0.5, 4.5
+        low, high = 1.5, 4.0
         parts.append(f'<text x="{x0}" y="{y0 - 8}" font-weight="bold">{column}</text>')
-        for tick in (1, 2, 3, 4):
+        for tick in (2, 3):
             y = y0 + height * (high - tick) / (high - low)
             parts.append(f'<line x1="{x0}" x2="{x0 + width}" y1="{y:.1f}" y2="{y:.1f}" '
                          f'stroke="#ddd"/><text x="{x0 - 14}" y="{y + 4:.1f}">{tick}</text>')
-        for name, colour in zip(METHODS, COLOURS):
+        for name, colour in COLOURS.items():
             result = results.get(f"{name}, {column}")
             if not isinstance(result, dict):
                 continue
@@ -127,10 +128,10 @@ def draw_plot(results, path):
                          'stroke-width="1.5"/>')
         parts.append(f'<rect x="{x0}" y="{y0}" width="{width}" height="{height}" fill="none" '
                      'stroke="#555"/>')
-    named = [(n, colour) for n, colour in zip(METHODS, COLOURS)
+    named = [(n, colour) for n, colour in COLOURS.items()
              if any(isinstance(results.get(f"{n}, {c}"), dict) for c in COLUMNS)]
     for i, (name, colour) in enumerate(named):
-        x, y = left + (i % 6) * 154, 628 + (i // 6) * 18
+        x, y = left + (i % 5) * 182, 628 + (i // 5) * 18
         parts.append(f'<line x1="{x}" x2="{x + 18}" y1="{y - 4}" y2="{y - 4}" stroke="{colour}" '
                      f'stroke-width="3"/><text x="{x + 23}" y="{y}">{name}</text>')
     path.write_text("\n".join(parts + ["</svg>"]) + "\n", encoding="utf-8")
@@ -139,7 +140,7 @@ def draw_plot(results, path):
 def main(folder, *arguments):
     folder = pathlib.Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    updates, only, draws, anneal = 600, list(METHODS), False, None
+    updates, only, draws, anneal = 500, list(METHODS), False, None
     for argument in arguments:
         if argument.startswith("--updates="):
             updates = int(argument.partition("=")[2])

@@ -30,9 +30,7 @@ import training_steps
 #        class, how the symbols of its kernels look; the first that matches
 CLASSES = [
     ("start-up", r"Sha256|compressWith|Npy|WireFormat"),
-    ("convolution, forward", r"conv_fwd"),
-    ("convolution, input gradient", r"conv_bwd_d"),
-    ("convolution, weight gradient", r"conv_bwd_w"),
+    ("convolution", r"conv_(fwd|bwd)|wino|transform(Inputs|Outputs|Cotangents|Windows)|addWindows"),
     ("product", r"gemm|matmul"),
     ("reorder", r"reorder|single_blk|jit_trans|transpose"),
     ("optimizer", r"^(sgd|adam|adamw)\."),
@@ -101,7 +99,7 @@ def count_work(program):
                                    for i in (2, 3, 4))
             output = {"forward": init, "input gradient": first, "weight gradient": second}[kind]
             weights = {"forward": second, "input gradient": second, "weight gradient": init}[kind]
-            flops["convolution, " + kind] += \
+            flops["convolution"] += \
                 2 * math.prod(output) * math.prod(weights) // weights[0]
         elif match := re.search(r'call @"?([^("]*)"?\(.*\) : \((.*)\) -> ', line):
             name = class_of("", match.group(1))
@@ -144,6 +142,11 @@ def profile(name, build, batch, make_input, make_label, seconds):
     steps = max(2, int(seconds / max(measure.seconds_per_update(program, data, 1, 6, 2), 1e-3)))
     long, short = samples(program, data, 1 + steps), samples(program, data, 1)
     times = {key: (long[key] - short[key]) / steps for key in long if key != "start-up"}
+    # Tiles of convolutions are multiplied by the kernels of products.
+    if flops["convolution"]:
+        both = "convolution and product"
+        times[both] = times.pop("convolution", 0) + times.pop("product", 0)
+        flops[both] = flops["convolution"] + flops["product"]
     total = sum(times.values())
     product, copy = limits()
     print(f"\n{name}: {total:.1f} ms of user time per update, {steps} updates; a product of "

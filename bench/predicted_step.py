@@ -3,8 +3,8 @@
 
     predicted_step.py PENSTOCKC [--steps=N]
 
-For each model and schedule: compiles with --profile, which measures the nodes
-one by one, takes the time of an update that the simulation predicts from these
+For each model and schedule: compiles with --profile, which measures nodes and
+the stages that they are cut into, takes the time of an update that the simulation predicts from these
 costs, trains, and prints the measured time beside it: the lower quartile over
 windows of ten updates. Needs two idle cores to mean anything. Where PyTorch is
 installed, the models of memory.py join in.

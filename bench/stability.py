@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Finds the largest stable learning rates of asynchronous methods, by training.
 
-    stability.py PENSTOCKC FOLDER [--table] [--check]
+    stability.py PENSTOCKC FOLDER [--table [--tau N]] [--check]
 
 One weight w at the first of p stages; the others pass on what they get. The loss
 is (1 + 2 D) (x w)^2 / 2 - D (x w) w, at x = 1, so that an update subtracts
@@ -127,6 +127,7 @@ def main():
     parser.add_argument("penstockc")
     parser.add_argument("folder")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--tau", type=int, help="only the rows of this delay")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
@@ -136,6 +137,8 @@ def main():
     if options.table:
         print("| tau | D | method | compiled program | characteristic polynomial |\n" + "|---" * 5 + "|")
     for tau, discrepancy, method in CHECKED if options.check else CASES:
+        if options.tau not in (None, tau):
+            continue
         limit = threshold(tau, discrepancy, method)
         program = Program(options, tau + 1, discrepancy, spelled.get(method, method))
         if options.check:

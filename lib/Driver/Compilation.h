@@ -26,6 +26,9 @@
 
 namespace penstock {
 
+/// Choices that a printed program was made with.
+inline constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
+
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
@@ -69,6 +72,8 @@ private:
   /// Decides what `auto` leaves open.
   int choosePlan(Level target);
   int chooseWithin(int64_t limit);
+  /// With --profile, once the stages are decided.
+  void measureStages();
   /// The plan of a candidate; the module stays as it is.
   std::optional<Report> tryPlan(llvm::ArrayRef<int64_t> cuts,
                                 llvm::ArrayRef<int64_t> budgets);

@@ -245,9 +245,10 @@ bool Compilation::lowerTo(Level target) {
       return false;
     level = static_cast<Level>(static_cast<int>(level) + 1);
     recordPlan();
-    if (level == Level::Stages)
+    if (level == Level::Stages) {
+      measureStages();
       report.collectStages(*module);
-    else if (level == Level::Schedule)
+    } else if (level == Level::Schedule)
       report.collectSchedule(*module);
     else if (level == Level::Program)
       report.collectProgram(*module);

@@ -114,6 +114,11 @@ struct Flags {
   Text emitSchedule{"emit-schedule",
                     llvm::cl::desc("Write the schedule as such a file"),
                     llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+  Text emitScheduleFormat{
+      "emit-schedule-format",
+      llvm::cl::desc("What stands in it: compute_only (default) or "
+                     "compute_comms, with transfers"),
+      llvm::cl::init("compute_only"), llvm::cl::cat(category)};
   Text optimizer{
       "optimizer",
       llvm::cl::desc("Optimizer: sgd, adam or adamw, with parameters: "

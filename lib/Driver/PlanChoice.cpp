@@ -90,6 +90,17 @@ bool Compilation::chooseReplicas() {
   return plan->cuts.empty() || succeeded(insertBoundaries(*module, plan->cuts));
 }
 
+void Compilation::measureStages() {
+  // Without costs of nodes it has been said why nothing can be measured.
+  std::string reason;
+  if (isTrial || !options.profile || !(*module)->hasAttr(kStageSecondsAttr))
+    return;
+  if (!profileStages(*module, options, reason))
+    llvm::errs() << options.input
+                 << ": warning: --profile: stages are not measured, since "
+                 << reason << "; the sums of their nodes are used\n";
+}
+
 int Compilation::choosePlan(Level target) {
   bool recomputes = options.recompute != "none";
   if (options.choosesStages && level > Level::Graph)

@@ -206,6 +206,15 @@ bool OptionChecker::checkSchedule() {
   options.schedule = flags.schedule;
   options.scheduleFile = flags.scheduleFile;
   options.emitSchedule = flags.emitSchedule;
+  StringRef format = flags.emitScheduleFormat;
+  if (format != "compute_only" && format != "compute_comms")
+    return fail("--emit-schedule-format=" + format +
+                ": a table has compute_only or compute_comms");
+  if (flags.emitScheduleFormat.getNumOccurrences() &&
+      options.emitSchedule.empty())
+    return fail("--emit-schedule-format=" + format +
+                ": no table is written; say where by --emit-schedule=FILE");
+  options.emitTransfers = format == "compute_comms";
   if (!options.scheduleFile.empty()) {
     if (flags.schedule.getNumOccurrences())
       return fail("--schedule=" + options.schedule +

@@ -18,7 +18,6 @@
 using namespace mlir;
 using namespace penstock;
 
-static constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
 /// In the plan of what infers only.
 static constexpr llvm::StringLiteral kModeName = "mode";
 

@@ -26,7 +26,7 @@ int Compilation::writeSchedule() {
   if (options.emitSchedule.empty())
     return kDone;
   OutputFile file(options.emitSchedule);
-  if (!writeScheduleTable(*module, file.stream()))
+  if (!writeScheduleTable(*module, options.emitTransfers, file.stream()))
     return fail("--emit-schedule=" + options.emitSchedule +
                 ": there is no training schedule at this level");
   return file.commit(llvm::errs()) ? kDone : kUserError;

@@ -10,6 +10,7 @@
 
 #include "penstock/Driver/OutputFile.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -97,15 +98,35 @@ static void describe(Operation *op, llvm::raw_ostream &stream) {
   stream << "}";
 }
 
+/// How code is made of it.
+static void describe(const CompileOptions &options, llvm::raw_ostream &stream) {
+  stream << options.threads << " " << options.march << " "
+         << options.optimizer.substr(0, options.optimizer.find(':')) << " ";
+}
+
 std::string ProfileCache::getKey(const Unit &unit,
                                  const CompileOptions &options) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   for (Operation *op : unit.ops)
     describe(op, stream);
-  stream << options.threads << " " << options.march << " "
-         << options.optimizer.substr(0, options.optimizer.find(':')) << " "
-         << unit.weightBytes;
+  describe(options, stream);
+  stream << unit.weightBytes;
+  return hash(text);
+}
+
+std::string ProfileCache::getKey(ModuleOp program,
+                                 const CompileOptions &options,
+                                 int64_t devices) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  for (auto function : program.getOps<func::FuncOp>())
+    describe(function, stream);
+  describe(options, stream);
+  stream << devices << " " << options.microbatches << " " << options.batchNorm
+         << " " << options.recompute;
+  for (int64_t budget : options.recomputeBudgets)
+    stream << " " << budget;
   return hash(text);
 }
 

@@ -78,6 +78,12 @@ bool penstock::adoptSchedule(CompileOptions &options, bool &splitsBackward,
       options.microbatches != table->microbatches)
     return fail("it has " + Twine(table->microbatches) +
                 " microbatches, --microbatches=" + Twine(options.microbatches));
+  if (const auto &first = table->reordered)
+    llvm::errs()
+        << options.scheduleFile << ": warning: " << first->where()
+        << ": backwards run for microbatches in the order of the "
+           "forwards, so that gradients add up in the same order under "
+           "every schedule\n";
   options.microbatches = table->microbatches;
   if (options.splitAt.empty())
     options.stages = table->stages;
@@ -123,14 +129,15 @@ std::string penstock::checkSchedule(const CompileOptions &options,
   return "";
 }
 
-bool penstock::writeScheduleTable(ModuleOp module, llvm::raw_ostream &stream) {
+bool penstock::writeScheduleTable(ModuleOp module, bool withTransfers,
+                                  llvm::raw_ostream &stream) {
   for (auto op : module.getOps<pipeline::ScheduleOp>()) {
     if (op.isBodyless() || schedule::tasksOf(op) != schedule::TaskSet::Training)
       continue;
     FailureOr<schedule::Imported> imported = schedule::importSchedule(op);
     if (failed(imported))
       return false;
-    stream << writeCsv(imported->model, imported->orders);
+    stream << writeCsv(imported->model, imported->orders, withTransfers);
     return true;
   }
   return false;

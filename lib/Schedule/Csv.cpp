@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 using namespace llvm;
 
@@ -143,8 +144,9 @@ bool Parser::check() {
     return fail("there is no action");
   result.devices.assign(result.stages, -1);
   std::map<std::pair<int, char>, int64_t> next;
+  std::set<std::tuple<int, char, int64_t>> known;
   for (auto [device, row] : llvm::enumerate(result.rows))
-    for (const CsvAction &action : row) {
+    for (CsvAction &action : row) {
       int &place = result.devices[action.stage];
       if (place >= 0 && place != int(device))
         return fail(action.where() + ": stage " + Twine(action.stage) +
@@ -156,13 +158,22 @@ bool Parser::check() {
         continue;
       // A whole backward is both halves, also where others are apart.
       StringRef parts(&action.letter, 1);
+      int64_t number = action.microbatch;
+      bool isFirst = true;
       for (char part : action.letter == 'B' ? StringRef("IW") : parts) {
-        int64_t &due = next[{action.stage, part}];
-        if (action.microbatch != due)
+        if (!known.insert({action.stage, part, action.microbatch}).second)
+          return fail(action.where() + " is there already");
+        int64_t due = next[{action.stage, part}]++;
+        bool mayDiffer = part != 'F' && (isFirst || number == due);
+        if (action.microbatch != due && !mayDiffer)
           return fail(action.where() + ": microbatch " + Twine(due) +
                       " is due; a stage's microbatches run in order");
-        ++due;
+        number = due;
+        isFirst = false;
       }
+      if (number != action.microbatch && !result.reordered)
+        result.reordered = action;
+      action.microbatch = number;
     }
   for (int stage = 0; stage < result.stages; ++stage) {
     int64_t forward = next[{stage, 'F'}], backward = next[{stage, 'I'}];
@@ -356,23 +367,97 @@ ordersOf(const Model &model, const CsvSchedule &schedule, std::string &error) {
   return orders;
 }
 
-std::string writeCsv(const Model &model, ArrayRef<Order> orders) {
-  std::vector<std::string> rows(model.devices);
-  for (const Order &order : orders) {
-    std::unique_ptr<EventStream> stream = expand(model, order, 1);
-    std::string &row = rows[order.device];
-    Event event;
-    while (stream->next(event)) {
-      const Task *task =
-          event.kind == EventKind::Run ? &model.tasks[event.id] : nullptr;
-      if (!task || task->perUpdate())
-        continue;
-      if (!row.empty())
-        row += ',';
-      row += std::to_string(task->stage) + task->letter +
-             std::to_string(event.number);
-    }
+namespace {
+
+/// The cells of one device.
+class CellWriter {
+public:
+  CellWriter(const Model &model, bool withTransfers)
+      : model(model), withTransfers(withTransfers) {}
+  std::string write(const Order &order);
+
+private:
+  void add(int stage, StringRef word, int64_t number);
+  void addRun(const Event &event);
+  void addTransfer(const Event &event);
+
+  const Model &model;
+  bool withTransfers;
+  std::string row;
+  /// Sends of forwards and of others that no cell has waited for.
+  struct Pending {
+    int stage;
+    bool isForward;
+    int64_t number;
+  };
+  std::vector<Pending> pending;
+  /// A table has one transfer for all messages of a run.
+  std::set<std::tuple<int, bool, int64_t>> known;
+};
+
+} // namespace
+
+void CellWriter::add(int stage, StringRef word, int64_t number) {
+  if (!row.empty())
+    row += ',';
+  row += (Twine(stage) + word + Twine(number)).str();
+}
+
+/// Readers of tables with transfers want to wait for every send, which ours
+/// does by itself. What was sent on has arrived when its gradient is there.
+void CellWriter::addRun(const Event &event) {
+  const Task &task = model.tasks[event.id];
+  if (task.perUpdate())
+    return;
+  add(task.stage, StringRef(&task.letter, 1), event.number);
+  auto sent = llvm::find_if(pending, [&](const Pending &send) {
+    return send.isForward && send.stage == task.stage &&
+           send.number == event.number;
+  });
+  if (sent == pending.end() || (task.letter != 'B' && task.letter != 'I'))
+    return;
+  add(task.stage, "WAIT_SEND_F", event.number);
+  pending.erase(sent);
+}
+
+void CellWriter::addTransfer(const Event &event) {
+  const Channel &channel = model.channels[event.id];
+  bool isSend = event.kind == EventKind::Send;
+  int id = isSend ? channel.producer : channel.consumer;
+  if (!channel.hasPeer() || id < 0 || model.tasks[id].perUpdate() ||
+      !known.insert({id, isSend, event.number}).second)
+    return;
+  const Task &task = model.tasks[id];
+  bool isForward = task.letter == 'F';
+  add(task.stage,
+      isForward ? (isSend ? "SEND_F" : "RECV_F")
+                : (isSend ? "SEND_B" : "RECV_B"),
+      event.number);
+  if (isSend)
+    pending.push_back({task.stage, isForward, event.number});
+}
+
+std::string CellWriter::write(const Order &order) {
+  std::unique_ptr<EventStream> stream = expand(model, order, 1);
+  Event event;
+  while (stream->next(event)) {
+    if (event.kind == EventKind::Run)
+      addRun(event);
+    else if (withTransfers &&
+             (event.kind == EventKind::Send || event.kind == EventKind::Recv))
+      addTransfer(event);
   }
+  for (const Pending &send : pending)
+    add(send.stage, send.isForward ? "WAIT_SEND_F" : "WAIT_SEND_B",
+        send.number);
+  return std::move(row);
+}
+
+std::string writeCsv(const Model &model, ArrayRef<Order> orders,
+                     bool withTransfers) {
+  std::vector<std::string> rows(model.devices);
+  for (const Order &order : orders)
+    rows[order.device] = CellWriter(model, withTransfers).write(order);
   std::string text;
   for (const std::string &row : rows)
     text += row + "\n";

@@ -114,7 +114,7 @@ Value DeviceConverter::getCells(StartAllReduceOp sum) {
   OpBuilder atStart = OpBuilder::atBlockBegin(&entry);
   Value count = LLVM::ConstantOp::create(
       atStart, loc, runtime.i32,
-      atStart.getI32IntegerAttr(sum.getBuffers().size()));
+      atStart.getI32IntegerAttr(static_cast<int32_t>(sum.getBuffers().size())));
   Value cells = LLVM::AllocaOp::create(atStart, loc, runtime.pointer,
                                        runtime.pointer, count);
   for (auto [index, buffer] : llvm::enumerate(sum.getBuffers())) {

@@ -127,8 +127,10 @@ static int64_t findOutside(const NpyArray &array, uint64_t count,
            !(range.ignores && value == range.ignored);
   };
   // Most data are right: a loop without a way out runs over them in vectors.
-  constexpr uint64_t kBlock = 4096;
+  constexpr uint64_t kBlock = 1 << 12, kPages = 1 << 21;
   for (uint64_t begin = 0; begin < count; begin += kBlock) {
+    if (begin % kPages == 0)
+      array.file.giveBackPages();
     uint64_t end = std::min(begin + kBlock, count);
     bool isAny = false;
     for (uint64_t i = begin; i < end; ++i)

@@ -33,6 +33,11 @@ MappedFile::~MappedFile() {
     munmap(const_cast<char *>(bytes), length);
 }
 
+void MappedFile::giveBackPages() const {
+  if (bytes)
+    madvise(const_cast<char *>(bytes), length, MADV_DONTNEED);
+}
+
 Error MappedFile::open(const std::string &path, const char *what) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)

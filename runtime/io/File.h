@@ -32,6 +32,9 @@ public:
 
   const char *data() const { return bytes; }
   uint64_t size() const { return length; }
+  /// The memory of this process does not count what has been read; it is read
+  /// again where it is needed.
+  void giveBackPages() const;
 
 private:
   const char *bytes = nullptr;

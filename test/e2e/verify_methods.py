@@ -6,7 +6,7 @@ usage: verify_methods.py PENSTOCKC FOLDER [--models mlp cnn]
            [--devices N] [--steps N] [--eval-every N] [--flags=FLAGS] [--jobs N]
 
 Without options it goes through all methods, 1 to 6 stages, 1, 2, 4 and 8
-microbatches per update, two optimizers, and every model but `dropout` and `tied`.
+microbatches per update, two optimizers, and the first three models.
 An evaluation in the middle drains the pipe, twice. With --devices, that many hold
 the p stages. FLAGS are for the compiler. N jobs compile and run at once.
 
@@ -26,19 +26,24 @@ import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = "test/fixtures/"
-# Model, data, labels, size of a microbatch.
+CROSS_ENTROPY = "softmax-cross-entropy"
+# Model, data, labels, size of a microbatch, loss.
 MODELS = {
     "mlp": ("examples/digits/mlp.onnx", "x=examples/digits/test-images.npy",
-            "examples/digits/test-labels.npy", 4),
+            "examples/digits/test-labels.npy", 4, CROSS_ENTROPY),
     # With batch norm, whose statistics the forward moves.
-    "cnn": (FIXTURES + "cnn.onnx", f"x={FIXTURES}cnn-x.npy", FIXTURES + "cnn-labels.npy", 2),
+    "cnn": (FIXTURES + "cnn.onnx", f"x={FIXTURES}cnn-x.npy", FIXTURES + "cnn-labels.npy", 2,
+            CROSS_ENTROPY),
     "transformer": (FIXTURES + "attention.onnx", f"x={FIXTURES}attention-x.npy",
-                    FIXTURES + "attention-labels.npy", 3),
+                    FIXTURES + "attention-labels.npy", 3, CROSS_ENTROPY),
     # The last stage reads the weights of the first.
     "tied": (FIXTURES + "tied.onnx", f"x={FIXTURES}versions-x.npy",
-             FIXTURES + "versions-labels.npy", 3),
+             FIXTURES + "versions-labels.npy", 3, CROSS_ENTROPY),
     "dropout": ("test/e2e/inputs/dropout.onnxtext", f"x={FIXTURES}versions-x.npy",
-                FIXTURES + "versions-labels.npy", 3),
+                FIXTURES + "versions-labels.npy", 3, CROSS_ENTROPY),
+    # With batch norm, layer norm and dropout.
+    "stochastic": ("test/e2e/inputs/stochastic.onnxtext", f"x={FIXTURES}regression-x.npy",
+                   FIXTURES + "regression-y.npy", 3, "bce-with-logits"),
 }
 METHODS = ["naive", "pipedream", "pipedream:vertical-sync", "2bw", "pipemare:decay=0",
            "pipemare:anneal-steps=6,decay=0", "pipemare",
@@ -68,13 +73,13 @@ def run(command):
 
 
 def check(options, name, method, depth, microbatches, optimizer):
-    model, data, labels, size = MODELS[name]
+    model, data, labels, size, loss = MODELS[name]
     program = os.path.join(
         options.folder, f"run-{depth}-{microbatches}-{threading.get_ident()}")
     compile = [options.penstockc, model, "-o", program,
                f"--stages={depth}", f"--microbatch-size={size}",
                f"--microbatches={microbatches}", f"--method={method}",
-               f"--optimizer={optimizer}", "--loss=softmax-cross-entropy",
+               f"--optimizer={optimizer}", f"--loss={loss}",
                *options.flags.split()]
     if options.devices:
         compile.append(f"--devices={options.devices}")

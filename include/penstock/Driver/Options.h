@@ -65,8 +65,9 @@ struct CompileOptions {
   int64_t threads = 1;
   std::string method = "sync";
   std::string schedule = "1f1b";
-  std::string scheduleFile; ///< A table, in place of a schedule's name.
-  std::string emitSchedule; ///< Where to write such a table.
+  std::string scheduleFile;   ///< A table, in place of a schedule's name.
+  std::string emitSchedule;   ///< Where to write such a table.
+  bool emitTransfers = false; ///< Into that table, too.
   std::string optimizer = "sgd:lr=0.01";
   std::string batchNorm = "train";
   std::string convolution = "fastest"; ///< Or direct.

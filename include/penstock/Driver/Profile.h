@@ -24,6 +24,12 @@ namespace penstock {
 bool profileUnits(mlir::ModuleOp module, const CompileOptions &options,
                   std::string &reason);
 
+/// The same for the stages of a module at level stages, as they will run: what
+/// a stage fuses, and that other devices use memory, too, counts. Sets
+/// kStageSecondsAttr.
+bool profileStages(mlir::ModuleOp module, const CompileOptions &options,
+                   std::string &reason);
+
 } // namespace penstock
 
 #endif // PENSTOCK_DRIVER_PROFILE_H

@@ -29,7 +29,8 @@ bool adoptSchedule(CompileOptions &options, bool &splitsBackward,
 std::string checkSchedule(const CompileOptions &options, int64_t stages);
 
 /// Writes the training schedule of a module; false if it has none.
-bool writeScheduleTable(mlir::ModuleOp module, llvm::raw_ostream &stream);
+bool writeScheduleTable(mlir::ModuleOp module, bool withTransfers,
+                        llvm::raw_ostream &stream);
 
 } // namespace penstock
 

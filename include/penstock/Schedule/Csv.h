@@ -37,9 +37,14 @@ struct CsvSchedule {
   bool hasTransfers = false, splitsBackward = false;
   /// By stage: its device.
   std::vector<int> devices;
+  /// The first backward whose microbatch was not due, if any.
+  std::optional<CsvAction> reordered;
 };
 
-/// On a mistake, one sentence in `error` that names the cell.
+/// On a mistake, one sentence in `error` that names the cell. Backwards of a
+/// stage that do not follow the forwards are renumbered so that they do: as
+/// many of the next stage are done before each of them, so that this takes no
+/// longer, and gradients add up in one order under every schedule.
 std::optional<CsvSchedule> parseCsv(llvm::StringRef text, std::string &error);
 
 /// Orders of a model with as many stages and microbatches, placed the same
@@ -47,8 +52,10 @@ std::optional<CsvSchedule> parseCsv(llvm::StringRef text, std::string &error);
 std::optional<std::vector<Order>>
 ordersOf(const Model &model, const CsvSchedule &schedule, std::string &error);
 
-/// The runs of one update.
-std::string writeCsv(const Model &model, llvm::ArrayRef<Order> orders);
+/// The runs of one update; with transfers, if wanted, where the orders have
+/// the first one of a run.
+std::string writeCsv(const Model &model, llvm::ArrayRef<Order> orders,
+                     bool withTransfers = false);
 
 } // namespace penstock::schedule
 

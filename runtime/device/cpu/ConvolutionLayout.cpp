@@ -43,8 +43,8 @@ findWinograd(const penstock_conv_descriptor &conv) {
   bool fillsLarge = 10 * wanted >= 6 * large;
   bool fillsSmall = 10 * wanted >= 6 * small;
   if (conv.kind == PENSTOCK_CONV_WEIGHT_GRAD) {
-    // Transformed inputs or weights that fit the third cache.
-    bool fits = std::min(conv.input_channels * tiles, weights) <= 1 << 15;
+    // The transformed inputs have to fit the third cache.
+    bool fits = conv.input_channels * tiles < 1 << 15;
     if (fillsLarge && fits && tiles >= 16 && channels >= 64 &&
         conv.batch >= (channels >= 128 ? 8 : 16))
       return PENSTOCK_CONV_TILES_4X4;
@@ -55,7 +55,12 @@ findWinograd(const penstock_conv_descriptor &conv) {
       return PENSTOCK_CONV_TILES_2X2;
     return std::nullopt;
   }
-  if (fillsLarge && channels >= 32 && tiles >= 32 && conv.batch >= 8)
+  // All inputs are transformed at once where not all weights are (divide()).
+  int64_t sources = conv.kind == PENSTOCK_CONV_FORWARD ? conv.input_channels
+                                                       : conv.output_channels;
+  bool isBounded = weights <= 1 << 15 || sources * tiles <= 1 << 17;
+  if (fillsLarge && isBounded && channels >= 32 && tiles >= 32 &&
+      conv.batch >= (channels >= 128 ? 4 : 8))
     return PENSTOCK_CONV_TILES_4X4;
   if (fillsSmall && channels >= 32 && tiles <= 128 && conv.batch >= 4)
     return PENSTOCK_CONV_TILES_2X2;

@@ -47,6 +47,8 @@
 // RUN: %{refuse} CIRCLE
 // REDEFINE: %{refused} = order
 // RUN: %{refuse} ORDER
+// REDEFINE: %{refused} = again
+// RUN: %{refuse} AGAIN
 // REDEFINE: %{refused} = twice
 // RUN: %{refuse} TWICE
 // REDEFINE: %{refused} = word
@@ -68,7 +70,8 @@
 // CIRCLE: error: 'pipeline.schedule' op cannot be given its transfers: run @s0.B of microbatch 0 on device 0 and run @s1.F of microbatch 1 on device 1 wait for each other
 // CIRCLE: note: device 0: @s0.F[0] | @s0.B[0] waits for @s1.B[0] of device 1
 // CIRCLE: note: device 1: @s1.F[0] | @s1.F[1] waits for @s0.F[1] of device 0
-// ORDER: error: schedule file {{.*}}: row 1, cell 3 ('0B1'): microbatch 0 is due; a stage's microbatches run in order
+// ORDER: error: schedule file {{.*}}: row 1, cell 1 ('0F1'): microbatch 0 is due; a stage's microbatches run in order
+// AGAIN: error: schedule file {{.*}}: row 1, cell 4 ('0B1') is there already
 // TWICE: error: schedule file {{.*}}: row 2, cell 2 ('0B0'): stage 0 is in row 1 already; a stage has one device
 // WORD: error: schedule file {{.*}}: row 1, cell 2 ('0X0') is no action; actions are stage, letter, microbatch, as in 2F0, or transfers, as in 2SEND_F0
 // PAIR: error: schedule file {{.*}}: row 1, cell 2 ('(0F1;0B0)TOGETHER') is no action: a pair is written (0F1;3B0)OVERLAP_F_B
@@ -93,7 +96,9 @@
 2F0,2F1,2B0,2B1
 3F0,3F1,3B0,3B1
 //--- order.csv
-0F0,0F1,0B1,0B0
+0F1,0F0,0B0,0B1
+//--- again.csv
+0F0,0F1,0B1,0B1
 //--- twice.csv
 0F0
 1F0,0B0,1B0
