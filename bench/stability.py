@@ -146,8 +146,9 @@ def main():
                              f"{limit:.4f} it is {'not ' if expected else ''}stable")
             print(f"tau {tau}, D {discrepancy}, {method}: {limit:.3f}")
             continue
-        found = bisect(lambda rate: program.is_stable(rate, 20000), limit * 0.99, limit * 1.01, 1e-4)
-        print(f"| {tau} | {discrepancy} | {method} | {found:.4f} | {limit:.4f} |", flush=True)
+        found = bisect(lambda rate: program.is_stable(rate, 20000), limit * 0.99, limit * 1.01,
+                       1e-4)
+        print(f"| {tau} | {discrepancy} | {method} | {found:#.4g} | {limit:#.4g} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,13 +45,9 @@ static FailureOr<int64_t> query(pipeline::GemmOp gemm, int64_t threads,
       dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr, &c) !=
           dnnl_success)
     return failure();
-  dnnl_primitive_attr_t attributes =
-      runtime::makeAttributes(gemm.getAccumulate());
-  dnnl_primitive_desc_t implementation = nullptr;
-  dnnl_status_t status = dnnl.dnnl_primitive_desc_create(
-      &implementation, &operation, attributes, dnnl.engine, nullptr);
-  dnnl.dnnl_primitive_attr_destroy(attributes);
-  if (status != dnnl_success)
+  dnnl_primitive_desc_t implementation =
+      runtime::chooseProduct(operation, gemm.getAccumulate());
+  if (!implementation)
     return failure();
 
   bool isSlow = !runtime::slowImplementation(implementation).empty();

@@ -80,6 +80,7 @@ private:
   int checkRecompute();
   int checkDevices();
   int writeSchedule();
+  bool chooseReplicas();
   int checkStatistics();
   int checkMemory();
   int writeProduct(OutputFile &output);

@@ -92,9 +92,10 @@ struct Flags {
                 llvm::cl::init(0), llvm::cl::cat(category)};
   Count threads{"threads", llvm::cl::desc("Threads per device (default 1)"),
                 llvm::cl::init(1), llvm::cl::cat(category)};
-  Text replicas{"replicas",
-                llvm::cl::desc("Replicas of every stage, or of each: 3,1"),
-                llvm::cl::init("1"), llvm::cl::cat(category)};
+  Text replicas{
+      "replicas",
+      llvm::cl::desc("Replicas of every stage, or of each: 3,1; auto: planned"),
+      llvm::cl::init("1"), llvm::cl::cat(category)};
   Text method{"method",
               llvm::cl::desc("Training method: sync, naive, pipedream, 2bw, "
                              "pipemare, spectrain, xpipe or pipeoptim, with "

@@ -39,6 +39,7 @@ private:
   bool checkPlan();
   bool checkSchedule();
   bool checkReplicas();
+  bool checkPlannedReplicas();
   bool checkMirror(const schedule::ScheduleSpec &spec);
   /// Flags whose machinery is not in this build: only the default is there.
   bool checkDefaults();

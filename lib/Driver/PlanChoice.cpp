@@ -83,6 +83,24 @@ void Compilation::measureStages() {
                  << reason << "; the sums of their nodes are used\n";
 }
 
+/// What is planned is as if the flags had said it.
+bool Compilation::chooseReplicas() {
+  FailureOr<ReplicaPlan> plan =
+      planReplicas(*module, options.devices, options.microbatches);
+  if (failed(plan))
+    return false;
+  if (plan->devices < options.devices)
+    llvm::errs() << options.input << ": warning: --devices=" << options.devices
+                 << ": the plan uses " << plan->devices
+                 << ", as numbers of replicas divide --microbatches="
+                 << options.microbatches << "\n";
+  options.devices = plan->devices;
+  options.stages = plan->widths.size();
+  options.replicas.assign(plan->widths.begin(), plan->widths.end());
+  options.choosesStages = false;
+  return plan->cuts.empty() || succeeded(insertBoundaries(*module, plan->cuts));
+}
+
 int Compilation::choosePlan(Level target) {
   bool recomputes = options.recompute != "none";
   if (options.choosesStages && level > Level::Graph)
@@ -106,7 +124,10 @@ int Compilation::choosePlan(Level target) {
                    << ": warning: --profile: costs are not measured, since "
                    << reason << "; analytic ones are used\n";
   }
-  if (options.choosesStages) {
+  if (options.choosesReplicas) {
+    if (!lowerTo(Level::Graph) || !chooseReplicas())
+      return kUserError;
+  } else if (options.choosesStages) {
     if (!lowerTo(Level::Graph))
       return kUserError;
     FailureOr<int64_t> units = countUnits(*module);

@@ -96,6 +96,8 @@ bool OptionChecker::checkPlan() {
 
 /// What replicas need is said before anything is imported.
 bool OptionChecker::checkReplicas() {
+  if (flags.replicas == "auto")
+    return checkPlannedReplicas();
   std::string flag = "--replicas=" + flags.replicas.getValue();
   SmallVector<StringRef> parts;
   StringRef(flags.replicas).split(parts, ',');
@@ -120,7 +122,7 @@ bool OptionChecker::checkReplicas() {
   if (options.choosesStages)
     return fail(Twine(flag) +
                 ": --stages=auto plans stages of one replica; say "
-                "--stages=N");
+                "--stages=N, or --replicas=auto");
   if (most > 1 && options.infer)
     return fail(Twine(flag) + ": replicas are of training; leave it out with "
                               "--mode=infer");
@@ -165,6 +167,24 @@ bool OptionChecker::checkReplicas() {
   return true;
 }
 
+/// Widths that nobody has said may differ.
+bool OptionChecker::checkPlannedReplicas() {
+  if (!options.choosesStages)
+    return fail("--replicas=auto plans stages and replicas together; it needs "
+                "--stages=auto --devices=N");
+  if (options.infer)
+    return fail("--replicas=auto: replicas are of training; leave it out with "
+                "--mode=infer");
+  if (flags.method != "sync")
+    return fail("--replicas=auto: --method=" + flags.method +
+                " needs stages of equal width; say --stages=N --replicas=R");
+  if (!flags.scheduleFile.empty() || !flags.emitSchedule.empty())
+    return fail("--replicas=auto: tables of schedules have no replicas; leave "
+                "one of them out");
+  options.choosesReplicas = true;
+  return true;
+}
+
 /// Of schedules that have replicas by themselves.
 bool OptionChecker::checkMirror(const schedule::ScheduleSpec &spec) {
   std::string runs = "--schedule=" + options.schedule + " runs " +
@@ -206,6 +226,10 @@ bool OptionChecker::checkSchedule() {
       schedule::parseScheduleSpec(options.schedule, error);
   if (!spec)
     return fail("--schedule=" + options.schedule + ": " + error);
+  if (options.choosesReplicas && (spec->replicas() > 1 || spec->chunks() > 1))
+    return fail("--replicas=auto: --schedule=" + options.schedule +
+                " has several stages on a device, which are to be as wide; use "
+                "one of a stage per device, such as 1f1b");
   if (spec->replicas() > 1 && !checkMirror(*spec))
     return false;
   if (options.stages == 0 && options.splitAt.empty())

@@ -49,6 +49,17 @@ mlir::FailureOr<int64_t> countUnits(mlir::ModuleOp module);
 mlir::LogicalResult insertBoundaries(mlir::ModuleOp module,
                                      llvm::ArrayRef<int64_t> cuts);
 
+/// Cuts, and how many replicas each stage has.
+struct ReplicaPlan {
+  llvm::SmallVector<int64_t> cuts, widths;
+  int64_t devices = 0; ///< Those that it uses.
+};
+
+/// Replicas of every stage divide the microbatches; where no plan uses all
+/// devices, the best that uses as many as can be.
+mlir::FailureOr<ReplicaPlan>
+planReplicas(mlir::ModuleOp module, int64_t devices, int64_t microbatches);
+
 /// `module` is at level graph, without boundaries, where cuts are chosen.
 mlir::FailureOr<PlanAnswer> searchPlan(mlir::ModuleOp module,
                                        const PlanRequest &request,

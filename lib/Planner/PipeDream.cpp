@@ -160,9 +160,11 @@ double Solver::getMemory(int64_t i, int64_t j, int64_t inFlight) const {
          flight * (activations(i, j) + input) + 2 * (input + output);
 }
 
-/// Whether a stage fits that is the last one of `components`.
+/// Whether there may be a stage that is the last one of `components`.
 bool Solver::fits(size_t level, int64_t i, int64_t j, int64_t components,
                   int64_t replicas) const {
+  if (options.microbatches % replicas != 0)
+    return false;
   if (options.memory.limit == 0)
     return true;
   double after = static_cast<double>(options.devices[level] - components);

@@ -18,6 +18,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace llvm;
 
@@ -28,9 +29,10 @@ namespace {
 struct Transfer {
   double time;
   int64_t rank;
-  int channel;
+  /// A channel; a group, with the last rank.
+  int id;
   int64_t number;
-  bool send;
+  EventKind kind;
   /// The run that it stands before.
   size_t position;
 };
@@ -65,8 +67,35 @@ timesOf(const Model &model, ArrayRef<std::vector<double>> ends) {
   return times;
 }
 
+/// Sums of what microbatches leave: each when the last run that adds to it ends
+/// on the last of its devices, while others may still be at their backwards.
+static void addSums(const Model &model, const Tables &tables,
+                    const Dataflow &flow, ArrayRef<std::vector<double>> ends,
+                    int device, std::vector<Transfer> &transfers) {
+  for (auto [id, group] : llvm::enumerate(model.groups)) {
+    ArrayRef<int> writers = tables.groupWriters[id];
+    if (!llvm::is_contained(group.devices, device) ||
+        llvm::any_of(writers, [&](int writer) {
+          return model.tasks[writer].perUpdate();
+        }))
+      continue;
+    double time = 0;
+    for (int writer : writers)
+      for (double end : ends[writer])
+        time = std::max(time, end);
+    size_t position = 0;
+    for (auto [index, run] : llvm::enumerate(flow.runs[device]))
+      if (llvm::is_contained(writers, run.task))
+        position = index + 1;
+    transfers.push_back({time, std::numeric_limits<int64_t>::max(), int(id), 0,
+                         EventKind::AllReduce, position});
+  }
+}
+
 static std::vector<Transfer> transfersOf(const Model &model,
+                                         const Tables &tables,
                                          const Dataflow &flow,
+                                         ArrayRef<std::vector<double>> ends,
                                          ArrayRef<std::vector<double>> times,
                                          ArrayRef<int64_t> rank, int device) {
   ArrayRef<Interval> runs = flow.runs[device];
@@ -76,18 +105,19 @@ static std::vector<Transfer> transfersOf(const Model &model,
     for (int channel : task.puts)
       if (model.channels[channel].hasPeer())
         transfers.push_back({times[channel][run.number], rank[run.task],
-                             channel, run.number, true, index + 1});
+                             channel, run.number, EventKind::Send, index + 1});
     for (int channel : task.takes)
       if (model.channels[channel].hasPeer()) {
         int producer = model.channels[channel].producer;
         double time = times[channel][run.number];
-        transfers.push_back({time, rank[producer], channel, run.number, false,
-                             lastBefore(runs, time)});
+        transfers.push_back({time, rank[producer], channel, run.number,
+                             EventKind::Recv, lastBefore(runs, time)});
       }
   }
+  addSums(model, tables, flow, ends, device, transfers);
   llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
-    return std::tie(a.time, a.rank, a.channel, a.number) <
-           std::tie(b.time, b.rank, b.channel, b.number);
+    return std::tie(a.time, a.rank, a.id, a.number) <
+           std::tie(b.time, b.rank, b.id, b.number);
   });
   // A receive must not overtake what comes before it in the sequence.
   size_t reached = 0;
@@ -115,8 +145,7 @@ static std::vector<Item> itemsOf(const Model &model, ArrayRef<Interval> runs,
   const Transfer *next = transfers.begin();
   for (size_t index = 0; index <= runs.size(); ++index) {
     for (; next != transfers.end() && next->position == index; ++next)
-      items.push_back(itemOf(next->send ? EventKind::Send : EventKind::Recv,
-                             next->channel));
+      items.push_back(itemOf(next->kind, next->id));
     if (index == runs.size())
       break;
     const Interval &run = runs[index];
@@ -161,11 +190,12 @@ std::optional<std::string> placeTransfersByTime(const Model &model,
     for (const Interval &run : runs)
       ends[run.task][run.number] = run.end;
   std::vector<std::vector<double>> times = timesOf(model, ends);
+  Tables tables(model);
   for (Order &order : orders) {
     if (order.loops.empty())
       continue;
     std::vector<Transfer> transfers =
-        transfersOf(model, result, times, rank, order.device);
+        transfersOf(model, tables, result, ends, times, rank, order.device);
     order.loops.resize(1);
     order.loops.front().items.clear();
     appendCompressed(order,

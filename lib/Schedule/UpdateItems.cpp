@@ -75,10 +75,11 @@ static bool isPerUpdate(const Model &model, const Item &item) {
   }
 }
 
-/// Sums of what microbatches leave stand before all else of an update, in one
-/// order on all devices: a norm that one of them waits for may need a sum that
-/// another takes part in. Where updates stand between microbatches, before the
-/// first task that needs them, and so do sums of what norms make.
+/// Sums of what microbatches leave, unless they have a place in the sequence of
+/// transfers, stand before all else of an update, in one order on all devices:
+/// a norm that one of them waits for may need a sum that another takes part in.
+/// Where updates stand between microbatches, before the first task that needs
+/// them, and so do sums of what norms make.
 static void placeSums(const Model &model, const Tables &tables, Order &order) {
   Loop &loop = order.loops.front();
   size_t tail = loop.items.size();
@@ -86,6 +87,9 @@ static void placeSums(const Model &model, const Tables &tables, Order &order) {
     --tail;
   std::vector<Item> items;
   std::vector<int> placed;
+  for (const Item &item : loop.items)
+    if (item.loop < 0 && item.kind == EventKind::AllReduce)
+      placed.push_back(item.id);
   auto place = [&](const Item &user, bool ofUpdates) {
     for (int group : tables.groupsBefore[user.id]) {
       bool isOfUpdate =

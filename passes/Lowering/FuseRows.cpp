@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Lowering/BufferRange.h"
 #include "passes/Lowering/Passes.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -70,38 +71,6 @@ int64_t iterations(linalg::GenericOp op) {
   return count;
 }
 
-/// Bytes [begin, end) of a buffer's root, or all of it.
-struct Range {
-  Value root;
-  int64_t begin = 0, end = INT64_MAX;
-};
-
-Range rangeOf(Value buffer) {
-  Range range;
-  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>()) {
-    auto bytes = dyn_cast<memref::ViewOp>(view.getOperation());
-    if (bytes && range.end == INT64_MAX) {
-      MemRefType type = bytes.getType();
-      std::optional<int64_t> offset = getConstantIntValue(bytes.getByteShift());
-      if (offset && type.hasStaticShape() &&
-          type.getElementType().isIntOrFloat()) {
-        int64_t bits = type.getElementType().getIntOrFloatBitWidth();
-        range.begin = *offset;
-        range.end = *offset + type.getNumElements() * ((bits + 7) / 8);
-      }
-    }
-    buffer = view.getViewSource();
-  }
-  range.root = buffer;
-  return range;
-}
-
-/// Whether two buffers may share memory.
-bool mayOverlap(Value a, Value b) {
-  Range x = rangeOf(a), y = rangeOf(b);
-  return x.root == y.root && x.begin < y.end && y.begin < x.end;
-}
-
 /// Arguments of a kernel do not overlap, except that a new weight may be bound
 /// to the memory of the old one: element by element the same.
 bool mayBeSame(Value a, Value b) {
@@ -120,7 +89,8 @@ bool agree(linalg::GenericOp earlier, linalg::GenericOp later) {
           (earlier.isDpsInput(&a) && later.isDpsInput(&b)))
         continue;
       bool isSame = mayBeSame(a.get(), b.get());
-      if (!isSame && !mayOverlap(a.get(), b.get()))
+      if (!isSame &&
+          !BufferRange::of(a.get()).overlaps(BufferRange::of(b.get())))
         continue;
       if (!isSame || accessOf(earlier, a) != Access::Row ||
           accessOf(later, b) != Access::Row)

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Lowering/BufferRange.h"
 #include "passes/Lowering/Passes.h"
 #include "penstock/Codegen/LibraryScratch.h"
 #include "penstock/Codegen/MatrixProduct.h"
@@ -47,23 +48,16 @@ FailureOr<MatrixProduct> readProduct(linalg::ContractOp contract,
                            strides, &reason);
 }
 
-/// The buffer that `value` is a view of.
-Value rootOf(Value value) {
-  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
-    value = view.getViewSource();
-  return value;
-}
-
 /// The fill with zero that `contract` adds to, when nothing lies between.
 linalg::FillOp findZeroFill(linalg::ContractOp contract) {
   Value output = contract.getDpsInits().front();
-  Value root = rootOf(output);
+  BufferRange range = BufferRange::of(output);
   for (Operation *op = contract->getPrevNode(); op; op = op->getPrevNode()) {
     bool touches = false;
     op->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
-        touches |=
-            isa<MemRefType>(operand.getType()) && rootOf(operand) == root;
+        touches |= isa<MemRefType>(operand.getType()) &&
+                   BufferRange::of(operand).overlaps(range);
     });
     if (!touches || isa<ViewLikeOpInterface>(op))
       continue;

@@ -35,7 +35,8 @@ class InsertOptimizerPass
   func::FuncOp createFunction(StringRef name, FunctionType type);
   func::FuncOp getScheduleFunction(Location loc);
   func::FuncOp getRatesFunction(Location loc);
-  func::FuncOp getUpdateFunction(RankedTensorType type, Location loc);
+  func::FuncOp getUpdateFunction(RankedTensorType type, bool overwritten,
+                                 Location loc);
   func::FuncOp getSumFunction(RankedTensorType type, unsigned count);
   Value readSum(OpBuilder &builder, ArrayRef<VariableOp> gradients);
   VariableOp createState(VariableOp parameter, StringRef suffix);
@@ -44,9 +45,12 @@ class InsertOptimizerPass
   RateSchedule course;
   SymbolTable *symbols = nullptr;
   func::FuncOp schedule, rates;
-  llvm::DenseMap<Type, func::FuncOp> updates;
+  /// By type, and whether the gradient is overwritten.
+  llvm::DenseMap<std::pair<Type, unsigned>, func::FuncOp> updates;
   llvm::DenseMap<std::pair<Type, unsigned>, func::FuncOp> sums;
   llvm::MapVector<Attribute, SmallVector<VariableOp>> gradientsOf;
+  /// Gradients that a task writes without reading what was there.
+  llvm::DenseSet<Attribute> overwritten;
 };
 
 } // namespace
@@ -69,6 +73,16 @@ void InsertOptimizerPass::runOnOperation() {
   updates.clear();
   sums.clear();
   gradientsOf = collectGradients(getOperation());
+  overwritten.clear();
+  for (auto task : getOperation().getOps<TaskOp>()) {
+    if (task.getKind() != TaskKind::Backward &&
+        task.getKind() != TaskKind::WeightGrad)
+      continue;
+    for (auto write : task.getBody().getOps<WriteOp>())
+      overwritten.insert(write.getVariableAttr());
+    for (auto read : task.getBody().getOps<ReadOp>())
+      overwritten.erase(read.getVariableAttr());
+  }
   SymbolTable table(getOperation());
   symbols = &table;
 
@@ -133,24 +147,28 @@ func::FuncOp InsertOptimizerPass::getRatesFunction(Location loc) {
   return rates;
 }
 
-/// (weight, gradient, state..., rates...) -> (weight, zero, state...).
+/// (weight, gradient, state..., rates...) -> (weight, zero, state...), without
+/// the zero where the gradient is overwritten anyway.
 func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
+                                                    bool overwritten,
                                                     Location loc) {
-  func::FuncOp &update = updates[type];
+  func::FuncOp &update = updates[{type, overwritten}];
   if (update)
     return update;
   OpBuilder builder(&getContext());
   unsigned tensors = 2 + method->getStates().size();
   unsigned numRates =
       method->hasRates() ? getRatesFunction(loc).getNumResults() : 1;
-  SmallVector<Type> results(tensors, type);
-  SmallVector<Type> arguments = results;
+  SmallVector<Type> arguments(tensors, type);
   arguments.append(numRates, builder.getF32Type());
+  // Inputs of the loop come first, then what it writes.
+  unsigned inputs = overwritten ? 2 : 1;
+  SmallVector<Type> results(1 + tensors - inputs, type);
   update = createFunction(
       (method->getSpec().getName() + "." + describeType(type)).str(),
       builder.getFunctionType(arguments, results));
-  for (unsigned i = 1; i < tensors; ++i)
-    update.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(i));
+  for (unsigned i = inputs; i < tensors; ++i)
+    update.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(1 + i - inputs));
 
   builder.setInsertionPointToEnd(&update.front());
   Type element = type.getElementType();
@@ -159,21 +177,25 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
     numbers.push_back(Arithmetic{builder, loc, element}.from(rate));
   SmallVector<Value> outputs = {
       tensor::EmptyOp::create(builder, loc, type, ValueRange())};
-  llvm::append_range(outputs, update.getArguments().slice(1, tensors - 1));
+  llvm::append_range(outputs,
+                     update.getArguments().slice(inputs, tensors - inputs));
   AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
   auto generic = linalg::GenericOp::create(
-      builder, loc, results, ValueRange(update.getArgument(0)), outputs,
+      builder, loc, results, update.getArguments().take_front(inputs), outputs,
       SmallVector<AffineMap>(tensors + 1, identity),
       SmallVector<utils::IteratorType>(type.getRank(),
                                        utils::IteratorType::parallel),
       [&](OpBuilder &body, Location loc, ValueRange elements) {
         Arithmetic f{body, loc, element};
-        Value weight = elements[0], gradient = elements[2];
+        // The new weight's place stands between inputs and what is updated.
+        Value weight = elements[0], gradient = elements[overwritten ? 1 : 2];
         SmallVector<Value> state = method->emitState(
             f, weight, gradient, elements.drop_front(3), numbers);
         Value step = method->emitStep(f, gradient, state, numbers);
         Value moved = f.sub(method->emitDecay(f, weight, numbers), step);
-        SmallVector<Value> yielded = {moved, f.constant(0)};
+        SmallVector<Value> yielded = {moved};
+        if (!overwritten)
+          yielded.push_back(f.constant(0));
         yielded.append(state);
         linalg::YieldOp::create(body, loc, yielded);
       });
@@ -278,9 +300,13 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
                                               IntegerAttr())
                                    .getValue());
     operands.append(numbers);
+    bool isOverwritten = overwritten.contains(FlatSymbolRefAttr::get(gradient));
     auto call = func::CallOp::create(
         builder, parameter.getLoc(),
-        getUpdateFunction(parameter.getTensorType(), loc), operands);
+        getUpdateFunction(parameter.getTensorType(), isOverwritten, loc),
+        operands);
+    if (isOverwritten)
+      llvm::erase(variables, gradient);
     for (auto [variable, result] : llvm::zip(variables, call.getResults()))
       WriteOp::create(builder, parameter.getLoc(), result,
                       FlatSymbolRefAttr::get(variable));

@@ -175,12 +175,41 @@ def PipelineSplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> 
   }];
 }
 
+def PipelineOverwriteGradients
+    : Pass<"pipeline-overwrite-gradients", "::mlir::ModuleOp"> {
+  let summary = "With one microbatch per update gradients are not added to";
+  let description = [{
+    With `microbatches=1`, backward and weight gradient tasks no longer read the
+    gradients that they write: their functions begin with zero. The update then
+    need not leave zero behind. Gradients of parameters that several nodes read
+    stay sums. With more microbatches nothing changes.
+
+    ```mlir
+    %g1 = pipeline.read @fc1.grad : !w1
+    %n1 = func.call @s0.backward(%dh, %x, %g1) : (!h, !x, !w1) -> !w1
+    pipeline.write %n1 to @fc1.grad : !w1
+    ```
+    becomes
+    ```mlir
+    %n1 = func.call @s0.backward(%dh, %x) : (!h, !x) -> !w1
+    pipeline.write %n1 to @fc1.grad : !w1
+    ```
+  }];
+  let options = [
+    Option<"microbatches", "microbatches", "int64_t", "1",
+           "Microbatches per weight update">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def PipelineInsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that update the parameters";
   let description = [{
     Every stage with gradients gets a task of kind `update`: per parameter one
     call of a function that is shared by all parameters of the same type, and
-    that also sets the gradient to zero.
+    that also sets the gradient to zero where a task adds to it.
 
     ```mlir
     pipeline.task @s0.U update of @s0(%t) {

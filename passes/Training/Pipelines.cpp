@@ -30,6 +30,7 @@ void penstock::buildLowerStagesToTrainingPipeline(
   manager.addPass(createPipelineRecompute(recompute));
   if (options.splitBackward)
     manager.addPass(createPipelineSplitBackward());
+  manager.addPass(createPipelineOverwriteGradients({options.microbatches}));
   // Updates are made for the parameters that a gradient reaches.
   manager.addPass(
       createPipelineInsertOptimizer({options.optimizer, options.lrSchedule}));

@@ -100,6 +100,7 @@ public:
   LogicalResult verify();
 
 private:
+  LogicalResult verifyOverwrites();
   LogicalResult verifyRun(RunOp run, int64_t device);
   LogicalResult verifyTransfer(Operation *op, FlatSymbolRefAttr name,
                                int64_t device, bool isSend);
@@ -237,6 +238,29 @@ LogicalResult ScheduleRules::verifyGroups() {
   return success();
 }
 
+/// A gradient that is written without being read loses all microbatches but the
+/// last.
+LogicalResult ScheduleRules::verifyOverwrites() {
+  if (schedule.getMicrobatches() == 1)
+    return success();
+  for (TaskOp task : set.tasks)
+    for (WriteOp write : task.getBody().getOps<WriteOp>()) {
+      auto variable = subject.symbols.lookup<VariableOp>(write.getVariable());
+      bool makes = task.getKind() == TaskKind::Backward ||
+                   task.getKind() == TaskKind::WeightGrad;
+      bool isSum =
+          llvm::any_of(task.getBody().getOps<ReadOp>(), [&](ReadOp read) {
+            return read.getVariableAttr() == write.getVariableAttr();
+          });
+      if (makes && !isSum && variable && variable.getRole() == Role::Gradient)
+        return write.emitOpError("overwrites gradient ")
+               << write.getVariableAttr() << ", but @" << schedule.getSymName()
+               << " has " << schedule.getMicrobatches()
+               << " microbatches per update";
+    }
+  return success();
+}
+
 LogicalResult ScheduleRules::verify() {
   // The ends of channels, among the tasks that this schedule runs.
   schedule.walk([&](RunOp run) {
@@ -256,6 +280,8 @@ LogicalResult ScheduleRules::verify() {
              << schedule.getMicrobatches() << " microbatches for "
              << getDevices(stage).size() << " replicas of stage @"
              << stage.getSymName() << ": not a multiple";
+  if (failed(verifyOverwrites()))
+    return failure();
   for (OrderOp order : schedule.getBody().getOps<OrderOp>()) {
     int64_t device = order.getDevice();
     auto result = order.walk([&](Operation *op) -> WalkResult {

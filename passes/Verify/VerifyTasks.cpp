@@ -33,6 +33,26 @@ static llvm::DenseSet<StringAttr> getVersioned(Subject &subject) {
   return versioned;
 }
 
+static bool hasRead(TaskOp task, FlatSymbolRefAttr variable) {
+  return llvm::any_of(task.getBody().getOps<ReadOp>(), [&](ReadOp read) {
+    return read.getVariableAttr() == variable;
+  });
+}
+
+/// A gradient that an update uses and leaves as it is has nothing that could be
+/// added to.
+static bool isOverwritten(TaskOp task, FlatSymbolRefAttr gradient) {
+  auto module = task->getParentOfType<ModuleOp>();
+  return llvm::any_of(module.getOps<TaskOp>(), [&](TaskOp update) {
+    return update.getKind() == TaskKind::Update && !update.isBodyless() &&
+           hasRead(update, gradient) &&
+           llvm::none_of(update.getBody().getOps<WriteOp>(),
+                         [&](WriteOp write) {
+                           return write.getVariableAttr() == gradient;
+                         });
+  });
+}
+
 /// The statistic of which a gradient holds what forwards note.
 static VariableOp getStatistic(Subject &subject, VariableOp gradient) {
   auto name = gradient->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
@@ -79,9 +99,8 @@ static LogicalResult verifyWriter(Subject &subject, TaskOp task, WriteOp write,
            << stringifyTaskKind(kind) << " task writes " << stringifyRole(role)
            << " " << write.getVariableAttr();
   if (role == Role::Gradient && kind != TaskKind::Update &&
-      llvm::none_of(task.getBody().getOps<ReadOp>(), [&](ReadOp read) {
-        return read.getVariableAttr() == write.getVariableAttr();
-      }))
+      !hasRead(task, write.getVariableAttr()) &&
+      !isOverwritten(task, write.getVariableAttr()))
     return write.emitOpError("of gradient ")
            << write.getVariableAttr()
            << " does not accumulate: the task does not read it";

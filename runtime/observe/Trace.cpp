@@ -104,7 +104,12 @@ Error penstock::runtime::writeTrace(
       const TraceBuffer::Slice &slice = (*buffer)[i];
       long long n = slice.n;
       std::string name, kind;
-      if (slice.isWait) {
+      if (slice.isWait && slice.id >= program.channel_count) {
+        const penstock_group &group =
+            program.groups[slice.id - program.channel_count];
+        name = jsonString(format("sum %s[%lld]", group.name, n).c_str());
+        kind = "sum";
+      } else if (slice.isWait) {
         const penstock_channel &channel = program.channels[slice.id];
         n = n * channel.stride + channel.offset;
         name = jsonString(format("wait %s[%lld]", channel.name, n).c_str());

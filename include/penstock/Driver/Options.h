@@ -51,7 +51,8 @@ struct CompileOptions {
 
   int64_t stages = 0; ///< 0: one per device, or as many as the cuts make.
   std::vector<std::string> splitAt;
-  bool choosesStages = false; ///< --stages=auto: where they fit in memory.
+  bool choosesReplicas = false; ///< --replicas=auto: with the stages.
+  bool choosesStages = false;   ///< --stages=auto: where they fit in memory.
   int64_t devices = 0; ///< Of all replicas; 0: one per stage and replica.
   /// One number for all stages, or one per stage; none: no replicas.
   std::vector<int64_t> replicas;

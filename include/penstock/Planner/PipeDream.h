@@ -34,6 +34,8 @@ struct PipeDreamOptions {
   std::vector<int64_t> devices;
   std::vector<double> bandwidths;
   bool straight = false; ///< No replicas.
+  /// A number that all numbers of replicas divide; 0: they need not.
+  int64_t microbatches = 0;
   /// Of transfers, Released only; 0: transfers are not counted.
   double compressionRatio = 1;
   MemoryModel memory;

@@ -58,15 +58,17 @@ static void waitFor(penstock_device *device, Channel &channel, int64_t i,
 static void completeSum(penstock_device *device, AllReduce &sum) {
   AllReduce::Side &side = *sum.find(device->index);
   const penstock_program &program = device->instance.program;
-  int64_t begin = nanoseconds();
-  device->waitNumber.store(side.base + side.completed,
-                           std::memory_order_relaxed);
-  device->waitChannel.store(program.channel_count +
-                                uint32_t(&sum.description - program.groups),
-                            std::memory_order_relaxed);
+  int64_t begin = nanoseconds(), t = side.base + side.completed;
+  uint32_t id =
+      program.channel_count + uint32_t(&sum.description - program.groups);
+  device->waitNumber.store(t, std::memory_order_relaxed);
+  device->waitChannel.store(id, std::memory_order_relaxed);
   sum.complete(side, device->instance.waitPolicy());
   device->waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
-  add(device->waitedNanoseconds, nanoseconds() - begin);
+  int64_t end = nanoseconds();
+  add(device->waitedNanoseconds, end - begin);
+  if (device->trace)
+    device->trace->wait(id, t, begin, end);
 }
 
 static void completeFirst(penstock_device *device) {

@@ -125,9 +125,15 @@ bool Convolution::State::createCompute() {
   for (uint32_t i = 0; i < rank; ++i)
     dilates[i] = conv.dilation[i] - 1;
 
-  dnnl_alg_kind_t algorithm = conv.layout == PENSTOCK_CONV_WINOGRAD
-                                  ? dnnl_convolution_winograd
-                                  : dnnl_convolution_direct;
+  dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
+  if (conv.layout == PENSTOCK_CONV_WINOGRAD) {
+    algorithm = dnnl_convolution_winograd;
+    // The library takes other paddings and computes wrong gradients of the
+    // input for them (2.6.3).
+    for (uint32_t i = 0; i < rank; ++i)
+      if (conv.pad_before[i] != 1 || conv.pad_after[i] != 1)
+        return false;
+  }
   // As a hint, too, the direct one: its layouts are those of the gradients.
   dnnl_alg_kind_t first =
       conv.kind == PENSTOCK_CONV_FORWARD ? algorithm : dnnl_convolution_direct;
@@ -202,7 +208,7 @@ std::string Convolution::State::plan() {
   if (descriptor.element != PENSTOCK_F32 || descriptor.spatial_rank < 1 ||
       descriptor.spatial_rank > PENSTOCK_MAX_SPATIAL_RANK)
     return fail("take");
-  if (descriptor.layout == PENSTOCK_CONV_TILES) {
+  if (descriptor.layout >= PENSTOCK_CONV_TILES_2X2) {
     implementation = "tiles";
     if (!tiles.plan(descriptor))
       return fail("compute");
@@ -282,7 +288,7 @@ std::string Convolution::prepare(char *scratch) {
     return state->fail("prepare");
   if (state->descriptor.layout == PENSTOCK_CONV_COLUMNS)
     return state->prepareProduct(scratch);
-  if (state->descriptor.layout == PENSTOCK_CONV_TILES)
+  if (state->descriptor.layout >= PENSTOCK_CONV_TILES_2X2)
     return state->tiles.prepare(scratch) ? "" : state->fail("prepare");
   for (int i = 0; i < 3; ++i) {
     Tensor &tensor = state->tensors[i];
@@ -344,7 +350,7 @@ bool Convolution::run(const float *input, const float *weights,
   const OneDnn &dnnl = oneDnn();
   if (state->descriptor.layout == PENSTOCK_CONV_COLUMNS)
     return state->runProduct(input, weights, output);
-  if (state->descriptor.layout == PENSTOCK_CONV_TILES)
+  if (state->descriptor.layout >= PENSTOCK_CONV_TILES_2X2)
     return state->tiles.run(input, weights, output);
   const float *data[3] = {input, weights, output};
   for (int i = 0; i < 3; ++i)

@@ -17,17 +17,20 @@
 using namespace penstock::runtime;
 
 /// The layout by Winograd's algorithm that pays, by measurement
-/// (docs/performance.md). Many tiles make up for the library's transformation
-/// of all weights; few of many channels are for our own one, which goes over
-/// the samples in vectors. Where tiles reach far over the edges, none does.
+/// (docs/performance.md). Ours goes over the samples in vectors, the library's
+/// over channels, but it transforms all weights in memory, for which many tiles
+/// must make up; its gradients of the input are wrong for some other paddings
+/// than one element. Where tiles reach far over the edges, none pays.
 static std::optional<uint32_t>
 findWinograd(const penstock_conv_descriptor &conv) {
   if (conv.spatial_rank != 2 || conv.groups != 1)
     return std::nullopt;
   int64_t wanted = 1, large = 1, small = 1; // outputs of a plane, in tiles
+  bool isPadded = true;                     // by one element on each side
   for (int i = 0; i < 2; ++i) {
     if (conv.kernel[i] != 3 || conv.stride[i] != 1 || conv.dilation[i] != 1)
       return std::nullopt;
+    isPadded &= conv.pad_before[i] == 1 && conv.pad_after[i] == 1;
     int64_t size =
         conv.kind == PENSTOCK_CONV_INPUT_GRAD ? conv.input[i] : conv.output[i];
     wanted *= size;
@@ -36,19 +39,27 @@ findWinograd(const penstock_conv_descriptor &conv) {
   }
   int64_t tiles = conv.batch * large / 16;
   int64_t channels = std::min(conv.input_channels, conv.output_channels);
+  int64_t weights = conv.input_channels * conv.output_channels;
   bool fillsLarge = 10 * wanted >= 6 * large;
   bool fillsSmall = 10 * wanted >= 6 * small;
   if (conv.kind == PENSTOCK_CONV_WEIGHT_GRAD) {
-    bool isWide = conv.input_channels * conv.output_channels >= 1 << 14;
-    if (fillsLarge && channels >= 16 && tiles >= (isWide ? 32 : 16))
+    // Transformed inputs or weights that fit the third cache.
+    bool fits = std::min(conv.input_channels * tiles, weights) <= 1 << 15;
+    if (fillsLarge && fits && tiles >= 16 && channels >= 64 &&
+        conv.batch >= (channels >= 128 ? 8 : 16))
+      return PENSTOCK_CONV_TILES_4X4;
+    bool isWide = weights >= 1 << 14;
+    if (isPadded && fillsLarge && channels >= 16 && tiles >= (isWide ? 32 : 16))
       return PENSTOCK_CONV_WINOGRAD;
     if (fillsSmall && isWide && tiles < 32)
-      return PENSTOCK_CONV_TILES;
+      return PENSTOCK_CONV_TILES_2X2;
     return std::nullopt;
   }
+  if (fillsLarge && channels >= 32 && tiles >= 32 && conv.batch >= 8)
+    return PENSTOCK_CONV_TILES_4X4;
   if (fillsSmall && channels >= 32 && tiles <= 128 && conv.batch >= 4)
-    return PENSTOCK_CONV_TILES;
-  if (fillsLarge && channels >= 24 && tiles >= 48)
+    return PENSTOCK_CONV_TILES_2X2;
+  if (isPadded && fillsLarge && channels >= 24 && tiles >= 48)
     return PENSTOCK_CONV_WINOGRAD;
   return std::nullopt;
 }

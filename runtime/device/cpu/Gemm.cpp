@@ -103,12 +103,9 @@ Error Gemms::State::prepare(const penstock_gemm_descriptor &gemm,
       dnnl_success)
     return failed("describe");
   // 2. The implementation, which must be a fast one within its scratch.
-  dnnl_primitive_attr_t attributes = makeAttributes(gemm.accumulate);
-  dnnl_primitive_desc_t implementation = nullptr;
-  dnnl_status_t status = dnnl.dnnl_primitive_desc_create(
-      &implementation, &operation, attributes, dnnl.engine, nullptr);
-  dnnl.dnnl_primitive_attr_destroy(attributes);
-  if (status != dnnl_success)
+  dnnl_primitive_desc_t implementation =
+      chooseProduct(operation, gemm.accumulate);
+  if (!implementation)
     return failed("compute");
   uint64_t scratchSize = scratchBytes(implementation);
   Error error;

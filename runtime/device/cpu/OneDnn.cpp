@@ -152,6 +152,51 @@ bool penstock::runtime::describeMatrix(uint32_t batchRank, const int64_t *batch,
          dnnl_success;
 }
 
+/// The library prefers its newer kernels, which pack a right operand that lies
+/// by rows as a whole before they begin, and read a result that they add to
+/// late and at once. Its older ones do both block by block: from a few hundred
+/// summands on they are 1.0 to 1.7 times as fast on such products, and when
+/// they add already from 64 on (docs/performance.md).
+static bool prefersBlockwise(const dnnl_matmul_desc_t &product,
+                             bool accumulate) {
+  const dnnl_memory_desc_t &a = product.src_desc, &b = product.weights_desc;
+  if (a.ndims != 2)
+    return false;
+  int64_t m = a.dims[0], k = a.dims[1], n = b.dims[1];
+  constexpr int64_t kLeast = 32, kLeastWork = int64_t(1) << 22;
+  return b.format_desc.blocking.strides[1] == 1 && m >= kLeast && n >= kLeast &&
+         k >= (accumulate ? 64 : 256) && m * n * k >= kLeastWork;
+}
+
+dnnl_primitive_desc_t
+penstock::runtime::chooseProduct(const dnnl_matmul_desc_t &product,
+                                 bool accumulate) {
+  const OneDnn &dnnl = oneDnn();
+  dnnl_primitive_attr_t attributes = makeAttributes(accumulate);
+  dnnl_primitive_desc_iterator_t each = nullptr;
+  dnnl_status_t status = dnnl.dnnl_primitive_desc_iterator_create(
+      &each, &product, attributes, dnnl.engine, nullptr);
+  dnnl.dnnl_primitive_attr_destroy(attributes);
+  if (status != dnnl_success)
+    return nullptr;
+  dnnl_primitive_desc_t chosen = dnnl.dnnl_primitive_desc_iterator_fetch(each);
+  if (prefersBlockwise(product, accumulate))
+    while (dnnl.dnnl_primitive_desc_iterator_next(each) == dnnl_success) {
+      dnnl_primitive_desc_t other =
+          dnnl.dnnl_primitive_desc_iterator_fetch(each);
+      const char *name = "";
+      dnnl.dnnl_primitive_desc_query(other, dnnl_query_impl_info_str, 0, &name);
+      bool isBlockwise = std::strncmp(name, "gemm:jit", 8) == 0;
+      dnnl.dnnl_primitive_desc_destroy(isBlockwise ? chosen : other);
+      if (!isBlockwise)
+        continue;
+      chosen = other;
+      break;
+    }
+  dnnl.dnnl_primitive_desc_iterator_destroy(each);
+  return chosen;
+}
+
 std::string
 penstock::runtime::slowImplementation(const_dnnl_primitive_desc_t type) {
   const char *name = "";

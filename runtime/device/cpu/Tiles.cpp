@@ -67,47 +67,189 @@ PENSTOCK_INLINE void transpose(Vector (&rows)[kLanes]) {
   interleave(other, rows);
 }
 
-/// Even columns of a row, and then odd ones, sample innermost.
-struct Spread {
-  int64_t batch, half; // floats of a half row
+/// The transformations along one dimension.
+template <int kSize> struct Filter;
+
+template <> struct Filter<2> {
+  template <typename T>
+  PENSTOCK_INLINE static void input(const T (&d)[4], T (&t)[4]) {
+    t[0] = d[0] - d[2];
+    t[1] = d[1] + d[2];
+    t[2] = d[2] - d[1];
+    t[3] = d[1] - d[3];
+  }
+  template <typename T>
+  PENSTOCK_INLINE static void output(const T (&m)[4], T (&y)[2]) {
+    y[0] = m[0] + m[1] + m[2];
+    y[1] = m[1] - m[2] - m[3];
+  }
+  template <typename T>
+  PENSTOCK_INLINE static void cotangent(const T (&y)[2], T (&m)[4]) {
+    m[0] = y[0];
+    m[1] = y[0] + y[1];
+    m[2] = y[0] - y[1];
+    m[3] = -y[1];
+  }
+  template <typename T>
+  PENSTOCK_INLINE static void window(const T (&g)[3], T (&t)[4]) {
+    T sum = g[0] + g[2];
+    t[0] = g[0];
+    t[1] = 0.5f * (sum + g[1]);
+    t[2] = 0.5f * (sum - g[1]);
+    t[3] = g[2];
+  }
+  template <typename T>
+  PENSTOCK_INLINE static void gradient(const T (&m)[4], T (&g)[3]) {
+    T sum = 0.5f * (m[1] + m[2]);
+    g[0] = m[0] + sum;
+    g[1] = 0.5f * (m[1] - m[2]);
+    g[2] = m[3] + sum;
+  }
+};
+
+/// Evaluates at 0, a, -a, b, -b and infinity. With 1 and 2 the numbers would be
+/// rounder and the errors twice as large.
+template <> struct Filter<4> {
+  static constexpr float a = 0.625f, b = 1.5f;
+  static constexpr float aa = a * a, bb = b * b;
+  static constexpr float atZero = 1 / (aa * bb);
+  static constexpr float atA = 1 / (2 * aa * (aa - bb));
+  static constexpr float atB = 1 / (2 * bb * (bb - aa));
+
+  template <typename T>
+  PENSTOCK_INLINE static void input(const T (&d)[6], T (&t)[6]) {
+    T evenA = d[4] - bb * d[2], oddA = a * (d[3] - bb * d[1]);
+    T evenB = d[4] - aa * d[2], oddB = b * (d[3] - aa * d[1]);
+    t[0] = aa * bb * d[0] - (aa + bb) * d[2] + d[4];
+    t[1] = evenA + oddA;
+    t[2] = evenA - oddA;
+    t[3] = evenB + oddB;
+    t[4] = evenB - oddB;
+    t[5] = aa * bb * d[1] - (aa + bb) * d[3] + d[5];
+  }
+  template <typename T>
+  PENSTOCK_INLINE static void output(const T (&m)[6], T (&y)[4]) {
+    T evenA = m[1] + m[2], oddA = a * (m[1] - m[2]);
+    T evenB = m[3] + m[4], oddB = b * (m[3] - m[4]);
+    y[0] = m[0] + evenA + evenB;
+    y[1] = oddA + oddB;
+    y[2] = aa * evenA + bb * evenB;
+    y[3] = aa * oddA + bb * oddB + m[5];
+  }
+  template <typename T>
+  PENSTOCK_INLINE static void cotangent(const T (&y)[4], T (&m)[6]) {
+    T evenA = y[0] + aa * y[2], oddA = a * (y[1] + aa * y[3]);
+    T evenB = y[0] + bb * y[2], oddB = b * (y[1] + bb * y[3]);
+    m[0] = y[0];
+    m[1] = evenA + oddA;
+    m[2] = evenA - oddA;
+    m[3] = evenB + oddB;
+    m[4] = evenB - oddB;
+    m[5] = y[3];
+  }
+  template <typename T>
+  PENSTOCK_INLINE static void window(const T (&g)[3], T (&t)[6]) {
+    T evenA = atA * (g[0] + aa * g[2]), oddA = (atA * a) * g[1];
+    T evenB = atB * (g[0] + bb * g[2]), oddB = (atB * b) * g[1];
+    t[0] = atZero * g[0];
+    t[1] = evenA + oddA;
+    t[2] = evenA - oddA;
+    t[3] = evenB + oddB;
+    t[4] = evenB - oddB;
+    t[5] = g[2];
+  }
+  template <typename T>
+  PENSTOCK_INLINE static void gradient(const T (&m)[6], T (&g)[3]) {
+    T evenA = atA * (m[1] + m[2]), oddA = (atA * a) * (m[1] - m[2]);
+    T evenB = atB * (m[3] + m[4]), oddB = (atB * b) * (m[3] - m[4]);
+    g[0] = atZero * m[0] + evenA + evenB;
+    g[1] = oddA + oddB;
+    g[2] = aa * evenA + bb * evenB + m[5];
+  }
+};
+
+/// Along both dimensions: lines of kFrom values become lines of kTo, and then
+/// columns do. calls read(line, values) and write(line, values).
+template <int kFrom, int kTo, typename Read, typename Apply, typename Write>
+PENSTOCK_INLINE void transformBoth(Read read, Apply apply, Write write) {
+  Vector half[kTo][kFrom];
+  for (int line = 0; line < kFrom; ++line) {
+    Vector from[kFrom], to[kTo];
+    read(line, from);
+    apply(from, to);
+    for (int i = 0; i < kTo; ++i)
+      half[i][line] = to[i];
+  }
+  for (int i = 0; i < kTo; ++i) {
+    Vector to[kTo];
+    apply(half[i], to);
+    write(i, to);
+  }
+}
+
+/// The columns of a row by their remainders, sample innermost.
+template <int kSize> struct Spread {
+  int64_t batch, part; // floats of a remainder
   float *data;
 
-  Spread(const TileGrid &grid, float *data)
-      : batch(grid.batch), half((grid.tileColumns() + 1) * grid.batch),
+  Spread(const TileStrip &strip, float *data)
+      : batch(strip.batch), part((strip.columns + 1) * strip.batch),
         data(data) {}
-  float *row(int64_t row, int64_t parity) const {
-    return data + (2 * row + parity) * half;
-  }
   float *at(int64_t row, int64_t column) const {
-    return this->row(row, column % 2) + column / 2 * batch;
+    return data + (row * kSize + column % kSize) * part +
+           column / kSize * batch;
+  }
+};
+
+/// What a strip reads or writes of planes: whole rows.
+struct Rows {
+  int64_t begin, end, top;
+
+  Rows(const TileStrip &strip, const Planes &planes, int64_t more)
+      : top(planes.top - strip.size * strip.firstRow) {
+    begin = std::max<int64_t>(0, -top);
+    end = std::min(planes.height, strip.size * strip.rows + more - top);
+  }
+};
+
+/// Walks along the elements of planes in the spread.
+template <int kSize> struct Walk {
+  const Spread<kSize> &spread;
+  int64_t row, column, width, left;
+
+  Walk(const Spread<kSize> &spread, const Planes &planes, const Rows &rows)
+      : spread(spread), row(rows.begin + rows.top), column(0),
+        width(planes.width), left(planes.left) {}
+  PENSTOCK_INLINE float *next() {
+    float *at = spread.at(row, column + left);
+    if (++column == width) {
+      column = 0;
+      ++row;
+    }
+    return at;
   }
 };
 
 /// In blocks of 16 elements of a plane by as many samples.
-PENSTOCK_INLINE void spreadOut(const Planes &from, const Spread &to) {
-  int64_t size = from.height * from.width;
+template <int kSize>
+PENSTOCK_INLINE void spreadOut(const Planes &from, const Rows &rows,
+                               const Spread<kSize> &to) {
+  int64_t begin = rows.begin * from.width, end = rows.end * from.width;
   for (int64_t n = 0; n < to.batch; n += kLanes) {
     int64_t samples = std::min<int64_t>(kLanes, to.batch - n);
     const float *first = from.data + n * from.sampleStride;
-    int64_t i = 0, j = 0, p = 0;
-    auto place = [&]() __attribute__((always_inline)) {
-      float *out = to.at(i + from.top, j + from.left) + n;
-      if (++j == from.width) {
-        j = 0;
-        ++i;
-      }
-      return out;
-    };
-    for (; p + kLanes <= size; p += kLanes) {
+    Walk<kSize> walk(to, from, rows);
+    int64_t p = begin;
+    for (; p + kLanes <= end; p += kLanes) {
       Vector block[kLanes] = {};
       for (int64_t l = 0; l < samples; ++l)
         load(first + l * from.sampleStride + p, block[l]);
       transpose(block);
       for (const Vector &element : block)
-        storeSome(element, samples, place());
+        storeSome(element, samples, walk.next() + n);
     }
-    for (; p < size; ++p) {
-      float *out = place();
+    for (; p < end; ++p) {
+      float *out = walk.next() + n;
       for (int64_t l = 0; l < samples; ++l)
         out[l] = first[l * from.sampleStride + p];
     }
@@ -115,126 +257,116 @@ PENSTOCK_INLINE void spreadOut(const Planes &from, const Spread &to) {
 }
 
 /// The way back.
-PENSTOCK_INLINE void collect(const Spread &from, const Planes &to) {
-  int64_t size = to.height * to.width;
+template <int kSize>
+PENSTOCK_INLINE void collect(const Spread<kSize> &from, const Rows &rows,
+                             const Planes &to) {
+  int64_t begin = rows.begin * to.width, end = rows.end * to.width;
   for (int64_t n = 0; n < from.batch; n += kLanes) {
     int64_t samples = std::min<int64_t>(kLanes, from.batch - n);
     float *first = to.data + n * to.sampleStride;
-    int64_t i = 0, j = 0, p = 0;
-    auto place = [&]() __attribute__((always_inline)) {
-      const float *in = from.at(i, j) + n;
-      if (++j == to.width) {
-        j = 0;
-        ++i;
-      }
-      return in;
-    };
-    for (; p + kLanes <= size; p += kLanes) {
+    Walk<kSize> walk(from, to, rows);
+    int64_t p = begin;
+    for (; p + kLanes <= end; p += kLanes) {
       Vector block[kLanes];
       // Behind the last sample are other ones, or the slack of the spread.
       for (Vector &element : block)
-        load(place(), element);
+        load(walk.next() + n, element);
       transpose(block);
       for (int64_t l = 0; l < samples; ++l)
         store(block[l], first + l * to.sampleStride + p);
     }
-    for (; p < size; ++p) {
-      const float *in = place();
+    for (; p < end; ++p) {
+      const float *in = walk.next() + n;
       for (int64_t l = 0; l < samples; ++l)
         first[l * to.sampleStride + p] = in[l];
     }
   }
 }
 
-PENSTOCK_INLINE void inputs(const TileGrid &grid, const Planes &from,
+template <int kSize>
+PENSTOCK_INLINE void inputs(const TileStrip &strip, const Planes &from,
                             float *spread, float *__restrict result,
                             int64_t stride) {
-  Spread plane(grid, spread);
-  spreadOut(from, plane);
-  int64_t line = grid.tileColumns() * grid.batch;
-  for (int64_t y = 0; y < grid.tileRows(); ++y, result += line) {
-    const float *even[4], *odd[4];
-    for (int r = 0; r < 4; ++r) {
-      even[r] = plane.row(2 * y + r, 0);
-      odd[r] = plane.row(2 * y + r, 1);
+  constexpr int kPoints = kSize + 2;
+  Spread<kSize> plane(strip, spread);
+  spreadOut(from, Rows(strip, from, 2), plane);
+  int64_t line = strip.columns * strip.batch;
+  for (int64_t y = 0; y < strip.rows; ++y, result += line)
+    for (int64_t i = 0; i < line; i += kLanes) {
+      int64_t lanes = std::min<int64_t>(kLanes, line - i);
+      transformBoth<kPoints, kPoints>(
+          [&](int row, Vector(&d)[kPoints]) __attribute__((always_inline)) {
+            for (int j = 0; j < kPoints; ++j)
+              load(plane.at(kSize * y + row, j) + i, d[j]);
+          },
+          [](const Vector(&d)[kPoints], Vector(&t)[kPoints])
+              __attribute__((always_inline)) { Filter<kSize>::input(d, t); },
+          [&](int column, const Vector(&t)[kPoints])
+              __attribute__((always_inline)) {
+                for (int j = 0; j < kPoints; ++j)
+                  storeSome(t[j], lanes,
+                            result + (j * kPoints + column) * stride + i);
+              });
     }
-    for (int64_t i = 0; i < line; ++i) {
-      float h[4][4];
-      for (int r = 0; r < 4; ++r) {
-        float a = even[r][i], b = odd[r][i];
-        float c = even[r][i + grid.batch], d = odd[r][i + grid.batch];
-        h[r][0] = a - c;
-        h[r][1] = b + c;
-        h[r][2] = c - b;
-        h[r][3] = b - d;
-      }
-      for (int p = 0; p < 4; ++p) {
-        result[(0 + p) * stride + i] = h[0][p] - h[2][p];
-        result[(4 + p) * stride + i] = h[1][p] + h[2][p];
-        result[(8 + p) * stride + i] = h[2][p] - h[1][p];
-        result[(12 + p) * stride + i] = h[1][p] - h[3][p];
-      }
-    }
-  }
 }
 
-PENSTOCK_INLINE void cotangents(const TileGrid &grid, const Planes &from,
+template <int kSize>
+PENSTOCK_INLINE void cotangents(const TileStrip &strip, const Planes &from,
                                 float *spread, float *__restrict result,
                                 int64_t stride) {
-  Spread plane(grid, spread);
-  spreadOut(from, plane);
-  int64_t line = grid.tileColumns() * grid.batch;
-  for (int64_t y = 0; y < grid.tileRows(); ++y, result += line) {
-    const float *even[2] = {plane.row(2 * y, 0), plane.row(2 * y + 1, 0)};
-    const float *odd[2] = {plane.row(2 * y, 1), plane.row(2 * y + 1, 1)};
-    for (int64_t i = 0; i < line; ++i) {
-      float h[2][4];
-      for (int r = 0; r < 2; ++r) {
-        float a = even[r][i], b = odd[r][i];
-        h[r][0] = a;
-        h[r][1] = a + b;
-        h[r][2] = a - b;
-        h[r][3] = -b;
-      }
-      for (int p = 0; p < 4; ++p) {
-        result[(0 + p) * stride + i] = h[0][p];
-        result[(4 + p) * stride + i] = h[0][p] + h[1][p];
-        result[(8 + p) * stride + i] = h[0][p] - h[1][p];
-        result[(12 + p) * stride + i] = -h[1][p];
-      }
+  constexpr int kPoints = kSize + 2;
+  Spread<kSize> plane(strip, spread);
+  spreadOut(from, Rows(strip, from, 0), plane);
+  int64_t line = strip.columns * strip.batch;
+  for (int64_t y = 0; y < strip.rows; ++y, result += line)
+    for (int64_t i = 0; i < line; i += kLanes) {
+      int64_t lanes = std::min<int64_t>(kLanes, line - i);
+      transformBoth<kSize, kPoints>(
+          [&](int row, Vector(&d)[kSize]) __attribute__((always_inline)) {
+            for (int j = 0; j < kSize; ++j)
+              load(plane.at(kSize * y + row, j) + i, d[j]);
+          },
+          [](const Vector(&d)[kSize], Vector(&t)[kPoints]) __attribute__((
+              always_inline)) { Filter<kSize>::cotangent(d, t); },
+          [&](int column, const Vector(&t)[kPoints])
+              __attribute__((always_inline)) {
+                for (int j = 0; j < kPoints; ++j)
+                  storeSome(t[j], lanes,
+                            result + (j * kPoints + column) * stride + i);
+              });
     }
-  }
 }
 
-PENSTOCK_INLINE void outputs(const TileGrid &grid,
+template <int kSize>
+PENSTOCK_INLINE void outputs(const TileStrip &strip,
                              const float *__restrict products, int64_t stride,
                              float *spread, const Planes &to) {
-  Spread plane(grid, spread);
-  int64_t line = grid.tileColumns() * grid.batch;
-  for (int64_t y = 0; y < grid.tileRows(); ++y, products += line) {
-    float *even[2] = {plane.row(2 * y, 0), plane.row(2 * y + 1, 0)};
-    float *odd[2] = {plane.row(2 * y, 1), plane.row(2 * y + 1, 1)};
-    for (int64_t i = 0; i < line; ++i) {
-      float h[2][4];
-      for (int p = 0; p < 4; ++p) {
-        float a = products[(0 + p) * stride + i];
-        float b = products[(4 + p) * stride + i];
-        float c = products[(8 + p) * stride + i];
-        float d = products[(12 + p) * stride + i];
-        h[0][p] = a + b + c;
-        h[1][p] = b - c - d;
-      }
-      for (int r = 0; r < 2; ++r) {
-        even[r][i] = h[r][0] + h[r][1] + h[r][2];
-        odd[r][i] = h[r][1] - h[r][2] - h[r][3];
-      }
+  constexpr int kPoints = kSize + 2;
+  Spread<kSize> plane(strip, spread);
+  int64_t line = strip.columns * strip.batch;
+  for (int64_t y = 0; y < strip.rows; ++y, products += line)
+    for (int64_t i = 0; i < line; i += kLanes) {
+      int64_t lanes = std::min<int64_t>(kLanes, line - i);
+      transformBoth<kPoints, kSize>(
+          [&](int row, Vector(&m)[kPoints]) __attribute__((always_inline)) {
+            for (int j = 0; j < kPoints; ++j)
+              load(products + (row * kPoints + j) * stride + i, m[j]);
+          },
+          [](const Vector(&m)[kPoints], Vector(&t)[kSize])
+              __attribute__((always_inline)) { Filter<kSize>::output(m, t); },
+          [&](int column, const Vector(&t)[kSize])
+              __attribute__((always_inline)) {
+                for (int j = 0; j < kSize; ++j)
+                  storeSome(t[j], lanes, plane.at(kSize * y + j, column) + i);
+              });
     }
-  }
-  collect(plane, to);
+  collect(plane, Rows(strip, to, 0), to);
 }
 
+template <int kSize>
 PENSTOCK_INLINE void windows(const float *from, int64_t count, bool isTurned,
                              float *__restrict result, int64_t stride) {
+  constexpr int kPoints = kSize + 2;
   for (int64_t i = 0; i < count; i += kLanes) {
     int64_t lanes = std::min<int64_t>(kLanes, count - i);
     // A vector of the last windows would reach behind them.
@@ -251,50 +383,41 @@ PENSTOCK_INLINE void windows(const float *from, int64_t count, bool isTurned,
     if (isTurned)
       for (int j = 0; j < kWindow / 2; ++j)
         std::swap(taps[j], taps[kWindow - 1 - j]);
-    Vector h[3][4];
-    for (int r = 0; r < 3; ++r) {
-      const Vector &a = taps[3 * r], &b = taps[3 * r + 1], &c = taps[3 * r + 2];
-      h[r][0] = a;
-      h[r][1] = 0.5f * (a + c + b);
-      h[r][2] = 0.5f * (a + c - b);
-      h[r][3] = c;
-    }
-    for (int p = 0; p < 4; ++p) {
-      Vector sum = h[0][p] + h[2][p];
-      float *out = result + p * stride + i;
-      storeSome(h[0][p], lanes, out);
-      storeSome(0.5f * (sum + h[1][p]), lanes, out + 4 * stride);
-      storeSome(0.5f * (sum - h[1][p]), lanes, out + 8 * stride);
-      storeSome(h[2][p], lanes, out + 12 * stride);
-    }
+    transformBoth<3, kPoints>(
+        [&](int row, Vector(&g)[3]) __attribute__((always_inline)) {
+          for (int j = 0; j < 3; ++j)
+            g[j] = taps[3 * row + j];
+        },
+        [](const Vector(&g)[3], Vector(&t)[kPoints])
+            __attribute__((always_inline)) { Filter<kSize>::window(g, t); },
+        [&](int column, const Vector(&t)[kPoints])
+            __attribute__((always_inline)) {
+              for (int j = 0; j < kPoints; ++j)
+                storeSome(t[j], lanes,
+                          result + (j * kPoints + column) * stride + i);
+            });
   }
 }
 
+template <int kSize>
 PENSTOCK_INLINE void gradients(const float *__restrict products, int64_t stride,
                                int64_t count, float *__restrict to) {
+  constexpr int kPoints = kSize + 2;
   for (int64_t i = 0; i < count; i += kLanes) {
     int64_t lanes = std::min<int64_t>(kLanes, count - i);
-    Vector h[3][4];
-    for (int p = 0; p < 4; ++p) {
-      // Behind the last window are those of the next channel, or slack.
-      const float *in = products + p * stride + i;
-      Vector a, b, c, d;
-      load(in, a);
-      load(in + 4 * stride, b);
-      load(in + 8 * stride, c);
-      load(in + 12 * stride, d);
-      Vector sum = 0.5f * (b + c);
-      h[0][p] = a + sum;
-      h[1][p] = 0.5f * (b - c);
-      h[2][p] = d + sum;
-    }
     Vector taps[kLanes] = {};
-    for (int r = 0; r < 3; ++r) {
-      Vector sum = 0.5f * (h[r][1] + h[r][2]);
-      taps[3 * r] = h[r][0] + sum;
-      taps[3 * r + 1] = 0.5f * (h[r][1] - h[r][2]);
-      taps[3 * r + 2] = h[r][3] + sum;
-    }
+    transformBoth<kPoints, 3>(
+        // Behind the last window are those of the next channel, or slack.
+        [&](int row, Vector(&m)[kPoints]) __attribute__((always_inline)) {
+          for (int j = 0; j < kPoints; ++j)
+            load(products + (row * kPoints + j) * stride + i, m[j]);
+        },
+        [](const Vector(&m)[kPoints], Vector(&g)[3])
+            __attribute__((always_inline)) { Filter<kSize>::gradient(m, g); },
+        [&](int column, const Vector(&g)[3]) __attribute__((always_inline)) {
+          for (int j = 0; j < 3; ++j)
+            taps[3 * j + column] = g[j];
+        });
     transpose(taps);
     // Each window overwrites what the vector before it has too much.
     float group[kLanes * kWindow + kLanes - kWindow];
@@ -326,43 +449,56 @@ Vectors getVectors() {
 
 } // namespace
 
+// Each for tiles of both sizes.
+#define PENSTOCK_FOR_SIZES(size, body, arguments)                              \
+  if ((size) == 2)                                                             \
+    return body<2> arguments;                                                  \
+  return body<4> arguments;
+
 #if defined(__x86_64__)
-#define PENSTOCK_FOR_VECTORS(name, body, parameters, arguments)                \
+#define PENSTOCK_FOR_VECTORS(name, size, body, parameters, all, arguments)     \
   __attribute__((target("avx512f"))) static void name##Avx512 parameters {     \
-    body arguments;                                                            \
+    PENSTOCK_FOR_SIZES(size, body, arguments)                                  \
   }                                                                            \
   __attribute__((target("avx2"))) static void name##Avx2 parameters {          \
-    body arguments;                                                            \
+    PENSTOCK_FOR_SIZES(size, body, arguments)                                  \
   }                                                                            \
   void penstock::runtime::name parameters {                                    \
     if (getVectors() == Vectors::Avx512)                                       \
-      return name##Avx512 arguments;                                           \
+      return name##Avx512 all;                                                 \
     if (getVectors() == Vectors::Avx2)                                         \
-      return name##Avx2 arguments;                                             \
-    body arguments;                                                            \
+      return name##Avx2 all;                                                   \
+    PENSTOCK_FOR_SIZES(size, body, arguments)                                  \
   }
 #else
-#define PENSTOCK_FOR_VECTORS(name, body, parameters, arguments)                \
-  void penstock::runtime::name parameters { body arguments; }
+#define PENSTOCK_FOR_VECTORS(name, size, body, parameters, all, arguments)     \
+  void penstock::runtime::name parameters {                                    \
+    PENSTOCK_FOR_SIZES(size, body, arguments)                                  \
+  }
 #endif
 
-PENSTOCK_FOR_VECTORS(transformInputs, inputs,
-                     (const TileGrid &grid, const Planes &from, float *spread,
+PENSTOCK_FOR_VECTORS(transformInputs, strip.size, inputs,
+                     (const TileStrip &strip, const Planes &from, float *spread,
                       float *result, int64_t pointStride),
-                     (grid, from, spread, result, pointStride))
-PENSTOCK_FOR_VECTORS(transformCotangents, cotangents,
-                     (const TileGrid &grid, const Planes &from, float *spread,
+                     (strip, from, spread, result, pointStride),
+                     (strip, from, spread, result, pointStride))
+PENSTOCK_FOR_VECTORS(transformCotangents, strip.size, cotangents,
+                     (const TileStrip &strip, const Planes &from, float *spread,
                       float *result, int64_t pointStride),
-                     (grid, from, spread, result, pointStride))
-PENSTOCK_FOR_VECTORS(transformOutputs, outputs,
-                     (const TileGrid &grid, const float *products,
+                     (strip, from, spread, result, pointStride),
+                     (strip, from, spread, result, pointStride))
+PENSTOCK_FOR_VECTORS(transformOutputs, strip.size, outputs,
+                     (const TileStrip &strip, const float *products,
                       int64_t pointStride, float *spread, const Planes &to),
-                     (grid, products, pointStride, spread, to))
-PENSTOCK_FOR_VECTORS(transformWindows, windows,
-                     (const float *from, int64_t count, bool isTurned,
-                      float *result, int64_t pointStride),
+                     (strip, products, pointStride, spread, to),
+                     (strip, products, pointStride, spread, to))
+PENSTOCK_FOR_VECTORS(transformWindows, size, windows,
+                     (int64_t size, const float *from, int64_t count,
+                      bool isTurned, float *result, int64_t pointStride),
+                     (size, from, count, isTurned, result, pointStride),
                      (from, count, isTurned, result, pointStride))
-PENSTOCK_FOR_VECTORS(addWindows, gradients,
-                     (const float *products, int64_t pointStride, int64_t count,
-                      float *to),
+PENSTOCK_FOR_VECTORS(addWindows, size, gradients,
+                     (int64_t size, const float *products, int64_t pointStride,
+                      int64_t count, float *to),
+                     (size, products, pointStride, count, to),
                      (products, pointStride, count, to))

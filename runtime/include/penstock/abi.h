@@ -184,7 +184,9 @@ enum {
   PENSTOCK_CONV_WINOGRAD = 3,
   /* By the same algorithm with tiles of 2x2 outputs, as products of matrices,
    * from and to tensors as they are. */
-  PENSTOCK_CONV_TILES = 4
+  PENSTOCK_CONV_TILES_2X2 = 4,
+  /* The same with 4x4 outputs. */
+  PENSTOCK_CONV_TILES_4X4 = 5
 };
 
 /* A convolution of input (batch, input_channels, spatial...) with weights

@@ -40,6 +40,10 @@ namespace penstock::runtime {
   X(dnnl_primitive_attr_set_post_ops)                                          \
   X(dnnl_primitive_attr_set_scratchpad_mode)                                   \
   X(dnnl_primitive_desc_create)                                                \
+  X(dnnl_primitive_desc_iterator_create)                                       \
+  X(dnnl_primitive_desc_iterator_next)                                         \
+  X(dnnl_primitive_desc_iterator_fetch)                                        \
+  X(dnnl_primitive_desc_iterator_destroy)                                      \
   X(dnnl_primitive_desc_destroy)                                               \
   X(dnnl_primitive_desc_query)                                                 \
   X(dnnl_primitive_desc_query_md)                                              \
@@ -88,6 +92,12 @@ dnnl_primitive_attr_t makeAttributes(bool accumulate);
 bool describeMatrix(uint32_t batchRank, const int64_t *batch,
                     const int64_t *strides, int64_t rows, int64_t columns,
                     dnnl_memory_desc_t &result);
+
+/// The implementation that computes the product fastest, as measured by shape
+/// alone: how a product is rounded must not depend on where it stands. Null
+/// where the library has none.
+dnnl_primitive_desc_t chooseProduct(const dnnl_matmul_desc_t &product,
+                                    bool accumulate);
 
 /// A slow implementation, hundreds of times slower than others, and what it is
 /// called. Empty for a fast one.

@@ -111,3 +111,34 @@ func.func @no_unit_stride(%a: memref<5x7xf32, strided<[28, 2]>>, %b: memref<7x11
   linalg.contract indexing_maps = [#mk, #kn, #mn] ins(%a, %b : memref<5x7xf32, strided<[28, 2]>>, memref<7x11xf32>) outs(%c : memref<5x11xf32>)
   return
 }
+
+// -----
+
+// Temporaries are views of one block. What lies elsewhere in it does not
+// matter; what overlaps does.
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @views(
+// CHECK-NOT:     linalg.fill
+// CHECK:         linalg.exp
+// CHECK:         pipeline.gemm {{.*}} strides [7, 1] [11, 1] [11, 1] : memref
+// CHECK:         linalg.fill
+// CHECK:         linalg.exp
+// CHECK:         pipeline.gemm {{.*}} accumulate
+func.func @views(%a: memref<5x7xf32>, %b: memref<7x11xf32>, %block: memref<1024xi8>) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c192 = arith.constant 192 : index
+  %c256 = arith.constant 256 : index
+  %c = memref.view %block[%c256][] : memref<1024xi8> to memref<5x11xf32>
+  %before = memref.view %block[%c0][] : memref<1024xi8> to memref<64xf32>
+  linalg.fill ins(%zero : f32) outs(%c : memref<5x11xf32>)
+  linalg.exp ins(%before : memref<64xf32>) outs(%before : memref<64xf32>)
+  linalg.contract indexing_maps = [#mk, #kn, #mn] ins(%a, %b : memref<5x7xf32>, memref<7x11xf32>) outs(%c : memref<5x11xf32>)
+  %across = memref.view %block[%c192][] : memref<1024xi8> to memref<64xf32>
+  linalg.fill ins(%zero : f32) outs(%c : memref<5x11xf32>)
+  linalg.exp ins(%across : memref<64xf32>) outs(%across : memref<64xf32>)
+  linalg.contract indexing_maps = [#mk, #kn, #mn] ins(%a, %b : memref<5x7xf32>, memref<7x11xf32>) outs(%c : memref<5x11xf32>)
+  return
+}

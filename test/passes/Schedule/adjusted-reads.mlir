@@ -3,7 +3,7 @@
 
 // DEFINE: %{training} =
 // DEFINE: %{schedule} =
-// DEFINE: %{lower} = penstock-opt %S/../Training/inputs/mlp.mlir --lower-stages-to-training='optimizer=%{training}' \
+// DEFINE: %{lower} = penstock-opt %S/../Training/inputs/mlp.mlir --lower-stages-to-training='optimizer=%{training} microbatches=2' \
 // DEFINE:   --lower-training-to-schedule='replay=false optimizer=%{training} %{schedule}'
 
 // REDEFINE: %{training} = sgd:momentum=0.9

@@ -1,8 +1,8 @@
 // A task of kind norm per stage; a sum over the stages; every update has the
 // factor.
-// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='optimizer=sgd clip-grad-norm=0.5' | FileCheck %s --check-prefix=GLOBAL
-// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='optimizer=sgd clip-grad-norm=0.5 clip-scope=stage' | FileCheck %s --check-prefix=STAGE
-// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='optimizer=sgd' | FileCheck %s --check-prefix=NONE
+// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='microbatches=2 optimizer=sgd clip-grad-norm=0.5' | FileCheck %s --check-prefix=GLOBAL
+// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='microbatches=2 optimizer=sgd clip-grad-norm=0.5 clip-scope=stage' | FileCheck %s --check-prefix=STAGE
+// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='microbatches=2 optimizer=sgd' | FileCheck %s --check-prefix=NONE
 // RUN: not penstock-opt %S/inputs/mlp.mlir --pipeline-clip-gradients=max-norm=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 
 // GLOBAL-DAG: pipeline.variable @s0.squares : tensor<3xf64> scalar of @s0

@@ -1,5 +1,5 @@
 // One update task per stage, one function per type of parameter.
-// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training=optimizer=sgd:lr=0.1 | FileCheck %s --check-prefix=SGD
+// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training="optimizer=sgd:lr=0.1 microbatches=2" | FileCheck %s --check-prefix=SGD
 // RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:momentum=0.9,weight-decay=0.5,nesterov | FileCheck %s --check-prefix=NESTEROV
 // RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:momentum=0.9,dampening=momentum | FileCheck %s --check-prefix=DAMPENED
 // RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=adam:weight-decay=0.5 | FileCheck %s --check-prefix=ADAM

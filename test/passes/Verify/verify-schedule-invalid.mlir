@@ -583,3 +583,29 @@ pipeline.schedule @train microbatches(4) {
     pipeline.repeat times 2 { pipeline.run @s0.F  pipeline.run @s0.B }
   } }
 }
+
+// -----
+
+// C12
+pipeline.stage @s0 devices [0]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.variable @g : tensor<2xf32> gradient of @s0
+pipeline.task @s0.W weight_grad of @s0(%k) {
+  %a = pipeline.read @w lag(0) : tensor<2xf32>
+  // expected-error @+1 {{overwrites gradient @g, but @train has 2 microbatches per update}}
+  pipeline.write %a to @g : tensor<2xf32>
+}
+pipeline.task @s0.U update of @s0(%t) {
+  %a = pipeline.read @g : tensor<2xf32>
+  pipeline.write %a to @w : tensor<2xf32>
+}
+pipeline.schedule @train microbatches(2) {
+  pipeline.order 0 {
+    pipeline.repeat updates {
+      pipeline.repeat times 2 {
+        pipeline.run @s0.W
+      }
+      pipeline.run @s0.U
+    }
+  }
+}

@@ -286,6 +286,34 @@ TEST(PipeDreamPaper, FindsWhatTryingEverythingFinds) {
   }
 }
 
+/// Replicas share the microbatches of an update evenly. With three of them and
+/// one layer, two devices have no plan.
+TEST(PipeDreamPaper, ReplicasDivideTheMicrobatches) {
+  std::mt19937 random(13);
+  for (int64_t microbatches : {1, 2, 3, 4, 6}) {
+    std::vector<PlanState> states = buildStates(makeChain(random, 5)).states;
+    PipeDreamOptions options;
+    options.devices = {5};
+    options.bandwidths = {3.0};
+    options.microbatches = microbatches;
+    std::optional<Plan> found = planPipeDream(states, options);
+    ASSERT_TRUE(found);
+    for (const PlanStage &stage : found->stages)
+      EXPECT_EQ(microbatches % stage.replicas, 0);
+    EXPECT_DOUBLE_EQ(found->slowestSeconds,
+                     tryEverything(states, 5, 3.0,
+                                   [&](int64_t, int64_t, int64_t use, int64_t) {
+                                     return microbatches % use == 0;
+                                   }));
+  }
+  PipeDreamOptions options;
+  options.devices = {2};
+  options.bandwidths = {1.0};
+  options.microbatches = 3;
+  EXPECT_FALSE(
+      planPipeDream(buildStates(makeChain(random, 1)).states, options));
+}
+
 /// Memory that is counted as the plan itself reports it, and never exceeded.
 TEST(PipeDreamPaper, KeepsTheMemoryLimit) {
   std::mt19937 random(11);

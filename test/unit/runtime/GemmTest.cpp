@@ -170,7 +170,8 @@ protected:
 TEST_F(GemmTest, AllLayouts) {
   const int64_t sizes[][3] = {{1, 1, 1},  {1, 7, 1},    {7, 1, 3},
                               {1, 1, 9},  {5, 11, 7},   {3, 1, 64},
-                              {1, 33, 5}, {64, 10, 32}, {37, 48, 80}};
+                              {1, 33, 5}, {64, 10, 32}, {37, 48, 80},
+                              {40, 336, 320}};
   for (auto [m, n, k] : sizes)
     for (int layout = 0; layout < 16; ++layout) {
       bool isAT = layout & 1, isBT = layout & 2, isPadded = layout & 8;

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Rates of single kernels: products beside oneDNN's own, regions beside torch.
+
+    bench/kernel_rates.py [--only=products|regions] [--threads=1] [--seconds=2] [--check]
+
+Products are those of the MLP and the GPT of training_steps.py, with one and with
+several microbatches per update, as their programs have them: transposed, by
+heads, adding. product_rate computes each as the runtime does, and plain matrices
+of the same sizes by whatever implementation of the library is fastest.
+
+Regions stand between two small products, so that nothing else joins them: bias
+and GELU, softmax, layer norm, AdamW. Linux perf says how long their kernels take
+(user time of one thread); torch eager computes the same in this process, and a
+copy shows what memory allows. The goals are the ratios to torch that were
+reached by hand on the same kind of machine. Needs perf, torch and onnx.
+"""
+
+import collections
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import torch
+from torch import nn
+
+import measure
+import training_steps
+
+ROUNDS = 15
+NARROW = 16  # columns of the products around a region
+PRODUCT_GOAL = 0.85
+
+
+def products_of(program):
+    """The distinct products of training, as lines for product_rate."""
+    found, function = {}, ""
+    for line in program.splitlines():
+        if match := re.match(r'\s*(?:func\.func|module)(?: private)? @"?([^("]*)', line):
+            function = match.group(1)
+        if function == "replay":
+            break
+        match = re.search(r"pipeline\.gemm .* sizes \[(.*?)\] strides \[(.*?)\] \[(.*?)\] "
+                          r"\[(.*?)\]( accumulate)? :", line)
+        if match and not function.endswith("evaluate"):
+            numbers = [part.replace(",", "") for part in match.groups()[:4]]
+            found[" | ".join([*numbers, "1" if match.group(5) else "0"])] = None
+    return list(found)
+
+
+def compile_text(folder, name, build, batch, sample, *flags):
+    model, text = folder / f"{name}.onnx", folder / f"{name}.mlir"
+    training_steps.export(build().train(), sample, model)
+    measure.compile_model(model, text, "--emit=program", "--stages=1",
+                          f"--microbatch-size={batch}", "--loss=softmax-cross-entropy", *flags)
+    return text.read_text()
+
+
+def measure_products(folder, threads):
+    missed = 0
+    print(f"\n| model | sizes | strides | adds | by | GF/s | best so | best plain | of plain |"
+          f"\n|{'---|' * 9}")
+    for name, build, batch, make_input, _ in training_steps.MODELS:
+        if name not in ("mlp", "gpt"):
+            continue
+        sample = torch.stack([make_input() for _ in range(batch)])
+        lines = dict.fromkeys(line for count in (1, 2) for line in products_of(
+            compile_text(folder, name, build, batch, sample, f"--threads={threads}",
+                         f"--microbatches={count}")))
+        output = subprocess.run([measure.build_folder() / "bench" / "product_rate", str(threads)],
+                                input="\n".join(lines) + "\n", check=True, capture_output=True,
+                                text=True).stdout
+        for line, result in zip(lines, output.splitlines()):
+            sizes, *strides, adds = line.split(" | ")
+            result = json.loads(result)
+            ratio = result["gflops"] / result["plain"]
+            missed += ratio < PRODUCT_GOAL
+            print(f"| {name} | {sizes.replace(' ', ' x ')} | {', '.join(strides)} | "
+                  f"{'yes' if adds == '1' else ''} | {result['implementation']} | "
+                  f"{result['gflops']:.0f} | {result['best']:.0f} | {result['plain']:.0f} | "
+                  f"{100 * ratio:.0f} %{'' if ratio >= PRODUCT_GOAL else ', goal 85 %'} |")
+    return missed
+
+
+def symbols(program, data, steps):
+    """Samples of user time by symbol."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = folder + "/samples"
+        subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "5000", "-o", record,
+                        program, *data, "--steps", str(steps)],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        text = subprocess.run(["perf", "script", "-i", record, "-F", "sym"], check=True,
+                              capture_output=True, text=True).stdout
+    return collections.Counter(line.strip() for line in text.splitlines())
+
+
+def kernel_times(program, data, seconds):
+    """Milliseconds per update by symbol."""
+    once = measure.seconds_per_update(program, data, 1, 9, 2)
+    steps = max(20, int(seconds / max(once, 1e-4)))
+    long, short = symbols(program, data, 1 + steps), symbols(program, data, 1)
+    return {key: (long[key] - short[key]) / 5 / steps for key in long}
+
+
+def best_ms(call):
+    best = float("inf")
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - begin)
+    return 1e3 * best
+
+
+class Framed(nn.Module):
+    """A region between two products."""
+
+    def __init__(self, width, bias, region):
+        super().__init__()
+        self.first = nn.Linear(NARROW, width, bias=bias)
+        self.region, self.last = region, nn.Linear(width, NARROW, bias=False)
+
+    def forward(self, x):
+        return self.last(self.region(self.first(x)))
+
+
+def torch_region(width, bias, region, rows):
+    """Forward and backward of the region alone, milliseconds."""
+    x = torch.randn(rows, width, requires_grad=True)
+    shift = torch.randn(width, requires_grad=True) if bias else None
+    inputs = [x, *([shift] if bias else []), *region.parameters()]
+
+    def forward():
+        return region(x + shift) if bias else region(x)
+
+    y, dy = forward(), torch.randn(rows, width)
+    return best_ms(forward), best_ms(lambda: torch.autograd.grad(y, inputs, dy, retain_graph=True))
+
+
+def torch_adamw(rows, columns):
+    weight = torch.randn(rows, columns, requires_grad=True)
+    weight.grad = torch.randn(rows, columns)
+    return best_ms(torch.optim.AdamW([weight], fused=True).step)
+
+
+def copy_ms(count):
+    source, target = torch.ones(count), torch.empty(count)
+    return best_ms(lambda: target.copy_(source))
+
+
+#   name, rows, width, bias, region, goals of forward and backward over torch
+REGIONS = [
+    ("bias + GELU", 512, 3072, True, nn.GELU, 1.49, 1.0),
+    ("softmax", 512, 128, False, lambda: nn.Softmax(-1), 1.70, 1.0),
+    ("softmax", 512, 1024, False, lambda: nn.Softmax(-1), 1.73, 1.0),
+    ("layer norm", 512, 768, False, lambda: nn.LayerNorm(768), 2.13, 1.35),
+]
+#   rows, columns, goal over torch's fused AdamW: in the third cache, in memory
+WEIGHTS = [(1024, 1024, 2.5), (4096, 2048, 1.05)]
+
+
+def report(name, size, ours, theirs, copy, goal):
+    ratio = theirs / ours
+    print(f"| {name} | {size} | {1e3 * ours:.0f} | {1e3 * theirs:.0f} | {ratio:.2f} | {goal:.2f} | "
+          f"{'met' if ratio >= goal else 'missed'} | {copy / ours:.2f} |", flush=True)
+    return ratio < goal
+
+
+def train(folder, module, rows, columns, seconds, *flags):
+    numpy.save(folder / "x.npy", numpy.random.default_rng(7).standard_normal(
+        (rows, columns), dtype=numpy.float32))
+    numpy.save(folder / "labels.npy", numpy.arange(rows) % NARROW)
+    training_steps.export(module.train(), torch.randn(rows, columns), folder / "region.onnx")
+    program = folder / "region"
+    measure.compile_model(folder / "region.onnx", program, "--stages=1", "--threads=1",
+                          f"--microbatch-size={rows}", "--loss=softmax-cross-entropy", *flags)
+    data = ["--data", f"x={folder / 'x.npy'}", "--labels", str(folder / "labels.npy")]
+    return kernel_times(program, data, seconds)
+
+
+def measure_regions(folder, seconds):
+    missed = 0
+    print(f"\n| region | size | ours, µs | torch, µs | ratio | goal | | copy over ours |"
+          f"\n|{'---|' * 8}")
+    for name, rows, width, bias, build, *goals in REGIONS:
+        times = train(folder, Framed(width, bias, build()), rows, NARROW, seconds)
+        theirs = torch_region(width, bias, build(), rows)
+        # Reading one tensor and writing another; the backward reads two.
+        copies = copy_ms(rows * width), copy_ms(rows * width * 3 // 2)
+        for part, peer, copy, goal in zip(("forward", "backward"), theirs, copies, goals):
+            ours = sum(value for key, value in times.items() if key.startswith(f"s0.{part}"))
+            missed += report(f"{name}, {part}", f"{rows} x {width}", ours, peer, copy, goal)
+    for rows, columns, goal in WEIGHTS:
+        module = nn.Sequential(nn.Linear(rows, columns, bias=False),
+                               nn.Linear(columns, NARROW, bias=False))
+        times = train(folder, module, NARROW, rows, seconds, "--optimizer=adamw")
+        ours = sum(value for key, value in times.items()
+                   if re.match(rf"adamw\.{columns}x{rows}", key))
+        # Four tensors are read, three written.
+        missed += report("AdamW", f"{rows} x {columns}", ours, torch_adamw(rows, columns),
+                         copy_ms(rows * columns * 7 // 2), goal)
+    return missed
+
+
+def main(arguments):
+    only, threads, seconds, check = "", 1, 2.0, False
+    for argument in arguments:
+        key, _, value = argument.partition("=")
+        if key == "--only" and value in ("products", "regions"):
+            only = value
+        elif key == "--threads":
+            threads = int(value)
+        elif key == "--seconds":
+            seconds = float(value)
+        elif key == "--check":
+            check = True
+        else:
+            sys.exit(__doc__)
+    torch.set_num_threads(1)
+    torch.manual_seed(7)
+    print(f"{measure.machine()}; PyTorch {torch.__version__}; {threads} thread(s)")
+    folder = measure.work_folder() / "kernel_rates"
+    folder.mkdir(parents=True, exist_ok=True)
+    missed = 0
+    if only != "regions":
+        missed += measure_products(folder, threads)
+    if only != "products":
+        missed += measure_regions(folder, seconds)
+    print(f"\n{missed} goals missed")
+    if check and missed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
