@@ -72,6 +72,17 @@ int Compilation::chooseWithin(int64_t limit) {
   return fail(text, kDoesNotFit);
 }
 
+void Compilation::measureStages() {
+  // Without costs of nodes it has been said why nothing can be measured.
+  std::string reason;
+  if (isTrial || !options.profile || !(*module)->hasAttr(kStageSecondsAttr))
+    return;
+  if (!profileStages(*module, options, reason))
+    llvm::errs() << options.input
+                 << ": warning: --profile: stages are not measured, since "
+                 << reason << "; the sums of their nodes are used\n";
+}
+
 /// What is planned is as if the flags had said it.
 bool Compilation::chooseReplicas() {
   FailureOr<ReplicaPlan> plan =
@@ -88,17 +99,6 @@ bool Compilation::chooseReplicas() {
   options.replicas.assign(plan->widths.begin(), plan->widths.end());
   options.choosesStages = false;
   return plan->cuts.empty() || succeeded(insertBoundaries(*module, plan->cuts));
-}
-
-void Compilation::measureStages() {
-  // Without costs of nodes it has been said why nothing can be measured.
-  std::string reason;
-  if (isTrial || !options.profile || !(*module)->hasAttr(kStageSecondsAttr))
-    return;
-  if (!profileStages(*module, options, reason))
-    llvm::errs() << options.input
-                 << ": warning: --profile: stages are not measured, since "
-                 << reason << "; the sums of their nodes are used\n";
 }
 
 int Compilation::choosePlan(Level target) {
