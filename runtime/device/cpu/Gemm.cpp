@@ -3,9 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The matmul primitive through the C API. Accumulation is a "sum" post-op: it
-// rounds like a product followed by an addition. Reference implementations,
-// hundreds of times slower, are refused.
+// The matmul primitive through the C API; accumulation is a "sum" post-op.
+// Reference implementations, hundreds of times slower, are refused.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cpu/Gemm.h"

@@ -157,85 +157,28 @@ static std::string implementationName(const_dnnl_primitive_desc_t type) {
   return name;
 }
 
-/// The library prefers its newer kernels, which pack a right operand that lies
-/// by rows as a whole before they begin, and read a result that they add to
-/// late and at once. Its older ones do both block by block: from a few hundred
-/// summands on they are 1.0 to 1.7 times as fast on such products, and already
-/// from 64 on where gradients of weights are made, which mostly add
-/// (docs/performance.md). Not by whether this product adds: zeros that it adds
-/// to may be written beforehand in one place and not in another.
-static bool prefersBlockwise(const dnnl_matmul_desc_t &product) {
-  const dnnl_memory_desc_t &a = product.src_desc, &b = product.weights_desc;
-  if (a.ndims != 2)
-    return false;
-  int64_t m = a.dims[0], k = a.dims[1], n = b.dims[1];
-  bool isTransposed = a.format_desc.blocking.strides[1] != 1;
-  constexpr int64_t kLeast = 32, kLeastWork = int64_t(1) << 22;
-  return b.format_desc.blocking.strides[1] == 1 && m >= kLeast && n >= kLeast &&
-         k >= (isTransposed ? 64 : 256) && m * n * k >= kLeastWork;
-}
-
-/// The matrices of a descriptor within larger ones of twice their width.
-static dnnl_memory_desc_t spread(const dnnl_memory_desc_t &matrix) {
-  dnnl_memory_desc_t result = matrix;
-  int last = matrix.ndims - 1;
-  dnnl_dim_t *strides = result.format_desc.blocking.strides;
-  int within = strides[last] == 1 ? last : last - 1;
-  for (int i = 0; i <= last; ++i)
-    if (i != within)
-      strides[i] *= 2;
-  return result;
-}
-
-/// The implementation of that name, or the library's first without one.
-static dnnl_primitive_desc_t findProduct(const dnnl_matmul_desc_t &product,
-                                         dnnl_primitive_attr_t attributes,
-                                         const char *wanted) {
-  const OneDnn &dnnl = oneDnn();
-  dnnl_primitive_desc_iterator_t each = nullptr;
-  if (dnnl.dnnl_primitive_desc_iterator_create(
-          &each, &product, attributes, dnnl.engine, nullptr) != dnnl_success)
-    return nullptr;
-  dnnl_primitive_desc_t found = nullptr;
-  do {
-    found = dnnl.dnnl_primitive_desc_iterator_fetch(each);
-    if (!wanted || implementationName(found) == wanted)
-      break;
-    dnnl.dnnl_primitive_desc_destroy(found);
-    found = nullptr;
-  } while (dnnl.dnnl_primitive_desc_iterator_next(each) == dnnl_success);
-  dnnl.dnnl_primitive_desc_iterator_destroy(each);
-  return found;
-}
-
 dnnl_primitive_desc_t
 penstock::runtime::chooseProduct(const dnnl_matmul_desc_t &product,
                                  bool accumulate) {
   const OneDnn &dnnl = oneDnn();
   dnnl_primitive_attr_t attributes = makeAttributes(accumulate);
-  // What a matrix is part of depends on the cut: it may be a tensor by itself,
-  // or a slice of a larger one. The newer kernels take some products of dense
-  // matrices only, and each implementation rounds in its own way, whatever the
-  // strides are. So the choice is the one for slices.
-  std::string name = "gemm:jit";
-  if (!prefersBlockwise(product)) {
-    dnnl_memory_desc_t a = spread(product.src_desc),
-                       b = spread(product.weights_desc),
-                       c = spread(product.dst_desc);
-    dnnl_matmul_desc_t slices;
-    dnnl_primitive_desc_t first = nullptr;
-    if (dnnl.dnnl_matmul_desc_init(&slices, &a, &b, nullptr, &c) ==
-        dnnl_success)
-      first = findProduct(slices, attributes, nullptr);
-    if (first) {
-      name = implementationName(first);
-      dnnl.dnnl_primitive_desc_destroy(first);
-    }
-  }
-  dnnl_primitive_desc_t chosen = findProduct(product, attributes, name.c_str());
-  if (!chosen)
-    chosen = findProduct(product, attributes, nullptr);
+  dnnl_primitive_desc_iterator_t each = nullptr;
+  dnnl_status_t status = dnnl.dnnl_primitive_desc_iterator_create(
+      &each, &product, attributes, dnnl.engine, nullptr);
   dnnl.dnnl_primitive_attr_destroy(attributes);
+  if (status != dnnl_success)
+    return nullptr;
+  dnnl_primitive_desc_t chosen = dnnl.dnnl_primitive_desc_iterator_fetch(each);
+  while (dnnl.dnnl_primitive_desc_iterator_next(each) == dnnl_success) {
+    dnnl_primitive_desc_t other = dnnl.dnnl_primitive_desc_iterator_fetch(each);
+    bool isBlockwise = implementationName(other) == "gemm:jit";
+    dnnl.dnnl_primitive_desc_destroy(isBlockwise ? chosen : other);
+    if (!isBlockwise)
+      continue;
+    chosen = other;
+    break;
+  }
+  dnnl.dnnl_primitive_desc_iterator_destroy(each);
   return chosen;
 }
 

@@ -83,7 +83,7 @@ private:
 const OneDnn &oneDnn();
 
 /// Attributes with scratch that the caller gives; optionally adding to the
-/// result, which rounds like a product followed by an addition.
+/// result.
 dnnl_primitive_attr_t makeAttributes(bool accumulate);
 
 /// A matrix of `rows` x `columns` per index of the batch; `strides` are of the
@@ -93,9 +93,10 @@ bool describeMatrix(uint32_t batchRank, const int64_t *batch,
                     const int64_t *strides, int64_t rows, int64_t columns,
                     dnnl_memory_desc_t &result);
 
-/// The implementation that computes the product fastest, as measured by shape
-/// alone: how a product is rounded must not depend on where it stands. Null
-/// where the library has none.
+/// The library's blockwise implementation, whose bits do not depend on strides.
+/// They must not: what is a slice of a larger tensor in one place is a tensor of
+/// its own on the other side of a cut. The library's newer kernels take dense
+/// matrices only, and round otherwise. Null where the library has none.
 dnnl_primitive_desc_t chooseProduct(const dnnl_matmul_desc_t &product,
                                     bool accumulate);
 

@@ -104,7 +104,10 @@ struct Program {
 
 class GemmTest : public testing::Test {
 protected:
-  void SetUp() override { cases.clear(); }
+  void SetUp() override {
+    cases.clear();
+    operandsA.clear(), operandsB.clear(), results.clear();
+  }
 
   /// Runs all cases and compares with loops in double.
   void check() {
@@ -168,10 +171,9 @@ protected:
 // Row-major and transposed operands, with and without accumulation, from the
 // smallest sizes to odd ones.
 TEST_F(GemmTest, AllLayouts) {
-  const int64_t sizes[][3] = {{1, 1, 1},  {1, 7, 1},    {7, 1, 3},
-                              {1, 1, 9},  {5, 11, 7},   {3, 1, 64},
-                              {1, 33, 5}, {64, 10, 32}, {37, 48, 80},
-                              {40, 336, 320}};
+  const int64_t sizes[][3] = {
+      {1, 1, 1},  {1, 7, 1},  {7, 1, 3},    {1, 1, 9},    {5, 11, 7},
+      {3, 1, 64}, {1, 33, 5}, {64, 10, 32}, {37, 48, 80}, {40, 336, 320}};
   for (auto [m, n, k] : sizes)
     for (int layout = 0; layout < 16; ++layout) {
       bool isAT = layout & 1, isBT = layout & 2, isPadded = layout & 8;
@@ -201,18 +203,59 @@ TEST_F(GemmTest, Batches) {
   check();
 }
 
-TEST_F(GemmTest, NamesTheProductThatNeedsMoreScratch) {
-  cases.push_back(makeCase({2, 3}, 6, 6, 4, {72, 4, 12, 1}, {72, 4, 1, 12},
-                           {108, 36, 6, 1}, false));
+// Matrices are slices of larger ones in one place and tensors of their own in
+// another, on the other side of a cut; and zeros that a product adds to may
+// have been written beforehand. The bits are the same.
+TEST_F(GemmTest, SlicesRoundAlike) {
+  const int64_t sizes[][3] = {{5, 64, 48},  {1, 33, 48},   {11, 8, 80},
+                              {5, 1, 32},   {1, 8, 4},     {33, 16, 100},
+                              {17, 70, 64}, {64, 96, 320}, {40, 336, 320}};
+  constexpr int kForms = 5;
+  std::mt19937 random(7);
+  for (auto [m, n, k] : sizes)
+    for (int transposed = 0; transposed < 4; ++transposed) {
+      std::vector<float> a(m * k), b(k * n);
+      for (float &value : a)
+        value = float(random() % 2001) / 1000.0f - 1.0f;
+      for (float &value : b)
+        value = float(random() % 2001) / 1000.0f - 1.0f;
+      for (int form = 0; form < kForms; ++form) {
+        auto strides = [](bool isTransposed, bool isSlice, int64_t rows,
+                          int64_t columns) {
+          int64_t width = (isTransposed ? rows : columns) * (isSlice ? 3 : 1);
+          return isTransposed ? std::vector<int64_t>{1, width}
+                              : std::vector<int64_t>{width, 1};
+        };
+        Case &each = cases.emplace_back(makeCase(
+            {}, m, n, k, strides(transposed & 1, form == 1 || form == 4, m, k),
+            strides(transposed & 2, form == 2 || form == 4, k, n),
+            strides(false, form == 3 || form == 4, m, n), form == 3));
+        auto place = [](const std::vector<float> &from, const int64_t *stride,
+                        uint64_t bytes, int64_t rows, int64_t columns) {
+          std::vector<float> to(bytes);
+          for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < columns; ++j)
+              to[i * stride[0] + j * stride[1]] = from[i * columns + j];
+          return to;
+        };
+        const penstock_gemm_descriptor &gemm = each.gemm;
+        operandsA.push_back(place(a, gemm.stride_a, each.bytesA, m, k));
+        operandsB.push_back(place(b, gemm.stride_b, each.bytesB, k, n));
+        results.emplace_back(each.bytesC);
+      }
+    }
   Program program;
-  program.device.library_offset = 1 << 20;
-  program.device.library_scratch = 0;
-  std::string error = program.run(PENSTOCK_DEFECT);
-  std::string start = "the product 2 x 3 x (6 x 4 by 4 x 6), strides [72, 4, "
-                      "12, 1], [72, 4, 1, 12], [108, 36, 6, 1] needs ";
-  EXPECT_EQ(error.rfind(start, 0), 0u) << error;
-  EXPECT_NE(error.find(" bytes of scratch, the plan has 0"), std::string::npos)
-      << error;
+  ASSERT_EQ(program.run(), "");
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const penstock_gemm_descriptor &dense = cases[i - i % kForms].gemm;
+    const penstock_gemm_descriptor &gemm = cases[i].gemm;
+    for (int64_t row = 0; row < gemm.m; ++row)
+      for (int64_t column = 0; column < gemm.n; ++column)
+        ASSERT_EQ(results[i][row * gemm.stride_c[0] + column],
+                  results[i - i % kForms][row * dense.stride_c[0] + column])
+            << "case " << i << ": " << gemm.m << " x " << gemm.n << " x "
+            << gemm.k;
+  }
 }
 
 // Neither dimension of A is contiguous: oneDNN has no fast way.
