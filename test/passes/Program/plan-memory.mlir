@@ -96,16 +96,16 @@ module @replay {
 // Temporaries lie in the scratch of the library, but behind what the calls of
 // their own kernel take of it where they are alive at one.
 
-// CHECK: pipeline.arena 0 bytes([[END:[0-9]+]]) library_at(75776) library_bytes([[LIBRARY:[1-9][0-9]*]])
+// CHECK: pipeline.arena 0 bytes([[END:[0-9]+]]) library_at(78336) library_bytes([[LIBRARY:[1-9][0-9]*]])
 pipeline.schedule @train microbatches(1)
-pipeline.variable @a : tensor<64x96xf32> parameter
-pipeline.variable @b : tensor<96x80xf32> parameter
-pipeline.variable @c : tensor<64x80xf32> parameter
-func.func private @product(%a: memref<64x96xf32>, %b: memref<96x80xf32>, %c: memref<64x80xf32>, %s: memref<24576xi8> {pipeline.scratch}) {
+pipeline.variable @a : tensor<2x8x16x24xf32> parameter
+pipeline.variable @b : tensor<16x8x3x3xf32> parameter
+pipeline.variable @c : tensor<2x16x16x24xf32> parameter
+func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32>, %s: memref<24576xi8> {pipeline.scratch}) {
   %c0 = arith.constant 0 : index
-  %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<64x96xf32>
-  linalg.copy ins(%a : memref<64x96xf32>) outs(%0 : memref<64x96xf32>)
-  pipeline.gemm %0, %b, %c sizes [64, 80, 96] strides [1, 64] [1, 96] [80, 1] : memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>
+  %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<2x8x16x24xf32>
+  linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
+  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func private @other(%s: memref<128xi8> {pipeline.scratch}) {
@@ -114,14 +114,14 @@ func.func private @other(%s: memref<128xi8> {pipeline.scratch}) {
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c0 = arith.constant 0 : index
-  %a = pipeline.slot @a[%c0] : memref<64x96xf32>
-  %b = pipeline.slot @b[%c0] : memref<96x80xf32>
-  %c = pipeline.slot @c[%c0] : memref<64x80xf32>
-  // CHECK-NOT: scratch at(75776) : memref<24576xi8>
-  // CHECK: call @product
+  %a = pipeline.slot @a[%c0] : memref<2x8x16x24xf32>
+  %b = pipeline.slot @b[%c0] : memref<16x8x3x3xf32>
+  %c = pipeline.slot @c[%c0] : memref<2x16x16x24xf32>
+  // CHECK-NOT: scratch at(78336) : memref<24576xi8>
+  // CHECK: call @convolution
   %s = pipeline.scratch : memref<24576xi8>
-  func.call @product(%a, %b, %c, %s) : (memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>, memref<24576xi8>) -> ()
-  // CHECK: scratch at(75776) : memref<128xi8>
+  func.call @convolution(%a, %b, %c, %s) : (memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>, memref<24576xi8>) -> ()
+  // CHECK: scratch at(78336) : memref<128xi8>
   %t = pipeline.scratch : memref<128xi8>
   func.call @other(%t) : (memref<128xi8>) -> ()
   return

@@ -891,26 +891,26 @@ func.func @train.0(%first: index, %updates: index)
 // makes it use.
 
 pipeline.schedule @train microbatches(1)
-pipeline.variable @a : tensor<64x96xf32> parameter
-pipeline.variable @b : tensor<96x80xf32> parameter
-pipeline.variable @c : tensor<64x80xf32> parameter
-pipeline.arena 0 bytes(131072) library_at(75776) library_bytes(55296) threads(1)
-func.func private @product(%a: memref<64x96xf32>, %b: memref<96x80xf32>, %c: memref<64x80xf32> {pipeline.out}, %s: memref<24576xi8> {pipeline.scratch}) {
+pipeline.variable @a : tensor<2x8x16x24xf32> parameter
+pipeline.variable @b : tensor<16x8x3x3xf32> parameter
+pipeline.variable @c : tensor<2x16x16x24xf32> parameter
+pipeline.arena 0 bytes(1131072) library_at(78336) library_bytes(1052736) threads(1)
+func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<24576xi8> {pipeline.scratch}) {
   %c0 = arith.constant 0 : index
-  %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<64x96xf32>
-  linalg.copy ins(%a : memref<64x96xf32>) outs(%0 : memref<64x96xf32>)
-  pipeline.gemm %0, %b, %c sizes [64, 80, 96] strides [1, 64] [1, 96] [80, 1] : memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>
+  %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<2x8x16x24xf32>
+  linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
+  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c0 = arith.constant 0 : index
-  %a = pipeline.slot @a[%c0] at(0) : memref<64x96xf32>
-  %b = pipeline.slot @b[%c0] at(24576) : memref<96x80xf32>
-  %c = pipeline.slot @c[%c0] at(55296) : memref<64x80xf32>
-  // expected-error @below {{S9: shares bytes with the library scratch of @product}}
-  %s = pipeline.scratch at(75776) : memref<24576xi8>
-  func.call @product(%a, %b, %c, %s) : (memref<64x96xf32>, memref<96x80xf32>, memref<64x80xf32>, memref<24576xi8>) -> ()
+  %a = pipeline.slot @a[%c0] at(0) : memref<2x8x16x24xf32>
+  %b = pipeline.slot @b[%c0] at(24576) : memref<16x8x3x3xf32>
+  %c = pipeline.slot @c[%c0] at(29184) : memref<2x16x16x24xf32>
+  // expected-error @below {{S9: shares bytes with the library scratch of @convolution}}
+  %s = pipeline.scratch at(78336) : memref<24576xi8>
+  func.call @convolution(%a, %b, %c, %s) : (memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>, memref<24576xi8>) -> ()
   return
 }
 
