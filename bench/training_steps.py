@@ -175,7 +175,7 @@ def measure_model(name, build, batch, make_input, make_label, threads, rounds, c
         for _ in range(CHECKED):
             peers["compiled"].step()
 
-    steps = max(2, int(1.0 / eager.seconds(1)))
+    steps = max(8, int(1.0 / eager.seconds(1)))
     best = dict.fromkeys(["ours", *peers], float("inf"))
     shortest = longest = float("inf")
     for _ in range(rounds):
