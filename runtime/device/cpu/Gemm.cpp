@@ -11,6 +11,8 @@
 
 #include "penstock/onednn.h"
 
+#include "runtime/device/cpu/Arena.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -37,8 +39,7 @@ struct Gemms::State {
   dnnl_stream_t stream = nullptr;
   std::vector<Product> products; // by descriptor, empty for other devices
 
-  Error prepare(const penstock_gemm_descriptor &gemm,
-                const penstock_device_descriptor &device, char *scratch,
+  Error prepare(const penstock_gemm_descriptor &gemm, char *scratch,
                 Product &product);
   ~State();
 };
@@ -78,9 +79,8 @@ Gemms::State::~State() {
     dnnl.dnnl_stream_destroy(stream);
 }
 
-Error Gemms::State::prepare(const penstock_gemm_descriptor &gemm,
-                            const penstock_device_descriptor &device,
-                            char *scratch, Product &product) {
+Error Gemms::State::prepare(const penstock_gemm_descriptor &gemm, char *scratch,
+                            Product &product) {
   const OneDnn &dnnl = oneDnn();
   auto failed = [&](const char *what) {
     return defect("oneDNN cannot %s the product %s", what,
@@ -112,11 +112,11 @@ Error Gemms::State::prepare(const penstock_gemm_descriptor &gemm,
     error = defect("oneDNN has only its slow reference implementation (%s) "
                    "for the product %s",
                    slow.c_str(), shapeText(gemm).c_str());
-  else if (scratchSize > device.library_scratch)
+  else if (scratchSize > gemm.scratch.bytes)
     error = defect("the product %s needs %llu bytes of scratch, the plan has "
                    "%llu",
                    shapeText(gemm).c_str(), (unsigned long long)scratchSize,
-                   (unsigned long long)device.library_scratch);
+                   (unsigned long long)gemm.scratch.bytes);
   else if (dnnl.dnnl_primitive_create(&product.primitive, implementation) !=
                dnnl_success ||
            (scratchSize && dnnl.dnnl_memory_create(
@@ -160,13 +160,13 @@ Error Gemms::prepare(const penstock_program &program, uint32_t device,
   if (dnnl.dnnl_stream_create(&state->stream, dnnl.engine,
                               dnnl_stream_default_flags) != dnnl_success)
     return defect("oneDNN cannot create a stream");
-  const penstock_device_descriptor &descriptor = program.devices[device];
   state->products.resize(program.gemm_count);
   for (uint32_t i = 0; i < program.gemm_count; ++i)
     if (isHere(program.gemms[i]))
-      if (Error error = state->prepare(program.gemms[i], descriptor,
-                                       arena + descriptor.library_offset,
-                                       state->products[i]))
+      if (Error error = state->prepare(
+              program.gemms[i],
+              arena + scratchOffset(program.gemms[i].scratch, device),
+              state->products[i]))
         return error;
   return {};
 }
