@@ -92,7 +92,6 @@
 // OPTIM:       pipeline.predict %[[N]]#0, %[[D]], %[[R]]#0 steps(5.000000e-01)
 // OPTIM-LABEL: func.func private @adamw.direction.7x11
 // OPTIM:         math.sqrt
-// OPTIM:         arith.divf
 // OPTIM:         arith.addf
 // OPTIM:         %[[STEP:.*]] = arith.divf
 // OPTIM:         %[[DECAY:.*]] = arith.mulf %{{.*}}, %in :
