@@ -26,6 +26,8 @@
 
 namespace penstock {
 
+struct StagePlan;
+
 /// Choices that a printed program was made with.
 inline constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
 
@@ -75,8 +77,10 @@ private:
   /// With --profile, once the stages are decided.
   void measureStages();
   /// The plan of a candidate; the module stays as it is.
-  std::optional<Report> tryPlan(llvm::ArrayRef<int64_t> cuts,
+  std::optional<Report> tryPlan(const StagePlan &plan,
                                 llvm::ArrayRef<int64_t> budgets);
+  void adoptReplicas(const StagePlan &plan);
+  void warnOfFewerDevices(const StagePlan &plan);
   int checkRecompute();
   int checkDevices();
   int writeSchedule();

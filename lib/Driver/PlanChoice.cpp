@@ -3,8 +3,9 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// --stages=auto and --recompute=auto: candidates are compiled to level program,
-// where their bytes are facts, and the first that fits is taken.
+// --stages=auto, --replicas=auto and --recompute=auto: candidates are compiled
+// to level program, where their bytes are facts, and the first that fits is
+// taken.
 //===----------------------------------------------------------------------===//
 
 #include "Compilation.h"
@@ -16,21 +17,30 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace penstock;
 
-std::optional<Report> Compilation::tryPlan(ArrayRef<int64_t> cuts,
+static int64_t sum(ArrayRef<int64_t> numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), int64_t(0));
+}
+
+std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
                                            ArrayRef<int64_t> budgets) {
   OwningOpRef<ModuleOp> trial = module->clone();
   std::swap(module, trial);
   Level before = level;
   Report reported = report;
+  CompileOptions asked = options;
+  adoptReplicas(plan);
   options.recomputeBudgets.assign(budgets.begin(), budgets.end());
   isTrial = true;
   std::optional<Report> result;
-  if ((cuts.empty() || succeeded(insertBoundaries(*module, cuts))) &&
+  if ((plan.cuts.empty() || succeeded(insertBoundaries(*module, plan.cuts))) &&
       lowerTo(Level::Program))
     result = report;
+  options = asked;
   isTrial = false;
   report = reported;
   level = before;
@@ -42,20 +52,30 @@ std::optional<Report> Compilation::tryPlan(ArrayRef<int64_t> cuts,
 int Compilation::chooseWithin(int64_t limit) {
   PlanRequest request;
   request.stages = options.stages;
-  request.choosesCuts = options.choosesStages && options.stages > 1;
+  request.choosesCuts =
+      options.choosesReplicas || (options.choosesStages && options.stages > 1);
+  if (options.choosesReplicas) {
+    request.devices = options.devices;
+    request.microbatches = options.microbatches;
+  }
   request.mayRecompute = options.recompute == "auto";
   request.limit = limit;
   FailureOr<PlanAnswer> answer =
-      searchPlan(*module, request, [&](auto cuts, auto budgets) {
-        return tryPlan(cuts, budgets);
+      searchPlan(*module, request, [&](const StagePlan &plan, auto budgets) {
+        return tryPlan(plan, budgets);
       });
   if (failed(answer))
     return kUserError;
   options.recomputeBudgets = answer->budgets;
+  if (options.choosesReplicas && answer->worstStage < 0)
+    return chooseReplicas() ? kDone : kUserError;
+  if (answer->fits)
+    warnOfFewerDevices(answer->plan);
+  adoptReplicas(answer->plan);
   // A plan that nothing could be compiled for says why when it is compiled.
   if (answer->fits || answer->worstStage < 0)
-    return !answer->cuts.empty() &&
-                   failed(insertBoundaries(*module, answer->cuts))
+    return !answer->plan.cuts.empty() &&
+                   failed(insertBoundaries(*module, answer->plan.cuts))
                ? kUserError
                : kDone;
   std::string text = llvm::formatv(
@@ -65,8 +85,8 @@ int Compilation::chooseWithin(int64_t limit) {
       limit,
       !request.choosesCuts ? "the plan does not fit"
       : answer->isProved
-          ? "no cut fits, and this is the closest of those that were built"
-          : "none of the cuts that were built fits, and this is the closest",
+          ? "no plan fits, and this is the closest of those that were built"
+          : "none of the plans that were built fits, and this is the closest",
       answer->worstStage, answer->worstBytes, answer->worstBytes - limit,
       request.mayRecompute ? "" : "--recompute=auto, ");
   return fail(text, kDoesNotFit);
@@ -84,20 +104,30 @@ void Compilation::measureStages() {
 }
 
 /// What is planned is as if the flags had said it.
+void Compilation::adoptReplicas(const StagePlan &plan) {
+  if (plan.replicas.empty())
+    return;
+  options.devices = sum(plan.replicas);
+  options.stages = plan.replicas.size();
+  options.replicas.assign(plan.replicas.begin(), plan.replicas.end());
+  options.choosesStages = false;
+}
+
+void Compilation::warnOfFewerDevices(const StagePlan &plan) {
+  if (!plan.replicas.empty() && sum(plan.replicas) < options.devices)
+    llvm::errs() << options.input << ": warning: --devices=" << options.devices
+                 << ": the plan uses " << sum(plan.replicas)
+                 << ", as numbers of replicas divide --microbatches="
+                 << options.microbatches << "\n";
+}
+
 bool Compilation::chooseReplicas() {
-  FailureOr<ReplicaPlan> plan =
+  FailureOr<StagePlan> plan =
       planReplicas(*module, options.devices, options.microbatches);
   if (failed(plan))
     return false;
-  if (plan->devices < options.devices)
-    llvm::errs() << options.input << ": warning: --devices=" << options.devices
-                 << ": the plan uses " << plan->devices
-                 << ", as numbers of replicas divide --microbatches="
-                 << options.microbatches << "\n";
-  options.devices = plan->devices;
-  options.stages = plan->widths.size();
-  options.replicas.assign(plan->widths.begin(), plan->widths.end());
-  options.choosesStages = false;
+  warnOfFewerDevices(*plan);
+  adoptReplicas(*plan);
   return plan->cuts.empty() || succeeded(insertBoundaries(*module, plan->cuts));
 }
 
@@ -125,7 +155,7 @@ int Compilation::choosePlan(Level target) {
                    << reason << "; analytic ones are used\n";
   }
   if (options.choosesReplicas) {
-    if (!lowerTo(Level::Graph) || !chooseReplicas())
+    if (!lowerTo(Level::Graph) || (!options.deviceMemory && !chooseReplicas()))
       return kUserError;
   } else if (options.choosesStages) {
     if (!lowerTo(Level::Graph))

@@ -1,17 +1,16 @@
-//===- PlanSearch.cpp - Cuts and recomputation that fit -------------------===//
+//===- PlanSearch.cpp - Cuts, replicas and recomputation that fit ---------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// See PlanSearch.h. Recomputation costs time, other cuts cost less of it: cuts
-// are searched first, and only where none fits do stages get budgets, which
+// See PlanSearch.h. Recomputation costs time, other stages cost less of it:
+// they are searched first, and only where none fit do they get budgets, which
 // shrink by what is missing until they fit.
 //===----------------------------------------------------------------------===//
 
 #include "PlanSearch.h"
 
 #include "passes/Partition/Units.h"
-#include "penstock/Planner/StageSearch.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -26,23 +25,27 @@ static constexpr int kRounds = 10;
 namespace {
 class PlanSearch {
 public:
-  PlanSearch(const Units &units, const PlanRequest &request,
-             const BuildPlan &build)
-      : units(units), request(request), build(build) {}
+  PlanSearch(const Units &units, const ReplicaPlanner *replicas,
+             const PlanRequest &request, const BuildPlan &build)
+      : units(units), replicas(replicas), request(request), build(build) {}
   PlanAnswer run();
 
 private:
   /// Bytes of the device of each stage.
   static std::vector<int64_t> getNeeds(const Report &report);
-  std::optional<std::vector<int64_t>> measure(ArrayRef<int64_t> cuts,
+  std::optional<std::vector<int64_t>> measure(const StagePlan &plan,
                                               bool recompute);
+  std::vector<StageShape> shapesOf(const StagePlan &plan) const {
+    return plan.getShapes(static_cast<int64_t>(units.units.size()));
+  }
   PlanAnswer search(bool recompute);
 
   const Units &units;
+  const ReplicaPlanner *replicas; ///< Null where every stage has one device.
   const PlanRequest &request;
   const BuildPlan &build;
   /// Of the candidates that were measured with recomputation.
-  std::map<std::vector<int64_t>, std::vector<int64_t>> budgetsOf;
+  std::map<std::vector<StageShape>, std::vector<int64_t>> budgetsOf;
 };
 } // namespace
 
@@ -60,11 +63,11 @@ std::vector<int64_t> PlanSearch::getNeeds(const Report &report) {
   return needs;
 }
 
-std::optional<std::vector<int64_t>> PlanSearch::measure(ArrayRef<int64_t> cuts,
+std::optional<std::vector<int64_t>> PlanSearch::measure(const StagePlan &plan,
                                                         bool recompute) {
   std::vector<int64_t> budgets;
   for (int round = 0;; ++round) {
-    std::optional<Report> report = build(cuts, budgets);
+    std::optional<Report> report = build(plan, budgets);
     if (!report)
       return std::nullopt;
     std::vector<int64_t> needs = getNeeds(*report);
@@ -86,10 +89,9 @@ std::optional<std::vector<int64_t>> PlanSearch::measure(ArrayRef<int64_t> cuts,
       budgets[index] = budget;
       isLower = true;
     }
-    std::vector<int64_t> key(cuts.begin(), cuts.end());
     if (!isLower)
       return needs;
-    budgetsOf[key] = budgets;
+    budgetsOf[shapesOf(plan)] = budgets;
   }
 }
 
@@ -100,6 +102,10 @@ PlanAnswer PlanSearch::search(bool recompute) {
     StageSearchProblem problem;
     problem.linear = units.getLinearProblem();
     problem.stages = request.stages;
+    if (replicas)
+      problem.propose = [&](StageShapeFilter isAllowed) {
+        return replicas->plan(isAllowed);
+      };
     problem.limit = request.limit;
     problem.trials = recompute ? 8 : 24;
     for (const Unit &unit : units.units) {
@@ -112,9 +118,9 @@ PlanAnswer PlanSearch::search(bool recompute) {
     }
     StageSearchResult result =
         searchStages(problem, [&](const StagePlan &plan) {
-          return measure(plan.cuts, recompute);
+          return measure(plan, recompute);
         });
-    answer.cuts = result.plan.cuts;
+    answer.plan = result.plan;
     answer.fits = result.fits;
     answer.isProved = result.isProved;
     answer.trials = result.trials;
@@ -132,8 +138,7 @@ PlanAnswer PlanSearch::search(bool recompute) {
     answer.worstBytes = needs[answer.worstStage];
   }
   if (recompute)
-    answer.budgets =
-        budgetsOf[std::vector<int64_t>(answer.cuts.begin(), answer.cuts.end())];
+    answer.budgets = budgetsOf[shapesOf(answer.plan)];
   return answer;
 }
 
@@ -168,12 +173,18 @@ LogicalResult penstock::insertBoundaries(ModuleOp module,
 FailureOr<PlanAnswer> penstock::searchPlan(ModuleOp module,
                                            const PlanRequest &request,
                                            const BuildPlan &build) {
-  Units units;
-  if (request.choosesCuts) {
-    FailureOr<ForwardProgram> program = ForwardProgram::find(module);
-    if (failed(program))
-      return failure();
-    units = Units::collect(*program);
-  }
-  return PlanSearch(units, request, build).run();
+  if (!request.choosesCuts)
+    return PlanSearch(Units(), nullptr, request, build).run();
+  FailureOr<ForwardProgram> program = ForwardProgram::find(module);
+  if (failed(program))
+    return failure();
+  Units units = Units::collect(*program);
+  if (request.devices == 0)
+    return PlanSearch(units, nullptr, request, build).run();
+  ReplicaPlanner replicas(*program, units, request.devices,
+                          request.microbatches);
+  PlanAnswer answer = PlanSearch(units, &replicas, request, build).run();
+  if (answer.fits)
+    replicas.explain(module, answer.plan);
+  return answer;
 }

@@ -1,9 +1,10 @@
-//===- PlanSearch.h - Cuts and recomputation that fit -----------*- C++ -*-===//
+//===- PlanSearch.h - Cuts, replicas and recomputation that fit -*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `--stages=auto` and `--recompute=auto` decide when memory is limited.
+// What `--stages=auto`, `--replicas=auto` and `--recompute=auto` decide, also
+// when memory is limited.
 // Candidates are compiled down to their memory plan: nothing is estimated that
 // decides.
 //===----------------------------------------------------------------------===//
@@ -12,16 +13,46 @@
 #define PENSTOCK_LIB_DRIVER_PLANSEARCH_H
 
 #include "penstock/Driver/Report.h"
+#include "penstock/Planner/PipeDream.h"
+#include "penstock/Planner/StageSearch.h"
 
 #include <functional>
 
 namespace penstock {
+
+struct ForwardProgram;
+struct Units;
+
+/// PipeDream's dynamic programme over cuts and replicas, on the line of nodes
+/// and one level of devices.
+class ReplicaPlanner {
+public:
+  ReplicaPlanner(ForwardProgram &program, const Units &units, int64_t devices,
+                 int64_t microbatches);
+
+  /// The fastest plan of stages that are allowed. Replicas of every stage
+  /// divide the microbatches; where no plan uses all devices, the best that
+  /// uses as many as can be.
+  std::optional<StagePlan> plan(StageShapeFilter isAllowed) const;
+  /// Says what each stage of a plan consists of, as remarks.
+  void explain(mlir::ModuleOp module, const StagePlan &plan) const;
+
+private:
+  std::optional<Plan> solve(int64_t devices, StageShapeFilter isAllowed) const;
+
+  const Units &units;
+  std::vector<PlanState> states;
+  int64_t devices, microbatches;
+};
 
 struct PlanRequest {
   int64_t stages = 1;
   /// Whether cuts are chosen; otherwise candidates have none, and the options
   /// say where they are.
   bool choosesCuts = false;
+  /// How many devices stages may take where replicas are chosen, too, for so
+  /// many microbatches; 0: one each.
+  int64_t devices = 0, microbatches = 1;
   bool mayRecompute = false;
   int64_t limit = 0; ///< Bytes of a device.
 };
@@ -29,7 +60,7 @@ struct PlanRequest {
 struct PlanAnswer {
   bool fits = false;
   bool isProved = false;
-  llvm::SmallVector<int64_t> cuts;
+  StagePlan plan;
   /// Bytes of residuals per microbatch that each stage may store; empty when
   /// nothing is recomputed.
   std::vector<int64_t> budgets;
@@ -38,9 +69,9 @@ struct PlanAnswer {
   int64_t trials = 0;
 };
 
-/// The plan of a candidate, or nothing if it cannot be compiled.
+/// The report of a candidate, or nothing if it cannot be compiled.
 using BuildPlan = std::function<std::optional<Report>(
-    llvm::ArrayRef<int64_t> cuts, llvm::ArrayRef<int64_t> budgets)>;
+    const StagePlan &plan, llvm::ArrayRef<int64_t> budgets)>;
 
 /// ONNX nodes that compute: as many stages as there can be.
 mlir::FailureOr<int64_t> countUnits(mlir::ModuleOp module);
@@ -49,16 +80,9 @@ mlir::FailureOr<int64_t> countUnits(mlir::ModuleOp module);
 mlir::LogicalResult insertBoundaries(mlir::ModuleOp module,
                                      llvm::ArrayRef<int64_t> cuts);
 
-/// Cuts, and how many replicas each stage has.
-struct ReplicaPlan {
-  llvm::SmallVector<int64_t> cuts, widths;
-  int64_t devices = 0; ///< Those that it uses.
-};
-
-/// Replicas of every stage divide the microbatches; where no plan uses all
-/// devices, the best that uses as many as can be.
-mlir::FailureOr<ReplicaPlan>
-planReplicas(mlir::ModuleOp module, int64_t devices, int64_t microbatches);
+/// The fastest stages and replicas, whatever memory they need.
+mlir::FailureOr<StagePlan> planReplicas(mlir::ModuleOp module, int64_t devices,
+                                        int64_t microbatches);
 
 /// `module` is at level graph, without boundaries, where cuts are chosen.
 mlir::FailureOr<PlanAnswer> searchPlan(mlir::ModuleOp module,

@@ -163,7 +163,9 @@ double Solver::getMemory(int64_t i, int64_t j, int64_t inFlight) const {
 /// Whether there may be a stage that is the last one of `components`.
 bool Solver::fits(size_t level, int64_t i, int64_t j, int64_t components,
                   int64_t replicas) const {
-  if (options.microbatches % replicas != 0)
+  if (options.microbatches % replicas != 0 ||
+      (options.allows &&
+       !options.allows(i, j, replicas, options.devices[level] - components)))
     return false;
   if (options.memory.limit == 0)
     return true;

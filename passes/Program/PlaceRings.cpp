@@ -312,6 +312,9 @@ int64_t RingPlacer::run() {
       orderBy([&](const Record &r) {
         return std::pair(-slotUses[r.firstSlot]->find_first(), r.bytes);
       }),
+      orderBy([&](const Record &r) {
+        return std::pair(slotUses[r.firstSlot]->find_last(), r.bytes);
+      }),
       // What is alive when most is.
       orderBy([&](const Record &r) {
         return std::pair(getPressure(r, live), r.bytes);

@@ -6,7 +6,8 @@
 With `--recompute=auto` the bytes of a plan follow the limit: above what the
 plan needs nothing is recomputed; between that and what full recomputation needs
 every plan fits; below, the exit status is 3 and the message names a stage and
-its bytes. With `--stages=auto` the same, by moving the cuts.
+its bytes. With `--stages=auto` the same, by moving the cuts, and with `--replicas=auto`, by
+other replicas.
 """
 
 import json
@@ -74,6 +75,27 @@ def main(folder, *command):
                             "--device-memory=10000")
     print(f"limit 10000, any cuts: exit status {code}: {text.strip()}")
     check(code == 3, "not refused as it should be")
+
+    # Other replicas.
+    every = ("--stages=auto", "--replicas=auto", "--devices=4")
+    code, fastest, most = compile(*every)
+    check(code == 0, fastest)
+    code, stages, need = compile(*every, f"--device-memory={most}")
+    check(code == 0 and shape(stages) == shape(fastest),
+          f"the fastest plan fits, and was not taken: {stages}")
+    for limit in (most - 64, most * 7 // 8):
+        code, stages, need = compile(*every, f"--device-memory={limit}")
+        print(f"limit {limit}, any replicas: {code} {need}")
+        check(code == 0 and need <= limit, f"{limit}: {stages}")
+        check(shape(stages) != shape(fastest), "it is the same plan")
+    code, text, _ = compile(*every, "--device-memory=100000")
+    print(f"limit 100000, any replicas: exit status {code}: {text.strip()}")
+    said = re.search(r"stage \d needs (\d+) bytes, (\d+) more", text)
+    check(code == 3 and said, "not refused as it should be")
+
+
+def shape(stages):
+    return [(stage["parameters"], stage["devices"] or stage["device"]) for stage in stages]
 
 
 if __name__ == "__main__":

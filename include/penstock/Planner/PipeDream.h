@@ -13,6 +13,8 @@
 
 #include "penstock/Planner/Plan.h"
 
+#include <functional>
+
 namespace penstock {
 
 enum class PipeDreamForm {
@@ -39,6 +41,11 @@ struct PipeDreamOptions {
   /// Of transfers, Released only; 0: transfers are not counted.
   double compressionRatio = 1;
   MemoryModel memory;
+  /// Which states may be a stage on how many devices, with how many behind it;
+  /// all, unless set. For one level of devices.
+  std::function<bool(int64_t first, int64_t last, int64_t replicas,
+                     int64_t after)>
+      allows;
 };
 
 /// Plans over the states; nothing when no plan fits in the memory.

@@ -122,6 +122,74 @@ TEST(StageSearch, FindsOneInFewTrials) {
   EXPECT_EQ(found, 20);
 }
 
+/// Plans of two stages with replicas come from elsewhere, the fastest first.
+TEST(StageSearch, FindsTheFastestReplicasThatFit) {
+  std::mt19937 random(7);
+  int found = 0, refused = 0, moved = 0;
+  for (int trial = 0; trial < 100; ++trial) {
+    Model model = makeModel(random, 8, 2);
+    model.problem.limit = 120 + 6 * trial;
+    model.problem.trials = 1000;
+    std::vector<StagePlan> plans;
+    for (int64_t cut = 1; cut < 8; ++cut)
+      for (int64_t first = 1; first < 5; ++first) {
+        StagePlan plan{{cut}, {first, 5 - first}, 0};
+        for (const StageShape &shape : plan.getShapes(8))
+          plan.seconds =
+              std::max(plan.seconds, getStageSeconds(model.problem.linear,
+                                                     shape.begin, shape.end) /
+                                         double(shape.replicas));
+        plans.push_back(plan);
+      }
+    llvm::sort(plans, [](const StagePlan &a, const StagePlan &b) {
+      return a.seconds < b.seconds;
+    });
+    model.problem.propose =
+        [&](StageShapeFilter isAllowed) -> std::optional<StagePlan> {
+      for (const StagePlan &plan : plans)
+        if (llvm::all_of(plan.getShapes(8), isAllowed))
+          return plan;
+      return std::nullopt;
+    };
+    // Whoever shares the microbatches holds fewer of them.
+    auto measure = [&](const StagePlan &plan) {
+      std::vector<int64_t> bytes;
+      for (const StageShape &shape : plan.getShapes(8)) {
+        double need = 3;
+        for (int64_t unit = shape.begin; unit < shape.end; ++unit)
+          need += model.problem.floorBytes[unit] +
+                  double(shape.after + shape.replicas) /
+                      double(shape.replicas) *
+                      model.problem.activationBytes[unit];
+        bytes.push_back(static_cast<int64_t>(need));
+      }
+      return bytes;
+    };
+    auto fits = [&](const StagePlan &plan) {
+      return llvm::all_of(measure(plan), [&](int64_t need) {
+        return need <= model.problem.limit;
+      });
+    };
+    auto best = llvm::find_if(plans, fits);
+    StageSearchResult result = searchStages(
+        model.problem, [&](const StagePlan &plan) { return measure(plan); });
+    EXPECT_TRUE(result.isProved);
+    ASSERT_EQ(result.fits, best != plans.end());
+    if (!result.fits) {
+      ++refused;
+      continue;
+    }
+    ++found;
+    EXPECT_TRUE(fits(result.plan));
+    EXPECT_EQ(measure(result.plan), result.bytes);
+    EXPECT_DOUBLE_EQ(result.plan.seconds, best->seconds);
+    moved += best != plans.begin();
+  }
+  EXPECT_GT(found, 20);
+  EXPECT_GT(refused, 10);
+  EXPECT_GT(moved, 10);
+}
+
 /// What cannot be built is no plan.
 TEST(StageSearch, PassesOverWhatCannotBeBuilt) {
   std::mt19937 random(8);
