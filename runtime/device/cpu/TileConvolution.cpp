@@ -95,26 +95,19 @@ private:
   void clearSpread(const Part &part) const {
     std::fill_n(at(part.spread), strip.spread(), 0.0f);
   }
-  void clearSpreads() const {
-    for (const Part &part : parts)
-      clearSpread(part);
-  }
   void multiply(float *a, float *b, float *c, Part &part);
+  void transformCotangent(int64_t channel, Part &part);
   void transformSource(const TileStrip &strip, int64_t channel, Part &part);
   void computeBlock(const TileStrip &strip, int64_t index, Part &part);
 
   // What the threads do, by number.
-  void transformSource(int64_t channel, Part &part) {
-    transformSource(strip, channel, part);
-  }
-  void transformCotangent(int64_t channel, Part &part);
+  void transformShare(int64_t index, Part &part);
   void transformBlock(int64_t index, Part &part);
-  void computeBlock(int64_t index, Part &part) {
+  void computeOutputs(int64_t index, Part &part) {
     computeBlock(strip, index, part);
   }
   void computeGradients(int64_t index, Part &part);
   void computeStrip(int64_t index, Part &part);
-  void clearPoints(int64_t index, Part &part);
   void addPoints(int64_t index, Part &part);
   void addGradients(int64_t channel, Part &part);
   void run(int64_t count, void (State::*step)(int64_t, Part &));
@@ -168,7 +161,7 @@ bool TileConvolution::State::plan() {
 }
 
 void TileConvolution::State::divide() {
-  constexpr int64_t kSecondCache = 1 << 20, kKept = 1 << 15, kBlock = 64;
+  constexpr int64_t kStrip = 1 << 21, kKept = 1 << 15, kBlock = 64;
   const int64_t *plane = isTurned ? conv.input : conv.output;
   int64_t size = conv.layout == PENSTOCK_CONV_TILES_4X4 ? 4 : 2;
   int64_t rows = (plane[0] + size - 1) / size;
@@ -181,7 +174,7 @@ void TileConvolution::State::divide() {
     bool isOneBlock = results <= kBlock && !isWeightGrad;
     while (strip.rows > 1 &&
            (rows % strip.rows != 0 || (isOneBlock && strip.rows == rows) ||
-            point * channels * strip.tiles() > kSecondCache))
+            point * channels * strip.tiles() > kStrip))
       --strip.rows;
   }
   strips = rows / strip.rows;
@@ -193,8 +186,7 @@ void TileConvolution::State::divide() {
     return;
   }
   block = kBlock;
-  while (block > 16 &&
-         point * block * (sources + strip.tiles()) > 2 * kSecondCache)
+  while (block > 16 && point * block * (sources + strip.tiles()) > kStrip)
     block /= 2;
   // Equal ones, of whole vectors, and as many for each of two threads.
   int64_t count = blocks();
@@ -333,9 +325,14 @@ void TileConvolution::State::transformBlock(int64_t index, Part &part) {
   float *windows = windowsOf(index, part);
   int64_t stride = part.windows.stride();
   if (isTurned) {
-    for (int64_t s = 0; s < sources; ++s)
-      transformWindows(strip.size, weights + (s * results + begin) * kWindow,
-                       count, true, windows + s * block, stride);
+    for (int64_t s = 0; s < sources; ++s) {
+      const float *from = weights + (s * results + begin) * kWindow;
+      // The next windows stand far behind.
+      for (int64_t i = 0; i < count * kWindow; i += 16)
+        __builtin_prefetch(from + 4 * results * kWindow + i);
+      transformWindows(strip.size, from, count, true, windows + s * block,
+                       stride);
+    }
     return;
   }
   for (int64_t m = 0; m < count; ++m)
@@ -388,15 +385,28 @@ void TileConvolution::State::computeStrip(int64_t index, Part &part) {
     computeBlock(own, b, part);
 }
 
-void TileConvolution::State::clearPoints(int64_t index, Part &part) {
-  int64_t count = group() * part.windows.stride();
-  std::fill_n(at(part.windows.offset) + index * count, count, 0.0f);
+/// Of the channels of a strip that threads compute together.
+void TileConvolution::State::transformShare(int64_t index, Part &part) {
+  int64_t count = parts.size();
+  auto share = [&](int64_t all, auto body) {
+    for (int64_t i = all * index / count, end = all * (index + 1) / count;
+         i < end; ++i)
+      body(i);
+  };
+  clearSpread(part);
+  share(sources, [&](int64_t s) { transformSource(strip, s, part); });
+  if (isWeightGrad)
+    clearSpread(part);
+  if (division == Division::Points)
+    share(results, [&](int64_t m) { transformCotangent(m, part); });
 }
 
 void TileConvolution::State::addPoints(int64_t index, Part &part) {
   auto of = [&](const Points &points) {
     return at(points.offset) + index * group() * points.stride();
   };
+  if (strip.firstRow == 0)
+    std::fill_n(of(part.windows), group() * part.windows.stride(), 0.0f);
   multiply(of(part.products), of(part.inputs), of(part.windows), part);
 }
 
@@ -425,22 +435,14 @@ void TileConvolution::State::run() {
     run(blocks(), &State::transformBlock);
     return run(strips, &State::computeStrip);
   case Division::Blocks:
-    clearSpreads();
-    run(sources, &State::transformSource);
-    if (!isWeightGrad)
-      return run(blocks(), &State::computeBlock);
-    clearSpreads();
-    return run(blocks(), &State::computeGradients);
+    run(parts.size(), &State::transformShare);
+    return run(blocks(), isWeightGrad ? &State::computeGradients
+                                      : &State::computeOutputs);
   case Division::Points:
-    int64_t groups = strip.points() / group();
-    run(groups, &State::clearPoints);
     for (int64_t i = 0; i < strips; ++i) {
       strip.firstRow = i * strip.rows;
-      clearSpreads();
-      run(sources, &State::transformSource);
-      clearSpreads();
-      run(results, &State::transformCotangent);
-      run(groups, &State::addPoints);
+      run(parts.size(), &State::transformShare);
+      run(strip.points() / group(), &State::addPoints);
     }
     strip.firstRow = 0;
     return run(results, &State::addGradients);

@@ -93,6 +93,12 @@ PENSTOCK_INLINE void outputs(const TileStrip &strip,
   collect(plane, Rows(strip, to, 0), to);
 }
 
+/// A vector of windows, for the code that comes to them later.
+PENSTOCK_INLINE void prefetch(const float *windows) {
+  for (int i = 0; i < kWindow; ++i)
+    __builtin_prefetch(windows + i * kLanes);
+}
+
 template <int kSize>
 PENSTOCK_INLINE void windows(const float *from, int64_t count, bool isTurned,
                              float *__restrict result, int64_t stride) {
@@ -102,6 +108,7 @@ PENSTOCK_INLINE void windows(const float *from, int64_t count, bool isTurned,
     // A vector of the last windows would reach behind them.
     float copy[kLanes * kWindow + kLanes - kWindow];
     const float *group = from + i * kWindow;
+    prefetch(group + 4 * kLanes * kWindow);
     if (i + kLanes >= count) {
       std::copy_n(group, lanes * kWindow, copy);
       group = copy;
@@ -136,6 +143,7 @@ PENSTOCK_INLINE void gradients(const float *__restrict products, int64_t stride,
   for (int64_t i = 0; i < count; i += kLanes) {
     int64_t lanes = std::min<int64_t>(kLanes, count - i);
     Vector taps[kLanes] = {};
+    prefetch(to + (i + 2 * kLanes) * kWindow);
     transformBoth<kPoints, 3>(
         // Behind the last window are those of the next channel, or slack.
         [&](int row, Vector(&m)[kPoints]) __attribute__((always_inline)) {
