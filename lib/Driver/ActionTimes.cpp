@@ -3,10 +3,10 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An action takes from when its device was done with what it did before, or with
-// waiting. Such times are skewed, and quartiles of all actions add up to less than
-// any update takes. Means do not, once the updates that something disturbed are
-// left out as a whole.
+// An action takes from when its device was done with what it did before, or
+// with waiting. Such times are skewed, and quartiles of all actions add up to
+// less than any update takes. Means do not, once the updates that something
+// disturbed are left out as a whole.
 //===----------------------------------------------------------------------===//
 
 #include "ActionTimes.h"
@@ -147,6 +147,7 @@ std::vector<UnitSeconds> ActionTimes::summarise(ArrayRef<const Update *> chosen,
 
 std::vector<UnitSeconds> ActionTimes::getLowerQuartiles(size_t stages) const {
   std::vector<const Update *> all;
+  all.reserve(updates.size());
   for (const Update &update : updates)
     all.push_back(&update);
   return summarise(all, stages, [](MutableArrayRef<double> seconds) {
@@ -157,6 +158,7 @@ std::vector<UnitSeconds> ActionTimes::getLowerQuartiles(size_t stages) const {
 
 std::vector<UnitSeconds> ActionTimes::getMeans(size_t stages) const {
   std::vector<const Update *> faster;
+  faster.reserve(updates.size());
   for (const Update &update : updates)
     faster.push_back(&update);
   llvm::sort(faster, [](const Update *a, const Update *b) {

@@ -18,7 +18,7 @@ std::optional<int64_t> penstock::parseBytes(StringRef text) {
   static constexpr std::pair<StringLiteral, int64_t> kUnits[] = {
       {"KiB", 1LL << 10}, {"MiB", 1LL << 20},
       {"GiB", 1LL << 30}, {"TiB", 1LL << 40},
-      {"KB", 1000},       {"MB", 1000 * 1000},
+      {"KB", 1000},       {"MB", 1000000},
       {"GB", 1000000000}, {"TB", 1000000000000LL},
       {"B", 1},
   };

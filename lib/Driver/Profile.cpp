@@ -303,7 +303,7 @@ bool penstock::profileUnits(ModuleOp module, const CompileOptions &options,
     return false;
   }
   Units units = Units::collect(*program);
-  ProfileCache cache(options);
+  ProfileCache cache;
   std::vector<std::string> keys;
   std::vector<UnitSeconds> seconds;
   for (const Unit &unit : units.units) {
@@ -337,7 +337,7 @@ bool penstock::profileStages(ModuleOp module, const CompileOptions &options,
   int64_t cores = llvm::thread::hardware_concurrency();
   int64_t devices =
       std::max<int64_t>(1, std::min(places, cores / options.threads));
-  ProfileCache cache(options);
+  ProfileCache cache;
   std::string key = ProfileCache::getKey(module, options, devices);
   auto keyOf = [&](size_t stage) { return key + "." + std::to_string(stage); };
   std::vector<UnitSeconds> seconds;

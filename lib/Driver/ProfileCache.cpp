@@ -41,7 +41,7 @@ static std::string describeMachine() {
   return text;
 }
 
-ProfileCache::ProfileCache(const CompileOptions &options) {
+ProfileCache::ProfileCache() {
   llvm::SmallString<128> folder;
   const char *base = std::getenv("XDG_CACHE_HOME");
   if (base && llvm::sys::path::is_absolute(base)) {
@@ -101,8 +101,9 @@ static void describe(Operation *op, llvm::raw_ostream &stream) {
 /// How code is made of it. Another version makes other code, or measures
 /// otherwise.
 static void describe(const CompileOptions &options, llvm::raw_ostream &stream) {
-  stream << PENSTOCK_VERSION << " " << options.threads << " " << options.march << " "
-         << options.optimizer.substr(0, options.optimizer.find(':')) << " ";
+  stream << PENSTOCK_VERSION << " " << options.threads << " " << options.march
+         << " " << options.optimizer.substr(0, options.optimizer.find(':'))
+         << " ";
 }
 
 std::string ProfileCache::getKey(const Unit &unit,

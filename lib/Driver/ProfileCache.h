@@ -19,7 +19,7 @@ namespace penstock {
 
 class ProfileCache {
 public:
-  explicit ProfileCache(const CompileOptions &options);
+  ProfileCache();
 
   /// What the cost of a unit depends on: its ops, their types and attributes,
   /// and how they are compiled.

@@ -82,7 +82,7 @@ private:
     }
     switch (event.kind) {
     case EventKind::Run:
-      run(event, numbers, count);
+      run(event, count);
       break;
     case EventKind::Send:
     case EventKind::Recv:
@@ -127,7 +127,7 @@ private:
   // Runs
   //===--------------------------------------------------------------------===//
 
-  void run(const Event &event, const Numbering &numbers, int64_t n) {
+  void run(const Event &event, int64_t n) {
     const Task &task = model.tasks[event.id];
     for (int id : task.takes)
       take(event, id, n);
@@ -320,7 +320,7 @@ private:
   void finish() {
     std::string segment = "in a segment of " + countOf(updates, "update") + " ";
     for (auto [id, task] : llvm::enumerate(model.tasks)) {
-      Numbering numbers = numberRuns(model, id, device);
+      Numbering numbers = numberRuns(model, static_cast<int>(id), device);
       if (numbers.here && runs[id] != updates * numbers.perUpdate)
         fail(1, Twine(segment) + "@" + task.name + " runs " +
                     countOf(runs[id], "time") + ", not " +
@@ -329,12 +329,14 @@ private:
     for (auto [id, channel] : llvm::enumerate(model.channels)) {
       if (channel.local)
         continue;
-      Numbering in = numberEvents(model, EventKind::Recv, id, device);
+      Numbering in =
+          numberEvents(model, EventKind::Recv, static_cast<int>(id), device);
       if (in.here && recvs[id] != runs[channel.consumer])
         fail(6, Twine(segment) + "@" + channel.name + " is not empty at the " +
                     "end: " + Twine(recvs[id]) + " received, " +
                     Twine(runs[channel.consumer]) + " taken");
-      Numbering out = numberEvents(model, EventKind::Send, id, device);
+      Numbering out =
+          numberEvents(model, EventKind::Send, static_cast<int>(id), device);
       if (out.here && sends[id] != runs[channel.producer])
         fail(6, Twine(segment) + "@" + channel.name + " is not empty at the " +
                     "end: " + Twine(runs[channel.producer]) + " put, " +
