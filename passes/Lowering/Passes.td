@@ -71,10 +71,13 @@ def PipelineVectorLoops
   let description = [{
     Every `linalg` op on static buffers becomes `scf` loops around `vector` ops.
     The vector dimension is the innermost one that each operand lacks or has as
-    its fastest index; the others become loops, in the op's order. A reduction
-    along the vector dimension has up to four accumulators and an explicit tree
-    at its end, so that its bits depend on the op and the width alone. The rest
-    of a row is masked. What has no vector form becomes scalar loops.
+    its fastest index; the others become loops. A reduction along the vector
+    dimension has up to four accumulators and an explicit tree at its end. They
+    are kept through the other loops of the reduction, too: the innermost ones,
+    and if those are shorter than 256 elements all of them, which then go inside
+    the parallel ones. The bits depend on the op and the width alone. The rest
+    of a row is masked; neighbouring parallel loops over dense buffers become
+    one, whose rest is one. What has no vector form becomes scalar loops.
 
     ```mlir
     linalg.generic ... ins(%x : memref<5x70xf32>) outs(%s : memref<5xf32>) { addf }

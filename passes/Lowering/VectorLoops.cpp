@@ -30,6 +30,10 @@ namespace {
 /// Partial results per reduction: enough to hide the latency of an addition.
 constexpr int64_t accumulatorCount = 4;
 
+/// From this many elements on, folding costs less than going through memory in
+/// another order than it lies.
+constexpr int64_t longRow = 256;
+
 /// Writes the loops of one op.
 class LoopWriter {
 public:
@@ -103,8 +107,6 @@ void LoopWriter::write() {
   for (OpOperand &init : op.getDpsInitsMutable())
     if (!isVector(init))
       reductions.push_back(init.getOperandNumber() - op.getNumDpsInputs());
-  // Loops along which no folded output moves are innermost: accumulators stay
-  // in registers through all of them.
   auto isFolded = [&](unsigned dim) {
     return !reductions.empty() &&
            llvm::none_of(reductions, [&](unsigned output) {
@@ -112,10 +114,17 @@ void LoopWriter::write() {
                  .isFunctionOfDim(dim);
            });
   };
-  for (bool folded : {false, true})
-    for (unsigned dim = 0; dim < sizes.size(); ++dim)
-      if (dim != dimension && isFolded(dim) == folded)
-        (folded ? inner : outer).push_back(dim);
+  // Accumulators stay in registers through the innermost loops along which no
+  // folded output moves, and through all such loops where those are short.
+  unsigned begin = sizes.size();
+  int64_t elements = 1;
+  while (begin > 0 && (begin - 1 == dimension || isFolded(begin - 1)))
+    elements *= sizes[--begin];
+  if (elements < longRow)
+    begin = 0;
+  for (unsigned dim = 0; dim < sizes.size(); ++dim)
+    if (dim != dimension)
+      (dim >= begin && isFolded(dim) ? inner : outer).push_back(dim);
   loadRowValues();
   writeOuter(outer);
 }

@@ -145,6 +145,27 @@ func.func @channel_sum(%x: memref<3x5x7x11xf32>, %mean: memref<5xf32>, %y: memre
 
 // -----
 
+// From 256 elements on, a plane is folded by itself: memory is read as it lies.
+// CHECK-LABEL: func.func @plane_sum(
+// CHECK:         scf.for %[[N:.*]] = %c0{{.*}} to %c3
+// CHECK:           scf.for %[[C:.*]] = %c0{{.*}} to %c5
+// CHECK:             scf.for %[[H:.*]] = %c0{{.*}} to %c17{{.*}} iter_args
+// CHECK:               vector.load {{.*}}[%[[N]], %[[C]], %[[H]], %{{.*}}]
+// CHECK-NOT:           vector.shuffle
+// CHECK:               scf.yield
+// CHECK:             vector.shuffle
+// CHECK:             memref.store %{{.*}}, %{{.*}}[%[[C]]] : memref<5xf32>
+#id = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#channel = affine_map<(n, c, h, w) -> (c)>
+func.func @plane_sum(%x: memref<3x5x17x19xf32>, %y: memref<5xf32>) {
+  linalg.generic {indexing_maps = [#id, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+    ins(%x : memref<3x5x17x19xf32>) outs(%y : memref<5xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
 // A scale per channel: the plane is one row of 7 x 11 = 77.
 // CHECK-LABEL: func.func @scale(
 // CHECK:         memref.collapse_shape %{{.*}} {{\[}}[0], [1], [2, 3]] : memref<3x5x7x11xf32> into memref<3x5x77xf32>
