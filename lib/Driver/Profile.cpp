@@ -11,6 +11,7 @@
 
 #include "penstock/Driver/Profile.h"
 
+#include "ActionTimes.h"
 #include "Compilation.h"
 #include "ProfileCache.h"
 #include "dialects/Pipeline/Pipeline.h"
@@ -20,21 +21,24 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/thread.h"
 
-#include <map>
+#include <algorithm>
 
 using namespace mlir;
 using namespace penstock;
 
 /// Updates that are trained, the first of which warm up.
-static constexpr int kSteps = 24, kWarmup = 4;
-/// Of stages, whose updates take longer.
-static constexpr int kStageSteps = 16;
+static constexpr int kUnitSteps = 24, kWarmup = 4;
+/// Stages, whose times are not only compared, are trained several times: a
+/// process has luck with its pages, or not. Each takes about so long, and has
+/// so many updates.
+static constexpr int kStageRuns = 3;
+static constexpr double kStageSeconds = 0.7;
+static constexpr int kFewestUpdates = 6, kMostUpdates = 100;
 
 namespace {
 /// A folder that goes with the object.
@@ -79,11 +83,12 @@ private:
   /// Starts with what both have in common.
   CompileOptions getPlan() const;
   bool print(ModuleOp program);
-  std::optional<std::vector<UnitSeconds>> measure(size_t stages, int steps);
+  bool measure(ActionTimes &times, int runs, int steps);
+  int getStageSteps() const;
   bool writeData(std::vector<std::string> &arguments);
   bool writeArray(pipeline::ChannelOp source, StringRef path);
-  bool train(std::vector<std::string> arguments, int steps);
-  bool readTrace(std::vector<UnitSeconds> &seconds);
+  bool train(const std::vector<std::string> &arguments, int steps);
+  bool readTrace(ActionTimes &times);
 
   ModuleOp module;
   const CompileOptions &options;
@@ -217,7 +222,7 @@ bool Profiler::writeData(std::vector<std::string> &arguments) {
   return true;
 }
 
-bool Profiler::train(std::vector<std::string> arguments, int steps) {
+bool Profiler::train(const std::vector<std::string> &arguments, int steps) {
   std::string program = folder.file("program"), said = folder.file("output");
   std::vector<StringRef> command{program};
   llvm::append_range(command, arguments);
@@ -237,118 +242,42 @@ bool Profiler::train(std::vector<std::string> arguments, int steps) {
                       : StringRef("no output")));
 }
 
-/// The lower quartile of an action's times, which others on the machine hardly
-/// touch.
-static double getTypical(std::vector<double> &seconds) {
-  if (seconds.empty())
-    return 0;
-  llvm::sort(seconds);
-  return seconds[seconds.size() / 4];
-}
-
-bool Profiler::readTrace(std::vector<UnitSeconds> &seconds) {
+bool Profiler::readTrace(ActionTimes &times) {
   auto buffer = llvm::MemoryBuffer::getFile(folder.file("trace.json"));
   if (!buffer)
     return fail("it left no trace");
-  llvm::Expected<llvm::json::Value> trace =
-      llvm::json::parse((*buffer)->getBuffer());
-  if (!trace) {
-    llvm::consumeError(trace.takeError());
-    return fail("its trace cannot be read");
-  }
-  const llvm::json::Object *object = trace->getAsObject();
-  const llvm::json::Array *events =
-      object ? object->getArray("traceEvents") : nullptr;
-  if (!events)
-    return fail("its trace has no events");
-  // 1. Rows are called "stage 3 (device 0)".
-  struct Event {
-    double begin = 0, end = 0;
-    unsigned stage = 0;
-    StringRef name;
-    bool isAction = false;
-  };
-  std::map<int64_t, std::pair<unsigned, unsigned>> rows;
-  std::map<unsigned, std::vector<Event>> devices;
-  for (const llvm::json::Value &value : *events) {
-    const llvm::json::Object *event = value.getAsObject();
-    std::optional<int64_t> row =
-        event ? event->getInteger("tid") : std::nullopt;
-    std::optional<StringRef> name =
-        event ? event->getString("name") : std::nullopt;
-    if (!row || !name)
-      continue;
-    if (const llvm::json::Object *row_ = event->getObject("args")) {
-      std::optional<StringRef> title = row_->getString("name");
-      unsigned stage, device;
-      if (title && title->consume_front("stage ") &&
-          !title->consumeInteger(10, stage) &&
-          title->consume_front(" (device ") &&
-          !title->consumeInteger(10, device))
-        rows[*row] = {stage, device};
-      continue;
-    }
-    std::optional<StringRef> kind = event->getString("cat");
-    std::optional<double> begin = event->getNumber("ts"),
-                          duration = event->getNumber("dur");
-    if (!kind || !begin || !duration || !rows.count(*row))
-      continue;
-    auto [stage, device] = rows[*row];
-    devices[device].push_back(
-        {*begin, *begin + *duration, stage, *name, *kind == "action"});
-  }
-
-  // 2. An action takes from when the device was done with what it did before,
-  // or with waiting. In an update the first one of a kind finds less in caches
-  // than others.
-  std::map<std::tuple<unsigned, char, int64_t>, std::vector<double>> times;
-  for (auto &[device, list] : devices) {
-    llvm::sort(list, [](const Event &a, const Event &b) {
-      return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
-    });
-    double free = list.front().begin;
-    for (const Event &event : list) {
-      double begin = std::min(event.begin, std::exchange(free, event.end));
-      int64_t number;
-      if (!event.isAction || event.name.drop_front().getAsInteger(10, number))
-        continue;
-      char letter = event.name.front();
-      int64_t ofUpdate = letter == 'U' ? 1 : microbatches;
-      if (number / ofUpdate >= kWarmup)
-        times[{event.stage, letter, number % ofUpdate}].push_back(
-            (event.end - begin) * 1e-6);
-    }
-  }
-  if (times.empty())
-    return fail("its trace has no actions");
-  std::map<std::pair<unsigned, char>, double> sums;
-  for (auto &[key, list] : times)
-    sums[{std::get<0>(key), std::get<1>(key)}] += getTypical(list);
-  for (auto [stage, unit] : llvm::enumerate(seconds)) {
-    auto index = static_cast<unsigned>(stage);
-    auto ofUpdate = static_cast<double>(microbatches);
-    unit.forward = sums[{index, 'F'}] / ofUpdate;
-    unit.backward = sums[{index, 'B'}] / ofUpdate;
-    unit.update = sums[{index, 'U'}];
-  }
-  return true;
+  return times.read((*buffer)->getBuffer(), reason);
 }
 
-std::optional<std::vector<UnitSeconds>> Profiler::measure(size_t stages,
-                                                          int steps) {
+/// From the estimate of a step that the module has: what the stages of one
+/// device take.
+int Profiler::getStageSteps() const {
+  auto estimate = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
+  double seconds = 0;
+  for (auto [index, part] :
+       llvm::enumerate(estimate ? estimate.asArrayRef() : ArrayRef<double>()))
+    seconds += part * (index % 3 == 2 ? 1 : static_cast<double>(microbatches));
+  double updates = seconds > 0 ? kStageSeconds / seconds : kMostUpdates;
+  return kWarmup + static_cast<int>(std::clamp<double>(updates, kFewestUpdates,
+                                                       kMostUpdates));
+}
+
+bool Profiler::measure(ActionTimes &times, int runs, int steps) {
   std::vector<std::string> arguments;
-  std::vector<UnitSeconds> seconds(stages);
-  if (!writeData(arguments) || !train(std::move(arguments), steps) ||
-      !readTrace(seconds))
-    return std::nullopt;
-  return seconds;
+  if (!writeData(arguments))
+    return false;
+  for (int run = 0; run < runs; ++run)
+    if (!train(arguments, steps) || !readTrace(times))
+      return false;
+  return true;
 }
 
 std::optional<std::vector<UnitSeconds>> Profiler::measureUnits(size_t units) {
   if (!folder.isMade)
     fail("there is no folder for temporary files");
-  else if (compileUnits(units))
-    return measure(units, kSteps);
+  else if (ActionTimes times(microbatches, kWarmup);
+           compileUnits(units) && measure(times, 1, kUnitSteps))
+    return times.getLowerQuartiles(units);
   return std::nullopt;
 }
 
@@ -359,8 +288,10 @@ Profiler::measureStages(size_t stages, int64_t devices) {
   microbatches = std::min(options.microbatches, kMostMicrobatches);
   if (!folder.isMade)
     fail("there is no folder for temporary files");
-  else if (compileStages(devices))
-    return measure(stages, kStageSteps);
+  else if (ActionTimes times(microbatches, kWarmup);
+           compileStages(devices) &&
+           measure(times, kStageRuns, getStageSteps()))
+    return times.getMeans(stages);
   return std::nullopt;
 }
 

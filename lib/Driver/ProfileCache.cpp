@@ -98,9 +98,10 @@ static void describe(Operation *op, llvm::raw_ostream &stream) {
   stream << "}";
 }
 
-/// How code is made of it.
+/// How code is made of it. Another version makes other code, or measures
+/// otherwise.
 static void describe(const CompileOptions &options, llvm::raw_ostream &stream) {
-  stream << options.threads << " " << options.march << " "
+  stream << PENSTOCK_VERSION << " " << options.threads << " " << options.march << " "
          << options.optimizer.substr(0, options.optimizer.find(':')) << " ";
 }
 

@@ -345,7 +345,22 @@ std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
   // As many updates as it takes for all entries of a loop to run.
   int64_t updates = fillOf(model, orders) + 2;
   std::vector<int64_t> leads(model.stages.size());
+  std::vector<bool> goesBack(leads.size());
+  for (const Task &task : model.tasks)
+    if (task.letter == 'B' || task.letter == 'W')
+      goesBack[task.stage] = true;
   for (const Order &order : orders) {
+    // A stage without a backward runs ahead of where its backward would be.
+    for (const Loop &loop : order.loops)
+      for (const Item &item : loop.items) {
+        if (item.loop >= 0 || item.kind != EventKind::Run)
+          continue;
+        const Task &task = model.tasks[item.id];
+        int64_t replicas = model.stages[task.stage].devices.size();
+        if (task.letter == 'F' && !goesBack[task.stage])
+          leads[task.stage] =
+              std::max(leads[task.stage], item.ahead * replicas);
+      }
     std::vector<int64_t> forward(leads.size()), backward(leads.size());
     std::unique_ptr<EventStream> stream = expand(model, order, updates);
     Event event;
@@ -354,7 +369,7 @@ std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
         continue;
       const Task &task = model.tasks[event.id];
       int64_t replicas = model.stages[task.stage].devices.size();
-      if (task.letter == 'F')
+      if (task.letter == 'F' && goesBack[task.stage])
         leads[task.stage] =
             std::max(leads[task.stage],
                      (forward[task.stage]++ - backward[task.stage]) * replicas);

@@ -16,6 +16,34 @@
 
 using namespace penstock::runtime;
 
+namespace {
+
+/// The tiles of one size that cover a plane.
+struct Tiles {
+  int64_t count = 1;    // of all samples
+  int64_t lanes = 0;    // of the samples' tiles in a row, which fill vectors
+  bool isFilled = true; // with outputs, mostly
+
+  Tiles(const penstock_conv_descriptor &conv, int64_t size) {
+    const int64_t *plane =
+        conv.kind == PENSTOCK_CONV_INPUT_GRAD ? conv.input : conv.output;
+    int64_t outputs = 1;
+    for (int i = 0; i < 2; ++i) {
+      lanes = (plane[i] + size - 1) / size;
+      outputs *= plane[i];
+      count *= lanes;
+    }
+    isFilled = 10 * outputs >= 6 * count * size * size;
+    lanes *= conv.batch;
+    count *= conv.batch;
+  }
+  bool fillVectors() const {
+    return 10 * lanes >= 7 * ((lanes + 15) / 16 * 16);
+  }
+};
+
+} // namespace
+
 /// The layout by Winograd's algorithm that pays, by measurement
 /// (docs/performance.md). Ours goes over the samples in vectors, the library's
 /// over channels, but it transforms all weights in memory, for which many tiles
@@ -25,46 +53,52 @@ static std::optional<uint32_t>
 findWinograd(const penstock_conv_descriptor &conv) {
   if (conv.spatial_rank != 2 || conv.groups != 1)
     return std::nullopt;
-  int64_t wanted = 1, large = 1, small = 1; // outputs of a plane, in tiles
-  bool isPadded = true;                     // by one element on each side
+  bool isPadded = true; // by one element on each side
   for (int i = 0; i < 2; ++i) {
     if (conv.kernel[i] != 3 || conv.stride[i] != 1 || conv.dilation[i] != 1)
       return std::nullopt;
     isPadded &= conv.pad_before[i] == 1 && conv.pad_after[i] == 1;
-    int64_t size =
-        conv.kind == PENSTOCK_CONV_INPUT_GRAD ? conv.input[i] : conv.output[i];
-    wanted *= size;
-    large *= (size + 3) / 4 * 4;
-    small *= (size + 1) / 2 * 2;
   }
-  int64_t tiles = conv.batch * large / 16;
+  Tiles large(conv, 4), small(conv, 2);
   int64_t channels = std::min(conv.input_channels, conv.output_channels);
   int64_t weights = conv.input_channels * conv.output_channels;
-  bool fillsLarge = 10 * wanted >= 6 * large;
-  bool fillsSmall = 10 * wanted >= 6 * small;
+  // Samples are taken by four, or by sixteen.
+  bool hasSamples = conv.batch >= 4;
+  bool isEven = hasSamples && (conv.batch % 4 == 0 || conv.batch > 16);
   if (conv.kind == PENSTOCK_CONV_WEIGHT_GRAD) {
-    // The transformed inputs have to fit the third cache.
-    bool fits = conv.input_channels * tiles < 1 << 15;
-    if (fillsLarge && fits && tiles >= 16 && channels >= 64 &&
-        conv.batch >= (channels >= 128 ? 8 : 16))
-      return PENSTOCK_CONV_TILES_4X4;
     bool isWide = weights >= 1 << 14;
-    if (isPadded && fillsLarge && channels >= 16 && tiles >= (isWide ? 32 : 16))
+    // With many weights the transformed inputs have to fit the third cache.
+    bool fits =
+        weights <= 1 << 15 || conv.input_channels * large.count < 1 << 15;
+    // Else the library's is faster, where it can be taken.
+    bool isEasy = large.lanes % 16 == 0 && conv.input_channels % 32 == 0 &&
+                  conv.output_channels % 32 == 0;
+    bool isMany =
+        large.count >= (channels >= 64 ? 64 : 256) && (isEasy || !isPadded);
+    bool isFew = large.count >= 16 && channels >= 128 && conv.batch >= 8;
+    if (large.isFilled && large.fillVectors() && fits && isEven &&
+        channels >= 32 && (isMany || isFew))
+      return PENSTOCK_CONV_TILES_4X4;
+    if (isPadded && large.isFilled && channels >= 24 &&
+        large.count >= (isWide && conv.batch > 1 ? 32 : 16))
       return PENSTOCK_CONV_WINOGRAD;
-    if (fillsSmall && isWide && tiles < 32)
+    if (small.isFilled && isWide && conv.batch > 1 && small.count >= 24 &&
+        large.count < 32)
       return PENSTOCK_CONV_TILES_2X2;
     return std::nullopt;
   }
   // All inputs are transformed at once where not all weights are (divide()).
-  int64_t sources = conv.kind == PENSTOCK_CONV_FORWARD ? conv.input_channels
-                                                       : conv.output_channels;
-  bool isBounded = weights <= 1 << 15 || sources * tiles <= 1 << 17;
-  if (fillsLarge && isBounded && channels >= 32 && tiles >= 32 &&
-      conv.batch >= (channels >= 128 ? 4 : 8))
+  bool isForward = conv.kind == PENSTOCK_CONV_FORWARD;
+  int64_t sources = isForward ? conv.input_channels : conv.output_channels;
+  bool isBounded = weights <= 1 << 15 || sources * large.count <= 1 << 17;
+  if (large.isFilled && large.fillVectors() && isBounded && isEven &&
+      channels >= (large.lanes % 16 == 0 ? 8 : 32) && large.count >= 16)
     return PENSTOCK_CONV_TILES_4X4;
-  if (fillsSmall && channels >= 32 && tiles <= 128 && conv.batch >= 4)
+  if (small.isFilled && small.fillVectors() && hasSamples && channels >= 32 &&
+      small.count >= (isForward ? 24 : 64) && small.count <= 128)
     return PENSTOCK_CONV_TILES_2X2;
-  if (isPadded && fillsLarge && channels >= 24 && tiles >= 48)
+  if (isPadded && large.isFilled && channels >= 24 &&
+      large.count >= (channels >= 64 && weights <= 1 << 14 ? 32 : 48))
     return PENSTOCK_CONV_WINOGRAD;
   return std::nullopt;
 }

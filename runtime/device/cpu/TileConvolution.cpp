@@ -4,10 +4,10 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The gradient of the input is a convolution of the cotangent by turned
-// windows. Tiles are computed in strips and channels of the result in blocks,
-// so that what a product reads and writes is in a cache. Blocks are of one
-// size, whatever the number of threads, and each is computed by one of them:
-// the bits do not depend on it.
+// windows. So that what a product reads and writes is in a cache, tiles are
+// computed in strips where there are few weights, and channels of the result in
+// blocks where there are many. How is the same for any number of threads: the
+// bits do not depend on it.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cpu/TileConvolution.h"
@@ -34,10 +34,17 @@ struct Points {
 
 constexpr int64_t kWindow = 9;
 
+/// What a thread computes.
+enum class Division {
+  Blocks, ///< Channels of the result, for all tiles.
+  Strips, ///< Rows of tiles, for all channels.
+  Points, ///< Of all strips: the gradients of few weights are their sums.
+};
+
 /// What a thread has for itself.
 struct Part {
-  Points windows, products;
-  uint64_t spread = 0;
+  Points inputs, windows, products;
+  uint64_t spread = 0, scratch = 0;
   Step product;
   dnnl_memory_t operands[3] = {};
   dnnl_stream_t stream = nullptr;
@@ -48,12 +55,12 @@ struct Part {
 struct TileConvolution::State {
   penstock_conv_descriptor conv;
   bool isWeightGrad, isTurned;
-  TileStrip strip; // The one that is computed.
+  Division division;
+  TileStrip strip; // The first, or the one that threads compute together.
   int64_t strips;
   /// Of what is transformed first, and of what is computed in blocks.
   int64_t sources, results, block;
-  Points inputs;
-  /// Of all blocks, where there are several strips.
+  /// Of all blocks, where several strips have them in common.
   uint64_t windowsOffset = 0;
   std::vector<Part> parts;
   uint64_t bytes = 0;
@@ -64,24 +71,52 @@ struct TileConvolution::State {
 
   ~State();
   bool plan();
+  void divide();
+  void planParts();
   bool createProduct(Part &part);
   bool prepare(Part &part);
+  void run();
+
+private:
   float *at(uint64_t offset) const {
     return reinterpret_cast<float *>(scratch + offset);
   }
   Planes planesOf(const float *tensor, bool isInput, int64_t channel) const;
-  void divide();
   int64_t blocks() const { return (results + block - 1) / block; }
-  float *windowsOf(int64_t index, const Part &part) const {
-    return at(strips == 1 ? part.windows.offset
-                          : windowsOffset + index * part.windows.bytes());
+  /// Of points, which a product takes at once.
+  int64_t group() const {
+    return strip.points() / (division == Division::Points ? 4 : 1);
   }
-  void transformSource(int64_t channel, Part &part);
+  float *windowsOf(int64_t index, const Part &part) const {
+    return at(division == Division::Strips
+                  ? windowsOffset + index * part.windows.bytes()
+                  : part.windows.offset);
+  }
+  void clearSpread(const Part &part) const {
+    std::fill_n(at(part.spread), strip.spread(), 0.0f);
+  }
+  void clearSpreads() const {
+    for (const Part &part : parts)
+      clearSpread(part);
+  }
+  void multiply(float *a, float *b, float *c, Part &part);
+  void transformSource(const TileStrip &strip, int64_t channel, Part &part);
+  void computeBlock(const TileStrip &strip, int64_t index, Part &part);
+
+  // What the threads do, by number.
+  void transformSource(int64_t channel, Part &part) {
+    transformSource(strip, channel, part);
+  }
+  void transformCotangent(int64_t channel, Part &part);
   void transformBlock(int64_t index, Part &part);
-  void clearBlock(int64_t index, Part &part);
-  void computeBlock(int64_t index, Part &part);
-  void addBlock(int64_t index, Part &part);
-  void clearSpreads();
+  void computeBlock(int64_t index, Part &part) {
+    computeBlock(strip, index, part);
+  }
+  void computeGradients(int64_t index, Part &part);
+  void computeStrip(int64_t index, Part &part);
+  void clearPoints(int64_t index, Part &part);
+  void addPoints(int64_t index, Part &part);
+  void addGradients(int64_t channel, Part &part);
   void run(int64_t count, void (State::*step)(int64_t, Part &));
 };
 
@@ -122,59 +157,89 @@ bool TileConvolution::State::plan() {
   sources = isTurned ? conv.output_channels : conv.input_channels;
   results = isTurned ? conv.input_channels : conv.output_channels;
   divide();
-
-  inputs = {strip.points(), sources, strip.tiles()};
-  bytes = inputs.bytes();
-  parts.resize(oneDnn().getThreads());
+  planParts();
   for (Part &part : parts) {
-    int64_t rows = isTurned ? sources : block;
-    int64_t columns = isTurned ? block : sources;
-    part.windows = {strip.points(), rows, columns};
-    part.products = {strip.points(), block, strip.tiles()};
-    part.products.offset = bytes;
-    bytes += part.products.bytes();
-    part.windows.offset = bytes;
-    bytes += strips == 1 ? part.windows.bytes() : 0;
-    part.spread = bytes;
-    bytes += aligned(strip.spread() * sizeof(float));
     if (!createProduct(part))
       return false;
+    part.scratch = bytes;
     bytes += aligned(part.product.getScratchBytes());
   }
-  windowsOffset = bytes;
-  if (strips != 1)
-    bytes += blocks() * parts.front().windows.bytes();
   return true;
 }
 
-/// Into strips of equally many rows of tiles, and blocks.
 void TileConvolution::State::divide() {
-  constexpr int64_t kSecondCache = 1 << 20, kKept = 1 << 15;
+  constexpr int64_t kSecondCache = 1 << 20, kKept = 1 << 15, kBlock = 64;
   const int64_t *plane = isTurned ? conv.input : conv.output;
   int64_t size = conv.layout == PENSTOCK_CONV_TILES_4X4 ? 4 : 2;
   int64_t rows = (plane[0] + size - 1) / size;
   strip = {size, conv.batch, (plane[1] + size - 1) / size, 0, rows};
   int64_t point = strip.points() * sizeof(float);
-  // Where all transformed windows take too much, they are made once for all
-  // tiles, block by block.
-  if (sources * results <= kKept)
-    while (strip.rows > 1 && (rows % strip.rows != 0 ||
-                              point * sources * strip.tiles() > kSecondCache))
+  // Into strips of equally many rows. Where all transformed windows take too
+  // much, they are made once for all tiles, block by block.
+  if (sources * results <= kKept) {
+    int64_t channels = isWeightGrad ? std::max(sources, results) : sources;
+    bool isOneBlock = results <= kBlock && !isWeightGrad;
+    while (strip.rows > 1 &&
+           (rows % strip.rows != 0 || (isOneBlock && strip.rows == rows) ||
+            point * channels * strip.tiles() > kSecondCache))
       --strip.rows;
+  }
   strips = rows / strip.rows;
-  block = 64;
+  division = strips == 1    ? Division::Blocks
+             : isWeightGrad ? Division::Points
+                            : Division::Strips;
+  if (division == Division::Points) {
+    block = results;
+    return;
+  }
+  block = kBlock;
   while (block > 16 &&
          point * block * (sources + strip.tiles()) > 2 * kSecondCache)
     block /= 2;
-  // Equal ones, of whole vectors.
-  block = ((results + blocks() - 1) / blocks() + 15) / 16 * 16;
+  // Equal ones, of whole vectors, and as many for each of two threads.
+  int64_t count = blocks();
+  if (division == Division::Blocks)
+    count = (count + 1) / 2 * 2;
+  block = ((results + count - 1) / count + 15) / 16 * 16;
+}
+
+void TileConvolution::State::planParts() {
+  auto place = [&](Points &points) {
+    points.offset = bytes;
+    bytes += points.bytes();
+  };
+  Part common;
+  common.inputs = {strip.points(), sources, strip.tiles()};
+  common.windows = {strip.points(), isTurned ? sources : block,
+                    isTurned ? block : sources};
+  common.products = {strip.points(), block, strip.tiles()};
+  if (division != Division::Strips)
+    place(common.inputs);
+  if (division == Division::Points) {
+    place(common.windows);
+    place(common.products);
+  }
+  for (int i = 0, threads = oneDnn().getThreads(); i < threads; ++i) {
+    Part &part = parts.emplace_back(common);
+    if (division == Division::Strips)
+      place(part.inputs);
+    if (division == Division::Blocks)
+      place(part.windows);
+    if (division != Division::Points)
+      place(part.products);
+    part.spread = bytes;
+    bytes += aligned(strip.spread() * sizeof(float));
+  }
+  windowsOffset = bytes;
+  if (division == Division::Strips)
+    bytes += blocks() * common.windows.bytes();
 }
 
 /// For every point, products = windows x inputs, or windows = products x
 /// inputs, with the windows' gradients for windows.
 bool TileConvolution::State::createProduct(Part &part) {
   const OneDnn &dnnl = oneDnn();
-  int64_t batch = strip.points();
+  int64_t batch = group();
   auto describe = [&](const Points &points, bool isTransposed,
                       dnnl_memory_desc_t &result) {
     int64_t strides[] = {points.stride(), points.columns, 1};
@@ -188,16 +253,16 @@ bool TileConvolution::State::createProduct(Part &part) {
   dnnl_memory_desc_t a, b, c;
   dnnl_matmul_desc_t operation;
   bool isDescribed = isWeightGrad ? describe(part.products, false, a) &&
-                                        describe(inputs, true, b) &&
+                                        describe(part.inputs, true, b) &&
                                         describe(part.windows, false, c)
                                   : describe(part.windows, isTurned, a) &&
-                                        describe(inputs, false, b) &&
+                                        describe(part.inputs, false, b) &&
                                         describe(part.products, false, c);
   if (!isDescribed || dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr,
                                                  &c) != dnnl_success)
     return false;
   dnnl_primitive_attr_t attributes =
-      makeAttributes(isWeightGrad && strips != 1);
+      makeAttributes(division == Division::Points);
   bool done = dnnl.dnnl_primitive_desc_create(&part.product.type, &operation,
                                               attributes, dnnl.engine,
                                               nullptr) == dnnl_success &&
@@ -219,21 +284,17 @@ bool TileConvolution::State::prepare(Part &part) {
   if (dnnl.dnnl_stream_create(&part.stream, dnnl.engine,
                               dnnl_stream_default_flags) != dnnl_success)
     return false;
-  uint64_t windows = part.windows.offset, products = part.products.offset;
-  uint64_t offsets[] = {isWeightGrad ? products : windows, inputs.offset,
-                        isWeightGrad ? windows : products};
   constexpr dnnl_query_t kQueries[] = {dnnl_query_src_md, dnnl_query_weights_md,
                                        dnnl_query_dst_md};
   constexpr int kArguments[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
   for (int i = 0; i < 3; ++i) {
     if (dnnl.dnnl_memory_create(&part.operands[i],
                                 part.product.query(kQueries[i]), dnnl.engine,
-                                scratch + offsets[i]) != dnnl_success)
+                                scratch) != dnnl_success)
       return false;
     part.product.arguments.push_back({kArguments[i], part.operands[i]});
   }
-  uint64_t own = part.spread + aligned(strip.spread() * sizeof(float));
-  return part.product.prepare(scratch + own);
+  return part.product.prepare(scratch + part.scratch);
 }
 
 Planes TileConvolution::State::planesOf(const float *tensor, bool isInput,
@@ -249,19 +310,22 @@ Planes TileConvolution::State::planesOf(const float *tensor, bool isInput,
           0};
 }
 
-/// What lies around the planes stays zero from channel to channel of a strip.
-void TileConvolution::State::clearSpreads() {
-  for (const Part &part : parts)
-    std::fill_n(at(part.spread), strip.spread(), 0.0f);
-}
-
-void TileConvolution::State::transformSource(int64_t channel, Part &part) {
+void TileConvolution::State::transformSource(const TileStrip &strip,
+                                             int64_t channel, Part &part) {
+  const Points &inputs = part.inputs;
   Planes planes = planesOf(isTurned ? output : input, !isTurned, channel);
   planes.top = isTurned ? 2 - conv.pad_before[0] : conv.pad_before[0];
   planes.left = isTurned ? 2 - conv.pad_before[1] : conv.pad_before[1];
   transformInputs(strip, planes, at(part.spread),
                   at(inputs.offset) + channel * inputs.columns,
                   inputs.stride());
+}
+
+void TileConvolution::State::transformCotangent(int64_t channel, Part &part) {
+  int64_t row = division == Division::Points ? channel : channel % block;
+  transformCotangents(strip, planesOf(output, false, channel), at(part.spread),
+                      at(part.products.offset) + row * part.products.columns,
+                      part.products.stride());
 }
 
 void TileConvolution::State::transformBlock(int64_t index, Part &part) {
@@ -279,43 +343,68 @@ void TileConvolution::State::transformBlock(int64_t index, Part &part) {
                      sources, false, windows + m * sources, stride);
 }
 
-void TileConvolution::State::clearBlock(int64_t index, Part &part) {
-  std::fill_n(windowsOf(index, part),
-              part.windows.count * part.windows.stride(), 0.0f);
-}
-
-void TileConvolution::State::addBlock(int64_t index, Part &part) {
-  int64_t begin = index * block, count = std::min(block, results - begin);
-  for (int64_t m = 0; m < count; ++m)
-    addWindows(strip.size, windowsOf(index, part) + m * sources,
-               part.windows.stride(), sources,
-               const_cast<float *>(weights) + (begin + m) * sources * kWindow);
-}
-
-void TileConvolution::State::computeBlock(int64_t index, Part &part) {
-  int64_t begin = index * block, count = std::min(block, results - begin);
-  float *products = at(part.products.offset);
-  int64_t stride = part.products.stride(), tiles = strip.tiles();
-  if (isWeightGrad) {
-    for (int64_t m = 0; m < count; ++m)
-      transformCotangents(strip, planesOf(output, false, begin + m),
-                          at(part.spread), products + m * tiles, stride);
-  } else if (strips == 1) {
-    transformBlock(index, part);
-  }
-  if (oneDnn().dnnl_memory_set_data_handle(part.operands[isWeightGrad ? 2 : 0],
-                                           windowsOf(index, part)) !=
-          dnnl_success ||
-      !part.product.run(part.stream))
+void TileConvolution::State::multiply(float *a, float *b, float *c,
+                                      Part &part) {
+  float *operands[] = {a, b, c};
+  bool done = true;
+  for (int i = 0; i < 3; ++i)
+    done &= oneDnn().dnnl_memory_set_data_handle(part.operands[i],
+                                                 operands[i]) == dnnl_success;
+  if (!done || !part.product.run(part.stream))
     hasFailed = true;
-  if (isWeightGrad) {
-    if (strips == 1)
-      addBlock(index, part);
-    return;
-  }
+}
+
+void TileConvolution::State::computeBlock(const TileStrip &strip, int64_t index,
+                                          Part &part) {
+  if (division == Division::Blocks)
+    transformBlock(index, part);
+  float *products = at(part.products.offset);
+  multiply(windowsOf(index, part), at(part.inputs.offset), products, part);
+  int64_t begin = index * block, count = std::min(block, results - begin);
   for (int64_t m = 0; m < count; ++m)
-    transformOutputs(strip, products + m * tiles, stride, at(part.spread),
+    transformOutputs(strip, products + m * part.products.columns,
+                     part.products.stride(), at(part.spread),
                      planesOf(isTurned ? input : output, isTurned, begin + m));
+}
+
+void TileConvolution::State::computeGradients(int64_t index, Part &part) {
+  int64_t begin = index * block, end = std::min(begin + block, results);
+  for (int64_t m = begin; m < end; ++m)
+    transformCotangent(m, part);
+  multiply(at(part.products.offset), at(part.inputs.offset),
+           at(part.windows.offset), part);
+  for (int64_t m = begin; m < end; ++m)
+    addGradients(m, part);
+}
+
+/// What lies around the planes stays zero from channel to channel.
+void TileConvolution::State::computeStrip(int64_t index, Part &part) {
+  TileStrip own = strip;
+  own.firstRow = index * own.rows;
+  clearSpread(part);
+  for (int64_t s = 0; s < sources; ++s)
+    transformSource(own, s, part);
+  for (int64_t b = 0; b < blocks(); ++b)
+    computeBlock(own, b, part);
+}
+
+void TileConvolution::State::clearPoints(int64_t index, Part &part) {
+  int64_t count = group() * part.windows.stride();
+  std::fill_n(at(part.windows.offset) + index * count, count, 0.0f);
+}
+
+void TileConvolution::State::addPoints(int64_t index, Part &part) {
+  auto of = [&](const Points &points) {
+    return at(points.offset) + index * group() * points.stride();
+  };
+  multiply(of(part.products), of(part.inputs), of(part.windows), part);
+}
+
+void TileConvolution::State::addGradients(int64_t channel, Part &part) {
+  int64_t row = division == Division::Points ? channel : channel % block;
+  addWindows(strip.size, at(part.windows.offset) + row * sources,
+             part.windows.stride(), sources,
+             const_cast<float *>(weights) + channel * sources * kWindow);
 }
 
 void TileConvolution::State::run(int64_t count,
@@ -330,25 +419,40 @@ void TileConvolution::State::run(int64_t count,
   });
 }
 
+void TileConvolution::State::run() {
+  switch (division) {
+  case Division::Strips:
+    run(blocks(), &State::transformBlock);
+    return run(strips, &State::computeStrip);
+  case Division::Blocks:
+    clearSpreads();
+    run(sources, &State::transformSource);
+    if (!isWeightGrad)
+      return run(blocks(), &State::computeBlock);
+    clearSpreads();
+    return run(blocks(), &State::computeGradients);
+  case Division::Points:
+    int64_t groups = strip.points() / group();
+    run(groups, &State::clearPoints);
+    for (int64_t i = 0; i < strips; ++i) {
+      strip.firstRow = i * strip.rows;
+      clearSpreads();
+      run(sources, &State::transformSource);
+      clearSpreads();
+      run(results, &State::transformCotangent);
+      run(groups, &State::addPoints);
+    }
+    strip.firstRow = 0;
+    return run(results, &State::addGradients);
+  }
+}
+
 bool TileConvolution::run(const float *input, const float *weights,
                           const float *output) {
   state->input = input;
   state->weights = weights;
   state->output = output;
   state->hasFailed = false;
-  bool keepsWindows = state->strips != 1;
-  if (keepsWindows)
-    state->run(state->blocks(), state->isWeightGrad ? &State::clearBlock
-                                                    : &State::transformBlock);
-  for (int64_t i = 0; i < state->strips; ++i) {
-    state->strip.firstRow = i * state->strip.rows;
-    state->clearSpreads();
-    state->run(state->sources, &State::transformSource);
-    if (state->isWeightGrad)
-      state->clearSpreads();
-    state->run(state->blocks(), &State::computeBlock);
-  }
-  if (keepsWindows && state->isWeightGrad)
-    state->run(state->blocks(), &State::addBlock);
+  state->run();
   return !state->hasFailed;
 }

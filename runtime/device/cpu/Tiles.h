@@ -24,7 +24,10 @@ struct TileStrip {
   int64_t firstRow, rows;
 
   int64_t points() const { return (size + 2) * (size + 2); }
-  int64_t tiles() const { return rows * columns * batch; }
+  /// Tiles of a row, and what is left of their last vector.
+  int64_t lanes() const { return columns * batch; }
+  int64_t line() const { return (lanes() + 15) / 16 * 16; }
+  int64_t tiles() const { return rows * line(); }
   /// Floats that one channel is spread out in, and what a vector reads too
   /// much.
   int64_t spread() const {
@@ -40,7 +43,8 @@ struct Planes {
   int64_t top, left;
 };
 
-/// The inputs of each tile, for point p at result[p * pointStride + tile].
+/// The inputs of each tile, for point p at result[p * pointStride + tile]. What
+/// is left of a row's last vector is zero.
 /// `spread` is zero before the first channel, and is left for the next.
 void transformInputs(const TileStrip &strip, const Planes &from, float *spread,
                      float *result, int64_t pointStride);

@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -110,8 +111,10 @@ const Shape shapes[] = {
     {3, 1, 5, 7, {9, 8}, {3, 2}, {2, 3}, {2, 1}, {1, 2}, {3, 0}},
     {3, 1, 170, 177, {5, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
     {9, 1, 40, 25, {13, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
-    {7, 1, 130, 131, {3, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {1, 2}},
-    {17, 1, 64, 65, {8, 18}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {0, 1}}};
+    {4, 1, 130, 131, {8, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {0, 2}},
+    {17, 1, 64, 65, {8, 18}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {0, 1}},
+    {4, 1, 32, 64, {40, 18}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    {6, 1, 33, 70, {21, 34}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {0, 2}}};
 
 /// Which kinds of which shapes a layout is for.
 bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
@@ -163,8 +166,12 @@ TEST(ConvolutionTest, EqualsLoops) {
           setConvolutionThreads(threads);
           Convolution convolution;
           EXPECT_EQ(convolution.plan(conv), "");
-          uint64_t bytes = (convolution.getScratchBytes() + 127) / 64 * 64;
-          char *scratch = static_cast<char *>(std::aligned_alloc(64, bytes));
+          // What is planned is what is used.
+          uint64_t bytes = convolution.getScratchBytes();
+          constexpr uint64_t kBehind = 4096;
+          char *scratch = static_cast<char *>(
+              std::aligned_alloc(64, (bytes + kBehind + 63) / 64 * 64));
+          std::fill_n(scratch + bytes, kBehind, 'x');
           EXPECT_EQ(convolution.prepare(scratch), "");
           auto run = [&] {
             tensors.data[result] = before;
@@ -176,6 +183,8 @@ TEST(ConvolutionTest, EqualsLoops) {
           std::vector<float> found = run();
           EXPECT_EQ(run(), found) << describe(conv);
           tensors.data[result] = before;
+          EXPECT_EQ(std::count(scratch + bytes, scratch + bytes + kBehind, 'x'),
+                    static_cast<int64_t>(kBehind));
           std::free(scratch);
           setConvolutionThreads(1);
           return found;
@@ -188,11 +197,11 @@ TEST(ConvolutionTest, EqualsLoops) {
           double scale = hasTiles ? largest : 5 + std::abs(expected[i]);
           worst = std::max(worst, std::abs(found[i] - expected[i]) / scale);
         }
-        EXPECT_LT(worst, hasTiles ? 5e-6 : 2e-5)
+        EXPECT_LT(worst, hasTiles ? 5e-6 : 4e-5)
             << describe(conv) << ", layout " << layout;
         // Our own blocks do not depend on the number of threads.
         if (layout >= PENSTOCK_CONV_TILES_2X2)
-          EXPECT_EQ(compute(3), found) << describe(conv);
+          EXPECT_EQ(compute(shape.batch % 2 ? 3 : 2), found) << describe(conv);
       }
     }
 }
