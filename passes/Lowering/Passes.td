@@ -190,6 +190,25 @@ def PipelineFuse : Pass<"pipeline-fuse", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def PipelineMergeReductions
+    : Pass<"pipeline-merge-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Computes sums over the same tensors in one loop";
+  let description = [{
+    Two `linalg.generic` ops on tensors with the same loops, whose sums go to the
+    same dimensions, become one when the second reads a tensor that the first
+    reads, or an elementwise result of it. A result that only the other wanted
+    is no longer written. The order of each sum is what it was.
+
+    ```mlir
+    %d, %b = linalg.generic ins(%dy, %y) { mask; addf }     // and %d as a whole
+    %g = linalg.generic ins(%d, %x) { mulf; addf }
+    // becomes
+    %d, %b, %g = linalg.generic ins(%dy, %y, %x) { mask; addf; mulf; addf }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
 def PipelineFuseRows
     : Pass<"pipeline-fuse-rows", "::mlir::func::FuncOp"> {
   let summary = "Runs ops over the same rows row by row";
