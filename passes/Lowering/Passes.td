@@ -71,10 +71,13 @@ def PipelineVectorLoops
   let description = [{
     Every `linalg` op on static buffers becomes `scf` loops around `vector` ops.
     The vector dimension is the innermost one that each operand lacks or has as
-    its fastest index; the others become loops, in the op's order. A reduction
-    along the vector dimension has up to four accumulators and an explicit tree
-    at its end, so that its bits depend on the op and the width alone. The rest
-    of a row is masked. What has no vector form becomes scalar loops.
+    its fastest index; the others become loops. A reduction along the vector
+    dimension has up to four accumulators and an explicit tree at its end. They
+    are kept through the other loops of the reduction, too: the innermost ones,
+    and if those are shorter than 256 elements all of them, which then go inside
+    the parallel ones. The bits depend on the op and the width alone. The rest
+    of a row is masked; neighbouring parallel loops over dense buffers become
+    one, whose rest is one. What has no vector form becomes scalar loops.
 
     ```mlir
     linalg.generic ... ins(%x : memref<5x70xf32>) outs(%s : memref<5xf32>) { addf }
@@ -185,6 +188,25 @@ def PipelineFuse : Pass<"pipeline-fuse", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
+}
+
+def PipelineMergeReductions
+    : Pass<"pipeline-merge-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Computes sums over the same tensors in one loop";
+  let description = [{
+    Two `linalg.generic` ops on tensors with the same loops, whose sums go to the
+    same dimensions, become one when the second reads a tensor that the first
+    reads, or an elementwise result of it. A result that only the other wanted
+    is no longer written. The order of each sum is what it was.
+
+    ```mlir
+    %d, %b = linalg.generic ins(%dy, %y) { mask; addf }     // and %d as a whole
+    %g = linalg.generic ins(%d, %x) { mulf; addf }
+    // becomes
+    %d, %b, %g = linalg.generic ins(%dy, %y, %x) { mask; addf; mulf; addf }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
 def PipelineFuseRows

@@ -9,6 +9,7 @@
 // explicit tree at the end.
 //===----------------------------------------------------------------------===//
 
+#include "passes/Lowering/CollapseLoops.h"
 #include "passes/Lowering/Passes.h"
 #include "passes/Lowering/VectorPlan.h"
 
@@ -29,6 +30,10 @@ namespace {
 /// Partial results per reduction: enough to hide the latency of an addition.
 constexpr int64_t accumulatorCount = 4;
 
+/// From this many elements on, folding costs less than going through memory in
+/// another order than it lies.
+constexpr int64_t longRow = 256;
+
 /// Writes the loops of one op.
 class LoopWriter {
 public:
@@ -44,9 +49,19 @@ private:
   /// The part of the work on `lanes` elements from counters[dimension] on;
   /// takes and returns the accumulators.
   SmallVector<Value> step(ArrayRef<Value> accumulators, int64_t lanes);
-  void writeOuter(unsigned depth);
+  using Body = llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)>;
+  /// A loop over `dim` that carries `values`, and gives those of its end.
+  SmallVector<Value> writeLoop(unsigned dim, ArrayRef<Value> values, Body body);
+  void writeOuter(ArrayRef<unsigned> dims);
   void writeParallel();
   void writeReduction();
+  /// The loops over `dims` and the row within them; takes and returns the
+  /// accumulators, `count` for each reduction.
+  SmallVector<Value> accumulate(ArrayRef<unsigned> dims,
+                                SmallVector<Value> accumulators, int64_t count);
+  /// Loads what does not change along the dimension, as soon as the loops that
+  /// it depends on are there.
+  void loadRowValues();
 
   bool isVector(OpOperand &operand) {
     return op.getMatchingIndexingMap(&operand).isFunctionOfDim(dimension);
@@ -84,37 +99,84 @@ private:
   llvm::DenseMap<unsigned, Value> rowValues;
   /// Outputs that are folded along the dimension.
   SmallVector<unsigned> reductions;
+  /// The other loops: those around a fold, and those that are folded as well.
+  SmallVector<unsigned> outer, inner;
 };
 
 void LoopWriter::write() {
   for (OpOperand &init : op.getDpsInitsMutable())
     if (!isVector(init))
       reductions.push_back(init.getOperandNumber() - op.getNumDpsInputs());
-  writeOuter(0);
+  auto isFolded = [&](unsigned dim) {
+    return !reductions.empty() &&
+           llvm::none_of(reductions, [&](unsigned output) {
+             return op.getMatchingIndexingMap(op.getDpsInitOperand(output))
+                 .isFunctionOfDim(dim);
+           });
+  };
+  // Accumulators stay in registers through the innermost loops along which no
+  // folded output moves, and through all such loops where those are short.
+  unsigned begin = sizes.size();
+  int64_t elements = 1;
+  while (begin > 0 && (begin - 1 == dimension || isFolded(begin - 1)))
+    elements *= sizes[--begin];
+  if (elements < longRow)
+    begin = 0;
+  for (unsigned dim = 0; dim < sizes.size(); ++dim)
+    if (dim != dimension)
+      (dim >= begin && isFolded(dim) ? inner : outer).push_back(dim);
+  loadRowValues();
+  writeOuter(outer);
 }
 
-void LoopWriter::writeOuter(unsigned depth) {
-  if (depth == sizes.size()) {
-    // What does not change along the dimension is loaded once.
-    rowValues.clear();
-    for (OpOperand *operand : op.getDpsInputOperands())
-      if (!isVector(*operand))
-        rowValues[operand->getOperandNumber()] =
-            broadcast(loadScalar(*operand));
+void LoopWriter::loadRowValues() {
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    unsigned number = operand->getOperandNumber();
+    AffineMap map = op.getMatchingIndexingMap(operand);
+    if (isVector(*operand) || rowValues.contains(number) ||
+        op.getMatchingBlockArgument(operand).use_empty())
+      continue;
+    bool isKnown = true;
+    for (unsigned dim = 0; dim < sizes.size(); ++dim)
+      isKnown &= !map.isFunctionOfDim(dim) || counters[dim];
+    if (isKnown)
+      rowValues[number] = broadcast(loadScalar(*operand));
+  }
+}
+
+void LoopWriter::writeOuter(ArrayRef<unsigned> dims) {
+  if (dims.empty())
     return reductions.empty() ? writeParallel() : writeReduction();
+  writeLoop(dims.front(), {}, [&](ArrayRef<Value>) {
+    writeOuter(dims.drop_front());
+    return SmallVector<Value>();
+  });
+}
+
+SmallVector<Value> LoopWriter::writeLoop(unsigned dim, ArrayRef<Value> values,
+                                         Body body) {
+  auto known = rowValues;
+  SmallVector<Value> results;
+  if (sizes[dim] == 1) {
+    counters[dim] = index(0);
+    loadRowValues();
+    results = body(values);
+  } else {
+    auto loop = scf::ForOp::create(builder, loc, index(0), index(sizes[dim]),
+                                   index(1), values);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    counters[dim] = loop.getInductionVar();
+    loadRowValues();
+    results = body(SmallVector<Value>(loop.getRegionIterArgs()));
+    if (!values.empty())
+      scf::YieldOp::create(builder, loc, results);
+    results.assign(loop.result_begin(), loop.result_end());
   }
-  if (depth == dimension)
-    return writeOuter(depth + 1);
-  if (sizes[depth] == 1) {
-    counters[depth] = index(0);
-    return writeOuter(depth + 1);
-  }
-  auto loop =
-      scf::ForOp::create(builder, loc, index(0), index(sizes[depth]), index(1));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  counters[depth] = loop.getInductionVar();
-  writeOuter(depth + 1);
+  // What was loaded in the loop is known in the loop only.
+  counters[dim] = Value();
+  rowValues = std::move(known);
+  return results;
 }
 
 void LoopWriter::writeParallel() {
@@ -134,14 +196,11 @@ void LoopWriter::writeParallel() {
 }
 
 /// Element i of a row goes to accumulator (i / width) mod n, and the rest
-/// behind the last n vectors to the first ones in turn. Then the accumulators
-/// are joined in pairs, then the halves of the vector.
+/// behind the last n vectors to the first ones in turn, in all rows alike. Then
+/// the accumulators are joined in pairs, then the halves of the vector.
 void LoopWriter::writeReduction() {
-  int64_t size = sizes[dimension];
-  int64_t vectors = (size + width - 1) / width;
+  int64_t vectors = (sizes[dimension] + width - 1) / width;
   int64_t count = std::min(accumulatorCount, vectors);
-  int64_t block = count * width, full = size / block * block;
-
   // accumulators[reduction * count + i]
   SmallVector<Value> accumulators;
   for (unsigned output : reductions) {
@@ -154,6 +213,36 @@ void LoopWriter::writeReduction() {
         builder, loc, DenseElementsAttr::get(vectorOf(element), neutral));
     accumulators.append(count, start);
   }
+  accumulators = accumulate(inner, std::move(accumulators), count);
+
+  for (auto [r, output] : llvm::enumerate(reductions)) {
+    ArrayRef<Value> parts = ArrayRef(accumulators).slice(r * count, count);
+    SmallVector<Value> level(parts);
+    while (level.size() > 1) {
+      SmallVector<Value> next;
+      for (size_t k = 0; k + 1 < level.size(); k += 2)
+        next.push_back(combine(output, level[k], level[k + 1]));
+      if (level.size() % 2)
+        next.push_back(level.back());
+      level = next;
+    }
+    OpOperand &operand = *op.getDpsInitOperand(output);
+    Value old = loadScalar(operand);
+    Value result = combine(output, old, fold(output, level.front()));
+    memref::StoreOp::create(builder, loc, result, operand.get(),
+                            indices(operand));
+  }
+}
+
+SmallVector<Value> LoopWriter::accumulate(ArrayRef<unsigned> dims,
+                                          SmallVector<Value> accumulators,
+                                          int64_t count) {
+  if (!dims.empty())
+    return writeLoop(dims.front(), accumulators, [&](ArrayRef<Value> current) {
+      return accumulate(dims.drop_front(), SmallVector<Value>(current), count);
+    });
+  int64_t size = sizes[dimension];
+  int64_t block = count * width, full = size / block * block;
   auto advance = [&](int64_t i, int64_t lanes) {
     SmallVector<Value> current;
     for (unsigned r = 0; r < reductions.size(); ++r)
@@ -181,24 +270,7 @@ void LoopWriter::writeReduction() {
     counters[dimension] = index(at);
     advance(i, std::min(width, size - at));
   }
-
-  for (auto [r, output] : llvm::enumerate(reductions)) {
-    ArrayRef<Value> parts = ArrayRef(accumulators).slice(r * count, count);
-    SmallVector<Value> level(parts);
-    while (level.size() > 1) {
-      SmallVector<Value> next;
-      for (size_t k = 0; k + 1 < level.size(); k += 2)
-        next.push_back(combine(output, level[k], level[k + 1]));
-      if (level.size() % 2)
-        next.push_back(level.back());
-      level = next;
-    }
-    OpOperand &operand = *op.getDpsInitOperand(output);
-    Value old = loadScalar(operand);
-    Value result = combine(output, old, fold(output, level.front()));
-    memref::StoreOp::create(builder, loc, result, operand.get(),
-                            indices(operand));
-  }
+  return accumulators;
 }
 
 /// Joins the lower and the upper half until one element is left.
@@ -376,49 +448,6 @@ void LoopWriter::store(OpOperand &operand, Value value, int64_t lanes) {
                                   mask(lanes), value);
 }
 
-/// Elementwise over whole dense buffers: one dimension does as well, and has
-/// one masked rest instead of one per row.
-linalg::GenericOp flatten(RewriterBase &rewriter, linalg::GenericOp op) {
-  if (op.getNumLoops() < 2 || op.hasIndexSemantics() ||
-      op.getNumParallelLoops() != op.getNumLoops())
-    return op;
-  for (OpOperand &operand : op->getOpOperands()) {
-    auto type = dyn_cast<MemRefType>(operand.get().getType());
-    AffineMap map = op.getMatchingIndexingMap(&operand);
-    if (type && map.getNumResults() == 0)
-      continue;
-    if (type && (!map.isIdentity() || !type.getLayout().isIdentity()))
-      return op;
-  }
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(op);
-  ReassociationIndices all =
-      llvm::to_vector(llvm::seq<int64_t>(0, op.getNumLoops()));
-  SmallVector<Value> operands;
-  SmallVector<AffineMap> maps;
-  for (OpOperand &operand : op->getOpOperands()) {
-    Value value = operand.get();
-    bool whole = op.getMatchingIndexingMap(&operand).getNumResults() != 0;
-    operands.push_back(whole ? memref::CollapseShapeOp::create(
-                                   rewriter, op.getLoc(), value,
-                                   SmallVector<ReassociationIndices>{all})
-                                   .getResult()
-                             : value);
-    maps.push_back(whole ? rewriter.getMultiDimIdentityMap(1)
-                         : AffineMap::get(1, 0, rewriter.getContext()));
-  }
-  ValueRange range(operands);
-  unsigned inputs = op.getNumDpsInputs();
-  auto flat = linalg::GenericOp::create(
-      rewriter, op.getLoc(), TypeRange(), range.take_front(inputs),
-      range.drop_front(inputs), maps,
-      SmallVector<utils::IteratorType>{utils::IteratorType::parallel});
-  rewriter.inlineRegionBefore(op.getRegion(), flat.getRegion(),
-                              flat.getRegion().end());
-  rewriter.eraseOp(op);
-  return flat;
-}
-
 struct VectorLoopsPass
     : penstock::impl::PipelineVectorLoopsBase<VectorLoopsPass> {
   using PipelineVectorLoopsBase::PipelineVectorLoopsBase;
@@ -440,7 +469,7 @@ struct VectorLoopsPass
       rewriter.eraseOp(generic);
       return success();
     }
-    generic = flatten(rewriter, generic);
+    generic = collapseParallelLoops(rewriter, generic);
     rewriter.setInsertionPoint(generic);
     // 2. Vectors where the op allows, scalars elsewhere.
     if (std::optional<unsigned> dimension = chooseVectorDimension(generic))

@@ -23,6 +23,7 @@ void penstock::buildLowerScheduleToProgramPipeline(
   //    composites first, so that their parts can be fused with neighbours.
   manager.addPass(createNnExpandComposites());
   manager.addPass(createPipelineFuse());
+  manager.addNestedPass<mlir::func::FuncOp>(createPipelineMergeReductions());
   // 2. Buffers; products go to the library where it takes buffers as they are,
   //    before the plan, which has to know the library's scratch.
   manager.addPass(createPipelineBufferizeFunctions());

@@ -134,9 +134,20 @@ static LogicalResult inferConvTranspose(NodeBinder &node, Types &types) {
   return success();
 }
 
+/// Whether the bias is there and more than zeros, which is how PyTorch's
+/// exporter writes "none". Adding them would at most change the sign of a zero.
+static bool hasBias(NodeBinder &node) {
+  if (!node.has(2))
+    return false;
+  DenseElementsAttr constant = getConstant(node.operand(2));
+  return !constant || !constant.isSplat() ||
+         !isa<FloatType>(constant.getElementType()) ||
+         !constant.getSplatValue<APFloat>().isZero();
+}
+
 /// Adds the bias to every element of its channel.
 static Value addBias(NodeBinder &node, Emitter &emitter, Value value) {
-  if (!node.has(2))
+  if (!hasBias(node))
     return value;
   RankedTensorType type = Emitter::typeOf(value);
   AffineMap all = emitter.builder.getMultiDimIdentityMap(type.getRank());

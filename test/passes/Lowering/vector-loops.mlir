@@ -113,3 +113,110 @@ func.func @gather(%t: memref<9xf32>, %y: memref<20xindex>, %o: memref<20xf32>) {
     ^bb0(%a: index, %b: f32): %r = memref.load %t[%a] : memref<9xf32>  linalg.yield %r : f32 }
   return
 }
+
+// -----
+
+// Batch statistics: one accumulator for all rows of a channel, folded once. The
+// mean is loaded once per channel.
+// CHECK-LABEL: func.func @channel_sum(
+// CHECK:         scf.for %[[C:.*]] = %c0{{.*}} to %c5
+// CHECK:           memref.load %{{.*}}[%[[C]]] : memref<5xf32>
+// CHECK:           scf.for %[[N:.*]] = %c0{{.*}} to %c3{{.*}} iter_args
+// CHECK:             scf.for %[[H:.*]] = %c0{{.*}} to %c7{{.*}} iter_args
+// CHECK-NOT:           memref.load
+// CHECK:               vector.load {{.*}}[%[[N]], %[[C]], %[[H]], %{{.*}}] : memref<3x5x7x11xf32>, vector<8xf32>
+// CHECK:               vector.maskedload
+// CHECK-NOT:           vector.shuffle
+// CHECK:               scf.yield
+// CHECK:             scf.yield
+// CHECK:           vector.shuffle
+// CHECK:           memref.store %{{.*}}, %{{.*}}[%[[C]]] : memref<5xf32>
+#id = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#channel = affine_map<(n, c, h, w) -> (c)>
+func.func @channel_sum(%x: memref<3x5x7x11xf32>, %mean: memref<5xf32>, %y: memref<5xf32>) {
+  linalg.generic {indexing_maps = [#id, #channel, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+    ins(%x, %mean : memref<3x5x7x11xf32>, memref<5xf32>) outs(%y : memref<5xf32>) {
+    ^bb0(%a: f32, %m: f32, %o: f32):
+      %d = arith.subf %a, %m : f32
+      %r = arith.addf %d, %o : f32
+      linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+// From 256 elements on, a plane is folded by itself: memory is read as it lies.
+// CHECK-LABEL: func.func @plane_sum(
+// CHECK:         scf.for %[[N:.*]] = %c0{{.*}} to %c3
+// CHECK:           scf.for %[[C:.*]] = %c0{{.*}} to %c5
+// CHECK:             scf.for %[[H:.*]] = %c0{{.*}} to %c17{{.*}} iter_args
+// CHECK:               vector.load {{.*}}[%[[N]], %[[C]], %[[H]], %{{.*}}]
+// CHECK-NOT:           vector.shuffle
+// CHECK:               scf.yield
+// CHECK:             vector.shuffle
+// CHECK:             memref.store %{{.*}}, %{{.*}}[%[[C]]] : memref<5xf32>
+#id = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#channel = affine_map<(n, c, h, w) -> (c)>
+func.func @plane_sum(%x: memref<3x5x17x19xf32>, %y: memref<5xf32>) {
+  linalg.generic {indexing_maps = [#id, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+    ins(%x : memref<3x5x17x19xf32>) outs(%y : memref<5xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+// A scale per channel: the plane is one row of 7 x 11 = 77.
+// CHECK-LABEL: func.func @scale(
+// CHECK:         memref.collapse_shape %{{.*}} {{\[}}[0], [1], [2, 3]] : memref<3x5x7x11xf32> into memref<3x5x77xf32>
+// CHECK:         scf.for %{{.*}} = %c0{{.*}} to %c3
+// CHECK:           scf.for %[[C:.*]] = %c0{{.*}} to %c5
+// CHECK:             memref.load %{{.*}}[%[[C]]]
+// CHECK:             scf.for %{{.*}} = %c0{{.*}} to %c72{{.*}} step %c8
+// CHECK:             vector.maskedload
+// CHECK-NOT:         scf.for
+#id = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#channel = affine_map<(n, c, h, w) -> (c)>
+func.func @scale(%x: memref<3x5x7x11xf32>, %s: memref<5xf32>, %y: memref<3x5x7x11xf32>) {
+  linalg.generic {indexing_maps = [#id, #channel, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%x, %s : memref<3x5x7x11xf32>, memref<5xf32>) outs(%y : memref<3x5x7x11xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %r = arith.mulf %a, %b : f32
+      linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+// Rows with a gap between them, numbers of a loop in the body, and a diagonal:
+// these loops stay.
+// CHECK-LABEL: func.func @gaps(
+// CHECK-NOT:     memref.collapse_shape
+// CHECK-LABEL: func.func @numbered(
+// CHECK-NOT:     memref.collapse_shape
+// CHECK-LABEL: func.func @diagonal(
+// CHECK:         memref.collapse_shape %{{.*}} {{\[}}[0], [1, 2]] : memref<3x7x11xf32> into memref<3x77xf32>
+// CHECK-NOT:     memref.collapse_shape %{{.*}} memref<3x3xf32>
+#id = affine_map<(i, j) -> (i, j)>
+func.func @gaps(%x: memref<3x7xf32, strided<[8, 1]>>, %y: memref<3x7xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%x : memref<3x7xf32, strided<[8, 1]>>) outs(%y : memref<3x7xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 }
+  return
+}
+func.func @numbered(%y: memref<3x7xi64>) {
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]}
+    outs(%y : memref<3x7xi64>) {
+    ^bb0(%o: i64):
+      %n = linalg.index 1 : index
+      %r = arith.index_cast %n : index to i64
+      linalg.yield %r : i64 }
+  return
+}
+func.func @diagonal(%d: memref<3x3xf32>, %x: memref<3x7x11xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, i)>, affine_map<(i, j, k) -> (i, j, k)>],
+    iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%d : memref<3x3xf32>) outs(%x : memref<3x7x11xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  return
+}

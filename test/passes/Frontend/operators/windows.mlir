@@ -13,6 +13,19 @@ func.func @conv(%x: tensor<5x4x10x9xf32>, %w: tensor<6x2x3x3xf32>, %b: tensor<6x
 
 // -----
 
+// A bias of zeros, as PyTorch's exporter writes for none, is not added.
+// CHECK-LABEL: @no_bias
+// CHECK: %[[Y:.*]] = nn.conv
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[Y]]
+func.func @no_bias(%x: tensor<5x4x10x9xf32>, %w: tensor<6x4x3x3xf32>) -> tensor<5x6x8x7xf32> {
+  %b = arith.constant dense<0.0> : tensor<6xf32>
+  %y = onnx.node "Conv"(%x, %w, %b) since 11 : (tensor<5x4x10x9xf32>, tensor<6x4x3x3xf32>, tensor<6xf32>) -> tensor<5x6x8x7xf32>
+  return %y : tensor<5x6x8x7xf32>
+}
+
+// -----
+
 // A transposed convolution is the gradient of the one that goes the other way;
 // output_padding takes from the padding after.
 // CHECK-LABEL: @conv_transpose
