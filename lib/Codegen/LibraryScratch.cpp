@@ -3,15 +3,14 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Creates the same oneDNN primitive descriptor as runtime/device/cpu, with the
-// same attributes: a different one could choose another implementation.
+// By the same code that the runtime computes with.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Codegen/LibraryScratch.h"
 
 #include "penstock/Codegen/ConvolutionLibrary.h"
 
-#include "penstock/onednn.h"
+#include "penstock/product.h"
 
 #include <mutex>
 
@@ -20,44 +19,29 @@ using namespace penstock;
 
 static FailureOr<int64_t> query(pipeline::GemmOp gemm, int64_t threads,
                                 std::string &reason) {
-  const runtime::OneDnn &dnnl = runtime::oneDnn();
-  if (!dnnl.error.empty()) {
-    reason = dnnl.error;
-    return failure();
-  }
-  dnnl.setThreads(static_cast<int>(threads));
   ArrayRef<int64_t> sizes = gemm.getSizes();
   ArrayRef<int64_t> batch = sizes.drop_back(3);
-  int64_t m = sizes[batch.size()], n = sizes[batch.size() + 1],
-          k = sizes[batch.size() + 2];
-
-  reason = "oneDNN does not take this product";
-  auto describe = [&](ArrayRef<int64_t> strides, int64_t rows, int64_t columns,
-                      dnnl_memory_desc_t &result) {
-    return runtime::describeMatrix(batch.size(), batch.data(), strides.data(),
-                                   rows, columns, result);
-  };
-  dnnl_memory_desc_t a, b, c;
-  dnnl_matmul_desc_t operation;
-  if (!describe(gemm.getStridesA(), m, k, a) ||
-      !describe(gemm.getStridesB(), k, n, b) ||
-      !describe(gemm.getStridesC(), m, n, c) ||
-      dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr, &c) !=
-          dnnl_success)
-    return failure();
-  dnnl_primitive_desc_t implementation =
-      runtime::chooseProduct(operation, gemm.getAccumulate());
-  if (!implementation)
-    return failure();
-
-  bool isSlow = !runtime::slowImplementation(implementation).empty();
-  auto bytes = static_cast<int64_t>(runtime::scratchBytes(implementation));
-  dnnl.dnnl_primitive_desc_destroy(implementation);
-  if (isSlow) {
-    reason = "oneDNN has only its reference implementation";
+  penstock_gemm_descriptor descriptor = {};
+  descriptor.element = PENSTOCK_F32;
+  descriptor.batch_rank = static_cast<uint32_t>(batch.size());
+  if (batch.size() > PENSTOCK_MAX_BATCH_RANK) {
+    reason = "it has too many batch dimensions";
     return failure();
   }
-  return bytes;
+  llvm::copy(batch, descriptor.batch);
+  llvm::copy(gemm.getStridesA(), descriptor.stride_a);
+  llvm::copy(gemm.getStridesB(), descriptor.stride_b);
+  llvm::copy(gemm.getStridesC(), descriptor.stride_c);
+  descriptor.m = sizes[batch.size()];
+  descriptor.n = sizes[batch.size() + 1];
+  descriptor.k = sizes[batch.size() + 2];
+  descriptor.accumulate = gemm.getAccumulate();
+  runtime::Product product(descriptor, threads);
+  if (!product.getError().empty()) {
+    reason = product.getError();
+    return failure();
+  }
+  return static_cast<int64_t>(product.getScratchBytes());
 }
 
 FailureOr<int64_t> penstock::gemmScratchBytes(pipeline::GemmOp gemm,

@@ -214,7 +214,7 @@ int64_t penstock_integer_hyperparameter(penstock_device *device, uint32_t id) {
 
 void penstock_gemm(penstock_device *device, uint32_t id, const float *a,
                    const float *b, float *c) {
-  if (!device->gemms.run(id, a, b, c))
+  if (!device->gemms.run(device, id, a, b, c))
     fail(device->instance, PENSTOCK_DEFECT, "device %u: oneDNN failed in %s",
          device->index, shapeText(device->instance.program.gemms[id]).c_str());
 }

@@ -4,35 +4,36 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // All products of a device are prepared when the program opens; running one
-// rebinds three addresses. oneDNN is loaded only when a program needs it, so
-// that --help and error messages do not wait for it.
+// rebinds addresses. oneDNN is loaded only when a program needs it, so that
+// --help and error messages do not wait for it.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_GEMM_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_GEMM_H
 
+#include "penstock/product.h"
 #include "runtime/program/Error.h"
 
-#include <memory>
+#include <optional>
+#include <vector>
 
 namespace penstock::runtime {
 
 /// The products of one device. Prepared, run and destroyed on its thread.
 class Gemms {
 public:
-  Gemms();
-  ~Gemms();
   /// Destroys every product.
-  void clear();
+  void clear() { products.clear(); }
 
-  /// `arena` is the device's. The library's scratch comes out of it.
+  /// `arena` is the device's. The library's scratch lies in it.
   Error prepare(const penstock_program &program, uint32_t device, char *arena);
   /// False when the library reports a failure.
-  bool run(uint32_t id, const float *a, const float *b, float *c);
+  bool run(penstock_device *device, uint32_t id, const float *a, const float *b,
+           float *c);
 
 private:
-  struct State;
-  std::unique_ptr<State> state;
+  std::vector<std::optional<Product>> products; // none for other devices
+  uint32_t threads = 1;
 };
 
 /// m x k by k x n, batched, for messages.

@@ -69,7 +69,8 @@ void runParallel(penstock_device *device, int64_t, int64_t, int64_t) {
 
 /// A program of one device and nothing but library calls.
 struct Program {
-  penstock_device_descriptor device = {1 << 20, 64, 0, 1 << 20, 1};
+  penstock_device_descriptor device = {1 << 20, 64, 1};
+  uint64_t scratchOffsets[1] = {0};
   penstock_device_function functions[1] = {runGemms};
   penstock_schedule schedule = {"train", 1, 0.0, functions};
   std::vector<penstock_gemm_descriptor> gemms;
@@ -87,8 +88,10 @@ struct Program {
   /// Empty when it went well.
   std::string run(int expectedCode = 0) {
     gemms.clear();
-    for (const Case &each : cases)
+    for (const Case &each : cases) {
       gemms.push_back(each.gemm);
+      gemms.back().scratch = {1 << 20, scratchOffsets};
+    }
     program.gemms = gemms.data();
     program.gemm_count = uint32_t(gemms.size());
     penstock_run *run = nullptr;
@@ -207,9 +210,20 @@ TEST_F(GemmTest, Batches) {
 // another, on the other side of a cut; and zeros that a product adds to may
 // have been written beforehand. The bits are the same.
 TEST_F(GemmTest, SlicesRoundAlike) {
-  const int64_t sizes[][3] = {{5, 64, 48},  {1, 33, 48},   {11, 8, 80},
-                              {5, 1, 32},   {1, 8, 4},     {33, 16, 100},
-                              {17, 70, 64}, {64, 96, 320}, {40, 336, 320}};
+  const int64_t sizes[][3] = {{5, 64, 48},
+                              {1, 33, 48},
+                              {11, 8, 80},
+                              {5, 1, 32},
+                              {1, 8, 4},
+                              {33, 16, 100},
+                              {17, 70, 64},
+                              {64, 96, 320},
+                              {40, 336, 320},
+                              // Rows a multiple of 4096 bytes apart, or not,
+                              // and long sums: other algorithms.
+                              {100, 1024, 1000},
+                              {256, 512, 1024},
+                              {33, 1024, 512}};
   constexpr int kForms = 5;
   std::mt19937 random(7);
   for (auto [m, n, k] : sizes)
@@ -222,7 +236,9 @@ TEST_F(GemmTest, SlicesRoundAlike) {
       for (int form = 0; form < kForms; ++form) {
         auto strides = [](bool isTransposed, bool isSlice, int64_t rows,
                           int64_t columns) {
-          int64_t width = (isTransposed ? rows : columns) * (isSlice ? 3 : 1);
+          int64_t width = isTransposed ? rows : columns;
+          if (isSlice)
+            width = 3 * width + 8;
           return isTransposed ? std::vector<int64_t>{1, width}
                               : std::vector<int64_t>{width, 1};
         };
@@ -255,6 +271,48 @@ TEST_F(GemmTest, SlicesRoundAlike) {
                   results[i - i % kForms][row * dense.stride_c[0] + column])
             << "case " << i << ": " << gemm.m << " x " << gemm.n << " x "
             << gemm.k;
+  }
+}
+
+// The library divides products by rules of its own, and rounds by them. We do,
+// so that the bits are those of one thread.
+TEST_F(GemmTest, ThreadsRoundAlike) {
+  const int64_t sizes[][3] = {
+      {64, 128, 1000}, {300, 128, 1024}, {16, 1536, 500}, {17, 768, 512},
+      {33, 1024, 700}, {999, 40, 70},    {768, 600, 385}, {61, 1, 9000}};
+  for (auto [m, n, k] : sizes)
+    for (int layout = 0; layout < 8; ++layout)
+      cases.push_back(makeCase(
+          {}, m, n, k,
+          layout & 1 ? std::vector<int64_t>{1, m} : std::vector<int64_t>{k, 1},
+          layout & 2 ? std::vector<int64_t>{1, k} : std::vector<int64_t>{n, 1},
+          {n, 1}, layout & 4));
+  for (bool accumulate : {false, true}) {
+    cases.push_back(makeCase({3}, 65, 130, 400, {26000, 400, 1},
+                             {52000, 130, 1}, {8450, 130, 1}, accumulate));
+    cases.push_back(makeCase({1, 5}, 65, 70, 100, {0, 6500, 1, 65},
+                             {0, 7000, 1, 100}, {0, 4550, 70, 1}, accumulate));
+  }
+  std::mt19937 random(5);
+  for (const Case &each : cases)
+    for (auto [all, size] : {std::pair{&operandsA, each.bytesA},
+                             {&operandsB, each.bytesB},
+                             {&results, each.bytesC}})
+      for (float &value : all->emplace_back(size))
+        value = float(random() % 2001) / 1000.0f - 1.0f;
+  const std::vector<std::vector<float>> old = results;
+  std::vector<std::vector<float>> former;
+  for (uint32_t threads : {1u, 2u, 3u}) {
+    Program program;
+    program.device.threads = threads;
+    results = old;
+    ASSERT_EQ(program.run(), "");
+    if (threads > 1)
+      for (size_t i = 0; i < cases.size(); ++i)
+        ASSERT_EQ(results[i], former[i])
+            << threads << " threads, case " << i << ": " << cases[i].gemm.m
+            << " x " << cases[i].gemm.n << " x " << cases[i].gemm.k;
+    former = results;
   }
 }
 
