@@ -50,18 +50,23 @@ penstock::runtime::columnSizes(const penstock_conv_descriptor &conv) {
           conv.batch * Space::product(space.output)};
 }
 
-void penstock::runtime::gatherChannels(const penstock_conv_descriptor &conv,
-                                       const float *output, float *rows) {
+void penstock::runtime::gatherChannel(const penstock_conv_descriptor &conv,
+                                      const float *output, int64_t channel,
+                                      float *rows) {
   int64_t plane = Space::product(Space(conv).output);
-  for (int64_t m = 0; m < conv.output_channels; ++m)
-    for (int64_t n = 0; n < conv.batch; ++n, rows += plane)
-      std::copy_n(output + (n * conv.output_channels + m) * plane, plane, rows);
+  rows += channel * conv.batch * plane;
+  for (int64_t n = 0; n < conv.batch; ++n, rows += plane)
+    std::copy_n(output + (n * conv.output_channels + channel) * plane, plane,
+                rows);
 }
 
 void penstock::runtime::gatherTaps(const penstock_conv_descriptor &conv,
-                                   const float *input, float *rows) {
+                                   const float *input, int64_t channel,
+                                   float *rows) {
   Space space(conv);
   int64_t plane = Space::product(space.input);
+  rows += channel * Space::product(space.kernel) * conv.batch *
+          Space::product(space.output);
   // One line of windows of one tap: the first and the last ones may read
   // outside.
   auto line = [&](const float *from, int64_t tap) {
@@ -87,11 +92,9 @@ void penstock::runtime::gatherTaps(const penstock_conv_descriptor &conv,
              c);
       }
   };
-  for (int64_t channel = 0; channel < conv.input_channels; ++channel)
-    for (int64_t a = 0; a < space.kernel[0]; ++a)
-      for (int64_t b = 0; b < space.kernel[1]; ++b)
-        for (int64_t c = 0; c < space.kernel[2]; ++c)
-          for (int64_t n = 0; n < conv.batch; ++n)
-            sample(input + (n * conv.input_channels + channel) * plane, a, b,
-                   c);
+  for (int64_t a = 0; a < space.kernel[0]; ++a)
+    for (int64_t b = 0; b < space.kernel[1]; ++b)
+      for (int64_t c = 0; c < space.kernel[2]; ++c)
+        for (int64_t n = 0; n < conv.batch; ++n)
+          sample(input + (n * conv.input_channels + channel) * plane, a, b, c);
 }

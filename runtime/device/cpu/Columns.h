@@ -23,13 +23,14 @@ struct ColumnSizes {
 
 ColumnSizes columnSizes(const penstock_conv_descriptor &conv);
 
-/// rows[channel][window] from the output.
-void gatherChannels(const penstock_conv_descriptor &conv, const float *output,
-                    float *rows);
+/// rows[channel][window] of one channel of the output.
+void gatherChannel(const penstock_conv_descriptor &conv, const float *output,
+                   int64_t channel, float *rows);
 
-/// rows[tap][window]: what the tap reads of the input, zero outside of it.
+/// rows[tap][window] of one channel of the input: what the tap reads, zero
+/// outside of it.
 void gatherTaps(const penstock_conv_descriptor &conv, const float *input,
-                float *rows);
+                int64_t channel, float *rows);
 
 } // namespace penstock::runtime
 

@@ -337,8 +337,21 @@ std::string Convolution::State::prepareProduct(char *scratch) {
 
 bool Convolution::State::runProduct(const float *input, const float *weights,
                                     const float *output) {
-  gatherChannels(descriptor, output, rows[Output]);
-  gatherTaps(descriptor, input, rows[Input]);
+  struct Call {
+    State *state;
+    const float *input, *output;
+  } call = {this, input, output};
+  oneDnn().runParts(
+      descriptor.input_channels + descriptor.output_channels, &call,
+      [](void *closure, int64_t index, int) {
+        auto [state, input, output] = *static_cast<Call *>(closure);
+        const penstock_conv_descriptor &conv = state->descriptor;
+        int64_t taps = conv.input_channels;
+        if (index < taps)
+          gatherTaps(conv, input, index, state->rows[Input]);
+        else
+          gatherChannel(conv, output, index - taps, state->rows[Output]);
+      });
   return oneDnn().dnnl_memory_set_data_handle(tensors[Weights].outsideMemory,
                                               const_cast<float *>(weights)) ==
              dnnl_success &&
