@@ -1,13 +1,20 @@
 #!/usr/bin/env python3
 """Bytes that a plan states, that the program allocates, and that must be alive.
 
-    bench/memory.py [--only=REGEX] [--check] [--plan-only] [--arguments for penstockc]
+    bench/memory.py [--only=REGEX] [--check] [--plan-only] [--plans] [--arguments for penstockc]
 
 Six models, four schedules, two policies of recomputation. For each: the arenas
 that the report states, those that the program says it has allocated (it trains
 two updates), and how far the arena of every device is above the most bytes that
 are alive at once. --check fails where a statement is not met to the byte, or an
-arena is more than 5 % above. Needs torch, torchvision, transformers and onnx.
+arena is more than 5 % above.
+
+--plans has the planner choose cuts, and what to recompute, for two and three
+devices with less and less memory. What it promises must be kept: no device has
+more than the limit, the program allocates what the plan states, and losses are
+those of the first plan to the last bit.
+
+Needs torch, torchvision, transformers and onnx.
 """
 
 import json
@@ -24,12 +31,14 @@ SCHEDULES = (("gpipe", ["--stages=4", "--schedule=gpipe"]),
              ("zb-h1", ["--stages=4", "--schedule=zb-h1"]),
              ("interleaved", ["--stages=4", "--schedule=interleaved:chunks=2"]))
 MOST_ABOVE = 0.05
+LIMITS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
+DOES_NOT_FIT = 3
 
 
-def allocated(program, data):
+def allocated(program, data, *flags):
     """Bytes by device, as the program counted them."""
     log = program.with_suffix(".memory.json")
-    subprocess.run([program, *data, "--steps", "2", "--memory", log], check=True,
+    subprocess.run([program, *data, "--steps", "2", "--memory", log, *flags], check=True,
                    stdout=subprocess.DEVNULL)
     return json.loads(log.read_text())
 
@@ -47,8 +56,62 @@ def compare(allocated_devices, stages, plan):
     return "equal"
 
 
+def arenas(stages):
+    """What a device has stands at the first of its stages."""
+    devices = {}
+    for stage in stages:
+        devices.setdefault(stage["device"], []).append(stage["bytes"])
+    return devices, {device: sum(b[part] for b in parts for part in PARTS)
+                     for device, parts in devices.items()}
+
+
+def plans(folder, only, more):
+    """A line per model, number of devices, policy and limit; returns the failures."""
+    print(f"{'model':10}{'devices':8}{'recompute':10}{'limit':>12}{'needs':>12}{'residuals':>12}"
+          f"  allocated  losses")
+    failed = []
+    for model in memory_models.export_all(folder, only):
+        program, report, log = (model.path.with_name(name)
+                                for name in ("plan", "plan.json", "plan.jsonl"))
+        reference = None
+        for devices in (2, 3):
+            most = None
+            for policy, limits in (("none", (None, *LIMITS)), ("auto", LIMITS)):
+                for share in limits:
+                    limit = int(most * share) if share else None
+                    flags = [f"--recompute={policy}"] if limit else []
+                    if limit:
+                        flags.append(f"--device-memory={limit}")
+                    result = subprocess.run(
+                        [measure.build_folder() / "bin" / "penstockc", model.path, "-o", program,
+                         *model.flags, "--stages=auto", f"--devices={devices}", *flags, *more,
+                         "--microbatches=8", "--optimizer=adam:lr=0.001",
+                         f"--report-json={report}"], capture_output=True, text=True)
+                    line = f"{model.name:10}{devices:<8}{policy:10}{limit or '-':>12}"
+                    if limit and result.returncode == DOES_NOT_FIT:
+                        print(f"{line}{'refused':>12}", flush=True)
+                        continue
+                    if result.returncode:
+                        sys.exit(result.stderr)
+                    stages = json.loads(report.read_text())["stages"]
+                    plan = arenas(stages)[1]
+                    most = most or max(plan.values())
+                    verdict = compare(allocated(program, model.data, "--log", log)["devices"],
+                                      stages, plan)
+                    losses = [json.loads(line).get("loss") for line in log.read_text().splitlines()]
+                    reference = reference or losses
+                    same = "equal" if losses == reference else "differ"
+                    residuals = sum(stage["bytes"]["residuals"] for stage in stages)
+                    print(f"{line}{max(plan.values()):12}{residuals:12}  {verdict:9}  {same}",
+                          flush=True)
+                    if verdict != "equal" or same != "equal" or max(plan.values()) > (limit or most):
+                        failed.append(f"{model.name} {devices} {policy} {limit}")
+    return failed
+
+
 def main(arguments):
     only, check, plan_only, more = "", False, False, []
+    searches = False
     for argument in arguments:
         key, _, value = argument.partition("=")
         if key == "--only":
@@ -57,9 +120,14 @@ def main(arguments):
             check = True
         elif key == "--plan-only":
             plan_only = True
+        elif key == "--plans":
+            searches = True
         else:
             more.append(argument)
     folder = measure.work_folder() / "memory"
+    if searches:
+        failed = plans(folder, only, more)
+        sys.exit(f"not kept: {', '.join(failed)}" if failed else 0)
     print(f"{'model':10}{'schedule':13}{'recompute':11}{'arenas':>12}{'bound':>12}{'above':>8}"
           f"{'worst':>8}  allocated")
     failed = []
@@ -74,12 +142,7 @@ def main(arguments):
                     "--optimizer=adam:lr=0.001", f"--recompute={policy}",
                     f"--report-json={report}")
                 stages = json.loads(report.read_text())["stages"]
-                # What a device has stands at the first of its stages.
-                devices = {}
-                for stage in stages:
-                    devices.setdefault(stage["device"], []).append(stage["bytes"])
-                plan = {device: sum(b[part] for b in parts for part in PARTS)
-                        for device, parts in devices.items()}
+                devices, plan = arenas(stages)
                 bounds = {device: parts[0]["lower_bound"] for device, parts in devices.items()}
                 above = max(plan[device] / bounds[device] - 1 for device in plan)
                 total, bound = sum(plan.values()), sum(bounds.values())
