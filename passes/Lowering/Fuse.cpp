@@ -146,9 +146,20 @@ bool Fuser::arrange(linalg::GenericOp producer, OpOperand &operand) {
       return false;
     mustMove |= ancestor->isBeforeInBlock(consumer);
   }
-  for (OpOperand &other : consumer->getOpOperands())
-    if (&other != &operand && other.get().getDefiningOp() == producer)
+  // Another result that the consumer reads must be yielded by the fused op.
+  auto own =
+      producer.getIndexingMapMatchingResult(cast<OpResult>(operand.get()));
+  for (OpOperand &other : consumer->getOpOperands()) {
+    if (&other == &operand || other.get().getDefiningOp() != producer)
+      continue;
+    auto result = cast<OpResult>(other.get());
+    if (!consumer.isDpsInput(&other) ||
+        consumer.getMatchingIndexingMap(&other) != map ||
+        producer.getIndexingMapMatchingResult(result) != own ||
+        llvm::all_of(result.getUsers(),
+                     [&](Operation *user) { return user == consumer; }))
       return false;
+  }
   if (!mustMove)
     return true;
   for (Value value : consumer->getOperands()) {
@@ -208,6 +219,17 @@ bool Fuser::fuse(OpOperand &operand) {
       !llvm::all_of(producer->getResults(), replaces)) {
     rewriter.eraseOp(fused);
     return false;
+  }
+  // What it reads of the producer besides is there already.
+  for (OpOperand *input : fused.getDpsInputOperands()) {
+    if (input->get().getDefiningOp() != producer)
+      continue;
+    auto number = cast<OpResult>(result->replacements.lookup(input->get()))
+                      .getResultNumber();
+    rewriter.replaceAllUsesWith(
+        fused.getMatchingBlockArgument(input),
+        fused.getBody()->getTerminator()->getOperand(number));
+    input->set(fused.getDpsInitOperand(number)->get());
   }
   for (auto [value, replacement] : result->replacements)
     rewriter.replaceUsesWithIf(value, replacement, [&](OpOperand &use) {

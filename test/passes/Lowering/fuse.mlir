@@ -88,3 +88,31 @@ func.func @splat(%a: !m) -> !m {
     ^bb0(%v: f32, %w: f32, %o: f32): %r = arith.mulf %v, %w : f32  linalg.yield %r : f32 } -> !m
   return %s : !m
 }
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// x sigmoid(x), where the backward wants both x and its sigmoid: one loop.
+// CHECK-LABEL: func.func @two_results(
+// CHECK:         %[[R:.*]]:3 = linalg.generic {{.*}} ins(%arg0 : tensor<7xf32>) outs(
+// CHECK:           %[[X:.*]] = arith.mulf
+// CHECK:           %[[S:.*]] = arith.divf
+// CHECK:           %[[Y:.*]] = arith.mulf %[[X]], %[[S]]
+// CHECK:           linalg.yield %[[X]], %[[S]], %[[Y]]
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[R]]#0, %[[R]]#1, %[[R]]#2
+func.func @two_results(%a: tensor<7xf32>) -> (tensor<7xf32>, tensor<7xf32>, tensor<7xf32>) {
+  %two = arith.constant 2.0 : f32
+  %e = tensor.empty() : tensor<7xf32>
+  %x, %s = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%a : tensor<7xf32>) outs(%e, %e : tensor<7xf32>, tensor<7xf32>) {
+    ^bb0(%v: f32, %o: f32, %p: f32):
+      %m = arith.mulf %v, %two : f32
+      %q = arith.divf %two, %m : f32
+      linalg.yield %m, %q : f32, f32 } -> (tensor<7xf32>, tensor<7xf32>)
+  %y = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%x, %s : tensor<7xf32>, tensor<7xf32>) outs(%e : tensor<7xf32>) {
+    ^bb0(%v: f32, %w: f32, %o: f32):
+      %m = arith.mulf %v, %w : f32
+      linalg.yield %m : f32 } -> tensor<7xf32>
+  return %x, %s, %y : tensor<7xf32>, tensor<7xf32>, tensor<7xf32>
+}
