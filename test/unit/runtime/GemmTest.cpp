@@ -301,7 +301,7 @@ TEST_F(GemmTest, ThreadsRoundAlike) {
   std::vector<std::vector<float>> former;
   for (uint32_t threads : {1u, 2u, 3u}) {
     Program program;
-    program.device.threads = threads;
+    program.device = {4 << 20, 64, 0, 4 << 20, threads};
     results = old;
     ASSERT_EQ(program.run(), "");
     if (threads > 1)
