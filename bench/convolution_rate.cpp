@@ -22,6 +22,7 @@
 #include <ctime>
 #include <memory>
 #include <random>
+#include <sys/mman.h>
 #include <vector>
 
 using namespace penstock::runtime;
@@ -77,8 +78,13 @@ public:
     setConvolutionThreads(threads);
     if (!convolution.plan(conv).empty())
       return;
-    bytes = (convolution.getScratchBytes() + 4096) / 4096 * 4096;
-    scratch.reset(static_cast<char *>(std::aligned_alloc(4096, bytes)));
+    // In large pages, like a device's arena.
+    constexpr size_t kPage = 2 << 20;
+    bytes = convolution.getScratchBytes();
+    size_t pages = bytes / kPage + 1;
+    scratch.reset(
+        static_cast<char *>(std::aligned_alloc(kPage, pages * kPage)));
+    madvise(scratch.get(), pages * kPage, MADV_HUGEPAGE);
     std::memset(scratch.get(), 0, bytes);
     isReady = convolution.prepare(scratch.get()).empty();
   }

@@ -142,7 +142,7 @@ def main():
         limit = threshold(tau, discrepancy, method)
         program = Program(options, tau + 1, discrepancy, spelled.get(method, method))
         if options.check:
-            steps = 6000
+            steps = 1600
             for factor, expected in ((0.997, True), (1.003, False)):
                 if program.is_stable(limit * factor, steps) != expected:
                     sys.exit(f"tau {tau}, D {discrepancy}, {method}: at {factor} times "

@@ -46,6 +46,8 @@ inline constexpr llvm::StringLiteral kRangeAttr = "pipeline.range";
 inline constexpr llvm::StringLiteral kIntoAttr = "pipeline.into";
 inline constexpr llvm::StringLiteral kOutAttr = "pipeline.out";
 inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
+/// Of a library call: where its scratch begins in that argument of its kernel.
+inline constexpr llvm::StringLiteral kScratchAtAttr = "pipeline.scratch_at";
 inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
 /// On a parameter: where other initialisers are that have its value, by name.
 inline constexpr llvm::StringLiteral kTiedAttr = "pipeline.tied";

@@ -29,6 +29,8 @@ def Pipeline_Dialect : Dialect {
       is stored into this argument's buffer (accumulators, optimizer state);
     - `pipeline.out` on an argument of a bufferised function: a result;
     - `pipeline.scratch` on its last argument: temporary memory;
+    - `pipeline.scratch_at = n` on a library call: its scratch begins at byte n
+      of that argument;
     - `pipeline.range = #pipeline.range<0 to 10>` on a channel with a source:
       which integers it may carry;
     - `pipeline.parameter = @w` on a gradient or optimizer variable: the

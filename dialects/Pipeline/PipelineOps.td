@@ -331,24 +331,22 @@ def Pipeline_AllReduceOp : Pipeline_Entry<"all_reduce"> {
 def Pipeline_ArenaOp : Pipeline_Op<"arena", [InModule]> {
   let summary = "All the memory of one device";
   let description = [{
-    `bytes` is its size, of which `library_bytes` from `library_at` on belong to
-    library calls. `threads` is the fixed number of threads that the device
-    computes with: a fact of the numerics, since library results depend on it.
-    `alignment`, 64 by default, is that of its base.
+    `bytes` is its size. `threads` is the fixed number of threads that the
+    device computes with: a fact of the numerics, since library results depend
+    on it. `alignment`, 64 by default, is that of its base.
 
     ```mlir
-    pipeline.arena 0 bytes(4096) library_at(3840) library_bytes(256) threads(1)
+    pipeline.arena 0 bytes(4096) threads(1)
     ```
   }];
   let arguments = (ins NonNegative:$device, NonNegative:$bytes,
-                       NonNegative:$library_at, NonNegative:$library_bytes,
                        Positive:$threads,
                        DefaultValuedAttr<Positive, "64">:$alignment);
   let assemblyFormat = [{
-    $device `bytes` `(` $bytes `)` `library_at` `(` $library_at `)`
-    `library_bytes` `(` $library_bytes `)` `threads` `(` $threads `)`
+    $device `bytes` `(` $bytes `)` `threads` `(` $threads `)`
     (`alignment` `(` $alignment^ `)`)? attr-dict
   }];
+  let hasVerifier = 0;
 }
 
 def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction,
@@ -374,7 +372,13 @@ def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction,
 
 def Pipeline_ScratchOp : Pipeline_Op<"scratch", [Pure, InFunction,
      DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "Temporary memory of one kernel call, shared by all of them";
+  let summary = "Temporary memory of one kernel call";
+  let description = [{
+    Its temporaries, and the scratch of its library calls, which are where
+    their attribute `pipeline.scratch_at` says. `at` is set by
+    `pipeline-plan-memory`: calls of different kernels may share bytes, as one
+    runs at a time, and all calls of a kernel on a device have one place.
+  }];
   let arguments = (ins OptionalAttr<NonNegative>:$at);
   let results = (outs AnyMemRef:$buffer);
   let assemblyFormat = "(`at` `(` $at^ `)`)? attr-dict `:` type($buffer)";

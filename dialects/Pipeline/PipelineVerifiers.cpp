@@ -352,14 +352,6 @@ static LogicalResult verifyBuffer(Operation *op, Type type) {
   return success();
 }
 
-LogicalResult ArenaOp::verify() {
-  if (getLibraryAt() + getLibraryBytes() > getBytes())
-    return emitOpError("has its library memory, up to byte ")
-           << getLibraryAt() + getLibraryBytes() << ", outside of its "
-           << getBytes() << " bytes";
-  return success();
-}
-
 LogicalResult SlotOp::verify() {
   if (getRing().value_or(1) > 1 && getAt() && getStride().value_or(0) == 0)
     return emitOpError("of a ring of ")

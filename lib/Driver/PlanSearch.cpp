@@ -111,10 +111,10 @@ PlanAnswer PlanSearch::search(bool recompute) {
       problem.activationBytes.push_back(bytes);
     }
     StageSearchResult result =
-        searchStages(problem, [&](ArrayRef<int64_t> cuts) {
-          return measure(cuts, recompute);
+        searchStages(problem, [&](const StagePlan &plan) {
+          return measure(plan.cuts, recompute);
         });
-    answer.cuts = result.cuts;
+    answer.cuts = result.plan.cuts;
     answer.fits = result.fits;
     answer.isProved = result.isProved;
     answer.trials = result.trials;

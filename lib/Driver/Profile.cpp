@@ -38,7 +38,7 @@ static constexpr int kUnitSteps = 24, kWarmup = 4;
 /// so many updates.
 static constexpr int kStageRuns = 3;
 static constexpr double kStageSeconds = 0.7;
-static constexpr int kFewestUpdates = 6, kMostUpdates = 100;
+static constexpr int kFewestUpdates = 6, kMostUpdates = 500;
 
 namespace {
 /// A folder that goes with the object.

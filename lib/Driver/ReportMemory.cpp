@@ -283,9 +283,7 @@ void Report::collectProgram(ModuleOp module) {
       continue;
     StageBytes &bytes = rows.ofDevice(device);
     bytes.arena = arena.getBytes();
-    auto libraryAt = static_cast<int64_t>(arena.getLibraryAt());
-    bytes.temporaries = claimed[device].claim(
-        libraryAt, libraryAt + static_cast<int64_t>(arena.getLibraryBytes()));
+    bytes.temporaries = 0;
     for (ScratchOp scratch : scratches[device]) {
       auto at = static_cast<int64_t>(scratch.getAt().value_or(0));
       bytes.temporaries += claimed[device].claim(

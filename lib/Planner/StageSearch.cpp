@@ -14,8 +14,8 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
-#include <tuple>
 
 using namespace llvm;
 using namespace penstock;
@@ -24,7 +24,7 @@ namespace {
 class StageSearch {
 public:
   StageSearch(const StageSearchProblem &problem, const MeasureStages &measure)
-      : problem(problem), measure(measure), perByte(problem.stages, 1) {
+      : problem(problem), measure(measure) {
     for (ArrayRef<double> bytes :
          {ArrayRef(problem.floorBytes), ArrayRef(problem.activationBytes)}) {
       std::vector<double> &sums = floors.empty() ? floors : activations;
@@ -39,104 +39,124 @@ private:
   double floor(int64_t begin, int64_t end) const {
     return floors[end] - floors[begin];
   }
-  double estimate(int64_t stage, int64_t begin, int64_t end) const {
-    return floor(begin, end) +
-           perByte[stage] * (activations[end] - activations[begin]);
+  double estimate(const StageShape &shape) const {
+    auto known = perByte.find({shape.replicas, shape.after});
+    return floor(shape.begin, shape.end) +
+           (known == perByte.end() ? 1 : known->second) *
+               (activations[shape.end] - activations[shape.begin]);
   }
   /// Whether nothing known for certain speaks against a stage.
-  bool isOpen(int64_t stage, int64_t begin, int64_t end) const {
-    return floor(begin, end) <= static_cast<double>(problem.limit) &&
-           !tooLarge.count({stage, begin, end});
+  bool isOpen(const StageShape &shape) const {
+    return floor(shape.begin, shape.end) <=
+               static_cast<double>(problem.limit) &&
+           !tooLarge.count(shape);
   }
-  std::optional<LinearPlan> proposeSurely() const;
-  LinearPlan proposeLikely() const;
+  int64_t units() const { return static_cast<int64_t>(floors.size()) - 1; }
+  StageShape shapeOf(int64_t stage, int64_t begin, int64_t end) const {
+    return {begin, end, 1, problem.stages - 1 - stage};
+  }
+  std::optional<StagePlan> propose(StageShapeFilter isAllowed) const;
+  std::optional<StagePlan> proposeLikely() const;
+  double getSlowest(ArrayRef<int64_t> cuts) const;
   /// Builds a plan and learns. Whether it fits.
-  bool tryPlan(const LinearPlan &plan);
+  bool tryPlan(const StagePlan &plan);
 
   const StageSearchProblem &problem;
   const MeasureStages &measure;
   std::vector<double> floors, activations; ///< Sums of the first units.
-  std::vector<double> perByte;             ///< Measured per activation byte.
-  std::set<std::tuple<int64_t, int64_t, int64_t>> tooLarge;
-  std::set<std::vector<int64_t>> tried;
+  /// Measured per activation byte, by replicas and devices behind.
+  std::map<std::pair<int64_t, int64_t>, double> perByte;
+  std::set<StageShape> tooLarge;
+  std::set<std::vector<StageShape>> tried;
   StageSearchResult best;
   bool isCertain = true;
-  double bestSeconds = 0;
   int64_t bestExcess = 0;
 };
 } // namespace
 
-std::optional<LinearPlan> StageSearch::proposeSurely() const {
-  return partitionLinearly(problem.linear, problem.stages,
-                           [&](int64_t stage, int64_t begin, int64_t end) {
-                             return isOpen(stage, begin, end);
-                           });
+std::vector<StageShape> StagePlan::getShapes(int64_t units) const {
+  std::vector<StageShape> shapes(cuts.size() + 1);
+  int64_t after = 0;
+  for (size_t stage = shapes.size(); stage-- > 0;) {
+    shapes[stage] = {stage > 0 ? cuts[stage - 1] : 0,
+                     stage < cuts.size() ? cuts[stage] : units,
+                     replicas.empty() ? 1 : replicas[stage], after};
+    after += shapes[stage].replicas;
+  }
+  return shapes;
 }
 
-LinearPlan StageSearch::proposeLikely() const {
+std::optional<StagePlan>
+StageSearch::propose(StageShapeFilter isAllowed) const {
+  if (problem.propose)
+    return problem.propose(isAllowed);
+  std::optional<LinearPlan> plan =
+      partitionLinearly(problem.linear, problem.stages,
+                        [&](int64_t stage, int64_t begin, int64_t end) {
+                          return isAllowed(shapeOf(stage, begin, end));
+                        });
+  if (!plan)
+    return std::nullopt;
+  return StagePlan{plan->cuts, {}, plan->slowestSeconds};
+}
+
+std::optional<StagePlan> StageSearch::proposeLikely() const {
   auto limit = static_cast<double>(problem.limit);
-  if (std::optional<LinearPlan> plan =
-          partitionLinearly(problem.linear, problem.stages,
-                            [&](int64_t stage, int64_t begin, int64_t end) {
-                              return isOpen(stage, begin, end) &&
-                                     estimate(stage, begin, end) <= limit;
-                            }))
-    return *plan;
-  return partitionEvenly(problem.linear.unitSeconds.size(), problem.stages,
-                         [&](int64_t stage, int64_t begin, int64_t end) {
-                           return estimate(stage, begin, end) +
-                                  (isOpen(stage, begin, end) ? 0 : limit);
-                         });
+  std::optional<StagePlan> plan = propose([&](const StageShape &shape) {
+    return isOpen(shape) && estimate(shape) <= limit;
+  });
+  if (plan || problem.propose)
+    return plan;
+  LinearPlan even = partitionEvenly(
+      units(), problem.stages, [&](int64_t stage, int64_t begin, int64_t end) {
+        StageShape shape = shapeOf(stage, begin, end);
+        return estimate(shape) + (isOpen(shape) ? 0 : limit);
+      });
+  return StagePlan{even.cuts, {}, getSlowest(even.cuts)};
 }
 
-static double getSlowest(const LinearProblem &problem, ArrayRef<int64_t> cuts) {
+double StageSearch::getSlowest(ArrayRef<int64_t> cuts) const {
   double slowest = 0;
   int64_t begin = 0;
   for (size_t index = 0; index <= cuts.size(); ++index) {
-    int64_t end = index < cuts.size()
-                      ? cuts[index]
-                      : static_cast<int64_t>(problem.unitSeconds.size());
-    slowest = std::max(slowest, getStageSeconds(problem, begin, end));
+    int64_t end = index < cuts.size() ? cuts[index] : units();
+    slowest = std::max(slowest, getStageSeconds(problem.linear, begin, end));
     begin = end;
   }
   return slowest;
 }
 
-bool StageSearch::tryPlan(const LinearPlan &plan) {
-  tried.insert(std::vector<int64_t>(plan.cuts.begin(), plan.cuts.end()));
+bool StageSearch::tryPlan(const StagePlan &plan) {
+  std::vector<StageShape> shapes = plan.getShapes(units());
+  tried.insert(shapes);
   ++best.trials;
-  SmallVector<int64_t> ends(plan.cuts);
-  ends.push_back(problem.linear.unitSeconds.size());
-  std::optional<std::vector<int64_t>> bytes = measure(plan.cuts);
-  if (!bytes || bytes->size() != ends.size()) {
-    // No stage is to blame by itself; the first of them stands for all, and what
-    // is found is no longer proved to be the best.
-    tooLarge.insert({0, 0, ends.front()});
+  std::optional<std::vector<int64_t>> bytes = measure(plan);
+  if (!bytes || bytes->size() != shapes.size()) {
+    // No stage is to blame by itself; the first of them stands for all, and
+    // what is found is no longer proved to be the best.
+    tooLarge.insert(shapes.front());
     isCertain = false;
     return false;
   }
-  int64_t begin = 0, excess = 0;
-  for (auto [stage, end] : enumerate(ends)) {
-    int64_t need = (*bytes)[stage];
-    double activation = activations[end] - activations[begin];
+  int64_t excess = 0;
+  for (auto [shape, need] : zip_equal(shapes, *bytes)) {
+    double activation = activations[shape.end] - activations[shape.begin];
     if (activation > 0)
-      perByte[stage] = std::max(
-          0.0, (static_cast<double>(need) - floor(begin, end)) / activation);
+      perByte[{shape.replicas, shape.after}] = std::max(
+          0.0, (static_cast<double>(need) - floor(shape.begin, shape.end)) /
+                   activation);
     if (need > problem.limit)
-      tooLarge.insert({static_cast<int64_t>(stage), begin, end});
+      tooLarge.insert(shape);
     excess = std::max(excess, need - problem.limit);
-    begin = end;
   }
   bool fits = excess <= 0;
-  double seconds = getSlowest(problem.linear, plan.cuts);
   bool isBetter = best.bytes.empty() || fits > best.fits ||
-                  (fits == best.fits &&
-                   (fits ? seconds < bestSeconds : excess < bestExcess));
+                  (fits == best.fits && (fits ? plan.seconds < best.plan.seconds
+                                              : excess < bestExcess));
   if (isBetter) {
-    best.cuts = plan.cuts;
+    best.plan = plan;
     best.bytes = *bytes;
     best.fits = fits;
-    bestSeconds = seconds;
     bestExcess = excess;
   }
   return fits;
@@ -144,8 +164,9 @@ bool StageSearch::tryPlan(const LinearPlan &plan) {
 
 StageSearchResult StageSearch::run() {
   for (bool surely = true; best.trials < problem.trials; surely = !surely) {
-    std::optional<LinearPlan> fastest = proposeSurely();
-    if (!fastest || (best.fits && fastest->slowestSeconds >= bestSeconds)) {
+    std::optional<StagePlan> fastest =
+        propose([&](const StageShape &shape) { return isOpen(shape); });
+    if (!fastest || (best.fits && fastest->seconds >= best.plan.seconds)) {
       best.isProved = isCertain;
       break;
     }
@@ -156,12 +177,10 @@ StageSearchResult StageSearch::run() {
       }
       continue;
     }
-    LinearPlan likely = proposeLikely();
-    bool isKnown = tried.count(
-        std::vector<int64_t>(likely.cuts.begin(), likely.cuts.end()));
-    if (!isKnown &&
-        !(best.fits && getSlowest(problem.linear, likely.cuts) >= bestSeconds))
-      tryPlan(likely);
+    std::optional<StagePlan> likely = proposeLikely();
+    if (likely && !tried.count(likely->getShapes(units())) &&
+        !(best.fits && likely->seconds >= best.plan.seconds))
+      tryPlan(*likely);
   }
   return best;
 }

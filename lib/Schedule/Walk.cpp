@@ -199,16 +199,18 @@ private:
       return;
     int64_t done = runs[variable.updater];
     int64_t version = versionRead(event.number, *read.lag, model.microbatches);
-    std::string what = describe(model, event) + " reads version " +
-                       std::to_string(version) + " of @" + variable.name;
+    auto what = [&] {
+      return describe(model, event) + " reads version " +
+             std::to_string(version) + " of @" + variable.name;
+    };
     if (version > done)
-      return fail(3, what + ", which is not there yet: " +
+      return fail(3, what() + ", which is not there yet: " +
                          countOf(done, "update") + " done");
     int64_t &need = needs.versions[read.variable];
     need = std::max(need, done - version + 1);
     if (variable.versions > 0 && done - version >= variable.versions)
-      fail(3, what + ", which is gone: " + countOf(done, "update") + " done, " +
-                  countOf(variable.versions, "version") + " kept");
+      fail(3, what() + ", which is gone: " + countOf(done, "update") +
+                  " done, " + countOf(variable.versions, "version") + " kept");
   }
 
   void update(const Event &event, int64_t t) {

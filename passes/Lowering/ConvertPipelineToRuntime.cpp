@@ -51,8 +51,9 @@ struct ConvertPipelineToRuntime
         (replay && failed(replayTable.collect(replay))))
       return failure();
     FileTable files;
-    GemmTable gemms;
-    ConvolutionTable convs(root);
+    ScratchPlaces places(root);
+    GemmTable gemms(root, places);
+    ConvolutionTable convs(root, places);
     if (failed(files.collect(root)) ||
         failed(collectLibraryCalls(root, gemms, convs)))
       return failure();

@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Equal convolutions of one device are one descriptor. Those of two devices
-// stay apart, as a third one has not planned the scratch that they need.
+// Equal convolutions of one device that have their scratch in one place are one
+// descriptor.
 //===----------------------------------------------------------------------===//
 
 #include "ConvolutionTable.h"
@@ -16,12 +16,16 @@ using namespace mlir;
 using namespace penstock;
 
 /// All that tells two apart.
-static ArrayAttr getKey(Operation *op, int64_t device) {
+static ArrayAttr getKey(Operation *op, int64_t device,
+                        const ScratchPlace &scratch) {
   Builder builder(op->getContext());
+  NamedAttrList attributes(op->getAttrDictionary());
+  attributes.erase(pipeline::kScratchAtAttr);
   SmallVector<Attribute> key{
       builder.getStringAttr(op->getName().getStringRef()),
-      op->getAttrDictionary(), op->getPropertiesAsAttribute(),
-      builder.getI64IntegerAttr(device)};
+      attributes.getDictionary(op->getContext()),
+      op->getPropertiesAsAttribute(), builder.getI64IntegerAttr(device),
+      scratch.getKey(op->getContext())};
   for (Type type : op->getOperandTypes())
     key.push_back(TypeAttr::get(type));
   return builder.getArrayAttr(key);
@@ -45,22 +49,35 @@ LogicalResult ConvolutionTable::add(Operation *op,
   if (!planned)
     return op->emitError() << "no library can compute this convolution: "
                            << reason;
-  int64_t where = device.value_or(0);
-  auto it =
-      entries.insert({getKey(op, where), Entry{planned->descriptor, where}})
-          .first;
+  int64_t where = device.value_or(static_cast<int32_t>(PENSTOCK_NO_DEVICE));
+  ScratchPlace scratch =
+      places.get(op, static_cast<int64_t>(planned->scratchBytes));
+  auto it = entries
+                .insert({getKey(op, where, scratch),
+                         Entry{planned->descriptor, scratch, where}})
+                .first;
   numbers[op] = it - entries.begin();
   return success();
 }
 
+/// Whose descriptor it is; in the replay, all are of its one device.
+int64_t ConvolutionTable::getDevice(const Entry &entry,
+                                    std::optional<int64_t> replay) {
+  constexpr auto kNone = static_cast<int32_t>(PENSTOCK_NO_DEVICE);
+  if (replay)
+    return entry.device == kNone || !entry.scratch.isReplayed() ? kNone
+                                                                : *replay;
+  return entry.shared ? static_cast<int32_t>(PENSTOCK_EVERY_DEVICE)
+                      : entry.device;
+}
+
 std::vector<Constant>
-ConvolutionTable::getTable(std::optional<int64_t> device) const {
+ConvolutionTable::getTable(ConstantBuilder &constants,
+                           std::optional<int64_t> device) const {
   std::vector<Constant> table;
   for (auto &[key, entry] : entries) {
     const penstock_conv_descriptor &conv = entry.descriptor;
-    int64_t where = device         ? *device
-                    : entry.shared ? static_cast<int32_t>(PENSTOCK_EVERY_DEVICE)
-                                   : entry.device;
+    int64_t where = getDevice(entry, device);
     auto list = [](const int64_t (&values)[PENSTOCK_MAX_SPATIAL_RANK]) {
       return Constant::integers(
           SmallVector<int64_t>(std::begin(values), std::end(values)));
@@ -72,7 +89,8 @@ ConvolutionTable::getTable(std::optional<int64_t> device) const {
          Constant::i64(conv.groups), Constant::i64(conv.input_channels),
          Constant::i64(conv.output_channels), list(conv.input),
          list(conv.kernel), list(conv.output), list(conv.stride),
-         list(conv.dilation), list(conv.pad_before), list(conv.pad_after)}));
+         list(conv.dilation), list(conv.pad_before), list(conv.pad_after),
+         entry.scratch.getConstant(constants, device.has_value())}));
   }
   return table;
 }

@@ -10,6 +10,7 @@
 #define PENSTOCK_PASSES_LOWERING_CONVOLUTIONTABLE_H
 
 #include "Constants.h"
+#include "ScratchPlaces.h"
 #include "dialects/Nn/Convolution.h"
 #include "penstock/abi.h"
 
@@ -25,21 +26,27 @@ namespace penstock {
 /// their numbers.
 class ConvolutionTable {
 public:
-  explicit ConvolutionTable(mlir::ModuleOp root) : root(root) {}
+  ConvolutionTable(mlir::ModuleOp root, const ScratchPlaces &places)
+      : root(root), places(places) {}
 
   /// No device: a convolution in a kernel that nothing calls.
   mlir::LogicalResult add(mlir::Operation *op, std::optional<int64_t> device);
   uint32_t getIndex(mlir::Operation *op) const { return numbers.at(op); }
   /// The replay runs all of them on its one device.
-  std::vector<Constant> getTable(std::optional<int64_t> device) const;
+  std::vector<Constant> getTable(ConstantBuilder &constants,
+                                 std::optional<int64_t> device) const;
 
 private:
   struct Entry {
     penstock_conv_descriptor descriptor;
+    ScratchPlace scratch;
     int64_t device = 0;
     bool shared = false;
   };
+  static int64_t getDevice(const Entry &entry, std::optional<int64_t> replay);
+
   mlir::ModuleOp root;
+  const ScratchPlaces &places;
   llvm::MapVector<mlir::ArrayAttr, Entry> entries;
   llvm::DenseMap<mlir::Operation *, uint32_t> numbers;
 };

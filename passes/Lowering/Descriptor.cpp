@@ -135,8 +135,6 @@ std::vector<Constant> ProgramTable::getDevices() {
     table.push_back(Constant::fields(
         {Constant::i64(field(&ArenaOp::getBytes)),
          Constant::i64(used ? arena->second.getAlignment() : 64),
-         Constant::i64(field(&ArenaOp::getLibraryAt)),
-         Constant::i64(field(&ArenaOp::getLibraryBytes)),
          Constant::i32(used ? arena->second.getThreads() : 1)}));
   }
   return table;
@@ -339,8 +337,8 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   std::optional<int64_t> oneDevice;
   if (isReplay)
     oneDevice = 0;
-  addTable("gemms", gemms.getTable(oneDevice));
-  addTable("convs", convs.getTable(oneDevice));
+  addTable("gemms", gemms.getTable(constants, oneDevice));
+  addTable("convs", convs.getTable(constants, oneDevice));
   addTable("hyperparameters", std::move(hyperparameterTable));
   addTable("schedules", std::move(*scheduleTable));
   fields.push_back(Constant::address(replay));

@@ -3,25 +3,28 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One descriptor for all products that are equal on a device.
+// One descriptor for all products that are equal on a device and have their
+// scratch in one place.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Lowering/GemmTable.h"
 
+#include "penstock/Codegen/LibraryScratch.h"
 #include "penstock/abi.h"
 
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
-ArrayAttr GemmTable::getKey(GemmOp gemm, int64_t device) {
+ArrayAttr GemmTable::getKey(GemmOp gemm, int64_t device,
+                            const ScratchPlace &scratch) {
   auto element = cast<MemRefType>(gemm.getA().getType()).getElementType();
   Builder builder(gemm.getContext());
-  return builder.getArrayAttr({TypeAttr::get(element), gemm.getSizesAttr(),
-                               gemm.getStridesAAttr(), gemm.getStridesBAttr(),
-                               gemm.getStridesCAttr(),
-                               builder.getBoolAttr(gemm.getAccumulate()),
-                               builder.getI64IntegerAttr(device)});
+  return builder.getArrayAttr(
+      {TypeAttr::get(element), gemm.getSizesAttr(), gemm.getStridesAAttr(),
+       gemm.getStridesBAttr(), gemm.getStridesCAttr(),
+       builder.getBoolAttr(gemm.getAccumulate()),
+       builder.getI64IntegerAttr(device), scratch.getKey(gemm.getContext())});
 }
 
 LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
@@ -33,26 +36,42 @@ LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
       gemm.getStridesC().size() + 1 != rank)
     return gemm.emitError() << "the library multiplies f32 matrices with up to "
                             << PENSTOCK_MAX_BATCH_RANK << " batch dimensions";
-  // Equal products of two devices stay apart: a third one has not planned the
-  // scratch that they need. Only a kernel of several devices shares its own.
   if (auto number = numbers.find(gemm); number != numbers.end()) {
     Product &product = (products.begin() + number->second)->second;
     if (product.device != device)
       product.shared = true;
     return success();
   }
-  auto it = products.insert({getKey(gemm, device), Product{device}}).first;
+  int64_t bytes = 0;
+  if (gemm->hasAttr(kScratchAtAttr)) {
+    int64_t threads = 1;
+    for (auto arena : root.getOps<ArenaOp>())
+      if (static_cast<int64_t>(arena.getDevice()) == device)
+        threads = static_cast<int64_t>(arena.getThreads());
+    std::string reason;
+    FailureOr<int64_t> planned = gemmScratchBytes(gemm, threads, &reason);
+    if (failed(planned))
+      return gemm.emitError("no library can compute this product: ") << reason;
+    bytes = *planned;
+  }
+  ScratchPlace scratch = places.get(gemm, bytes);
+  auto it =
+      products.insert({getKey(gemm, device, scratch), Product{scratch, device}})
+          .first;
   numbers[gemm] = it - products.begin();
   return success();
 }
 
 LogicalResult GemmTable::addUnused(GemmOp gemm) {
-  return numbers.contains(gemm) ? success() : add(gemm, 0);
+  return numbers.contains(gemm)
+             ? success()
+             : add(gemm, static_cast<int32_t>(PENSTOCK_NO_DEVICE));
 }
 
 uint32_t GemmTable::getIndex(GemmOp gemm) const { return numbers.at(gemm); }
 
-std::vector<Constant> GemmTable::getTable(std::optional<int64_t> device) const {
+std::vector<Constant> GemmTable::getTable(ConstantBuilder &constants,
+                                          std::optional<int64_t> device) const {
   std::vector<Constant> table;
   for (auto &[key, product] : products) {
     auto field = [&](unsigned i) {
@@ -67,7 +86,9 @@ std::vector<Constant> GemmTable::getTable(std::optional<int64_t> device) const {
       padded.resize(PENSTOCK_MAX_BATCH_RANK + 2, 0);
       return Constant::integers(padded);
     };
-    int64_t where = device ? *device
+    constexpr auto kNone = static_cast<int32_t>(PENSTOCK_NO_DEVICE);
+    bool isReplayed = product.device != kNone && product.scratch.isReplayed();
+    int64_t where = device ? (isReplayed ? *device : kNone)
                     : product.shared
                         ? static_cast<int32_t>(PENSTOCK_EVERY_DEVICE)
                         : product.device;
@@ -77,8 +98,8 @@ std::vector<Constant> GemmTable::getTable(std::optional<int64_t> device) const {
          Constant::i64(sizes[batchRank + 1]),
          Constant::i64(sizes[batchRank + 2]), strides(field(2)),
          strides(field(3)), strides(field(4)),
-         Constant::i32(cast<BoolAttr>(key[5]).getValue()),
-         Constant::i32(where)}));
+         Constant::i32(cast<BoolAttr>(key[5]).getValue()), Constant::i32(where),
+         product.scratch.getConstant(constants, device.has_value())}));
   }
   return table;
 }

@@ -10,7 +10,7 @@
 #define PENSTOCK_PASSES_LOWERING_GEMMTABLE_H
 
 #include "dialects/Pipeline/Pipeline.h"
-#include "passes/Lowering/Constants.h"
+#include "passes/Lowering/ScratchPlaces.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -22,20 +22,28 @@ namespace penstock {
 /// their numbers.
 class GemmTable {
 public:
+  GemmTable(mlir::ModuleOp root, const ScratchPlaces &places)
+      : root(root), places(places) {}
+
   mlir::LogicalResult add(pipeline::GemmOp gemm, int64_t device);
   /// A product that no device runs, in a kernel that nothing calls.
   mlir::LogicalResult addUnused(pipeline::GemmOp gemm);
   uint32_t getIndex(pipeline::GemmOp gemm) const;
   /// The replay runs all products on its one device.
-  std::vector<Constant> getTable(std::optional<int64_t> device) const;
+  std::vector<Constant> getTable(ConstantBuilder &constants,
+                                 std::optional<int64_t> device) const;
 
 private:
   struct Product {
+    ScratchPlace scratch;
     int64_t device = 0;
     bool shared = false;
   };
   /// All that tells products apart; the ops are gone when the table is made.
-  static mlir::ArrayAttr getKey(pipeline::GemmOp gemm, int64_t device);
+  static mlir::ArrayAttr getKey(pipeline::GemmOp gemm, int64_t device,
+                                const ScratchPlace &scratch);
+  mlir::ModuleOp root;
+  const ScratchPlaces &places;
   llvm::MapVector<mlir::ArrayAttr, Product> products;
   llvm::DenseMap<mlir::Operation *, uint32_t> numbers;
 };

@@ -34,6 +34,8 @@ LogicalResult ArenaMap::add(func::FuncOp function) {
   WalkResult result = function.walk([&](Operation *op) {
     auto slot = dyn_cast<SlotOp>(op);
     auto scratch = dyn_cast<ScratchOp>(op);
+    if (auto call = dyn_cast<func::CallOp>(op))
+      return WalkResult(addCall(call));
     if (!slot && !scratch)
       return WalkResult::advance();
     std::optional<uint64_t> at = slot ? slot.getAt() : scratch.getAt();
@@ -46,8 +48,10 @@ LogicalResult ArenaMap::add(func::FuncOp function) {
       op->emitError("S9: is not aligned to ") << alignment << " bytes";
       return WalkResult::interrupt();
     }
-    return WalkResult(scratch ? addScratch(scratch)
-                              : addPlace(slot, getSchedule(function)));
+    if (slot)
+      return WalkResult(addPlace(slot, getSchedule(function)));
+    scratches.push_back(scratch);
+    return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
 }
@@ -96,31 +100,27 @@ FailureOr<const KernelMemory *> ArenaMap::getKernel(func::CallOp call) {
   return &known->second;
 }
 
-/// Temporaries of a kernel keep clear of what its own library calls use.
-LogicalResult ArenaMap::addScratch(ScratchOp scratch) {
-  scratches.push_back(scratch);
-  int64_t distance = static_cast<int64_t>(*scratch.getAt()) -
-                     static_cast<int64_t>(arena.getLibraryAt());
-  for (Operation *user : scratch->getUsers()) {
-    auto call = dyn_cast<func::CallOp>(user);
-    if (!call)
-      continue;
-    FailureOr<const KernelMemory *> kernel = getKernel(call);
-    if (failed(kernel))
-      return failure();
-    if (!(*kernel)->isClear(distance))
-      return scratch.emitError("S9: shares bytes with the library scratch of "
-                               "@")
-             << call.getCallee();
-  }
-  return success();
+/// What a kernel has besides its arguments is in order, and where its library
+/// calls are prepared to find it.
+LogicalResult ArenaMap::addCall(func::CallOp call) {
+  bool isNew = !kernels.contains(root.lookupSymbol(call.getCallee()));
+  FailureOr<const KernelMemory *> kernel = getKernel(call);
+  if (failed(kernel) || (isNew && failed((*kernel)->verify())))
+    return failure();
+  if ((*kernel)->calls.empty())
+    return success();
+  auto scratch = call.getOperands().back().getDefiningOp<ScratchOp>();
+  auto at = static_cast<int64_t>(scratch ? scratch.getAt().value_or(0) : 0);
+  auto [place, isFirst] = libraryPlaces.try_emplace(call.getCallee(), at);
+  if (scratch && place->second == at)
+    return success();
+  return call.emitError("S9: has its temporaries elsewhere than another call "
+                        "of @")
+         << call.getCallee() << ", whose library calls have one place";
 }
 
 std::vector<ArenaMap::Interval> ArenaMap::getIntervals() {
   std::vector<Interval> intervals;
-  auto libraryAt = static_cast<int64_t>(arena.getLibraryAt());
-  if (auto bytes = static_cast<int64_t>(arena.getLibraryBytes()))
-    intervals.push_back({libraryAt, libraryAt + bytes, arena});
   for (ScratchOp scratch : scratches) {
     auto at = static_cast<int64_t>(*scratch.getAt());
     intervals.push_back({at, at + getBufferBytes(scratch.getType()), scratch});
@@ -191,15 +191,8 @@ void ArenaMap::findShared() {
         }
         return success();
       });
-  auto libraryAt = static_cast<int64_t>(arena.getLibraryAt());
   for (func::FuncOp function : functions)
     function.walk([&](func::CallOp call) {
-      FailureOr<const KernelMemory *> kernel = getKernel(call);
-      if (failed(kernel))
-        return;
-      if (int64_t bytes = (*kernel)->getLibraryBytes())
-        addOverwritten(call, getSchedule(function), libraryAt,
-                       libraryAt + bytes);
       for (Value operand : call.getOperands())
         if (auto scratch = operand.getDefiningOp<ScratchOp>()) {
           auto at = static_cast<int64_t>(*scratch.getAt());

@@ -58,7 +58,7 @@ private:
   struct Interval {
     int64_t begin = 0, end = 0;
     mlir::Operation *op = nullptr;
-    /// The place whose slot it is; none for temporaries and the library.
+    /// The place whose slot it is; none for temporaries.
     Place *place = nullptr;
     int64_t index = 0;
     size_t order = 0;
@@ -66,7 +66,7 @@ private:
 
   mlir::LogicalResult addPlace(pipeline::SlotOp slot,
                                mlir::StringAttr schedule);
-  mlir::LogicalResult addScratch(pipeline::ScratchOp scratch);
+  mlir::LogicalResult addCall(mlir::func::CallOp call);
   mlir::FailureOr<const KernelMemory *> getKernel(mlir::func::CallOp call);
   void addOverwritten(mlir::Operation *call, mlir::StringAttr schedule,
                       int64_t begin, int64_t end);
@@ -84,6 +84,8 @@ private:
   llvm::DenseMap<SlotKey, llvm::SmallVector<SlotKey>> neighbours;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<SlotKey>> overwritten;
   llvm::DenseMap<mlir::Operation *, KernelMemory> kernels;
+  /// By kernel with library calls, where its temporaries are.
+  llvm::StringMap<int64_t> libraryPlaces;
 
   /// Found when the first two intervals meet.
   bool hasUses = false;

@@ -200,9 +200,9 @@ LogicalResult Tracer::visit(Operation *op) {
       return failure();
     if (*number < 0)
       return slot.emitError("S8: names the slot of a negative number");
-    cells[slot] = {slot.getSymbolAttr().getAttr(),
-                   static_cast<int64_t>(slot.getField().value_or(0)), *number,
-                   static_cast<int64_t>(slot.getRing().value_or(1))};
+    cells[slot] = {slot.getSymbolAttr().getAttr(), *number,
+                   static_cast<int64_t>(slot.getRing().value_or(1)),
+                   static_cast<int32_t>(slot.getField().value_or(0))};
     return success();
   }
   if (auto recv = dyn_cast<StartRecvOp>(op))

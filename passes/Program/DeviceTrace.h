@@ -16,13 +16,14 @@ namespace penstock {
 
 /// A buffer of a ring: message or version `number` of a field of a symbol.
 struct CellRef {
+  // Traces of many microbatches are long: small numbers are kept small.
   mlir::StringAttr symbol;
-  int64_t field = 0;
   int64_t number = 0;
   int64_t ring = 1;
+  int32_t field = 0;
 
   /// Of a gradient that is kept in parts; then `number` is the update's.
-  std::optional<int64_t> part = {};
+  std::optional<int32_t> part = {};
 
   int64_t getIndex() const { return part ? *part : number % ring; }
 };
@@ -49,6 +50,12 @@ struct TraceEvent {
 mlir::FailureOr<std::vector<TraceEvent>>
 traceDevice(mlir::func::FuncOp function, int64_t first, int64_t updates,
             int64_t newest);
+
+/// Whether an update is long enough for a steady state of its own, so that
+/// several need not be followed to see one.
+inline bool hasManyMicrobatches(int64_t microbatches) {
+  return microbatches >= 1 << 10;
+}
 
 /// How many updates a segment must have until everything that the function does
 /// for a microbatch goes on at once: from then on, it only repeats itself.

@@ -10,6 +10,7 @@
 #include "passes/Program/KernelMemory.h"
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Program/PackTemporaries.h"
 #include "penstock/Codegen/LibraryScratch.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -72,6 +73,7 @@ FailureOr<KernelMemory> KernelMemory::get(func::FuncOp kernel,
   unsigned arguments = kernel.getNumArguments();
   if (arguments > 0 &&
       kernel.getArgAttr(arguments - 1, pipeline::kScratchAttr)) {
+    result.bytes = getBufferBytes(kernel.getArgumentTypes().back());
     // In the order of the kernel.
     auto users = llvm::to_vector(kernel.getArgument(arguments - 1).getUsers());
     for (Operation *user : llvm::reverse(users)) {
@@ -90,23 +92,26 @@ FailureOr<KernelMemory> KernelMemory::get(func::FuncOp kernel,
     }
   }
   WalkResult walked = kernel.walk([&](Operation *op) {
-    FailureOr<std::optional<int64_t>> bytes = libraryScratchBytes(op, threads);
-    if (failed(bytes))
+    std::string reason;
+    FailureOr<std::optional<int64_t>> bytes =
+        libraryScratchBytes(op, threads, &reason);
+    if (failed(bytes)) {
+      op->emitError("no library can compute this product: ") << reason;
       return WalkResult::interrupt();
-    if (*bytes)
-      result.calls.push_back({uses.positionOf(op), **bytes});
+    }
+    if (bytes->value_or(0) > 0) {
+      LibraryCall &call = result.calls.emplace_back();
+      call.op = op;
+      call.position = uses.positionOf(op);
+      call.bytes = **bytes;
+      if (auto at = op->getAttrOfType<IntegerAttr>(pipeline::kScratchAtAttr))
+        call.offset = at.getInt();
+    }
     return WalkResult::advance();
   });
   if (walked.wasInterrupted())
-    return kernel.emitError("has a product that no library computes");
+    return failure();
   return result;
-}
-
-int64_t KernelMemory::getLibraryBytes() const {
-  int64_t most = 0;
-  for (const LibraryCall &call : calls)
-    most = std::max(most, call.bytes);
-  return most;
 }
 
 int64_t KernelMemory::getPeak(int64_t alignment) const {
@@ -132,13 +137,26 @@ int64_t KernelMemory::getPeak(int64_t alignment) const {
   return peak;
 }
 
-bool KernelMemory::isClear(int64_t distance) const {
-  return llvm::none_of(calls, [&](const LibraryCall &call) {
-    return llvm::any_of(temporaries, [&](const Temporary &temporary) {
-      int64_t begin = distance + temporary.offset;
-      return temporary.first <= call.position &&
-             call.position <= temporary.last && begin < call.bytes &&
-             begin + temporary.bytes > 0;
-    });
-  });
+LogicalResult KernelMemory::verify() const {
+  for (const Temporary &temporary : temporaries)
+    if (temporary.offset < 0 || temporary.offset + temporary.bytes > bytes)
+      return temporary.view->emitError("S9: ends at byte ")
+             << temporary.offset + temporary.bytes << " of temporary memory of "
+             << bytes;
+  for (const LibraryCall &call : calls) {
+    if (!call.offset)
+      return call.op->emitError("S9: takes ")
+             << call.bytes << " bytes of scratch and has no place for them ("
+             << pipeline::kScratchAtAttr << ")";
+    int64_t begin = *call.offset, end = begin + call.bytes;
+    if (begin < 0 || begin % kTemporaryAlignment || end > bytes)
+      return call.op->emitError("S9: has its scratch from byte ")
+             << begin << " to " << end << " of temporary memory of " << bytes;
+    for (const Temporary &temporary : temporaries)
+      if (temporary.first <= call.position && call.position <= temporary.last &&
+          temporary.offset < end && begin < temporary.offset + temporary.bytes)
+        return temporary.view->emitError("S9: shares bytes with the scratch of "
+                                         "a library call while it is in use");
+  }
+  return success();
 }

@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The temporaries in a kernel's last argument, the scratch of its library
-// calls, and when both are needed, in ops of the entry block.
+// The temporaries and the scratch of library calls in a kernel's last argument,
+// and when they are needed, in ops of the entry block.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_PASSES_PROGRAM_KERNELMEMORY_H
@@ -26,24 +26,27 @@ struct KernelMemory {
     int64_t offset = 0, bytes = 0;
     int64_t first = 0, last = -1;
   };
+  /// One that has scratch; its place is known from pipeline-share-scratch on.
   struct LibraryCall {
+    mlir::Operation *op = nullptr;
     int64_t position = 0, bytes = 0;
+    std::optional<int64_t> offset;
   };
   llvm::SmallVector<Temporary> temporaries;
   llvm::SmallVector<LibraryCall> calls;
+  /// Of the last argument, if it is temporary memory.
+  int64_t bytes = 0;
 
   /// Fails, with a diagnostic, when memory is used in another way, or a product
   /// cannot be computed.
   static mlir::FailureOr<KernelMemory> get(mlir::func::FuncOp kernel,
                                            int64_t threads);
 
-  /// The most that any call takes.
-  int64_t getLibraryBytes() const;
   /// The most that temporaries and the call at hand take at once.
   int64_t getPeak(int64_t alignment) const;
-  /// Whether no temporary that is alive at a call shares bytes with its
-  /// scratch, when the argument begins `distance` bytes behind that.
-  bool isClear(int64_t distance) const;
+  /// Rule S9 for what lies in the argument: it is inside, and no temporary that
+  /// is alive at a call shares bytes with its scratch.
+  mlir::LogicalResult verify() const;
 };
 
 } // namespace penstock

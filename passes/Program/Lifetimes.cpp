@@ -19,8 +19,8 @@ using namespace penstock;
 using namespace penstock::pipeline;
 
 namespace {
-/// A channel's name, field and message.
-using CellKey = std::tuple<StringRef, int64_t, int64_t>;
+/// A channel, field and message.
+using CellKey = std::tuple<Attribute, int64_t, int64_t>;
 } // namespace
 
 FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
@@ -47,17 +47,23 @@ FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
   if (failed(filling))
     return failure();
   int64_t turn = llvm::divideCeilSigned(ring, lives.microbatches);
-  int64_t updates = std::max(turn, *filling) + turn + 2;
+  // With many microbatches all rings turn over within one update, and where
+  // nothing begins later, two show every update's beginning, its end and what
+  // is between them.
+  int64_t updates =
+      hasManyMicrobatches(lives.microbatches) && turn == 1 && *filling == 1
+          ? 2
+          : std::max(turn, *filling) + turn + 2;
   FailureOr<std::vector<TraceEvent>> trace =
       traceDevice(function, 0, updates, 0);
   if (failed(trace))
     return failure();
   lives.trace = std::move(*trace);
 
-  std::map<CellKey, size_t> known;
-  std::map<std::pair<StringRef, int64_t>, size_t> issued;
-  std::map<size_t, std::pair<StringRef, size_t>> leaving;
-  auto isExternal = [&](StringRef name) {
+  llvm::DenseMap<CellKey, size_t> known;
+  llvm::DenseMap<std::pair<Attribute, int64_t>, size_t> issued;
+  std::map<size_t, std::pair<StringAttr, size_t>> leaving;
+  auto isExternal = [&](StringAttr name) {
     auto channel = symbols.lookup<ChannelOp>(name);
     return channel && (channel.getSource() || channel.getSink());
   };
@@ -67,18 +73,17 @@ FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
       if (!symbols.lookup<ChannelOp>(cell.symbol))
         continue;
       auto [it, isNew] = known.try_emplace(
-          CellKey(cell.symbol.getValue(), cell.field, cell.number),
-          lives.messages.size());
+          CellKey(cell.symbol, cell.field, cell.number), lives.messages.size());
       if (isNew)
         lives.messages.push_back({cell, index, index});
       MessageLife &life = lives.messages[it->second];
       life.last = std::max(life.last, index);
       if (event.kind == TraceEvent::Send) {
-        leaving[index] = {event.symbol.getValue(), it->second};
+        leaving[index] = {event.symbol, it->second};
         life.last = lives.trace.size() - 1;
       }
     }
-    StringRef channel = event.symbol.getValue();
+    StringAttr channel = event.symbol;
     if (event.kind == TraceEvent::Send || event.kind == TraceEvent::Recv)
       issued[{channel, event.number}] = index;
     auto awaited = event.kind == TraceEvent::Await

@@ -51,26 +51,19 @@ void penstock::searchOrder(
     place(best);
 }
 
-int64_t penstock::packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks,
-                             llvm::ArrayRef<MemoryBlock> fixed) {
+int64_t penstock::packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks) {
+  if (blocks.empty())
+    return 0;
   // 1. No end can be lower than what is alive at once.
-  int64_t positions = 0, fixedEnd = 0;
+  int64_t positions = 0;
   for (const MemoryBlock &block : blocks)
     positions = std::max(positions, block.last + 1);
-  for (const MemoryBlock &block : fixed) {
-    positions = std::max(positions, block.last + 1);
-    fixedEnd = std::max(fixedEnd, block.offset + block.bytes);
-  }
-  if (blocks.empty())
-    return fixedEnd;
   std::vector<int64_t> change(positions + 1);
-  for (llvm::ArrayRef<MemoryBlock> list :
-       {llvm::ArrayRef<MemoryBlock>(blocks), fixed})
-    for (const MemoryBlock &block : list) {
-      change[block.first] += block.bytes;
-      change[block.last + 1] -= block.bytes;
-    }
-  int64_t live = 0, bound = fixedEnd;
+  for (const MemoryBlock &block : blocks) {
+    change[block.first] += block.bytes;
+    change[block.last + 1] -= block.bytes;
+  }
+  int64_t live = 0, bound = 0;
   for (int64_t by : change)
     bound = std::max(bound, live += by);
 
@@ -78,12 +71,9 @@ int64_t penstock::packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks,
   auto byOffset = [](const MemoryBlock *a, const MemoryBlock *b) {
     return a->offset < b->offset;
   };
-  std::vector<const MemoryBlock *> obstacles;
-  for (const MemoryBlock &block : fixed)
-    obstacles.insert(llvm::upper_bound(obstacles, &block, byOffset), &block);
   auto place = [&](llvm::ArrayRef<size_t> order) {
-    Placement result{fixedEnd, order.front()};
-    std::vector<const MemoryBlock *> placed = obstacles;
+    Placement result{0, order.front()};
+    std::vector<const MemoryBlock *> placed;
     for (size_t index : order) {
       MemoryBlock &block = blocks[index];
       int64_t offset = 0;

@@ -31,11 +31,9 @@ struct MemoryBlock {
   }
 };
 
-/// Gives each of `blocks` an offset such that blocks that meet share no byte,
-/// nor one with those of `fixed`, which stay where they are. Returns the end of
-/// all.
-int64_t packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks,
-                   llvm::ArrayRef<MemoryBlock> fixed = {});
+/// Gives each of `blocks` an offset such that blocks that meet share no byte.
+/// Returns the end of all.
+int64_t packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks);
 
 /// Looks for an order of `count` things for which `place` returns little. The
 /// first of `orders` counts among equals; looks no further once `bound` is

@@ -48,21 +48,24 @@ def PipelineLowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> 
 
 def PipelineShareScratch
     : Pass<"pipeline-share-scratch", "::mlir::ModuleOp"> {
-  let summary = "Lets temporaries lie where library calls have their scratch";
+  let summary = "Places temporaries and the scratch of library calls together";
   let description = [{
-    The scratch of a library call begins where the temporaries of its kernel
-    begin. Temporaries are placed anew: one that is alive at a call lies behind
-    what the call takes, others may share its bytes. Runs once library calls are
-    known (`pipeline-select-library`), and before kernels are called.
+    The scratch of a library call is one more temporary of its kernel, alive at
+    the call only. All of them are placed anew in the last argument of the
+    kernel, which gets one if it has none; `pipeline.scratch_at` says where the
+    scratch of a call is. Runs once library calls are known
+    (`pipeline-select-library`), and before kernels are called.
 
     ```mlir
-    func.func private @f.kernel(%a: memref<64x96xf32>, %s: memref<24576xi8> {pipeline.scratch}) {
+    func.func private @f.kernel(%a: memref<2x8x16x24xf32>, .., %s: memref<24576xi8> {pipeline.scratch}) {
       %c0 = arith.constant 0 : index
-      %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<64x96xf32>
-    // becomes, if a call at which %0 is alive takes 6000 bytes,
-    func.func private @f.kernel(%a: memref<64x96xf32>, %s: memref<30592xi8> {pipeline.scratch}) {
-      %c6016 = arith.constant 6016 : index
-      %0 = memref.view %s[%c6016][] : memref<30592xi8> to memref<64x96xf32>
+      %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<2x8x16x24xf32>
+      nn.conv %0, .. : ..
+    // becomes, if the call takes 6000 bytes,
+    func.func private @f.kernel(%a: memref<2x8x16x24xf32>, .., %s: memref<30592xi8> {pipeline.scratch}) {
+      %c0 = arith.constant 0 : index
+      %0 = memref.view %s[%c0][] : memref<30592xi8> to memref<2x8x16x24xf32>
+      nn.conv %0, .. {pipeline.scratch_at = 24576 : i64} : ..
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
@@ -75,13 +78,13 @@ def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every slot its place in the arena of its device";
   let description = [{
     Variables come first, those of one role (and number of versions) side by
-    side in the order of the module, then the memory that all kernels share, one
-    after the other: the scratch of library calls and the kernels' temporaries.
-    The slots of channels follow; from what the device functions do it is known
-    when each is in use, and those that never are together, or not while a
-    temporary is, may share bytes. Rings become as short as the messages of their
-    field allow. Where rings as such leave much unused, every message of an
-    update has a place of its own (`pipeline.places`).
+    side in the order of the module. The slots of channels and the temporaries of
+    kernels follow; from what the device functions do it is known when each is in
+    use, and those that never are together may share bytes. Rings become as short
+    as the messages of their field allow. Where rings as such leave much unused,
+    every message of an update has a place of its own (`pipeline.places`). The
+    temporaries of a kernel have one place on a device, as its library calls are
+    prepared for it.
   }];
   let options = [
     Option<"alignment", "alignment", "uint64_t", "64",

@@ -1,12 +1,12 @@
-//===- PlaceRings.cpp - Places for queues of messages ---------------------===//
+//===- PlaceRings.cpp - Places for messages and temporaries ---------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Fields of a channel that are alive together form one record per message.
-// Records are placed first fit, in an order that is searched for; a slot may
-// share bytes with slots, and with temporaries, that are never in use when it
-// is.
+// Records, and the temporaries of kernels, are placed first fit, in an order
+// that is searched for; a slot may share bytes with what is never in use when
+// it is.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/PlaceRings.h"
@@ -31,10 +31,15 @@ std::vector<RingUse> penstock::getRingUses(ArrayRef<MessageRing> rings,
   for (const DeviceLives &lives : schedules)
     events += lives.trace.size();
   std::map<std::tuple<size_t, StringRef, int64_t>, size_t> indices;
+  llvm::DenseMap<StringAttr, size_t> kernels;
   std::vector<RingUse> uses(rings.size());
   for (auto [index, ring] : llvm::enumerate(rings)) {
     RingUse &use = uses[index];
     use.any.resize(events);
+    if (ring.isScratch) {
+      kernels[ring.channel] = index;
+      continue;
+    }
     bool isSteady = ring.schedule < schedules.size() &&
                     schedules[ring.schedule].isSteady(ring.count);
     if (ring.count > 1 && ring.count <= kMostSlots && isSteady)
@@ -54,6 +59,10 @@ std::vector<RingUse> penstock::getRingUses(ArrayRef<MessageRing> rings,
       if (!use.slots.empty())
         use.slots[life.cell.number % rings[found->second].count].set(from, to);
     }
+    for (auto [index, event] : llvm::enumerate(lives.trace))
+      if (event.kind == TraceEvent::Call)
+        if (auto kernel = kernels.find(event.symbol); kernel != kernels.end())
+          uses[kernel->second].any.set(begin + index);
     begin += lives.trace.size();
   }
   for (RingUse &use : uses)
@@ -72,9 +81,8 @@ struct Record {
   int64_t bytes = 0, count = 1;
   /// The only slot of the rings that it is, where each is a record.
   std::optional<int64_t> slot;
-  /// The first slot of all, and how far each has to be from the base.
+  /// The first slot of all.
   size_t firstSlot = 0;
-  std::vector<int64_t> floors;
   int64_t at = 0;
 
   int64_t getEnd() const { return at + count * bytes; }
@@ -88,21 +96,12 @@ enum class Slots { Ring, Single, Rounded, Fields };
 class RingPlacer {
 public:
   RingPlacer(MutableArrayRef<MessageRing> rings,
-             ArrayRef<DeviceLives> schedules, ArrayRef<int64_t> scratch,
-             int64_t base, int64_t sharedBytes, int64_t alignment,
-             Slots howSlots)
+             ArrayRef<DeviceLives> schedules, int64_t base, Slots howSlots)
       : rings(rings), uses(getRingUses(rings, schedules)), base(base),
         slots(howSlots) {
     formRecords();
     if (slots == Slots::Rounded)
       roundUp();
-    needed.assign(uses.empty() ? 0 : uses.front().any.size(), 0);
-    for (auto [event, bytes] : llvm::enumerate(scratch))
-      needed[event] = static_cast<int64_t>(llvm::alignTo(bytes, alignment));
-    if (!needed.empty())
-      needed.back() = sharedBytes;
-    for (Record &record : records)
-      setFloors(record);
     conflicts.assign(slotUses.size() * slotUses.size(), kUnknown);
   }
 
@@ -111,8 +110,8 @@ public:
 private:
   void formRecords();
   void roundUp();
-  void setFloors(Record &record);
-  std::vector<int64_t> getLive() const;
+  std::vector<int64_t>
+  getLive(llvm::function_ref<bool(const Record &)> counts) const;
   int64_t getPressure(const Record &record, ArrayRef<int64_t> live) const;
   Placement place(ArrayRef<size_t> order);
   int64_t findPlace(const Record &record, ArrayRef<const Record *> placed);
@@ -125,8 +124,6 @@ private:
   std::vector<RingUse> uses;
   int64_t base;
   Slots slots;
-  /// By event, behind the base.
-  std::vector<int64_t> needed;
   std::vector<Record> records;
   /// By slot of all records; one for a record that is placed as a whole.
   std::vector<const llvm::BitVector *> slotUses;
@@ -199,20 +196,12 @@ void RingPlacer::roundUp() {
   }
 }
 
-void RingPlacer::setFloors(Record &record) {
-  for (int64_t slot = 0; slot < record.count; ++slot) {
-    int64_t floor = 0;
-    for (unsigned event : slotUses[record.firstSlot + slot]->set_bits())
-      floor = std::max(floor, needed[event]);
-    record.floors.push_back(floor);
-  }
-}
-
-/// By event, behind the base.
-std::vector<int64_t> RingPlacer::getLive() const {
-  std::vector<int64_t> live = needed;
+/// By event, behind the base, of the records that count.
+std::vector<int64_t>
+RingPlacer::getLive(llvm::function_ref<bool(const Record &)> counts) const {
+  std::vector<int64_t> live(uses.front().any.size());
   for (const Record &record : records)
-    for (int64_t slot = 0; slot < record.count; ++slot)
+    for (int64_t slot = 0; counts(record) && slot < record.count; ++slot)
       for (unsigned event : slotUses[record.firstSlot + slot]->set_bits())
         live[event] += record.bytes;
   return live;
@@ -239,8 +228,6 @@ bool RingPlacer::conflict(size_t a, size_t b) {
 int64_t RingPlacer::findPlace(const Record &record,
                               ArrayRef<const Record *> placed) {
   int64_t at = base;
-  for (auto [slot, floor] : llvm::enumerate(record.floors))
-    at = std::max(at, base + floor - static_cast<int64_t>(slot) * record.bytes);
   bool moved = true;
   while (moved) {
     moved = false;
@@ -269,7 +256,7 @@ int64_t RingPlacer::findPlace(const Record &record,
 /// The same among records of one slot, with `placed` in the order of places.
 int64_t RingPlacer::findSinglePlace(const Record &record,
                                     ArrayRef<const Record *> placed) {
-  int64_t at = base + record.floors.front();
+  int64_t at = base;
   for (const Record *other : placed) {
     if (other->at >= at + record.bytes)
       break;
@@ -305,7 +292,10 @@ int64_t RingPlacer::run() {
     return orderByFalling(records.size(),
                           [&](size_t index) { return key(records[index]); });
   };
-  std::vector<int64_t> live = getLive();
+  std::vector<int64_t> live = getLive([](const Record &) { return true; });
+  std::vector<int64_t> scratch = getLive([&](const Record &record) {
+    return rings[record.rings.front()].isScratch;
+  });
   // No arena that wastes nothing ends earlier.
   int64_t bound = base + *llvm::max_element(live);
   std::vector<std::vector<size_t>> orders = {
@@ -332,9 +322,19 @@ int64_t RingPlacer::run() {
       }),
       orderBy(
           [&](const Record &r) { return uses[r.rings.front()].any.count(); }),
-      orderBy([](const Record &r) {
-        return *std::max_element(r.floors.begin(), r.floors.end());
-      })};
+      // How much is in use besides.
+      orderBy([&](const Record &r) { return getPressure(r, scratch); })};
+  // Temporaries first, since messages reach into what they leave free; or where
+  // they are in the way of less.
+  std::vector<std::vector<size_t>> mixed = orders;
+  for (std::vector<size_t> &order : orders) {
+    std::vector<size_t> all = std::exchange(order, {});
+    for (bool areScratch : {true, false})
+      llvm::copy_if(all, std::back_inserter(order), [&](size_t index) {
+        return rings[records[index].rings.front()].isScratch == areScratch;
+      });
+  }
+  llvm::append_range(orders, mixed);
   constexpr size_t kMostSteps = 20'000'000, kMostAttempts = 500;
   auto attempts = static_cast<unsigned>(std::min(
       kMostAttempts, kMostSteps / (slotUses.size() * slotUses.size()) + 1));
@@ -366,26 +366,37 @@ int64_t RingPlacer::run() {
 
 /// What messages and temporaries take at once, at most.
 static int64_t getPeak(ArrayRef<MessageRing> rings,
-                       ArrayRef<DeviceLives> schedules,
-                       ArrayRef<int64_t> scratch) {
+                       ArrayRef<DeviceLives> schedules) {
   std::map<std::tuple<size_t, StringRef, int64_t>, int64_t> bytesOf;
+  llvm::DenseMap<StringAttr, int64_t> scratchOf;
+  // What no call needs that is known is always needed.
+  int64_t always = 0;
   for (const MessageRing &ring : rings)
-    bytesOf[{ring.schedule, ring.channel.getValue(), ring.field}] = ring.bytes;
-  std::vector<int64_t> change(scratch.size() + 1);
-  size_t begin = 0;
+    if (!ring.isScratch)
+      bytesOf[{ring.schedule, ring.channel.getValue(), ring.field}] =
+          ring.bytes;
+    else if (ring.channel)
+      scratchOf[ring.channel] = ring.bytes;
+    else
+      always += ring.bytes;
+  int64_t peak = 0;
   for (auto [schedule, lives] : llvm::enumerate(schedules)) {
+    std::vector<int64_t> change(lives.trace.size() + 1);
     for (const MessageLife &life : lives.messages) {
       int64_t bytes =
           bytesOf[{schedule, life.cell.symbol.getValue(), life.cell.field}];
-      change[begin + life.first] += bytes;
-      change[begin + life.last + 1] -= bytes;
+      change[life.first] += bytes;
+      change[life.last + 1] -= bytes;
     }
-    begin += lives.trace.size();
+    int64_t live = 0;
+    for (auto [index, event] : llvm::enumerate(lives.trace)) {
+      live += change[index];
+      int64_t scratch =
+          event.kind == TraceEvent::Call ? scratchOf.lookup(event.symbol) : 0;
+      peak = std::max(peak, live + scratch);
+    }
   }
-  int64_t live = 0, peak = 0;
-  for (auto [event, bytes] : llvm::enumerate(scratch))
-    peak = std::max(peak, (live += change[event]) + bytes);
-  return peak;
+  return peak + always;
 }
 
 /// Whether no two messages that are alive together have the same slot.
@@ -393,7 +404,9 @@ static bool isInjective(ArrayRef<MessageRing> rings,
                         ArrayRef<DeviceLives> schedules) {
   std::map<std::tuple<size_t, StringRef, int64_t>, int64_t> countOf;
   for (const MessageRing &ring : rings)
-    countOf[{ring.schedule, ring.channel.getValue(), ring.field}] = ring.count;
+    if (!ring.isScratch)
+      countOf[{ring.schedule, ring.channel.getValue(), ring.field}] =
+          ring.count;
   for (auto [schedule, lives] : llvm::enumerate(schedules)) {
     std::map<std::tuple<StringRef, int64_t, int64_t>, size_t> ends;
     for (const MessageLife &life : lives.messages) {
@@ -413,21 +426,16 @@ static bool isInjective(ArrayRef<MessageRing> rings,
 }
 
 int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
-                             ArrayRef<DeviceLives> schedules,
-                             ArrayRef<int64_t> scratch, int64_t base,
-                             int64_t sharedBytes, int64_t alignment) {
-  int64_t end = RingPlacer(rings, schedules, scratch, base, sharedBytes,
-                           alignment, Slots::Ring)
-                    .run();
-  int64_t wasted =
-      end - base - std::max(sharedBytes, getPeak(rings, schedules, scratch));
+                             ArrayRef<DeviceLives> schedules, int64_t base) {
+  int64_t end = RingPlacer(rings, schedules, base, Slots::Ring).run();
+  int64_t wasted = end - base - getPeak(rings, schedules);
   if (wasted * kWasteShare <= end)
     return end;
 
   // A place per message of an update, where an update has few.
   std::vector<MessageRing> split(rings.begin(), rings.end());
   for (MessageRing &ring : split) {
-    int64_t messages = ring.schedule < schedules.size()
+    int64_t messages = !ring.isScratch && ring.schedule < schedules.size()
                            ? schedules[ring.schedule].microbatches
                            : 1;
     if (messages > 1 && messages <= kMostSlots)
@@ -438,9 +446,7 @@ int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
   int64_t least = end - end / kWasteShare;
   for (Slots slots : {Slots::Single, Slots::Rounded, Slots::Fields}) {
     std::vector<MessageRing> trial = split;
-    int64_t trialEnd = RingPlacer(trial, schedules, scratch, base, sharedBytes,
-                                  alignment, slots)
-                           .run();
+    int64_t trialEnd = RingPlacer(trial, schedules, base, slots).run();
     if (trialEnd >= least)
       continue;
     least = end = trialEnd;

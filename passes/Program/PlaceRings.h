@@ -1,4 +1,4 @@
-//===- PlaceRings.h - Places for queues of messages -------------*- C++ -*-===//
+//===- PlaceRings.h - Places for messages and temporaries -------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,9 +17,12 @@
 
 namespace penstock {
 
-/// The slots of one field of a channel, in one schedule of a device.
+/// The slots of one field of a channel, in one schedule of a device; or the
+/// temporaries of a kernel, which are in use while it runs, in all of them.
 struct MessageRing {
+  bool isScratch = false;
   size_t schedule = 0;
+  /// Or the kernel.
   mlir::StringAttr channel;
   int64_t field = 0;
   int64_t bytes = 0; ///< Of a slot, aligned.
@@ -41,19 +44,16 @@ struct RingUse {
   }
 };
 
-/// In the order of `rings`. One of no message is always in use. Slots are told
-/// apart where a message has the same one in every update.
+/// In the order of `rings`. One of no message, or of a kernel that is never
+/// called, is always in use. Slots are told apart where a message has the same
+/// one in every update.
 std::vector<RingUse> getRingUses(llvm::ArrayRef<MessageRing> rings,
                                  llvm::ArrayRef<DeviceLives> schedules);
 
-/// Gives every ring its place, from `base` on, where the region of temporaries
-/// begins. Of its `sharedBytes`, the calls of the schedules take `scratch`, by
-/// event. Returns the end of all rings; of those that get `places`, the count
-/// becomes their number.
+/// Gives every ring its place, from `base` on. Returns the end of all; of those
+/// that get `places`, the count becomes their number.
 int64_t placeRings(llvm::MutableArrayRef<MessageRing> rings,
-                   llvm::ArrayRef<DeviceLives> schedules,
-                   llvm::ArrayRef<int64_t> scratch, int64_t base,
-                   int64_t sharedBytes, int64_t alignment);
+                   llvm::ArrayRef<DeviceLives> schedules, int64_t base);
 
 } // namespace penstock
 

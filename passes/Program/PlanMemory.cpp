@@ -4,17 +4,15 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Gives every ring of slots an offset and a stride, and every device an arena
-// whose size is thereby known at compile time: variables, then temporaries,
-// then channels, which may reach into what temporaries leave free while they
-// are in use. All schedules share the storage of variables and, as segments do
+// whose size is thereby known at compile time: variables, then channels and the
+// temporaries of kernels, which share bytes where they are never in use at the
+// same time. All schedules share the storage of variables and, as segments do
 // not overlap, of channels.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Program/KernelMemory.h"
 #include "passes/Program/Passes.h"
 #include "passes/Program/PlaceRings.h"
 #include "passes/Program/Places.h"
-#include "penstock/Codegen/LibraryScratch.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -53,15 +51,8 @@ struct Device {
   SmallVector<std::pair<SlotOp, RingKey>> slots;
   /// Functions so far.
   uint64_t functions = 0;
-  SmallVector<ScratchOp> scratches;
-  uint64_t libraryBytes = 0;
-  /// Library calls and the scratch that they ask for.
-  llvm::MapVector<Operation *, uint64_t> products;
-  /// By kernel, the most of its calls.
-  llvm::DenseMap<Operation *, uint64_t> libraryOf;
-  /// Where temporaries and the scratch of the library lie, and what they take.
-  uint64_t sharedAt = 0;
-  uint64_t sharedBytes = 0;
+  /// By kernel, the temporaries of its calls; null for those of no kernel.
+  llvm::MapVector<StringAttr, SmallVector<ScratchOp>> scratches;
   /// What each schedule does; nothing when one of them is not known.
   std::vector<DeviceLives> schedules;
   bool isFollowed = true;
@@ -91,11 +82,11 @@ struct PlanMemoryPass
     SmallVector<ModuleOp> modules{root};
     llvm::append_range(modules, root.getOps<ModuleOp>());
     for (ModuleOp module : modules)
-      if (failed(planModule(root, module)))
+      if (failed(planModule(module)))
         return signalPassFailure();
   }
 
-  LogicalResult planModule(ModuleOp root, ModuleOp module) {
+  LogicalResult planModule(ModuleOp module) {
     // In increasing order of device numbers, whatever the order of functions.
     std::map<int64_t, Device> devices;
     func::FuncOp before;
@@ -110,24 +101,19 @@ struct PlanMemoryPass
         before = function;
       Device &device = devices[number.getInt()];
       if (failed(follow(module, function, device)) ||
-          failed(collect(root, function, device)))
+          failed(collect(function, device)))
         return failure();
       ++device.functions;
     }
     for (auto arena : llvm::make_early_inc_range(module.getOps<ArenaOp>()))
       arena.erase();
-    shareProducts(devices);
     for (auto &[number, device] : devices) {
-      FailureOr<uint64_t> end = layOut(root, module, device);
-      if (failed(end))
-        return failure();
-      uint64_t at = *end;
+      uint64_t at = layOut(module, device);
       OpBuilder builder(before);
       auto attr = [&](uint64_t value) {
         return builder.getI64IntegerAttr(static_cast<int64_t>(value));
       };
       ArenaOp::create(builder, before.getLoc(), attr(number), attr(at),
-                      attr(device.sharedAt), attr(device.libraryBytes),
                       attr(threads), attr(alignment));
       if (limit && at > limit)
         return reportTooLarge(module, number, device, at);
@@ -135,42 +121,34 @@ struct PlanMemoryPass
     return success();
   }
 
-  /// The slots of a device function and the library calls of what it calls.
-  LogicalResult collect(ModuleOp root, func::FuncOp function, Device &device) {
-    SmallVector<func::FuncOp> callees{function};
-    llvm::SmallSetVector<Operation *, 16> known;
-    while (!callees.empty()) {
-      func::FuncOp next = callees.pop_back_val();
-      if (!known.insert(next))
-        continue;
-      WalkResult result = next.walk([&](Operation *op) {
-        if (auto slot = dyn_cast<SlotOp>(op)) {
-          FailureOr<uint64_t> bytes = getBytes(slot, slot.getType());
-          if (failed(bytes))
-            return WalkResult::interrupt();
-          StringAttr name = slot.getSymbolAttr().getAttr();
-          RingKey key(variables.contains(name) ? 0 : device.functions, name,
-                      slot.getField().value_or(0));
-          device.slots.push_back({slot, key});
-          Ring &ring = device.rings[key];
-          ring.bytes = std::max(ring.bytes, *bytes);
-          ring.count = std::max(ring.count, slot.getRing().value_or(1));
-        } else if (auto scratch = dyn_cast<ScratchOp>(op)) {
-          FailureOr<uint64_t> bytes = getBytes(scratch, scratch.getType());
-          if (failed(bytes))
-            return WalkResult::interrupt();
-          device.scratches.push_back(scratch);
-        } else if (auto call = dyn_cast<func::CallOp>(op)) {
-          auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee());
-          if (callee)
-            callees.push_back(callee);
-        }
-        return collectLibraryCall(op, device);
-      });
-      if (result.wasInterrupted())
-        return failure();
-    }
-    return success();
+  /// The slots and temporaries of a device function.
+  LogicalResult collect(func::FuncOp function, Device &device) {
+    WalkResult result = function.walk([&](Operation *op) {
+      auto slot = dyn_cast<SlotOp>(op);
+      auto scratch = dyn_cast<ScratchOp>(op);
+      if (!slot && !scratch)
+        return WalkResult::advance();
+      FailureOr<uint64_t> bytes = getBytes(op, op->getResult(0).getType());
+      if (failed(bytes))
+        return WalkResult::interrupt();
+      if (scratch) {
+        StringAttr kernel;
+        for (Operation *user : scratch->getUsers())
+          if (auto call = dyn_cast<func::CallOp>(user))
+            kernel = call.getCalleeAttr().getAttr();
+        device.scratches[kernel].push_back(scratch);
+        return WalkResult::advance();
+      }
+      StringAttr name = slot.getSymbolAttr().getAttr();
+      RingKey key(variables.contains(name) ? 0 : device.functions, name,
+                  slot.getField().value_or(0));
+      device.slots.push_back({slot, key});
+      Ring &ring = device.rings[key];
+      ring.bytes = std::max(ring.bytes, *bytes);
+      ring.count = std::max(ring.count, slot.getRing().value_or(1));
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
   }
 
   LogicalResult follow(ModuleOp module, func::FuncOp function, Device &device) {
@@ -231,91 +209,8 @@ struct PlanMemoryPass
           tightened(life.cell.symbol, life.cell.field, life.cell.ring);
   }
 
-  WalkResult collectLibraryCall(Operation *op, Device &device) {
-    std::string reason;
-    FailureOr<std::optional<int64_t>> bytes =
-        libraryScratchBytes(op, static_cast<int64_t>(threads), &reason);
-    if (failed(bytes)) {
-      op->emitError("no library can compute this product: ") << reason;
-      return WalkResult::interrupt();
-    }
-    if (*bytes) {
-      device.products[op] = static_cast<uint64_t>(**bytes);
-      uint64_t &most = device.libraryOf[op->getParentOfType<func::FuncOp>()];
-      most = std::max(most, device.products[op]);
-    }
-    return WalkResult::advance();
-  }
-
-  /// Products of a kernel that several devices share are prepared on all.
-  static void shareProducts(std::map<int64_t, Device> &devices) {
-    llvm::MapVector<Operation *, unsigned> users;
-    for (auto &[number, device] : devices)
-      for (auto &[gemm, bytes] : device.products)
-        ++users[gemm];
-    for (auto &[number, device] : devices)
-      for (auto &[gemm, bytes] : device.products)
-        for (auto &[other, needs] : devices)
-          if (&needs == &device || users[gemm] > 1)
-            needs.libraryBytes = std::max(needs.libraryBytes, bytes);
-  }
-
-  /// Temporaries lie where library calls have their scratch, if those of their
-  /// kernel leave them alone, or else behind it.
-  LogicalResult placeTemporaries(ModuleOp root, Device &device, uint64_t at) {
-    device.sharedAt = at;
-    device.sharedBytes = llvm::alignTo(device.libraryBytes, alignment);
-    llvm::DenseMap<Operation *, bool> isClear;
-    for (ScratchOp scratch : device.scratches) {
-      uint64_t library = 0;
-      for (Operation *user : scratch->getUsers()) {
-        auto call = dyn_cast<func::CallOp>(user);
-        auto kernel = call ? root.lookupSymbol<func::FuncOp>(call.getCallee())
-                           : func::FuncOp();
-        if (!kernel)
-          continue;
-        auto [known, isNew] = isClear.try_emplace(kernel, false);
-        if (isNew) {
-          FailureOr<KernelMemory> memory =
-              KernelMemory::get(kernel, static_cast<int64_t>(threads));
-          if (failed(memory))
-            return failure();
-          known->second = memory->isClear(0);
-        }
-        if (!known->second)
-          library = std::max(library, device.libraryOf.lookup(kernel));
-      }
-      uint64_t distance = llvm::alignTo(library, alignment);
-      scratch.setAt(at + distance);
-      uint64_t bytes = scratch.getBuffer().getType().getNumElements();
-      device.sharedBytes = std::max(device.sharedBytes,
-                                    distance + llvm::alignTo(bytes, alignment));
-    }
-    return success();
-  }
-
-  /// By event of all schedules: what a call takes of the shared region.
-  std::vector<int64_t> getScratchByEvent(ModuleOp root, const Device &device) {
-    std::vector<int64_t> result;
-    for (const DeviceLives &lives : device.schedules)
-      for (const TraceEvent &event : lives.trace) {
-        uint64_t bytes = 0;
-        if (auto call = dyn_cast<func::CallOp>(event.op)) {
-          bytes = device.libraryOf.lookup(
-              root.lookupSymbol<func::FuncOp>(call.getCallee()));
-          for (Value operand : call.getOperands())
-            if (auto scratch = operand.getDefiningOp<ScratchOp>())
-              bytes = std::max<uint64_t>(
-                  bytes, *scratch.getAt() - device.sharedAt +
-                             scratch.getBuffer().getType().getNumElements());
-        }
-        result.push_back(static_cast<int64_t>(bytes));
-      }
-    return result;
-  }
-
   /// Sets places; returns the first free byte.
-  FailureOr<uint64_t> layOut(ModuleOp root, ModuleOp module, Device &device) {
+  uint64_t layOut(ModuleOp module, Device &device) {
     uint64_t at = 0;
     // Variables of one role and number of versions form a block, repeated for
     // every version, so that what is done to each can be done to a range.
@@ -339,9 +234,7 @@ struct PlanMemoryPass
         ring->stride = stride;
       at += stride * (role.second - 1);
     }
-    if (failed(placeTemporaries(root, device, at)))
-      return failure();
-    uint64_t end = placeChannels(root, module, device);
+    uint64_t end = placeShared(module, device, at);
 
     for (auto &[slot, key] : device.slots) {
       const Ring &ring = device.rings[key];
@@ -360,12 +253,19 @@ struct PlanMemoryPass
       else
         slot.removeStrideAttr();
     }
-    return std::max(at + device.sharedBytes, end);
+    return end;
   }
 
-  /// Returns the end of all channels.
-  uint64_t placeChannels(ModuleOp root, ModuleOp module, Device &device) {
-    SmallVector<MessageRing> rings;
+  /// Channels and temporaries; returns the end of all.
+  uint64_t placeShared(ModuleOp module, Device &device, uint64_t base) {
+    // Without schedules, nothing is known of when they are in use.
+    if (!device.isFollowed)
+      device.schedules.clear();
+    // 1. Temporaries first: they have the largest say in who lies where.
+    std::vector<MessageRing> rings = getScratchRings(device);
+    size_t scratchCount = rings.size();
+
+    // 2. The slots of channels.
     SmallVector<Ring *> placed;
     for (uint64_t schedule : llvm::seq(device.functions))
       for (auto channel : module.getOps<ChannelOp>())
@@ -379,27 +279,64 @@ struct PlanMemoryPass
           ring.schedule = schedule;
           ring.channel = channel.getSymNameAttr();
           ring.field = static_cast<int64_t>(field);
-          ring.bytes = static_cast<int64_t>(std::max<uint64_t>(
-              llvm::alignTo(it->second.bytes, alignment), alignment));
+          ring.bytes = getPlaceBytes(it->second.bytes);
           ring.count = static_cast<int64_t>(it->second.count);
           placed.push_back(&it->second);
         }
-    if (rings.empty())
-      return 0;
-    // Without schedules, nothing is known of when they are in use.
-    if (!device.isFollowed)
-      device.schedules.clear();
     auto end = static_cast<uint64_t>(
-        placeRings(rings, device.schedules, getScratchByEvent(root, device),
-                   static_cast<int64_t>(device.sharedAt),
-                   static_cast<int64_t>(device.sharedBytes),
-                   static_cast<int64_t>(alignment)));
-    for (auto [ring, to] : llvm::zip_equal(rings, placed)) {
+        placeRings(rings, device.schedules, static_cast<int64_t>(base)));
+
+    // 3. Where they are.
+    for (auto [ring, to] :
+         llvm::zip_equal(ArrayRef(rings).drop_front(scratchCount), placed)) {
       to->at = ring.at;
       to->stride = ring.stride;
       to->places = ring.places;
     }
+    llvm::DenseMap<StringAttr, uint64_t> placeOf;
+    for (const MessageRing &ring : ArrayRef(rings).take_front(scratchCount))
+      placeOf[ring.channel] = ring.at;
+    for (auto &[kernel, scratches] : device.scratches)
+      for (ScratchOp scratch : scratches) {
+        auto place = placeOf.find(kernel);
+        scratch.setAt(place == placeOf.end() ? placeOf.lookup(StringAttr())
+                                             : place->second);
+      }
     return end;
+  }
+
+  int64_t getPlaceBytes(uint64_t bytes) const {
+    return static_cast<int64_t>(
+        std::max<uint64_t>(llvm::alignTo(bytes, alignment), alignment));
+  }
+
+  /// A ring of one slot per kernel whose calls are known, and one for the
+  /// temporaries of all others.
+  std::vector<MessageRing> getScratchRings(const Device &device) const {
+    llvm::DenseSet<StringAttr> called;
+    for (const DeviceLives &lives : device.schedules)
+      for (const TraceEvent &event : lives.trace)
+        if (event.kind == TraceEvent::Call)
+          called.insert(event.symbol);
+    std::vector<MessageRing> rings;
+    std::optional<size_t> others;
+    for (auto &[kernel, scratches] : device.scratches) {
+      bool isKnown = kernel && called.contains(kernel);
+      size_t index = isKnown ? rings.size() : others.value_or(rings.size());
+      if (index == rings.size()) {
+        MessageRing &ring = rings.emplace_back();
+        ring.isScratch = true;
+        if (isKnown)
+          ring.channel = kernel;
+        else
+          others = index;
+      }
+      for (ScratchOp scratch : scratches)
+        rings[index].bytes = std::max(
+            rings[index].bytes,
+            getPlaceBytes(scratch.getBuffer().getType().getNumElements()));
+    }
+    return rings;
   }
 
   LogicalResult reportTooLarge(ModuleOp module, int64_t number,
@@ -413,15 +350,19 @@ struct PlanMemoryPass
     diagnostic << ") needs " << bytes << " bytes of memory, "
                << bytes - limit.getValue() << " more than its limit of "
                << limit.getValue();
-    uint64_t weights = 0, channels = 0;
+    uint64_t weights = 0, channels = 0, temporaries = 0;
     for (auto &[key, ring] : device.rings) {
       uint64_t total = llvm::alignTo(ring.bytes, alignment) * ring.count;
       (module.lookupSymbol<VariableOp>(std::get<1>(key)) ? weights
                                                          : channels) += total;
     }
-    diagnostic.attachNote()
-        << "variables " << weights << ", channels " << channels
-        << ", temporaries " << device.sharedBytes;
+    for (auto &[kernel, scratches] : device.scratches)
+      for (ScratchOp scratch : scratches)
+        temporaries = std::max<uint64_t>(
+            temporaries,
+            getPlaceBytes(scratch.getBuffer().getType().getNumElements()));
+    diagnostic.attachNote() << "variables " << weights << ", channels "
+                            << channels << ", temporaries " << temporaries;
     return diagnostic;
   }
 

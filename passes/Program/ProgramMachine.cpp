@@ -56,7 +56,7 @@ bool ProgramMachine::isExternal(StringAttr name) {
 //===----------------------------------------------------------------------===//
 
 Share ProgramMachine::getShare(const Device &device, TaskOp task) const {
-  auto stage = symbols.lookup<StageOp>(task.getStage());
+  auto stage = symbols.lookup<StageOp>(task.getStageAttr().getAttr());
   if (!task.countsMicrobatches() || !stage)
     return {};
   return pipeline::getShare(stage, device.number, evaluates);
@@ -81,7 +81,7 @@ bool ProgramMachine::isSending(const Device &device,
   ArrayRef<int64_t> senders = getEnds(channel, kSendersAttr);
   if (evaluates ||
       (senders.empty() && getEnds(channel, kReceiversAttr).empty()))
-    return !device.queued.count({event.symbol.getValue(), false});
+    return !device.queued.contains({event.symbol, false});
   if (senders.empty())
     return false;
   auto count = static_cast<int64_t>(senders.size());
@@ -90,7 +90,7 @@ bool ProgramMachine::isSending(const Device &device,
 
 std::vector<size_t> &ProgramMachine::getQueued(Device &device,
                                                const TraceEvent &event) {
-  return device.queued[{event.symbol.getValue(), isSending(device, event)}];
+  return device.queued[{event.symbol, isSending(device, event)}];
 }
 
 void ProgramMachine::splitParts(TraceEvent &event) const {
@@ -98,7 +98,8 @@ void ProgramMachine::splitParts(TraceEvent &event) const {
     auto variable = symbols.lookup<VariableOp>(access.cell.symbol);
     if (!variable || getParts(variable) == 1)
       continue;
-    access.cell.part = access.cell.number % getParts(variable);
+    access.cell.part =
+        static_cast<int32_t>(access.cell.number % getParts(variable));
     access.cell.number /= microbatches;
   }
 }
@@ -236,7 +237,7 @@ LogicalResult ProgramMachine::finish() {
     for (Device &device : devices)
       runs += device.runs.lookup(task.getSymNameAttr());
     // All replicas make all updates.
-    auto stage = symbols.lookup<StageOp>(task.getStage());
+    auto stage = symbols.lookup<StageOp>(task.getStageAttr().getAttr());
     int64_t replicas =
         stage && stage.getDevices() ? stage.getDevices()->size() : 1;
     int64_t expected =

@@ -63,7 +63,7 @@ private:
     std::map<size_t, Transfer> transfers;
     std::deque<size_t> waiting;
     /// By channel, and whether it is sent: the event that queued each message.
-    std::map<std::pair<llvm::StringRef, bool>, std::vector<size_t>> queued;
+    llvm::DenseMap<std::pair<mlir::Attribute, int>, std::vector<size_t>> queued;
     /// By symbol and field.
     llvm::MapVector<std::pair<mlir::Attribute, int64_t>, Ring> rings;
     /// By task: how many runs have begun.

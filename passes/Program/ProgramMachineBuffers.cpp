@@ -136,7 +136,7 @@ LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
       !device.updatedVariables.contains(ref.symbol) ||
       symbols.lookup<VariableOp>(ref.symbol).getRole() == Role::Gradient)
     return success();
-  auto lags = symbols.lookup<StageOp>(task.getStage())
+  auto lags = symbols.lookup<StageOp>(task.getStageAttr().getAttr())
                   ->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
   if (!lags || lags.size() != 2)
     return success();

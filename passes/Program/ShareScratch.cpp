@@ -1,10 +1,10 @@
-//===- ShareScratch.cpp - Temporaries beside the scratch of the library ---===//
+//===- ShareScratch.cpp - Temporaries and the scratch of the library ------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Library calls take their scratch from the beginning of the region in which
-// temporaries lie. What is not alive at such a call may lie in the same bytes.
+// The scratch of a library call is one more temporary of its kernel, alive at
+// the call only: all of them are placed together in the kernel's last argument.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/KernelMemory.h"
@@ -30,55 +30,73 @@ struct ShareScratchPass
   using PipelineShareScratchBase::PipelineShareScratchBase;
 
   void runOnOperation() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>()) {
-      unsigned arguments = kernel.getNumArguments();
-      bool hasScratch =
-          !kernel.isDeclaration() && arguments > 0 &&
-          kernel.getArgAttr(arguments - 1, pipeline::kScratchAttr);
-      if (hasScratch && failed(place(kernel)))
+    for (auto kernel : getOperation().getOps<func::FuncOp>())
+      if (isOnBuffers(kernel) && failed(place(kernel)))
         return signalPassFailure();
-    }
+  }
+
+  /// Those on tensors are still there.
+  static bool isOnBuffers(func::FuncOp function) {
+    return !function.isDeclaration() &&
+           llvm::none_of(llvm::concat<const Type>(function.getArgumentTypes(),
+                                                  function.getResultTypes()),
+                         llvm::IsaPred<TensorType>);
   }
 
   LogicalResult place(func::FuncOp kernel) {
-    if (!SymbolTable::symbolKnownUseEmpty(kernel, getOperation()))
-      return kernel.emitError("is called already: its temporaries are placed "
-                              "before pipeline-lower-schedule");
     FailureOr<KernelMemory> memory =
         KernelMemory::get(kernel, static_cast<int64_t>(threads));
     if (failed(memory))
       return failure();
-    std::vector<MemoryBlock> blocks, calls;
+    if (memory->bytes == 0 && memory->calls.empty())
+      return success();
+    if (!SymbolTable::symbolKnownUseEmpty(kernel, getOperation()))
+      return kernel.emitError("is called already: its temporaries are placed "
+                              "before pipeline-lower-schedule");
+
+    // 1. What is alive when. All calls at one position begin at the same byte.
+    auto aligned = [](int64_t bytes) {
+      return static_cast<int64_t>(llvm::alignTo(bytes, kTemporaryAlignment));
+    };
+    std::vector<MemoryBlock> blocks;
     for (const KernelMemory::Temporary &temporary : memory->temporaries)
       blocks.push_back(
-          {static_cast<int64_t>(
-               llvm::alignTo(temporary.bytes, kTemporaryAlignment)),
+          {aligned(temporary.bytes),
            std::min(temporary.first, std::max<int64_t>(temporary.last, 0)),
            std::max<int64_t>(temporary.last, 0)});
-    // All that is taken at one position begins at the same byte.
-    llvm::DenseMap<int64_t, int64_t> most;
-    for (const KernelMemory::LibraryCall &call : memory->calls)
-      if (int64_t &bytes = most[call.position]; bytes < call.bytes)
-        bytes = call.bytes;
-    for (const KernelMemory::LibraryCall &call : memory->calls)
-      if (int64_t bytes = most[call.position])
-        calls.push_back(
-            {static_cast<int64_t>(llvm::alignTo(bytes, kTemporaryAlignment)),
-             call.position, call.position});
-    packBlocks(blocks, calls);
+    llvm::DenseMap<int64_t, size_t> blockOf;
+    for (const KernelMemory::LibraryCall &call : memory->calls) {
+      auto [it, isNew] = blockOf.try_emplace(call.position, blocks.size());
+      if (isNew)
+        blocks.push_back({0, call.position, call.position});
+      int64_t &bytes = blocks[it->second].bytes;
+      bytes = std::max(bytes, aligned(call.bytes));
+    }
+    int64_t end = packBlocks(blocks);
 
-    int64_t end = 0;
+    // 2. Where it is.
     OpBuilder builder(kernel.getContext());
-    for (auto [temporary, block] :
-         llvm::zip_equal(memory->temporaries, blocks)) {
+    for (auto [temporary, block] : llvm::zip(memory->temporaries, blocks)) {
       builder.setInsertionPoint(temporary.view);
       temporary.view.getByteShiftMutable().assign(
           arith::ConstantIndexOp::create(builder, temporary.view.getLoc(),
                                          block.offset));
-      end = std::max(end, block.offset + block.bytes);
     }
-    BlockArgument scratch = kernel.getArguments().back();
-    scratch.setType(MemRefType::get({end}, builder.getI8Type()));
+    for (const KernelMemory::LibraryCall &call : memory->calls)
+      call.op->setAttr(
+          pipeline::kScratchAtAttr,
+          builder.getI64IntegerAttr(blocks[blockOf[call.position]].offset));
+
+    // 3. The argument that holds it.
+    auto type = MemRefType::get({end}, builder.getI8Type());
+    if (memory->bytes == 0) {
+      NamedAttrList attributes;
+      attributes.append(pipeline::kScratchAttr, builder.getUnitAttr());
+      return kernel.insertArgument(
+          kernel.getNumArguments(), type,
+          attributes.getDictionary(builder.getContext()), kernel.getLoc());
+    }
+    kernel.getArguments().back().setType(type);
     SmallVector<Type> types(kernel.getBody().front().getArgumentTypes());
     kernel.setFunctionType(
         builder.getFunctionType(types, kernel.getResultTypes()));

@@ -101,8 +101,7 @@ struct VerifyProgramPass
       // With many microbatches all rings turn over within one update, and where
       // nothing turns slower, what is left to see are a segment of one update
       // and one boundary.
-      constexpr int64_t kMany = 1 << 10;
-      if (ring == 1 && filling == 1 && microbatches >= kMany)
+      if (ring == 1 && filling == 1 && hasManyMicrobatches(microbatches))
         longest = 2;
       for (int64_t first : {0, 3})
         for (int64_t updates : llvm::seq_inclusive<int64_t>(1, longest))

@@ -10,11 +10,31 @@
 #include "runtime/program/Instance.h"
 #include "runtime/observe/Failure.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <unistd.h>
 
 using namespace penstock::runtime;
+
+/// Whether what library calls have besides their operands lies in the arena.
+static bool holdsLibraryScratch(const penstock_program &program,
+                                uint32_t device) {
+  auto isInside = [&](uint32_t where, const penstock_scratch &scratch) {
+    return (where != device && where != PENSTOCK_EVERY_DEVICE) ||
+           !scratch.offsets ||
+           scratch.offsets[device] + scratch.bytes <=
+               program.devices[device].arena_bytes;
+  };
+  return std::all_of(program.gemms, program.gemms + program.gemm_count,
+                     [&](const penstock_gemm_descriptor &gemm) {
+                       return isInside(gemm.device, gemm.scratch);
+                     }) &&
+         std::all_of(program.convs, program.convs + program.conv_count,
+                     [&](const penstock_conv_descriptor &conv) {
+                       return isInside(conv.device, conv.scratch);
+                     });
+}
 
 Instance::Instance(const penstock_program &program) : program(program) {
   for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
@@ -82,7 +102,7 @@ Error Instance::check() const {
   for (uint32_t i = 0; i < program.device_count; ++i) {
     const penstock_device_descriptor &device = program.devices[i];
     total += device.arena_bytes;
-    if (device.library_offset + device.library_scratch > device.arena_bytes)
+    if (!holdsLibraryScratch(program, i))
       return defect("device %u: library scratch does not lie in the arena", i);
   }
   uint64_t memory =

@@ -13,14 +13,36 @@
 
 #include "penstock/Planner/LinearPartition.h"
 
+#include <compare>
 #include <functional>
 #include <vector>
 
 namespace penstock {
 
+/// Units as a stage: on how many devices, with how many behind it.
+struct StageShape {
+  int64_t begin = 0, end = 0;
+  int64_t replicas = 1, after = 0;
+
+  auto operator<=>(const StageShape &) const = default;
+};
+
+struct StagePlan {
+  llvm::SmallVector<int64_t> cuts;
+  llvm::SmallVector<int64_t> replicas; ///< Of each stage; empty: one.
+  double seconds = 0;                  ///< Of the slowest stage.
+
+  std::vector<StageShape> getShapes(int64_t units) const;
+};
+
+using StageShapeFilter = llvm::function_ref<bool(const StageShape &)>;
+
 struct StageSearchProblem {
   LinearProblem linear;
   int64_t stages = 1;
+  /// The fastest plan of stages that are allowed, in place of the best cuts of
+  /// `linear` into `stages`; nothing if there is none.
+  std::function<std::optional<StagePlan>(StageShapeFilter)> propose;
   int64_t limit = 0; ///< Bytes of a device.
   /// Per unit: bytes that its stage needs for it whatever the plan; and bytes
   /// that what is measured may be expected to grow with.
@@ -29,13 +51,13 @@ struct StageSearchProblem {
 };
 
 /// Builds a plan; bytes per stage, or nothing if it cannot be built.
-using MeasureStages = std::function<std::optional<std::vector<int64_t>>(
-    llvm::ArrayRef<int64_t> cuts)>;
+using MeasureStages =
+    std::function<std::optional<std::vector<int64_t>>(const StagePlan &)>;
 
 struct StageSearchResult {
   /// The fastest plan that was measured and fits, or else the one that comes
-  /// closest; no cuts and no bytes if none could be built.
-  llvm::SmallVector<int64_t> cuts;
+  /// closest; no bytes if none could be built.
+  StagePlan plan;
   std::vector<int64_t> bytes;
   bool fits = false;
   /// Whether no plan that is faster can fit, or, where none fits, none at all.

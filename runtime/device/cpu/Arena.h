@@ -29,6 +29,12 @@ private:
   char *aligned = nullptr;
 };
 
+/// Where the scratch of a library call begins in the arena of a device.
+inline uint64_t scratchOffset(const penstock_scratch &scratch,
+                              uint32_t device) {
+  return scratch.offsets ? scratch.offsets[device] : 0;
+}
+
 } // namespace penstock::runtime
 
 #endif // PENSTOCK_RUNTIME_DEVICE_CPU_ARENA_H

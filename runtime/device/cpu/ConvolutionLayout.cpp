@@ -62,37 +62,29 @@ findWinograd(const penstock_conv_descriptor &conv) {
   Tiles large(conv, 4), small(conv, 2);
   int64_t channels = std::min(conv.input_channels, conv.output_channels);
   int64_t weights = conv.input_channels * conv.output_channels;
+  // All tiles are transformed at once where not all weights are (divide()).
+  bool isTurned = conv.kind == PENSTOCK_CONV_INPUT_GRAD;
+  int64_t sources = isTurned ? conv.output_channels : conv.input_channels;
+  bool isBounded = weights <= 1 << 15 || sources * large.count <= 1 << 17;
   // Samples are taken by four, or by sixteen.
   bool hasSamples = conv.batch >= 4;
   bool isEven = hasSamples && (conv.batch % 4 == 0 || conv.batch > 16);
+  bool isLarge = large.isFilled && large.fillVectors() && isBounded && isEven &&
+                 large.count >= 16;
   if (conv.kind == PENSTOCK_CONV_WEIGHT_GRAD) {
-    bool isWide = weights >= 1 << 14;
-    // With many weights the transformed inputs have to fit the third cache.
-    bool fits =
-        weights <= 1 << 15 || conv.input_channels * large.count < 1 << 15;
-    // Else the library's is faster, where it can be taken.
-    bool isEasy = large.lanes % 16 == 0 && conv.input_channels % 32 == 0 &&
-                  conv.output_channels % 32 == 0;
-    bool isMany =
-        large.count >= (channels >= 64 ? 64 : 256) && (isEasy || !isPadded);
-    bool isFew = large.count >= 16 && channels >= 128 && conv.batch >= 8;
-    if (large.isFilled && large.fillVectors() && fits && isEven &&
-        channels >= 32 && (isMany || isFew))
+    if (isLarge && channels >= 16)
       return PENSTOCK_CONV_TILES_4X4;
+    bool isWide = weights >= 1 << 14;
     if (isPadded && large.isFilled && channels >= 24 &&
-        large.count >= (isWide && conv.batch > 1 ? 32 : 16))
+        large.count >= (isWide && conv.batch > 1 ? 48 : 16))
       return PENSTOCK_CONV_WINOGRAD;
-    if (small.isFilled && isWide && conv.batch > 1 && small.count >= 24 &&
-        large.count < 32)
+    if (small.isFilled && isWide && conv.batch > 1 &&
+        small.count >= (hasSamples ? 16 : 24))
       return PENSTOCK_CONV_TILES_2X2;
     return std::nullopt;
   }
-  // All inputs are transformed at once where not all weights are (divide()).
   bool isForward = conv.kind == PENSTOCK_CONV_FORWARD;
-  int64_t sources = isForward ? conv.input_channels : conv.output_channels;
-  bool isBounded = weights <= 1 << 15 || sources * large.count <= 1 << 17;
-  if (large.isFilled && large.fillVectors() && isBounded && isEven &&
-      channels >= (large.lanes % 16 == 0 ? 8 : 32) && large.count >= 16)
+  if (isLarge && channels >= (large.lanes % 16 == 0 ? 8 : 32))
     return PENSTOCK_CONV_TILES_4X4;
   if (small.isFilled && small.fillVectors() && hasSamples && channels >= 32 &&
       small.count >= (isForward ? 24 : 64) && small.count <= 128)

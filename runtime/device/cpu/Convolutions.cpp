@@ -8,11 +8,12 @@
 
 #include "runtime/device/cpu/Convolutions.h"
 
+#include "runtime/device/cpu/Arena.h"
+
 using namespace penstock::runtime;
 
 Error Convolutions::prepare(const penstock_program &program, uint32_t device,
                             char *arena) {
-  const penstock_device_descriptor &description = program.devices[device];
   convolutions.resize(program.conv_count);
   for (uint32_t i = 0; i < program.conv_count; ++i) {
     const penstock_conv_descriptor &conv = program.convs[i];
@@ -22,11 +23,12 @@ Error Convolutions::prepare(const penstock_program &program, uint32_t device,
     if (!error.empty())
       return userError("%s", error.c_str());
     uint64_t bytes = convolutions[i].getScratchBytes();
-    if (bytes > description.library_scratch)
+    if (bytes > conv.scratch.bytes)
       return defect("the %s needs %llu bytes of scratch, the plan has %llu",
                     describe(conv).c_str(), (unsigned long long)bytes,
-                    (unsigned long long)description.library_scratch);
-    error = convolutions[i].prepare(arena + description.library_offset);
+                    (unsigned long long)conv.scratch.bytes);
+    error =
+        convolutions[i].prepare(arena + scratchOffset(conv.scratch, device));
     if (!error.empty())
       return defect("%s", error.c_str());
   }

@@ -21,7 +21,7 @@ class Convolutions {
 public:
   void clear() { convolutions.clear(); }
 
-  /// `arena` is the device's. The library's scratch comes out of it.
+  /// `arena` is the device's. The library's scratch lies in it.
   Error prepare(const penstock_program &program, uint32_t device, char *arena);
   /// False when the library reports a failure.
   bool run(uint32_t id, const float *input, const float *weights,

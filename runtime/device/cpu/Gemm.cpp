@@ -11,6 +11,8 @@
 
 #include "penstock/onednn.h"
 
+#include "runtime/device/cpu/Arena.h"
+
 #include <algorithm>
 #include <atomic>
 
@@ -44,8 +46,7 @@ Error Gemms::prepare(const penstock_program &program, uint32_t device,
     return {};
   if (!oneDnn().error.empty())
     return userError("%s", oneDnn().error.c_str());
-  const penstock_device_descriptor &descriptor = program.devices[device];
-  threads = std::max(descriptor.threads, 1u);
+  threads = std::max(program.devices[device].threads, 1u);
   products.resize(program.gemm_count);
   for (uint32_t i = 0; i < program.gemm_count; ++i) {
     const penstock_gemm_descriptor &gemm = program.gemms[i];
@@ -60,13 +61,13 @@ Error Gemms::prepare(const penstock_program &program, uint32_t device,
     if (!product.getError().empty())
       return defect("%s: the product %s", product.getError().c_str(),
                     shapeText(gemm).c_str());
-    if (product.getScratchBytes() > descriptor.library_scratch)
+    if (product.getScratchBytes() > gemm.scratch.bytes)
       return defect("the product %s needs %llu bytes of scratch, the plan has "
                     "%llu",
                     shapeText(gemm).c_str(),
                     (unsigned long long)product.getScratchBytes(),
-                    (unsigned long long)descriptor.library_scratch);
-    if (!product.prepare(arena + descriptor.library_offset))
+                    (unsigned long long)gemm.scratch.bytes);
+    if (!product.prepare(arena + scratchOffset(gemm.scratch, device)))
       return defect("oneDNN cannot prepare the product %s",
                     shapeText(gemm).c_str());
   }

@@ -25,7 +25,7 @@ public:
   /// Destroys every product.
   void clear() { products.clear(); }
 
-  /// `arena` is the device's. The library's scratch comes out of it.
+  /// `arena` is the device's. The library's scratch lies in it.
   Error prepare(const penstock_program &program, uint32_t device, char *arena);
   /// False when the library reports a failure.
   bool run(penstock_device *device, uint32_t id, const float *a, const float *b,

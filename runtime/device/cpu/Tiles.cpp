@@ -62,6 +62,49 @@ PENSTOCK_INLINE void inputs(const TileStrip &strip, const Planes &from,
 }
 
 template <int kSize>
+PENSTOCK_INLINE void channels(const TileStrip &strip, const ChannelPlanes &from,
+                              float *spread, float *__restrict result,
+                              int64_t pointStride, int64_t tileStride) {
+  constexpr int kPoints = kSize + 2;
+  int64_t width = kSize * strip.columns + 2;
+  int64_t top = from.top - kSize * strip.firstRow;
+  int64_t begin = std::max<int64_t>(0, -top);
+  int64_t end = std::min(from.height, kSize * strip.rows + 2 - top);
+  // Elements behind those that a tile reads are left out.
+  int64_t elements = std::min(from.width, width - from.left);
+  for (int64_t y = begin; y < end; ++y)
+    for (int64_t x = 0; x < elements; x += kLanes) {
+      int64_t count = std::min<int64_t>(kLanes, elements - x);
+      Vector block[kLanes] = {};
+      for (int64_t c = 0; c < from.channels; ++c)
+        loadSome(from.data + (c * from.height + y) * from.width + x, count,
+                 block[c]);
+      transpose(block);
+      float *to = spread + ((y + top) * width + x + from.left) * kLanes;
+      for (int64_t i = 0; i < count; ++i)
+        store(block[i], to + i * kLanes);
+    }
+  for (int64_t y = 0; y < strip.rows; ++y)
+    for (int64_t x = 0; x < strip.columns; ++x) {
+      int64_t tile = y * strip.line() + x * strip.batch + from.sample;
+      const float *first = spread + kSize * (y * width + x) * kLanes;
+      transformBoth<kPoints, kPoints>(
+          [&](int row, Vector(&d)[kPoints]) __attribute__((always_inline)) {
+            for (int j = 0; j < kPoints; ++j)
+              load(first + (row * width + j) * kLanes, d[j]);
+          },
+          [](const Vector(&d)[kPoints], Vector(&t)[kPoints])
+              __attribute__((always_inline)) { Filter<kSize>::input(d, t); },
+          [&](int column, const Vector(&t)[kPoints])
+              __attribute__((always_inline)) {
+                for (int j = 0; j < kPoints; ++j)
+                  store(t[j], result + (j * kPoints + column) * pointStride +
+                                  tile * tileStride);
+              });
+    }
+}
+
+template <int kSize>
 PENSTOCK_INLINE void cotangents(const TileStrip &strip, const Planes &from,
                                 float *spread, float *result, int64_t stride) {
   taken<kSize, kSize>(strip, from, spread, result, stride);
@@ -93,6 +136,12 @@ PENSTOCK_INLINE void outputs(const TileStrip &strip,
   collect(plane, Rows(strip, to, 0), to);
 }
 
+/// A vector of windows, for the code that comes to them later.
+PENSTOCK_INLINE void prefetch(const float *windows) {
+  for (int i = 0; i < kWindow; ++i)
+    __builtin_prefetch(windows + i * kLanes);
+}
+
 template <int kSize>
 PENSTOCK_INLINE void windows(const float *from, int64_t count, bool isTurned,
                              float *__restrict result, int64_t stride) {
@@ -102,6 +151,7 @@ PENSTOCK_INLINE void windows(const float *from, int64_t count, bool isTurned,
     // A vector of the last windows would reach behind them.
     float copy[kLanes * kWindow + kLanes - kWindow];
     const float *group = from + i * kWindow;
+    prefetch(group + 4 * kLanes * kWindow);
     if (i + kLanes >= count) {
       std::copy_n(group, lanes * kWindow, copy);
       group = copy;
@@ -136,6 +186,7 @@ PENSTOCK_INLINE void gradients(const float *__restrict products, int64_t stride,
   for (int64_t i = 0; i < count; i += kLanes) {
     int64_t lanes = std::min<int64_t>(kLanes, count - i);
     Vector taps[kLanes] = {};
+    prefetch(to + (i + 2 * kLanes) * kWindow);
     transformBoth<kPoints, 3>(
         // Behind the last window are those of the next channel, or slack.
         [&](int row, Vector(&m)[kPoints]) __attribute__((always_inline)) {
@@ -212,6 +263,12 @@ PENSTOCK_FOR_VECTORS(transformInputs, strip.size, inputs,
                       float *result, int64_t pointStride),
                      (strip, from, spread, result, pointStride),
                      (strip, from, spread, result, pointStride))
+PENSTOCK_FOR_VECTORS(transformChannels, strip.size, channels,
+                     (const TileStrip &strip, const ChannelPlanes &from,
+                      float *spread, float *result, int64_t pointStride,
+                      int64_t tileStride),
+                     (strip, from, spread, result, pointStride, tileStride),
+                     (strip, from, spread, result, pointStride, tileStride))
 PENSTOCK_FOR_VECTORS(transformCotangents, strip.size, cotangents,
                      (const TileStrip &strip, const Planes &from, float *spread,
                       float *result, int64_t pointStride),

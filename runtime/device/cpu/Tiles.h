@@ -13,6 +13,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_TILES_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_TILES_H
 
+#include <algorithm>
 #include <cstdint>
 
 namespace penstock::runtime {
@@ -29,9 +30,10 @@ struct TileStrip {
   int64_t line() const { return (lanes() + 15) / 16 * 16; }
   int64_t tiles() const { return rows * line(); }
   /// Floats that one channel is spread out in, and what a vector reads too
-  /// much.
+  /// much; or sixteen channels of a sample.
   int64_t spread() const {
-    return (size * rows + 2) * size * (columns + 1) * batch + 16;
+    int64_t all = size * (columns + 1) * batch;
+    return (size * rows + 2) * std::max(all, 16 * (size * columns + 2)) + 16;
   }
 };
 
@@ -43,13 +45,26 @@ struct Planes {
   int64_t top, left;
 };
 
+/// Up to sixteen channels of one sample.
+struct ChannelPlanes {
+  const float *data;
+  int64_t channels, sample, height, width, top, left;
+};
+
 /// The inputs of each tile, for point p at result[p * pointStride + tile]. What
 /// is left of a row's last vector is zero.
 /// `spread` is zero before the first channel, and is left for the next.
 void transformInputs(const TileStrip &strip, const Planes &from, float *spread,
                      float *result, int64_t pointStride);
 
-/// The same of the cotangents of outputs.
+/// The same, of sixteen channels of one sample or fewer, for point p and
+/// channel c at result[p * pointStride + tile * tileStride + c]: transposed.
+/// What is left of a row's last vector is not written.
+void transformChannels(const TileStrip &strip, const ChannelPlanes &from,
+                       float *spread, float *result, int64_t pointStride,
+                       int64_t tileStride);
+
+/// As transformInputs, of the cotangents of outputs.
 void transformCotangents(const TileStrip &strip, const Planes &from,
                          float *spread, float *result, int64_t pointStride);
 

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define PENSTOCK_ABI_VERSION 4u
+#define PENSTOCK_ABI_VERSION 5u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -69,13 +69,10 @@ typedef struct {
 } penstock_file;
 
 /* Devices are numbered from 0. The arena is all memory that the device's
- * compiled code uses; during library calls, `library_scratch` bytes of it from
- * `library_offset` on belong to them. */
+ * compiled code and the library calls in it use. */
 typedef struct {
   uint64_t arena_bytes;
   uint64_t arena_alignment;
-  uint64_t library_offset;
-  uint64_t library_scratch;
   uint32_t threads;
 } penstock_device_descriptor;
 
@@ -145,8 +142,16 @@ typedef struct {
 } penstock_task;
 
 #define PENSTOCK_MAX_BATCH_RANK 4
-/* The product is in a kernel that several devices share. */
+/* The product is in a kernel that several devices share, or that none runs. */
 #define PENSTOCK_EVERY_DEVICE 0xffffffffu
+#define PENSTOCK_NO_DEVICE 0xfffffffeu
+
+/* What a library call has besides its operands: so many bytes of the arena, by
+ * device from `offsets` on; null where it has none. */
+typedef struct {
+  uint64_t bytes;
+  const uint64_t *offsets;
+} penstock_scratch;
 
 /* C = A.B, or C += A.B when accumulate: for every index of the batch
  * dimensions a product of m x k by k x n. Strides are in elements, listed as
@@ -161,6 +166,7 @@ typedef struct {
   int64_t stride_c[PENSTOCK_MAX_BATCH_RANK + 2];
   uint32_t accumulate;
   uint32_t device;
+  penstock_scratch scratch;
 } penstock_gemm_descriptor;
 
 #define PENSTOCK_MAX_SPATIAL_RANK 3
@@ -208,6 +214,7 @@ typedef struct {
   int64_t dilation[PENSTOCK_MAX_SPATIAL_RANK];
   int64_t pad_before[PENSTOCK_MAX_SPATIAL_RANK];
   int64_t pad_after[PENSTOCK_MAX_SPATIAL_RANK];
+  penstock_scratch scratch;
 } penstock_conv_descriptor;
 
 /* A run-time knob, e.g. "lr", with the value given at compile time. */

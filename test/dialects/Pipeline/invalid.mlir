@@ -306,11 +306,6 @@ pipeline.schedule @train microbatches(4) {
 
 // -----
 
-// expected-error @+1 {{has its library memory, up to byte 80, outside of its 64 bytes}}
-pipeline.arena 0 bytes(64) library_at(32) library_bytes(48) threads(1)
-
-// -----
-
 func.func @f(%n: index) {
   // expected-error @+1 {{of a ring of 2 needs a stride where it has an address}}
   %b = pipeline.slot @w[%n] ring(2) at(0) : memref<2xf32>

@@ -16,7 +16,7 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 0 bytes(256) threads(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{has no place: run pipeline-plan-memory}}
@@ -28,7 +28,7 @@ func.func @train.0(%first: index, %updates: index)
 
 // expected-error @below {{there is no channel @x}}
 module {
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 0 bytes(256) threads(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   pipeline.await @x[%first]
@@ -38,7 +38,7 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 0 bytes(256) threads(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %0 = pipeline.hyperparameter "lr" default(0.5) : f32
@@ -73,8 +73,8 @@ module @other {}
 
 // -----
 
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
-pipeline.arena 1 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 0 bytes(256) threads(1)
+pipeline.arena 1 bytes(256) threads(1)
 pipeline.channel @x : [tensor<4xf32>] slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -92,7 +92,7 @@ func.func @train.1(%first: index, %updates: index)
 
 // -----
 
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 0 bytes(256) threads(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{names no task: @F}}
@@ -102,7 +102,7 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 0 bytes(256) threads(1)
 // expected-error @below {{is transferred, but carries several tensors}}
 pipeline.channel @x : [tensor<4xf32>, tensor<4xf32>] slots(1)
 func.func @train.0(%first: index, %updates: index)
@@ -115,7 +115,7 @@ func.func @train.0(%first: index, %updates: index)
 
 pipeline.stage @s devices [0]
 pipeline.schedule @train microbatches(4)
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 0 bytes(256) threads(1)
 // expected-error @below {{the runtime knows no tensors of type 'tensor<4xi4>'}}
 pipeline.variable @v : tensor<4xi4> statistic of @s
 func.func @train.0(%first: index, %updates: index)
@@ -127,7 +127,7 @@ func.func @train.0(%first: index, %updates: index)
 
 // expected-error @below {{there is no schedule @train}}
 module {
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 0 bytes(256) threads(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   return
@@ -137,10 +137,10 @@ func.func @train.0(%first: index, %updates: index)
 // -----
 
 module {
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+pipeline.arena 0 bytes(256) threads(1)
 pipeline.schedule @train microbatches(4)
 module @replay {
-  pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
+  pipeline.arena 0 bytes(256) threads(1)
   pipeline.schedule @train microbatches(4)
   func.func private @f(index)
   func.func @train.0(%first: index, %updates: index)

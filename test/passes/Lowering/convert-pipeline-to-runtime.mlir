@@ -26,8 +26,8 @@ pipeline.channel @loss : [tensor<f32>] sink("loss") staging(1)
 pipeline.task @s0.F forward of @s0
 pipeline.task @s1.F forward of @s1
 pipeline.schedule @train microbatches(4) predicted_bubble(0.25)
-pipeline.arena 0 bytes(256) library_at(192) library_bytes(64) threads(1)
-pipeline.arena 1 bytes(512) library_at(512) library_bytes(0) threads(2) alignment(128)
+pipeline.arena 0 bytes(256) threads(1)
+pipeline.arena 1 bytes(512) threads(2) alignment(128)
 
 // CHECK-LABEL: func.func private @kernel(
 // CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[A:.*]]: memref<4x2xf32>, %[[B:.*]]: memref<2x3xf32>, %[[C:.*]]: memref<4x3xf32>)
@@ -107,7 +107,7 @@ module @replay {
   pipeline.variable @w : tensor<2x3xf32> parameter of @s0 init <"MODEL", 1, 24>
   pipeline.schedule @train microbatches(4)
   pipeline.channel @x : [tensor<4x2xf32>] source("x") slots(2)
-  pipeline.arena 0 bytes(512) library_at(448) library_bytes(64) threads(1)
+  pipeline.arena 0 bytes(512) threads(1)
   func.func private @kernel(memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>)
   func.func @train.0(%first: index, %updates: index)
       attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -127,16 +127,16 @@ module @replay {
 // TABLE-DAG: @penstock.placements.w = internal constant [1 x { i32, i64, i64 }] [{ i32, i64, i64 } { i32 1, i64 128, i64 128 }]
 // TABLE-DAG: @replay.penstock.placements.w = internal constant {{.*}} { i32 0, i64 192, i64 0 }
 // TABLE-DAG: @penstock.files = {{.*}} i64 3, [32 x i8] c"\BAx\16\BF\8F\01\CF\EAAA@\DE]\AE\22#\B0\03a\A3\96\17z\9C\B4\10\FFa\F2\00\15\AD" }]
-// TABLE-DAG: @penstock.devices = {{.*}} { i64 256, i64 64, i64 192, i64 64, i32 1 }, {{.*}} { i64 512, i64 128, i64 512, i64 0, i32 2 }]
+// TABLE-DAG: @penstock.devices = {{.*}} { i64 256, i64 64, i32 1 }, {{.*}} { i64 512, i64 128, i32 2 }]
 // TABLE-DAG: @penstock.variables = {{.*}} { i32 1, i32 2, ptr @penstock.shape.2.3, i64 24 }, i32 0, i64 1, i32 2, i32 1, ptr @penstock.placements.w }]
 // TABLE-DAG: @penstock.channels = {{.*}} { i32 1, i32 2, ptr @penstock.shape.4.2, i64 32 }, i32 -1, i32 0, i32 2, i32 1, i32 1, i32 0 }, {{.*}} ptr null, ptr null, {{.*}} i32 0, i32 1, i32 2, i32 1, i32 1, i32 0 }]
 // TABLE-DAG: @penstock.tasks = {{.*}} i32 70, i32 0, i32 0 }, {{.*}} i32 70, i32 1, i32 1 }]
-// TABLE-DAG: @penstock.gemms = {{.*}} i32 1, i32 0, [4 x i64] zeroinitializer, i64 4, i64 3, i64 2, [6 x i64] [i64 2, i64 1, i64 0, i64 0, i64 0, i64 0], [6 x i64] [i64 3, i64 1, {{.*}} i32 0, i32 1 }, {{.*}} i32 1, i32 1 }]
-// TABLE-DAG: @replay.penstock.gemms = {{.*}} i32 0, i32 0 }, {{.*}} i32 1, i32 0 }]
+// TABLE-DAG: @penstock.gemms = {{.*}} i32 1, i32 0, [4 x i64] zeroinitializer, i64 4, i64 3, i64 2, [6 x i64] [i64 2, i64 1, i64 0, i64 0, i64 0, i64 0], [6 x i64] [i64 3, i64 1, {{.*}} i32 0, i32 1, { i64, ptr } zeroinitializer }, {{.*}} i32 1, i32 1, { i64, ptr } zeroinitializer }]
+// TABLE-DAG: @replay.penstock.gemms = {{.*}} i32 0, i32 0, { i64, ptr } zeroinitializer }, {{.*}} i32 1, i32 0, { i64, ptr } zeroinitializer }]
 // TABLE-DAG: @penstock.hyperparameters = {{.*}} double 5.000000e-01 }, {{.*}} double 0.000000e+00 }]
 // TABLE-DAG: @penstock.ranges = {{.*}} i64 -7, i64 7, i32 1, i64 9 }]
 // TABLE-DAG: @penstock.functions.train = internal constant [2 x ptr] [ptr @train.0, ptr @train.1]
 // TABLE-DAG: @penstock.schedules = {{.*}} i32 4, double 2.500000e-01, ptr @penstock.functions.train }]
-// TABLE-DAG: @penstock_program = constant {{.*}} { i32 4, i32 2, {{.*}}, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges }
+// TABLE-DAG: @penstock_program = constant {{.*}} { i32 5, i32 2, {{.*}}, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges }
 // TABLE-DAG: @replay.penstock_program = internal constant
 }

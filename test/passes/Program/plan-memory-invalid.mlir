@@ -27,20 +27,3 @@ func.func @train.0(%first: index, %updates: index)
   %0 = pipeline.slot @w[%first] : memref<?xf32>
   return
 }
-
-// -----
-
-func.func private @kernel(%a: memref<4x6xf32>, %b: memref<6x9xf32>, %c: memref<4x9xf32>) {
-  // expected-error @below {{no library can compute this product: oneDNN has only its reference implementation}}
-  pipeline.gemm %a, %b, %c sizes [2, 3, 2] strides [12, 3] [18, 3] [18, 3]
-    : memref<4x6xf32>, memref<6x9xf32>, memref<4x9xf32>
-  return
-}
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %a = pipeline.slot @a[%first] : memref<4x6xf32>
-  %b = pipeline.slot @b[%first] : memref<6x9xf32>
-  %c = pipeline.slot @c[%first] : memref<4x9xf32>
-  func.call @kernel(%a, %b, %c) : (memref<4x6xf32>, memref<6x9xf32>, memref<4x9xf32>) -> ()
-  return
-}

@@ -17,8 +17,8 @@ pipeline.variable @unused : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
 pipeline.schedule @evaluate microbatches(1)
 
-// CHECK: pipeline.arena 0 bytes(1280) library_at(640) library_bytes(0) threads(1)
-// DENSE: pipeline.arena 0 bytes(424) library_at(268) library_bytes(0) threads(2) alignment(4)
+// CHECK: pipeline.arena 0 bytes(1280) threads(1)
+// DENSE: pipeline.arena 0 bytes(424) threads(2) alignment(4)
 // CHECK-LABEL: func.func @train.0
 // DENSE-LABEL: func.func @train.0
 func.func @train.0(%first: index, %updates: index)
@@ -93,47 +93,11 @@ module @replay {
 
 // -----
 
-// Temporaries lie in the scratch of the library, but behind what the calls of
-// their own kernel take of it where they are alive at one.
-
-// CHECK: pipeline.arena 0 bytes([[END:[0-9]+]]) library_at(78336) library_bytes([[LIBRARY:[1-9][0-9]*]])
-pipeline.schedule @train microbatches(1)
-pipeline.variable @a : tensor<2x8x16x24xf32> parameter
-pipeline.variable @b : tensor<16x8x3x3xf32> parameter
-pipeline.variable @c : tensor<2x16x16x24xf32> parameter
-func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32>, %s: memref<24576xi8> {pipeline.scratch}) {
-  %c0 = arith.constant 0 : index
-  %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<2x8x16x24xf32>
-  linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
-  return
-}
-func.func private @other(%s: memref<128xi8> {pipeline.scratch}) {
-  return
-}
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %c0 = arith.constant 0 : index
-  %a = pipeline.slot @a[%c0] : memref<2x8x16x24xf32>
-  %b = pipeline.slot @b[%c0] : memref<16x8x3x3xf32>
-  %c = pipeline.slot @c[%c0] : memref<2x16x16x24xf32>
-  // CHECK-NOT: scratch at(78336) : memref<24576xi8>
-  // CHECK: call @convolution
-  %s = pipeline.scratch : memref<24576xi8>
-  func.call @convolution(%a, %b, %c, %s) : (memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>, memref<24576xi8>) -> ()
-  // CHECK: scratch at(78336) : memref<128xi8>
-  %t = pipeline.scratch : memref<128xi8>
-  func.call @other(%t) : (memref<128xi8>) -> ()
-  return
-}
-
-// -----
-
 // Messages that are never needed at the same time lie in the same bytes, and
 // where temporaries lie that are not needed then. A ring stays one: its slots
 // are apart by a stride.
 
-// CHECK: pipeline.arena 0 bytes(384) library_at(0) library_bytes(0)
+// CHECK: pipeline.arena 0 bytes(384) threads(1)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(2)
@@ -166,6 +130,45 @@ func.func @train.0(%first: index, %updates: index)
     // CHECK: scratch at(0) : memref<384xi8>
     %s2 = pipeline.scratch : memref<384xi8>
     func.call @work(%s2) : (memref<384xi8>) -> ()
+  }
+  return
+}
+
+// -----
+
+// The temporaries of a kernel have a place of their own if that helps: with both
+// at the beginning, @c would lie behind the larger, and @b, which is still on its
+// way when @c comes, behind @c.
+
+// CHECK: pipeline.arena 0 bytes(448) threads(1)
+pipeline.stage @s devices [0]
+pipeline.stage @r devices [1]
+pipeline.task @F forward of @s
+pipeline.task @B backward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.channel @b : [tensor<32xf32>] slots(1) staging(1)
+pipeline.channel @c : [tensor<32xf32>] slots(1) staging(1)
+func.func private @forward(memref<32xf32> {pipeline.out}, memref<256xi8> {pipeline.scratch})
+func.func private @backward(memref<32xf32>, memref<320xi8> {pipeline.scratch})
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %c1 = arith.constant 1 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %t = %first to %end step %c1 {
+    // CHECK: %[[S:.*]] = pipeline.scratch at(0) : memref<256xi8>
+    // CHECK: call @forward(%{{.*}}, %[[S]])
+    %b = pipeline.slot @b[%t] : memref<32xf32>
+    %s0 = pipeline.scratch : memref<256xi8>
+    func.call @forward(%b, %s0) : (memref<32xf32>, memref<256xi8>) -> ()
+    pipeline.start_send @b[%t], %b : memref<32xf32>
+    %c = pipeline.slot @c[%t] : memref<32xf32>
+    pipeline.start_recv @c[%t], %c : memref<32xf32>
+    pipeline.await @b[%t]
+    pipeline.await @c[%t]
+    // CHECK: %[[T:.*]] = pipeline.scratch at(128) : memref<320xi8>
+    // CHECK: call @backward(%{{.*}}, %[[T]])
+    %s1 = pipeline.scratch : memref<320xi8>
+    func.call @backward(%c, %s1) : (memref<32xf32>, memref<320xi8>) -> ()
   }
   return
 }

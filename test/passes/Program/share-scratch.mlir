@@ -1,9 +1,10 @@
 // RUN: penstock-opt %s --pipeline-share-scratch --split-input-file | FileCheck %s
 // RUN: not penstock-opt %S/inputs/called-kernel.mlir --pipeline-share-scratch \
 // RUN:   2>&1 | FileCheck %s --check-prefix=CALLED
+// RUN: not penstock-opt %S/inputs/slow-product.mlir --pipeline-share-scratch \
+// RUN:   2>&1 | FileCheck %s --check-prefix=SLOW
 
-// What is alive at a library call lies behind the call's scratch. What is not
-// may lie in it.
+// A library call without scratch takes nothing.
 
 // CHECK-LABEL: func.func private @product.kernel
 // CHECK-SAME: memref<[[END:[0-9]+]]xi8> {pipeline.scratch}
@@ -41,4 +42,48 @@ func.func private @plain.kernel(%a: memref<7xf32> {pipeline.out}, %s: memref<128
   return
 }
 
+// -----
+
+// The scratch of a library call lies beside what is alive at the call, and where
+// other temporaries lie that are not. A kernel without temporaries gets the
+// argument for it.
+
+// CHECK-LABEL: func.func private @convolution.kernel
+// CHECK-SAME: memref<[[END:[0-9]+]]xi8> {pipeline.scratch}
+// CHECK: %[[X:.*]] = memref.view %{{.*}}[%[[AT:c[0-9]+]]{{.*}}][] : memref<[[END]]xi8> to memref<2x8x16x24xf32>
+// CHECK: nn.conv %[[X]], {{.*}} {pipeline.scratch_at = {{[0-9]+}} : i64}
+func.func private @convolution.kernel(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<24704xi8> {pipeline.scratch}) {
+  %c0 = arith.constant 0 : index
+  %0 = memref.view %s[%c0][] : memref<24704xi8> to memref<2x8x16x24xf32>
+  linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
+  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  return
+}
+
+// CHECK-LABEL: func.func private @alone.kernel
+// CHECK-SAME: %{{.*}}: memref<2x16x16x24xf32> {pipeline.out}, %{{.*}}: memref<{{[0-9]+}}xi8> {pipeline.scratch})
+// CHECK: nn.conv {{.*}} {pipeline.scratch_at = 0 : i64}
+func.func private @alone.kernel(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}) {
+  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  return
+}
+
+
+// -----
+
+// What is on tensors, and called, is no kernel.
+
+// CHECK-LABEL: func.func private @tensors(
+// CHECK-NOT: pipeline.scratch
+// CHECK: call @tensors
+func.func private @tensors(%a: tensor<2x8x16x24xf32>, %b: tensor<16x8x3x3xf32>, %c: tensor<2x16x16x24xf32>) -> tensor<2x16x16x24xf32> {
+  %0 = nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : tensor<2x8x16x24xf32>, tensor<16x8x3x3xf32>, tensor<2x16x16x24xf32> -> tensor<2x16x16x24xf32>
+  return %0 : tensor<2x16x16x24xf32>
+}
+func.func @caller(%a: tensor<2x8x16x24xf32>, %b: tensor<16x8x3x3xf32>, %c: tensor<2x16x16x24xf32>) -> tensor<2x16x16x24xf32> {
+  %0 = func.call @tensors(%a, %b, %c) : (tensor<2x8x16x24xf32>, tensor<16x8x3x3xf32>, tensor<2x16x16x24xf32>) -> tensor<2x16x16x24xf32>
+  return %0 : tensor<2x16x16x24xf32>
+}
+
 // CALLED: error: is called already: its temporaries are placed before pipeline-lower-schedule
+// SLOW: error: no library can compute this product: oneDNN has only its reference implementation

@@ -9,9 +9,14 @@
 
 #include "penstock/Planner/DoubleBuffer.h"
 
+#include "Chains.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <gtest/gtest.h>
+
+#include <random>
+#include <set>
 
 using namespace penstock;
 
@@ -129,4 +134,109 @@ TEST(DoubleBuffer, StagesAreEqual) {
   auto grouped = planDoubleBuffer(states, options);
   ASSERT_TRUE(grouped);
   EXPECT_EQ(grouped->depth, 4);
+}
+
+namespace {
+/// The fastest of every width, depth, microbatch and execution, in the paper's
+/// own words: from layers, with each sum and maximum written out.
+double tryEverything(const LayerGraph &graph,
+                     const DoubleBufferOptions &options) {
+  auto layers = static_cast<int64_t>(graph.layers.size());
+  double best = 0;
+  for (int64_t width = 1; width <= options.devices; ++width)
+    for (int64_t depth = 1; depth <= options.devices / width; ++depth)
+      for (int64_t samples = 1; samples <= options.batch; ++samples)
+        for (auto execution :
+             {PipelineExecution::OneAtATime, PipelineExecution::Pipelined,
+              PipelineExecution::Recomputed}) {
+          bool isPipelined = execution != PipelineExecution::OneAtATime;
+          bool recomputes = execution == PipelineExecution::Recomputed;
+          if (layers % depth || options.batch % (width * samples) ||
+              (isPipelined &&
+               (depth == 1 || options.batch / (width * samples) < depth)))
+            continue;
+          double microbatches = double(options.batch) / double(width * samples);
+          double size = double(samples) / double(options.profileBatch);
+          double deep = width * depth <= options.devicesPerServer
+                            ? options.bandwidthInside
+                            : options.bandwidthBetween;
+          double wide = width < options.devicesPerServer
+                            ? options.bandwidthInside
+                            : options.bandwidthBetween;
+          double sum = 0, longest = 0;
+          bool fits = true;
+          int64_t each = layers / depth;
+          for (int64_t first = 0; first < layers; first += each) {
+            double seconds = 0, weights = 0, activations = 0;
+            for (int64_t layer = first; layer < first + each; ++layer) {
+              const Layer &l = graph.layers[layer];
+              seconds += size * (l.forwardSeconds + l.backwardSeconds);
+              weights += l.weightBytes;
+              activations += size * l.outputBytes;
+            }
+            double input =
+                first > 0 ? size * graph.layers[first - 1].outputBytes : 0;
+            double output =
+                first + each < layers
+                    ? size * graph.layers[first + each - 1].outputBytes
+                    : 0;
+            double time =
+                std::max(seconds * (recomputes ? options.recomputeFactor : 1) +
+                             2 * (input + output) / deep,
+                         2 * double(width - 1) / double(width) * weights /
+                             wide / microbatches);
+            sum += time;
+            longest = std::max(longest, time);
+            // Two versions under a pipe, gradients and optimizer state; as many
+            // sets as there are stages, or one and as many inputs.
+            double inFlight = isPipelined ? double(depth) : 1;
+            double bytes =
+                ((isPipelined ? 2 : 1) + options.memory.weightCopies) *
+                    weights +
+                (recomputes ? 1 : inFlight) * activations + inFlight * input;
+            fits &= options.memory.limit <= 0 || bytes <= options.memory.limit;
+          }
+          if (fits)
+            best = std::max(best, double(width * samples) /
+                                      (isPipelined ? longest : sum));
+        }
+  return best;
+}
+} // namespace
+
+TEST(DoubleBuffer, FindsWhatTryingEverythingFinds) {
+  std::mt19937 random(23);
+  int refused = 0;
+  std::set<PipelineExecution> executions;
+  std::set<std::pair<int64_t, int64_t>> shapes;
+  for (int trial = 0; trial < 400; ++trial) {
+    LayerGraph graph = makeChain(random, 1 + trial % 6);
+    auto pick = [&](std::initializer_list<double> choices) {
+      return choices.begin()[random() % choices.size()];
+    };
+    DoubleBufferOptions options;
+    options.devices = int64_t(pick({1, 2, 3, 4, 6}));
+    options.devicesPerServer = int64_t(pick({1, 2, 4}));
+    options.bandwidthInside = pick({1, 20, 1000});
+    options.bandwidthBetween = options.bandwidthInside / pick({1, 10});
+    options.batch = int64_t(pick({1, 6, 12, 16}));
+    options.profileBatch = int64_t(pick({1, 4}));
+    options.memory.limit = pick({0, 150, 300, 600, 1200});
+    auto plan = planDoubleBuffer(buildStates(graph).states, options);
+    double best = tryEverything(graph, options);
+    ASSERT_EQ(plan.has_value(), best > 0) << "trial " << trial;
+    if (!plan) {
+      ++refused;
+      continue;
+    }
+    EXPECT_NEAR(plan->samplesPerSecond, best, 1e-12 * best)
+        << "trial " << trial;
+    EXPECT_EQ(plan->width * plan->microbatch * plan->accumulation,
+              options.batch);
+    executions.insert(plan->execution);
+    shapes.insert({plan->width, plan->depth});
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(executions.size(), 3u);
+  EXPECT_GT(shapes.size(), 6u);
 }

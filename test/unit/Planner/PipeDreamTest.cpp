@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Planner/PipeDream.h"
+#include "Chains.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -16,7 +17,6 @@
 
 #include <array>
 #include <functional>
-#include <random>
 
 using namespace penstock;
 
@@ -214,24 +214,6 @@ TEST(PipeDreamReleased, AlexNet) {
 }
 
 namespace {
-/// A random chain in round numbers.
-LayerGraph makeChain(std::mt19937 &random, unsigned size) {
-  std::uniform_int_distribution<int> number(1, 50);
-  LayerGraph graph;
-  for (unsigned index = 0; index < size; ++index) {
-    Layer layer;
-    layer.name = "layer" + std::to_string(index);
-    layer.forwardSeconds = number(random);
-    layer.backwardSeconds = 2 * number(random);
-    layer.outputBytes = number(random);
-    layer.weightBytes = number(random);
-    graph.layers.push_back(layer);
-    if (index > 0)
-      graph.addEdge(index - 1, index);
-  }
-  return graph;
-}
-
 /// The least time of the slowest stage over every way to cut and to spread
 /// `devices`, in the published formula.
 double tryEverything(

@@ -30,17 +30,12 @@ struct Model {
                    problem.activationBytes[unit];
     return static_cast<int64_t>(bytes) + 5;
   }
-  std::optional<std::vector<int64_t>>
-  operator()(llvm::ArrayRef<int64_t> cuts) const {
+  std::optional<std::vector<int64_t>> operator()(const StagePlan &plan) const {
     std::vector<int64_t> bytes;
-    int64_t begin = 0;
-    for (size_t stage = 0; stage <= cuts.size(); ++stage) {
-      int64_t end = stage < cuts.size()
-                        ? cuts[stage]
-                        : int64_t(problem.linear.unitSeconds.size());
-      bytes.push_back(measure(stage, begin, end));
-      begin = end;
-    }
+    for (const StageShape &shape :
+         plan.getShapes(int64_t(problem.linear.unitSeconds.size())))
+      bytes.push_back(
+          measure(problem.stages - 1 - shape.after, shape.begin, shape.end));
     return bytes;
   }
 };
@@ -70,7 +65,7 @@ TEST(StageSearch, FindsTheFastestThatFits) {
     double best = std::numeric_limits<double>::infinity();
     for (int64_t first = 1; first < 8; ++first)
       for (int64_t second = first + 1; second < 9; ++second) {
-        auto bytes = model({first, second});
+        auto bytes = model({{first, second}, {}, 0});
         if (llvm::all_of(*bytes, [&](int64_t need) {
               return need <= model.problem.limit;
             }))
@@ -88,12 +83,12 @@ TEST(StageSearch, FindsTheFastestThatFits) {
       continue;
     }
     ++found;
-    EXPECT_EQ(*model(result.cuts), result.bytes);
+    EXPECT_EQ(*model(result.plan), result.bytes);
     for (int64_t need : result.bytes)
       EXPECT_LE(need, model.problem.limit);
     double slowest = 0;
     int64_t begin = 0;
-    for (int64_t end : {result.cuts[0], result.cuts[1], int64_t(9)}) {
+    for (int64_t end : {result.plan.cuts[0], result.plan.cuts[1], int64_t(9)}) {
       slowest =
           std::max(slowest, getStageSeconds(model.problem.linear, begin, end));
       begin = end;
@@ -117,7 +112,7 @@ TEST(StageSearch, FindsOneInFewTrials) {
     auto size = [&](int64_t stage, int64_t begin, int64_t end) {
       return static_cast<double>(model.measure(stage, begin, end));
     };
-    auto bytes = model(partitionEvenly(120, 4, size).cuts);
+    auto bytes = model({partitionEvenly(120, 4, size).cuts, {}, 0});
     model.problem.limit = *llvm::max_element(*bytes) * 21 / 20;
     model.problem.trials = 12;
     StageSearchResult result = searchStages(model.problem, model);
@@ -135,11 +130,11 @@ TEST(StageSearch, PassesOverWhatCannotBeBuilt) {
   int64_t fastest = partitionLinearly(model.problem.linear, 2).cuts[0];
   StageSearchResult result = searchStages(
       model.problem,
-      [&](llvm::ArrayRef<int64_t> cuts) -> std::optional<std::vector<int64_t>> {
-        if (cuts[0] == fastest)
+      [&](const StagePlan &plan) -> std::optional<std::vector<int64_t>> {
+        if (plan.cuts[0] == fastest)
           return std::nullopt;
-        return model(cuts);
+        return model(plan);
       });
   EXPECT_TRUE(result.fits);
-  EXPECT_NE(result.cuts[0], fastest);
+  EXPECT_NE(result.plan.cuts[0], fastest);
 }

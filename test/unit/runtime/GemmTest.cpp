@@ -69,7 +69,8 @@ void runParallel(penstock_device *device, int64_t, int64_t, int64_t) {
 
 /// A program of one device and nothing but library calls.
 struct Program {
-  penstock_device_descriptor device = {1 << 20, 64, 0, 1 << 20, 1};
+  penstock_device_descriptor device = {1 << 20, 64, 1};
+  uint64_t scratchOffsets[1] = {0};
   penstock_device_function functions[1] = {runGemms};
   penstock_schedule schedule = {"train", 1, 0.0, functions};
   std::vector<penstock_gemm_descriptor> gemms;
@@ -87,8 +88,10 @@ struct Program {
   /// Empty when it went well.
   std::string run(int expectedCode = 0) {
     gemms.clear();
-    for (const Case &each : cases)
+    for (const Case &each : cases) {
       gemms.push_back(each.gemm);
+      gemms.back().scratch = {1 << 20, scratchOffsets};
+    }
     program.gemms = gemms.data();
     program.gemm_count = uint32_t(gemms.size());
     penstock_run *run = nullptr;

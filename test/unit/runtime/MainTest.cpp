@@ -47,7 +47,9 @@ TEST_F(MainTest, PrintsAndEnds) {
   EXPECT_EQ(run({"--help"}, false), 0);
   EXPECT_EQ(out.rfind("usage: ./train ", 0), 0u);
   EXPECT_EQ(run({"--version"}, false), 0);
-  EXPECT_EQ(out, "penstock 0.1.0, runtime interface 4, compiled for any\n");
+  EXPECT_EQ(out, "penstock 0.1.0, runtime interface " +
+                     std::to_string(PENSTOCK_ABI_VERSION) +
+                     ", compiled for any\n");
   EXPECT_EQ(run({"--plan"}, false), 0);
   EXPECT_EQ(out, "{\"model\": \"linear\"}\n");
 }

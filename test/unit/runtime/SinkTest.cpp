@@ -53,7 +53,7 @@ struct Program {
       {"correct", nullptr, "correct", integer, 0, -1, 0, 1, 1, 0},
       {"count", nullptr, "count", integer, 0, -1, 0, 1, 1, 0},
       {"x", "x", nullptr, {PENSTOCK_F32, 1, shape, 4}, -1, 0, 1, 0, 1, 0}};
-  penstock_device_descriptor device = {64, 64, 0, 0, 1};
+  penstock_device_descriptor device = {64, 64, 1};
   penstock_device_function trains[1] = {train}, evaluates[1] = {evaluate};
   penstock_schedule schedules[2] = {{"train", kM, 0, trains},
                                     {"evaluate", 1, 0, evaluates}};

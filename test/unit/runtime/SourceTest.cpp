@@ -67,8 +67,8 @@ TEST(Source, LargeMessagesArriveWholeAndInOrder) {
       {"b", "x", nullptr, input, -1, 1, kSlots, 0, 1, 0},
       {"sum", nullptr, nullptr, scalar, 1, 0, 1, 1, 1, 0},
       {"loss", nullptr, "loss", scalar, 0, -1, 0, 1, 1, 0}};
-  penstock_device_descriptor devices[2] = {{kSlots * kBytes + 64, 64, 0, 0, 1},
-                                           {kSlots * kBytes + 64, 64, 0, 0, 1}};
+  penstock_device_descriptor devices[2] = {{kSlots * kBytes + 64, 64, 1},
+                                           {kSlots * kBytes + 64, 64, 1}};
   penstock_device_function functions[] = {train<0>, train<1>};
   penstock_schedule schedule = {"train", 1, 0, functions};
   penstock_program program = {};
