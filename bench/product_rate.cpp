@@ -3,22 +3,27 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads products as programs have them, one a line, and prints the rate of the
-// implementation that the runtime takes beside the best rate that the library
-// reaches on a product of these sizes: by any of its implementations, with
-// these strides or with plain matrices, adding or not.
-//   product_rate [threads] < lines of "batch... m n k | a | b | c | accumulate"
+// Reads products as programs have them, one a line, and prints the rate at
+// which the runtime computes them beside the best rates of the library on a
+// product of these sizes: in one call, by any of its implementations, with
+// these strides or with plain matrices, adding or not. Each round measures all
+// of them in turn, and the best round counts; with several copies of the
+// operands they come from memory, not from caches.
+//   product_rate [threads [copies]] < lines of "batch... m n k | a | b | c |
+//   accumulate"
 // with the strides of the operands, each with one per batch dimension and two.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/onednn.h"
+#include "penstock/product.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <sstream>
 #include <sys/mman.h>
 #include <vector>
@@ -69,15 +74,19 @@ public:
   explicit Buffer(size_t count) {
     constexpr size_t kHuge = 2 << 20;
     size_t bytes = (count * sizeof(float) + kHuge - 1) / kHuge * kHuge;
-    floats = static_cast<float *>(std::aligned_alloc(kHuge, bytes));
+    floats.reset(static_cast<float *>(std::aligned_alloc(kHuge, bytes)));
     if (!floats)
       std::exit(1);
-    madvise(floats, bytes, MADV_HUGEPAGE); // advice: may be refused
-    std::fill_n(floats, count, 1e-3f);
+    madvise(floats.get(), bytes, MADV_HUGEPAGE); // advice: may be refused
+    std::fill_n(floats.get(), count, 1e-3f);
   }
-  Buffer(const Buffer &) = delete;
-  ~Buffer() { std::free(floats); }
-  float *floats;
+  float *data() const { return floats.get(); }
+
+private:
+  struct Free {
+    void operator()(float *memory) const { std::free(memory); }
+  };
+  std::unique_ptr<float[], Free> floats;
 };
 
 size_t spanOf(const Shape &shape, const Numbers &strides, int64_t rows,
@@ -89,46 +98,107 @@ size_t spanOf(const Shape &shape, const Numbers &strides, int64_t rows,
   return size_t(last + 1);
 }
 
-/// Seconds of one product by an implementation; takes the description.
-double measure(const Shape &shape, dnnl_primitive_desc_t type) {
-  const OneDnn &dnnl = oneDnn();
-  dnnl_primitive_t primitive = nullptr;
-  dnnl_stream_t stream = nullptr;
-  dnnl.dnnl_primitive_create(&primitive, type);
-  dnnl.dnnl_stream_create(&stream, dnnl.engine, dnnl_stream_default_flags);
-  Buffer a(spanOf(shape, shape.a, shape.m(), shape.k())),
-      b(spanOf(shape, shape.b, shape.k(), shape.n())),
-      c(spanOf(shape, shape.c, shape.m(), shape.n())),
-      scratch(scratchBytes(type) / sizeof(float) + 1);
-  float *data[] = {a.floats, b.floats, c.floats, scratch.floats};
-  const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md,
-                                  dnnl_query_dst_md, dnnl_query_scratchpad_md};
-  const int kinds[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST,
-                       DNNL_ARG_SCRATCHPAD};
-  dnnl_exec_arg_t arguments[4];
-  for (int i = 0; i < 4; ++i) {
-    arguments[i].arg = kinds[i];
-    dnnl.dnnl_memory_create(
-        &arguments[i].memory,
-        dnnl.dnnl_primitive_desc_query_md(type, queries[i], 0), dnnl.engine,
-        data[i]);
+/// A, B and C of every copy.
+struct Operands {
+  std::vector<Buffer> a, b, c;
+  Operands(const Shape &shape, int copies) {
+    for (int i = 0; i < copies; ++i) {
+      a.emplace_back(spanOf(shape, shape.a, shape.m(), shape.k()));
+      b.emplace_back(spanOf(shape, shape.b, shape.k(), shape.n()));
+      c.emplace_back(spanOf(shape, shape.c, shape.m(), shape.n()));
+    }
   }
-  int count = std::max(1, int(5e8 / shape.flops()));
-  double best = 1e30;
-  for (int round = 0; round < kRounds; ++round) {
-    auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < count; ++i)
-      dnnl.dnnl_primitive_execute(primitive, stream, 4, arguments);
-    std::chrono::duration<double> time =
-        std::chrono::steady_clock::now() - begin;
-    best = std::min(best, time.count() / count);
+};
+
+/// One way to compute a product; called with the number of a copy.
+struct Way {
+  std::function<void(int)> run;
+  double best = 1e30; ///< Seconds.
+};
+
+/// As programs do.
+Way ownWay(const Shape &shape, const Operands &operands, int threads) {
+  penstock_gemm_descriptor descriptor = {};
+  descriptor.batch_rank = shape.rank();
+  std::copy_n(shape.sizes.begin(), shape.rank(), descriptor.batch);
+  descriptor.m = shape.m(), descriptor.n = shape.n(), descriptor.k = shape.k();
+  std::copy(shape.a.begin(), shape.a.end(), descriptor.stride_a);
+  std::copy(shape.b.begin(), shape.b.end(), descriptor.stride_b);
+  std::copy(shape.c.begin(), shape.c.end(), descriptor.stride_c);
+  descriptor.accumulate = shape.accumulate;
+  auto product = std::make_shared<Product>(descriptor, threads);
+  auto scratch =
+      std::make_shared<Buffer>(product->getScratchBytes() / sizeof(float) + 1);
+  if (!product->getError().empty() ||
+      !product->prepare(reinterpret_cast<char *>(scratch->data()))) {
+    std::fprintf(stderr, "product_rate: a product cannot be computed\n");
+    std::exit(1);
   }
-  for (dnnl_exec_arg_t &argument : arguments)
-    dnnl.dnnl_memory_destroy(argument.memory);
-  dnnl.dnnl_primitive_destroy(primitive);
-  dnnl.dnnl_stream_destroy(stream);
-  dnnl.dnnl_primitive_desc_destroy(type);
-  return best;
+  return {[product, scratch, threads, &operands](int copy) {
+    struct Call {
+      const Product &product;
+      const Operands &operands;
+      int copy;
+    } call = {*product, operands, copy};
+    auto runPart = [](void *closure, int64_t part, int) {
+      const Call &call = *static_cast<const Call *>(closure);
+      call.product.run(part, call.operands.a[call.copy].data(),
+                       call.operands.b[call.copy].data(),
+                       call.operands.c[call.copy].data());
+    };
+    const OneDnn &dnnl = oneDnn();
+    if (product->getParts() > 1)
+      return dnnl.runParts(product->getParts(), &call, runPart);
+    dnnl.setThreads(1);
+    runPart(&call, 0, 0);
+    dnnl.setThreads(threads);
+  }};
+}
+
+/// By an implementation of the library; takes the description.
+Way libraryWay(const Operands &operands, dnnl_primitive_desc_t type) {
+  struct Prepared {
+    dnnl_primitive_t primitive = nullptr;
+    dnnl_stream_t stream = nullptr;
+    dnnl_exec_arg_t arguments[4];
+    Buffer scratch;
+    explicit Prepared(dnnl_primitive_desc_t type)
+        : scratch(scratchBytes(type) / sizeof(float) + 1) {
+      const OneDnn &dnnl = oneDnn();
+      dnnl.dnnl_primitive_create(&primitive, type);
+      dnnl.dnnl_stream_create(&stream, dnnl.engine, dnnl_stream_default_flags);
+      const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md,
+                                      dnnl_query_dst_md,
+                                      dnnl_query_scratchpad_md};
+      const int kinds[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST,
+                           DNNL_ARG_SCRATCHPAD};
+      for (int i = 0; i < 4; ++i) {
+        arguments[i].arg = kinds[i];
+        dnnl.dnnl_memory_create(
+            &arguments[i].memory,
+            dnnl.dnnl_primitive_desc_query_md(type, queries[i], 0), dnnl.engine,
+            scratch.data());
+      }
+      dnnl.dnnl_primitive_desc_destroy(type);
+    }
+    ~Prepared() {
+      const OneDnn &dnnl = oneDnn();
+      for (dnnl_exec_arg_t &argument : arguments)
+        dnnl.dnnl_memory_destroy(argument.memory);
+      dnnl.dnnl_primitive_destroy(primitive);
+      dnnl.dnnl_stream_destroy(stream);
+    }
+  };
+  auto prepared = std::make_shared<Prepared>(type);
+  return {[=, &operands](int copy) {
+    const OneDnn &dnnl = oneDnn();
+    float *data[] = {operands.a[copy].data(), operands.b[copy].data(),
+                     operands.c[copy].data()};
+    for (int i = 0; i < 3; ++i)
+      dnnl.dnnl_memory_set_data_handle(prepared->arguments[i].memory, data[i]);
+    dnnl.dnnl_primitive_execute(prepared->primitive, prepared->stream, 4,
+                                prepared->arguments);
+  }};
 }
 
 bool describe(const Shape &shape, dnnl_matmul_desc_t &result) {
@@ -145,13 +215,13 @@ bool describe(const Shape &shape, dnnl_matmul_desc_t &result) {
              dnnl_success;
 }
 
-/// The fastest of the library's implementations.
-double measureBest(const Shape &shape) {
+/// All of the library's fast implementations.
+std::vector<Way> libraryWays(const Shape &shape, const Operands &operands) {
   const OneDnn &dnnl = oneDnn();
+  std::vector<Way> ways;
   dnnl_matmul_desc_t product;
-  double best = 1e30;
   if (!describe(shape, product))
-    return best;
+    return ways;
   dnnl_primitive_attr_t attributes = makeAttributes(shape.accumulate);
   dnnl_primitive_desc_iterator_t each = nullptr;
   std::string former;
@@ -165,14 +235,30 @@ double measureBest(const Shape &shape) {
     bool isNew = former != name && slowImplementation(type).empty();
     former = name;
     if (isNew)
-      best = std::min(best, measure(shape, type));
+      ways.push_back(libraryWay(operands, type));
     else
       dnnl.dnnl_primitive_desc_destroy(type);
   }
   if (each)
     dnnl.dnnl_primitive_desc_iterator_destroy(each);
   dnnl.dnnl_primitive_attr_destroy(attributes);
-  return best;
+  return ways;
+}
+
+void measure(const Shape &shape, int copies, std::vector<Way> &ways) {
+  int count = std::max(1, int(2e8 / shape.flops() / copies)) * copies;
+  for (int round = 0; round < kRounds; ++round)
+    for (Way &way : ways) {
+      // What the way before this one has left in the caches is not its fault.
+      for (int i = 0; i < copies; ++i)
+        way.run(i);
+      auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < count; ++i)
+        way.run(i % copies);
+      std::chrono::duration<double> time =
+          std::chrono::steady_clock::now() - begin;
+      way.best = std::min(way.best, time.count() / count);
+    }
 }
 
 bool readNumbers(std::istringstream &line, Numbers &numbers) {
@@ -189,38 +275,40 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "product_rate: %s\n", dnnl.error.c_str());
     return 1;
   }
-  dnnl.setThreads(argc > 1 ? std::atoi(argv[1]) : 1);
+  int threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
+  int copies = argc > 2 ? std::max(1, std::atoi(argv[2])) : 1;
+  dnnl.setThreads(threads);
   for (std::string text; std::getline(std::cin, text);) {
     std::istringstream line(text);
     Shape shape;
     Numbers accumulate;
-    dnnl_matmul_desc_t product;
     if (!readNumbers(line, shape.sizes) || shape.sizes.size() < 3 ||
-        !readNumbers(line, shape.a) || !readNumbers(line, shape.b) ||
-        !readNumbers(line, shape.c) || !readNumbers(line, accumulate)) {
+        shape.rank() > PENSTOCK_MAX_BATCH_RANK || !readNumbers(line, shape.a) ||
+        !readNumbers(line, shape.b) || !readNumbers(line, shape.c) ||
+        !readNumbers(line, accumulate) || shape.a.size() != shape.rank() + 2 ||
+        shape.b.size() != shape.rank() + 2 ||
+        shape.c.size() != shape.rank() + 2) {
       std::fprintf(stderr, "product_rate: not a product: %s\n", text.c_str());
       return 1;
     }
     shape.accumulate = accumulate.front() != 0;
-    if (!describe(shape, product)) {
-      std::fprintf(stderr, "product_rate: not described: %s\n", text.c_str());
-      return 1;
-    }
-    dnnl_primitive_desc_t chosen = chooseProduct(product, shape.accumulate);
-    const char *name = "";
-    if (!chosen || dnnl.dnnl_primitive_desc_query(
-                       chosen, dnnl_query_impl_info_str, 0, &name) != 0) {
-      std::fprintf(stderr, "product_rate: not computed: %s\n", text.c_str());
-      return 1;
-    }
-    std::string implementation = name;
-    double ours = measure(shape, chosen);
-    double same = measureBest(shape), plain = measureBest(shape.plain());
-    double scale = shape.flops() * 1e-9;
-    std::printf("{\"implementation\": \"%s\", \"gflops\": %.1f, \"best\": "
-                "%.1f, \"plain\": %.1f}\n",
-                implementation.c_str(), scale / ours, scale / same,
-                scale / plain);
+    Shape plain = shape.plain();
+    Operands operands(shape, copies), dense(plain, copies);
+    std::vector<Way> ways = {ownWay(shape, operands, threads)};
+    for (Way &way : libraryWays(shape, operands))
+      ways.push_back(std::move(way));
+    size_t firstPlain = ways.size();
+    for (Way &way : libraryWays(plain, dense))
+      ways.push_back(std::move(way));
+    measure(shape, copies, ways);
+    auto best = [&](size_t begin, size_t end) {
+      double seconds = 1e30;
+      for (size_t i = begin; i < end; ++i)
+        seconds = std::min(seconds, ways[i].best);
+      return shape.flops() * 1e-9 / seconds;
+    };
+    std::printf("{\"gflops\": %.1f, \"best\": %.1f, \"plain\": %.1f}\n",
+                best(0, 1), best(1, firstPlain), best(firstPlain, ways.size()));
     std::fflush(stdout);
   }
   return 0;

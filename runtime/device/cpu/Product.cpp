@@ -12,6 +12,7 @@
 #include "penstock/product.h"
 
 #include "runtime/device/cpu/Step.h"
+#include "runtime/device/cpu/Turn.h"
 
 #include <algorithm>
 #include <vector>
@@ -28,13 +29,25 @@ constexpr double kFewMultiplications = 1 << 18;
 constexpr int64_t kRows = 8, kColumns = 16;
 /// The library has another algorithm for so few rows.
 constexpr int64_t kFewRows = 16;
+/// Of a transposed B that is turned, a block has so many columns.
+constexpr int64_t kTurnedColumns = 256;
+/// With more rows of A, turning B does not pay.
+constexpr int64_t kManyRows = 1024;
 
-/// One call: part of the batch, some rows or columns, one block of k.
-struct Call {
+/// A primitive and what it is bound to, for the calls of one part.
+struct Kind {
   Step step;
   int64_t part;
-  int64_t atA, atB, atC; // in floats
+  int64_t m, n, k;
+  bool accumulates;
   dnnl_memory_t a = nullptr, b = nullptr, c = nullptr;
+};
+
+/// One call: some of the batch, of the rows and columns, one block of k.
+struct Call {
+  size_t kind;
+  int64_t part;
+  int64_t atA, atB, atC; // in floats
 };
 
 /// A range of one dimension, 0 to rank - 1 of the batch, then rows and columns.
@@ -75,83 +88,147 @@ std::vector<Range> divide(const penstock_gemm_descriptor &gemm,
 } // namespace
 
 struct Product::State {
+  penstock_gemm_descriptor gemm;
   std::string error;
   int64_t parts = 1;
-  uint64_t scratchOfPart = 0;
-  std::vector<Call> calls; // of a part in the order of k
+  /// B is turned block by block, into scratch behind the library's.
+  bool turnsB = false;
+  uint64_t scratchOfPart = 0, turnedAt = 0;
+  char *scratch = nullptr;
+  std::vector<Kind> kinds;
+  std::vector<Call> calls;         // in the order of parts, then of k
+  std::vector<size_t> firstCallOf; // of a part, and behind the last
   std::vector<dnnl_stream_t> streams;
 
-  bool add(const penstock_gemm_descriptor &gemm, const Range &range,
-           int64_t part, int64_t k0, int64_t k);
+  explicit State(const penstock_gemm_descriptor &gemm) : gemm(gemm) {}
   ~State();
+  size_t findKind(int64_t part, uint32_t rank, const int64_t *sizes, int64_t k,
+                  bool accumulates);
+  void addCalls(int64_t part, uint32_t rank, const int64_t *sizes, Call call);
+  void addPart(int64_t part, const Range &range);
 };
 
 Product::State::~State() {
   const OneDnn &dnnl = oneDnn();
-  for (Call &call : calls) {
-    for (dnnl_memory_t memory : {call.a, call.b, call.c})
+  for (Kind &kind : kinds) {
+    for (dnnl_memory_t memory : {kind.a, kind.b, kind.c})
       if (memory)
         dnnl.dnnl_memory_destroy(memory);
-    call.step.destroy();
+    kind.step.destroy();
   }
   for (dnnl_stream_t stream : streams)
     dnnl.dnnl_stream_destroy(stream);
 }
 
-bool Product::State::add(const penstock_gemm_descriptor &gemm,
-                         const Range &range, int64_t part, int64_t k0,
-                         int64_t k) {
+/// The primitive for batches, rows and columns of these sizes.
+size_t Product::State::findKind(int64_t part, uint32_t rank,
+                                const int64_t *sizes, int64_t k,
+                                bool accumulates) {
   const OneDnn &dnnl = oneDnn();
+  int64_t m = sizes[rank], n = sizes[rank + 1];
+  for (size_t i = kinds.size(); i-- > 0 && kinds[i].part == part;)
+    if (kinds[i].m == m && kinds[i].n == n && kinds[i].k == k &&
+        kinds[i].accumulates == accumulates)
+      return i;
+  kinds.push_back({{}, part, m, n, k, accumulates});
+  Step &step = kinds.back().step;
+  // The strides of a single matrix come behind those of the batch.
+  uint32_t skipped = gemm.batch_rank - rank;
+  const int64_t turned[] = {turnedStride(n), 1};
+  dnnl_memory_desc_t a, b, c;
+  dnnl_matmul_desc_t operation;
+  if (!describeMatrix(rank, sizes, gemm.stride_a + skipped, m, k, a) ||
+      !describeMatrix(rank, sizes, turnsB ? turned : gemm.stride_b + skipped, k,
+                      n, b) ||
+      !describeMatrix(rank, sizes, gemm.stride_c + skipped, m, n, c) ||
+      dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr, &c) !=
+          dnnl_success ||
+      !(step.type = chooseProduct(operation, accumulates)))
+    error = "oneDNN does not take this product";
+  else if (!slowImplementation(step.type).empty())
+    error = "oneDNN has only its reference implementation";
+  else
+    scratchOfPart = std::max(scratchOfPart, aligned(step.getScratchBytes()));
+  return kinds.size() - 1;
+}
+
+/// The blocks of k, and of columns if B is turned.
+void Product::State::addCalls(int64_t part, uint32_t rank, const int64_t *sizes,
+                              Call call) {
+  int64_t block[PENSTOCK_MAX_BATCH_RANK + 2];
+  std::copy_n(sizes, rank + 2, block);
+  int64_t n = sizes[rank + 1], step = turnsB ? kTurnedColumns : n;
+  const int64_t *strideA = gemm.stride_a + gemm.batch_rank,
+                *strideB = gemm.stride_b + gemm.batch_rank,
+                *strideC = gemm.stride_c + gemm.batch_rank;
+  for (int64_t column = 0; column < n; column += step)
+    for (int64_t k = 0; k < gemm.k && error.empty(); k += kBlockK) {
+      block[rank + 1] = std::min(step, n - column);
+      calls.push_back(
+          {findKind(part, rank, block, std::min(kBlockK, gemm.k - k),
+                    gemm.accumulate || k > 0),
+           part, call.atA + k * strideA[1],
+           call.atB + k * strideB[0] + column * strideB[1],
+           call.atC + column * strideC[1]});
+    }
+}
+
+void Product::State::addPart(int64_t part, const Range &range) {
   uint32_t rank = gemm.batch_rank;
   int64_t sizes[PENSTOCK_MAX_BATCH_RANK + 2];
   std::copy_n(gemm.batch, rank, sizes);
   sizes[rank] = gemm.m, sizes[rank + 1] = gemm.n;
   sizes[range.dimension] = range.end - range.begin;
-  int64_t m = sizes[rank], n = sizes[rank + 1];
-  Call &call = calls.emplace_back();
-  call.part = part;
-  call.atA = k0 * gemm.stride_a[rank + 1];
-  call.atB = k0 * gemm.stride_b[rank];
-  call.atC = range.begin * gemm.stride_c[range.dimension];
+  Call first = {0, part, 0, 0, range.begin * gemm.stride_c[range.dimension]};
   if (range.dimension != rank + 1)
-    call.atA += range.begin * gemm.stride_a[range.dimension];
+    first.atA = range.begin * gemm.stride_a[range.dimension];
   if (range.dimension != rank)
-    call.atB += range.begin * gemm.stride_b[range.dimension];
-
-  dnnl_memory_desc_t a, b, c;
-  dnnl_matmul_desc_t operation;
-  if (!describeMatrix(rank, sizes, gemm.stride_a, m, k, a) ||
-      !describeMatrix(rank, sizes, gemm.stride_b, k, n, b) ||
-      !describeMatrix(rank, sizes, gemm.stride_c, m, n, c) ||
-      dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr, &c) !=
-          dnnl_success ||
-      !(call.step.type = chooseProduct(operation, gemm.accumulate || k0 > 0))) {
-    error = "oneDNN does not take this product";
-    return false;
+    first.atB = range.begin * gemm.stride_b[range.dimension];
+  if (!turnsB)
+    return addCalls(part, rank, sizes, first);
+  // Matrix by matrix.
+  int64_t batches = 1;
+  for (uint32_t i = 0; i < rank; ++i)
+    batches *= sizes[i];
+  for (int64_t index = 0; index < batches; ++index) {
+    Call call = first;
+    for (int64_t i = rank, rest = index; i-- > 0; rest /= sizes[i]) {
+      int64_t at = rest % sizes[i];
+      call.atA += at * gemm.stride_a[i];
+      call.atB += at * gemm.stride_b[i];
+      call.atC += at * gemm.stride_c[i];
+    }
+    addCalls(part, 0, sizes + rank, call);
   }
-  if (!slowImplementation(call.step.type).empty()) {
-    error = "oneDNN has only its reference implementation";
-    return false;
-  }
-  scratchOfPart = std::max(scratchOfPart, aligned(call.step.getScratchBytes()));
-  return true;
 }
 
 Product::Product(const penstock_gemm_descriptor &gemm, int64_t threads)
-    : state(std::make_unique<State>()) {
+    : state(std::make_unique<State>(gemm)) {
   const OneDnn &dnnl = oneDnn();
   if (!dnnl.error.empty()) {
     state->error = dnnl.error;
     return;
   }
+  const int64_t *strideB = gemm.stride_b + gemm.batch_rank;
+  state->turnsB = strideB[0] == 1 && strideB[1] != 1 && gemm.n > 1 &&
+                  gemm.k > 1 && gemm.m > kFewRows && gemm.m <= kManyRows;
   int former = dnnl.getThreads();
   dnnl.setThreads(1);
   std::vector<Range> ranges = divide(gemm, std::max<int64_t>(threads, 1));
   state->parts = int64_t(ranges.size());
-  for (int64_t part = 0; part < state->parts; ++part)
-    for (int64_t k0 = 0; k0 < gemm.k && state->error.empty(); k0 += kBlockK)
-      state->add(gemm, ranges[part], part, k0, std::min(kBlockK, gemm.k - k0));
+  for (int64_t part = 0; part < state->parts; ++part) {
+    state->firstCallOf.push_back(state->calls.size());
+    state->addPart(part, ranges[part]);
+  }
+  state->firstCallOf.push_back(state->calls.size());
   dnnl.setThreads(former);
+  if (!state->turnsB)
+    return;
+  state->turnedAt = state->scratchOfPart;
+  uint64_t most = 0;
+  for (const Kind &kind : state->kinds)
+    most = std::max(most, uint64_t(turnedStride(kind.n) * kind.k));
+  state->scratchOfPart += aligned(most * sizeof(float));
 }
 
 Product::Product(Product &&) noexcept = default;
@@ -168,23 +245,24 @@ bool Product::prepare(char *scratch) {
   const OneDnn &dnnl = oneDnn();
   int former = dnnl.getThreads();
   dnnl.setThreads(1);
+  state->scratch = scratch;
   state->streams.resize(state->parts);
   bool isReady = true;
   for (dnnl_stream_t &stream : state->streams)
     isReady &=
         dnnl.dnnl_stream_create(&stream, dnnl.engine,
                                 dnnl_stream_default_flags) == dnnl_success;
-  for (Call &call : state->calls) {
+  for (Kind &kind : state->kinds) {
     auto bind = [&](dnnl_memory_t &memory, dnnl_query_t what, int argument) {
-      isReady &= dnnl.dnnl_memory_create(&memory, call.step.query(what),
+      isReady &= dnnl.dnnl_memory_create(&memory, kind.step.query(what),
                                          dnnl.engine, nullptr) == dnnl_success;
-      call.step.arguments.push_back({argument, memory});
+      kind.step.arguments.push_back({argument, memory});
     };
-    bind(call.a, dnnl_query_src_md, DNNL_ARG_SRC);
-    bind(call.b, dnnl_query_weights_md, DNNL_ARG_WEIGHTS);
-    bind(call.c, dnnl_query_dst_md, DNNL_ARG_DST);
+    bind(kind.a, dnnl_query_src_md, DNNL_ARG_SRC);
+    bind(kind.b, dnnl_query_weights_md, DNNL_ARG_WEIGHTS);
+    bind(kind.c, dnnl_query_dst_md, DNNL_ARG_DST);
     isReady &=
-        call.step.prepare(scratch + state->scratchOfPart * uint64_t(call.part));
+        kind.step.prepare(scratch + state->scratchOfPart * uint64_t(kind.part));
   }
   dnnl.setThreads(former);
   return isReady;
@@ -193,15 +271,24 @@ bool Product::prepare(char *scratch) {
 bool Product::run(int64_t part, const float *a, const float *b,
                   float *c) const {
   const OneDnn &dnnl = oneDnn();
-  size_t each = state->calls.size() / size_t(state->parts);
-  for (size_t i = each * size_t(part); i < each * size_t(part + 1); ++i) {
+  float *turned = reinterpret_cast<float *>(
+      state->scratch + state->scratchOfPart * uint64_t(part) + state->turnedAt);
+  int64_t strideB = state->gemm.stride_b[state->gemm.batch_rank + 1];
+  for (size_t i = state->firstCallOf[part]; i < state->firstCallOf[part + 1];
+       ++i) {
     const Call &call = state->calls[i];
+    const Kind &kind = state->kinds[call.kind];
+    const float *right = b + call.atB;
+    if (state->turnsB) {
+      turn(right, strideB, kind.k, kind.n, turned);
+      right = turned;
+    }
     auto bind = [&](dnnl_memory_t memory, const float *data) {
       return dnnl.dnnl_memory_set_data_handle(
                  memory, const_cast<float *>(data)) == dnnl_success;
     };
-    if (!bind(call.a, a + call.atA) || !bind(call.b, b + call.atB) ||
-        !bind(call.c, c + call.atC) || !call.step.run(state->streams[part]))
+    if (!bind(kind.a, a + call.atA) || !bind(kind.b, right) ||
+        !bind(kind.c, c + call.atC) || !kind.step.run(state->streams[part]))
       return false;
   }
   return true;

@@ -93,9 +93,9 @@ bool describeMatrix(uint32_t batchRank, const int64_t *batch,
                     const int64_t *strides, int64_t rows, int64_t columns,
                     dnnl_memory_desc_t &result);
 
-/// The library's blockwise implementation, whose bits do not depend on strides.
-/// They must not: what is a slice of a larger tensor in one place is a tensor of
-/// its own on the other side of a cut. The library's newer kernels take dense
+/// The library's blockwise implementation, whose bits do not depend on strides
+/// if sums are short (product.h). They must not: what is a slice of a larger
+/// tensor in one place is a tensor of its own on the other side of a cut. The library's newer kernels take dense
 /// matrices only, and round otherwise. Null where the library has none.
 dnnl_primitive_desc_t chooseProduct(const dnnl_matmul_desc_t &product,
                                     bool accumulate);

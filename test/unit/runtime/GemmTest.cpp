@@ -90,7 +90,7 @@ struct Program {
     gemms.clear();
     for (const Case &each : cases) {
       gemms.push_back(each.gemm);
-      gemms.back().scratch = {1 << 20, scratchOffsets};
+      gemms.back().scratch = {device.arena_bytes, scratchOffsets};
     }
     program.gemms = gemms.data();
     program.gemm_count = uint32_t(gemms.size());
@@ -304,6 +304,7 @@ TEST_F(GemmTest, ThreadsRoundAlike) {
   std::vector<std::vector<float>> former;
   for (uint32_t threads : {1u, 2u, 3u}) {
     Program program;
+    program.device.arena_bytes = 4 << 20;
     program.device.threads = threads;
     results = old;
     ASSERT_EQ(program.run(), "");

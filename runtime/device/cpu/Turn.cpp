@@ -1,0 +1,93 @@
+//===- Turn.cpp - Rows become columns -------------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Squares of 16 x 16 in registers, compiled for several instruction sets.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cpu/Turn.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace {
+
+constexpr int kLanes = 16;
+typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
+
+/// Four times, halves of the rows are interleaved.
+inline __attribute__((always_inline)) void transpose(Vector (&rows)[kLanes]) {
+  Vector other[kLanes];
+  auto interleave = [](const Vector(&from)[kLanes],
+                       Vector(&to)[kLanes]) __attribute__((always_inline)) {
+    for (int i = 0; i < kLanes / 2; ++i) {
+      to[2 * i] =
+          __builtin_shufflevector(from[i], from[i + kLanes / 2], 0, 16, 1, 17,
+                                  2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      to[2 * i + 1] = __builtin_shufflevector(from[i], from[i + kLanes / 2], 8,
+                                              24, 9, 25, 10, 26, 11, 27, 12, 28,
+                                              13, 29, 14, 30, 15, 31);
+    }
+  };
+  interleave(rows, other);
+  interleave(other, rows);
+  interleave(rows, other);
+  interleave(other, rows);
+}
+
+inline __attribute__((always_inline)) void
+turnBody(const float *from, int64_t stride, int64_t rows, int64_t columns,
+         float *to) {
+  int64_t width = penstock::runtime::turnedStride(columns);
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    int64_t count = std::min<int64_t>(kLanes, columns - j);
+    int64_t i = 0;
+    for (; i + kLanes <= rows; i += kLanes) {
+      Vector square[kLanes];
+      for (int l = 0; l < kLanes; ++l)
+        if (l < count)
+          std::memcpy(&square[l], from + (j + l) * stride + i, sizeof(Vector));
+        else
+          square[l] = Vector{};
+      transpose(square);
+      for (int l = 0; l < kLanes; ++l)
+        std::memcpy(to + (i + l) * width + j, &square[l], sizeof(Vector));
+    }
+    for (; i < rows; ++i)
+      for (int64_t l = 0; l < kLanes; ++l)
+        to[i * width + j + l] = l < count ? from[(j + l) * stride + i] : 0.0f;
+  }
+}
+
+} // namespace
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static void
+turnAvx512(const float *from, int64_t stride, int64_t rows, int64_t columns,
+           float *to) {
+  turnBody(from, stride, rows, columns, to);
+}
+__attribute__((target("avx2"))) static void
+turnAvx2(const float *from, int64_t stride, int64_t rows, int64_t columns,
+         float *to) {
+  turnBody(from, stride, rows, columns, to);
+}
+#endif
+
+void penstock::runtime::turn(const float *from, int64_t stride, int64_t rows,
+                             int64_t columns, float *to) {
+#if defined(__x86_64__)
+  static const int vectors = [] {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") ? 2
+           : __builtin_cpu_supports("avx2")  ? 1
+                                             : 0;
+  }();
+  if (vectors == 2)
+    return turnAvx512(from, stride, rows, columns, to);
+  if (vectors == 1)
+    return turnAvx2(from, stride, rows, columns, to);
+#endif
+  turnBody(from, stride, rows, columns, to);
+}

@@ -1,0 +1,33 @@
+//===- TurnTest.cpp - Rows become columns ---------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Odd sizes against the definition, and nothing is written behind the end.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cpu/Turn.h"
+
+#include <gtest/gtest.h>
+#include <vector>
+
+using namespace penstock::runtime;
+
+TEST(TurnTest, OddSizes) {
+  for (int64_t rows : {1, 15, 16, 17, 50})
+    for (int64_t columns : {1, 2, 16, 31, 48, 71}) {
+      int64_t stride = rows + 3, width = turnedStride(columns);
+      EXPECT_GE(width, columns);
+      EXPECT_EQ(width / 16 % 2, 1) << columns;
+      std::vector<float> from(stride * columns), to(rows * width + 64, -1.0f);
+      for (size_t i = 0; i < from.size(); ++i)
+        from[i] = float(i);
+      turn(from.data(), stride, rows, columns, to.data());
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j)
+          ASSERT_EQ(to[i * width + j], from[j * stride + i])
+              << rows << " x " << columns << ": " << i << ", " << j;
+      for (size_t i = rows * width; i < to.size(); ++i)
+        ASSERT_EQ(to[i], -1.0f);
+    }
+}
