@@ -9,7 +9,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_TILEFILTERS_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_TILEFILTERS_H
 
-#include "runtime/device/cpu/TileVectors.h"
+#include "runtime/device/cpu/Vectors.h"
 
 namespace penstock::runtime {
 

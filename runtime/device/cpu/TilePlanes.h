@@ -10,8 +10,8 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_TILEPLANES_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_TILEPLANES_H
 
-#include "runtime/device/cpu/TileVectors.h"
 #include "runtime/device/cpu/Tiles.h"
+#include "runtime/device/cpu/Vectors.h"
 
 #include <algorithm>
 

@@ -8,38 +8,17 @@
 
 #include "runtime/device/cpu/Turn.h"
 
+#include "runtime/device/cpu/Vectors.h"
+
 #include <algorithm>
-#include <cstring>
+
+using namespace penstock::runtime;
 
 namespace {
 
-constexpr int kLanes = 16;
-typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
-
-/// Four times, halves of the rows are interleaved.
-inline __attribute__((always_inline)) void transpose(Vector (&rows)[kLanes]) {
-  Vector other[kLanes];
-  auto interleave = [](const Vector(&from)[kLanes],
-                       Vector(&to)[kLanes]) __attribute__((always_inline)) {
-    for (int i = 0; i < kLanes / 2; ++i) {
-      to[2 * i] =
-          __builtin_shufflevector(from[i], from[i + kLanes / 2], 0, 16, 1, 17,
-                                  2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      to[2 * i + 1] = __builtin_shufflevector(from[i], from[i + kLanes / 2], 8,
-                                              24, 9, 25, 10, 26, 11, 27, 12, 28,
-                                              13, 29, 14, 30, 15, 31);
-    }
-  };
-  interleave(rows, other);
-  interleave(other, rows);
-  interleave(rows, other);
-  interleave(other, rows);
-}
-
-inline __attribute__((always_inline)) void
-turnBody(const float *from, int64_t stride, int64_t rows, int64_t columns,
-         float *to) {
-  int64_t width = penstock::runtime::turnedStride(columns);
+PENSTOCK_INLINE void turnBody(const float *from, int64_t stride, int64_t rows,
+                              int64_t columns, float *to) {
+  int64_t width = turnedStride(columns);
   for (int64_t j = 0; j < columns; j += kLanes) {
     int64_t count = std::min<int64_t>(kLanes, columns - j);
     int64_t i = 0;
@@ -47,12 +26,12 @@ turnBody(const float *from, int64_t stride, int64_t rows, int64_t columns,
       Vector square[kLanes];
       for (int l = 0; l < kLanes; ++l)
         if (l < count)
-          std::memcpy(&square[l], from + (j + l) * stride + i, sizeof(Vector));
+          load(from + (j + l) * stride + i, square[l]);
         else
           square[l] = Vector{};
       transpose(square);
       for (int l = 0; l < kLanes; ++l)
-        std::memcpy(to + (i + l) * width + j, &square[l], sizeof(Vector));
+        store(square[l], to + (i + l) * width + j);
     }
     for (; i < rows; ++i)
       for (int64_t l = 0; l < kLanes; ++l)

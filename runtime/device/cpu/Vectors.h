@@ -1,4 +1,4 @@
-//===- TileVectors.h - Vectors of several instruction sets ------*- C++ -*-===//
+//===- Vectors.h - Vectors of several instruction sets ----------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,8 +7,8 @@
 // the same bits.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_RUNTIME_DEVICE_CPU_TILEVECTORS_H
-#define PENSTOCK_RUNTIME_DEVICE_CPU_TILEVECTORS_H
+#ifndef PENSTOCK_RUNTIME_DEVICE_CPU_VECTORS_H
+#define PENSTOCK_RUNTIME_DEVICE_CPU_VECTORS_H
 
 #include <cstdint>
 #include <cstring>
@@ -110,4 +110,4 @@ PENSTOCK_INLINE void transposeFours(Vector (&rows)[4]) {
 
 } // namespace penstock::runtime
 
-#endif // PENSTOCK_RUNTIME_DEVICE_CPU_TILEVECTORS_H
+#endif // PENSTOCK_RUNTIME_DEVICE_CPU_VECTORS_H
