@@ -341,26 +341,35 @@ std::vector<Order> generateReplay(const Model &model) {
   });
 }
 
+/// How far ahead of its loop a stage's forward runs in an order, or 0.
+static int64_t forwardAhead(const Model &model, const Order &order, int stage) {
+  int64_t most = 0;
+  for (const Loop &loop : order.loops)
+    for (const Item &item : loop.items)
+      if (item.loop < 0 && item.kind == EventKind::Run &&
+          model.tasks[item.id].stage == stage &&
+          model.tasks[item.id].letter == 'F')
+        most = std::max(most, item.ahead);
+  return most;
+}
+
 std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
   // As many updates as it takes for all entries of a loop to run.
   int64_t updates = fillOf(model, orders) + 2;
   std::vector<int64_t> leads(model.stages.size());
+  auto raise = [&](int stage, int64_t microbatches) {
+    int64_t replicas = model.stages[stage].devices.size();
+    leads[stage] = std::max(leads[stage], microbatches * replicas);
+  };
   std::vector<bool> goesBack(leads.size());
   for (const Task &task : model.tasks)
     if (task.letter == 'B' || task.letter == 'W')
       goesBack[task.stage] = true;
   for (const Order &order : orders) {
-    // A stage without a backward runs ahead of where its backward would be.
-    for (const Loop &loop : order.loops)
-      for (const Item &item : loop.items) {
-        if (item.loop >= 0 || item.kind != EventKind::Run)
-          continue;
-        const Task &task = model.tasks[item.id];
-        int64_t replicas = model.stages[task.stage].devices.size();
-        if (task.letter == 'F' && !goesBack[task.stage])
-          leads[task.stage] =
-              std::max(leads[task.stage], item.ahead * replicas);
-      }
+    // A stage without a backward is as far ahead of where that would be.
+    for (size_t stage = 0; stage < leads.size(); ++stage)
+      if (!goesBack[stage])
+        raise(stage, forwardAhead(model, order, stage));
     std::vector<int64_t> forward(leads.size()), backward(leads.size());
     std::unique_ptr<EventStream> stream = expand(model, order, updates);
     Event event;
@@ -368,11 +377,8 @@ std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
       if (event.kind != EventKind::Run)
         continue;
       const Task &task = model.tasks[event.id];
-      int64_t replicas = model.stages[task.stage].devices.size();
       if (task.letter == 'F' && goesBack[task.stage])
-        leads[task.stage] =
-            std::max(leads[task.stage],
-                     (forward[task.stage]++ - backward[task.stage]) * replicas);
+        raise(task.stage, forward[task.stage]++ - backward[task.stage]);
       else if (task.letter == 'B' || task.letter == 'W')
         ++backward[task.stage];
     }
