@@ -150,6 +150,8 @@ OwningOpRef<ModuleOp> Importer::run() {
 
   // 3. Only what the outputs need; static types for it.
   dropDeadCode();
+  if (options.onlyLossOutput)
+    warnOfMerged();
   if (failed(bindArguments()))
     return nullptr;
 

@@ -56,6 +56,7 @@ private:
                                  const ByteRange &range);
   mlir::LogicalResult tieInitializers(GraphImporter &graph);
   void warnIfUnmatched(llvm::StringRef flag, llvm::StringRef pattern);
+  void warnOfMerged();
   mlir::LogicalResult importOutputs(GraphImporter &graph);
   void dropDeadCode();
   mlir::LogicalResult bindArguments();

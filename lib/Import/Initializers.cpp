@@ -56,8 +56,15 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
     return error("--train=" + options.trainRegex + ": initializer '" +
                  tensor.name + "' has infinite or NaN values");
   // Statistics move, whatever trains.
-  if (roles->statistics.contains(tensor.name))
+  if (roles->statistics.contains(tensor.name)) {
+    if (options.onlyLossOutput && !*freeze &&
+        roles->others.contains(tensor.name))
+      return error("initializer '" + tensor.name +
+                   "' is a running statistic and something else as well, so "
+                   "that it cannot train; export the model without merging "
+                   "equal initializers, or hold it with --freeze");
     return *freeze;
+  }
   // --train names all that trains. Without it, everything does but what the
   // exporter calls a buffer, and scalars, which are an epsilon, a scale or an
   // exponent.
@@ -144,6 +151,26 @@ void Importer::warnIfUnmatched(StringRef flag, StringRef pattern) {
     return;
   emitWarning(loc) << flag << "=" << pattern
                    << " matches the name of no initializer";
+}
+
+/// Exporters that optimise make parameters one that happen to be equal at
+/// first, like the ones and zeros of all norms. Values that differ from each
+/// other are never equal by chance.
+void Importer::warnOfMerged() {
+  for (auto [argument, weight] :
+       zip(function.getArguments().drop_front(inputs.size()), weights)) {
+    StringRef bytes = weight.range.bytes;
+    size_t element = weight.type.getElementTypeBitWidth() / 8;
+    SmallPtrSet<Operation *, 4> readers(llvm::from_range, argument.getUsers());
+    if (!weight.frozen && weight.role == pipeline::Role::Parameter &&
+        readers.size() > 1 &&
+        bytes.drop_front(element) == bytes.drop_back(element))
+      emitWarning(loc) << "initializer '" << weight.tensor->name
+                       << "' has one value everywhere, and " << readers.size()
+                       << " nodes read it: it trains as one parameter. If it "
+                          "was several, export the model without merging equal "
+                          "initializers (PyTorch: optimize=False)";
+  }
 }
 
 /// The second of a pair becomes the first. Nodes have not been imported, so

@@ -108,13 +108,14 @@ void Collector::visitNode(const NodeProto &node, Scope &scope) {
     scope.names[node.output(0)] = scope.resolve(node.input(0)).str();
     return;
   }
-  for (int i = 0; entry && i < std::min(node.input_size(), 32); ++i) {
+  for (int i = 0; i < node.input_size(); ++i) {
     StringRef name = scope.resolve(node.input(i));
     if (name.empty())
       continue;
-    if (entry->statistics >> i & 1)
-      roles.statistics.insert(name);
-    if (entry->extents >> i & 1)
+    bool known = entry && i < 32;
+    bool statistic = known && entry->statistics >> i & 1;
+    (statistic ? roles.statistics : roles.others).insert(name);
+    if (known && entry->extents >> i & 1)
       roles.extents.insert(name);
   }
 }

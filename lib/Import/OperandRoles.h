@@ -18,6 +18,8 @@ namespace penstock::onnx {
 
 struct OperandRoles {
   llvm::StringSet<> statistics, extents;
+  /// What a node reads as anything else than running statistics.
+  llvm::StringSet<> others;
 
   /// Looks into functions and branches, too.
   explicit OperandRoles(const ::onnx::ModelProto &model);
