@@ -10,6 +10,7 @@
 #include "passes/Lowering/ScratchPlaces.h"
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "penstock/abi.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -70,7 +71,8 @@ ScratchPlace ScratchPlaces::get(Operation *call, int64_t bytes) const {
     for (int64_t device : llvm::seq<int64_t>(0, program.devices)) {
       auto place = found->second.find(device);
       bool isThere = place != found->second.end();
-      places.push_back(isThere ? place->second + at.getInt() : 0);
+      places.push_back(isThere ? place->second + at.getInt()
+                               : static_cast<int64_t>(PENSTOCK_NO_OFFSET));
     }
   };
   find(program, result.program);

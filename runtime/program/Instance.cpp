@@ -20,20 +20,15 @@ using namespace penstock::runtime;
 /// Whether what library calls have besides their operands lies in the arena.
 static bool holdsLibraryScratch(const penstock_program &program,
                                 uint32_t device) {
-  auto isInside = [&](uint32_t where, const penstock_scratch &scratch) {
-    return (where != device && where != PENSTOCK_EVERY_DEVICE) ||
-           !scratch.offsets ||
-           scratch.offsets[device] + scratch.bytes <=
+  auto isInside = [&](const auto &call) {
+    return !isCalledOn(call, device) || !call.scratch.offsets ||
+           call.scratch.offsets[device] + call.scratch.bytes <=
                program.devices[device].arena_bytes;
   };
   return std::all_of(program.gemms, program.gemms + program.gemm_count,
-                     [&](const penstock_gemm_descriptor &gemm) {
-                       return isInside(gemm.device, gemm.scratch);
-                     }) &&
+                     isInside) &&
          std::all_of(program.convs, program.convs + program.conv_count,
-                     [&](const penstock_conv_descriptor &conv) {
-                       return isInside(conv.device, conv.scratch);
-                     });
+                     isInside);
 }
 
 Instance::Instance(const penstock_program &program) : program(program) {

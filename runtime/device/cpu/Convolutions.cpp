@@ -17,7 +17,7 @@ Error Convolutions::prepare(const penstock_program &program, uint32_t device,
   convolutions.resize(program.conv_count);
   for (uint32_t i = 0; i < program.conv_count; ++i) {
     const penstock_conv_descriptor &conv = program.convs[i];
-    if (conv.device != device && conv.device != PENSTOCK_EVERY_DEVICE)
+    if (!isCalledOn(conv, device))
       continue;
     std::string error = convolutions[i].plan(conv);
     if (!error.empty())

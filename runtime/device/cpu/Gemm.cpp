@@ -38,7 +38,7 @@ std::string penstock::runtime::shapeText(const penstock_gemm_descriptor &gemm) {
 Error Gemms::prepare(const penstock_program &program, uint32_t device,
                      char *arena) {
   auto isHere = [&](const penstock_gemm_descriptor &gemm) {
-    return gemm.device == device || gemm.device == PENSTOCK_EVERY_DEVICE;
+    return isCalledOn(gemm, device);
   };
   bool isNeeded =
       std::any_of(program.gemms, program.gemms + program.gemm_count, isHere);

@@ -146,6 +146,9 @@ typedef struct {
 #define PENSTOCK_EVERY_DEVICE 0xffffffffu
 #define PENSTOCK_NO_DEVICE 0xfffffffeu
 
+/* The device does not run the call. */
+#define PENSTOCK_NO_OFFSET UINT64_MAX
+
 /* What a library call has besides its operands: so many bytes of the arena, by
  * device from `offsets` on; null where it has none. */
 typedef struct {
