@@ -48,18 +48,24 @@ def PipelineGatherStatistics
   let summary = "Moves running statistics of replicated stages at the update";
   let description = [{
     A statistic moves with every microbatch in turn; a replica sees but some. Its
-    forward notes what each microbatch moves it by, in rows that are summed over
-    the replicas, and the update moves it by one row after the other: the same
-    operations in the same order as with one replica.
+    forward sends what a microbatch moves it by to the backward, which notes it in
+    rows that are summed over the replicas, and the update moves it by one row
+    after the other: the same operations in the same order as with one replica.
 
     ```mlir
+    pipeline.channel @bn.mean.seen : [tensor<5xf32>]
     pipeline.variable @bn.mean.rows : tensor<8x5xf32> gradient of @s0
       {pipeline.parameter = @bn.mean}
     pipeline.task @s0.F forward of @s0(%k) {
-      %row = arith.remui %k, %c8 : index
+      %y, %mean = func.call @s0.forward(%x) : (!x) -> (!y, tensor<5xf32>)
+      pipeline.put %mean to @bn.mean.seen : tensor<5xf32>
+    }
+    pipeline.task @s0.B backward of @s0(%k) {
+      %mean = pipeline.take @bn.mean.seen : tensor<5xf32>
       %r = pipeline.read @bn.mean.rows : !rows
-      %y, %n = func.call @s0.forward(%x, %r, %row)
-        : (!x, !rows, index) -> (!y, !rows)
+      %row = arith.remui %k, %c8 : index
+      %n = func.call @note(%mean, %r, %row)
+        : (tensor<5xf32>, !rows, index) -> !rows
       pipeline.write %n to @bn.mean.rows : !rows
     }
     pipeline.task @s0.U update of @s0(%t) {
@@ -72,9 +78,7 @@ def PipelineGatherStatistics
   }];
   let options = [
     Option<"microbatches", "microbatches", "int64_t", "1",
-           "Microbatches per update">,
-    Option<"open", "open", "bool", "false",
-           "The schedule does not drain, so that nothing can be gathered">
+           "Microbatches per update">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",

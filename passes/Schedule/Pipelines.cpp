@@ -36,8 +36,7 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
       place.schedule = options.schedule;
     manager.addPass(createPipelinePlace(place));
     // What orders sum must be known before them.
-    manager.addPass(
-        createPipelineGatherStatistics({options.microbatches, open}));
+    manager.addPass(createPipelineGatherStatistics({options.microbatches}));
     manager.addPass(createPipelineSumReplicas());
     manager.addPass(createPipelineGenerateSchedule(
         {options.schedule, open, options.microbatches}));
