@@ -142,7 +142,8 @@ def PipelineImportSchedule
     A CSV file in the format of `torch.distributed.pipelining`: a row per device,
     an action per cell: stage, letter, microbatch. Places the stages as the table
     has them. Rows with `SEND_F`, `RECV_F`, `SEND_B`, `RECV_B` keep their
-    transfers; those of others are placed by `pipeline-order-transfers`.
+    transfers; those of others are placed by `pipeline-order-transfers`. A stage
+    with r replicas stands in r rows, microbatch k in that of replica k modulo r.
 
     ```
     0F0,0F1,0B0,0B1
@@ -152,7 +153,9 @@ def PipelineImportSchedule
   let options = [
     Option<"file", "file", "std::string", "\"\"", "The table">,
     Option<"microbatches", "microbatches", "int64_t", "0",
-           "Microbatches that it must have; 0: as many as it has">
+           "Microbatches that it must have; 0: as many as it has">,
+    ListOption<"replicas", "replicas", "int64_t",
+               "Replicas of every stage, or one number per stage">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }

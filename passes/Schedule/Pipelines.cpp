@@ -29,7 +29,9 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
     PipelineImportScheduleOptions import;
     import.file = options.scheduleFile;
     import.microbatches = options.microbatches;
+    import.replicas = place.replicas;
     manager.addPass(createPipelineImportSchedule(import));
+    manager.addPass(createPipelineGatherStatistics({options.microbatches}));
     manager.addPass(createPipelineSumReplicas());
   } else {
     if (!open)
