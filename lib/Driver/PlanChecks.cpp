@@ -37,8 +37,8 @@ int Compilation::checkRecompute() {
   return kDone;
 }
 
-/// Statistics of stages with replicas move at the update, which has to be there
-/// and to know of all microbatches before it.
+/// Statistics of stages with replicas move at the update, which has to be
+/// there.
 int Compilation::checkStatistics() {
   llvm::StringSet<> updated;
   llvm::StringMap<size_t> numbers;
@@ -50,22 +50,16 @@ int Compilation::checkStatistics() {
   for (auto task : module->getOps<pipeline::TaskOp>()) {
     size_t stage = numbers.lookup(task.getStage());
     if (task.getKind() != pipeline::TaskKind::Forward ||
-        replicasOf(options, stage) == 1)
+        replicasOf(options, stage) == 1 || updated.contains(task.getStage()))
       continue;
-    for (auto write : task.getBody().getOps<pipeline::WriteOp>()) {
-      if (!isAsynchronous() && updated.contains(task.getStage()))
-        continue;
-      llvm::StringRef why = isAsynchronous()
-                                ? "the pipeline never drains, so that nothing "
-                                  "gathers what each of them sees"
-                                : "nothing is trained there, so that nothing "
-                                  "gathers what each of them sees";
+    auto writes = task.getBody().getOps<pipeline::WriteOp>();
+    if (!writes.empty())
       return fail(llvm::formatv(
           "the running statistic '{0}' of stage {1} follows all microbatches; "
-          "the stage has replicas, and {2}: use one replica there, or "
+          "the stage has replicas, and nothing is trained there, so that "
+          "nothing gathers what each of them sees: use one replica there, or "
           "--batch-norm=frozen",
-          write.getVariable(), stage, why));
-    }
+          (*writes.begin()).getVariable(), stage));
   }
   return kDone;
 }

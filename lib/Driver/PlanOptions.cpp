@@ -131,16 +131,9 @@ bool OptionChecker::checkReplicas() {
     return fail(
         Twine(flag) + ": --method=" + StringRef(flags.method) +
         " needs stages of equal width, such as --replicas=" + Twine(most));
-  if (most > 1 && !flags.scheduleFile.empty())
-    return fail(Twine(flag) +
-                ": a table of --schedule-file has one device per stage; "
-                "use --schedule");
-  if (most > 1 && !flags.emitSchedule.empty())
-    return fail(flag +
-                ": --emit-schedule writes tables without replicas; leave "
-                "one of them out");
+  // A table says how many microbatches there are.
   for (int64_t width : options.replicas)
-    if (options.microbatches % width != 0)
+    if (flags.scheduleFile.empty() && options.microbatches % width != 0)
       return fail(Twine(flag) +
                   ": --microbatches=" + Twine(options.microbatches) +
                   " is not a multiple of " + Twine(width));
@@ -178,9 +171,9 @@ bool OptionChecker::checkPlannedReplicas() {
   if (flags.method != "sync")
     return fail("--replicas=auto: --method=" + flags.method +
                 " needs stages of equal width; say --stages=N --replicas=R");
-  if (!flags.scheduleFile.empty() || !flags.emitSchedule.empty())
-    return fail("--replicas=auto: tables of schedules have no replicas; leave "
-                "one of them out");
+  if (!flags.scheduleFile.empty())
+    return fail("--replicas=auto: a table says how many devices a stage has; "
+                "say so by --replicas, or leave --schedule-file out");
   options.choosesReplicas = true;
   return true;
 }
@@ -196,9 +189,6 @@ bool OptionChecker::checkMirror(const schedule::ScheduleSpec &spec) {
     return fail(Twine(runs) +
                 ", and replicas are of training; leave it out with "
                 "--mode=infer");
-  if (!options.emitSchedule.empty())
-    return fail(Twine(runs) + ", and --emit-schedule writes tables without; "
-                              "leave one of them out");
   return true;
 }
 

@@ -58,7 +58,7 @@ bool penstock::adoptSchedule(CompileOptions &options, bool &splitsBackward,
     return fail(buffer.getError().message());
   std::string why;
   std::optional<schedule::CsvSchedule> table =
-      schedule::parseCsv((*buffer)->getBuffer(), why);
+      schedule::parseCsv((*buffer)->getBuffer(), options.replicas, why);
   if (!table)
     return fail(why);
   int64_t devices = table->rows.size();

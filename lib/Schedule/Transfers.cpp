@@ -49,16 +49,33 @@ struct Transfer {
   int64_t position = 0;
 };
 
+/// Tasks in the order of the dataflow.
+std::vector<int64_t> rankTasks(const Model &model) {
+  std::vector<int64_t> rank(model.tasks.size());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Channel &channel : model.channels) {
+      if (channel.isSource() || channel.isSink())
+        continue;
+      int64_t least = rank[channel.producer] + 1;
+      if (rank[channel.consumer] < least && least <= int64_t(rank.size())) {
+        rank[channel.consumer] = least;
+        changed = true;
+      }
+    }
+  }
+  return rank;
+}
+
 class Placement {
 public:
   Placement(const Model &model, std::vector<Order> &orders)
-      : model(model), orders(orders) {}
+      : model(model), orders(orders), rank(rankTasks(model)) {}
 
   std::optional<std::string> place();
 
 private:
   bool placeInLoops();
-  void rankTasks();
   void findPhases();
   bool placePhase(ArrayRef<PhaseLoop> phase);
   bool checkEnds(ArrayRef<PhaseLoop> phase);
@@ -88,23 +105,6 @@ private:
 };
 
 } // namespace
-
-/// Tasks in the order of the dataflow.
-void Placement::rankTasks() {
-  rank.assign(model.tasks.size(), 0);
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const Channel &channel : model.channels) {
-      if (channel.isSource() || channel.isSink())
-        continue;
-      int64_t least = rank[channel.producer] + 1;
-      if (rank[channel.consumer] < least && least <= int64_t(rank.size())) {
-        rank[channel.consumer] = least;
-        changed = true;
-      }
-    }
-  }
-}
 
 void Placement::findPhases() {
   auto add = [&](size_t phase, PhaseLoop loop) {
@@ -365,7 +365,6 @@ bool Placement::placeInLoops() {
 }
 
 std::optional<std::string> Placement::place() {
-  rankTasks();
   bool drains = true;
   for (const Order &order : orders) {
     drains &=
@@ -392,6 +391,19 @@ std::optional<std::string> Placement::place() {
 std::optional<std::string> placeTransfers(const Model &model,
                                           std::vector<Order> &orders) {
   return Placement(model, orders).place();
+}
+
+bool completeTransfers(const Model &model, std::vector<Order> &orders) {
+  auto size = [&] {
+    size_t items = 0;
+    for (const Order &order : orders)
+      items += order.loops.empty() ? 0 : order.loops.front().items.size();
+    return items;
+  };
+  size_t before = size();
+  placeUpdateTransfers(model, rankTasks(model), orders);
+  placeSums(model, orders);
+  return size() != before;
 }
 
 } // namespace penstock::schedule

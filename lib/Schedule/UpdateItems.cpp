@@ -21,6 +21,7 @@ namespace penstock::schedule {
 /// Messages that count updates: a send stands behind its run, a receive before
 /// the run that takes. All devices have them in the sequence of the dataflow,
 /// and none of a microbatch in between, so that nothing can wait in a circle.
+/// What stands there already stays.
 static void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
                                  Order &order) {
   Loop &loop = order.loops.front();
@@ -41,6 +42,10 @@ static void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
   std::vector<Item> items;
   for (const Item &item : loop.items) {
     auto add = [&](int channel, EventKind kind) {
+      if (llvm::any_of(loop.items, [&](const Item &other) {
+            return other.loop < 0 && other.kind == kind && other.id == channel;
+          }))
+        return;
       Item transfer;
       transfer.kind = kind;
       transfer.id = channel;

@@ -4,10 +4,12 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A running statistic moves with every microbatch in turn, and a replica sees
-// but some. So forward tasks note what each microbatch would move it by, in a
-// row of its own; rows are summed over the replicas like gradients, which is
-// exact as all but one have zeros there; and every update moves the statistic
-// by one row after the other. Training itself does not read running statistics.
+// but some. So forward tasks send what they would move it by to the backward of
+// the microbatch, which notes it in a row of its own; rows are summed over the
+// replicas like gradients, which is exact as all but one have zeros there; and
+// every update moves the statistic by one row after the other. Forwards of
+// later updates may run before it, backwards never do: it moves by its
+// microbatches alone. Training itself does not read running statistics.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
@@ -65,11 +67,15 @@ private:
   LogicalResult gather(WriteOp write);
   FailureOr<Moves> findMoves(func::FuncOp function, unsigned argument,
                              unsigned result);
-  void recordIn(func::FuncOp function, Moves &moves, RankedTensorType type);
+  ChannelOp sendFromForward(WriteOp write, func::FuncOp function,
+                            const Moves &moves);
+  func::FuncOp getNote(Location loc, TypeRange values, RankedTensorType type);
   func::FuncOp createFold(VariableOp variable, const Moves &moves,
                           RankedTensorType type);
 
   SymbolTable *symbols = nullptr;
+  /// By its type: values, rows, number of the microbatch.
+  llvm::DenseMap<Type, func::FuncOp> notes;
 };
 
 } // namespace
@@ -93,6 +99,7 @@ FailureOr<Moves> GatherStatisticsPass::findMoves(func::FuncOp function,
   while (next != old) {
     auto op = next.getDefiningOp<linalg::GenericOp>();
     if (!isFormula(op) || !next.hasOneUse() ||
+        isa<BlockArgument>(op.getDpsInputs()[1]) ||
         (moves.formula && !OperationEquivalence::isRegionEquivalentTo(
                               &op.getRegion(), &moves.formula.getRegion(),
                               OperationEquivalence::IgnoreLocations)))
@@ -106,49 +113,97 @@ FailureOr<Moves> GatherStatisticsPass::findMoves(func::FuncOp function,
   return moves;
 }
 
-/// In place of the statistic, the function takes its rows and the number of the
-/// microbatch among those of the update.
-void GatherStatisticsPass::recordIn(func::FuncOp function, Moves &moves,
-                                    RankedTensorType type) {
-  auto end = function.getNumArguments();
-  OpBuilder builder(function.front().getTerminator());
-  Location loc = moves.formula.getLoc();
-  SmallVector<Type> inputs(function.getArgumentTypes());
-  SmallVector<Type> results(function.getResultTypes());
-  inputs[moves.argument] = results[moves.result] = type;
-  inputs.push_back(builder.getIndexType());
-  SmallVector<DictionaryAttr> attributes;
-  for (unsigned i = 0; i < end; ++i)
-    attributes.push_back(function.getArgAttrDict(i)
-                             ? function.getArgAttrDict(i)
-                             : builder.getDictionaryAttr({}));
-  attributes.push_back(builder.getDictionaryAttr({}));
-  function.front().addArgument(builder.getIndexType(), loc);
-  function.setFunctionType(builder.getFunctionType(inputs, results));
-  function.setAllArgAttrs(attributes);
-
-  // The formula goes, with the argument that it had.
+/// The function returns the values instead of the statistic, and the task puts
+/// them into a channel.
+ChannelOp GatherStatisticsPass::sendFromForward(WriteOp write,
+                                                func::FuncOp function,
+                                                const Moves &moves) {
+  // 1. The formula goes, with the argument and the result that it had.
   Operation *terminator = function.front().getTerminator();
-  BlockArgument rows = function.getArgument(moves.argument);
+  BlockArgument old = function.getArgument(moves.argument);
   Value dead = terminator->getOperand(moves.result);
-  terminator->setOperand(moves.result, rows);
-  while (auto op = dead.getDefiningOp<linalg::GenericOp>()) {
+  terminator->eraseOperand(moves.result);
+  while (dead != old) {
+    auto op = dead.getDefiningOp<linalg::GenericOp>();
     dead = op.getDpsInputs()[0];
     op.erase();
-    if (dead == rows)
-      break;
   }
-  rows.setType(type);
+  Builder attributes(&getContext());
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto into = function.getArgAttrOfType<IntegerAttr>(number, kIntoAttr);
+    if (into && into.getInt() > int64_t(moves.result))
+      function.setArgAttr(number, kIntoAttr,
+                          attributes.getI64IntegerAttr(into.getInt() - 1));
+  }
+  (void)function.eraseArgument(moves.argument);
+  (void)function.eraseResult(moves.result);
 
-  auto count = static_cast<int64_t>(moves.values.size());
-  Value row = function.getArgument(end);
+  // 2. What the backward wants, too, is returned already.
+  SmallVector<unsigned> results;
+  for (Value value : moves.values) {
+    auto place = llvm::find(terminator->getOperands(), value);
+    results.push_back(place - terminator->operand_begin());
+    if (place != terminator->operand_end())
+      continue;
+    terminator->insertOperands(terminator->getNumOperands(), value);
+    (void)function.insertResult(results.back(), value.getType(), {});
+  }
+
+  // 3. The call, and the channel behind it.
+  auto call = write.getValue().getDefiningOp<func::CallOp>();
+  OpBuilder builder(call);
+  SmallVector<Value> operands(call.getOperands());
+  operands.erase(operands.begin() + moves.argument);
+  auto next = func::CallOp::create(builder, call.getLoc(), function, operands);
+  for (auto [index, result] : llvm::enumerate(call.getResults()))
+    if (index != moves.result)
+      result.replaceAllUsesWith(next.getResult(index - (index > moves.result)));
+  auto variable = symbols->lookup<VariableOp>(write.getVariable());
+  SmallVector<Value> seen;
+  for (unsigned result : results)
+    seen.push_back(next.getResult(result));
+  auto channel = ChannelOp::create(
+      builder, write.getLoc(),
+      builder.getStringAttr(variable.getSymName() + ".seen"),
+      builder.getTypeArrayAttr(llvm::to_vector(TypeRange(seen))), StringAttr(),
+      StringAttr(), IntegerAttr(), IntegerAttr());
+  channel->remove();
+  symbols->insert(channel, Block::iterator(variable));
+  builder.setInsertionPoint(write);
+  PutOp::create(builder, write.getLoc(), seen, FlatSymbolRefAttr::get(channel));
+  write.erase();
+  call.erase();
+  return channel;
+}
+
+/// (values, rows, number of the microbatch among those of the update) -> rows
+/// with these values in those of the microbatch.
+func::FuncOp GatherStatisticsPass::getNote(Location loc, TypeRange values,
+                                           RankedTensorType type) {
+  OpBuilder builder(&getContext());
+  SmallVector<Type> inputs(values);
+  llvm::append_values(inputs, Type(type), Type(builder.getIndexType()));
+  FunctionType signature = builder.getFunctionType(inputs, Type(type));
+  func::FuncOp &function = notes[signature];
+  if (function)
+    return function;
+  unsigned count = values.size();
+  function = func::FuncOp::create(loc, "note", signature);
+  function.setPrivate();
+  function.addEntryBlock();
+  function.setArgAttr(count, kIntoAttr, builder.getI64IntegerAttr(0));
+  symbols->insert(function);
+
+  builder.setInsertionPointToEnd(&function.front());
+  Value filled = function.getArgument(count);
+  Value row = function.getArgument(count + 1);
   if (count > 1)
     row = arith::MulIOp::create(
         builder, loc, row, arith::ConstantIndexOp::create(builder, loc, count));
-  Value filled = rows;
-  for (auto [index, value] : llvm::enumerate(moves.values)) {
+  for (BlockArgument value : function.getArguments().take_front(count)) {
     Value at = row;
-    if (index)
+    if (unsigned index = value.getArgNumber())
       at = arith::AddIOp::create(
           builder, loc, row,
           arith::ConstantIndexOp::create(builder, loc, index));
@@ -162,7 +217,8 @@ void GatherStatisticsPass::recordIn(func::FuncOp function, Moves &moves,
     filled = tensor::InsertSliceOp::create(builder, loc, value, filled, offsets,
                                            sizes, strides);
   }
-  terminator->setOperand(moves.result, filled);
+  func::ReturnOp::create(builder, loc, filled);
+  return function;
 }
 
 /// (statistic, rows) -> (statistic moved by one row after the other, zeros).
@@ -216,14 +272,18 @@ LogicalResult GatherStatisticsPass::gather(WriteOp write) {
            << *variable.getStage() << " has replicas, which see but some each"
            << why << ": use one replica there, or --batch-norm=frozen";
   };
-  if (open)
-    return refuse("; without flushes nothing gathers them");
-  TaskOp update;
-  for (auto other : getOperation().getOps<TaskOp>())
-    if (other.getKind() == TaskKind::Update &&
-        other.getStage() == task.getStage())
+  TaskOp update, backward;
+  for (auto other : getOperation().getOps<TaskOp>()) {
+    if (other.getStage() != task.getStage())
+      continue;
+    if (other.getKind() == TaskKind::Update)
       update = other;
-  if (!update)
+    // Of its halves, the one that makes gradients.
+    if (other.getKind() == TaskKind::Backward ||
+        other.getKind() == TaskKind::WeightGrad)
+      backward = other;
+  }
+  if (!update || !backward)
     return refuse("; nothing is trained there, so that nothing gathers them");
 
   // 1. What the forward does with it.
@@ -270,18 +330,23 @@ LogicalResult GatherStatisticsPass::gather(WriteOp write) {
   for (auto [each, value] : llvm::zip_equal(both, folded.getResults()))
     WriteOp::create(builder, loc, value, FlatSymbolRefAttr::get(each));
 
-  // 3. The forward fills its row.
-  recordIn(function, *moves, type);
-  builder.setInsertionPoint(call);
-  Value taken = ReadOp::create(builder, read.getLoc(), type,
-                               FlatSymbolRefAttr::get(rows), IntegerAttr());
-  call->setOperand(argument, taken);
+  // 3. The backward fills the rows of its microbatch.
+  ChannelOp channel = sendFromForward(write, function, *moves);
   read.erase();
-  Value row = arith::RemUIOp::create(
-      builder, loc, task.getCounter(),
-      arith::ConstantIndexOp::create(builder, loc, microbatches));
-  call->insertOperands(call->getNumOperands(), row);
-  write.getValue().setType(type);
-  write.setVariableAttr(FlatSymbolRefAttr::get(rows));
+  builder.setInsertionPointToEnd(&backward.getBody().front());
+  auto take = TakeOp::create(
+      builder, loc,
+      llvm::to_vector(channel.getTypes().getAsValueRange<TypeAttr>()),
+      FlatSymbolRefAttr::get(channel));
+  operands.assign(take.getValues().begin(), take.getValues().end());
+  operands.push_back(ReadOp::create(
+      builder, loc, type, FlatSymbolRefAttr::get(rows), IntegerAttr()));
+  operands.push_back(arith::RemUIOp::create(
+      builder, loc, backward.getCounter(),
+      arith::ConstantIndexOp::create(builder, loc, microbatches)));
+  auto noted = func::CallOp::create(
+      builder, loc, getNote(loc, take.getResultTypes(), type), operands);
+  WriteOp::create(builder, loc, noted.getResult(0),
+                  FlatSymbolRefAttr::get(rows));
   return success();
 }

@@ -44,7 +44,8 @@ struct PipelineImportSchedule
       return signalPassFailure();
     }
     std::string error;
-    std::optional<CsvSchedule> table = parseCsv((*buffer)->getBuffer(), error);
+    std::optional<CsvSchedule> table =
+        parseCsv((*buffer)->getBuffer(), replicas, error);
     if (!table) {
       module.emitError("schedule file ") << file << ": " << error;
       return signalPassFailure();
@@ -65,8 +66,8 @@ struct PipelineImportSchedule
       return module.emitError("schedule file ")
              << file << " has " << table.microbatches << " microbatches, not "
              << int64_t(microbatches);
-    for (auto [stage, device] : llvm::zip_equal(stages, table.devices))
-      stage.setDevices(ArrayRef<int64_t>{device});
+    for (auto [stage, devices] : llvm::zip_equal(stages, table.devices))
+      stage.setDevices(ArrayRef<int64_t>(devices));
 
     // 2. Its orders.
     FailureOr<Imported> imported = importModel(

@@ -27,15 +27,17 @@ LogicalResult orderTransfers(pipeline::ScheduleOp schedule) {
   if (failed(imported))
     return failure();
   // Orders that were written with their transfers keep them.
-  if (llvm::any_of(imported->orders, [](const Order &order) {
-        return llvm::any_of(order.loops, [](const Loop &loop) {
-          return llvm::any_of(loop.items, [](const Item &item) {
-            return item.loop < 0 && item.kind != EventKind::Run;
-          });
-        });
-      }))
-    return success();
-  if (auto why = placeTransfers(imported->model, imported->orders)) {
+  bool hasTransfers = llvm::any_of(imported->orders, [](const Order &order) {
+    return llvm::any_of(order.loops, [](const Loop &loop) {
+      return llvm::any_of(loop.items, [](const Item &item) {
+        return item.loop < 0 && item.kind != EventKind::Run;
+      });
+    });
+  });
+  if (hasTransfers) {
+    if (!completeTransfers(imported->model, imported->orders))
+      return success();
+  } else if (auto why = placeTransfers(imported->model, imported->orders)) {
     auto [sentence, drawing] = StringRef(*why).split('\n');
     InFlightDiagnostic diagnostic =
         schedule.emitOpError("cannot be given its transfers: ");

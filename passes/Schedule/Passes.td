@@ -48,18 +48,24 @@ def PipelineGatherStatistics
   let summary = "Moves running statistics of replicated stages at the update";
   let description = [{
     A statistic moves with every microbatch in turn; a replica sees but some. Its
-    forward notes what each microbatch moves it by, in rows that are summed over
-    the replicas, and the update moves it by one row after the other: the same
-    operations in the same order as with one replica.
+    forward sends what a microbatch moves it by to the backward, which notes it in
+    rows that are summed over the replicas, and the update moves it by one row
+    after the other: the same operations in the same order as with one replica.
 
     ```mlir
+    pipeline.channel @bn.mean.seen : [tensor<5xf32>]
     pipeline.variable @bn.mean.rows : tensor<8x5xf32> gradient of @s0
       {pipeline.parameter = @bn.mean}
     pipeline.task @s0.F forward of @s0(%k) {
-      %row = arith.remui %k, %c8 : index
+      %y, %mean = func.call @s0.forward(%x) : (!x) -> (!y, tensor<5xf32>)
+      pipeline.put %mean to @bn.mean.seen : tensor<5xf32>
+    }
+    pipeline.task @s0.B backward of @s0(%k) {
+      %mean = pipeline.take @bn.mean.seen : tensor<5xf32>
       %r = pipeline.read @bn.mean.rows : !rows
-      %y, %n = func.call @s0.forward(%x, %r, %row)
-        : (!x, !rows, index) -> (!y, !rows)
+      %row = arith.remui %k, %c8 : index
+      %n = func.call @note(%mean, %r, %row)
+        : (tensor<5xf32>, !rows, index) -> !rows
       pipeline.write %n to @bn.mean.rows : !rows
     }
     pipeline.task @s0.U update of @s0(%t) {
@@ -72,9 +78,7 @@ def PipelineGatherStatistics
   }];
   let options = [
     Option<"microbatches", "microbatches", "int64_t", "1",
-           "Microbatches per update">,
-    Option<"open", "open", "bool", "false",
-           "The schedule does not drain, so that nothing can be gathered">
+           "Microbatches per update">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
@@ -138,7 +142,8 @@ def PipelineImportSchedule
     A CSV file in the format of `torch.distributed.pipelining`: a row per device,
     an action per cell: stage, letter, microbatch. Places the stages as the table
     has them. Rows with `SEND_F`, `RECV_F`, `SEND_B`, `RECV_B` keep their
-    transfers; those of others are placed by `pipeline-order-transfers`.
+    transfers; those of others are placed by `pipeline-order-transfers`. A stage
+    with r replicas stands in r rows, microbatch k in that of replica k modulo r.
 
     ```
     0F0,0F1,0B0,0B1
@@ -148,7 +153,9 @@ def PipelineImportSchedule
   let options = [
     Option<"file", "file", "std::string", "\"\"", "The table">,
     Option<"microbatches", "microbatches", "int64_t", "0",
-           "Microbatches that it must have; 0: as many as it has">
+           "Microbatches that it must have; 0: as many as it has">,
+    ListOption<"replicas", "replicas", "int64_t",
+               "Replicas of every stage, or one number per stage">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }

@@ -29,15 +29,16 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
     PipelineImportScheduleOptions import;
     import.file = options.scheduleFile;
     import.microbatches = options.microbatches;
+    import.replicas = place.replicas;
     manager.addPass(createPipelineImportSchedule(import));
+    manager.addPass(createPipelineGatherStatistics({options.microbatches}));
     manager.addPass(createPipelineSumReplicas());
   } else {
     if (!open)
       place.schedule = options.schedule;
     manager.addPass(createPipelinePlace(place));
     // What orders sum must be known before them.
-    manager.addPass(
-        createPipelineGatherStatistics({options.microbatches, open}));
+    manager.addPass(createPipelineGatherStatistics({options.microbatches}));
     manager.addPass(createPipelineSumReplicas());
     manager.addPass(createPipelineGenerateSchedule(
         {options.schedule, open, options.microbatches}));

@@ -53,7 +53,7 @@ static bool isOverwritten(TaskOp task, FlatSymbolRefAttr gradient) {
   });
 }
 
-/// The statistic of which a gradient holds what forwards note.
+/// The statistic of which a gradient holds what microbatches move it by.
 static VariableOp getStatistic(Subject &subject, VariableOp gradient) {
   auto name = gradient->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
   auto whose =
@@ -79,12 +79,11 @@ static LogicalResult verifyWriter(Subject &subject, TaskOp task, WriteOp write,
     break;
   case Role::Gradient:
     allowed = kind == TaskKind::Backward || kind == TaskKind::WeightGrad ||
-              kind == TaskKind::Update ||
-              (kind == TaskKind::Forward && getStatistic(subject, variable));
+              kind == TaskKind::Update;
     break;
   case Role::Statistic:
     allowed = kind == TaskKind::Forward;
-    // Or by what forwards have noted.
+    // Or by what backwards have noted.
     if (kind == TaskKind::Update)
       for (ReadOp read : task.getBody().getOps<ReadOp>())
         if (auto noted = subject.symbols.lookup<VariableOp>(read.getVariable()))

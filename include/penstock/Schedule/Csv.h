@@ -12,6 +12,7 @@
 
 #include "penstock/Schedule/Order.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace penstock::schedule {
@@ -35,17 +36,25 @@ struct CsvSchedule {
   int stages = 0;
   int64_t microbatches = 0;
   bool hasTransfers = false, splitsBackward = false;
-  /// By stage: its device.
-  std::vector<int> devices;
+  /// By stage: its devices, one per replica.
+  std::vector<llvm::SmallVector<int64_t, 1>> devices;
   /// The first backward whose microbatch was not due, if any.
   std::optional<CsvAction> reordered;
+
+  bool isOn(int stage, int device) const {
+    return llvm::is_contained(devices[stage], device);
+  }
 };
 
-/// On a mistake, one sentence in `error` that names the cell. Backwards of a
-/// stage that do not follow the forwards are renumbered so that they do: as
-/// many of the next stage are done before each of them, so that this takes no
-/// longer, and gradients add up in one order under every schedule.
-std::optional<CsvSchedule> parseCsv(llvm::StringRef text, std::string &error);
+/// `replicas` has one number per stage, or one for all of them; none: stages
+/// have one device. On a mistake, one sentence in `error` that names the cell.
+/// Backwards of a stage that do not follow the forwards are renumbered so that
+/// they do: as many of the next stage are done before each of them, so that
+/// this takes no longer, and gradients add up in one order under every
+/// schedule.
+std::optional<CsvSchedule> parseCsv(llvm::StringRef text,
+                                    llvm::ArrayRef<int64_t> replicas,
+                                    std::string &error);
 
 /// Orders of a model with as many stages and microbatches, placed the same
 /// way; with the transfers of the table, or without any.

@@ -17,6 +17,11 @@ namespace penstock::schedule {
 std::optional<std::string> placeTransfers(const Model &model,
                                           std::vector<Order> &orders);
 
+/// What happens once per update, for orders that have the transfers of their
+/// microbatches: adds the messages of updates and the sums that they lack, and
+/// says whether there were any.
+bool completeTransfers(const Model &model, std::vector<Order> &orders);
+
 } // namespace penstock::schedule
 
 #endif // PENSTOCK_SCHEDULE_TRANSFERS_H

@@ -38,9 +38,23 @@
 // SENDS-NEXT:     pipeline.recv @dskip
 // SENDS-NEXT:     pipeline.run @s0.B
 
+// Stages with replicas stand in as many rows, which take turns: device 1 has the
+// even microbatches of stage 3, whatever its place. Sums are ours.
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule='file=%t/wide.csv replicas=2,1,1,2' --pipeline-sum-replicas --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=WIDE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule='file=%t/wide-sends.csv replicas=2,1,1,2' --pipeline-sum-replicas --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=WIDE
+// WIDE: remark: proved:
+// WIDE: pipeline.stage @s0 devices [0, 2]
+// WIDE: pipeline.stage @s1 devices [3]
+// WIDE: pipeline.stage @s2 devices [4]
+// WIDE: pipeline.stage @s3 devices [1, 5]
+// WIDE: pipeline.order 0
+// WIDE: pipeline.all_reduce @s0.replicas
+// WIDE-NEXT: pipeline.run @s0.U
+
+// DEFINE: %{replicas} = 1
 // DEFINE: %{refused} =
 // DEFINE: %{refuse} = not penstock-opt %S/inputs/four-stages.mlir \
-// DEFINE:   --pipeline-import-schedule=file=%t/%{refused}.csv \
+// DEFINE:   --pipeline-import-schedule='file=%t/%{refused}.csv replicas=%{replicas}' \
 // DEFINE:   --pipeline-assign-versions --pipeline-order-transfers 2>&1 | \
 // DEFINE:   FileCheck %s --check-prefix
 // REDEFINE: %{refused} = circle
@@ -65,6 +79,18 @@
 // RUN: %{refuse} EMPTY
 // REDEFINE: %{refused} = none
 // RUN: %{refuse} NONE
+// REDEFINE: %{replicas} = 2
+// REDEFINE: %{refused} = mixed
+// RUN: %{refuse} MIXED
+// REDEFINE: %{refused} = elsewhere
+// RUN: %{refuse} ELSEWHERE
+// REDEFINE: %{refused} = late
+// RUN: %{refuse} LATE
+// REDEFINE: %{refused} = odd
+// RUN: %{refuse} ODD
+// REDEFINE: %{replicas} = 2,1
+// REDEFINE: %{refused} = mixed
+// RUN: %{refuse} WIDTHS
 // RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule='file=%t/v.csv microbatches=3' 2>&1 | FileCheck %s --check-prefix=COUNT
 
 // CIRCLE: error: 'pipeline.schedule' op cannot be given its transfers: run @s0.B of microbatch 0 on device 0 and run @s1.F of microbatch 1 on device 1 wait for each other
@@ -72,7 +98,7 @@
 // CIRCLE: note: device 1: @s1.F[0] | @s1.F[1] waits for @s0.F[1] of device 0
 // ORDER: error: schedule file {{.*}}: row 1, cell 1 ('0F1'): microbatch 0 is due; a stage's microbatches run in order
 // AGAIN: error: schedule file {{.*}}: row 1, cell 4 ('0B1') is there already
-// TWICE: error: schedule file {{.*}}: row 2, cell 2 ('0B0'): stage 0 is in row 1 already; a stage has one device
+// TWICE: error: schedule file {{.*}}: row 2, cell 2 ('0B0'): stage 0 is in row 1 already; without --replicas, a stage has one device
 // WORD: error: schedule file {{.*}}: row 1, cell 2 ('0X0') is no action; actions are stage, letter, microbatch, as in 2F0, or transfers, as in 2SEND_F0
 // PAIR: error: schedule file {{.*}}: row 1, cell 2 ('(0F1;0B0)TOGETHER') is no action: a pair is written (0F1;3B0)OVERLAP_F_B
 // MISSING: error: schedule file {{.*}}: stage 0 runs backward for 0 of 1 microbatches
@@ -80,6 +106,11 @@
 // STAGES: error: schedule file {{.*}} has 2 stages, the program 4
 // EMPTY: error: schedule file {{.*}}: there is no action
 // NONE: error: schedule file {{.*}}none.csv: No such file or directory
+// MIXED: error: schedule file {{.*}}: row 1, cell 2 ('0F1'): microbatch 1 is for replica 1 of 2 of stage 0, and the row is replica 0
+// ELSEWHERE: error: schedule file {{.*}}: row 2, cell 1 ('0F2'): microbatch 2 is for replica 0 of 2 of stage 0, which is in row 1
+// LATE: error: schedule file {{.*}}: row 1, cell 1 ('0F2'): microbatch 0 is due; a stage's microbatches run in order
+// ODD: error: schedule file {{.*}}: it has 3 microbatches, no multiple of the 2 replicas of stage 0
+// WIDTHS: error: schedule file {{.*}}: it has 1 stages, and there are 2 numbers of replicas
 // COUNT: error: schedule file {{.*}} has 2 microbatches, not 3
 
 //--- v.csv
@@ -90,6 +121,31 @@
 1RECV_F0,1F0,1SEND_F0,1RECV_B0,1B0,1SEND_B0
 2RECV_F0,2F0,2SEND_F0,2RECV_B0,2B0,2SEND_B0
 3RECV_F0,3F0,3B0,3SEND_B0
+//--- wide.csv
+0F0,0B0
+3F0,3B0
+0F1,0B1
+1F0,1F1,1B0,1B1
+2F0,2F1,2B0,2B1
+3F1,3B1
+//--- wide-sends.csv
+0F0,0SEND_F0,0RECV_B0,0B0
+3RECV_F0,3F0,3B0,3SEND_B0
+0F1,0SEND_F1,0RECV_B1,0B1
+1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1,1RECV_B0,1B0,1SEND_B0,1RECV_B1,1B1,1SEND_B1
+2RECV_F0,2F0,2SEND_F0,2RECV_F1,2F1,2SEND_F1,2RECV_B0,2B0,2SEND_B0,2RECV_B1,2B1,2SEND_B1
+3RECV_F1,3F1,3B1,3SEND_B1
+//--- mixed.csv
+0F0,0F1,0B0,0B1
+//--- elsewhere.csv
+0F0,0B0
+0F2,0F3,0B2
+//--- late.csv
+0F2,0F0
+0F1,0F3
+//--- odd.csv
+0F0,0F2
+0F1
 //--- circle.csv
 0F0,0B0,0F1,0B1
 1F0,1F1,1B0,1B1
