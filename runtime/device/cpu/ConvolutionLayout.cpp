@@ -101,24 +101,33 @@ penstock::runtime::chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
   // Measured per kind (docs/performance.md): with few channels per group the
   // copies cost more than they bring, as the library pads channels to a
   // multiple of its vectors; and a window of one element is a matrix product,
-  // which wants no other layout. Where each weight gets few products and all of
-  // them do not fit the second cache, the library reads and writes the gradient
-  // once per sample.
+  // which wants no other layout where a sample has many. Where each weight gets
+  // few products and all of them do not fit the second cache, the library reads
+  // and writes the gradient once per sample; and it copies much to leave out
+  // elements between windows of one.
+  bool isWeightGrad = descriptor.kind == PENSTOCK_CONV_WEIGHT_GRAD;
   int64_t inputs = descriptor.input_channels / descriptor.groups;
   int64_t outputs = descriptor.output_channels / descriptor.groups;
   bool isDepthwise = descriptor.groups > 1 && inputs == 1 && outputs == 1;
-  bool isNarrow = std::min(inputs, outputs) < 8 && !isDepthwise &&
-                  descriptor.kind != PENSTOCK_CONV_WEIGHT_GRAD;
-  bool isProduct = descriptor.groups == 1;
-  for (uint32_t i = 0; i < descriptor.spatial_rank; ++i)
-    isProduct &= descriptor.kernel[i] == 1 && descriptor.stride[i] == 1;
+  bool isNarrow =
+      std::min(inputs, outputs) < 8 && !isDepthwise && !isWeightGrad;
+  ColumnSizes sizes = columnSizes(descriptor);
+  bool isPoint = descriptor.groups == 1, isDense = true;
+  for (uint32_t i = 0; i < descriptor.spatial_rank; ++i) {
+    isPoint &= descriptor.kernel[i] == 1;
+    isDense &= descriptor.stride[i] == 1;
+  }
+  constexpr int64_t kManyWindows = 256; // of a sample
+  bool isProduct =
+      isPoint && isDense && sizes.windows >= kManyWindows * descriptor.batch;
   std::vector<uint32_t> order = {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_PLAIN};
   if (isNarrow || isProduct)
     std::swap(order[0], order[1]);
-  ColumnSizes sizes = columnSizes(descriptor);
-  if (descriptor.kind == PENSTOCK_CONV_WEIGHT_GRAD && descriptor.groups == 1 &&
-      !isProduct && sizes.windows <= 512 &&
-      sizes.channels * sizes.taps >= 1 << 18)
+  bool hasFewWindows =
+      sizes.windows <= 512 && sizes.channels * sizes.taps >= 1 << 18;
+  bool isSparse = isPoint && !isDense && sizes.windows <= 1024;
+  if (isWeightGrad && descriptor.groups == 1 &&
+      (isProduct || hasFewWindows || isSparse))
     order.insert(order.begin(), PENSTOCK_CONV_COLUMNS);
   std::optional<uint32_t> winograd = findWinograd(descriptor);
   if (winograd && !isDirect)

@@ -52,6 +52,8 @@ bool TileConvolution::State::plan() {
   divide();
   planParts();
   for (TilePart &part : parts) {
+    // It is one thread's, whatever the number of threads.
+    WithThreads alone(1);
     if (!createProduct(part))
       return false;
     part.scratch = bytes;
@@ -166,6 +168,7 @@ bool TileConvolution::State::createProduct(TilePart &part) {
 
 bool TileConvolution::prepare(char *scratch) {
   state->scratch = scratch;
+  WithThreads alone(1);
   for (TilePart &part : state->parts)
     if (!state->prepare(part))
       return false;

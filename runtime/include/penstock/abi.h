@@ -186,7 +186,7 @@ enum {
   /* Reordered in the call into what the library likes, and back. */
   PENSTOCK_CONV_LIBRARY = 1,
   /* Gathered in the call into matrices, of which the gradient of the weights is
-   * the product. */
+   * the product; or, of large dense windows of one element, as they are. */
   PENSTOCK_CONV_COLUMNS = 2,
   /* By Winograd's minimal filtering of 4x4 outputs at a time, which multiplies
    * four times less and rounds more; reordered like LIBRARY. */

@@ -69,6 +69,10 @@ struct OneDnn {
   /// compute on their one thread.
   void runParts(int64_t count, void *closure,
                 void (*body)(void *closure, int64_t index, int part)) const;
+  /// Which of so many parts an index is in.
+  static int partOf(int64_t index, int64_t count, int parts) {
+    return int(((index + 1) * parts - 1) / count);
+  }
 
 private:
   /// Of the OpenMP runtime that the library brings.
@@ -81,6 +85,20 @@ private:
 
 /// Lives as long as the process.
 const OneDnn &oneDnn();
+
+/// The number of threads of this thread's calls, for as long as it lives.
+class WithThreads {
+public:
+  explicit WithThreads(int threads) : former(oneDnn().getThreads()) {
+    oneDnn().setThreads(threads);
+  }
+  ~WithThreads() { oneDnn().setThreads(former); }
+  WithThreads(const WithThreads &) = delete;
+  WithThreads &operator=(const WithThreads &) = delete;
+
+private:
+  int former;
+};
 
 /// Attributes with scratch that the caller gives; optionally adding to the
 /// result.
@@ -95,8 +113,9 @@ bool describeMatrix(uint32_t batchRank, const int64_t *batch,
 
 /// The library's blockwise implementation, whose bits do not depend on strides
 /// if sums are short (product.h). They must not: what is a slice of a larger
-/// tensor in one place is a tensor of its own on the other side of a cut. The library's newer kernels take dense
-/// matrices only, and round otherwise. Null where the library has none.
+/// tensor in one place is a tensor of its own on the other side of a cut. The
+/// library's newer kernels take dense matrices only, and round otherwise. Null
+/// where the library has none.
 dnnl_primitive_desc_t chooseProduct(const dnnl_matmul_desc_t &product,
                                     bool accumulate);
 

@@ -114,7 +114,12 @@ const Shape shapes[] = {
     {4, 1, 130, 131, {8, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {0, 2}},
     {17, 1, 64, 65, {8, 18}, {3, 3}, {1, 1}, {1, 1}, {1, 0}, {0, 1}},
     {4, 1, 32, 64, {40, 18}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
-    {6, 1, 33, 70, {21, 34}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {0, 2}}};
+    {6, 1, 33, 70, {21, 34}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {0, 2}},
+    // Groups, channels and samples that are divided.
+    {5, 4, 64, 96, {17, 15}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    {1, 1, 96, 100, {14, 13}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    {9, 1, 24, 70, {37, 19}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+    {9, 1, 34, 70, {18, 39}, {1, 1}, {2, 2}, {1, 1}, {0, 0}, {0, 0}}};
 
 /// Which kinds of which shapes a layout is for.
 bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
@@ -199,9 +204,9 @@ TEST(ConvolutionTest, EqualsLoops) {
         }
         EXPECT_LT(worst, hasTiles ? 5e-6 : 4e-5)
             << describe(conv) << ", layout " << layout;
-        // Our own blocks do not depend on the number of threads.
-        if (layout >= PENSTOCK_CONV_TILES_2X2)
-          EXPECT_EQ(compute(shape.batch % 2 ? 3 : 2), found) << describe(conv);
+        // Parts do not depend on the number of threads.
+        EXPECT_EQ(compute(shape.batch % 2 ? 3 : 2), found)
+            << describe(conv) << ", layout " << layout;
       }
     }
 }
@@ -212,12 +217,14 @@ TEST(ConvolutionTest, ChoosesLayouts) {
     EXPECT_EQ(chooseConvolutionLayout(conv, isDirect), "");
     return conv.layout;
   };
-  // Few channels, many, a depthwise one, a matrix product.
+  // Few channels, many, a depthwise one, a small and a large matrix product.
   EXPECT_EQ(choose(shapes[0], PENSTOCK_CONV_FORWARD), 0u);
   EXPECT_EQ(choose(shapes[0], PENSTOCK_CONV_WEIGHT_GRAD), 1u);
   EXPECT_EQ(choose(shapes[1], PENSTOCK_CONV_FORWARD), 1u);
   EXPECT_EQ(choose(shapes[3], PENSTOCK_CONV_FORWARD), 1u);
-  EXPECT_EQ(choose(shapes[5], PENSTOCK_CONV_INPUT_GRAD), 0u);
+  EXPECT_EQ(choose(shapes[5], PENSTOCK_CONV_INPUT_GRAD), 1u);
+  EXPECT_EQ(choose(shapes[15], PENSTOCK_CONV_INPUT_GRAD), 0u);
+  EXPECT_EQ(choose(shapes[15], PENSTOCK_CONV_WEIGHT_GRAD), 2u);
   // More weights than a cache holds, and few windows.
   EXPECT_EQ(choose(shapes[7], PENSTOCK_CONV_FORWARD), 1u);
   EXPECT_EQ(choose(shapes[7], PENSTOCK_CONV_WEIGHT_GRAD, true), 2u);

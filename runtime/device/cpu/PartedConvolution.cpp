@@ -1,0 +1,395 @@
+//===- PartedConvolution.cpp - A convolution by oneDNN, in parts ----------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The convolution primitives through the C API. Tensors come with the spatial
+// dimensions last; where the library is faster in layouts of its own, they are
+// reordered into scratch memory before and after. Gradients of weights are
+// added to what is there, those of several ranges of samples one after the
+// other.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cpu/PartedConvolution.h"
+
+#include "penstock/convolution.h"
+
+#include "runtime/device/cpu/ConvolutionSlices.h"
+
+#include <algorithm>
+#include <atomic>
+
+using namespace penstock::runtime;
+
+namespace {
+
+/// What one thread computes.
+struct Part {
+  ConvolutionSlice *slices[3];
+  Step compute;
+  dnnl_stream_t stream = nullptr;
+};
+
+} // namespace
+
+struct PartedConvolution::State {
+  penstock_conv_descriptor conv;
+  ConvolutionDivision division;
+  int result, threads;
+  std::vector<ConvolutionSlice> slices[3];
+  std::vector<Part> parts;
+  std::string implementation;
+  /// Of the library, for what all threads do together; of everything that
+  /// several parts need; of what a thread needs for one part after the other.
+  uint64_t stepBytes = 0, commonBytes = 0, threadBytes = 0;
+  dnnl_stream_t stream = nullptr;
+  std::atomic<bool> hasFailed{false};
+
+  State(const penstock_conv_descriptor &conv, ConvolutionDivision division)
+      : conv(conv), division(division), result(computedTensor(conv)),
+        threads(oneDnn().getThreads()) {}
+  ~State();
+  std::string fail(const std::string &what) const {
+    return "oneDNN cannot " + what + " the " + describe(conv);
+  }
+  /// Computed by all threads at once: the library divides no sums over threads
+  /// in its Winograd's algorithm but those of the weights' gradients, and a
+  /// part would transform again what another one has.
+  bool isWhole() const {
+    return conv.layout == PENSTOCK_CONV_WINOGRAD && result != Weights;
+  }
+  /// Of part i, where threads have scratch of their own.
+  int64_t areas() const { return std::min<int64_t>(threads, division.count()); }
+  int ownThreads() const { return isWhole() ? threads : 1; }
+  int64_t areaOf(int64_t i) const {
+    return areas() < threads ? i : OneDnn::partOf(i, division.count(), threads);
+  }
+  std::string plan();
+  bool prepare(char *scratch);
+  bool bind(const float *const (&data)[3]);
+  void runPart(Part &part);
+  void addSums(int64_t channels);
+  /// Parts' gradients of the same weights, added when all are there.
+  bool isSummed(int tensor) const {
+    return tensor == result && tensor == Weights && division.samples > 1;
+  }
+
+private:
+  int64_t sliceCount(int tensor) const;
+  /// The one that a part reads or writes.
+  int64_t sliceOf(int tensor, int64_t part) const;
+  bool isShared(int tensor) const {
+    return sliceCount(tensor) < division.count();
+  }
+  bool isCommon(int tensor) const {
+    return isShared(tensor) || isSummed(tensor);
+  }
+  bool cutSlices();
+  bool createCompute(Part &part);
+  std::string planSlices(Part &part);
+  void place();
+};
+
+PartedConvolution::PartedConvolution() = default;
+PartedConvolution::~PartedConvolution() = default;
+
+PartedConvolution::State::~State() {
+  const OneDnn &dnnl = oneDnn();
+  for (std::vector<ConvolutionSlice> &each : slices)
+    for (ConvolutionSlice &slice : each)
+      slice.destroy();
+  for (Part &part : parts) {
+    part.compute.destroy();
+    if (part.stream)
+      dnnl.dnnl_stream_destroy(part.stream);
+  }
+  if (stream)
+    dnnl.dnnl_stream_destroy(stream);
+}
+
+int64_t PartedConvolution::State::sliceCount(int tensor) const {
+  if (isSummed(tensor))
+    return division.count();
+  // Only the result's channels, or groups, are divided.
+  int channelled = conv.kind == PENSTOCK_CONV_INPUT_GRAD ? Input : Output;
+  bool hasChannels =
+      conv.groups > 1 || tensor == Weights || tensor == channelled;
+  return (tensor == Weights ? 1 : division.samples) *
+         (hasChannels ? division.channels : 1);
+}
+
+int64_t PartedConvolution::State::sliceOf(int tensor, int64_t part) const {
+  int64_t count = sliceCount(tensor);
+  if (count == division.count())
+    return part;
+  if (count == 1)
+    return 0;
+  return tensor == Weights ? part % division.channels
+                           : part / division.channels;
+}
+
+bool PartedConvolution::State::cutSlices() {
+  for (int tensor : {Input, Weights, Output})
+    slices[tensor].resize(sliceCount(tensor));
+  parts.resize(division.count());
+  for (int64_t i = 0; i < division.count(); ++i)
+    for (int tensor : {Input, Weights, Output}) {
+      ConvolutionSlice &slice = slices[tensor][sliceOf(tensor, i)];
+      parts[i].slices[tensor] = &slice;
+      if (!slice.cut(conv, tensor, division.samplesOf(conv, i),
+                     division.channelsOf(conv, i)))
+        return false;
+    }
+  return true;
+}
+
+/// The descriptor of the convolution, by way of the forward one, which the
+/// others want as a hint.
+bool PartedConvolution::State::createCompute(Part &part) {
+  const OneDnn &dnnl = oneDnn();
+  uint32_t rank = conv.spatial_rank;
+  dnnl_memory_desc_t wished[3];
+  for (int i : {Input, Weights, Output})
+    if (!part.slices[i]->wish(conv.layout != PENSTOCK_CONV_PLAIN, wished[i]))
+      return false;
+  dnnl_dims_t dilates;
+  for (uint32_t i = 0; i < rank; ++i)
+    dilates[i] = conv.dilation[i] - 1;
+
+  dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
+  if (conv.layout == PENSTOCK_CONV_WINOGRAD) {
+    algorithm = dnnl_convolution_winograd;
+    // The library takes other paddings and computes wrong gradients of the
+    // input for them (2.6.3).
+    for (uint32_t i = 0; i < rank; ++i)
+      if (conv.pad_before[i] != 1 || conv.pad_after[i] != 1)
+        return false;
+  }
+  // As a hint, too, the direct one: its layouts are those of the gradients.
+  dnnl_alg_kind_t first =
+      conv.kind == PENSTOCK_CONV_FORWARD ? algorithm : dnnl_convolution_direct;
+  dnnl_convolution_desc_t operation;
+  if (dnnl.dnnl_dilated_convolution_forward_desc_init(
+          &operation, dnnl_forward_training, first, &wished[Input],
+          &wished[Weights], nullptr, &wished[Output], conv.stride, dilates,
+          conv.pad_before, conv.pad_after) != dnnl_success)
+    return false;
+  dnnl_primitive_attr_t attributes = makeAttributes(false);
+  dnnl_primitive_desc_t forward = nullptr;
+  bool done =
+      dnnl.dnnl_primitive_desc_create(&forward, &operation, attributes,
+                                      dnnl.engine, nullptr) == dnnl_success;
+  if (done && conv.kind == PENSTOCK_CONV_FORWARD) {
+    part.compute.type = forward;
+  } else if (done) {
+    dnnl_status_t status =
+        conv.kind == PENSTOCK_CONV_INPUT_GRAD
+            ? dnnl.dnnl_dilated_convolution_backward_data_desc_init(
+                  &operation, algorithm, &wished[Input], &wished[Weights],
+                  &wished[Output], conv.stride, dilates, conv.pad_before,
+                  conv.pad_after)
+            : dnnl.dnnl_dilated_convolution_backward_weights_desc_init(
+                  &operation, algorithm, &wished[Input], &wished[Weights],
+                  nullptr, &wished[Output], conv.stride, dilates,
+                  conv.pad_before, conv.pad_after);
+    done = status == dnnl_success &&
+           dnnl.dnnl_primitive_desc_create(&part.compute.type, &operation,
+                                           attributes, dnnl.engine,
+                                           forward) == dnnl_success;
+    dnnl.dnnl_primitive_desc_destroy(forward);
+  }
+  dnnl.dnnl_primitive_attr_destroy(attributes);
+  return done;
+}
+
+/// How the part's primitive wants its tensors, and reorders where that is not
+/// how they are.
+std::string PartedConvolution::State::planSlices(Part &part) {
+  static constexpr dnnl_query_t kQueries[3][3] = {
+      {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
+      {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
+      {dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md}};
+  for (int i : {Input, Weights, Output}) {
+    ConvolutionSlice &slice = *part.slices[i];
+    const dnnl_memory_desc_t &wanted =
+        *part.compute.query(kQueries[conv.kind][i]);
+    if (slice.isKnown &&
+        !oneDnn().dnnl_memory_desc_equal(&slice.inside, &wanted))
+      return fail("divide");
+    slice.inside = wanted;
+    slice.isKnown = true;
+    WithThreads team(isShared(i) ? threads : ownThreads());
+    if (!slice.planReorder(i == result, i == result && i == Weights))
+      return fail("reorder the tensors of");
+  }
+  return "";
+}
+
+/// The copies that several parts read, or that are added in the end, and behind
+/// them those of each thread.
+void PartedConvolution::State::place() {
+  for (int tensor : {Input, Weights, Output})
+    for (ConvolutionSlice &slice : slices[tensor])
+      if (isShared(tensor))
+        stepBytes = std::max(stepBytes, slice.reorder.getScratchBytes());
+  commonBytes = aligned(stepBytes);
+  for (int tensor : {Input, Weights, Output})
+    for (ConvolutionSlice &slice : slices[tensor])
+      if (isCommon(tensor)) {
+        slice.place = commonBytes;
+        commonBytes += slice.copyBytes();
+      }
+  for (Part &part : parts) {
+    uint64_t bytes = part.compute.getScratchBytes();
+    for (int tensor : {Input, Weights, Output})
+      if (!isShared(tensor) && part.slices[tensor]->isReordered)
+        bytes = std::max(bytes, part.slices[tensor]->reorder.getScratchBytes());
+    bytes = aligned(bytes);
+    for (int tensor : {Input, Weights, Output})
+      if (!isCommon(tensor)) {
+        part.slices[tensor]->place = bytes;
+        bytes += part.slices[tensor]->copyBytes();
+      }
+    threadBytes = std::max(threadBytes, bytes);
+  }
+}
+
+std::string PartedConvolution::State::plan() {
+  if (!cutSlices())
+    return fail("take");
+  for (Part &part : parts) {
+    WithThreads own(ownThreads());
+    if (!createCompute(part))
+      return fail("compute");
+    const char *name = "";
+    oneDnn().dnnl_primitive_desc_query(part.compute.type,
+                                       dnnl_query_impl_info_str, 0, &name);
+    implementation = name;
+    if (!slowImplementation(part.compute.type).empty())
+      return "oneDNN has only its slow reference implementation (" +
+             implementation + ") for the " + describe(conv);
+    if (std::string error = planSlices(part); !error.empty())
+      return error;
+  }
+  place();
+  return "";
+}
+
+bool PartedConvolution::State::prepare(char *scratch) {
+  const OneDnn &dnnl = oneDnn();
+  static constexpr int kArguments[3][3] = {
+      {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+      {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+      {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
+  auto createStream = [&](dnnl_stream_t &result) {
+    return dnnl.dnnl_stream_create(&result, dnnl.engine,
+                                   dnnl_stream_default_flags) == dnnl_success;
+  };
+  if (!createStream(stream))
+    return false;
+  for (int tensor : {Input, Weights, Output})
+    for (ConvolutionSlice &slice : slices[tensor])
+      if (isShared(tensor) &&
+          !slice.prepare(tensor == result, scratch + slice.place, scratch))
+        return false;
+  WithThreads own(ownThreads());
+  for (int64_t i = 0; i < division.count(); ++i) {
+    Part &part = parts[i];
+    char *area = scratch + commonBytes + areaOf(i) * threadBytes;
+    if (!createStream(part.stream))
+      return false;
+    for (int tensor : {Input, Weights, Output}) {
+      ConvolutionSlice &slice = *part.slices[tensor];
+      char *copy = (isCommon(tensor) ? scratch : area) + slice.place;
+      if (!isShared(tensor) && !slice.prepare(tensor == result, copy, area))
+        return false;
+      part.compute.arguments.push_back(
+          {kArguments[conv.kind][tensor], slice.used()});
+    }
+    if (!part.compute.prepare(area))
+      return false;
+  }
+  return true;
+}
+
+/// Says where the tensors are, and reorders what several parts read.
+bool PartedConvolution::State::bind(const float *const (&data)[3]) {
+  for (int tensor : {Input, Weights, Output})
+    for (ConvolutionSlice &slice : slices[tensor]) {
+      if (oneDnn().dnnl_memory_set_data_handle(
+              slice.outsideMemory,
+              const_cast<float *>(data[tensor]) + slice.offset) != dnnl_success)
+        return false;
+      if (isShared(tensor) && slice.isReordered && !slice.reorder.run(stream))
+        return false;
+    }
+  return true;
+}
+
+void PartedConvolution::State::runPart(Part &part) {
+  bool done = true;
+  auto reorder = [&](int tensor) {
+    ConvolutionSlice &slice = *part.slices[tensor];
+    if (slice.isReordered && !isCommon(tensor))
+      done &= slice.reorder.run(part.stream);
+  };
+  for (int tensor : {Input, Weights, Output})
+    if (tensor != result)
+      reorder(tensor);
+  done &= part.compute.run(part.stream);
+  reorder(result);
+  if (!done)
+    hasFailed.store(true, std::memory_order_relaxed);
+}
+
+/// The gradients of some weights, in the order of samples.
+void PartedConvolution::State::addSums(int64_t channels) {
+  for (int64_t i = channels; i < division.count(); i += division.channels)
+    if (!parts[i].slices[result]->reorder.run(parts[i].stream))
+      hasFailed.store(true, std::memory_order_relaxed);
+}
+
+std::string PartedConvolution::plan(const penstock_conv_descriptor &conv) {
+  ConvolutionDivision division = divideConvolution(conv);
+  state = std::make_unique<State>(conv, division);
+  std::string error = state->plan();
+  if (error.empty() || division.count() == 1)
+    return error;
+  // Parts have other shapes, which the library may not take.
+  state = std::make_unique<State>(conv, ConvolutionDivision());
+  return state->plan();
+}
+
+const std::string &PartedConvolution::getImplementation() const {
+  return state->implementation;
+}
+
+uint64_t PartedConvolution::getScratchBytes() const {
+  return state->commonBytes + state->areas() * state->threadBytes;
+}
+
+bool PartedConvolution::prepare(char *scratch) {
+  return state->prepare(scratch);
+}
+
+bool PartedConvolution::run(const float *input, const float *weights,
+                            const float *output) {
+  const OneDnn &dnnl = oneDnn();
+  state->hasFailed.store(false, std::memory_order_relaxed);
+  if (!state->bind({input, weights, output}))
+    return false;
+  if (state->isWhole())
+    state->runPart(state->parts[0]);
+  else
+    dnnl.runParts(state->division.count(), state.get(),
+                  [](void *closure, int64_t index, int) {
+                    State &state = *static_cast<State *>(closure);
+                    state.runPart(state.parts[index]);
+                  });
+  if (state->isSummed(state->result))
+    dnnl.runParts(state->division.channels, state.get(),
+                  [](void *closure, int64_t index, int) {
+                    static_cast<State *>(closure)->addSums(index);
+                  });
+  return !state->hasFailed.load(std::memory_order_relaxed);
+}
