@@ -64,6 +64,15 @@ LogicalResult RmsNormalizeOp::verify() {
                          getDims(), getEpsilon());
 }
 
+LogicalResult StandardizeOp::verify() {
+  if (getMean() && getMean().getType() != getVariance().getType())
+    return emitOpError("has a mean of type ")
+           << getMean().getType() << " and a variance of type "
+           << getVariance().getType();
+  return verifyNormalize(*this, getInput().getType(), getVariance().getType(),
+                         getDims(), getEpsilon());
+}
+
 LogicalResult NormalizeGradOp::verify() {
   return verifyNormalize(*this, getCotangent().getType(),
                          getVariance().getType(), getDims(), getEpsilon());

@@ -74,6 +74,33 @@ def Nn_RmsNormalizeOp : Nn_Op<"rms_normalize",
   let hasVerifier = 1;
 }
 
+def Nn_StandardizeOp : Nn_Op<"standardize",
+    [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "(x - mean) / sqrt(variance + epsilon), with known statistics";
+  let description = [{
+    What nn.normalize makes of `x`, bit for bit, from the statistics that it
+    found: a backward that has both keeps no normalised values. Without a mean
+    that of nn.rms_normalize, whose mean square is the variance.
+
+    ```mlir
+    %y = nn.standardize %x mean(%mean) variance(%variance) dims [0, 2]
+         epsilon(1.0e-5) : (tensor<5x7x11xf32>, tensor<7xf32>, tensor<7xf32>)
+         -> tensor<5x7x11xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
+                       Optional<RankedTensorOf<[AnyFloat]>>:$mean,
+                       RankedTensorOf<[AnyFloat]>:$variance,
+                       DenseI64ArrayAttr:$dims, F64Attr:$epsilon);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = [{
+    $input (`mean` `(` $mean^ `)`)? `variance` `(` $variance `)` `dims` $dims
+    `epsilon` `(` $epsilon `)` attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 def Nn_NormalizeGradOp : Nn_Op<"normalize_grad",
     [Pure, AllTypesMatch<["cotangent", "normalized", "result"]>]> {
   let summary = "Cotangent of the operand of nn.normalize";

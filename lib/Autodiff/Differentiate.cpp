@@ -7,6 +7,7 @@
 // orders what the rules asked for into the signature of the backward function.
 //===----------------------------------------------------------------------===//
 
+#include "lib/Autodiff/Rules.h"
 #include "penstock/Autodiff/Autodiff.h"
 #include "penstock/Autodiff/Pullback.h"
 
@@ -162,6 +163,8 @@ penstock::differentiate(func::FuncOp forward,
       return failure();
     }
   }
+
+  keepOperandsOfNormalizations(source, pullback);
 
   // 3. The results: gradients of data, each once, then the accumulators.
   Differentiation result;

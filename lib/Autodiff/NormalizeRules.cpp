@@ -3,8 +3,9 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The backward keeps the normalised x and one number per row. All of it depends
-// on x alone, so it is right whatever weights the backward reads.
+// The backward keeps x, or the normalised x where it is wanted as such, and a
+// few numbers per row. All of it depends on x alone, so it is right whatever
+// weights the backward reads.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
@@ -22,11 +23,31 @@ namespace {
 /// The cotangents that enter, and what is needed of the forward.
 struct Normalization {
   Operation *op;
-  Value input, normalized, variance;
+  /// The mean is null where none is subtracted.
+  Value input, normalized, mean, variance;
   ArrayRef<int64_t> dims;
   double epsilon;
-  bool uncentered;
 };
+
+std::optional<Normalization> matchNormalization(Operation *op) {
+  if (auto norm = dyn_cast<nn::NormalizeOp>(op))
+    return Normalization{op,
+                         norm.getInput(),
+                         norm.getResult(),
+                         norm.getMean(),
+                         norm.getVariance(),
+                         norm.getDims(),
+                         norm.getEpsilon().convertToDouble()};
+  if (auto norm = dyn_cast<nn::RmsNormalizeOp>(op))
+    return Normalization{op,
+                         norm.getInput(),
+                         norm.getResult(),
+                         Value(),
+                         norm.getMeanSquare(),
+                         norm.getDims(),
+                         norm.getEpsilon().convertToDouble()};
+  return std::nullopt;
+}
 
 /// What flows through the statistics themselves: d mean / dx = 1/N and
 /// d variance / dx = 2 (x - mean) / N = 2 normalized sqrt(variance + epsilon) /
@@ -81,45 +102,91 @@ void addThroughStatistics(const Normalization &norm, Value dMean,
        });
 }
 
-void pullBack(const Normalization &norm, Value dMean, Pullback &pullback) {
+template <typename Op>
+LogicalResult pullBackNormalization(Op op, Pullback &pullback) {
+  Normalization norm = *matchNormalization(op);
   OpBuilder &builder = pullback.getBuilder();
-  Location loc = norm.op->getLoc();
+  Location loc = op.getLoc();
+  Value dMean = norm.mean ? pullback.getCotangent(norm.mean) : Value();
   addThroughStatistics(norm, dMean, pullback.getCotangent(norm.variance),
                        pullback);
   Value dy = pullback.getCotangent(norm.normalized);
   if (!dy)
-    return;
+    return success();
   Value dx = nn::NormalizeGradOp::create(
       builder, loc, norm.input.getType(), dy,
       pullback.getPrimal(norm.normalized), pullback.getPrimal(norm.variance),
-      norm.dims, APFloat(norm.epsilon), norm.uncentered);
+      norm.dims, APFloat(norm.epsilon), /*uncentered=*/!norm.mean);
   pullback.add(norm.input, dx, loc);
-}
-
-LogicalResult pullBackNormalize(nn::NormalizeOp op, Pullback &pullback) {
-  pullBack({op, op.getInput(), op.getResult(), op.getVariance(), op.getDims(),
-            op.getEpsilon().convertToDouble(), /*uncentered=*/false},
-           pullback.getCotangent(op.getMean()), pullback);
   return success();
 }
 
-LogicalResult pullBackRmsNormalize(nn::RmsNormalizeOp op, Pullback &pullback) {
-  pullBack({op, op.getInput(), op.getResult(), op.getMeanSquare(), op.getDims(),
-            op.getEpsilon().convertToDouble(),
-            /*uncentered=*/true},
-           Value(), pullback);
-  return success();
+/// Whether `user` can have each of the values made where it reads it: a loop
+/// that reads them one by one. A product, or a view, wants all of them in
+/// memory.
+bool readsElements(Operation *user, Value values) {
+  if (isa<nn::NormalizeGradOp>(user))
+    return true;
+  auto generic = dyn_cast<linalg::GenericOp>(user);
+  return generic &&
+         llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
+           if (operand.get() != values)
+             return true;
+           AffineMap map = generic.getMatchingIndexingMap(&operand);
+           return generic.isDpsInput(&operand) && map.isPermutation() &&
+                  map.getNumResults() == map.getNumDims();
+         });
+}
+
+/// Moves what `value` is computed from to the start of the block: views of
+/// arguments, which are there from the beginning.
+void moveToStart(Value value, Block &block) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return;
+  op->moveBefore(&block, block.begin());
+  for (Value operand : op->getOperands())
+    moveToStart(operand, block);
 }
 
 } // namespace
+
+void penstock::keepOperandsOfNormalizations(Block &forward,
+                                            Pullback &pullback) {
+  for (Operation &op : llvm::reverse(forward)) {
+    std::optional<Normalization> norm = matchNormalization(&op);
+    if (!norm)
+      continue;
+    Value kept =
+        pullback.findArgument(ArgumentRole::Residual, norm->normalized);
+    if (!kept || !llvm::all_of(kept.getUsers(), [&](Operation *user) {
+          return readsElements(user, kept);
+        }))
+      continue;
+    // One for one, and for nothing where x is kept anyway.
+    Value x = pullback.getPrimal(norm->input);
+    moveToStart(x, *kept.getParentBlock());
+    Value mean = norm->mean ? pullback.getPrimal(norm->mean) : Value();
+    Value variance = pullback.getPrimal(norm->variance);
+    // Each user has its own, so that halves of a backward share nothing.
+    llvm::SetVector<Operation *> users(kept.user_begin(), kept.user_end());
+    for (Operation *user : users) {
+      OpBuilder builder(user);
+      Value again = nn::StandardizeOp::create(
+          builder, norm->op->getLoc(), x.getType(), x, mean, variance,
+          norm->dims, APFloat(norm->epsilon));
+      user->replaceUsesOfWith(kept, again);
+    }
+  }
+}
 
 void penstock::registerNormalizeRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, nn::NnDialect *) {
     context->loadDialect<arith::ArithDialect, linalg::LinalgDialect,
                          math::MathDialect, tensor::TensorDialect>();
     nn::NormalizeOp::attachInterface<
-        RuleModel<nn::NormalizeOp, pullBackNormalize>>(*context);
+        RuleModel<nn::NormalizeOp, pullBackNormalization>>(*context);
     nn::RmsNormalizeOp::attachInterface<
-        RuleModel<nn::RmsNormalizeOp, pullBackRmsNormalize>>(*context);
+        RuleModel<nn::RmsNormalizeOp, pullBackNormalization>>(*context);
   });
 }

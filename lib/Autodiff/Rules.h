@@ -32,6 +32,10 @@ llvm::LogicalResult pullBackStructured(mlir::linalg::LinalgOp op,
 bool structuredCarriesGradient(mlir::linalg::LinalgOp op, mlir::Value operand,
                                mlir::Value result);
 
+/// Where the backward reads normalised values element by element only, it takes
+/// the operand of the normalisation, and normalises again on the way.
+void keepOperandsOfNormalizations(mlir::Block &forward, Pullback &pullback);
+
 void registerIndexRules(mlir::DialectRegistry &registry);
 void registerLinalgRules(mlir::DialectRegistry &registry);
 void registerNnRules(mlir::DialectRegistry &registry);

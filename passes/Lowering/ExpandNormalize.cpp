@@ -125,6 +125,19 @@ Value inverseRoot(Statistics &rows, Value variance, const APFloat &epsilon) {
   });
 }
 
+/// (x - mean) * rstd, or x * rstd without a mean.
+Value standardize(Statistics &rows, Value x, Value mean, Value rstd) {
+  SmallVector<Value> inputs{x, rstd};
+  if (mean)
+    inputs.push_back(mean);
+  return rows.elements(inputs, [&](OpBuilder &b, Location loc, ValueRange in) {
+    Value value = in[0];
+    if (mean)
+      value = arith::SubFOp::create(b, loc, value, in[2]);
+    return SmallVector<Value>{arith::MulFOp::create(b, loc, value, in[1])};
+  });
+}
+
 struct ExpandNormalize : OpRewritePattern<nn::NormalizeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::NormalizeOp op,
@@ -146,13 +159,7 @@ struct ExpandNormalize : OpRewritePattern<nn::NormalizeOp> {
               arith::AddFOp::create(b, loc, square, in[2])};
         })[0]);
     Value rstd = inverseRoot(rows, variance, op.getEpsilon());
-    Value normalized = rows.elements(
-        {x, mean, rstd}, [](OpBuilder &b, Location loc, ValueRange in) {
-          Value difference = arith::SubFOp::create(b, loc, in[0], in[1]);
-          return SmallVector<Value>{
-              arith::MulFOp::create(b, loc, difference, in[2])};
-        });
-    rewriter.replaceOp(op, {normalized, mean, variance});
+    rewriter.replaceOp(op, {standardize(rows, x, mean, rstd), mean, variance});
     return success();
   }
 };
@@ -171,11 +178,28 @@ struct ExpandRmsNormalize : OpRewritePattern<nn::RmsNormalizeOp> {
               arith::AddFOp::create(b, loc, square, in[1])};
         })[0]);
     Value rstd = inverseRoot(rows, square, op.getEpsilon());
-    Value normalized = rows.elements({x, rstd}, [](OpBuilder &b, Location loc,
-                                                   ValueRange in) {
-      return SmallVector<Value>{arith::MulFOp::create(b, loc, in[0], in[1])};
-    });
-    rewriter.replaceOp(op, {normalized, square});
+    rewriter.replaceOp(op, {standardize(rows, x, Value(), rstd), square});
+    return success();
+  }
+};
+
+/// For each of its users by itself, in whose loop it ends up: that costs less
+/// than to write the values once and to read them everywhere.
+struct ExpandStandardize : OpRewritePattern<nn::StandardizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(nn::StandardizeOp op,
+                                PatternRewriter &rewriter) const override {
+    // These do it themselves.
+    if (llvm::any_of(op->getUsers(), llvm::IsaPred<nn::NormalizeGradOp>))
+      return failure();
+    Statistics rows(rewriter, op.getLoc(), op.getInput().getType(),
+                    op.getDims());
+    Value rstd = inverseRoot(rows, op.getVariance(), op.getEpsilon());
+    for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
+      Value own = standardize(rows, op.getInput(), op.getMean(), rstd);
+      rewriter.modifyOpInPlace(use.getOwner(), [&] { use.set(own); });
+    }
+    rewriter.eraseOp(op);
     return success();
   }
 };
@@ -184,13 +208,25 @@ struct ExpandNormalizeGrad : OpRewritePattern<nn::NormalizeGradOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::NormalizeGradOp op,
                                 PatternRewriter &rewriter) const override {
-    Value dy = op.getCotangent(), y = op.getNormalized();
+    Value dy = op.getCotangent();
     bool centered = !op.getUncentered();
     Statistics rows(rewriter, op.getLoc(), op.getCotangent().getType(),
                     op.getDims());
+    // Before the sums: what lives as long as the row takes the memory of
+    // nothing that the row still reads, and all of this can run row by row.
+    Value rstd = inverseRoot(rows, op.getVariance(), op.getEpsilon());
+    // Both loops standardize by themselves.
+    auto normalized = [&]() -> Value {
+      auto again = op.getNormalized().getDefiningOp<nn::StandardizeOp>();
+      if (!again || again.getVariance() != op.getVariance() ||
+          again.getDims() != op.getDims() ||
+          again.getEpsilon() != op.getEpsilon())
+        return op.getNormalized();
+      return standardize(rows, again.getInput(), again.getMean(), rstd);
+    };
     // Both sums in one pass over the row.
     SmallVector<Value> sums = rows.sums(
-        {dy, y}, centered ? 2 : 1,
+        {dy, normalized()}, centered ? 2 : 1,
         [&](OpBuilder &b, Location loc, ValueRange in) {
           Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
           SmallVector<Value> result{
@@ -199,8 +235,7 @@ struct ExpandNormalizeGrad : OpRewritePattern<nn::NormalizeGradOp> {
             result.push_back(arith::AddFOp::create(b, loc, in[0], in[3]));
           return result;
         });
-    SmallVector<Value> inputs{
-        dy, y, inverseRoot(rows, op.getVariance(), op.getEpsilon())};
+    SmallVector<Value> inputs{dy, normalized(), rstd};
     for (Value sum : sums)
       inputs.push_back(average(rows, sum));
     rewriter.replaceOp(op, rows.elements(inputs, [&](OpBuilder &b, Location loc,
@@ -219,6 +254,6 @@ struct ExpandNormalizeGrad : OpRewritePattern<nn::NormalizeGradOp> {
 } // namespace
 
 void penstock::populateExpandNormalize(RewritePatternSet &patterns) {
-  patterns.add<ExpandNormalize, ExpandRmsNormalize, ExpandNormalizeGrad>(
-      patterns.getContext());
+  patterns.add<ExpandNormalize, ExpandRmsNormalize, ExpandStandardize,
+               ExpandNormalizeGrad>(patterns.getContext());
 }

@@ -60,8 +60,32 @@ func.func @positive(%x: tensor<5x7xf32>, %c: tensor<7xf32>) {
 
 func.func @rms(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
   %y, %s = nn.rms_normalize %x dims [1] epsilon(1.0e-6) : tensor<5x7xf32> -> tensor<5xf32>
-  %dx = nn.normalize_grad %x, %y, %s dims [1] epsilon(1.0e-6) uncentered : tensor<5x7xf32>, tensor<5xf32>
+  %again = nn.standardize %x variance(%s) dims [1] epsilon(1.0e-6) : (tensor<5x7xf32>, tensor<5xf32>) -> tensor<5x7xf32>
+  %dx = nn.normalize_grad %x, %again, %s dims [1] epsilon(1.0e-6) uncentered : tensor<5x7xf32>, tensor<5xf32>
   return %dx : tensor<5x7xf32>
+}
+
+// -----
+
+func.func @standardize(%x: tensor<5x7xf32>, %m: tensor<5xf32>, %v: tensor<5xf32>) -> tensor<5x7xf32> {
+  %y = nn.standardize %x mean(%m) variance(%v) dims [1] epsilon(1.0e-6) : (tensor<5x7xf32>, tensor<5xf32>, tensor<5xf32>) -> tensor<5x7xf32>
+  return %y : tensor<5x7xf32>
+}
+
+// -----
+
+func.func @mean_of_columns(%x: tensor<5x7xf32>, %m: tensor<7xf32>, %v: tensor<5xf32>) {
+  // expected-error @below {{'nn.standardize' op has a mean of type 'tensor<7xf32>' and a variance of type 'tensor<5xf32>'}}
+  %y = nn.standardize %x mean(%m) variance(%v) dims [1] epsilon(1.0e-6) : (tensor<5x7xf32>, tensor<7xf32>, tensor<5xf32>) -> tensor<5x7xf32>
+  return
+}
+
+// -----
+
+func.func @variance_of_columns(%x: tensor<5x7xf32>, %v: tensor<7xf32>) {
+  // expected-error @below {{'nn.standardize' op statistics of 'tensor<5x7xf32>' over these dims are 'tensor<5xf32>', got 'tensor<7xf32>'}}
+  %y = nn.standardize %x variance(%v) dims [1] epsilon(1.0e-6) : (tensor<5x7xf32>, tensor<7xf32>) -> tensor<5x7xf32>
+  return
 }
 
 // -----

@@ -58,3 +58,36 @@ func.func @uncentered(%dy: tensor<5x7xf32>, %y: tensor<5x7xf32>, %v: tensor<5xf3
   %dx = nn.normalize_grad %dy, %y, %v dims [1] epsilon(1.0e-5) uncentered : tensor<5x7xf32>, tensor<5xf32>
   return %dx : tensor<5x7xf32>
 }
+
+// -----
+
+// A loop for each user, with one root per row.
+// CHECK-LABEL: func.func @standardize
+// CHECK-SAME:    %[[X:[^:]*]]: tensor<5x7xf32>, %[[M:[^:]*]]: tensor<5xf32>, %[[V:[^:]*]]: tensor<5xf32>
+// CHECK:         math.sqrt
+// CHECK-NOT:     math.sqrt
+// CHECK-COUNT-2: linalg.generic {{.*}} ["parallel", "parallel"]} ins(%[[X]], %{{.*}}, %[[M]] :
+// CHECK-NOT:     nn.
+func.func @standardize(%x: tensor<5x7xf32>, %m: tensor<5xf32>, %v: tensor<5xf32>) -> tensor<5x7xf32> {
+  %y = nn.standardize %x mean(%m) variance(%v) dims [1] epsilon(1.0e-5) : (tensor<5x7xf32>, tensor<5xf32>, tensor<5xf32>) -> tensor<5x7xf32>
+  %sum = linalg.add ins(%y, %y : tensor<5x7xf32>, tensor<5x7xf32>) outs(%x : tensor<5x7xf32>) -> tensor<5x7xf32>
+  return %sum : tensor<5x7xf32>
+}
+
+// -----
+
+// The root of the gradient serves both of its loops, which each standardize.
+// CHECK-LABEL: func.func @gradient_again
+// CHECK-SAME:    %[[DY:[^:]*]]: tensor<5x7xf32>, %[[X:[^:]*]]: tensor<5x7xf32>, %[[V:[^:]*]]: tensor<5xf32>
+// CHECK:         math.sqrt
+// CHECK-NOT:     math.sqrt
+// CHECK:         %[[Y1:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[R:[^ :]*]] :
+// CHECK:         linalg.generic {{.*}} ["parallel", "reduction"]} ins(%[[DY]], %[[Y1]] :
+// CHECK:         %[[Y2:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[R]] :
+// CHECK:         linalg.generic {{.*}} ins(%[[DY]], %[[Y2]], %[[R]],
+// CHECK-NOT:     nn.
+func.func @gradient_again(%dy: tensor<5x7xf32>, %x: tensor<5x7xf32>, %v: tensor<5xf32>) -> tensor<5x7xf32> {
+  %y = nn.standardize %x variance(%v) dims [1] epsilon(1.0e-5) : (tensor<5x7xf32>, tensor<5xf32>) -> tensor<5x7xf32>
+  %dx = nn.normalize_grad %dy, %y, %v dims [1] epsilon(1.0e-5) uncentered : tensor<5x7xf32>, tensor<5xf32>
+  return %dx : tensor<5x7xf32>
+}

@@ -54,11 +54,16 @@ pipeline.task @s0.F forward of @s0(%k) {
 // CHECK-NOT: nn.normalize
 // CHECK: math.sqrt
 
-// What the backward needs is the normalised values and the variance; of the
-// first normalisation, whose operand needs no gradient, the former alone.
-// BACK: pipeline.channel @s0.residuals : [tensor<5x7x11xf32>, tensor<5x7x11xf32>, tensor<7xf32>]
+// What the backward keeps is operands and statistics, from which it normalises
+// again, for each of its ops.
+// BACK: pipeline.channel @s0.residuals : [tensor<5x7x11xf32>, tensor<7xf32>, tensor<7xf32>, tensor<5x7x11xf32>, tensor<7xf32>, tensor<7xf32>]
 // BACK-LABEL: func.func private @s0.backward
-// BACK: nn.normalize_grad
+// BACK-SAME: %[[X:[^:]*]]: tensor<5x7x11xf32>, %[[M1:[^:]*]]: tensor<7xf32>, %[[V1:[^:]*]]: tensor<7xf32>, %[[Y:[^:]*]]: tensor<5x7x11xf32>, %[[M2:[^:]*]]: tensor<7xf32>, %[[V2:[^:]*]]: tensor<7xf32>,
+// BACK: nn.standardize %[[Y]] mean(%[[M2]]) variance(%[[V2]]) dims [0, 2]
+// BACK: %[[N2:.*]] = nn.standardize %[[Y]] mean(%[[M2]]) variance(%[[V2]]) dims [0, 2]
+// BACK: nn.normalize_grad %{{.*}}, %[[N2]], %[[V2]]
+// BACK: nn.standardize %[[X]] mean(%[[M1]]) variance(%[[V1]]) dims [0, 2]
+// BACK-NOT: nn.standardize
 // BACK-NOT: nn.normalize_grad
 func.func private @s0.forward(%x: tensor<5x7x11xf32>, %s: tensor<7xf32>, %m: tensor<7xf32>, %v: tensor<7xf32>) -> tensor<f32> {
   %y, %m1, %v1 = nn.batch_norm %x, %s, %s, %m, %v momentum(0.9) epsilon(1.0e-5) : tensor<5x7x11xf32>, tensor<7xf32>
