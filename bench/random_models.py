@@ -21,8 +21,8 @@ with --keep. Needs torch and onnx.
 import contextlib
 import copy
 import hashlib
-import io
 import json
+import os
 import random
 import re
 import shlex
@@ -284,13 +284,29 @@ def check(case, runner):
     return "; ".join(notes)
 
 
+@contextlib.contextmanager
+def silence():
+    """PyTorch's exporters print from Python and from C++."""
+    sys.stdout.flush()
+    streams = [os.dup(1), os.dup(2)]
+    with open(os.devnull, "w", encoding="utf-8") as nothing, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in (1, 2):
+            os.dup2(nothing.fileno(), number)
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for number, stream in zip((1, 2), streams):
+                os.dup2(stream, number)
+                os.close(stream)
+
+
 def try_export(case, folder):
     """None, or what the exporter says."""
-    quiet = io.StringIO()
     try:
-        with (warnings.catch_warnings(), contextlib.redirect_stdout(quiet),
-              contextlib.redirect_stderr(quiet)):
-            warnings.simplefilter("ignore")
+        with silence():
             case.export(str(folder / "model.onnx"))
     except Exception as error:  # The exporters' own refusals are of many types.
         return str(error).strip().splitlines()[0][:80]
