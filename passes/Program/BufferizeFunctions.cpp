@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
-#include "passes/Program/DenseConvolutions.h"
+#include "passes/Program/DenseOperands.h"
 #include "passes/Program/DeviceBuilder.h"
 #include "passes/Program/NnBufferization.h"
 #include "passes/Program/PackTemporaries.h"
@@ -270,7 +270,7 @@ void BufferizeFunctionsPass::runOnOperation() {
     return signalPassFailure();
   for (auto kernel : kernels.getOps<func::FuncOp>()) {
     expandCopies(kernel);
-    makeConvolutionsDense(kernel);
+    makeOperandsDense(kernel);
     if (failed(packTemporaries(kernel)))
       return signalPassFailure();
   }
