@@ -8,6 +8,8 @@
 
 #include "dialects/Nn/Convolution.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace penstock::nn;
 
@@ -21,7 +23,8 @@ std::optional<Convolution> Convolution::match(Operation *op) {
                        conv.getStrides(),
                        conv.getDilations(),
                        conv.getPads(),
-                       static_cast<int64_t>(conv.getGroups())};
+                       static_cast<int64_t>(conv.getGroups()),
+                       conv.getLayout()};
   };
   if (auto conv = dyn_cast<ConvOp>(op))
     return make(conv, Forward, conv.getFirst(), conv.getSecond(),
@@ -33,6 +36,12 @@ std::optional<Convolution> Convolution::match(Operation *op) {
     return make(conv, WeightGrad, conv.getFirst(), conv.getInit(),
                 conv.getSecond());
   return std::nullopt;
+}
+
+void Convolution::setLayout(Operation *op, ConvolutionLayout layout) {
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<ConvOp, ConvInputGradOp, ConvWeightGradOp>(
+          [&](auto conv) { conv.setLayout(layout); });
 }
 
 double Convolution::getProducts() const {

@@ -11,21 +11,43 @@
 #ifndef PENSTOCK_DIALECTS_NN_CONVOPS_TD
 #define PENSTOCK_DIALECTS_NN_CONVOPS_TD
 
+include "dialects/Nn/LibraryCallOpInterface.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 
 def Nn_Floats : AnyTypeOf<[RankedTensorOf<[AnyFloat]>, MemRefOf<[AnyFloat]>]>;
 
+// How the runtime computes one; see penstock/abi.h.
+def Nn_ConvolutionLayout : I32EnumAttr<"ConvolutionLayout",
+    "how a convolution is computed",
+    [I32EnumAttrCase<"Plain", 0, "plain">,
+     I32EnumAttrCase<"Library", 1, "library">,
+     I32EnumAttrCase<"Columns", 2, "columns">,
+     I32EnumAttrCase<"Winograd", 3, "winograd">,
+     I32EnumAttrCase<"Tiles2x2", 4, "tiles_2x2">,
+     I32EnumAttrCase<"Tiles4x4", 5, "tiles_4x4">]> {
+  let cppNamespace = "::penstock::nn";
+  let genSpecializedAttr = 0;
+}
+def Nn_ConvolutionLayoutAttr
+    : EnumAttr<Nn_Dialect, Nn_ConvolutionLayout, "convolution_layout">;
+
+// `layout` and `scratch` are known once pipeline-share-scratch has asked the
+// library.
 class Nn_ConvolutionOp<string mnemonic>
-    : Nn_Op<mnemonic, [DestinationStyleOpInterface,
+    : Nn_Op<mnemonic, [DestinationStyleOpInterface, LibraryCallOpInterface,
                        DeclareOpInterfaceMethods<ConditionallySpeculatable>,
                        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let arguments = (ins Nn_Floats:$first, Nn_Floats:$second, Nn_Floats:$init,
       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
-      DenseI64ArrayAttr:$pads, ConfinedAttr<I64Attr, [IntPositive]>:$groups);
+      DenseI64ArrayAttr:$pads, ConfinedAttr<I64Attr, [IntPositive]>:$groups,
+      OptionalAttr<Nn_ConvolutionLayoutAttr>:$layout,
+      OptionalAttr<Nn_ScratchAttr>:$scratch);
   let results = (outs Variadic<RankedTensorOf<[AnyFloat]>>:$results);
   let assemblyFormat = [{
     $first `,` $second `outs` `(` $init `)` `strides` $strides
-    `dilations` $dilations `pads` $pads `groups` `(` $groups `)` attr-dict
+    `dilations` $dilations `pads` $pads `groups` `(` $groups `)`
+    (`layout` `` $layout^)? (`scratch` $scratch^)? attr-dict
     `:` type($first) `,` type($second) `,` type($init) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
@@ -43,7 +65,7 @@ class Nn_ConvolutionOp<string mnemonic>
     if (::llvm::isa<::mlir::RankedTensorType>(init.getType()))
       types.push_back(init.getType());
     build($_builder, $_state, types, first, second, init, strides, dilations,
-          pads, groups);
+          pads, groups, /*layout=*/nullptr, /*scratch=*/nullptr);
   }]>];
   let hasVerifier = 1;
 }

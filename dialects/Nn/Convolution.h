@@ -21,9 +21,13 @@ struct Convolution {
   mlir::Value input, weights, output;
   llvm::ArrayRef<int64_t> strides, dilations, pads;
   int64_t groups;
+  /// How it is computed, once that is chosen.
+  std::optional<ConvolutionLayout> layout;
 
   /// Null for another op.
   static std::optional<Convolution> match(mlir::Operation *op);
+  /// Of a convolution.
+  static void setLayout(mlir::Operation *op, ConvolutionLayout layout);
 
   mlir::ShapedType typeOf(mlir::Value value) const {
     return llvm::cast<mlir::ShapedType>(value.getType());

@@ -11,21 +11,10 @@
 #ifndef PENSTOCK_DIALECTS_NN_NNOPS_TD
 #define PENSTOCK_DIALECTS_NN_NNOPS_TD
 
+include "dialects/Nn/NnDialect.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-
-def Nn_Dialect : Dialect {
-  let name = "nn";
-  let cppNamespace = "::penstock::nn";
-  let summary = "Composite operations that are differentiated as a whole";
-  let useDefaultAttributePrinterParser = 1;
-  // What mode-dependent ops expand to.
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::linalg::LinalgDialect",
-                           "::mlir::math::MathDialect",
-                           "::mlir::tensor::TensorDialect"];
-}
 
 class Nn_Op<string mnemonic, list<Trait> traits = []>
     : Op<Nn_Dialect, mnemonic, traits>;

@@ -9,6 +9,9 @@
 #ifndef PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H
 #define PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H
 
+#include "dialects/Nn/LibraryCall.h"
+#include "dialects/Pipeline/DiscardableAttributes.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -37,22 +40,5 @@ struct State : mlir::SideEffects::Resource::Base<State> {
 
 #define GET_OP_CLASSES
 #include "dialects/Pipeline/PipelineOps.h.inc"
-
-namespace penstock::pipeline {
-/// Names of the dialect's discardable attributes.
-inline constexpr llvm::StringLiteral kModelAttr = "pipeline.model";
-/// On a channel with a source: which integers it may carry.
-inline constexpr llvm::StringLiteral kRangeAttr = "pipeline.range";
-inline constexpr llvm::StringLiteral kIntoAttr = "pipeline.into";
-inline constexpr llvm::StringLiteral kOutAttr = "pipeline.out";
-inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
-/// Of a library call: where its scratch begins in that argument of its kernel.
-inline constexpr llvm::StringLiteral kScratchAtAttr = "pipeline.scratch_at";
-inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
-/// On a parameter: where other initialisers are that have its value, by name.
-inline constexpr llvm::StringLiteral kTiedAttr = "pipeline.tied";
-inline constexpr llvm::StringLiteral kScheduleAttr = "pipeline.schedule";
-inline constexpr llvm::StringLiteral kDeviceAttr = "pipeline.device";
-} // namespace penstock::pipeline
 
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H

@@ -19,6 +19,14 @@ using namespace penstock::pipeline;
 #include "dialects/Pipeline/PipelineEnums.cpp.inc"
 #include "dialects/Pipeline/PipelineInterfaces.cpp.inc"
 
+/// A number of type f64, without its type.
+static FailureOr<FloatAttr> parseF64(AsmParser &parser) {
+  double value;
+  if (parser.parseFloat(value))
+    return failure();
+  return parser.getBuilder().getF64FloatAttr(value);
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Pipeline/PipelineAttributes.cpp.inc"
 

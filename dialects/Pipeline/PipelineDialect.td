@@ -22,22 +22,11 @@ def Pipeline_Dialect : Dialect {
     flows), stages (where), tasks (what one step of a stage does), schedules
     (when) and pure functions.
 
-    Discardable attributes of the dialect:
-    - `pipeline.model = #pipeline.bytes<"f.onnx", 0, size>` on the module: the
-      model file, that `--save` patches;
-    - `pipeline.into = i : i64` on a function argument: result i of the function
-      is stored into this argument's buffer (accumulators, optimizer state);
-    - `pipeline.out` on an argument of a bufferised function: a result;
-    - `pipeline.scratch` on its last argument: temporary memory;
-    - `pipeline.scratch_at = n` on a library call: its scratch begins at byte n
-      of that argument;
-    - `pipeline.range = #pipeline.range<0 to 10>` on a channel with a source:
-      which integers it may carry;
-    - `pipeline.parameter = @w` on a gradient or optimizer variable: the
-      parameter that it belongs to;
-    - `pipeline.schedule = @s`, `pipeline.device = d : i64` on a function: it is
-      the program of device d under schedule s.
+    Its discardable attributes are in DiscardableAttributes.h. Others that begin
+    with its name are rejected.
   }];
+  // Of which an op has its scratch.
+  let dependentDialects = ["::penstock::nn::NnDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
@@ -105,5 +94,53 @@ def Pipeline_RepeatKind : Pipeline_I32Enum<"RepeatKind", "what a loop counts", [
   I32EnumAttrCase<"Times", 2, "times">]>;
 def Pipeline_RepeatKindAttr
     : EnumAttr<Pipeline_Dialect, Pipeline_RepeatKind, "repeat_kind">;
+
+def Pipeline_MethodKind : Pipeline_I32Enum<"MethodKind", "a training method", [
+  I32EnumAttrCase<"Sync", 0, "sync">,
+  I32EnumAttrCase<"Naive", 1, "naive">,
+  I32EnumAttrCase<"PipeDream", 2, "pipedream">,
+  I32EnumAttrCase<"TwoBW", 3, "2bw">,
+  I32EnumAttrCase<"PipeMare", 4, "pipemare">,
+  I32EnumAttrCase<"SpecTrain", 5, "spectrain">,
+  I32EnumAttrCase<"XPipe", 6, "xpipe">,
+  I32EnumAttrCase<"PipeOptim", 7, "pipeoptim">]>;
+
+// Quotes what is no keyword.
+def Pipeline_MethodParameter : EnumParameter<Pipeline_MethodKind> {
+  let printer = "$_printer.getStream() << $_self";
+}
+
+// Written without its type, and so that no bit is lost.
+def Pipeline_F64Parameter
+    : OptionalParameter<"::mlir::FloatAttr", "a number of type f64"> {
+  let parser = "parseF64($_parser)";
+  let printer = "$_printer.printFloat($_self.getValue())";
+}
+
+def Pipeline_MethodAttr : Pipeline_Attr<"Method", "method"> {
+  let summary = "A training method with its parameters";
+  let description = [{
+    What is off is left out: PipeDream's vertical sync, and PipeMare's updates
+    over which rates are divided (T1), D of its correction of discrepancies
+    (T2), and its synchronous updates at first (T3).
+
+    ```mlir
+    #pipeline.method<"2bw">
+    #pipeline.method<pipedream vertical_sync(true)>
+    #pipeline.method<pipemare anneal_steps(500) decay(0.135) warmup_steps(100)>
+    ```
+  }];
+  let parameters = (ins Pipeline_MethodParameter:$kind,
+                        DefaultValuedParameter<"bool", "false">:$vertical_sync,
+                        DefaultValuedParameter<"int64_t", "0">:$anneal_steps,
+                        Pipeline_F64Parameter:$decay,
+                        DefaultValuedParameter<"int64_t", "0">:$warmup_steps);
+  let assemblyFormat = [{
+    `<` $kind (`vertical_sync` `(` $vertical_sync^ `)`)?
+    (`anneal_steps` `(` $anneal_steps^ `)`)? (`decay` `(` $decay^ `)`)?
+    (`warmup_steps` `(` $warmup_steps^ `)`)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
 
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINEDIALECT_TD

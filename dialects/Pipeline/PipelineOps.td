@@ -10,6 +10,7 @@
 #ifndef PENSTOCK_DIALECTS_PIPELINE_PIPELINEOPS_TD
 #define PENSTOCK_DIALECTS_PIPELINE_PIPELINEOPS_TD
 
+include "dialects/Nn/LibraryCallOpInterface.td"
 include "dialects/Pipeline/PipelineDialect.td"
 include "dialects/Pipeline/PipelineInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
@@ -244,13 +245,15 @@ def Pipeline_ScheduleOp : Pipeline_Op<"schedule",
     `microbatches` is M, the microbatches per weight update. At level `program`
     the orders have become functions and the schedule is a declaration.
     `predicted_bubble`, when known, is the idle share of the simulation.
+    `method` is the asynchronous one that the lags of stages and reads are of.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Positive:$microbatches,
-                       OptionalAttr<F64Attr>:$predicted_bubble);
+                       OptionalAttr<F64Attr>:$predicted_bubble,
+                       OptionalAttr<Pipeline_MethodAttr>:$method);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
     $sym_name `microbatches` `(` $microbatches `)`
-    (`predicted_bubble` `(` $predicted_bubble^ `)`)?
+    (`predicted_bubble` `(` $predicted_bubble^ `)`)? (`method` $method^)?
     `` custom<OptionalBody>($body) attr-dict-with-keyword
   }];
   let extraClassDeclaration = [{
@@ -353,20 +356,32 @@ def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction,
      DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "The buffer of a variable's version or of a message";
   let description = [{
-    Its address in the device's arena is at + (n mod ring) * stride, in bytes.
-    `ring`, `at` and `stride` default to 1, unset and 0; `at` and `stride` are
-    set by `pipeline-plan-memory`.
+    Its address in the device's arena is at + (n mod ring) * stride, in bytes,
+    or entry n mod ring of `places`. `ring`, `at` and `stride` default to 1,
+    unset and 0; `pipeline-plan-memory` sets `at` and `stride`, or `at` to the
+    first of `places` and `stride` to what they are aligned to.
   }];
   let arguments = (ins FlatSymbolRefAttr:$symbol, Index:$number,
                        OptionalAttr<NonNegative>:$field,
                        OptionalAttr<Positive>:$ring,
                        OptionalAttr<NonNegative>:$at,
-                       OptionalAttr<NonNegative>:$stride);
+                       OptionalAttr<NonNegative>:$stride,
+                       OptionalAttr<DenseI64ArrayAttr>:$places);
   let results = (outs AnyMemRef:$buffer);
   let assemblyFormat = [{
     $symbol `[` $number `]` (`field` `(` $field^ `)`)? (`ring` `(` $ring^ `)`)?
-    (`at` `(` $at^ `)`)? (`stride` `(` $stride^ `)`)? attr-dict
-    `:` type($buffer)
+    (`at` `(` $at^ `)`)? (`stride` `(` $stride^ `)`)? (`places` $places^)?
+    attr-dict `:` type($buffer)
+  }];
+  let extraClassDeclaration = [{
+    /// Where slot `index` of the ring is, of one that has its place.
+    int64_t getPlace(int64_t index) {
+      if (::mlir::DenseI64ArrayAttr places = getPlacesAttr();
+          places && index < places.size())
+        return places[index];
+      return static_cast<int64_t>(getAt().value_or(0)) +
+             index * static_cast<int64_t>(getStride().value_or(0));
+    }
   }];
 }
 
@@ -374,9 +389,8 @@ def Pipeline_ScratchOp : Pipeline_Op<"scratch", [Pure, InFunction,
      DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "Temporary memory of one kernel call";
   let description = [{
-    Its temporaries, and the scratch of its library calls, which are where
-    their attribute `pipeline.scratch_at` says. `at` is set by
-    `pipeline-plan-memory`: calls of different kernels may share bytes, as one
+    Its temporaries, and the scratch of its library calls, which is where these
+    say themselves. `at` is set by `pipeline-plan-memory`: calls of different kernels may share bytes, as one
     runs at a time, and all calls of a kernel on a device have one place.
   }];
   let arguments = (ins OptionalAttr<NonNegative>:$at);
@@ -429,7 +443,7 @@ def Pipeline_MarkOp : Pipeline_Op<"mark", [InFunction]> {
 }
 
 def Pipeline_GemmOp : Pipeline_Op<"gemm",
-    [MemoryEffects<[MemRead, MemWrite]>]> {
+    [LibraryCallOpInterface, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "A matrix product by the vendor library";
   let description = [{
     C = A.B, or C += A.B with `accumulate`, for every index of the batch
@@ -446,10 +460,11 @@ def Pipeline_GemmOp : Pipeline_Op<"gemm",
                        DenseI64ArrayAttr:$strides_a,
                        DenseI64ArrayAttr:$strides_b,
                        DenseI64ArrayAttr:$strides_c,
-                       UnitAttr:$accumulate);
+                       UnitAttr:$accumulate,
+                       OptionalAttr<Nn_ScratchAttr>:$scratch);
   let assemblyFormat = [{
     $a `,` $b `,` $c `sizes` $sizes `strides` $strides_a $strides_b $strides_c
-    (`accumulate` $accumulate^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+    (`accumulate` $accumulate^)? (`scratch` $scratch^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
   }];
 }
 

@@ -44,62 +44,26 @@ LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// Whether the attribute stands on a source of integers.
-static bool isRangeOfSource(Operation *op, Attribute value) {
-  auto channel = dyn_cast<ChannelOp>(op);
-  return channel && channel.getSource() && channel.getTypes().size() == 1 &&
-         channel.getTensorType(0).getElementType().isInteger() &&
-         isa<RangeAttr>(value);
-}
-
-LogicalResult PipelineDialect::verifyOperationAttribute(Operation *op,
-                                                        NamedAttribute attr) {
-  StringRef name = attr.getName();
-  if (name == kModelAttr)
-    return isa<ModuleOp>(op) && isa<BytesAttr>(attr.getValue())
-               ? success()
-               : op->emitOpError()
-                     << "'" << name << "' is a byte range, on the module";
-  if (name == kRangeAttr && !isRangeOfSource(op, attr.getValue()))
-    return op->emitOpError() << "'" << name
-                             << "' is a range, on a channel with a source of "
-                                "integers";
-  if (name == kScheduleAttr || name == kDeviceAttr) {
-    bool typed = name == kScheduleAttr ? isa<FlatSymbolRefAttr>(attr.getValue())
-                                       : isa<IntegerAttr>(attr.getValue());
-    return isa<func::FuncOp>(op) && typed
-               ? success()
-               : op->emitOpError() << "'" << name
-                                   << "' names the schedule or the device of a "
-                                      "device function";
-  }
-  return success();
-}
-
-LogicalResult PipelineDialect::verifyRegionArgAttribute(Operation *op,
-                                                        unsigned region,
-                                                        unsigned argument,
-                                                        NamedAttribute attr) {
-  if (attr.getName() != kIntoAttr)
+LogicalResult MethodAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 MethodKind kind, bool verticalSync,
+                                 int64_t annealSteps, FloatAttr decay,
+                                 int64_t warmupSteps) {
+  if (verticalSync && kind != MethodKind::PipeDream)
+    return emitError() << "vertical_sync is of pipedream, not of "
+                       << stringifyMethodKind(kind);
+  bool hasParts = annealSteps != 0 || decay || warmupSteps != 0;
+  if (hasParts && kind != MethodKind::PipeMare)
+    return emitError()
+           << "anneal_steps, decay and warmup_steps are of pipemare, not of "
+           << stringifyMethodKind(kind);
+  if (annealSteps < 0 || warmupSteps < 0)
+    return emitError() << "a number of updates cannot be negative, got "
+                       << std::min(annealSteps, warmupSteps);
+  if (!decay)
     return success();
-  auto function = dyn_cast<func::FuncOp>(op);
-  auto result = dyn_cast<IntegerAttr>(attr.getValue());
-  if (!function || !result)
-    return op->emitOpError()
-           << "'" << kIntoAttr << "' is the number of a function's result";
-  // A bufferised function has no tensor results left.
-  Type type = function.getArgumentTypes()[argument];
-  if (!isa<TensorType>(type))
-    return success();
-  if (result.getInt() < 0 ||
-      result.getInt() >= static_cast<int64_t>(function.getNumResults()))
-    return op->emitOpError()
-           << "'" << kIntoAttr << "' names result " << result.getInt() << " of "
-           << function.getNumResults();
-  if (function.getResultTypes()[result.getInt()] != type)
-    return op->emitOpError()
-           << "'" << kIntoAttr << "' stores "
-           << function.getResultTypes()[result.getInt()] << " into " << type;
+  if (!decay.getType().isF64() || !(decay.getValueAsDouble() > 0) ||
+      !(decay.getValueAsDouble() < 1))
+    return emitError() << "decay is an f64 between 0 and 1, got " << decay;
   return success();
 }
 
@@ -271,6 +235,8 @@ LogicalResult HyperparameterOp::verify() {
 
 /// C20, the part about orders.
 LogicalResult ScheduleOp::verify() {
+  if (getMethod() && getMethod()->getKind() == MethodKind::Sync)
+    return emitOpError("names a method where it drains at every update");
   if (isBodyless())
     return success();
   llvm::SmallSet<int64_t, 8> devices;
@@ -353,6 +319,11 @@ static LogicalResult verifyBuffer(Operation *op, Type type) {
 }
 
 LogicalResult SlotOp::verify() {
+  if (std::optional<ArrayRef<int64_t>> places = getPlaces())
+    if (places->empty() || places->size() != getRing().value_or(1) ||
+        !getAt() || static_cast<uint64_t>(places->front()) != *getAt())
+      return emitOpError("has a place for each of its ring, and its address is "
+                         "the first");
   if (getRing().value_or(1) > 1 && getAt() && getStride().value_or(0) == 0)
     return emitOpError("of a ring of ")
            << *getRing() << " needs a stride where it has an address";

@@ -18,20 +18,6 @@
 
 namespace penstock::pipeline {
 
-/// On a channel at `program`, if an end has several replicas: their devices,
-/// none at a source or sink. Message k goes from and to number k modulo theirs.
-inline constexpr llvm::StringLiteral kSendersAttr = "pipeline.senders";
-inline constexpr llvm::StringLiteral kReceiversAttr = "pipeline.receivers";
-
-/// On a gradient of a program on one device: it is kept in so many parts, as
-/// by the replicas of its stage. Microbatch k adds to part k modulo that; a sum
-/// over the group adds the parts, leaves the sum in the first, the others zero.
-inline constexpr llvm::StringLiteral kPartsAttr = "pipeline.parts";
-
-/// On a group: replicas of a stage have the same value, and only that of the
-/// first is added.
-inline constexpr llvm::StringLiteral kOnceAttr = "pipeline.once";
-
 /// Every count-th microbatch, from `index` on.
 struct Share {
   int64_t index = 0, count = 1;
@@ -68,7 +54,7 @@ inline llvm::ArrayRef<int64_t> getEnds(ChannelOp channel,
 inline Share getShare(ChannelOp channel, int64_t device, bool receives) {
   llvm::ArrayRef<int64_t> ends =
       getEnds(channel, receives ? kReceiversAttr : kSendersAttr);
-  auto place = llvm::find(ends, device);
+  const auto *place = llvm::find(ends, device);
   if (place == ends.end())
     return {};
   return {place - ends.begin(), static_cast<int64_t>(ends.size())};

@@ -8,6 +8,8 @@
 
 #include "penstock/Codegen/ConvolutionLibrary.h"
 
+#include "dialects/Pipeline/DiscardableAttributes.h"
+
 #include "penstock/convolution.h"
 
 #include <mutex>
@@ -18,6 +20,13 @@ using namespace penstock;
 static_assert(int(PENSTOCK_CONV_FORWARD) == nn::Convolution::Forward &&
               int(PENSTOCK_CONV_INPUT_GRAD) == nn::Convolution::InputGrad &&
               int(PENSTOCK_CONV_WEIGHT_GRAD) == nn::Convolution::WeightGrad);
+using Layout = nn::ConvolutionLayout;
+static_assert(int(PENSTOCK_CONV_PLAIN) == int(Layout::Plain) &&
+              int(PENSTOCK_CONV_LIBRARY) == int(Layout::Library) &&
+              int(PENSTOCK_CONV_COLUMNS) == int(Layout::Columns) &&
+              int(PENSTOCK_CONV_WINOGRAD) == int(Layout::Winograd) &&
+              int(PENSTOCK_CONV_TILES_2X2) == int(Layout::Tiles2x2) &&
+              int(PENSTOCK_CONV_TILES_4X4) == int(Layout::Tiles4x4));
 
 /// None where the runtime's descriptor has no place for it.
 static std::optional<penstock_conv_descriptor>
@@ -56,7 +65,14 @@ describe(const nn::Convolution &conv) {
     result.pad_after[i] =
         std::max<int64_t>(reach - result.input[i] - result.pad_before[i], 0);
   }
+  if (conv.layout)
+    result.layout = static_cast<uint32_t>(*conv.layout);
   return result;
+}
+
+std::optional<penstock_conv_descriptor>
+penstock::describeConvolution(const nn::Convolution &conv) {
+  return conv.layout ? describe(conv) : std::nullopt;
 }
 
 /// Whether the program asks for it.
@@ -65,7 +81,7 @@ static bool isDirect(const nn::Convolution &conv) {
   Operation *module = input.getParentRegion()->getParentOp();
   while (module->getParentOp())
     module = module->getParentOp();
-  return module->hasAttr(kDirectConvolutionAttr);
+  return module->hasAttr(pipeline::kDirectConvolutionAttr);
 }
 
 std::optional<LibraryConvolution>
@@ -83,8 +99,9 @@ penstock::planLibraryConvolution(const nn::Convolution &conv, int64_t threads,
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   runtime::setConvolutionThreads(static_cast<int>(threads));
-  std::string error =
-      runtime::chooseConvolutionLayout(*descriptor, isDirect(conv));
+  std::string error;
+  if (!conv.layout)
+    error = runtime::chooseConvolutionLayout(*descriptor, isDirect(conv));
   runtime::Convolution planned;
   if (error.empty())
     error = planned.plan(*descriptor);

@@ -28,9 +28,6 @@ namespace penstock {
 
 struct StagePlan;
 
-/// Choices that a printed program was made with.
-inline constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
-
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)

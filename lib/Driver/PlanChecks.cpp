@@ -28,7 +28,7 @@ int Compilation::checkRecompute() {
   if (name == "sync" || name == "pipedream" || name == "2bw")
     return kDone;
   for (auto task : module->getOps<pipeline::TaskOp>())
-    if (task->hasAttr(kRecomputesAttr))
+    if (task->hasAttr(pipeline::kRecomputesAttr))
       return fail("--recompute=" + options.recompute + ": --method=" + name +
                   " does not keep the weights that the forward of stage @" +
                   task.getStage() +

@@ -95,7 +95,8 @@ int Compilation::chooseWithin(int64_t limit) {
 void Compilation::measureStages() {
   // Without costs of nodes it has been said why nothing can be measured.
   std::string reason;
-  if (isTrial || !options.profile || !(*module)->hasAttr(kStageSecondsAttr))
+  if (isTrial || !options.profile ||
+      !(*module)->hasAttr(pipeline::kStageSecondsAttr))
     return;
   if (!profileStages(*module, options, reason))
     llvm::errs() << options.input

@@ -24,7 +24,8 @@ static constexpr llvm::StringLiteral kModeName = "mode";
 void Compilation::recordPlan() {
   Builder builder(&context);
   NamedAttrList plan;
-  if (auto before = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr))
+  if (auto before =
+          (*module)->getAttrOfType<DictionaryAttr>(pipeline::kPlanAttr))
     plan.append(before.begin(), before.end());
   if (options.infer)
     plan.set(kModeName, builder.getStringAttr("infer"));
@@ -40,12 +41,13 @@ void Compilation::recordPlan() {
     plan.set("method", builder.getStringAttr(options.method));
   }
   if (!plan.empty())
-    (*module)->setAttr(kPlanAttr, plan.getDictionary(&context));
+    (*module)->setAttr(pipeline::kPlanAttr, plan.getDictionary(&context));
 }
 
 void Compilation::recordConvolution() {
   if (options.convolution == "direct")
-    (*module)->setAttr(kDirectConvolutionAttr, UnitAttr::get(&context));
+    (*module)->setAttr(pipeline::kDirectConvolutionAttr,
+                       UnitAttr::get(&context));
 }
 
 bool Compilation::adoptPlan() {
@@ -59,13 +61,13 @@ bool Compilation::adoptPlan() {
     return true;
   };
   // Scratch is planned for the one or the other.
-  bool isDirect = (*module)->hasAttr(kDirectConvolutionAttr);
+  bool isDirect = (*module)->hasAttr(pipeline::kDirectConvolutionAttr);
   if ((isDirect || level >= Level::Program) &&
       !adopt("convolution", options.convolution,
              std::string(isDirect ? "direct" : "fastest")))
     return false;
   recordConvolution();
-  auto plan = (*module)->getAttrOfType<DictionaryAttr>(kPlanAttr);
+  auto plan = (*module)->getAttrOfType<DictionaryAttr>(pipeline::kPlanAttr);
   if (!plan)
     return true;
   bool infers = plan.contains(kModeName);

@@ -141,7 +141,7 @@ bool Profiler::compileUnits(size_t units) {
 bool Profiler::compileStages(int64_t devices) {
   // Choices of the plan, such as its schedule, are not those of this program.
   OwningOpRef<ModuleOp> trial = module.clone();
-  (*trial)->removeAttr(kPlanAttr);
+  (*trial)->removeAttr(pipeline::kPlanAttr);
   if (!print(*trial))
     return false;
   CompileOptions plan = getPlan();
@@ -252,7 +252,8 @@ bool Profiler::readTrace(ActionTimes &times) {
 /// From the estimate of a step that the module has: what the stages of one
 /// device take.
 int Profiler::getStageSteps() const {
-  auto estimate = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
+  auto estimate =
+      module->getAttrOfType<DenseF64ArrayAttr>(pipeline::kStageSecondsAttr);
   double seconds = 0;
   for (auto [index, part] :
        llvm::enumerate(estimate ? estimate.asArrayRef() : ArrayRef<double>()))
@@ -357,7 +358,7 @@ bool penstock::profileStages(ModuleOp module, const CompileOptions &options,
   SmallVector<double> numbers;
   for (const UnitSeconds &stage : seconds)
     numbers.append({stage.forward, stage.backward, stage.update});
-  module->setAttr(kStageSecondsAttr,
+  module->setAttr(pipeline::kStageSecondsAttr,
                   DenseF64ArrayAttr::get(module.getContext(), numbers));
   return true;
 }

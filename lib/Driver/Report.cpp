@@ -122,7 +122,7 @@ void Report::collectSchedule(ModuleOp module) {
     microbatches = schedule.getMicrobatches();
     // Of what does not drain, enough to see it full.
     PipelineSimulateOptions options;
-    if (schedule->hasAttr(kMethodAttr))
+    if (schedule.getMethod())
       options.updates = llvm::divideCeilSigned(
           2 * static_cast<int64_t>(stages.size()), microbatches);
     timelineUpdates = options.updates;

@@ -11,7 +11,6 @@
 
 #include "dialects/Pipeline/Replicas.h"
 #include "passes/Program/LiveBytes.h"
-#include "passes/Program/Places.h"
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Import/Import.h"
 
@@ -264,7 +263,7 @@ void Report::collectProgram(ModuleOp module) {
       bool isStaging = static_cast<int64_t>(field) == getStagingField(channel);
       int64_t size = getBytes(channel.getTensorType(isStaging ? 0 : field));
       for (uint64_t i = 0; i < slot.getRing().value_or(1); ++i) {
-        int64_t at = getPlace(slot, static_cast<int64_t>(i));
+        int64_t at = slot.getPlace(static_cast<int64_t>(i));
         int64_t fresh = claimed[device].claim(at, at + size);
         (leaves ? bytes->channels : bytes->residuals) += fresh;
       }

@@ -3,8 +3,9 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A table of methods and one of their keys. What a method asks of the rest of
-// the command line is said here too, in the words of the flags.
+// The methods are an enumeration of the dialect; a table has their keys. What a
+// method asks of the rest of the command line is said here too, in the words of
+// the flags.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Training/MethodSpec.h"
@@ -12,6 +13,7 @@
 #include "penstock/Training/Optimizers.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -21,19 +23,6 @@ using namespace mlir;
 using namespace penstock;
 
 namespace {
-
-struct Kind {
-  StringLiteral name;
-  MethodKind kind;
-};
-
-/// In the order of the enumeration.
-const Kind kinds[] = {
-    {"sync", MethodKind::Sync},           {"naive", MethodKind::Naive},
-    {"pipedream", MethodKind::PipeDream}, {"2bw", MethodKind::TwoBW},
-    {"pipemare", MethodKind::PipeMare},   {"spectrain", MethodKind::SpecTrain},
-    {"xpipe", MethodKind::XPipe},         {"pipeoptim", MethodKind::PipeOptim},
-};
 
 /// A key is a flag, a count or a number below one.
 struct Key {
@@ -88,27 +77,43 @@ LogicalResult setKey(MethodSpec &spec, const Key &key, StringRef value,
 
 } // namespace
 
-StringRef MethodSpec::getName() const {
-  return kinds[static_cast<int>(kind)].name;
+pipeline::MethodAttr MethodSpec::toAttr(MLIRContext *context) const {
+  bool isPipeMare = kind == MethodKind::PipeMare;
+  FloatAttr correction;
+  if (isPipeMare && decay != 0)
+    correction = Builder(context).getF64FloatAttr(decay);
+  return pipeline::MethodAttr::get(context, kind, verticalSync, annealSteps,
+                                   correction, warmupSteps);
+}
+
+MethodSpec MethodSpec::fromAttr(pipeline::MethodAttr attr) {
+  MethodSpec spec;
+  spec.kind = attr.getKind();
+  spec.verticalSync = attr.getVerticalSync();
+  spec.annealSteps = attr.getAnnealSteps();
+  spec.decay = attr.getDecay() ? attr.getDecay().getValueAsDouble() : 0;
+  spec.warmupSteps = attr.getWarmupSteps();
+  return spec;
 }
 
 std::string penstock::listMethods() {
-  return llvm::join(
-      llvm::map_range(kinds, [](const Kind &kind) { return kind.name.str(); }),
-      ", ");
+  auto kinds =
+      llvm::enum_seq_inclusive(MethodKind::Sync, MethodKind::PipeOptim,
+                               llvm::force_iteration_on_noniterable_enum);
+  return llvm::join(llvm::map_range(kinds, pipeline::stringifyMethodKind),
+                    ", ");
 }
 
 FailureOr<MethodSpec> penstock::parseMethodSpec(StringRef text,
                                                 std::string &error) {
   auto [name, options] = text.split(':');
-  const Kind *kind = llvm::find_if(
-      kinds, [name = name](const Kind &kind) { return kind.name == name; });
-  if (kind == std::end(kinds)) {
+  std::optional<MethodKind> kind = pipeline::symbolizeMethodKind(name);
+  if (!kind) {
     error = "unknown method '" + name.str() + "': known are " + listMethods();
     return failure();
   }
   MethodSpec spec;
-  spec.kind = kind->kind;
+  spec.kind = *kind;
 
   SmallVector<StringRef> known;
   for (const Key &key : keys)

@@ -52,8 +52,8 @@ struct ConvertPipelineToRuntime
       return failure();
     FileTable files;
     ScratchPlaces places(root);
-    GemmTable gemms(root, places);
-    ConvolutionTable convs(root, places);
+    GemmTable gemms(places);
+    ConvolutionTable convs(places);
     if (failed(files.collect(root)) ||
         failed(collectLibraryCalls(root, gemms, convs)))
       return failure();

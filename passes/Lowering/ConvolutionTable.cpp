@@ -9,7 +9,6 @@
 
 #include "ConvolutionTable.h"
 
-#include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Codegen/ConvolutionLibrary.h"
 
 using namespace mlir;
@@ -19,12 +18,15 @@ using namespace penstock;
 static ArrayAttr getKey(Operation *op, int64_t device,
                         const ScratchPlace &scratch) {
   Builder builder(op->getContext());
-  NamedAttrList attributes(op->getAttrDictionary());
-  attributes.erase(pipeline::kScratchAtAttr);
+  nn::Convolution conv = *nn::Convolution::match(op);
   SmallVector<Attribute> key{
       builder.getStringAttr(op->getName().getStringRef()),
-      attributes.getDictionary(op->getContext()),
-      op->getPropertiesAsAttribute(), builder.getI64IntegerAttr(device),
+      builder.getDenseI64ArrayAttr(conv.strides),
+      builder.getDenseI64ArrayAttr(conv.dilations),
+      builder.getDenseI64ArrayAttr(conv.pads),
+      builder.getI64IntegerAttr(conv.groups),
+      nn::ConvolutionLayoutAttr::get(op->getContext(), *conv.layout),
+      builder.getI64IntegerAttr(device),
       scratch.getKey(op->getContext())};
   for (Type type : op->getOperandTypes())
     key.push_back(TypeAttr::get(type));
@@ -39,22 +41,16 @@ LogicalResult ConvolutionTable::add(Operation *op,
       entry.shared = true;
     return success();
   }
-  int64_t threads = 1;
-  for (auto arena : root.getOps<pipeline::ArenaOp>())
-    if (static_cast<int64_t>(arena.getDevice()) == device.value_or(0))
-      threads = arena.getThreads();
-  std::string reason;
-  auto planned =
-      planLibraryConvolution(*nn::Convolution::match(op), threads, &reason);
-  if (!planned)
-    return op->emitError() << "no library can compute this convolution: "
-                           << reason;
+  std::optional<penstock_conv_descriptor> descriptor =
+      describeConvolution(*nn::Convolution::match(op));
+  if (!descriptor)
+    return op->emitError("has no layout, or is not dense in f32: run "
+                         "pipeline-share-scratch first");
   int64_t where = device.value_or(static_cast<int32_t>(PENSTOCK_NO_DEVICE));
-  ScratchPlace scratch =
-      places.get(op, static_cast<int64_t>(planned->scratchBytes));
+  ScratchPlace scratch = places.get(cast<nn::LibraryCallOpInterface>(op));
   auto it = entries
                 .insert({getKey(op, where, scratch),
-                         Entry{planned->descriptor, scratch, where}})
+                         Entry{*descriptor, scratch, where}})
                 .first;
   numbers[op] = it - entries.begin();
   return success();

@@ -26,8 +26,7 @@ namespace penstock {
 /// their numbers.
 class ConvolutionTable {
 public:
-  ConvolutionTable(mlir::ModuleOp root, const ScratchPlaces &places)
-      : root(root), places(places) {}
+  explicit ConvolutionTable(const ScratchPlaces &places) : places(places) {}
 
   /// No device: a convolution in a kernel that nothing calls.
   mlir::LogicalResult add(mlir::Operation *op, std::optional<int64_t> device);
@@ -45,7 +44,6 @@ private:
   };
   static int64_t getDevice(const Entry &entry, std::optional<int64_t> replay);
 
-  mlir::ModuleOp root;
   const ScratchPlaces &places;
   llvm::MapVector<mlir::ArrayAttr, Entry> entries;
   llvm::DenseMap<mlir::Operation *, uint32_t> numbers;

@@ -9,8 +9,6 @@
 
 #include "passes/Lowering/DeviceFunctions.h"
 
-#include "passes/Program/Places.h"
-
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -73,7 +71,7 @@ Value DeviceConverter::getAddress(SlotOp slot) {
     Value turn = arith::RemUIOp::create(
         builder, loc, slot.getNumber(),
         arith::ConstantIndexOp::create(builder, loc, ring));
-    if (auto places = slot->getAttrOfType<DenseI64ArrayAttr>(kPlacesAttr)) {
+    if (DenseI64ArrayAttr places = slot.getPlacesAttr()) {
       Value table =
           LLVM::AddressOfOp::create(builder, loc, runtime.getTable(places));
       Value entry =

@@ -9,7 +9,6 @@
 
 #include "passes/Lowering/GemmTable.h"
 
-#include "penstock/Codegen/LibraryScratch.h"
 #include "penstock/abi.h"
 
 using namespace mlir;
@@ -42,19 +41,7 @@ LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
       product.shared = true;
     return success();
   }
-  int64_t bytes = 0;
-  if (gemm->hasAttr(kScratchAtAttr)) {
-    int64_t threads = 1;
-    for (auto arena : root.getOps<ArenaOp>())
-      if (static_cast<int64_t>(arena.getDevice()) == device)
-        threads = static_cast<int64_t>(arena.getThreads());
-    std::string reason;
-    FailureOr<int64_t> planned = gemmScratchBytes(gemm, threads, &reason);
-    if (failed(planned))
-      return gemm.emitError("no library can compute this product: ") << reason;
-    bytes = *planned;
-  }
-  ScratchPlace scratch = places.get(gemm, bytes);
+  ScratchPlace scratch = places.get(gemm);
   auto it =
       products.insert({getKey(gemm, device, scratch), Product{scratch, device}})
           .first;

@@ -22,8 +22,7 @@ namespace penstock {
 /// their numbers.
 class GemmTable {
 public:
-  GemmTable(mlir::ModuleOp root, const ScratchPlaces &places)
-      : root(root), places(places) {}
+  explicit GemmTable(const ScratchPlaces &places) : places(places) {}
 
   mlir::LogicalResult add(pipeline::GemmOp gemm, int64_t device);
   /// A product that no device runs, in a kernel that nothing calls.
@@ -42,7 +41,6 @@ private:
   /// All that tells products apart; the ops are gone when the table is made.
   static mlir::ArrayAttr getKey(pipeline::GemmOp gemm, int64_t device,
                                 const ScratchPlace &scratch);
-  mlir::ModuleOp root;
   const ScratchPlaces &places;
   llvm::MapVector<mlir::ArrayAttr, Product> products;
   llvm::DenseMap<mlir::Operation *, uint32_t> numbers;

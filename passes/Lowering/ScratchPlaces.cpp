@@ -57,13 +57,13 @@ ScratchPlaces::Program ScratchPlaces::collect(ModuleOp module) {
   return result;
 }
 
-ScratchPlace ScratchPlaces::get(Operation *call, int64_t bytes) const {
+ScratchPlace ScratchPlaces::get(nn::LibraryCallOpInterface call) const {
   ScratchPlace result;
-  result.bytes = bytes;
-  auto at = call->getAttrOfType<IntegerAttr>(kScratchAtAttr);
+  nn::ScratchAttr scratch = call.getScratchAttr();
   auto kernel = call->getParentOfType<func::FuncOp>();
-  if (bytes == 0 || !at || !kernel)
+  if (!scratch || !kernel)
     return result;
+  result.bytes = scratch.getBytes();
   auto find = [&](const Program &program, SmallVector<int64_t> &places) {
     auto found = program.kernels.find(kernel.getSymName());
     if (found == program.kernels.end())
@@ -71,7 +71,7 @@ ScratchPlace ScratchPlaces::get(Operation *call, int64_t bytes) const {
     for (int64_t device : llvm::seq<int64_t>(0, program.devices)) {
       auto place = found->second.find(device);
       bool isThere = place != found->second.end();
-      places.push_back(isThere ? place->second + at.getInt()
+      places.push_back(isThere ? place->second + scratch.getOffset()
                                : static_cast<int64_t>(PENSTOCK_NO_OFFSET));
     }
   };

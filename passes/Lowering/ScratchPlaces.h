@@ -10,6 +10,7 @@
 #ifndef PENSTOCK_PASSES_LOWERING_SCRATCHPLACES_H
 #define PENSTOCK_PASSES_LOWERING_SCRATCHPLACES_H
 
+#include "dialects/Nn/LibraryCall.h"
 #include "passes/Lowering/Constants.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -36,8 +37,7 @@ class ScratchPlaces {
 public:
   explicit ScratchPlaces(mlir::ModuleOp root);
 
-  /// Of a call that takes so many bytes.
-  ScratchPlace get(mlir::Operation *call, int64_t bytes) const;
+  ScratchPlace get(nn::LibraryCallOpInterface call) const;
 
 private:
   /// By kernel and device.

@@ -104,7 +104,8 @@ struct SelectLibraryPass
     auto gemm = pipeline::GemmOp::create(
         builder, contract.getLoc(), a, b, c, sizes,
         strides(product->left, m, k), strides(product->right, k, n),
-        strides(MatrixProduct::C, m, n), /*accumulate=*/!fill);
+        strides(MatrixProduct::C, m, n), /*accumulate=*/!fill,
+        /*scratch=*/nullptr);
 
     if (failed(gemmScratchBytes(gemm, threads, &reason))) {
       contract.emitRemark("becomes loops: ") << reason;

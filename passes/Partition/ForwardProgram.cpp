@@ -59,7 +59,7 @@ void ForwardProgram::findRecomputable() {
     if (getRead(index))
       parameters.insert(argument);
   for (Operation &op : function.getBody().front().without_terminator()) {
-    if (!isMemoryEffectFree(&op) || op.hasAttr(kSentAttr))
+    if (!isMemoryEffectFree(&op) || op.hasAttr(pipeline::kSentAttr))
       continue;
     if (llvm::all_of(getUsedValues(&op), [&](Value value) {
           return parameters.contains(value) ||

@@ -18,10 +18,6 @@
 
 namespace penstock {
 
-/// On the owner's copy of a parameter that it sends to other stages, whose copy
-/// it is: not to be evaluated by those themselves.
-inline constexpr llvm::StringLiteral kSentAttr = "pipeline.sent";
-
 /// Values that `op` uses, in its regions too, that are defined outside of it.
 llvm::SetVector<mlir::Value> getUsedValues(mlir::Operation *op);
 

@@ -20,11 +20,6 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Partition/Passes.h.inc"
 
-/// On the module: measured seconds of forward and backward of a microbatch, and
-/// of an update, of every stage in order.
-inline constexpr llvm::StringLiteral kStageSecondsAttr =
-    "pipeline.stage_seconds";
-
 struct LowerGraphToStagesOptions
     : mlir::PassPipelineOptions<LowerGraphToStagesOptions> {
   Option<int64_t> stages{*this, "stages", llvm::cl::desc("Number of stages"),

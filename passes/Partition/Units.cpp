@@ -60,8 +60,8 @@ Units Units::collect(ForwardProgram &program) {
       unit.weightBytes +=
           getTypeBytes(program.function.getArgument(argument).getType());
   }
-  if (auto measured =
-          program.function->getAttrOfType<DenseF64ArrayAttr>(kUnitSecondsAttr);
+  if (auto measured = program.function->getAttrOfType<DenseF64ArrayAttr>(
+          pipeline::kUnitSecondsAttr);
       measured &&
       measured.size() == static_cast<int64_t>(3 * result.units.size())) {
     for (auto [index, unit] : llvm::enumerate(result.units)) {
@@ -192,14 +192,14 @@ void penstock::setMeasuredSeconds(ForwardProgram &program,
   for (const UnitSeconds &unit : seconds)
     numbers.append({unit.forward, unit.backward, unit.update});
   program.function->setAttr(
-      kUnitSecondsAttr,
+      pipeline::kUnitSecondsAttr,
       DenseF64ArrayAttr::get(program.function.getContext(), numbers));
 }
 
 void penstock::noteStageSeconds(ModuleOp module, ForwardProgram &program,
                                 const Units &units) {
-  auto measured =
-      program.function->getAttrOfType<DenseF64ArrayAttr>(kUnitSecondsAttr);
+  auto measured = program.function->getAttrOfType<DenseF64ArrayAttr>(
+      pipeline::kUnitSecondsAttr);
   if (!measured ||
       measured.size() != static_cast<int64_t>(3 * units.units.size()))
     return;
@@ -214,6 +214,6 @@ void penstock::noteStageSeconds(ModuleOp module, ForwardProgram &program,
       for (size_t part = 0; part < 3; ++part)
         sums[sums.size() - 3 + part] += measured[3 * it->second + part];
   }
-  module->setAttr(kStageSecondsAttr,
+  module->setAttr(pipeline::kStageSecondsAttr,
                   DenseF64ArrayAttr::get(module.getContext(), sums));
 }

@@ -50,9 +50,9 @@ struct Units {
   void explain(llvm::ArrayRef<int64_t> cuts) const;
 };
 
-/// On the forward function: forward, backward and update of every unit, as
-/// measured. `Units::collect` takes them in place of the analytic costs.
-inline constexpr llvm::StringLiteral kUnitSecondsAttr = "pipeline.unit_seconds";
+/// Notes forward, backward and update of every unit, as measured, on the
+/// forward function. `Units::collect` takes them in place of the analytic
+/// costs.
 void setMeasuredSeconds(ForwardProgram &program,
                         llvm::ArrayRef<UnitSeconds> seconds);
 /// Notes the same, summed over each stage, on the module (kStageSecondsAttr).

@@ -10,8 +10,6 @@
 
 #include "passes/Program/ArenaMap.h"
 
-#include "passes/Program/Places.h"
-
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -73,7 +71,7 @@ LogicalResult ArenaMap::addPlace(SlotOp slot, StringAttr schedule) {
   // A schedule may use fewer versions of a variable than another.
   bool isSame = place.bytes == bytes;
   for (int64_t i : llvm::seq<int64_t>(0, std::min(ring, place.ring)))
-    isSame &= getPlace(slot, i) == getPlace(place.slot, i);
+    isSame &= slot.getPlace(i) == place.slot.getPlace(i);
   if (!isSame) {
     InFlightDiagnostic diagnostic =
         slot.emitError("S9: is in another place than elsewhere");
@@ -127,7 +125,7 @@ std::vector<ArenaMap::Interval> ArenaMap::getIntervals() {
   }
   for (auto &[key, place] : places)
     for (int64_t i : llvm::seq<int64_t>(0, place.ring)) {
-      int64_t begin = getPlace(place.slot, i);
+      int64_t begin = place.slot.getPlace(i);
       intervals.push_back({begin, begin + place.bytes, place.slot, &place, i});
     }
   for (auto [order, interval] : llvm::enumerate(intervals))
@@ -170,7 +168,7 @@ void ArenaMap::addOverwritten(Operation *call, StringAttr schedule,
     if (place.isVariable || place.schedule != schedule)
       continue;
     for (int64_t i : llvm::seq<int64_t>(0, place.ring)) {
-      int64_t from = getPlace(place.slot, i);
+      int64_t from = place.slot.getPlace(i);
       if (from < end && begin < from + place.bytes)
         overwritten[call].push_back(getKey(place.slot, schedule, i));
     }

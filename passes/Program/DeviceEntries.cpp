@@ -42,7 +42,7 @@ Value DeviceBuilder::getSlot(const Buffer &buffer, Value number) {
       builder, loc, getMemRefType(type),
       FlatSymbolRefAttr::get(SymbolTable::getSymbolName(buffer.symbol)), number,
       optional(field, 0), optional(buffer.ring, 1), IntegerAttr(),
-      IntegerAttr());
+      IntegerAttr(), DenseI64ArrayAttr());
   slotCache.push_back({buffer, {number, slot}});
   return slot;
 }

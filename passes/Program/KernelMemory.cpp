@@ -101,11 +101,9 @@ FailureOr<KernelMemory> KernelMemory::get(func::FuncOp kernel,
     }
     if (bytes->value_or(0) > 0) {
       LibraryCall &call = result.calls.emplace_back();
-      call.op = op;
+      call.op = cast<nn::LibraryCallOpInterface>(op);
       call.position = uses.positionOf(op);
       call.bytes = **bytes;
-      if (auto at = op->getAttrOfType<IntegerAttr>(pipeline::kScratchAtAttr))
-        call.offset = at.getInt();
     }
     return WalkResult::advance();
   });
@@ -144,11 +142,13 @@ LogicalResult KernelMemory::verify() const {
              << temporary.offset + temporary.bytes << " of temporary memory of "
              << bytes;
   for (const LibraryCall &call : calls) {
-    if (!call.offset)
+    nn::LibraryCallOpInterface op = call.op;
+    nn::ScratchAttr scratch = op.getScratchAttr();
+    if (!scratch || scratch.getBytes() < call.bytes)
       return call.op->emitError("S9: takes ")
-             << call.bytes << " bytes of scratch and has no place for them ("
-             << pipeline::kScratchAtAttr << ")";
-    int64_t begin = *call.offset, end = begin + call.bytes;
+             << call.bytes << " bytes of scratch and has "
+             << (scratch ? scratch.getBytes() : 0);
+    int64_t begin = scratch.getOffset(), end = begin + scratch.getBytes();
     if (begin < 0 || begin % kTemporaryAlignment || end > bytes)
       return call.op->emitError("S9: has its scratch from byte ")
              << begin << " to " << end << " of temporary memory of " << bytes;

@@ -10,6 +10,8 @@
 #ifndef PENSTOCK_PASSES_PROGRAM_KERNELMEMORY_H
 #define PENSTOCK_PASSES_PROGRAM_KERNELMEMORY_H
 
+#include "dialects/Nn/LibraryCall.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -26,11 +28,10 @@ struct KernelMemory {
     int64_t offset = 0, bytes = 0;
     int64_t first = 0, last = -1;
   };
-  /// One that has scratch; its place is known from pipeline-share-scratch on.
+  /// One that takes so many bytes of scratch.
   struct LibraryCall {
-    mlir::Operation *op = nullptr;
+    nn::LibraryCallOpInterface op;
     int64_t position = 0, bytes = 0;
-    std::optional<int64_t> offset;
   };
   llvm::SmallVector<Temporary> temporaries;
   llvm::SmallVector<LibraryCall> calls;

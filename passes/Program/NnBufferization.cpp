@@ -42,7 +42,8 @@ struct ConvModel
     }
     Op::create(rewriter, op->getLoc(), TypeRange(), buffers[0], buffers[1],
                buffers[2], conv.getStridesAttr(), conv.getDilationsAttr(),
-               conv.getPadsAttr(), conv.getGroupsAttr());
+               conv.getPadsAttr(), conv.getGroupsAttr(), conv.getLayoutAttr(),
+               conv.getScratchAttr());
     replaceOpWithBufferizedValues(rewriter, op, buffers[2]);
     return success();
   }

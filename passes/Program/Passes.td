@@ -52,8 +52,8 @@ def PipelineShareScratch
   let description = [{
     The scratch of a library call is one more temporary of its kernel, alive at
     the call only. All of them are placed anew in the last argument of the
-    kernel, which gets one if it has none; `pipeline.scratch_at` says where the
-    scratch of a call is. Runs once library calls are known
+    kernel, which gets one if it has none. Each call then says how much scratch
+    it has and where, and each convolution how it is computed. Runs once library calls are known
     (`pipeline-select-library`), and before kernels are called.
 
     ```mlir
@@ -65,7 +65,7 @@ def PipelineShareScratch
     func.func private @f.kernel(%a: memref<2x8x16x24xf32>, .., %s: memref<30592xi8> {pipeline.scratch}) {
       %c0 = arith.constant 0 : index
       %0 = memref.view %s[%c0][] : memref<30592xi8> to memref<2x8x16x24xf32>
-      nn.conv %0, .. {pipeline.scratch_at = 24576 : i64} : ..
+      nn.conv %0, .. layout tiles_4x4 scratch <6000 at 24576> : ..
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
@@ -82,7 +82,7 @@ def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
     kernels follow; from what the device functions do it is known when each is in
     use, and those that never are together may share bytes. Rings become as short
     as the messages of their field allow. Where rings as such leave much unused,
-    every message of an update has a place of its own (`pipeline.places`). The
+    every message of an update has a place of its own (`places`). The
     temporaries of a kernel have one place on a device, as its library calls are
     prepared for it.
   }];

@@ -12,7 +12,6 @@
 
 #include "passes/Program/Passes.h"
 #include "passes/Program/PlaceRings.h"
-#include "passes/Program/Places.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -238,13 +237,12 @@ struct PlanMemoryPass
 
     for (auto &[slot, key] : device.slots) {
       const Ring &ring = device.rings[key];
-      slot->removeAttr(kPlacesAttr);
+      slot.removePlacesAttr();
       slot.setAt(ring.at);
       if (!ring.places.empty()) {
         slot.setAt(ring.places.front());
         slot.setRing(ring.places.size());
-        slot->setAttr(kPlacesAttr,
-                      DenseI64ArrayAttr::get(slot.getContext(), ring.places));
+        slot.setPlaces(ring.places);
       }
       // Where there are places, it says only that they are aligned.
       if (slot.getRing().value_or(1) > 1)

@@ -11,6 +11,7 @@
 #include "passes/Program/PackTemporaries.h"
 #include "passes/Program/Packing.h"
 #include "passes/Program/Passes.h"
+#include "penstock/Codegen/ConvolutionLibrary.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -43,7 +44,29 @@ struct ShareScratchPass
                          llvm::IsaPred<TensorType>);
   }
 
+  /// From here on the program says how convolutions are computed.
+  LogicalResult chooseLayouts(func::FuncOp kernel) {
+    WalkResult result = kernel.walk([&](Operation *op) {
+      std::optional<nn::Convolution> conv = nn::Convolution::match(op);
+      if (!conv)
+        return WalkResult::advance();
+      std::string reason;
+      std::optional<LibraryConvolution> planned =
+          planLibraryConvolution(*conv, static_cast<int64_t>(threads), &reason);
+      if (!planned) {
+        op->emitError("no library can compute this convolution: ") << reason;
+        return WalkResult::interrupt();
+      }
+      nn::Convolution::setLayout(
+          op, static_cast<nn::ConvolutionLayout>(planned->descriptor.layout));
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   LogicalResult place(func::FuncOp kernel) {
+    if (failed(chooseLayouts(kernel)))
+      return failure();
     FailureOr<KernelMemory> memory =
         KernelMemory::get(kernel, static_cast<int64_t>(threads));
     if (failed(memory))
@@ -82,10 +105,10 @@ struct ShareScratchPass
           arith::ConstantIndexOp::create(builder, temporary.view.getLoc(),
                                          block.offset));
     }
-    for (const KernelMemory::LibraryCall &call : memory->calls)
-      call.op->setAttr(
-          pipeline::kScratchAtAttr,
-          builder.getI64IntegerAttr(blocks[blockOf[call.position]].offset));
+    for (KernelMemory::LibraryCall &call : memory->calls)
+      call.op.setScratchAttr(
+          nn::ScratchAttr::get(builder.getContext(), call.bytes,
+                               blocks[blockOf[call.position]].offset));
 
     // 3. The argument that holds it.
     auto type = MemRefType::get({end}, builder.getI8Type());

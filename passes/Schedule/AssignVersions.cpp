@@ -87,7 +87,7 @@ struct AssignVersionsPass
       if (method.drains())
         continue;
       stage.stage->setDiscardableAttr(
-          kLagsAttr,
+          pipeline::kLagsAttr,
           DenseI64ArrayAttr::get(module.getContext(),
                                  {stage.lags.forward, stage.lags.backward}));
     }
@@ -104,7 +104,7 @@ struct AssignVersionsPass
       else
         stage.backward.push_back(task);
       // What runs again has to see the weights that the forward saw.
-      if (task->hasAttr(kRecomputesAttr) && !method.drains() &&
+      if (task->hasAttr(pipeline::kRecomputesAttr) && !method.drains() &&
           method.storage() == VersionStorage::InPlace)
         return task.emitOpError("runs ops of the forward again, but method ")
                << spec.getName()
@@ -141,8 +141,7 @@ struct AssignVersionsPass
         return failure();
     // For the proof that these are the method's lags.
     if (!method.drains())
-      schedule->setDiscardableAttr(
-          kMethodAttr, StringAttr::get(&getContext(), this->method));
+      schedule.setMethodAttr(spec.toAttr(&getContext()));
     return success();
   }
 

@@ -38,7 +38,8 @@ void addSchedule(ModuleOp module, StringRef name,
   builder.setInsertionPointToEnd(module.getBody());
   auto schedule = pipeline::ScheduleOp::create(
       builder, module.getLoc(), builder.getStringAttr(name),
-      builder.getI64IntegerAttr(imported.model.microbatches), FloatAttr());
+      builder.getI64IntegerAttr(imported.model.microbatches), FloatAttr(),
+      pipeline::MethodAttr());
   for (const schedule::Order &order : orders)
     exportOrder(schedule, imported, order);
   // The name may be taken, by an initialiser of the model.

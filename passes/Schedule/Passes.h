@@ -34,15 +34,6 @@ class PipelineDialect;
 #define GEN_PASS_REGISTRATION
 #include "passes/Schedule/Passes.h.inc"
 
-/// On a stage under an asynchronous method: the lags of forward and backward,
-/// for the report. They are not all to be seen in the reads, as a backward may
-/// read no parameter.
-inline constexpr llvm::StringLiteral kLagsAttr = "pipeline.lags";
-
-/// On the training schedule of an asynchronous method: its text, for the proof
-/// that every read is as old as the method says.
-inline constexpr llvm::StringLiteral kMethodAttr = "pipeline.method";
-
 struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<int64_t> devices{*this, "devices",
                           llvm::cl::desc("Devices; 0: one per stage"),

@@ -46,15 +46,8 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       return signalPassFailure();
     // What no method was asked for drains.
     MethodSpec method;
-    if (auto text = training->getAttrOfType<StringAttr>(kMethodAttr)) {
-      std::string error;
-      FailureOr<MethodSpec> spec = parseMethodSpec(text.getValue(), error);
-      if (failed(spec)) {
-        training.emitError() << error;
-        return signalPassFailure();
-      }
-      method = *spec;
-    }
+    if (pipeline::MethodAttr attr = training.getMethodAttr())
+      method = MethodSpec::fromAttr(attr);
     ModuleOp replay = cloneProgram(module, *imported);
     readByTable(replay, method, training.getMicrobatches());
     stashLaggedReads(replay);
@@ -130,7 +123,7 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       ages[stage.getSymName()] = age;
       if (method.isAsynchronous())
         stage->setDiscardableAttr(
-            kLagsAttr,
+            pipeline::kLagsAttr,
             DenseI64ArrayAttr::get(&getContext(), {age.forward, age.backward}));
     }
     llvm::StringSet<> updated;

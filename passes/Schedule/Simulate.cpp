@@ -82,10 +82,10 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   if (options.costs == "measured")
     measured =
         schedule->getParentOfType<ModuleOp>()->getAttrOfType<DenseF64ArrayAttr>(
-            kStageSecondsAttr);
+            pipeline::kStageSecondsAttr);
   if (options.costs == "measured" && !measured)
     return schedule.emitOpError("has no measured costs: the module needs ")
-           << kStageSecondsAttr;
+           << pipeline::kStageSecondsAttr;
   std::vector<double> seconds;
   if (measured)
     seconds = getTaskSeconds(schedule->getParentOfType<ModuleOp>(), *imported);

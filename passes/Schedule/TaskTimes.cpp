@@ -36,7 +36,8 @@ penstock::getTaskSeconds(ModuleOp module, const schedule::Imported &imported) {
   std::vector<double> seconds;
   for (pipeline::TaskOp task : imported.tasks)
     seconds.push_back(getAnalyticSeconds(task));
-  auto measured = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
+  auto measured =
+      module->getAttrOfType<DenseF64ArrayAttr>(pipeline::kStageSecondsAttr);
   const auto &tasks = imported.model.tasks;
   if (!measured ||
       measured.size() != static_cast<int64_t>(3 * imported.model.stages.size()))

@@ -91,31 +91,26 @@ struct VerifySchedulePass
   /// follow from.
   LogicalResult verifyLags(pipeline::ScheduleOp schedule,
                            const Imported &imported) {
-    if (auto text = schedule->getAttrOfType<StringAttr>(kMethodAttr)) {
-      std::string error;
-      FailureOr<MethodSpec> spec = parseMethodSpec(text.getValue(), error);
-      std::unique_ptr<Method> method;
-      if (succeeded(spec))
-        method = createMethod(*spec, OptimizerSpec(), RateSchedule());
-      if (!method)
-        return schedule.emitError("S3: is made for method ")
-               << text << ", which is not known here";
+    if (pipeline::MethodAttr attr = schedule.getMethodAttr()) {
+      std::unique_ptr<Method> method = createMethod(
+          MethodSpec::fromAttr(attr), OptimizerSpec(), RateSchedule());
       for (const StageFacts &facts : describeStages(imported)) {
         Lags lags = method->lagsOf(facts);
         pipeline::StageOp stage = imported.stages[facts.index];
-        auto noted = stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
+        auto noted =
+            stage->getAttrOfType<DenseI64ArrayAttr>(pipeline::kLagsAttr);
         if (!noted ||
             noted.asArrayRef() != ArrayRef({lags.forward, lags.backward}))
           return stage.emitError("S3: the lags of ")
-                 << text.getValue() << " are " << lags.forward << " and "
-                 << lags.backward << " here";
+                 << stringifyMethodKind(attr.getKind()) << " are "
+                 << lags.forward << " and " << lags.backward << " here";
       }
     }
     for (auto [op, plain] :
          llvm::zip_equal(imported.tasks, imported.model.tasks)) {
       pipeline::TaskOp task = op;
       pipeline::StageOp stage = imported.stages[plain.stage];
-      auto lags = stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
+      auto lags = stage->getAttrOfType<DenseI64ArrayAttr>(pipeline::kLagsAttr);
       if (!lags || lags.size() != 2 || plain.perUpdate())
         continue;
       for (auto read : task.getBody().front().getOps<pipeline::ReadOp>()) {

@@ -25,10 +25,6 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Training/Passes.h.inc"
 
-/// On a backward, input_grad or weight_grad task: it runs ops of the forward
-/// again that read parameters.
-inline constexpr llvm::StringLiteral kRecomputesAttr = "pipeline.recomputes";
-
 struct LowerStagesToTrainingOptions
     : mlir::PassPipelineOptions<LowerStagesToTrainingOptions> {
   Option<int64_t> microbatches{*this, "microbatches",

@@ -17,9 +17,10 @@
 
 namespace penstock {
 
-/// On a module whose convolutions add up the products of the definition.
-inline constexpr llvm::StringLiteral kDirectConvolutionAttr =
-    "pipeline.direct_convolution";
+/// As the runtime gets it, without the device and scratch. None where it has no
+/// place for it, or the layout is not chosen.
+std::optional<penstock_conv_descriptor>
+describeConvolution(const nn::Convolution &conv);
 
 struct LibraryConvolution {
   /// As the runtime gets it, without the device.
@@ -28,8 +29,9 @@ struct LibraryConvolution {
 };
 
 /// What the library makes of nn.conv or one of its gradients, on tensors or
-/// buffers, with this many threads. None when it cannot be loaded or has no
-/// fast implementation; `reason`, if given, says which.
+/// buffers, with this many threads; a layout is chosen unless it has one. None
+/// when it cannot be loaded or has no fast implementation; `reason`, if given,
+/// says which.
 std::optional<LibraryConvolution>
 planLibraryConvolution(const nn::Convolution &conv, int64_t threads,
                        std::string *reason = nullptr);

@@ -10,20 +10,12 @@
 #ifndef PENSTOCK_TRAINING_METHODSPEC_H
 #define PENSTOCK_TRAINING_METHODSPEC_H
 
+#include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Training/OptimizerSpec.h"
 
 namespace penstock {
 
-enum class MethodKind {
-  Sync,
-  Naive,
-  PipeDream,
-  TwoBW,
-  PipeMare,
-  SpecTrain,
-  XPipe,
-  PipeOptim
-};
+using pipeline::MethodKind;
 
 /// A training method with its parameters.
 struct MethodSpec {
@@ -37,7 +29,10 @@ struct MethodSpec {
   int64_t warmupSteps = 0;
 
   /// As written before the colon.
-  llvm::StringRef getName() const;
+  llvm::StringRef getName() const { return stringifyMethodKind(kind); }
+  /// As a schedule has it, and back.
+  pipeline::MethodAttr toAttr(mlir::MLIRContext *context) const;
+  static MethodSpec fromAttr(pipeline::MethodAttr attr);
   /// Whether microbatches of different updates are in flight together.
   bool isAsynchronous() const { return kind != MethodKind::Sync; }
 };

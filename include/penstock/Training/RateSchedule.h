@@ -19,9 +19,6 @@
 
 namespace penstock {
 
-/// On the function (base rate, updates done) -> rate of the next update.
-inline constexpr llvm::StringLiteral kRateAttr = "pipeline.rate";
-
 enum class RateKind { Constant, Linear, Cosine, Step, Poly };
 
 /// With t updates done, W = warmup-steps, N = total-steps, E = end-factor and

@@ -18,11 +18,6 @@
 
 namespace penstock {
 
-/// On `compensate` in an update: from this version on. Earlier ones stay as
-/// they are.
-inline constexpr llvm::StringLiteral kCompensatesFromAttr =
-    "pipeline.compensates_from";
-
 /// How much an extended update has more than the one it is made from.
 struct UpdateExtension {
   /// Tensors that are read and replaced, scalars, and tensors that are made.

@@ -182,21 +182,6 @@ pipeline.channel @labels : [tensor<5xi64>] source("labels") {pipeline.range = #p
 
 // -----
 
-// expected-error @+1 {{'pipeline.range' is a range, on a channel with a source of integers}}
-pipeline.channel @x : [tensor<5xf32>] source("x") {pipeline.range = #pipeline.range<0 to 3>}
-
-// -----
-
-// expected-error @+1 {{'pipeline.range' is a range, on a channel with a source of integers}}
-pipeline.channel @loss : [tensor<i64>] sink("loss") {pipeline.range = #pipeline.range<0 to 3>}
-
-// -----
-
-// expected-error @+1 {{'pipeline.range' is a range, on a channel with a source of integers}}
-pipeline.channel @labels : [tensor<5xi64>] source("labels") {pipeline.range = 3}
-
-// -----
-
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { }
   // expected-error @+1 {{is the second order of device 0}}
@@ -362,34 +347,56 @@ func.func @f(%a: memref<2x2xf32>) {
 
 // -----
 
-// expected-error @+1 {{'pipeline.into' names result 1 of 1}}
-func.func private @f(tensor<2xf32> {pipeline.into = 1 : i64}) -> tensor<2xf32>
-
-// -----
-
-// expected-error @+1 {{'pipeline.into' stores 'tensor<3xf32>' into 'tensor<2xf32>'}}
-func.func private @f(tensor<2xf32> {pipeline.into = 0 : i64}) -> tensor<3xf32>
-
-// -----
-
-// expected-error @+1 {{'pipeline.into' is the number of a function's result}}
-func.func private @f(tensor<2xf32> {pipeline.into}) -> tensor<2xf32>
-
-// -----
-
-// expected-error @+1 {{'pipeline.model' is a byte range, on the module}}
-func.func private @f() attributes {pipeline.model = 1}
-
-// -----
-
-// expected-error @+1 {{'pipeline.device' names the schedule or the device of a device function}}
-func.func private @f() attributes {pipeline.device = @a}
-
-// -----
-
 // The custom syntax gives the counter no other type.
 pipeline.stage @s
 // expected-error @+1 {{'pipeline.task' op has one argument, an index that counts}}
 "pipeline.task"() <{kind = #pipeline<kind forward>, stage = @s, sym_name = "F"}> ({
 ^bb0(%k: i64):
 }) : () -> ()
+
+// -----
+
+// expected-error @+1 {{vertical_sync is of pipedream, not of naive}}
+pipeline.schedule @train microbatches(1) method <naive vertical_sync(true)>
+
+// -----
+
+// expected-error @+1 {{anneal_steps, decay and warmup_steps are of pipemare, not of 2bw}}
+pipeline.schedule @train microbatches(4) method <"2bw" decay(0.5)>
+
+// -----
+
+// expected-error @+1 {{a number of updates cannot be negative, got -1}}
+pipeline.schedule @train microbatches(1) method <pipemare anneal_steps(3) warmup_steps(-1)>
+
+// -----
+
+// expected-error @+1 {{decay is an f64 between 0 and 1, got 1.000000e+00 : f64}}
+pipeline.schedule @train microbatches(1) method <pipemare decay(1.0)>
+
+// -----
+
+// expected-error @+1 {{names a method where it drains at every update}}
+pipeline.schedule @train microbatches(1) method <sync>
+
+// -----
+
+// expected-error @+2 {{to be one of: sync, naive, pipedream, 2bw, pipemare, spectrain, xpipe, pipeoptim}}
+// expected-error @+1 {{failed to parse Pipeline_MethodAttr parameter 'kind'}}
+pipeline.schedule @train microbatches(1) method <hogwild>
+
+// -----
+
+func.func @train.0(%n: index) {
+  // expected-error @+1 {{has a place for each of its ring, and its address is the first}}
+  %0 = pipeline.slot @w[%n] ring(3) at(64) stride(64) places [64, 256] : memref<2xf32>
+  return
+}
+
+// -----
+
+func.func @train.0(%n: index) {
+  // expected-error @+1 {{has a place for each of its ring, and its address is the first}}
+  %0 = pipeline.slot @w[%n] ring(2) at(0) stride(64) places [64, 256] : memref<2xf32>
+  return
+}

@@ -189,7 +189,8 @@ func.func @train.0(%first: index, %updates: index) {
 // CHECK: pipeline.predict %{{.*}}, %{{.*}}, %{{.*}} steps(2.000000e+00) : tensor<2xf32>, f32
 // CHECK: pipeline.all_reduce @g ahead(-1) every(4)
 // CHECK: pipeline.arena 0 bytes(4096) threads(2)
-// CHECK: pipeline.gemm %{{.*}}, %{{.*}}, %{{.*}} sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] accumulate
+// CHECK: pipeline.gemm %{{.*}}, %{{.*}}, %{{.*}} sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] accumulate scratch <4096 at 64> :
+// CHECK: pipeline.slot @w[%{{.*}}] ring(3) at(64) stride(64) places [64, 256, 128] : memref<2xf32>
 // CHECK: pipeline.scratch at(64) : memref<7xi8>
 // CHECK: pipeline.start_all_reduce @g[%{{.*}}], %{{.*}} : memref<7xi8>
 
@@ -212,8 +213,25 @@ pipeline.schedule @open microbatches(4) {
 pipeline.arena 0 bytes(4096) threads(2)
 func.func @kernel(%n: index, %a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf32>) {
   pipeline.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
-    accumulate : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
+    accumulate scratch <4096 at 64> : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
+  %w = pipeline.slot @w[%n] ring(3) at(64) stride(64) places [64, 256, 128] : memref<2xf32>
   %s = pipeline.scratch at(64) : memref<7xi8>
   pipeline.start_all_reduce @g[%n], %s : memref<7xi8>
   return
 }
+
+// -----
+
+// Methods, without what is off. No bit of a number is lost.
+
+// CHECK: pipeline.schedule @a microbatches(1) method <naive>
+// CHECK: pipeline.schedule @b microbatches(1) predicted_bubble(5.000000e-01) method <pipedream vertical_sync(true)>
+// CHECK: pipeline.schedule @c microbatches(4) method <"2bw"> {
+// CHECK: pipeline.schedule @d microbatches(1) method <pipemare anneal_steps(500) decay(0.1353531234567891) warmup_steps(7)>
+// CHECK: pipeline.schedule @e microbatches(1) method <pipemare>
+
+pipeline.schedule @a microbatches(1) method <naive>
+pipeline.schedule @b microbatches(1) predicted_bubble(0.5) method <pipedream vertical_sync(true)>
+pipeline.schedule @c microbatches(4) method <"2bw"> { pipeline.order 0 { } }
+pipeline.schedule @d microbatches(1) method <pipemare anneal_steps(500) decay(0.1353531234567891) warmup_steps(7)>
+pipeline.schedule @e microbatches(1) method <pipemare>

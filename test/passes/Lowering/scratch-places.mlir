@@ -18,19 +18,19 @@ pipeline.variable @a : tensor<2x8x16x24xf32> parameter of @s
 pipeline.variable @b : tensor<16x8x3x3xf32> parameter of @s
 pipeline.variable @c : tensor<2x16x16x24xf32> parameter of @s
 
-// CHECK-DAG: @penstock.convs = internal constant [3 x {{.*}} i32 -1, i64 2, {{.*}} { i64, ptr } { i64 [[BYTES:[0-9]+]], ptr @[[TWO:penstock.shape[0-9.]*]] } }, {{.*}} { i64, ptr } { i64 [[BYTES]], ptr @[[FAR:penstock.shape[0-9.]*]] } }, {{.*}} i32 -2, i64 2, {{.*}} { i64, ptr } { i64 [[BYTES]], ptr null } }]
-// CHECK-DAG: @replay.penstock.convs = internal constant [3 x {{.*}} i32 0, i64 2, {{.*}} { i64, ptr } { i64 [[BYTES]], ptr @[[ONE:penstock.shape[0-9.]*]] } }, {{.*}} i32 0, i64 2, {{.*}} { i64, ptr } { i64 [[BYTES]], ptr @{{.*}} } }, {{.*}} i32 -2, i64 2, {{.*}} ptr null } }]
+// CHECK-DAG: @penstock.convs = internal constant [3 x {{.*}} i32 -1, i64 2, {{.*}} { i64, ptr } { i64 655360, ptr @[[TWO:penstock.shape[0-9.]*]] } }, {{.*}} { i64, ptr } { i64 655360, ptr @[[FAR:penstock.shape[0-9.]*]] } }, {{.*}} i32 -2, i64 2, {{.*}} { i64, ptr } { i64 655360, ptr null } }]
+// CHECK-DAG: @replay.penstock.convs = internal constant [3 x {{.*}} i32 0, i64 2, {{.*}} { i64, ptr } { i64 655360, ptr @[[ONE:penstock.shape[0-9.]*]] } }, {{.*}} i32 0, i64 2, {{.*}} { i64, ptr } { i64 655360, ptr @{{.*}} } }, {{.*}} i32 -2, i64 2, {{.*}} ptr null } }]
 // CHECK-DAG: @[[TWO]] = {{.*}} [2 x i64] [i64 65600, i64 131136]
 // CHECK-DAG: @[[FAR]] = {{.*}} [2 x i64] [i64 1114176, i64 1179712]
 // CHECK-DAG: @[[ONE]] = {{.*}} [1 x i64] [i64 196672]
 func.func private @kernel(%dev: !llvm.ptr, %a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<4194304xi8> {pipeline.scratch}) {
-  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) {pipeline.scratch_at = 64 : i64} : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
-  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) {pipeline.scratch_at = 1048640 : i64} : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
-  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) {pipeline.scratch_at = 64 : i64} : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) layout tiles_4x4 scratch <655360 at 64> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) layout tiles_4x4 scratch <655360 at 1048640> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) layout tiles_4x4 scratch <655360 at 64> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func private @unused(%dev: !llvm.ptr, %a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<4194304xi8> {pipeline.scratch}) {
-  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) {pipeline.scratch_at = 64 : i64} : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) layout tiles_4x4 scratch <655360 at 64> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)

@@ -51,7 +51,7 @@ func.func private @plain.kernel(%a: memref<7xf32> {pipeline.out}, %s: memref<128
 // CHECK-LABEL: func.func private @convolution.kernel
 // CHECK-SAME: memref<[[END:[0-9]+]]xi8> {pipeline.scratch}
 // CHECK: %[[X:.*]] = memref.view %{{.*}}[%[[AT:c[0-9]+]]{{.*}}][] : memref<[[END]]xi8> to memref<2x8x16x24xf32>
-// CHECK: nn.conv %[[X]], {{.*}} {pipeline.scratch_at = {{[0-9]+}} : i64}
+// CHECK: nn.conv %[[X]], {{.*}} layout {{[a-z0-9_]+}} scratch <{{[0-9]+}} at {{[0-9]+}}> :
 func.func private @convolution.kernel(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<24704xi8> {pipeline.scratch}) {
   %c0 = arith.constant 0 : index
   %0 = memref.view %s[%c0][] : memref<24704xi8> to memref<2x8x16x24xf32>
@@ -62,7 +62,7 @@ func.func private @convolution.kernel(%a: memref<2x8x16x24xf32>, %b: memref<16x8
 
 // CHECK-LABEL: func.func private @alone.kernel
 // CHECK-SAME: %{{.*}}: memref<2x16x16x24xf32> {pipeline.out}, %{{.*}}: memref<{{[0-9]+}}xi8> {pipeline.scratch})
-// CHECK: nn.conv {{.*}} {pipeline.scratch_at = 0 : i64}
+// CHECK: nn.conv {{.*}} layout {{[a-z0-9_]+}} scratch <{{[0-9]+}} at 0> :
 func.func private @alone.kernel(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}) {
   nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return

@@ -884,7 +884,7 @@ func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf3
   %at = arith.constant 0 : index
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
-  // expected-error @below {{bytes of scratch and has no place for them (pipeline.scratch_at)}}
+  // expected-error-re @below {{S9: takes {{[0-9]+}} bytes of scratch and has 0}}
   nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
@@ -911,7 +911,7 @@ func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf3
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
   // expected-error @below {{S9: has its scratch from byte 2097088 to }}
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) {pipeline.scratch_at = 2097088 : i64} : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) scratch <1048576 at 2097088> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
@@ -939,7 +939,7 @@ func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf3
   // expected-error @below {{S9: shares bytes with the scratch of a library call while it is in use}}
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) {pipeline.scratch_at = 0 : i64} : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) scratch <1048576 at 0> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
@@ -965,7 +965,7 @@ func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf3
   // expected-error @below {{S9: ends at byte 2121664 of temporary memory of 2097152}}
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) {pipeline.scratch_at = 24576 : i64} : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) scratch <1048576 at 24576> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
@@ -992,7 +992,7 @@ func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf3
   %at = arith.constant 0 : index
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) {pipeline.scratch_at = 24576 : i64} : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) scratch <1048576 at 24576> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)

@@ -1,0 +1,204 @@
+//===- DiscardableAttributes.cpp - What they may be on --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A table of the attributes on ops, and the rules of those on arguments.
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Pipeline/Pipeline.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace penstock::pipeline;
+
+namespace {
+struct Rule {
+  StringLiteral name;
+  bool (*holds)(Operation *op, Attribute value);
+  /// Completes "'name' is".
+  StringLiteral statement;
+};
+} // namespace
+
+template <typename Op, typename Value>
+static bool isOn(Operation *op, Attribute value) {
+  return isa<Op>(op) && isa<Value>(value);
+}
+
+/// Seconds of forward, backward and update.
+static bool isTriples(Attribute value) {
+  auto seconds = dyn_cast<DenseF64ArrayAttr>(value);
+  return seconds && seconds.size() % 3 == 0;
+}
+
+static bool isDevices(Operation *op, Attribute value) {
+  auto devices = dyn_cast<DenseI64ArrayAttr>(value);
+  return isa<ChannelOp>(op) && devices &&
+         llvm::all_of(devices.asArrayRef(), [](int64_t d) { return d >= 0; });
+}
+
+static bool isAtLeast(Attribute value, int64_t least) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isInteger(64) && number.getInt() >= least;
+}
+
+/// Whether the attribute stands on a source of integers.
+static bool isRangeOfSource(Operation *op, Attribute value) {
+  auto channel = dyn_cast<ChannelOp>(op);
+  return channel && channel.getSource() && channel.getTypes().size() == 1 &&
+         channel.getTensorType(0).getElementType().isInteger() &&
+         isa<RangeAttr>(value);
+}
+
+static bool isLags(Operation *op, Attribute value) {
+  auto lags = dyn_cast<DenseI64ArrayAttr>(value);
+  return isa<StageOp>(op) && lags && lags.size() == 2 &&
+         llvm::all_of(lags.asArrayRef(), [](int64_t lag) { return lag >= 0; });
+}
+
+static bool isPlan(Operation *op, Attribute value) {
+  auto plan = dyn_cast<DictionaryAttr>(value);
+  return isa<ModuleOp>(op) && plan &&
+         llvm::all_of(plan, [](NamedAttribute choice) {
+           return isa<StringAttr, IntegerAttr, FloatAttr>(choice.getValue());
+         });
+}
+
+static bool isTied(Operation *op, Attribute value) {
+  auto variable = dyn_cast<VariableOp>(op);
+  auto others = dyn_cast<DictionaryAttr>(value);
+  return variable && variable.getRole() == Role::Parameter && others &&
+         llvm::all_of(others, [](NamedAttribute other) {
+           return isa<BytesAttr>(other.getValue());
+         });
+}
+
+static bool isBackwardTask(Operation *op) {
+  auto task = dyn_cast<TaskOp>(op);
+  return task && llvm::is_contained({TaskKind::Backward, TaskKind::InputGrad,
+                                     TaskKind::WeightGrad},
+                                    task.getKind());
+}
+
+static const Rule rules[] = {
+    {kModelAttr, isOn<ModuleOp, BytesAttr>, "a byte range, on the module"},
+    {kPlanAttr, isPlan, "a dictionary of texts and numbers, on the module"},
+    {kDirectConvolutionAttr, isOn<ModuleOp, UnitAttr>,
+     "without a value, on the module"},
+    {kStageSecondsAttr,
+     [](Operation *op, Attribute value) {
+       return isa<ModuleOp>(op) && isTriples(value);
+     },
+     "three numbers of type f64 for each stage, on the module"},
+    {kScheduleAttr, isOn<func::FuncOp, FlatSymbolRefAttr>,
+     "the name of a schedule, on the program of a device"},
+    {kDeviceAttr,
+     [](Operation *op, Attribute value) {
+       return isa<func::FuncOp>(op) && isAtLeast(value, 0);
+     },
+     "the number of a device, on its program"},
+    {kRateAttr, isOn<FunctionOpInterface, UnitAttr>,
+     "without a value, on a function"},
+    {kUnitSecondsAttr,
+     [](Operation *op, Attribute value) {
+       return isa<func::FuncOp>(op) && isTriples(value);
+     },
+     "three numbers of type f64 for each unit, on a function"},
+    {kRangeAttr, isRangeOfSource,
+     "a range, on a channel with a source of integers"},
+    {kParameterAttr,
+     [](Operation *op, Attribute value) {
+       return isa<VariableOp, ChannelOp>(op) && isa<FlatSymbolRefAttr>(value);
+     },
+     "the name of a parameter, on a variable or a channel"},
+    {kTiedAttr, isTied, "byte ranges by name, on a parameter"},
+    {kPartsAttr,
+     [](Operation *op, Attribute value) {
+       auto variable = dyn_cast<VariableOp>(op);
+       return variable && variable.getRole() == Role::Gradient &&
+              isAtLeast(value, 1);
+     },
+     "a number of parts, on a gradient"},
+    {kSendersAttr, isDevices, "a list of devices, on a channel"},
+    {kReceiversAttr, isDevices, "a list of devices, on a channel"},
+    {kOnceAttr, isOn<GroupOp, UnitAttr>, "without a value, on a group"},
+    {kLagsAttr, isLags, "the lags of forward and backward, on a stage"},
+    {kRecomputesAttr,
+     [](Operation *op, Attribute value) {
+       return isBackwardTask(op) && isa<UnitAttr>(value);
+     },
+     "without a value, on a backward task or a half of one"},
+    {kCompensatesFromAttr,
+     [](Operation *op, Attribute value) {
+       return isa<CompensateOp>(op) && isAtLeast(value, 1);
+     },
+     "the number of a version, on a compensation"},
+    {kSentAttr,
+     [](Operation *op, Attribute value) {
+       return op->getNumResults() == 1 && isa<FlatSymbolRefAttr>(value);
+     },
+     "the name of a parameter, on an op that copies it"},
+};
+
+LogicalResult PipelineDialect::verifyOperationAttribute(Operation *op,
+                                                        NamedAttribute attr) {
+  const Rule *rule = llvm::find_if(
+      rules, [&](const Rule &rule) { return rule.name == attr.getName(); });
+  if (rule == std::end(rules))
+    return op->emitOpError()
+           << "'" << attr.getName().getValue() << "' is no attribute of an op";
+  if (rule->holds(op, attr.getValue()))
+    return success();
+  return op->emitOpError() << "'" << rule->name << "' is " << rule->statement;
+}
+
+/// Result i of a function is stored into an argument of its type.
+static LogicalResult verifyInto(Operation *op, unsigned argument,
+                                Attribute value) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  auto result = dyn_cast<IntegerAttr>(value);
+  if (!function || !result)
+    return op->emitOpError()
+           << "'" << kIntoAttr << "' is the number of a function's result";
+  // A bufferised function has no tensor results left.
+  Type type = function.getArgumentTypes()[argument];
+  if (!isa<TensorType>(type))
+    return success();
+  if (result.getInt() < 0 ||
+      result.getInt() >= static_cast<int64_t>(function.getNumResults()))
+    return op->emitOpError()
+           << "'" << kIntoAttr << "' names result " << result.getInt() << " of "
+           << function.getNumResults();
+  if (function.getResultTypes()[result.getInt()] != type)
+    return op->emitOpError()
+           << "'" << kIntoAttr << "' stores "
+           << function.getResultTypes()[result.getInt()] << " into " << type;
+  return success();
+}
+
+LogicalResult PipelineDialect::verifyRegionArgAttribute(Operation *op,
+                                                        unsigned region,
+                                                        unsigned argument,
+                                                        NamedAttribute attr) {
+  StringRef name = attr.getName();
+  if (name == kIntoAttr)
+    return verifyInto(op, argument, attr.getValue());
+  auto function = dyn_cast<func::FuncOp>(op);
+  bool isMarked = function && isa<UnitAttr>(attr.getValue()) &&
+                  isa<MemRefType>(function.getArgumentTypes()[argument]);
+  if (name == kOutAttr)
+    return isMarked ? success()
+                    : op->emitOpError()
+                          << "'" << name
+                          << "' is without a value, on a buffer of a kernel";
+  if (name == kScratchAttr)
+    return isMarked && argument + 1 == function.getNumArguments()
+               ? success()
+               : op->emitOpError() << "'" << name
+                                   << "' is without a value, on the last "
+                                      "buffer of a kernel";
+  return op->emitOpError() << "'" << name << "' is no attribute of an argument";
+}

@@ -1,0 +1,94 @@
+//===- DiscardableAttributes.h - Facts on ops and arguments -----*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The discardable attributes of the dialect, by what they are on. The dialect
+// verifies that they are there, and have that type; see docs/ir.md.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_PIPELINE_DISCARDABLEATTRIBUTES_H
+#define PENSTOCK_DIALECTS_PIPELINE_DISCARDABLEATTRIBUTES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace penstock::pipeline {
+
+// On the module.
+
+/// #pipeline.bytes<"f.onnx", 0, size>: the model file, that `--save` patches.
+inline constexpr llvm::StringLiteral kModelAttr = "pipeline.model";
+/// {flag = value}: the choices that a printed program was made with.
+inline constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
+/// Convolutions add up the products of the definition.
+inline constexpr llvm::StringLiteral kDirectConvolutionAttr =
+    "pipeline.direct_convolution";
+/// array<f64>: measured seconds of forward and backward of a microbatch, and
+/// of an update, of every stage in order.
+inline constexpr llvm::StringLiteral kStageSecondsAttr =
+    "pipeline.stage_seconds";
+
+// On functions.
+
+/// @s and d : i64: it is the program of device d under schedule s.
+inline constexpr llvm::StringLiteral kScheduleAttr = "pipeline.schedule";
+inline constexpr llvm::StringLiteral kDeviceAttr = "pipeline.device";
+/// It is (base rate, updates done) -> rate of the next update.
+inline constexpr llvm::StringLiteral kRateAttr = "pipeline.rate";
+/// array<f64>, on the forward function: forward, backward and update of every
+/// unit, as measured, in place of the analytic costs.
+inline constexpr llvm::StringLiteral kUnitSecondsAttr = "pipeline.unit_seconds";
+
+// On arguments of functions.
+
+/// i : i64: result i of the function is stored into this argument's buffer
+/// (accumulators, optimizer state).
+inline constexpr llvm::StringLiteral kIntoAttr = "pipeline.into";
+/// Of a kernel: it is a result.
+inline constexpr llvm::StringLiteral kOutAttr = "pipeline.out";
+/// The last one of a kernel: it is temporary memory.
+inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
+
+// On what there is.
+
+/// #pipeline.range, on a channel with a source: which integers it may carry.
+inline constexpr llvm::StringLiteral kRangeAttr = "pipeline.range";
+/// @w: the parameter that a variable belongs to or a channel carries.
+inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
+/// {name = #pipeline.bytes}, on a parameter: where other initialisers are that
+/// have its value.
+inline constexpr llvm::StringLiteral kTiedAttr = "pipeline.tied";
+/// r : i64, on a gradient of a program on one device: it is kept in so many
+/// parts, as by the replicas of its stage. Microbatch k adds to part k modulo
+/// that; a sum over the group adds the parts, leaves the sum in the first, the
+/// others zero.
+inline constexpr llvm::StringLiteral kPartsAttr = "pipeline.parts";
+/// array<i64>, on a channel at `program`, if an end has several replicas: their
+/// devices, none at a source or sink. Message k goes from and to number k
+/// modulo theirs.
+inline constexpr llvm::StringLiteral kSendersAttr = "pipeline.senders";
+inline constexpr llvm::StringLiteral kReceiversAttr = "pipeline.receivers";
+/// On a group: replicas of a stage have the same value, and only that of the
+/// first is added.
+inline constexpr llvm::StringLiteral kOnceAttr = "pipeline.once";
+/// array<i64: f, b>, on a stage under an asynchronous method: how old what its
+/// forward and its backward read is. They are not all to be seen in the reads,
+/// as a backward may read no parameter.
+inline constexpr llvm::StringLiteral kLagsAttr = "pipeline.lags";
+
+// On what is done.
+
+/// On a backward, input_grad or weight_grad task: it runs ops of the forward
+/// again that read parameters.
+inline constexpr llvm::StringLiteral kRecomputesAttr = "pipeline.recomputes";
+/// v : i64, on `compensate` in an update: from this version on. Earlier ones
+/// stay as they are.
+inline constexpr llvm::StringLiteral kCompensatesFromAttr =
+    "pipeline.compensates_from";
+/// @w, on the owner's copy of a parameter that it sends to other stages, whose
+/// copy it is: not to be evaluated by those themselves.
+inline constexpr llvm::StringLiteral kSentAttr = "pipeline.sent";
+
+} // namespace penstock::pipeline
+
+#endif // PENSTOCK_DIALECTS_PIPELINE_DISCARDABLEATTRIBUTES_H
