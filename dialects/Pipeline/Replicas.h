@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Replica q of r of a stage handles the microbatches n * r + q. Evaluation
-// runs on the first replica of every stage.
+// Replica q of r of a stage handles the microbatches n * r + q. Evaluation of a
+// program that trains runs on the first replica of every stage.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_DIALECTS_PIPELINE_REPLICAS_H
@@ -24,16 +24,25 @@ struct Share {
   int64_t getNumber(int64_t n) const { return n * count + index; }
 };
 
-/// The devices on which the tasks of a stage run, training or evaluating.
-inline llvm::ArrayRef<int64_t> getPlaces(StageOp stage, bool evaluates) {
+/// Whether a program trains; one that does not has evaluate tasks alone, for
+/// which all replicas are there.
+inline bool trains(mlir::ModuleOp module) {
+  return llvm::any_of(module.getOps<TaskOp>(), [](TaskOp task) {
+    return task.getKind() != TaskKind::Evaluate;
+  });
+}
+
+/// The devices on which the tasks of a stage run; `onFirst` those of evaluation
+/// in a program that trains.
+inline llvm::ArrayRef<int64_t> getPlaces(StageOp stage, bool onFirst) {
   llvm::ArrayRef<int64_t> devices =
       stage.getDevices().value_or(llvm::ArrayRef<int64_t>());
-  return evaluates ? devices.take_front(1) : devices;
+  return onFirst ? devices.take_front(1) : devices;
 }
 
 /// What a device does of a stage.
-inline Share getShare(StageOp stage, int64_t device, bool evaluates) {
-  llvm::ArrayRef<int64_t> places = getPlaces(stage, evaluates);
+inline Share getShare(StageOp stage, int64_t device, bool onFirst) {
+  llvm::ArrayRef<int64_t> places = getPlaces(stage, onFirst);
   Share share;
   share.count = std::max<int64_t>(1, places.size());
   share.index = llvm::find(places, device) - places.begin();

@@ -123,17 +123,18 @@ bool OptionChecker::checkReplicas() {
     return fail(Twine(flag) +
                 ": --stages=auto plans stages of one replica; say "
                 "--stages=N, or --replicas=auto");
-  if (most > 1 && options.infer)
-    return fail(Twine(flag) + ": replicas are of training; leave it out with "
-                              "--mode=infer");
+  // What never drains needs orders of one loop, in which all stages turn at the
+  // same pace.
   bool isEven = llvm::all_equal(options.replicas);
-  if (!isEven && StringRef(flags.method) != "sync")
+  if (!isEven && (options.infer || StringRef(flags.method) != "sync"))
     return fail(
-        Twine(flag) + ": --method=" + StringRef(flags.method) +
+        Twine(flag) + ": " +
+        (options.infer ? "--mode=infer" : "--method=" + flags.method) +
         " needs stages of equal width, such as --replicas=" + Twine(most));
   // A table says how many microbatches there are.
   for (int64_t width : options.replicas)
-    if (flags.scheduleFile.empty() && options.microbatches % width != 0)
+    if (flags.scheduleFile.empty() && !options.infer &&
+        options.microbatches % width != 0)
       return fail(Twine(flag) +
                   ": --microbatches=" + Twine(options.microbatches) +
                   " is not a multiple of " + Twine(width));
@@ -166,8 +167,8 @@ bool OptionChecker::checkPlannedReplicas() {
     return fail("--replicas=auto plans stages and replicas together; it needs "
                 "--stages=auto --devices=N");
   if (options.infer)
-    return fail("--replicas=auto: replicas are of training; leave it out with "
-                "--mode=infer");
+    return fail("--replicas=auto plans by what training takes; with "
+                "--mode=infer, say --stages=N --replicas=R");
   if (flags.method != "sync")
     return fail("--replicas=auto: --method=" + flags.method +
                 " needs stages of equal width; say --stages=N --replicas=R");
@@ -186,9 +187,8 @@ bool OptionChecker::checkMirror(const schedule::ScheduleSpec &spec) {
   if (!options.replicas.empty())
     return fail(Twine(runs) + " by itself; leave --replicas out");
   if (options.infer)
-    return fail(Twine(runs) +
-                ", and replicas are of training; leave it out with "
-                "--mode=infer");
+    return fail(Twine(runs) + ", in two directions, of which --mode=infer has "
+                              "one; say --replicas=2");
   return true;
 }
 

@@ -69,6 +69,7 @@ private:
 
 LogicalResult ModelBuilder::addStages() {
   Model &model = result.model;
+  bool onFirst = taskSet == TaskSet::Evaluation && pipeline::trains(module);
   for (auto op : module.getOps<pipeline::StageOp>()) {
     ArrayRef<int64_t> devices = op.getDevices().value_or(ArrayRef<int64_t>());
     if (devices.empty())
@@ -77,8 +78,7 @@ LogicalResult ModelBuilder::addStages() {
       model.devices = std::max<int>(model.devices, device + 1);
     Stage stage;
     stage.name = op.getSymName().str();
-    for (int64_t device :
-         pipeline::getPlaces(op, taskSet == TaskSet::Evaluation))
+    for (int64_t device : pipeline::getPlaces(op, onFirst))
       stage.devices.push_back(device);
     if (model.microbatches % int64_t(stage.devices.size()) != 0)
       return op.emitOpError("has ")

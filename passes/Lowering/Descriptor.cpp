@@ -217,7 +217,8 @@ ProgramTable::getChannels(ConstantBuilder &constants) {
     };
     for (int64_t k : llvm::seq<int64_t>(0, ends.ways))
       add(end(kSendersAttr, k), end(kReceiversAttr, k), ends.ways, k);
-    add(end(kSendersAttr, 0), end(kReceiversAttr, 0), 1, 0);
+    if (trains)
+      add(end(kSendersAttr, 0), end(kReceiversAttr, 0), 1, 0);
   }
   return table;
 }

@@ -35,6 +35,7 @@ LogicalResult ProgramTable::setEnd(Operation *op, int64_t &end,
 
 LogicalResult ProgramTable::collect(ModuleOp programModule) {
   module = programModule;
+  trains = pipeline::trains(module);
   for (auto arena : module.getOps<ArenaOp>())
     arenas[arena.getDevice()] = arena;
   for (auto stage : module.getOps<StageOp>())
@@ -106,7 +107,7 @@ uint32_t ProgramTable::getEndpoint(StringRef name) const {
   for (auto &[channel, ends] : channels) {
     if (channel == name)
       return number;
-    number += ends.ways == 1 ? 1 : ends.ways + 1;
+    number += ends.ways == 1 || !trains ? ends.ways : ends.ways + 1;
   }
   return number + getGroup(name);
 }

@@ -40,7 +40,8 @@ public:
   /// The number of a channel, or of a group: these come after all channels.
   uint32_t getEndpoint(llvm::StringRef name) const;
   /// Into how many channels of the runtime the channel parts, where its ends
-  /// have replicas; 1 for a group. One more serves evaluation.
+  /// have replicas; 1 for a group. In a program that trains, one more serves
+  /// evaluation.
   int64_t getWays(llvm::StringRef name) const;
   uint32_t getGroup(llvm::StringRef name) const;
   uint32_t getTask(llvm::StringRef name) const;
@@ -91,6 +92,7 @@ private:
   int64_t getStage(llvm::StringRef name) const;
 
   mlir::ModuleOp module;
+  bool trains = true;
   std::map<int64_t, pipeline::ArenaOp> arenas;
   llvm::MapVector<llvm::StringRef, std::map<int64_t, Placement>> placements;
   llvm::MapVector<llvm::StringRef, Ends> channels;

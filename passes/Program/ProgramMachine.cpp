@@ -18,7 +18,8 @@ ProgramMachine::ProgramMachine(ModuleOp module, ScheduleOp schedule,
                                int64_t first, int64_t updates, int64_t newest)
     : symbols(module), module(module), schedule(schedule), first(first),
       updates(updates), newest(newest),
-      microbatches(static_cast<int64_t>(schedule.getMicrobatches())) {}
+      microbatches(static_cast<int64_t>(schedule.getMicrobatches())),
+      trains(pipeline::trains(module)) {}
 
 void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace,
                                const ArenaMap *map) {
@@ -59,13 +60,13 @@ Share ProgramMachine::getShare(const Device &device, TaskOp task) const {
   auto stage = symbols.lookup<StageOp>(task.getStageAttr().getAttr());
   if (!task.countsMicrobatches() || !stage)
     return {};
-  return pipeline::getShare(stage, device.number, evaluates);
+  return pipeline::getShare(stage, device.number, isOnFirst());
 }
 
 Share ProgramMachine::getShare(const Device &device,
                                const TraceEvent &event) const {
   auto channel = symbols.lookup<ChannelOp>(event.symbol);
-  if (!channel || evaluates)
+  if (!channel || isOnFirst())
     return {};
   return pipeline::getShare(channel, device.number, !isSending(device, event));
 }
@@ -79,7 +80,7 @@ bool ProgramMachine::isSending(const Device &device,
   if (!channel)
     return false;
   ArrayRef<int64_t> senders = getEnds(channel, kSendersAttr);
-  if (evaluates ||
+  if (isOnFirst() ||
       (senders.empty() && getEnds(channel, kReceiversAttr).empty()))
     return !device.queued.contains({event.symbol, false});
   if (senders.empty())
@@ -122,7 +123,7 @@ FailureOr<bool> ProgramMachine::exchange() {
         const TraceEvent &recv = other.trace[other.waiting.front()];
         // Who takes this message: one of several receivers, or the only one.
         auto channel = symbols.lookup<ChannelOp>(send.symbol);
-        ArrayRef<int64_t> ends = channel && !evaluates
+        ArrayRef<int64_t> ends = channel && !isOnFirst()
                                      ? getEnds(channel, kReceiversAttr)
                                      : ArrayRef<int64_t>();
         return recv.kind == TraceEvent::Recv && recv.symbol == send.symbol &&

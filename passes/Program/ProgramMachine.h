@@ -130,7 +130,11 @@ private:
   mlir::ModuleOp module;
   pipeline::ScheduleOp schedule;
   int64_t first, updates, newest, microbatches;
+  /// Of the program that the schedule belongs to.
+  bool trains;
   bool evaluates = false;
+  /// Whether the first replica of a stage has all microbatches.
+  bool isOnFirst() const { return evaluates && trains; }
   std::vector<Device> devices;
 };
 

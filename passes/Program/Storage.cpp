@@ -29,6 +29,7 @@ FailureOr<Storage> Storage::get(ScheduleOp schedule) {
 
 LogicalResult Storage::collect(ScheduleOp schedule) {
   module = schedule->getParentOfType<ModuleOp>();
+  trains = pipeline::trains(module);
   for (auto op : module.getOps<VersionStorageOpInterface>()) {
     auto variable = resolve<VariableOp>(module, op, op.getVariableAttr());
     if (!variable)
@@ -157,14 +158,13 @@ ArrayRef<int64_t> Storage::getPlaces(Operation *op) const {
     task = op->getParentOfType<TaskOp>();
   auto stage =
       SymbolTable::lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
-  return pipeline::getPlaces(stage, task.getKind() == TaskKind::Evaluate);
+  return pipeline::getPlaces(stage, isOnFirst(task));
 }
 
 Share Storage::getShare(TaskOp task, int64_t device) const {
   auto stage =
       SymbolTable::lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
-  return pipeline::getShare(stage, device,
-                            task.getKind() == TaskKind::Evaluate);
+  return pipeline::getShare(stage, device, isOnFirst(task));
 }
 
 Share Storage::getSendShare(ChannelOp channel, int64_t device) const {

@@ -96,9 +96,14 @@ private:
   mlir::LogicalResult checkOrigins();
   /// The devices that run the task of this op.
   llvm::ArrayRef<int64_t> getPlaces(mlir::Operation *op) const;
+  /// Whether a task has but the first of these.
+  bool isOnFirst(pipeline::TaskOp task) const {
+    return trains && task.getKind() == pipeline::TaskKind::Evaluate;
+  }
   mlir::FailureOr<Buffer> getHome(mlir::Value value) const;
 
   mlir::ModuleOp module;
+  bool trains = true;
   llvm::SetVector<mlir::Operation *> tasks;
   llvm::MapVector<mlir::Operation *, pipeline::PutOp> puts;
   llvm::MapVector<mlir::Operation *, pipeline::TakeOp> takes;

@@ -8,7 +8,11 @@
 
 #include "Common.h"
 
+#include "dialects/Pipeline/Replicas.h"
 #include "penstock/Schedule/Generators.h"
+
+#include <algorithm>
+#include <numeric>
 
 using namespace mlir;
 
@@ -48,12 +52,18 @@ void addSchedule(ModuleOp module, StringRef name,
 }
 
 LogicalResult addEvaluation(ModuleOp module) {
+  // A program without training is there for its outputs. Microbatches then go
+  // round the replicas: what would be an update is one turn.
+  bool trains = pipeline::trains(module);
+  int64_t turn = 1;
+  if (!trains)
+    for (auto stage : module.getOps<pipeline::StageOp>())
+      turn = std::lcm(
+          turn, std::max<int64_t>(1, pipeline::getPlaces(stage, false).size()));
   FailureOr<schedule::Imported> imported = schedule::importModel(
-      module, schedule::TaskSet::Evaluation, 1, schedule::Sizes::Ignore);
+      module, schedule::TaskSet::Evaluation, turn, schedule::Sizes::Ignore);
   if (failed(imported))
     return failure();
-  // A program without training is there for its outputs.
-  bool trains = !module.getOps<pipeline::ScheduleOp>().empty();
   if (!imported->tasks.empty())
     addSchedule(module, trains ? "evaluate" : "infer", *imported,
                 schedule::generateEvaluation(imported->model));

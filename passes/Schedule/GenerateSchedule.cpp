@@ -11,6 +11,7 @@
 
 #include "Common.h"
 #include "TaskTimes.h"
+#include "dialects/Pipeline/Replicas.h"
 #include "penstock/Schedule/Generators.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -45,6 +46,8 @@ struct GenerateSchedulePass
   }
 
   LogicalResult addTraining(ModuleOp module) {
+    if (!penstock::pipeline::trains(module))
+      return success();
     std::string error;
     std::optional<ScheduleSpec> spec = parseScheduleSpec(schedule, error);
     if (!spec)

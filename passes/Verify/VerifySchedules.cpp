@@ -114,12 +114,14 @@ private:
   }
   /// Of a stage that has been placed.
   ArrayRef<int64_t> getDevices(StageOp stage) const {
-    return getPlaces(stage, set.evaluates);
+    return getPlaces(stage, set.evaluates && trains);
   }
 
   Subject &subject;
   ScheduleOp schedule;
   TaskSet set;
+  /// The program that the schedule is of.
+  bool trains = true;
   llvm::DenseMap<StringAttr, StageOp> putter, taker;
 };
 } // namespace
@@ -262,6 +264,7 @@ LogicalResult ScheduleRules::verifyOverwrites() {
 }
 
 LogicalResult ScheduleRules::verify() {
+  trains = penstock::pipeline::trains(subject.module);
   // The ends of channels, among the tasks that this schedule runs.
   schedule.walk([&](RunOp run) {
     auto task = subject.symbols.lookup<TaskOp>(run.getTask());

@@ -106,7 +106,8 @@ Error OutputArrays::open(const penstock_program &program,
 
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
-    if (!channel.sink)
+    // A stage with replicas has one per replica.
+    if (!channel.sink || channel.offset)
       continue;
     // 1. Its name.
     std::string name = channel.sink;
@@ -150,7 +151,7 @@ Error OutputArrays::commit() {
 
 OutputArray *OutputArrays::find(const penstock_channel &channel) {
   for (const auto &array : arrays)
-    if (&array->channel == &channel)
+    if (channel.sink && !std::strcmp(array->channel.sink, channel.sink))
       return array.get();
   return nullptr;
 }

@@ -26,8 +26,8 @@ public:
   /// Creates the temporary file: `rows` samples in microbatches of `batch`, or
   /// with `batch` 0 one message as it is.
   Error create(int64_t rows, int64_t batch);
-  /// Message n, of which only the rows that there are samples for count. Called
-  /// by the one device that computes the output.
+  /// The message of microbatch n, of which only the rows that there are samples
+  /// for count. Called by the one device that computes it.
   void put(int64_t n, const void *message);
   Error commit();
 

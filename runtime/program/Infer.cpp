@@ -32,8 +32,11 @@ Error penstock_run::infer() {
   int64_t microbatches = trainData.isWhole() ? 1
                                              : trainData.usableCount() /
                                                    trainData.microbatchSize();
-  instance->run(*schedule, 0, microbatches, 0, trainData,
-                [&] { watchdog.check(); });
+  // Stages with replicas have one microbatch each per turn. What is over in the
+  // last turn has no place in the outputs.
+  int64_t turns = (microbatches + schedule->microbatches - 1) /
+                  int64_t(schedule->microbatches);
+  instance->run(*schedule, 0, turns, 0, trainData, [&] { watchdog.check(); });
   trainSeconds = double(nanoseconds() - startTime) * 1e-9;
   for (Endpoint &endpoint : instance->allEndpoints())
     endpoint.output = nullptr;

@@ -145,9 +145,10 @@ def main():
     print(f"{total} runs bitwise equal to their replay")
 
 
-try:
-    main()
-except Difference as difference:
-    # Without waiting for the other runs.
-    print(difference, file=sys.stderr, flush=True)
-    os._exit(1)
+if __name__ == "__main__":
+    try:
+        main()
+    except Difference as difference:
+        # Without waiting for the other runs.
+        print(difference, file=sys.stderr, flush=True)
+        os._exit(1)

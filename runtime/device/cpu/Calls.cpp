@@ -128,8 +128,10 @@ void penstock_recv(penstock_device *device, uint32_t id, int64_t n,
 void penstock_send(penstock_device *device, uint32_t id, int64_t n,
                    const void *slot) {
   Endpoint &endpoint = device->instance.endpoint(id);
-  if (endpoint.output)
-    return endpoint.output->put(n, slot);
+  if (endpoint.output) {
+    const penstock_channel &channel = endpoint.channel->description;
+    return endpoint.output->put(n * channel.stride + channel.offset, slot);
+  }
   if (endpoint.sink) {
     endpoint.sink->push(n, slot, endpoint.channel->description.type.bytes);
     return;

@@ -128,7 +128,8 @@ typedef struct {
   uint32_t staging;
   /* Message n is of microbatch n * stride + offset. Where a stage has replicas,
    * a channel stands here `stride` times, one after the other, with one sender
-   * and one receiver each, and once more for evaluation. */
+   * and one receiver each, and, if the program trains, once more for
+   * evaluation. */
   uint32_t stride;
   uint32_t offset;
 } penstock_channel;
@@ -236,8 +237,8 @@ typedef void (*penstock_device_function)(penstock_device *device, int64_t first,
                                          int64_t updates, int64_t version);
 
 /* `functions` has one entry per device, null where a device takes no part.
- * Names: "train" and "evaluate", or "infer", which counts microbatches like
- * "evaluate"; then every sink is an output of the model. */
+ * Names: "train" and "evaluate", or "infer", where every sink is an output of
+ * the model, and an update stands for one microbatch on each replica. */
 typedef struct {
   const char *name;
   uint32_t microbatches;

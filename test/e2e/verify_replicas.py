@@ -1,0 +1,147 @@
+"""Compiles and runs small models whose stages have replicas, under many schedules
+and methods, each with --verify, and prints a table of what came out.
+
+usage: verify_replicas.py PENSTOCKC FOLDER [--models mlp cnn] [--widths 2 3,1,2]
+           [--schedules A B] [--methods A B] [--depths 1,2] [--steps N]
+           [--flags=FLAGS]
+
+--depths is for widths of one number, which is for all stages. Without options it
+goes through all models, widths, schedules and methods.
+
+A cell is `=` where the replay gave the same bits, and so did every other run of
+the same model, method and widths, whatever its schedule and, where all stages
+are equally wide, its number of stages. `-` is a refusal in one line. What differs
+or fails is `X`, and listed at the end, with exit code 1.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import sys
+
+from verify_methods import MODELS, run
+
+# By how many stages a device has; some schedules bring their replicas along.
+SCHEDULES = {"1f1b": 1, "gpipe": 1, "zb-h1": 1, "zb-h2": 1, "zb-auto": 1,
+             "interleaved:chunks=2": 2, "looped-bfs:chunks=2": 2, "zb-v": 2, "v-half": 2,
+             "v-min": 2, "dualpipe-v": 2, "hanayo:waves=1": 2, "chimera": 2}
+METHODS = ["naive", "pipedream", "pipedream:vertical-sync", "2bw", "pipemare",
+           "pipemare:anneal-steps=6,warmup-steps=2", "xpipe", "pipeoptim"]
+WIDTHS = ["2", "3", "2,1", "1,2", "3,1", "3,1,2", "1,3,2", "2,1,1,3"]
+MICROBATCHES = 12
+
+
+class Sweep:
+    def __init__(self, options):
+        self.options = options
+        self.known = {}  # Bits by what they may depend on.
+        self.wrong = []
+        self.refusals = {}
+        self.equal = 0
+
+    def compile(self, name, plan):
+        model, _, _, size, loss = MODELS[name]
+        return [self.options.penstockc, model, "-o", self.options.program,
+                f"--microbatch-size={size}", f"--microbatches={MICROBATCHES}",
+                f"--loss={loss}", "--optimizer=sgd:lr=0.05,momentum=0.9",
+                *plan, *self.options.flags.split()]
+
+    def cell(self, name, key, plan):
+        command = self.compile(name, plan)
+        code, _, errors = run(command)
+        if code == 1 and len(errors.splitlines()) == 1:
+            reason = re.sub(r"\d+", "N", re.sub(r"=\S+", "=...", errors.strip()))
+            self.refusals.setdefault(reason, " ".join(command[4:]))
+            return "-"
+        if code:
+            return self.fail(command, f"exit code {code}: {errors}")
+        _, data, labels, _, _ = MODELS[name]
+        steps = self.options.steps
+        saved = self.options.program + ".saved.onnx"
+        train = [self.options.program, "--data", data, "--labels", labels, "--steps",
+                 str(steps), "--verify", "--save", saved, "--eval-data", data,
+                 "--eval-labels", labels, "--eval-every", "2"]
+        code, output, errors = run(train)
+        if code or f"{steps * MICROBATCHES} losses: bitwise equal" not in output:
+            return self.fail(command, f"exit code {code}: {errors}")
+        # Device, stages, busy, and two equal sizes.
+        for size, unit, *planned in re.findall(
+                r"^\d+ .* % +([\d.]+) (\S+) +([\d.]+) (\S+)$", output, re.M):
+            if [size, unit] != planned:
+                return self.fail(command, f"an arena is not as planned: {output}")
+        with open(saved, "rb") as file:
+            bits = hashlib.sha256(file.read()).hexdigest()
+        first, with_bits = self.known.setdefault((name, *key), (plan, bits))
+        if bits != with_bits:
+            return self.fail(command, f"other weights than with {first}")
+        self.equal += 1
+        return "="
+
+    def fail(self, command, why):
+        self.wrong.append(f"{' '.join(command)}: {why}")
+        return "X"
+
+
+def plansOf(widths, chunks, depths):
+    """Lists of flags, and what the bits depend on."""
+    if "," in widths:
+        if chunks == 1:
+            yield (widths,), [f"--stages={widths.count(',') + 1}", f"--replicas={widths}"]
+        return
+    for depth in depths:
+        yield (widths,), [f"--stages={depth * chunks}", f"--replicas={widths}"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("penstockc")
+    parser.add_argument("folder")
+    parser.add_argument("--models", nargs="*", default=list(MODELS))
+    parser.add_argument("--widths", nargs="*", default=WIDTHS)
+    parser.add_argument("--schedules", nargs="*", default=list(SCHEDULES))
+    parser.add_argument("--methods", nargs="*", default=METHODS)
+    parser.add_argument("--depths", default="1,2,3,4")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--flags", default="")
+    options = parser.parse_args()
+    depths = [int(p) for p in options.depths.split(",")]
+    options.folder = os.path.abspath(options.folder)
+    os.makedirs(options.folder, exist_ok=True)
+    options.program = os.path.join(options.folder, "run")
+    sweep = Sweep(options)
+    for model in options.models:
+        print(f"{model} {options.flags}\n\n| |" +
+              "".join(f" {widths} |" for widths in options.widths))
+        print("|---" * (1 + len(options.widths)) + "|")
+        for schedule in options.schedules:
+            row = []
+            for widths in options.widths:
+                cells = ""
+                for key, plan in plansOf(widths, SCHEDULES[schedule], depths):
+                    if schedule == "chimera":
+                        if widths != "2":
+                            continue
+                        plan = plan[:1]
+                    cells += sweep.cell(model, key, [*plan, f"--schedule={schedule}"])
+                row.append(cells)
+            print(f"| {schedule} |" + "".join(f" {cells} |" for cells in row), flush=True)
+        # How late a stage is depends on the number of stages.
+        for method in options.methods:
+            row = []
+            for widths in options.widths:
+                plans = plansOf(widths, 1, [p for p in depths if p > 1])
+                row.append("".join(sweep.cell(model, (method, *plan), [*plan, f"--method={method}"])
+                                   for _, plan in plans))
+            print(f"| {method} |" + "".join(f" {cells} |" for cells in row), flush=True)
+        print()
+    for reason, command in sweep.refusals.items():
+        print(f"refused: {reason} ({command})")
+    for text in sweep.wrong:
+        print(text, file=sys.stderr)
+    print(f"{sweep.equal} runs bitwise equal to their replay and to each other")
+    return 1 if sweep.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
