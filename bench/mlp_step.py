@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whole training steps of an 8 x 1024 MLP against oneDNN's rate on its products.
+"""Whole training steps of an 8 x 1024 MLP against the best rate of its products.
 
     bench/mlp_step.py [--microbatches=8] [--check]
 

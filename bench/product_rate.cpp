@@ -14,83 +14,28 @@
 // with the strides of the operands, each with one per batch dimension and two.
 //===----------------------------------------------------------------------===//
 
+#include "ProductWays.h"
+
+#include "penstock/abi.h"
 #include "penstock/onednn.h"
-#include "penstock/product.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
-#include <memory>
+#include <iterator>
 #include <sstream>
-#include <sys/mman.h>
-#include <vector>
+#include <string>
 
-using namespace penstock::runtime;
-using Numbers = std::vector<int64_t>;
+using namespace penstock::bench;
 
 namespace {
 
 constexpr int kRounds = 9;
 
-struct Shape {
-  Numbers sizes; // batch..., m, n, k
-  Numbers a, b, c;
-  bool accumulate;
-
-  uint32_t rank() const { return uint32_t(sizes.size() - 3); }
-  int64_t m() const { return sizes[rank()]; }
-  int64_t n() const { return sizes[rank() + 1]; }
-  int64_t k() const { return sizes[rank() + 2]; }
-  double flops() const {
-    double result = 2;
-    for (int64_t size : sizes)
-      result *= double(size);
-    return result;
-  }
-  /// The same product of matrices one after the other.
-  Shape plain() const {
-    Shape result = *this;
-    auto dense = [&](Numbers &strides, int64_t rows, int64_t columns) {
-      strides[rank() + 1] = 1;
-      strides[rank()] = columns;
-      int64_t step = rows * columns;
-      for (uint32_t i = rank(); i-- > 0; step *= sizes[i])
-        strides[i] = step;
-    };
-    dense(result.a, m(), k());
-    dense(result.b, k(), n());
-    dense(result.c, m(), n());
-    result.accumulate = false;
-    return result;
-  }
-};
-
-/// On huge pages where the system grants them, as a program's arena is.
-class Buffer {
-public:
-  explicit Buffer(size_t count) {
-    constexpr size_t kHuge = 2 << 20;
-    size_t bytes = (count * sizeof(float) + kHuge - 1) / kHuge * kHuge;
-    floats.reset(static_cast<float *>(std::aligned_alloc(kHuge, bytes)));
-    if (!floats)
-      std::exit(1);
-    madvise(floats.get(), bytes, MADV_HUGEPAGE); // advice: may be refused
-    std::fill_n(floats.get(), count, 1e-3f);
-  }
-  float *data() const { return floats.get(); }
-
-private:
-  struct Free {
-    void operator()(float *memory) const { std::free(memory); }
-  };
-  std::unique_ptr<float[], Free> floats;
-};
-
-size_t spanOf(const Shape &shape, const Numbers &strides, int64_t rows,
-              int64_t columns) {
+size_t spanOf(const Shape &shape, const std::vector<int64_t> &strides,
+              int64_t rows, int64_t columns) {
   uint32_t rank = shape.rank();
   int64_t last = (rows - 1) * strides[rank] + (columns - 1) * strides[rank + 1];
   for (uint32_t i = 0; i < rank; ++i)
@@ -98,170 +43,45 @@ size_t spanOf(const Shape &shape, const Numbers &strides, int64_t rows,
   return size_t(last + 1);
 }
 
-/// A, B and C of every copy.
-struct Operands {
+/// A, B and C of every copy, and ways to multiply them.
+struct Contest {
   std::vector<Buffer> a, b, c;
-  Operands(const Shape &shape, int copies) {
-    for (int i = 0; i < copies; ++i) {
-      a.emplace_back(spanOf(shape, shape.a, shape.m(), shape.k()));
-      b.emplace_back(spanOf(shape, shape.b, shape.k(), shape.n()));
-      c.emplace_back(spanOf(shape, shape.c, shape.m(), shape.n()));
-    }
-  }
-};
-
-/// One way to compute a product; called with the number of a copy.
-struct Way {
-  std::function<void(int)> run;
-  double best = 1e30; ///< Seconds.
-};
-
-/// As programs do.
-Way ownWay(const Shape &shape, const Operands &operands, int threads) {
-  penstock_gemm_descriptor descriptor = {};
-  descriptor.batch_rank = shape.rank();
-  std::copy_n(shape.sizes.begin(), shape.rank(), descriptor.batch);
-  descriptor.m = shape.m(), descriptor.n = shape.n(), descriptor.k = shape.k();
-  std::copy(shape.a.begin(), shape.a.end(), descriptor.stride_a);
-  std::copy(shape.b.begin(), shape.b.end(), descriptor.stride_b);
-  std::copy(shape.c.begin(), shape.c.end(), descriptor.stride_c);
-  descriptor.accumulate = shape.accumulate;
-  auto product = std::make_shared<Product>(descriptor, threads);
-  auto scratch =
-      std::make_shared<Buffer>(product->getScratchBytes() / sizeof(float) + 1);
-  if (!product->getError().empty() ||
-      !product->prepare(reinterpret_cast<char *>(scratch->data()))) {
-    std::fprintf(stderr, "product_rate: a product cannot be computed\n");
-    std::exit(1);
-  }
-  return {[product, scratch, threads, &operands](int copy) {
-    struct Call {
-      const Product &product;
-      const Operands &operands;
-      int copy;
-    } call = {*product, operands, copy};
-    auto runPart = [](void *closure, int64_t part, int) {
-      const Call &call = *static_cast<const Call *>(closure);
-      call.product.run(part, call.operands.a[call.copy].data(),
-                       call.operands.b[call.copy].data(),
-                       call.operands.c[call.copy].data());
-    };
-    const OneDnn &dnnl = oneDnn();
-    if (product->getParts() > 1)
-      return dnnl.runParts(product->getParts(), &call, runPart);
-    dnnl.setThreads(1);
-    runPart(&call, 0, 0);
-    dnnl.setThreads(threads);
-  }};
-}
-
-/// By an implementation of the library; takes the description.
-Way libraryWay(const Operands &operands, dnnl_primitive_desc_t type) {
-  struct Prepared {
-    dnnl_primitive_t primitive = nullptr;
-    dnnl_stream_t stream = nullptr;
-    dnnl_exec_arg_t arguments[4];
-    Buffer scratch;
-    explicit Prepared(dnnl_primitive_desc_t type)
-        : scratch(scratchBytes(type) / sizeof(float) + 1) {
-      const OneDnn &dnnl = oneDnn();
-      dnnl.dnnl_primitive_create(&primitive, type);
-      dnnl.dnnl_stream_create(&stream, dnnl.engine, dnnl_stream_default_flags);
-      const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md,
-                                      dnnl_query_dst_md,
-                                      dnnl_query_scratchpad_md};
-      const int kinds[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST,
-                           DNNL_ARG_SCRATCHPAD};
-      for (int i = 0; i < 4; ++i) {
-        arguments[i].arg = kinds[i];
-        dnnl.dnnl_memory_create(
-            &arguments[i].memory,
-            dnnl.dnnl_primitive_desc_query_md(type, queries[i], 0), dnnl.engine,
-            scratch.data());
-      }
-      dnnl.dnnl_primitive_desc_destroy(type);
-    }
-    ~Prepared() {
-      const OneDnn &dnnl = oneDnn();
-      for (dnnl_exec_arg_t &argument : arguments)
-        dnnl.dnnl_memory_destroy(argument.memory);
-      dnnl.dnnl_primitive_destroy(primitive);
-      dnnl.dnnl_stream_destroy(stream);
-    }
-  };
-  auto prepared = std::make_shared<Prepared>(type);
-  return {[=, &operands](int copy) {
-    const OneDnn &dnnl = oneDnn();
-    float *data[] = {operands.a[copy].data(), operands.b[copy].data(),
-                     operands.c[copy].data()};
-    for (int i = 0; i < 3; ++i)
-      dnnl.dnnl_memory_set_data_handle(prepared->arguments[i].memory, data[i]);
-    dnnl.dnnl_primitive_execute(prepared->primitive, prepared->stream, 4,
-                                prepared->arguments);
-  }};
-}
-
-bool describe(const Shape &shape, dnnl_matmul_desc_t &result) {
-  dnnl_memory_desc_t a, b, c;
-  auto matrix = [&](const Numbers &strides, int64_t rows, int64_t columns,
-                    dnnl_memory_desc_t &type) {
-    return describeMatrix(shape.rank(), shape.sizes.data(), strides.data(),
-                          rows, columns, type);
-  };
-  return matrix(shape.a, shape.m(), shape.k(), a) &&
-         matrix(shape.b, shape.k(), shape.n(), b) &&
-         matrix(shape.c, shape.m(), shape.n(), c) &&
-         oneDnn().dnnl_matmul_desc_init(&result, &a, &b, nullptr, &c) ==
-             dnnl_success;
-}
-
-/// All of the library's fast implementations.
-std::vector<Way> libraryWays(const Shape &shape, const Operands &operands) {
-  const OneDnn &dnnl = oneDnn();
   std::vector<Way> ways;
-  dnnl_matmul_desc_t product;
-  if (!describe(shape, product))
-    return ways;
-  dnnl_primitive_attr_t attributes = makeAttributes(shape.accumulate);
-  dnnl_primitive_desc_iterator_t each = nullptr;
-  std::string former;
-  for (dnnl_status_t status = dnnl.dnnl_primitive_desc_iterator_create(
-           &each, &product, attributes, dnnl.engine, nullptr);
-       status == dnnl_success;
-       status = dnnl.dnnl_primitive_desc_iterator_next(each)) {
-    dnnl_primitive_desc_t type = dnnl.dnnl_primitive_desc_iterator_fetch(each);
-    const char *name = "";
-    dnnl.dnnl_primitive_desc_query(type, dnnl_query_impl_info_str, 0, &name);
-    bool isNew = former != name && slowImplementation(type).empty();
-    former = name;
-    if (isNew)
-      ways.push_back(libraryWay(operands, type));
-    else
-      dnnl.dnnl_primitive_desc_destroy(type);
-  }
-  if (each)
-    dnnl.dnnl_primitive_desc_iterator_destroy(each);
-  dnnl.dnnl_primitive_attr_destroy(attributes);
-  return ways;
-}
 
-void measure(const Shape &shape, int copies, std::vector<Way> &ways) {
-  int count = std::max(1, int(2e8 / shape.flops() / copies)) * copies;
-  for (int round = 0; round < kRounds; ++round)
+  Contest(const Shape &shape, int copies) {
+    for (int i = 0; i < copies; ++i) {
+      a.emplace_back(spanOf(shape, shape.a, shape.m(), shape.k()), 1e-3f);
+      b.emplace_back(spanOf(shape, shape.b, shape.k(), shape.n()), 1e-3f);
+      c.emplace_back(spanOf(shape, shape.c, shape.m(), shape.n()), 1e-3f);
+    }
+  }
+  void run(const Way &way, size_t copy) const {
+    way.run(a[copy].data(), b[copy].data(), c[copy].data());
+  }
+  void runRound(int count) {
+    size_t copies = a.size();
     for (Way &way : ways) {
       // What the way before this one has left in the caches is not its fault.
-      for (int i = 0; i < copies; ++i)
-        way.run(i);
+      for (size_t i = 0; i < copies; ++i)
+        run(way, i);
       auto begin = std::chrono::steady_clock::now();
       for (int i = 0; i < count; ++i)
-        way.run(i % copies);
+        run(way, size_t(i) % copies);
       std::chrono::duration<double> time =
           std::chrono::steady_clock::now() - begin;
       way.best = std::min(way.best, time.count() / count);
     }
+  }
+};
+
+double secondsOf(const std::vector<Way> &ways, size_t begin, size_t end) {
+  double seconds = 1e30;
+  for (size_t i = begin; i < end; ++i)
+    seconds = std::min(seconds, ways[i].best);
+  return seconds;
 }
 
-bool readNumbers(std::istringstream &line, Numbers &numbers) {
+bool readNumbers(std::istringstream &line, std::vector<int64_t> &numbers) {
   for (std::string word; line >> word && word != "|";)
     numbers.push_back(std::atoll(word.c_str()));
   return !numbers.empty();
@@ -270,7 +90,7 @@ bool readNumbers(std::istringstream &line, Numbers &numbers) {
 } // namespace
 
 int main(int argc, char **argv) {
-  const OneDnn &dnnl = oneDnn();
+  const penstock::runtime::OneDnn &dnnl = penstock::runtime::oneDnn();
   if (!dnnl.error.empty()) {
     std::fprintf(stderr, "product_rate: %s\n", dnnl.error.c_str());
     return 1;
@@ -281,7 +101,7 @@ int main(int argc, char **argv) {
   for (std::string text; std::getline(std::cin, text);) {
     std::istringstream line(text);
     Shape shape;
-    Numbers accumulate;
+    std::vector<int64_t> accumulate;
     if (!readNumbers(line, shape.sizes) || shape.sizes.size() < 3 ||
         shape.rank() > PENSTOCK_MAX_BATCH_RANK || !readNumbers(line, shape.a) ||
         !readNumbers(line, shape.b) || !readNumbers(line, shape.c) ||
@@ -292,23 +112,22 @@ int main(int argc, char **argv) {
       return 1;
     }
     shape.accumulate = accumulate.front() != 0;
-    Shape plain = shape.plain();
-    Operands operands(shape, copies), dense(plain, copies);
-    std::vector<Way> ways = {ownWay(shape, operands, threads)};
-    for (Way &way : libraryWays(shape, operands))
-      ways.push_back(std::move(way));
-    size_t firstPlain = ways.size();
-    for (Way &way : libraryWays(plain, dense))
-      ways.push_back(std::move(way));
-    measure(shape, copies, ways);
-    auto best = [&](size_t begin, size_t end) {
-      double seconds = 1e30;
-      for (size_t i = begin; i < end; ++i)
-        seconds = std::min(seconds, ways[i].best);
-      return shape.flops() * 1e-9 / seconds;
+    Contest strided(shape, copies), plain(shape.plain(), copies);
+    strided.ways = libraryWays(shape);
+    strided.ways.insert(strided.ways.begin(), ownWay(shape, threads));
+    plain.ways = libraryWays(shape.plain());
+    int count = std::max(1, int(2e8 / shape.flops() / copies)) * copies;
+    for (int round = 0; round < kRounds; ++round) {
+      strided.runRound(count);
+      plain.runRound(count);
+    }
+    auto rate = [&](const std::vector<Way> &ways, size_t begin, size_t end) {
+      return shape.flops() * 1e-9 / secondsOf(ways, begin, end);
     };
     std::printf("{\"gflops\": %.1f, \"best\": %.1f, \"plain\": %.1f}\n",
-                best(0, 1), best(1, firstPlain), best(firstPlain, ways.size()));
+                rate(strided.ways, 0, 1),
+                rate(strided.ways, 1, strided.ways.size()),
+                rate(plain.ways, 0, plain.ways.size()));
     std::fflush(stdout);
   }
   return 0;

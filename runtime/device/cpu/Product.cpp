@@ -11,6 +11,7 @@
 
 #include "penstock/product.h"
 
+#include "runtime/device/cpu/ProductPlan.h"
 #include "runtime/device/cpu/Step.h"
 #include "runtime/device/cpu/Turn.h"
 
@@ -23,21 +24,12 @@ namespace {
 
 /// Up to here all algorithms of the library add up in the same order.
 constexpr int64_t kBlockK = 384;
-/// Below so many multiplications per part, threads cost more than they gain.
-constexpr double kFewMultiplications = 1 << 18;
-/// Parts begin at multiples of these.
-constexpr int64_t kRows = 8, kColumns = 16;
-/// The library has another algorithm for so few rows.
-constexpr int64_t kFewRows = 16;
-/// Of a transposed B that is turned, a block has so many columns.
-constexpr int64_t kTurnedColumns = 256;
-/// With more rows of A, turning B does not pay.
-constexpr int64_t kManyRows = 1024;
 
 /// A primitive and what it is bound to, for the calls of one part.
 struct Kind {
   Step step;
   int64_t part;
+  Packing packing;
   int64_t m, n, k;
   bool accumulates;
   dnnl_memory_t a = nullptr, b = nullptr, c = nullptr;
@@ -50,50 +42,17 @@ struct Call {
   int64_t atA, atB, atC; // in floats
 };
 
-/// A range of one dimension, 0 to rank - 1 of the batch, then rows and columns.
-struct Range {
-  uint32_t dimension;
-  int64_t begin, end;
-};
-
-/// The first dimension that can be divided: of the batch, or else the longer
-/// one of the matrix. Nothing where the product is too small.
-std::vector<Range> divide(const penstock_gemm_descriptor &gemm,
-                          int64_t threads) {
-  uint32_t rank = gemm.batch_rank, dimension = rank;
-  double count = double(gemm.m) * double(gemm.n) * double(gemm.k);
-  int64_t size = 0, unit = 1;
-  for (uint32_t i = rank; i-- > 0;) {
-    count *= double(gemm.batch[i]);
-    if (gemm.batch[i] >= threads)
-      dimension = i, size = gemm.batch[i];
-  }
-  bool areRows = gemm.m >= gemm.n && gemm.m > threads * (kFewRows + kRows);
-  if (size == 0) {
-    dimension = areRows ? rank : rank + 1;
-    size = areRows ? gemm.m : gemm.n;
-    unit = areRows ? kRows : kColumns;
-  }
-  int64_t units = (size + unit - 1) / unit;
-  int64_t parts = std::min(threads, units);
-  if (count < kFewMultiplications * double(parts))
-    parts = 1;
-  std::vector<Range> ranges;
-  for (int64_t i = 0; i < parts; ++i)
-    ranges.push_back({dimension, units * i / parts * unit,
-                      std::min(size, units * (i + 1) / parts * unit)});
-  return ranges;
-}
-
 } // namespace
 
 struct Product::State {
   penstock_gemm_descriptor gemm;
   std::string error;
   int64_t parts = 1;
-  /// B is turned block by block, into scratch behind the library's.
-  bool turnsB = false;
-  uint64_t scratchOfPart = 0, turnedAt = 0;
+  /// The result is a column whose elements are apart: the library gets and
+  /// gives it in one piece, as it adds to such columns in another order.
+  bool packsC = false;
+  /// Scratch of a part: the library's, the copy of a block, that of C.
+  uint64_t libraryBytes = 0, packedBytes = 0, scratchOfPart = 0;
   char *scratch = nullptr;
   std::vector<Kind> kinds;
   std::vector<Call> calls;         // in the order of parts, then of k
@@ -102,9 +61,10 @@ struct Product::State {
 
   explicit State(const penstock_gemm_descriptor &gemm) : gemm(gemm) {}
   ~State();
-  size_t findKind(int64_t part, uint32_t rank, const int64_t *sizes, int64_t k,
-                  bool accumulates);
-  void addCalls(int64_t part, uint32_t rank, const int64_t *sizes, Call call);
+  size_t findKind(int64_t part, Packing packing, uint32_t rank,
+                  const int64_t *sizes, int64_t k, bool accumulates);
+  void addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
+                const int64_t *sizes, Call call);
   void addPart(int64_t part, const Range &range);
 };
 
@@ -121,7 +81,7 @@ Product::State::~State() {
 }
 
 /// The primitive for batches, rows and columns of these sizes.
-size_t Product::State::findKind(int64_t part, uint32_t rank,
+size_t Product::State::findKind(int64_t part, Packing packing, uint32_t rank,
                                 const int64_t *sizes, int64_t k,
                                 bool accumulates) {
   const OneDnn &dnnl = oneDnn();
@@ -130,17 +90,22 @@ size_t Product::State::findKind(int64_t part, uint32_t rank,
     if (kinds[i].m == m && kinds[i].n == n && kinds[i].k == k &&
         kinds[i].accumulates == accumulates)
       return i;
-  kinds.push_back({{}, part, m, n, k, accumulates});
+  kinds.push_back({{}, part, packing, m, n, k, accumulates});
   Step &step = kinds.back().step;
   // The strides of a single matrix come behind those of the batch.
   uint32_t skipped = gemm.batch_rank - rank;
-  const int64_t turned[] = {turnedStride(n), 1};
+  const int64_t turnedA[] = {turnedStride(k), 1},
+                packedB[] = {turnedStride(n), 1}, column[] = {1, 1};
+  bool packsA = packing == Packing::TurnA;
+  bool packsB = packing == Packing::TurnB || packing == Packing::CopyB;
   dnnl_memory_desc_t a, b, c;
   dnnl_matmul_desc_t operation;
-  if (!describeMatrix(rank, sizes, gemm.stride_a + skipped, m, k, a) ||
-      !describeMatrix(rank, sizes, turnsB ? turned : gemm.stride_b + skipped, k,
-                      n, b) ||
-      !describeMatrix(rank, sizes, gemm.stride_c + skipped, m, n, c) ||
+  if (!describeMatrix(rank, sizes, packsA ? turnedA : gemm.stride_a + skipped,
+                      m, k, a) ||
+      !describeMatrix(rank, sizes, packsB ? packedB : gemm.stride_b + skipped,
+                      k, n, b) ||
+      !describeMatrix(rank, sizes, packsC ? column : gemm.stride_c + skipped, m,
+                      n, c) ||
       dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr, &c) !=
           dnnl_success ||
       !(step.type = chooseProduct(operation, accumulates)))
@@ -148,29 +113,34 @@ size_t Product::State::findKind(int64_t part, uint32_t rank,
   else if (!slowImplementation(step.type).empty())
     error = "oneDNN has only its reference implementation";
   else
-    scratchOfPart = std::max(scratchOfPart, aligned(step.getScratchBytes()));
+    libraryBytes = std::max(libraryBytes, aligned(step.getScratchBytes()));
+  uint64_t floats = packsA ? m * turnedA[0] : packsB ? k * packedB[0] : 0;
+  packedBytes = std::max(packedBytes, aligned(floats * sizeof(float)));
   return kinds.size() - 1;
 }
 
-/// The blocks of k, and of columns if B is turned.
-void Product::State::addCalls(int64_t part, uint32_t rank, const int64_t *sizes,
-                              Call call) {
+/// The blocks of rows and columns, and of k.
+void Product::State::addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
+                              const int64_t *sizes, Call call) {
   int64_t block[PENSTOCK_MAX_BATCH_RANK + 2];
   std::copy_n(sizes, rank + 2, block);
-  int64_t n = sizes[rank + 1], step = turnsB ? kTurnedColumns : n;
   const int64_t *strideA = gemm.stride_a + gemm.batch_rank,
                 *strideB = gemm.stride_b + gemm.batch_rank,
                 *strideC = gemm.stride_c + gemm.batch_rank;
-  for (int64_t column = 0; column < n; column += step)
-    for (int64_t k = 0; k < gemm.k && error.empty(); k += kBlockK) {
-      block[rank + 1] = std::min(step, n - column);
-      calls.push_back(
-          {findKind(part, rank, block, std::min(kBlockK, gemm.k - k),
-                    gemm.accumulate || k > 0),
-           part, call.atA + k * strideA[1],
-           call.atB + k * strideB[0] + column * strideB[1],
-           call.atC + column * strideC[1]});
+  int64_t &m = block[rank], &n = block[rank + 1];
+  for (int64_t row = 0; row < sizes[rank]; row += m) {
+    m = endOfBlock(row, sizes[rank], blocks.rows) - row;
+    for (int64_t column = 0; column < sizes[rank + 1]; column += n) {
+      n = endOfBlock(column, sizes[rank + 1], blocks.columns) - column;
+      for (int64_t k = 0; k < gemm.k && error.empty(); k += kBlockK)
+        calls.push_back(
+            {findKind(part, blocks.packing, rank, block,
+                      std::min(kBlockK, gemm.k - k), gemm.accumulate || k > 0),
+             part, call.atA + row * strideA[0] + k * strideA[1],
+             call.atB + k * strideB[0] + column * strideB[1],
+             call.atC + row * strideC[0] + column * strideC[1]});
     }
+  }
 }
 
 void Product::State::addPart(int64_t part, const Range &range) {
@@ -184,8 +154,10 @@ void Product::State::addPart(int64_t part, const Range &range) {
     first.atA = range.begin * gemm.stride_a[range.dimension];
   if (range.dimension != rank)
     first.atB = range.begin * gemm.stride_b[range.dimension];
-  if (!turnsB)
-    return addCalls(part, rank, sizes, first);
+  Blocks blocks = chooseBlocks(sizes[rank], sizes[rank + 1], gemm.k,
+                               gemm.stride_a + rank, gemm.stride_b + rank);
+  if (blocks.packing == Packing::None && !packsC)
+    return addCalls(part, blocks, rank, sizes, first);
   // Matrix by matrix.
   int64_t batches = 1;
   for (uint32_t i = 0; i < rank; ++i)
@@ -198,7 +170,7 @@ void Product::State::addPart(int64_t part, const Range &range) {
       call.atB += at * gemm.stride_b[i];
       call.atC += at * gemm.stride_c[i];
     }
-    addCalls(part, 0, sizes + rank, call);
+    addCalls(part, blocks, 0, sizes + rank, call);
   }
 }
 
@@ -209,12 +181,12 @@ Product::Product(const penstock_gemm_descriptor &gemm, int64_t threads)
     state->error = dnnl.error;
     return;
   }
-  const int64_t *strideB = gemm.stride_b + gemm.batch_rank;
-  state->turnsB = strideB[0] == 1 && strideB[1] != 1 && gemm.n > 1 &&
-                  gemm.k > 1 && gemm.m > kFewRows && gemm.m <= kManyRows;
+  state->packsC =
+      gemm.n == 1 && gemm.m > 1 && gemm.stride_c[gemm.batch_rank] != 1;
   int former = dnnl.getThreads();
   dnnl.setThreads(1);
-  std::vector<Range> ranges = divide(gemm, std::max<int64_t>(threads, 1));
+  std::vector<Range> ranges =
+      divideProduct(gemm, std::max<int64_t>(threads, 1));
   state->parts = int64_t(ranges.size());
   for (int64_t part = 0; part < state->parts; ++part) {
     state->firstCallOf.push_back(state->calls.size());
@@ -222,13 +194,9 @@ Product::Product(const penstock_gemm_descriptor &gemm, int64_t threads)
   }
   state->firstCallOf.push_back(state->calls.size());
   dnnl.setThreads(former);
-  if (!state->turnsB)
-    return;
-  state->turnedAt = state->scratchOfPart;
-  uint64_t most = 0;
-  for (const Kind &kind : state->kinds)
-    most = std::max(most, uint64_t(turnedStride(kind.n) * kind.k));
-  state->scratchOfPart += aligned(most * sizeof(float));
+  state->scratchOfPart = state->libraryBytes + state->packedBytes;
+  if (state->packsC)
+    state->scratchOfPart += aligned(uint64_t(gemm.m) * sizeof(float));
 }
 
 Product::Product(Product &&) noexcept = default;
@@ -271,25 +239,52 @@ bool Product::prepare(char *scratch) {
 bool Product::run(int64_t part, const float *a, const float *b,
                   float *c) const {
   const OneDnn &dnnl = oneDnn();
-  float *turned = reinterpret_cast<float *>(
-      state->scratch + state->scratchOfPart * uint64_t(part) + state->turnedAt);
-  int64_t strideB = state->gemm.stride_b[state->gemm.batch_rank + 1];
+  const penstock_gemm_descriptor &gemm = state->gemm;
+  char *scratch = state->scratch + state->scratchOfPart * uint64_t(part);
+  float *packed = reinterpret_cast<float *>(scratch + state->libraryBytes);
+  float *packedC = reinterpret_cast<float *>(scratch + state->libraryBytes +
+                                             state->packedBytes);
+  const int64_t *strideB = gemm.stride_b + gemm.batch_rank;
+  int64_t columnA = gemm.stride_a[gemm.batch_rank + 1];
+  int64_t rowC = gemm.stride_c[gemm.batch_rank];
   for (size_t i = state->firstCallOf[part]; i < state->firstCallOf[part + 1];
        ++i) {
     const Call &call = state->calls[i];
     const Kind &kind = state->kinds[call.kind];
-    const float *right = b + call.atB;
-    if (state->turnsB) {
-      turn(right, strideB, kind.k, kind.n, turned);
-      right = turned;
+    const float *left = a + call.atA, *right = b + call.atB;
+    float *result = c + call.atC;
+    switch (kind.packing) {
+    case Packing::None:
+      break;
+    case Packing::TurnA:
+      turn(left, columnA, kind.m, kind.k, packed);
+      left = packed;
+      break;
+    case Packing::TurnB:
+      turn(right, strideB[1], kind.k, kind.n, packed);
+      right = packed;
+      break;
+    case Packing::CopyB:
+      for (int64_t row = 0, to = 0; row < kind.k;
+           ++row, to += turnedStride(kind.n))
+        std::copy_n(right + row * strideB[0], kind.n, packed + to);
+      right = packed;
+      break;
     }
+    if (state->packsC && kind.accumulates)
+      for (int64_t row = 0; row < kind.m; ++row)
+        packedC[row] = result[row * rowC];
     auto bind = [&](dnnl_memory_t memory, const float *data) {
       return dnnl.dnnl_memory_set_data_handle(
                  memory, const_cast<float *>(data)) == dnnl_success;
     };
-    if (!bind(kind.a, a + call.atA) || !bind(kind.b, right) ||
-        !bind(kind.c, c + call.atC) || !kind.step.run(state->streams[part]))
+    if (!bind(kind.a, left) || !bind(kind.b, right) ||
+        !bind(kind.c, state->packsC ? packedC : result) ||
+        !kind.step.run(state->streams[part]))
       return false;
+    if (state->packsC)
+      for (int64_t row = 0; row < kind.m; ++row)
+        result[row * rowC] = packedC[row];
   }
   return true;
 }

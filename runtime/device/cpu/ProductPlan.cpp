@@ -1,0 +1,104 @@
+//===- ProductPlan.cpp - How a matrix product is divided ------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// docs/performance.md has the measurements behind the numbers here.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cpu/ProductPlan.h"
+
+#include <algorithm>
+
+using namespace penstock::runtime;
+
+namespace {
+
+/// Below so many multiplications per part, threads cost more than they gain.
+constexpr double kFewMultiplications = 1 << 18;
+/// Parts begin at multiples of these.
+constexpr int64_t kRows = 8, kColumns = 16;
+/// With fewer rows, or with one column, the library computes by algorithms
+/// that round otherwise: no part or block is so small unless the product is.
+constexpr int64_t kFewRows = 16;
+/// Rows of a transposed A that is turned at a time, and columns of B that are
+/// turned or copied. The copies stay in the second cache.
+constexpr int64_t kTurnedRows = 256, kTurnedColumns = 384, kCopiedColumns = 512;
+/// With more rows of A, turning B does not pay.
+constexpr int64_t kManyRows = 1024;
+/// Matrices from this size on are worth turning.
+constexpr int64_t kManyElements = 128;
+/// Shorter sums do not pay for the library's packing.
+constexpr int64_t kShortSum = 128;
+/// Longer ones, over rows so many floats (or a multiple) apart, which share
+/// few sets of the first cache, pay for a copy of B.
+constexpr int64_t kLongSum = 256, kSharedSets = 1024, kRowsForCopy = 64;
+
+/// The library packs both operands, unless it has few rows or columns. It
+/// also does where A is transposed and B's rows share sets of the cache.
+bool packsItself(int64_t m, int64_t n, bool isTurnedA, int64_t rowB) {
+  return 1.0 / double(m) + 1.0 / double(n) < 0.00196 ||
+         (isTurnedA && rowB % kSharedSets == 0);
+}
+
+} // namespace
+
+std::vector<Range>
+penstock::runtime::divideProduct(const penstock_gemm_descriptor &gemm,
+                                 int64_t threads) {
+  uint32_t rank = gemm.batch_rank, dimension = rank;
+  double count = double(gemm.m) * double(gemm.n) * double(gemm.k);
+  int64_t size = 0, unit = 1;
+  for (uint32_t i = rank; i-- > 0;) {
+    count *= double(gemm.batch[i]);
+    if (gemm.batch[i] >= threads)
+      dimension = i, size = gemm.batch[i];
+  }
+  bool areRows = gemm.m >= gemm.n && gemm.m > threads * (kFewRows + kRows);
+  if (size == 0) {
+    dimension = areRows ? rank : rank + 1;
+    size = areRows ? gemm.m : gemm.n;
+    unit = areRows ? kRows : kColumns;
+  }
+  // The last part takes what is left over.
+  int64_t units = std::max<int64_t>(size / unit, 1);
+  int64_t parts = std::min(threads, units);
+  if (count < kFewMultiplications * double(parts))
+    parts = 1;
+  std::vector<Range> ranges;
+  for (int64_t i = 0; i < parts; ++i)
+    ranges.push_back({dimension, units * i / parts * unit,
+                      i + 1 < parts ? units * (i + 1) / parts * unit : size});
+  return ranges;
+}
+
+Blocks penstock::runtime::chooseBlocks(int64_t m, int64_t n, int64_t k,
+                                       const int64_t *strideA,
+                                       const int64_t *strideB) {
+  bool isTurnedA = strideA[0] == 1 && strideA[1] != 1 && m > 1 && k > 1;
+  bool isTurnedB = strideB[0] == 1 && strideB[1] != 1 && n > 1 && k > 1;
+  if (isTurnedB) {
+    if (m > kFewRows && m <= kManyRows)
+      return {Packing::TurnB, m, kTurnedColumns};
+    return {Packing::None, m, n};
+  }
+  bool isPacked = packsItself(m, n, isTurnedA, strideB[0]);
+  bool isLarge = m >= kManyElements && n >= kManyElements;
+  if (k < kShortSum) {
+    // In blocks of rows, the library multiplies what lies in memory.
+    if (!isPacked || !isLarge)
+      return {Packing::None, m, n};
+    return {isTurnedA ? Packing::TurnA : Packing::None, kTurnedRows, n};
+  }
+  if (isTurnedA && !isPacked && isLarge)
+    return {Packing::TurnA, kTurnedRows, n};
+  if (!isTurnedA && !isPacked && m >= kRowsForCopy && n >= kManyElements &&
+      k > kLongSum && strideB[0] % kSharedSets == 0)
+    return {Packing::CopyB, m, kCopiedColumns};
+  return {Packing::None, m, n};
+}
+
+int64_t penstock::runtime::endOfBlock(int64_t begin, int64_t size,
+                                      int64_t step) {
+  return size - begin < step + kFewRows ? size : begin + step;
+}

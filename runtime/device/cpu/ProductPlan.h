@@ -1,0 +1,50 @@
+//===- ProductPlan.h - How a matrix product is divided ----------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Into parts for threads, and blocks for calls of the library. What is chosen
+// here decides about speed; the bits are the same (see Product.cpp).
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_CPU_PRODUCTPLAN_H
+#define PENSTOCK_RUNTIME_DEVICE_CPU_PRODUCTPLAN_H
+
+#include "penstock/abi.h"
+
+#include <vector>
+
+namespace penstock::runtime {
+
+/// A range of one dimension, 0 to rank - 1 of the batch, then rows and columns.
+struct Range {
+  uint32_t dimension;
+  int64_t begin, end;
+};
+
+/// The parts of a product for at most so many threads. Divided is the first
+/// dimension that can be: of the batch, or else the longer one of the matrix.
+std::vector<Range> divideProduct(const penstock_gemm_descriptor &gemm,
+                                 int64_t threads);
+
+/// Which operand is copied to scratch before each call, and how.
+enum class Packing { None, TurnA, TurnB, CopyB };
+
+/// The blocks of the matrices of a part; with a packing, each gets its own
+/// copy.
+struct Blocks {
+  Packing packing = Packing::None;
+  int64_t rows, columns;
+};
+
+/// For an m x k by k x n product; strides are of rows and of columns.
+Blocks chooseBlocks(int64_t m, int64_t n, int64_t k, const int64_t *strideA,
+                    const int64_t *strideB);
+
+/// Where the block that begins at `begin` ends: what would be left over for a
+/// block of few rows or columns belongs to it.
+int64_t endOfBlock(int64_t begin, int64_t size, int64_t step);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_DEVICE_CPU_PRODUCTPLAN_H
