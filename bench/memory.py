@@ -17,52 +17,23 @@ those of the first plan to the last bit.
 Needs torch, torchvision, transformers and onnx.
 """
 
-import json
-import subprocess
 import sys
 
 import measure
 import memory_models
+import plan_reports
 
-PARTS = ("weights", "versions", "gradients", "optimizer", "residuals", "temporaries",
-         "channels", "padding")
 SCHEDULES = (("gpipe", ["--stages=4", "--schedule=gpipe"]),
              ("1f1b", ["--stages=4", "--schedule=1f1b"]),
              ("zb-h1", ["--stages=4", "--schedule=zb-h1"]),
              ("interleaved", ["--stages=4", "--schedule=interleaved:chunks=2"]))
+UPDATE = ("--microbatches=8", "--optimizer=adam:lr=0.001")
 MOST_ABOVE = 0.05
 LIMITS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
-DOES_NOT_FIT = 3
 
 
-def allocated(program, data, *flags):
-    """Bytes by device, as the program counted them."""
-    log = program.with_suffix(".memory.json")
-    subprocess.run([program, *data, "--steps", "2", "--memory", log, *flags], check=True,
-                   stdout=subprocess.DEVNULL)
-    return json.loads(log.read_text())
-
-
-def compare(allocated_devices, stages, plan):
-    """Arenas, and the variables of every stage, byte by byte."""
-    for device in allocated_devices:
-        if device["arena"] != plan[device["device"]]:
-            return f"arena of device {device['device']}: {device['arena']}"
-        for real in device["stages"]:
-            stated = stages[real["stage"]]["bytes"]
-            for part in ("weights", "versions", "gradients", "optimizer"):
-                if real[part] != stated[part]:
-                    return f"{part} of stage {real['stage']}: {real[part]}, not {stated[part]}"
-    return "equal"
-
-
-def arenas(stages):
-    """What a device has stands at the first of its stages."""
-    devices = {}
-    for stage in stages:
-        devices.setdefault(stage["device"], []).append(stage["bytes"])
-    return devices, {device: sum(b[part] for b in parts for part in PARTS)
-                     for device, parts in devices.items()}
+def command(model):
+    return [measure.build_folder() / "bin" / "penstockc", model.path, *model.flags, *UPDATE]
 
 
 def plans(folder, only, more):
@@ -71,8 +42,7 @@ def plans(folder, only, more):
           f"  allocated  losses")
     failed = []
     for model in memory_models.export_all(folder, only):
-        program, report, log = (model.path.with_name(name)
-                                for name in ("plan", "plan.json", "plan.jsonl"))
+        program = model.path.with_name("plan")
         reference = None
         for devices in (2, 3):
             most = None
@@ -82,29 +52,24 @@ def plans(folder, only, more):
                     flags = [f"--recompute={policy}"] if limit else []
                     if limit:
                         flags.append(f"--device-memory={limit}")
-                    result = subprocess.run(
-                        [measure.build_folder() / "bin" / "penstockc", model.path, "-o", program,
-                         *model.flags, "--stages=auto", f"--devices={devices}", *flags, *more,
-                         "--microbatches=8", "--optimizer=adam:lr=0.001",
-                         f"--report-json={report}"], capture_output=True, text=True)
+                    status, stages = plan_reports.compile_plan(
+                        command(model), program, "--stages=auto", f"--devices={devices}", *flags,
+                        *more)
                     line = f"{model.name:10}{devices:<8}{policy:10}{limit or '-':>12}"
-                    if limit and result.returncode == DOES_NOT_FIT:
+                    if limit and status == plan_reports.DOES_NOT_FIT:
                         print(f"{line}{'refused':>12}", flush=True)
                         continue
-                    if result.returncode:
-                        sys.exit(result.stderr)
-                    stages = json.loads(report.read_text())["stages"]
-                    plan = arenas(stages)[1]
-                    most = most or max(plan.values())
-                    verdict = compare(allocated(program, model.data, "--log", log)["devices"],
-                                      stages, plan)
-                    losses = [json.loads(line).get("loss") for line in log.read_text().splitlines()]
+                    if status:
+                        sys.exit(stages)
+                    need = max(plan_reports.arenas(stages).values())
+                    most = most or need
+                    losses, allocated, _ = plan_reports.train(program, *model.data, "--steps", "2")
+                    verdict = plan_reports.compare(allocated, stages)
                     reference = reference or losses
                     same = "equal" if losses == reference else "differ"
                     residuals = sum(stage["bytes"]["residuals"] for stage in stages)
-                    print(f"{line}{max(plan.values()):12}{residuals:12}  {verdict:9}  {same}",
-                          flush=True)
-                    if verdict != "equal" or same != "equal" or max(plan.values()) > (limit or most):
+                    print(f"{line}{need:12}{residuals:12}  {verdict:9}  {same}", flush=True)
+                    if verdict != "equal" or same != "equal" or need > (limit or need):
                         failed.append(f"{model.name} {devices} {policy} {limit}")
     return failed
 
@@ -133,23 +98,22 @@ def main(arguments):
     failed = []
     sums = [0, 0]
     for model in memory_models.export_all(folder, only):
+        program = model.path.with_name("program")
         for schedule, flags in SCHEDULES:
             for policy in ("none", "full"):
-                program, report = model.path.with_name("program"), model.path.with_name("plan.json")
                 emit = ["--emit=program"] if plan_only else []
-                measure.compile_model(
-                    model.path, program, *model.flags, *flags, *emit, *more, "--microbatches=8",
-                    "--optimizer=adam:lr=0.001", f"--recompute={policy}",
-                    f"--report-json={report}")
-                stages = json.loads(report.read_text())["stages"]
-                devices, plan = arenas(stages)
-                bounds = {device: parts[0]["lower_bound"] for device, parts in devices.items()}
+                stages = plan_reports.compiled(command(model), program, *flags, *emit, *more,
+                                               f"--recompute={policy}")
+                plan = plan_reports.arenas(stages)
+                bounds = {device: parts[0]["lower_bound"]
+                          for device, parts in plan_reports.by_device(stages).items()}
                 above = max(plan[device] / bounds[device] - 1 for device in plan)
                 total, bound = sum(plan.values()), sum(bounds.values())
                 sums = [sums[0] + total, sums[1] + bound]
                 verdict = "not run"
                 if not plan_only:
-                    verdict = compare(allocated(program, model.data)["devices"], stages, plan)
+                    allocated = plan_reports.train(program, *model.data, "--steps", "2")[1]
+                    verdict = plan_reports.compare(allocated, stages)
                 if (verdict != "equal" and not plan_only) or above > MOST_ABOVE:
                     failed.append(f"{model.name} {schedule} {policy}")
                 print(f"{model.name:10}{schedule:13}{policy:11}{total:12}{bound:12}"
