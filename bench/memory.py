@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Bytes that a plan states, that the program allocates, and that must be alive.
 
-    bench/memory.py [--only=REGEX] [--check] [--plan-only] [--plans] [--arguments for penstockc]
+    bench/memory.py [--only=REGEX] [--check] [--plan-only] [--plans] [--recompute]
+                    [--arguments for penstockc]
 
 Six models, four schedules, two policies of recomputation. For each: the arenas
 that the report states, those that the program says it has allocated (it trains
@@ -14,9 +15,18 @@ devices with less and less memory. What it promises must be kept: no device has
 more than the limit, the program allocates what the plan states, and losses are
 those of the first plan to the last bit.
 
+--recompute lowers the limit from what a plan of four stages needs to what it
+needs with full recomputation, and shows what --recompute=auto runs again for it:
+ops, their analytic microseconds per microbatch, and how many operations then are
+between the begin and the end of an update, by simulation.
+
 Needs torch, torchvision, transformers and onnx.
 """
 
+import json
+import os
+import re
+import subprocess
 import sys
 
 import measure
@@ -74,9 +84,56 @@ def plans(folder, only, more):
     return failed
 
 
+def makespan(command, program, *flags):
+    """Of an update, in millions of arithmetic operations."""
+    schedule = program.with_suffix(".mlir")
+    subprocess.run([*command, "-o", schedule, "--emit=schedule", *flags], check=True)
+    said = subprocess.run(
+        [measure.build_folder() / "bin" / "penstock-opt", schedule, "-o", os.devnull,
+         "--pipeline-simulate=costs=analytic timeline=true"], check=True, capture_output=True, text=True)
+    return 1e-6 * float(re.search(r"makespan ([0-9.e+-]+)", said.stdout)[1])
+
+
+def recomputation(folder, only, more):
+    """A line per model and limit."""
+    print(f"{'model':10}{'limit':>12}{'needs':>12}{'residuals':>12}{'ops again':>11}{'us':>9}"
+          f"{'update Mop':>12}  longer")
+    for model in memory_models.export_all(folder, only):
+        program = model.path.with_name("recomputed")
+        plan = ["--stages=4", "--schedule=1f1b", *more]
+
+        def compile(*flags):
+            result = subprocess.run(
+                [*command(model), "-o", program, "--emit=program", "--explain", *plan, *flags,
+                 f"--report-json={program.with_suffix('.report.json')}"],
+                capture_output=True, text=True)
+            if result.returncode:
+                sys.exit(result.stderr)
+            stages = json.loads(program.with_suffix(".report.json").read_text())["stages"]
+            # Of several plans that were tried the last one counts.
+            again = re.findall(r"stage @(\S+) keeps .* and runs (\d+) ops of the forward again "
+                               r"\(([0-9.]+) us\)", result.stderr)
+            return stages, {stage: (int(ops), float(us)) for stage, ops, us in again}
+
+        need = {policy: max(plan_reports.arenas(compile(f"--recompute={policy}")[0]).values())
+                for policy in ("none", "full")}
+        shortest = None
+        for share in (0, 0.25, 0.5, 0.75, 1):
+            limit = int(need["none"] + share * (need["full"] - need["none"]))
+            flags = ["--recompute=auto", f"--device-memory={limit}"]
+            stages, again = compile(*flags)
+            time = makespan(command(model), program, *plan, *flags)
+            shortest = shortest or time
+            print(f"{model.name:10}{limit:12}{max(plan_reports.arenas(stages).values()):12}"
+                  f"{sum(stage['bytes']['residuals'] for stage in stages):12}"
+                  f"{sum(ops for ops, _ in again.values()):11}"
+                  f"{sum(us for _, us in again.values()):9.0f}{time:12.0f}"
+                  f"{100 * (time / shortest - 1):7.1f}%", flush=True)
+
+
 def main(arguments):
     only, check, plan_only, more = "", False, False, []
-    searches = False
+    searches = recomputes = False
     for argument in arguments:
         key, _, value = argument.partition("=")
         if key == "--only":
@@ -87,9 +144,14 @@ def main(arguments):
             plan_only = True
         elif key == "--plans":
             searches = True
+        elif key == "--recompute":
+            recomputes = True
         else:
             more.append(argument)
     folder = measure.work_folder() / "memory"
+    if recomputes:
+        recomputation(folder, only, more)
+        return
     if searches:
         failed = plans(folder, only, more)
         sys.exit(f"not kept: {', '.join(failed)}" if failed else 0)
