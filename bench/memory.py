@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Bytes that a plan states, that the program allocates, and that must be alive.
 
-    bench/memory.py [--only=REGEX] [--check] [--plan-only] [--plans] [--arguments for penstockc]
+    bench/memory.py [--only=REGEX] [--check] [--plan-only] [--plans] [--recompute]
+                    [--arguments for penstockc]
 
 Six models, four schedules, two policies of recomputation. For each: the arenas
 that the report states, those that the program says it has allocated (it trains
@@ -14,55 +15,35 @@ devices with less and less memory. What it promises must be kept: no device has
 more than the limit, the program allocates what the plan states, and losses are
 those of the first plan to the last bit.
 
+--recompute lowers the limit from what a plan of four stages needs to what it
+needs with full recomputation, and shows what --recompute=auto runs again for it:
+ops, their analytic microseconds per microbatch, and how many operations then are
+between the begin and the end of an update, by simulation.
+
 Needs torch, torchvision, transformers and onnx.
 """
 
 import json
+import os
+import re
 import subprocess
 import sys
 
 import measure
 import memory_models
+import plan_reports
 
-PARTS = ("weights", "versions", "gradients", "optimizer", "residuals", "temporaries",
-         "channels", "padding")
 SCHEDULES = (("gpipe", ["--stages=4", "--schedule=gpipe"]),
              ("1f1b", ["--stages=4", "--schedule=1f1b"]),
              ("zb-h1", ["--stages=4", "--schedule=zb-h1"]),
              ("interleaved", ["--stages=4", "--schedule=interleaved:chunks=2"]))
+UPDATE = ("--microbatches=8", "--optimizer=adam:lr=0.001")
 MOST_ABOVE = 0.05
 LIMITS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
-DOES_NOT_FIT = 3
 
 
-def allocated(program, data, *flags):
-    """Bytes by device, as the program counted them."""
-    log = program.with_suffix(".memory.json")
-    subprocess.run([program, *data, "--steps", "2", "--memory", log, *flags], check=True,
-                   stdout=subprocess.DEVNULL)
-    return json.loads(log.read_text())
-
-
-def compare(allocated_devices, stages, plan):
-    """Arenas, and the variables of every stage, byte by byte."""
-    for device in allocated_devices:
-        if device["arena"] != plan[device["device"]]:
-            return f"arena of device {device['device']}: {device['arena']}"
-        for real in device["stages"]:
-            stated = stages[real["stage"]]["bytes"]
-            for part in ("weights", "versions", "gradients", "optimizer"):
-                if real[part] != stated[part]:
-                    return f"{part} of stage {real['stage']}: {real[part]}, not {stated[part]}"
-    return "equal"
-
-
-def arenas(stages):
-    """What a device has stands at the first of its stages."""
-    devices = {}
-    for stage in stages:
-        devices.setdefault(stage["device"], []).append(stage["bytes"])
-    return devices, {device: sum(b[part] for b in parts for part in PARTS)
-                     for device, parts in devices.items()}
+def command(model):
+    return [measure.build_folder() / "bin" / "penstockc", model.path, *model.flags, *UPDATE]
 
 
 def plans(folder, only, more):
@@ -71,8 +52,7 @@ def plans(folder, only, more):
           f"  allocated  losses")
     failed = []
     for model in memory_models.export_all(folder, only):
-        program, report, log = (model.path.with_name(name)
-                                for name in ("plan", "plan.json", "plan.jsonl"))
+        program = model.path.with_name("plan")
         reference = None
         for devices in (2, 3):
             most = None
@@ -82,36 +62,78 @@ def plans(folder, only, more):
                     flags = [f"--recompute={policy}"] if limit else []
                     if limit:
                         flags.append(f"--device-memory={limit}")
-                    result = subprocess.run(
-                        [measure.build_folder() / "bin" / "penstockc", model.path, "-o", program,
-                         *model.flags, "--stages=auto", f"--devices={devices}", *flags, *more,
-                         "--microbatches=8", "--optimizer=adam:lr=0.001",
-                         f"--report-json={report}"], capture_output=True, text=True)
+                    status, stages = plan_reports.compile_plan(
+                        command(model), program, "--stages=auto", f"--devices={devices}", *flags,
+                        *more)
                     line = f"{model.name:10}{devices:<8}{policy:10}{limit or '-':>12}"
-                    if limit and result.returncode == DOES_NOT_FIT:
+                    if limit and status == plan_reports.DOES_NOT_FIT:
                         print(f"{line}{'refused':>12}", flush=True)
                         continue
-                    if result.returncode:
-                        sys.exit(result.stderr)
-                    stages = json.loads(report.read_text())["stages"]
-                    plan = arenas(stages)[1]
-                    most = most or max(plan.values())
-                    verdict = compare(allocated(program, model.data, "--log", log)["devices"],
-                                      stages, plan)
-                    losses = [json.loads(line).get("loss") for line in log.read_text().splitlines()]
+                    if status:
+                        sys.exit(stages)
+                    need = max(plan_reports.arenas(stages).values())
+                    most = most or need
+                    losses, allocated, _ = plan_reports.train(program, *model.data, "--steps", "2")
+                    verdict = plan_reports.compare(allocated, stages)
                     reference = reference or losses
                     same = "equal" if losses == reference else "differ"
                     residuals = sum(stage["bytes"]["residuals"] for stage in stages)
-                    print(f"{line}{max(plan.values()):12}{residuals:12}  {verdict:9}  {same}",
-                          flush=True)
-                    if verdict != "equal" or same != "equal" or max(plan.values()) > (limit or most):
+                    print(f"{line}{need:12}{residuals:12}  {verdict:9}  {same}", flush=True)
+                    if verdict != "equal" or same != "equal" or need > (limit or need):
                         failed.append(f"{model.name} {devices} {policy} {limit}")
     return failed
 
 
+def makespan(command, program, *flags):
+    """Of an update, in millions of arithmetic operations."""
+    schedule = program.with_suffix(".mlir")
+    subprocess.run([*command, "-o", schedule, "--emit=schedule", *flags], check=True)
+    said = subprocess.run(
+        [measure.build_folder() / "bin" / "penstock-opt", schedule, "-o", os.devnull,
+         "--pipeline-simulate=costs=analytic timeline=true"], check=True, capture_output=True, text=True)
+    return 1e-6 * float(re.search(r"makespan ([0-9.e+-]+)", said.stdout)[1])
+
+
+def recomputation(folder, only, more):
+    """A line per model and limit."""
+    print(f"{'model':10}{'limit':>12}{'needs':>12}{'residuals':>12}{'ops again':>11}{'us':>9}"
+          f"{'update Mop':>12}  longer")
+    for model in memory_models.export_all(folder, only):
+        program = model.path.with_name("recomputed")
+        plan = ["--stages=4", "--schedule=1f1b", *more]
+
+        def compile(*flags):
+            result = subprocess.run(
+                [*command(model), "-o", program, "--emit=program", "--explain", *plan, *flags,
+                 f"--report-json={program.with_suffix('.report.json')}"],
+                capture_output=True, text=True)
+            if result.returncode:
+                sys.exit(result.stderr)
+            stages = json.loads(program.with_suffix(".report.json").read_text())["stages"]
+            # Of several plans that were tried the last one counts.
+            again = re.findall(r"stage @(\S+) keeps .* and runs (\d+) ops of the forward again "
+                               r"\(([0-9.]+) us\)", result.stderr)
+            return stages, {stage: (int(ops), float(us)) for stage, ops, us in again}
+
+        need = {policy: max(plan_reports.arenas(compile(f"--recompute={policy}")[0]).values())
+                for policy in ("none", "full")}
+        shortest = None
+        for share in (0, 0.25, 0.5, 0.75, 1):
+            limit = int(need["none"] + share * (need["full"] - need["none"]))
+            flags = ["--recompute=auto", f"--device-memory={limit}"]
+            stages, again = compile(*flags)
+            time = makespan(command(model), program, *plan, *flags)
+            shortest = shortest or time
+            print(f"{model.name:10}{limit:12}{max(plan_reports.arenas(stages).values()):12}"
+                  f"{sum(stage['bytes']['residuals'] for stage in stages):12}"
+                  f"{sum(ops for ops, _ in again.values()):11}"
+                  f"{sum(us for _, us in again.values()):9.0f}{time:12.0f}"
+                  f"{100 * (time / shortest - 1):7.1f}%", flush=True)
+
+
 def main(arguments):
     only, check, plan_only, more = "", False, False, []
-    searches = False
+    searches = recomputes = False
     for argument in arguments:
         key, _, value = argument.partition("=")
         if key == "--only":
@@ -122,9 +144,14 @@ def main(arguments):
             plan_only = True
         elif key == "--plans":
             searches = True
+        elif key == "--recompute":
+            recomputes = True
         else:
             more.append(argument)
     folder = measure.work_folder() / "memory"
+    if recomputes:
+        recomputation(folder, only, more)
+        return
     if searches:
         failed = plans(folder, only, more)
         sys.exit(f"not kept: {', '.join(failed)}" if failed else 0)
@@ -133,23 +160,22 @@ def main(arguments):
     failed = []
     sums = [0, 0]
     for model in memory_models.export_all(folder, only):
+        program = model.path.with_name("program")
         for schedule, flags in SCHEDULES:
             for policy in ("none", "full"):
-                program, report = model.path.with_name("program"), model.path.with_name("plan.json")
                 emit = ["--emit=program"] if plan_only else []
-                measure.compile_model(
-                    model.path, program, *model.flags, *flags, *emit, *more, "--microbatches=8",
-                    "--optimizer=adam:lr=0.001", f"--recompute={policy}",
-                    f"--report-json={report}")
-                stages = json.loads(report.read_text())["stages"]
-                devices, plan = arenas(stages)
-                bounds = {device: parts[0]["lower_bound"] for device, parts in devices.items()}
+                stages = plan_reports.compiled(command(model), program, *flags, *emit, *more,
+                                               f"--recompute={policy}")
+                plan = plan_reports.arenas(stages)
+                bounds = {device: parts[0]["lower_bound"]
+                          for device, parts in plan_reports.by_device(stages).items()}
                 above = max(plan[device] / bounds[device] - 1 for device in plan)
                 total, bound = sum(plan.values()), sum(bounds.values())
                 sums = [sums[0] + total, sums[1] + bound]
                 verdict = "not run"
                 if not plan_only:
-                    verdict = compare(allocated(program, model.data)["devices"], stages, plan)
+                    allocated = plan_reports.train(program, *model.data, "--steps", "2")[1]
+                    verdict = plan_reports.compare(allocated, stages)
                 if (verdict != "equal" and not plan_only) or above > MOST_ABOVE:
                     failed.append(f"{model.name} {schedule} {policy}")
                 print(f"{model.name:10}{schedule:13}{policy:11}{total:12}{bound:12}"

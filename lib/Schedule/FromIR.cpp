@@ -320,14 +320,17 @@ FailureOr<Imported> importModel(ModuleOp module, TaskSet tasks,
 //===----------------------------------------------------------------------===//
 
 TaskSet tasksOf(pipeline::ScheduleOp schedule) {
-  TaskSet result = TaskSet::Training;
-  schedule.walk([&](pipeline::RunOp run) {
+  // An order that is written out names each task thousands of times.
+  llvm::DenseSet<Attribute> known;
+  WalkResult result = schedule.walk([&](pipeline::RunOp run) {
+    if (!known.insert(run.getTaskAttr()).second)
+      return WalkResult::advance();
     auto task = SymbolTable::lookupNearestSymbolFrom<pipeline::TaskOp>(
         schedule, run.getTaskAttr());
-    if (task && task.getKind() == pipeline::TaskKind::Evaluate)
-      result = TaskSet::Evaluation;
+    bool evaluates = task && task.getKind() == pipeline::TaskKind::Evaluate;
+    return evaluates ? WalkResult::interrupt() : WalkResult::advance();
   });
-  return result;
+  return result.wasInterrupted() ? TaskSet::Evaluation : TaskSet::Training;
 }
 
 static LogicalResult importLoop(Imported &imported, Order &order,

@@ -3,9 +3,11 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// First fit is as good as its order. Some orders are good by themselves; from
-// the best of them, what ends last is tried earlier, again and again. The
-// numbers are drawn by a generator of our own, so that plans do not change.
+// First fit is as good as its order. Some orders are good by themselves. From
+// the best of them, something in the pile below what ends last is tried
+// earlier, again and again, and the pile is turned over: things placed anew, in
+// the order of their ends from the last down, as if upside down, end no later.
+// The numbers are drawn by a generator of our own, so that plans do not change.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/Packing.h"
@@ -14,41 +16,144 @@
 
 using namespace penstock;
 
+size_t Placement::getHighest() const {
+  size_t highest = 0;
+  for (size_t thing = 1; thing < extents.size(); ++thing)
+    if (extents[thing].end > extents[highest].end)
+      highest = thing;
+  return highest;
+}
+
+namespace {
+
+class OrderSearch {
+public:
+  OrderSearch(int64_t bound, unsigned attempts,
+              llvm::function_ref<Placement(llvm::ArrayRef<size_t>)> place)
+      : bound(bound), left(attempts), place(place) {}
+
+  std::vector<size_t> run(llvm::ArrayRef<std::vector<size_t>> orders);
+
+private:
+  struct Tried {
+    std::vector<size_t> order;
+    Placement placement;
+    int64_t end = 0;
+  };
+
+  Tried tryOrder(std::vector<size_t> order);
+  void turnOver(Tried &tried);
+  size_t pickFromPile(const Placement &placement);
+  std::vector<size_t> change(const Tried &tried);
+  size_t draw(size_t count);
+  bool isOver(const Tried &best) const {
+    return best.end <= bound || left == 0;
+  }
+
+  int64_t bound;
+  unsigned left;
+  llvm::function_ref<Placement(llvm::ArrayRef<size_t>)> place;
+  uint64_t state = 1;
+};
+
+} // namespace
+
+size_t OrderSearch::draw(size_t count) {
+  state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+  return (state >> 33) % count;
+}
+
+OrderSearch::Tried OrderSearch::tryOrder(std::vector<size_t> order) {
+  Tried tried{std::move(order), {}, 0};
+  tried.placement = place(tried.order);
+  tried.end = tried.placement.getEnd();
+  return tried;
+}
+
+/// What has several parts may end later for it; then it stays as it is.
+void OrderSearch::turnOver(Tried &tried) {
+  // It may take two turns to win something.
+  for (int vain = 0; vain < 2 && !isOver(tried); --left) {
+    const auto &extents = tried.placement.extents;
+    Tried turned = tryOrder(orderByFalling(
+        extents.size(), [&](size_t thing) { return extents[thing].end; }));
+    if (turned.end > tried.end)
+      return;
+    vain = turned.end < tried.end ? 0 : vain + 1;
+    tried = std::move(turned);
+  }
+}
+
+/// Things that stand on each other, from the one that ends last down: unless
+/// one of them moves, the end stays where it is.
+size_t OrderSearch::pickFromPile(const Placement &placement) {
+  std::vector<size_t> pile = {placement.getHighest()};
+  while (int64_t begin = placement.extents[pile.back()].begin) {
+    std::vector<size_t> below;
+    for (auto [thing, extent] : llvm::enumerate(placement.extents))
+      if (extent.end == begin && extent.begin < begin)
+        below.push_back(thing);
+    if (below.empty())
+      break;
+    pile.push_back(below[draw(below.size())]);
+  }
+  return pile[draw(pile.size())];
+}
+
+std::vector<size_t> OrderSearch::change(const Tried &tried) {
+  std::vector<size_t> order = tried.order;
+  // Now and then something else.
+  size_t thing =
+      draw(3) == 0 ? draw(order.size()) : pickFromPile(tried.placement);
+  auto late = llvm::find(order, thing);
+  auto early = order.begin() + draw(late - order.begin() + 1);
+  std::rotate(early, late, late + 1);
+  return order;
+}
+
+std::vector<size_t>
+OrderSearch::run(llvm::ArrayRef<std::vector<size_t>> orders) {
+  // Some are searched from in turn: the best start need not lead furthest.
+  constexpr size_t kStarts = 4;
+  std::vector<Tried> starts, tried;
+  for (const std::vector<size_t> &order : orders) {
+    starts.push_back(tryOrder(order));
+    if (starts.back().end <= bound)
+      return order;
+  }
+  for (Tried &start : starts) {
+    turnOver(start);
+    if (start.end <= bound)
+      return start.order;
+  }
+  for (size_t start : orderByFalling(
+           starts.size(), [&](size_t start) { return -starts[start].end; }))
+    if (tried.size() < kStarts)
+      tried.push_back(std::move(starts[start]));
+  Tried best = tried.front();
+  for (size_t turn = 0; !isOver(best); ++turn) {
+    Tried &current = tried[turn % tried.size()];
+    --left;
+    Tried next = tryOrder(change(current));
+    // What has become much worse is not worth it.
+    constexpr int64_t kWorse = 32;
+    if (next.end <= current.end + current.end / kWorse)
+      turnOver(next);
+    if (next.end > current.end)
+      continue;
+    current = std::move(next);
+    if (current.end < best.end)
+      best = current;
+  }
+  return best.order;
+}
+
 void penstock::searchOrder(
     llvm::ArrayRef<std::vector<size_t>> orders, int64_t bound,
     unsigned attempts,
     llvm::function_ref<Placement(llvm::ArrayRef<size_t>)> place) {
-  std::vector<size_t> best;
-  Placement least;
-  for (const std::vector<size_t> &order : orders) {
-    Placement placed = place(order);
-    if (best.empty() || placed.end < least.end) {
-      best = order;
-      least = placed;
-    }
-    if (least.end <= bound)
-      break;
-  }
-  uint64_t state = 1;
-  for (unsigned attempt = 0; attempt < attempts && least.end > bound;
-       ++attempt) {
-    std::vector<size_t> order = best;
-    auto late = llvm::find(order, least.highest);
-    // Now and then another one than that which ends last.
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    if (late == order.begin() || (state >> 33) % 4 == 0)
-      late = order.begin() + (state >> 35) % order.size();
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    auto early = order.begin() + (state >> 33) % (late - order.begin() + 1);
-    std::rotate(early, late, late + 1);
-    Placement placed = place(order);
-    if (placed.end > least.end)
-      continue;
-    best = std::move(order);
-    least = placed;
-  }
-  if (!best.empty())
-    place(best);
+  if (!orders.empty() && !orders.front().empty())
+    place(OrderSearch(bound, attempts, place).run(orders));
 }
 
 int64_t penstock::packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks) {
@@ -72,7 +177,8 @@ int64_t penstock::packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks) {
     return a->offset < b->offset;
   };
   auto place = [&](llvm::ArrayRef<size_t> order) {
-    Placement result{0, order.front()};
+    Placement result;
+    result.extents.resize(blocks.size());
     std::vector<const MemoryBlock *> placed;
     for (size_t index : order) {
       MemoryBlock &block = blocks[index];
@@ -82,8 +188,7 @@ int64_t penstock::packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks) {
           offset = std::max(offset, other->offset + other->bytes);
       block.offset = offset;
       placed.insert(llvm::upper_bound(placed, &block, byOffset), &block);
-      if (offset + block.bytes > result.end)
-        result = {offset + block.bytes, index};
+      result.extents[index] = {offset, offset + block.bytes};
     }
     return result;
   };
@@ -105,7 +210,7 @@ int64_t penstock::packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks) {
   int64_t end = 0;
   searchOrder(orders, bound, attempts, [&](llvm::ArrayRef<size_t> order) {
     Placement placed = place(order);
-    end = placed.end;
+    end = placed.getEnd();
     return placed;
   });
   return end;

@@ -35,14 +35,25 @@ struct MemoryBlock {
 /// Returns the end of all.
 int64_t packBlocks(llvm::MutableArrayRef<MemoryBlock> blocks);
 
-/// Looks for an order of `count` things for which `place` returns little. The
-/// first of `orders` counts among equals; looks no further once `bound` is
-/// reached. Calls `place` for the order that it returns last of all. `place`
-/// also says which of the things ends last.
+/// Where things are that were placed in some order.
 struct Placement {
-  int64_t end = 0;
-  size_t highest = 0;
+  struct Extent {
+    int64_t begin = 0, end = 0;
+  };
+  /// By thing.
+  std::vector<Extent> extents;
+
+  /// The first of those that end last.
+  size_t getHighest() const;
+  int64_t getEnd() const {
+    return extents.empty() ? 0 : extents[getHighest()].end;
+  }
 };
+
+/// Looks for an order of things for which `place` ends early; it places them
+/// from 0 on. The first of `orders` counts among equals; looks no further once
+/// `bound` is reached, or after so many placements beside those of `orders`.
+/// Calls `place` for the order that it returns last of all.
 void searchOrder(llvm::ArrayRef<std::vector<size_t>> orders, int64_t bound,
                  unsigned attempts,
                  llvm::function_ref<Placement(llvm::ArrayRef<size_t>)> place);

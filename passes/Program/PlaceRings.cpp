@@ -96,16 +96,16 @@ enum class Slots { Ring, Single, Rounded, Fields };
 class RingPlacer {
 public:
   RingPlacer(MutableArrayRef<MessageRing> rings,
-             ArrayRef<DeviceLives> schedules, int64_t base, Slots howSlots)
-      : rings(rings), uses(getRingUses(rings, schedules)), base(base),
-        slots(howSlots) {
+             ArrayRef<DeviceLives> schedules, Slots howSlots)
+      : rings(rings), uses(getRingUses(rings, schedules)), slots(howSlots) {
     formRecords();
     if (slots == Slots::Rounded)
       roundUp();
     conflicts.assign(slotUses.size() * slotUses.size(), kUnknown);
   }
 
-  int64_t run();
+  /// Places all from `base` on; an n-th of the usual effort. Returns the end.
+  int64_t run(int64_t base, unsigned shares);
 
 private:
   void formRecords();
@@ -122,7 +122,6 @@ private:
   enum : char { kUnknown, kNo, kYes };
   MutableArrayRef<MessageRing> rings;
   std::vector<RingUse> uses;
-  int64_t base;
   Slots slots;
   std::vector<Record> records;
   /// By slot of all records; one for a record that is placed as a whole.
@@ -196,7 +195,7 @@ void RingPlacer::roundUp() {
   }
 }
 
-/// By event, behind the base, of the records that count.
+/// By event, of the records that count.
 std::vector<int64_t>
 RingPlacer::getLive(llvm::function_ref<bool(const Record &)> counts) const {
   std::vector<int64_t> live(uses.front().any.size());
@@ -227,7 +226,7 @@ bool RingPlacer::conflict(size_t a, size_t b) {
 /// step goes no further than what is in the way makes necessary.
 int64_t RingPlacer::findPlace(const Record &record,
                               ArrayRef<const Record *> placed) {
-  int64_t at = base;
+  int64_t at = 0;
   bool moved = true;
   while (moved) {
     moved = false;
@@ -256,7 +255,7 @@ int64_t RingPlacer::findPlace(const Record &record,
 /// The same among records of one slot, with `placed` in the order of places.
 int64_t RingPlacer::findSinglePlace(const Record &record,
                                     ArrayRef<const Record *> placed) {
-  int64_t at = base;
+  int64_t at = 0;
   for (const Record *other : placed) {
     if (other->at >= at + record.bytes)
       break;
@@ -267,7 +266,8 @@ int64_t RingPlacer::findSinglePlace(const Record &record,
 }
 
 Placement RingPlacer::place(ArrayRef<size_t> order) {
-  Placement result{base, order.front()};
+  Placement result;
+  result.extents.resize(records.size());
   SmallVector<const Record *> placed;
   auto isLower = [](const Record *a, const Record *b) { return a->at < b->at; };
   for (size_t index : order) {
@@ -279,13 +279,12 @@ Placement RingPlacer::place(ArrayRef<size_t> order) {
       record.at = findSinglePlace(record, placed);
       placed.insert(llvm::upper_bound(placed, &record, isLower), &record);
     }
-    if (record.getEnd() > result.end)
-      result = {record.getEnd(), index};
+    result.extents[index] = {record.at, record.getEnd()};
   }
   return result;
 }
 
-int64_t RingPlacer::run() {
+int64_t RingPlacer::run(int64_t base, unsigned shares) {
   if (records.empty())
     return base;
   auto orderBy = [&](auto key) {
@@ -297,7 +296,7 @@ int64_t RingPlacer::run() {
     return rings[record.rings.front()].isScratch;
   });
   // No arena that wastes nothing ends earlier.
-  int64_t bound = base + *llvm::max_element(live);
+  int64_t bound = *llvm::max_element(live);
   std::vector<std::vector<size_t>> orders = {
       orderBy([](const Record &) { return 0; }),
       orderBy([](const Record &r) { return r.count * r.bytes; }),
@@ -338,17 +337,21 @@ int64_t RingPlacer::run() {
       });
   }
   llvm::append_range(orders, mixed);
-  constexpr size_t kMostSteps = 20'000'000, kMostAttempts = 500;
-  auto attempts = static_cast<unsigned>(std::min(
-      kMostAttempts, kMostSteps / (slotUses.size() * slotUses.size()) + 1));
-  int64_t end = base;
+  // Steps, not seconds, so that plans do not change.
+  constexpr size_t kMostSteps = 30'000'000, kMostAttempts = 5000;
+  auto attempts = static_cast<unsigned>(
+      std::min(kMostAttempts,
+               kMostSteps / (slotUses.size() * slotUses.size()) + 1) /
+          shares +
+      1);
+  int64_t end = 0;
   searchOrder(orders, bound, attempts, [&](ArrayRef<size_t> order) {
     Placement placed = place(order);
-    end = placed.end;
+    end = placed.getEnd();
     return placed;
   });
   for (const Record &record : records) {
-    int64_t at = record.at;
+    int64_t at = base + record.at;
     for (size_t index : record.rings) {
       MessageRing &ring = rings[index];
       if (record.slot) {
@@ -364,7 +367,7 @@ int64_t RingPlacer::run() {
       at += isWhole ? ring.bytes * ring.count : ring.bytes;
     }
   }
-  return end;
+  return base + end;
 }
 
 /// What messages and temporaries take at once, at most.
@@ -430,9 +433,11 @@ static bool isInjective(ArrayRef<MessageRing> rings,
 
 int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
                              ArrayRef<DeviceLives> schedules, int64_t base) {
-  int64_t end = RingPlacer(rings, schedules, base, Slots::Ring).run();
-  int64_t wasted = end - base - getPeak(rings, schedules);
-  if (wasted * kWasteShare <= end)
+  // A short search in every way, a long one in the way that is best.
+  constexpr unsigned kShort = 10;
+  int64_t bound = base + getPeak(rings, schedules);
+  int64_t end = RingPlacer(rings, schedules, Slots::Ring).run(base, kShort);
+  if ((end - bound) * kWasteShare <= end)
     return end;
 
   // A place per message of an update, where an update has few.
@@ -447,13 +452,19 @@ int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
   if (!isInjective(split, schedules))
     return end;
   int64_t least = end - end / kWasteShare;
-  for (Slots slots : {Slots::Single, Slots::Rounded, Slots::Fields}) {
+  std::optional<Slots> best;
+  auto attempt = [&](Slots slots, unsigned shares) {
     std::vector<MessageRing> trial = split;
-    int64_t trialEnd = RingPlacer(trial, schedules, base, slots).run();
+    int64_t trialEnd = RingPlacer(trial, schedules, slots).run(base, shares);
     if (trialEnd >= least)
-      continue;
+      return;
+    best = slots;
     least = end = trialEnd;
     llvm::copy(trial, rings.begin());
-  }
+  };
+  for (Slots slots : {Slots::Single, Slots::Rounded, Slots::Fields})
+    attempt(slots, kShort);
+  if ((end - bound) * kWasteShare > end)
+    attempt(best.value_or(Slots::Single), 1);
   return end;
 }

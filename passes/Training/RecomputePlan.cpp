@@ -155,24 +155,34 @@ RecomputePlan penstock::planMatchingRecompute(const RecomputeProblem &problem,
   return planner.build(dropped, matches);
 }
 
-RecomputePlan penstock::planRecomputeWithin(const RecomputeProblem &problem,
-                                            int64_t budget) {
-  Planner planner(problem);
-  llvm::SetVector<Value> dropped;
-  RecomputePlan plan = planner.build(dropped, always);
-  while (getStoredBytes(plan.stored.getArrayRef()) > budget) {
-    int64_t bytes = getStoredBytes(plan.stored.getArrayRef());
+static int64_t bytesOf(const RecomputePlan &plan) {
+  return getStoredBytes(plan.stored.getArrayRef());
+}
+
+/// Drops or stores again one residual after the other, the fewest seconds per
+/// byte first, until no single one saves any more. Returns the cheapest plan on
+/// or next to this way that meets the budget, or the end of it.
+static RecomputePlan changeUntil(const RecomputeProblem &problem,
+                                 const Planner &planner, RecomputePlan plan,
+                                 int64_t budget) {
+  std::optional<RecomputePlan> cheapest;
+  while (bytesOf(plan) > budget &&
+         (!cheapest || plan.seconds < cheapest->seconds)) {
     std::optional<RecomputePlan> best;
     double bestPrice = 0;
     for (Value value : problem.residuals) {
-      if (dropped.contains(value) || !planner.isDroppable(value))
+      if (!planner.isDroppable(value))
         continue;
-      llvm::SetVector<Value> more = dropped;
-      more.insert(value);
-      RecomputePlan trial = planner.build(more, always);
-      int64_t saved = bytes - getStoredBytes(trial.stored.getArrayRef());
+      llvm::SetVector<Value> other = plan.dropped;
+      if (!other.insert(value))
+        other.remove(value);
+      RecomputePlan trial = planner.build(other, always);
+      int64_t saved = bytesOf(plan) - bytesOf(trial);
       if (saved <= 0)
         continue;
+      if (bytesOf(trial) <= budget &&
+          (!cheapest || trial.seconds < cheapest->seconds))
+        cheapest = trial;
       double price =
           (trial.seconds - plan.seconds) / static_cast<double>(saved);
       if (!best || price < bestPrice) {
@@ -183,7 +193,57 @@ RecomputePlan penstock::planRecomputeWithin(const RecomputeProblem &problem,
     if (!best)
       break;
     plan = std::move(*best);
-    dropped = plan.dropped;
   }
-  return plan;
+  return cheapest ? std::move(*cheapest) : plan;
+}
+
+/// Stores again what the budget has room for, the most seconds per byte first.
+static RecomputePlan restoreWithin(const Planner &planner, RecomputePlan plan,
+                                   int64_t budget) {
+  while (true) {
+    std::optional<RecomputePlan> best;
+    double bestGain = 0;
+    for (Value value : plan.dropped) {
+      llvm::SetVector<Value> fewer = plan.dropped;
+      fewer.remove(value);
+      RecomputePlan trial = planner.build(fewer, always);
+      int64_t bytes = bytesOf(trial);
+      double saved = plan.seconds - trial.seconds;
+      if (bytes > budget || saved <= 0)
+        continue;
+      // Where nothing more is stored, any second is worth it.
+      double gain = saved / static_cast<double>(
+                                std::max<int64_t>(bytes - bytesOf(plan), 1));
+      if (!best || gain > bestGain) {
+        bestGain = gain;
+        best = std::move(trial);
+      }
+    }
+    if (!best)
+      return plan;
+    plan = std::move(*best);
+  }
+}
+
+RecomputePlan penstock::planRecomputeWithin(const RecomputeProblem &problem,
+                                            int64_t budget) {
+  Planner planner(problem);
+  RecomputePlan few =
+      changeUntil(problem, planner, planner.build({}, always), budget);
+  if (few.dropped.empty())
+    return few;
+  // The last one dropped may have made others needless. And where values are
+  // made from the same input, only several of them together may save its bytes:
+  // that is seen from the other end.
+  few = restoreWithin(planner, std::move(few), budget);
+  RecomputePlan many = restoreWithin(
+      planner,
+      changeUntil(problem, planner, planFullRecompute(problem), budget),
+      budget);
+  bool fewFit = bytesOf(few) <= budget, manyFit = bytesOf(many) <= budget;
+  if (fewFit != manyFit)
+    return fewFit ? few : many;
+  bool areFewBetter =
+      fewFit ? few.seconds <= many.seconds : bytesOf(few) <= bytesOf(many);
+  return areFewBetter ? few : many;
 }

@@ -52,7 +52,9 @@ RecomputePlan planMatchingRecompute(const RecomputeProblem &problem,
                                     const llvm::Regex &nodes);
 
 /// Drops residuals one by one, the fewest seconds per byte first, until no more
-/// than `budget` bytes are stored, or nothing saves any more.
+/// than `budget` bytes are stored, and stores again what there is room for; or
+/// the same from the other end, whichever takes fewer seconds. Where no plan is
+/// found that fits, one that stores little.
 RecomputePlan planRecomputeWithin(const RecomputeProblem &problem,
                                   int64_t budget);
 

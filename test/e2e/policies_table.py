@@ -11,10 +11,11 @@ must keep the weights that its forward saw, those of the same method. Prints a
 line per schedule: the bytes of residuals under each policy.
 """
 
-import json
 import pathlib
-import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import plan_reports
 
 SCHEDULES = ("gpipe --stages=4;1f1b --stages=4;interleaved:chunks=2 --stages=4;"
              "looped-bfs:chunks=2 --stages=4;zb-h1 --stages=4;zb-h2 --stages=4;"
@@ -23,14 +24,6 @@ SCHEDULES = ("gpipe --stages=4;1f1b --stages=4;interleaved:chunks=2 --stages=4;"
 METHODS = "pipedream --stages=3;pipedream:vertical-sync --stages=3;2bw --stages=3"
 # `auto` has to make do with half of what recomputation can save.
 POLICIES = ("none", "full", "auto", "^[dh]")
-
-
-def run(command):
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{result.stderr}"
-                 f"exit status {result.returncode}")
-    return result.stdout
 
 
 def main(model, x, y, folder, *arguments):
@@ -47,25 +40,22 @@ def main(model, x, y, folder, *arguments):
     folder.mkdir(parents=True, exist_ok=True)
 
     def train(schedule, policy, limit=None):
-        program, report = folder / "run", folder / "report.json"
-        losses, saved = folder / "losses.jsonl", folder / "saved.onnx"
-        for path in (losses, saved):
-            path.unlink(missing_ok=True)
+        program, saved = folder / "run", folder / "saved.onnx"
+        saved.unlink(missing_ok=True)
         more = [f"--recompute={policy}"]
         if limit:
             more.append(f"--device-memory={limit}")
-        run(["penstockc", model, "-o", program, *flags, *more, *schedule,
-             f"--report-json={report}"])
-        said = run([program, "--data", f"x={x}", "--labels", y, "--steps", steps,
-                    "--verify", "--log", losses, "--save", saved])
+        stages = plan_reports.compiled(["penstockc", model], program, *flags, *more, *schedule)
+        losses, allocated, said = plan_reports.train(
+            program, "--data", f"x={x}", "--labels", y, "--steps", steps, "--verify", "--save",
+            saved)
         if "bitwise equal" not in said:
             sys.exit(f"{schedule} {policy}: not verified: {said}")
-        logged = [json.loads(line)["loss"]
-                  for line in losses.read_text().splitlines()]
-        stages = json.loads(report.read_text())["stages"]
+        compared = plan_reports.compare(allocated, stages)
+        if compared != "equal":
+            sys.exit(f"{schedule} {policy}: {compared}")
         kept = sum(stage["bytes"]["residuals"] for stage in stages)
-        arena = max(stage["bytes"]["arena"] for stage in stages)
-        return (logged, saved.read_bytes()), kept, arena
+        return (losses, saved.read_bytes()), kept, max(plan_reports.arenas(stages).values())
 
     one_stage = train(["--stages=1"], "none")[0]
     for line in f"{schedules};{METHODS}".split(";"):

@@ -19,9 +19,9 @@ namespace penstock::schedule {
 
 Greedy::Greedy(const Problem &problem, Clock clock)
     : runs(problem.devices), problem(problem), times(problem.devices),
-      idle(problem.devices),
+      idle(problem.devices), begins(problem.devices), work(problem.devices),
       transfer(clock == Clock::Unit ? 0 : problem.times.transfer),
-      ends(problem.model.tasks.size()) {
+      turns(problem.model.tasks.size(), -1), ends(problem.model.tasks.size()) {
   for (size_t task = 0; task < problem.model.tasks.size(); ++task) {
     char letter = problem.letterOf(task);
     durations.push_back(clock == Clock::Problem ? problem.timeOf(task)
@@ -30,6 +30,8 @@ Greedy::Greedy(const Problem &problem, Clock clock)
                                                 : 1);
     devices.push_back(
         problem.model.stages[problem.stageOf(task)].devices.front());
+    if (letter != 'U')
+      work[devices.back()] += double(problem.microbatches) * durations.back();
   }
 }
 
@@ -50,14 +52,15 @@ double Greedy::startOf(int task) const {
   return start;
 }
 
-int Greedy::lastOf(int device, int first, int second) const {
-  for (int task : llvm::reverse(runs[device]))
-    if (task == first || task == second)
-      return task;
-  return second;
+double Greedy::makespan() const {
+  double longest = 0;
+  for (int device = 0; device < problem.devices; ++device)
+    if (!runs[device].empty())
+      longest = std::max(longest, times[device] - begins[device]);
+  return longest;
 }
 
-void Greedy::run(Rule rule) {
+bool Greedy::run(Rule rule, double most) {
   std::vector<Choice> choices;
   for (int device = 0; device < problem.devices; ++device)
     choices.push_back(rule(device));
@@ -66,15 +69,21 @@ void Greedy::run(Rule rule) {
         choices.begin(), choices.end(),
         [](const Choice &a, const Choice &b) { return a.start < b.start; });
     if (first->start == kNever)
-      return;
+      return true;
     Choice choice = *first;
     int device = first - choices.begin();
-    if (!runs[device].empty()) {
+    if (runs[device].empty()) {
+      begins[device] = choice.start;
+    } else {
       idle[device] += choice.start - times[device];
-      most = std::max(most, idle[device]);
+      longestIdle = std::max(longestIdle, idle[device]);
+      // Sums of times are not exact.
+      if (work[device] + idle[device] > most * (1 + 1e-9))
+        return false;
     }
     times[device] = choice.start + durations[choice.task];
     ends[choice.task].push_back(times[device]);
+    turns[choice.task] = static_cast<int64_t>(runs[device].size());
     runs[device].push_back(choice.task);
     choices[device] = rule(device);
     for (int id : problem.model.tasks[choice.task].puts)

@@ -41,20 +41,29 @@ public:
   int64_t done(int task) const { return ends[task].size(); }
   /// How long it waited since its first run; the most that any did.
   double idleOf(int device) const { return idle[device]; }
-  double mostIdle() const { return most; }
-  /// Which of two tasks of the device ran later; the second if neither did.
-  int lastOf(int device, int first, int second) const;
+  double mostIdle() const { return longestIdle; }
+  /// Which of two tasks of one device ran later; the second if neither did.
+  int laterOf(int first, int second) const {
+    return turns[first] > turns[second] ? first : second;
+  }
+  /// The longest time of a device, from its first start to its last end.
+  double makespan() const;
 
   /// Follows the rule until no device can do anything. It is asked again when
-  /// its device has run something, or may take something new.
-  void run(Rule rule);
+  /// its device has run something, or may take something new. Gives up, with
+  /// false, when a device with all its runs cannot be done in less than `most`.
+  bool run(Rule rule, double most = kNever);
 
   std::vector<std::vector<int>> runs;
 
 private:
   const Problem &problem;
   std::vector<double> durations, times, idle;
-  double transfer, most = 0;
+  /// By device, its first start, and what all its runs take.
+  std::vector<double> begins, work;
+  double transfer, longestIdle = 0;
+  /// By task, how many runs of its device came before its last one, or -1.
+  std::vector<int64_t> turns;
   /// By task and microbatch.
   std::vector<std::vector<double>> ends;
   std::vector<int> devices;

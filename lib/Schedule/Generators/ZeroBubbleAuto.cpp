@@ -38,6 +38,18 @@ struct Knobs {
   bool backwardFirst;
 };
 
+/// What a device does before its first backward.
+struct WarmUp {
+  /// Forwards of each device.
+  std::vector<int64_t> counts;
+  /// The longest gap before a first backward.
+  double longest = 0;
+
+  bool operator==(const WarmUp &other) const {
+    return counts == other.counts && longest == other.longest;
+  }
+};
+
 class Search {
 public:
   explicit Search(const Problem &problem)
@@ -45,26 +57,26 @@ public:
         limit(problem.memoryLimit > 0 ? problem.memoryLimit
                                       : double(problem.microbatches) + 1) {}
 
-  std::vector<std::vector<int>> schedule(const Knobs &knobs) const;
+  WarmUp warmUp(const Knobs &knobs) const;
+  /// Lets the greedy clock run, unless it cannot be done in less than `most`.
+  bool schedule(Greedy &greedy, const Knobs &knobs, const WarmUp &warmUp,
+                double most) const;
 
 private:
-  /// Also the longest gap before a first backward.
-  std::vector<int64_t> warmUps(const Knobs &knobs, double &longest) const;
-
   const Problem &problem;
   double limit;
 };
 
 } // namespace
 
-/// Forwards of each device before its first backward.
-std::vector<int64_t> Search::warmUps(const Knobs &knobs,
-                                     double &longest) const {
+WarmUp Search::warmUp(const Knobs &knobs) const {
   int p = problem.devices;
   double transfer = problem.times.transfer;
   auto most = static_cast<int64_t>(
       std::min<double>(double(problem.microbatches), limit + 1e-9));
-  std::vector<int64_t> counts(p);
+  WarmUp result;
+  std::vector<int64_t> &counts = result.counts;
+  counts.resize(p);
   // When the first microbatch arrives at each device, then when it is back.
   std::vector<double> starts(p);
   double arrival = 0;
@@ -81,39 +93,39 @@ std::vector<int64_t> Search::warmUps(const Knobs &knobs,
     if (gap > knobs.warmUpGap * forward && count < most)
       ++count;
     counts[i] = count;
-    longest = std::max(longest, arrival - (starts[i] + count * forward));
+    result.longest =
+        std::max(result.longest, arrival - (starts[i] + count * forward));
     arrival = std::max(arrival, starts[i] + count * forward) +
               problem.timeOf(problem.task('I', i)) + transfer;
   }
   for (int i = 1; i < p; ++i)
     counts[i] = std::min(counts[i], counts[i - 1]);
-  return counts;
+  return result;
 }
 
-std::vector<std::vector<int>> Search::schedule(const Knobs &knobs) const {
-  double longest = 0;
-  std::vector<int64_t> warmUp = warmUps(knobs, longest);
-  Greedy greedy(problem, Greedy::Clock::Problem);
-  greedy.run([&](int i) -> Greedy::Choice {
+bool Search::schedule(Greedy &greedy, const Knobs &knobs, const WarmUp &warmUp,
+                      double most) const {
+  auto rule = [&](int i) -> Greedy::Choice {
     int f = problem.task('F', i), b = problem.task('I', i),
         w = problem.task('W', i);
     int64_t forward = greedy.done(f), backward = greedy.done(b);
     int64_t pending = backward - greedy.done(w);
-    if (forward < warmUp[i])
+    if (forward < warmUp.counts[i])
       return greedy.choose(f);
     if (backward == 0)
       return greedy.choose(b);
     double now = greedy.timeOf(i);
     auto mayWait = [&](double until) {
-      return knobs.patient && greedy.idleOf(i) + until - now <=
-                                  std::max(greedy.mostIdle(), longest) + 1e-9;
+      return knobs.patient &&
+             greedy.idleOf(i) + until - now <=
+                 std::max(greedy.mostIdle(), warmUp.longest) + 1e-9;
     };
 
     // 1. What is next of forward and backward?
     Greedy::Choice next = greedy.choose(b), other = greedy.choose(f);
     double held = double(forward - backward) + problem.weightMemory * pending;
     bool full = held + 1 > limit + 1e-9;
-    bool backwardsTurn = greedy.lastOf(i, f, b) == f;
+    bool backwardsTurn = greedy.laterOf(f, b) == f;
     if (full || (backwardsTurn && other.start < next.start &&
                  next.start != Greedy::kNever && mayWait(next.start)))
       other = {};
@@ -129,8 +141,8 @@ std::vector<std::vector<int>> Search::schedule(const Knobs &knobs) const {
     if (fits || makesRoom || !mayWait(next.start))
       return greedy.choose(w);
     return next;
-  });
-  return greedy.runs;
+  };
+  return greedy.run(rule, most);
 }
 
 static std::vector<Order> ordersOf(const Problem &problem,
@@ -156,21 +168,28 @@ static std::vector<Order> generateAuto(const Problem &problem) {
   trial.weightMemory = problem.weightMemory;
   trial.stageTimes = problem.stageTimes;
 
-  // 2. The best of the search.
+  // 2. The best of the search. Gaps that are filled alike are tried once.
+  Search search(trial);
   std::optional<Knobs> best;
-  double least = 0;
+  double least = Greedy::kNever;
+  std::vector<WarmUp> tried;
   for (double warmUpGap :
-       {0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0})
+       {0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0}) {
+    WarmUp warmUp = search.warmUp({warmUpGap, false, false});
+    if (llvm::is_contained(tried, warmUp))
+      continue;
     for (bool patient : {false, true})
       for (bool backwardFirst : {false, true}) {
         Knobs knobs{warmUpGap, patient, backwardFirst};
-        std::vector<std::vector<int>> runs = Search(trial).schedule(knobs);
-        double makespan = simulateRuns(trial, runs).makespan;
-        if (!best || makespan < least) {
+        Greedy greedy(trial, Greedy::Clock::Problem);
+        if (search.schedule(greedy, knobs, warmUp, least) &&
+            (!best || greedy.makespan() < least)) {
           best = knobs;
-          least = makespan;
+          least = greedy.makespan();
         }
       }
+    tried.push_back(std::move(warmUp));
+  }
 
   // 3. The handcrafted ones, where they fit.
   std::vector<Order> result;
@@ -187,7 +206,10 @@ static std::vector<Order> generateAuto(const Problem &problem) {
   }
   if (!result.empty())
     return result;
-  return ordersOf(problem, Search(problem).schedule(*best));
+  Search whole(problem);
+  Greedy greedy(problem, Greedy::Clock::Problem);
+  whole.schedule(greedy, *best, whole.warmUp(*best), Greedy::kNever);
+  return ordersOf(problem, greedy.runs);
 }
 
 static std::string refuseAuto(const Problem &problem) {
