@@ -174,11 +174,18 @@ StableExp stableExp(Rows &rows, Value x) {
   return result;
 }
 
+/// One division per row: a vector of them takes as long as its exponentials.
+/// The sum is at least 1, so that its inverse is as exact as a quotient.
 Value divideBySum(Rows &rows, const StableExp &parts) {
+  Value one = rows.constant(1.0);
+  Value inverse = rows.perRow(
+      parts.sum, [&](OpBuilder &b, Location loc, ValueRange in, Value) {
+        return arith::DivFOp::create(b, loc, one, in[0]);
+      });
   return rows.elements(
-      {parts.exponentials, parts.sum},
+      {parts.exponentials, inverse},
       [](OpBuilder &b, Location loc, ValueRange in, Value) -> Value {
-        return arith::DivFOp::create(b, loc, in[0], in[1]);
+        return arith::MulFOp::create(b, loc, in[0], in[1]);
       });
 }
 

@@ -1,6 +1,7 @@
 // RUN: penstock-opt %s --nn-expand-composites --split-input-file | FileCheck %s
 
-// Max, exp, sum and division over the class axis, which need not be the last.
+// Max, exp and sum over the class axis, which need not be the last; then one
+// division per row, and a product per element.
 // CHECK-LABEL: func.func @softmax
 // CHECK-DAG:     %[[INF:.*]] = arith.constant 0xFF800000 : f32
 // CHECK:         %[[INIT:.*]] = linalg.fill ins(%[[INF]]
@@ -11,7 +12,11 @@
 // CHECK:         arith.subf
 // CHECK-NEXT:    math.exp
 // CHECK:         arith.addf
-// CHECK:         arith.divf
+// CHECK:         linalg.generic {{.*}} ["parallel", "parallel"]
+// CHECK:           arith.divf
+// CHECK:         linalg.generic {{.*}} ["parallel", "parallel", "parallel"]
+// CHECK-NOT:       arith.divf
+// CHECK:           arith.mulf
 // CHECK-NOT:     linalg.softmax
 func.func @softmax(%x: tensor<5x3x2xf32>) -> tensor<5x3x2xf32> {
   %e = tensor.empty() : tensor<5x3x2xf32>
