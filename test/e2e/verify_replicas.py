@@ -66,10 +66,9 @@ class Sweep:
         if code or f"{steps * MICROBATCHES} losses: bitwise equal" not in output:
             return self.fail(command, f"exit code {code}: {errors}")
         # Device, stages, busy, and two equal sizes.
-        for size, unit, *planned in re.findall(
-                r"^\d+ .* % +([\d.]+) (\S+) +([\d.]+) (\S+)$", output, re.M):
-            if [size, unit] != planned:
-                return self.fail(command, f"an arena is not as planned: {output}")
+        sizes = re.findall(r"^\d+ .* % +([\d.]+ \S+) +([\d.]+ \S+)$", output, re.M)
+        if not sizes or any(size != planned for size, planned in sizes):
+            return self.fail(command, f"an arena is not as planned: {output}")
         with open(saved, "rb") as file:
             bits = hashlib.sha256(file.read()).hexdigest()
         first, with_bits = self.known.setdefault((name, *key), (plan, bits))
