@@ -15,6 +15,23 @@ func.func @polynomials(%x: vector<16xf32>, %s: f32) -> (vector<16xf32>, f32) {
   return %a, %b : vector<16xf32>, f32
 }
 
+// erf is one rational function between its ends.
+// CHECK-LABEL: func.func @rational(
+// CHECK-SAME:    %[[X:.*]]: f32
+// CHECK-DAG:     %[[END:.*]] = arith.constant 3.920000e+00 : f32
+// CHECK-DAG:     %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK:         arith.cmpf olt, %[[END]], %[[X]]
+// CHECK-COUNT-5: math.fma
+// CHECK-COUNT-5: math.fma
+// CHECK:         %[[Q:.*]] = arith.divf
+// CHECK:         arith.cmpf olt, %[[ONE]], %[[Q]]
+// CHECK-NOT:     call
+// CHECK:         return
+func.func @rational(%x: f32) -> f32 {
+  %a = math.erf %x : f32
+  return %a : f32
+}
+
 // The C library for what has no accurate one, and for f64.
 // CHECK-LABEL: func.func @library(
 // CHECK-COUNT-4: call @sinf

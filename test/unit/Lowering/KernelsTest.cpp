@@ -225,6 +225,28 @@ TEST(Math, SpecialValues) {
   EXPECT_EQ(y[3], -INFINITY);
 }
 
+/// Everywhere, and small arguments relative to what they are.
+TEST(Math, ErrorFunction) {
+  std::vector<float> x;
+  for (float value = 1e-30f; value < 0.5f; value *= 1.01f)
+    x.push_back(value);
+  for (float value = -5; value < 5; value += 1.0f / 1024)
+    x.push_back(value);
+  std::vector<float> y = runUnary("math.erf", x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    double expected = std::erf(double(x[i]));
+    ASSERT_NEAR(y[i], expected, 5e-7 * std::abs(expected)) << x[i];
+    ASSERT_LE(std::abs(y[i]), 1.0f) << x[i];
+  }
+  y = runUnary("math.erf", {INFINITY, -INFINITY, NAN, 0.0f, 10.0f, -10.0f});
+  EXPECT_EQ(y[0], 1.0f);
+  EXPECT_EQ(y[1], -1.0f);
+  EXPECT_TRUE(std::isnan(y[2]));
+  EXPECT_EQ(y[3], 0.0f);
+  EXPECT_EQ(y[4], 1.0f);
+  EXPECT_EQ(y[5], -1.0f);
+}
+
 // AdamW as the optimizer writes it, in several ops: one pass over the weights.
 const char *const adam = R"mlir(
 #id = affine_map<(i) -> (i)>
