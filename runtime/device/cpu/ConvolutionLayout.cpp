@@ -22,6 +22,7 @@ namespace {
 struct Tiles {
   int64_t count = 1;    // of all samples
   int64_t lanes = 0;    // of the samples' tiles in a row, which fill vectors
+  int64_t full = 0;     // as many as have all these outputs
   bool isFilled = true; // with outputs, mostly
 
   Tiles(const penstock_conv_descriptor &conv, int64_t size) {
@@ -36,6 +37,7 @@ struct Tiles {
     isFilled = 10 * outputs >= 6 * count * size * size;
     lanes *= conv.batch;
     count *= conv.batch;
+    full = outputs * conv.batch / (size * size);
   }
   bool fillVectors() const {
     return 10 * lanes >= 7 * ((lanes + 15) / 16 * 16);
@@ -76,10 +78,11 @@ findWinograd(const penstock_conv_descriptor &conv) {
       return PENSTOCK_CONV_TILES_4X4;
     bool isWide = weights >= 1 << 14;
     if (isPadded && large.isFilled && channels >= 24 &&
-        large.count >= (isWide && conv.batch > 1 ? 48 : 16))
+        large.count >= (isWide ? 48 : 32))
       return PENSTOCK_CONV_WINOGRAD;
-    if (small.isFilled && isWide && conv.batch > 1 &&
-        small.count >= (hasSamples ? 16 : 24))
+    if (small.isFilled && weights >= 1 << 12 && conv.batch > 1 &&
+        small.count >= 16 &&
+        (hasSamples || (small.count >= 24 && small.fillVectors())))
       return PENSTOCK_CONV_TILES_2X2;
     return std::nullopt;
   }
@@ -87,7 +90,7 @@ findWinograd(const penstock_conv_descriptor &conv) {
   if (isLarge && channels >= (large.lanes % 16 == 0 ? 8 : 32))
     return PENSTOCK_CONV_TILES_4X4;
   if (small.isFilled && small.fillVectors() && hasSamples && channels >= 32 &&
-      small.count >= (isForward ? 24 : 64) && small.count <= 128)
+      (isForward ? small.count >= 24 : small.full >= 64) && small.count <= 128)
     return PENSTOCK_CONV_TILES_2X2;
   if (isPadded && large.isFilled && channels >= 24 &&
       large.count >= (channels >= 64 && weights <= 1 << 14 ? 32 : 48))

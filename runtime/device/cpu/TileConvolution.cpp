@@ -13,11 +13,13 @@
 using namespace penstock::runtime;
 
 Planes TileConvolution::State::planesOf(const float *tensor, bool isInput,
-                                        int64_t channel) const {
+                                        int64_t channel,
+                                        const TileStrip &strip) const {
   const int64_t *size = isInput ? conv.input : conv.output;
   int64_t channels = isInput ? conv.input_channels : conv.output_channels;
   int64_t plane = size[0] * size[1];
-  return {const_cast<float *>(tensor) + channel * plane,
+  return {const_cast<float *>(tensor) +
+              (strip.firstSample * channels + channel) * plane,
           channels * plane,
           size[0],
           size[1],
@@ -28,7 +30,8 @@ Planes TileConvolution::State::planesOf(const float *tensor, bool isInput,
 void TileConvolution::State::transformSource(const TileStrip &strip,
                                              int64_t channel, TilePart &part) {
   const TilePoints &inputs = part.inputs;
-  Planes planes = planesOf(isTurned ? output : input, !isTurned, channel);
+  Planes planes =
+      planesOf(isTurned ? output : input, !isTurned, channel, strip);
   planes.top = isTurned ? 2 - conv.pad_before[0] : conv.pad_before[0];
   planes.left = isTurned ? 2 - conv.pad_before[1] : conv.pad_before[1];
   transformInputs(strip, planes, at(part.spread),
@@ -38,11 +41,12 @@ void TileConvolution::State::transformSource(const TileStrip &strip,
 
 /// Sixteen channels of a sample.
 void TileConvolution::State::transformChannels(int64_t index, TilePart &part) {
-  int64_t sample = index % conv.batch, first = index / conv.batch * 16;
+  int64_t sample = index % strip.batch, first = index / strip.batch * 16;
   const TilePoints &inputs = part.inputs;
   float *result = at(inputs.offset) + first;
-  ChannelPlanes planes = {input + (sample * sources + first) * conv.input[0] *
-                                      conv.input[1],
+  ChannelPlanes planes = {input +
+                              ((strip.firstSample + sample) * sources + first) *
+                                  conv.input[0] * conv.input[1],
                           std::min<int64_t>(16, sources - first),
                           sample,
                           conv.input[0],
@@ -65,7 +69,8 @@ void TileConvolution::State::transformChannels(int64_t index, TilePart &part) {
 void TileConvolution::State::transformCotangent(int64_t channel,
                                                 TilePart &part) {
   int64_t row = division == TileDivision::Points ? channel : channel % block;
-  transformCotangents(strip, planesOf(output, false, channel), at(part.spread),
+  transformCotangents(strip, planesOf(output, false, channel, strip),
+                      at(part.spread),
                       at(part.products.offset) + row * part.products.columns,
                       part.products.stride());
 }
@@ -109,9 +114,10 @@ void TileConvolution::State::computeBlock(const TileStrip &strip, int64_t index,
   multiply(windowsOf(index, part), at(part.inputs.offset), products, part);
   int64_t begin = index * block, count = std::min(block, results - begin);
   for (int64_t m = 0; m < count; ++m)
-    transformOutputs(strip, products + m * part.products.columns,
-                     part.products.stride(), at(part.spread),
-                     planesOf(isTurned ? input : output, isTurned, begin + m));
+    transformOutputs(
+        strip, products + m * part.products.columns, part.products.stride(),
+        at(part.spread),
+        planesOf(isTurned ? input : output, isTurned, begin + m, strip));
 }
 
 void TileConvolution::State::computeGradients(int64_t index, TilePart &part) {
@@ -126,8 +132,7 @@ void TileConvolution::State::computeGradients(int64_t index, TilePart &part) {
 
 /// What lies around the planes stays zero from channel to channel.
 void TileConvolution::State::computeStrip(int64_t index, TilePart &part) {
-  TileStrip own = strip;
-  own.firstRow = index * own.rows;
+  TileStrip own = stripOf(index);
   clearSpread(part);
   for (int64_t s = 0; s < sources; ++s)
     transformSource(own, s, part);
@@ -146,7 +151,7 @@ void TileConvolution::State::transformShare(int64_t index, TilePart &part) {
   clearSpread(part);
   if (!isWeightGrad)
     return share(sources, [&](int64_t s) { transformSource(strip, s, part); });
-  share(part.inputs.columns / 16 * conv.batch,
+  share(part.inputs.columns / 16 * strip.batch,
         [&](int64_t i) { transformChannels(i, part); });
   clearSpread(part);
   if (division == TileDivision::Points)
@@ -157,7 +162,7 @@ void TileConvolution::State::addPoints(int64_t index, TilePart &part) {
   auto of = [&](const TilePoints &points) {
     return at(points.offset) + index * group() * points.stride();
   };
-  if (strip.firstRow == 0)
+  if (strip.firstRow == 0 && strip.firstSample == 0)
     std::fill_n(of(part.windows), group() * part.windows.stride(), 0.0f);
   multiply(of(part.products), of(part.inputs), of(part.windows), part);
 }
@@ -192,11 +197,11 @@ void TileConvolution::State::run() {
                                       : &State::computeOutputs);
   case TileDivision::Points:
     for (int64_t i = 0; i < strips; ++i) {
-      strip.firstRow = i * strip.rows;
+      strip = stripOf(i);
       run(parts.size(), &State::transformShare);
       run(strip.points() / group(), &State::addPoints);
     }
-    strip.firstRow = 0;
+    strip = stripOf(0);
     return run(results, &State::addGradients);
   }
 }

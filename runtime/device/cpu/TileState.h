@@ -52,7 +52,7 @@ struct TileConvolution::State {
   bool isWeightGrad, isTurned;
   TileDivision division;
   TileStrip strip; // The first, or the one that threads compute together.
-  int64_t strips;
+  int64_t strips, rowStrips; // all, and of the same samples
   /// Of what is transformed first, and of what is computed in blocks.
   int64_t sources, results, block;
   /// Of all blocks, where several strips have them in common.
@@ -76,7 +76,15 @@ private:
   float *at(uint64_t offset) const {
     return reinterpret_cast<float *>(scratch + offset);
   }
-  Planes planesOf(const float *tensor, bool isInput, int64_t channel) const;
+  Planes planesOf(const float *tensor, bool isInput, int64_t channel,
+                  const TileStrip &strip) const;
+  /// Strip `index` of all of them: rows, and then samples.
+  TileStrip stripOf(int64_t index) const {
+    TileStrip result = strip;
+    result.firstRow = index % rowStrips * strip.rows;
+    result.firstSample = index / rowStrips * strip.batch;
+    return result;
+  }
   int64_t blocks() const { return (results + block - 1) / block; }
   /// Of points, which a product takes at once.
   int64_t group() const {

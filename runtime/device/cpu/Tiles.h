@@ -18,11 +18,12 @@
 
 namespace penstock::runtime {
 
-/// Some rows of tiles of a batch of planes.
+/// Some rows of tiles of some samples' planes.
 struct TileStrip {
   int64_t size; ///< A tile has 2x2 or 4x4 outputs.
   int64_t batch, columns;
   int64_t firstRow, rows;
+  int64_t firstSample = 0;
 
   int64_t points() const { return (size + 2) * (size + 2); }
   /// Tiles of a row, and what is left of their last vector.
