@@ -40,6 +40,21 @@ def best_of(count, model, *flags):
     return min(run[0] for run in runs), min(run[1] for run in runs), max(run[2] for run in runs)
 
 
+def resnet50():
+    import torchvision
+    return torchvision.models.resnet50(weights=None)
+
+
+def image():
+    import torch
+    return torch.randn(4, 3, 224, 224)
+
+
+def tokens():
+    import torch
+    return torch.randint(50257, (2, 64))
+
+
 def gpt2(width):
     import architectures_list
     return architectures_list.transformers_model(
@@ -47,34 +62,42 @@ def gpt2(width):
         causal=True).build()
 
 
-def large_models():
-    """Yields a name, a model file, its megabytes and flags."""
-    import torch
-    import torchvision
+#  Name, samples, how it is built, an input.
+LARGE = [("ResNet-50", 4, resnet50, image)]
+LARGE += [(f"GPT-2, width {width}", 2, lambda width=width: gpt2(width), tokens)
+          for width in (384, 768, 1152)]
+
+
+def export(name, path):
+    """In a process of its own: what this one takes is counted for its children, too."""
     import training_steps
-    models = [("ResNet-50", lambda: torchvision.models.resnet50(weights=None),
-               lambda: torch.randn(4, 3, 224, 224))]
-    models += [(f"GPT-2, width {width}", lambda width=width: gpt2(width),
-                lambda: torch.randint(50257, (2, 64))) for width in (384, 768, 1152)]
-    for name, build, sample in models:
+    build, sample = next(model[2:] for model in LARGE if model[0] == name)
+    training_steps.export(build().train(), sample(), path)
+
+
+def large_models():
+    """Yields a name, a model file and flags."""
+    for name, batch, _, _ in LARGE:
         path = measure.work_folder() / "compile_time" / f"{name}.onnx"
         path.parent.mkdir(exist_ok=True)
-        inputs = sample()
         if not path.exists():
             partial = path.with_suffix(".partial")
-            training_steps.export(build().train(), inputs, partial)
+            subprocess.run([sys.executable, __file__, "--export", name, partial], check=True)
             partial.rename(path)
-        yield name, path, path.stat().st_size / 2**20, f"--microbatch-size={len(inputs)}"
+        yield name, path, f"--microbatch-size={batch}"
 
 
 def main(arguments):
+    if arguments[:1] == ["--export"]:
+        return export(*arguments[1:])
     if not set(arguments) <= {"--check", "--large"}:
         sys.exit(__doc__)
     slow = []
     if "--large" in arguments:
         print(measure.machine())
-        for name, path, megabytes, batch in large_models():
+        for name, path, batch in large_models():
             wall, user, memory = best_of(3, path, batch)
+            megabytes = path.stat().st_size / 2**20
             print(f"{name}, {megabytes:.0f} MB: {wall:.2f} s, user time {user:.2f} s, at most "
                   f"{memory:.0f} MB of memory", flush=True)
             if wall > GOAL_LARGE:
