@@ -48,10 +48,10 @@ LogicalResult ConvolutionTable::add(Operation *op,
                          "pipeline-share-scratch first");
   int64_t where = device.value_or(static_cast<int32_t>(PENSTOCK_NO_DEVICE));
   ScratchPlace scratch = places.get(cast<nn::LibraryCallOpInterface>(op));
-  auto it = entries
-                .insert({getKey(op, where, scratch),
-                         Entry{*descriptor, scratch, where}})
-                .first;
+  auto *it = entries
+                 .insert({getKey(op, where, scratch),
+                          Entry{*descriptor, scratch, where}})
+                 .first;
   numbers[op] = it - entries.begin();
   return success();
 }

@@ -42,7 +42,7 @@ LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
     return success();
   }
   ScratchPlace scratch = places.get(gemm);
-  auto it =
+  auto *it =
       products.insert({getKey(gemm, device, scratch), Product{scratch, device}})
           .first;
   numbers[gemm] = it - products.begin();

@@ -71,7 +71,7 @@ PENSTOCK_INLINE void transpose(Vector (&rows)[kLanes]) {
   Vector other[kLanes];
   auto interleave = [](const Vector(&from)[kLanes],
                        Vector(&to)[kLanes]) __attribute__((always_inline)) {
-    for (int i = 0; i < kLanes / 2; ++i) {
+    for (int64_t i = 0; i < kLanes / 2; ++i) {
       to[2 * i] =
           __builtin_shufflevector(from[i], from[i + kLanes / 2], 0, 16, 1, 17,
                                   2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -90,7 +90,7 @@ PENSTOCK_INLINE void transpose(Vector (&rows)[kLanes]) {
 /// becomes element 4 * i + j of row k.
 PENSTOCK_INLINE void transposeFours(Vector (&rows)[4]) {
   Vector low[2], high[2];
-  for (int i = 0; i < 2; ++i) {
+  for (int64_t i = 0; i < 2; ++i) {
     const Vector &a = rows[2 * i], &b = rows[2 * i + 1];
     low[i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9,
                                      25, 12, 28, 13, 29);
