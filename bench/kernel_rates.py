@@ -50,7 +50,7 @@ def products_of(program):
         if function == "replay":
             break
         match = re.search(r"pipeline\.gemm .* sizes \[(.*?)\] strides \[(.*?)\] \[(.*?)\] "
-                          r"\[(.*?)\]( accumulate)?(?: \{.*?\})? :", line)
+                          r"\[(.*?)\]( accumulate)?(?: scratch <.*?>)? :", line)
         if match and not function.endswith("evaluate"):
             numbers = [part.replace(",", "") for part in match.groups()[:4]]
             found[" | ".join([*numbers, "1" if match.group(5) else "0"])] = None
