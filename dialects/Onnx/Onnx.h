@@ -9,6 +9,8 @@
 #ifndef PENSTOCK_DIALECTS_ONNX_ONNX_H
 #define PENSTOCK_DIALECTS_ONNX_ONNX_H
 
+#include "dialects/Onnx/DiscardableAttributes.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -18,6 +18,13 @@ def Onnx_Dialect : Dialect {
   let name = "onnx";
   let cppNamespace = "::penstock::onnx";
   let summary = "A model as imported: ONNX nodes over ranked tensors";
+  let description = [{
+    Its discardable attributes are in DiscardableAttributes.h. Others that begin
+    with `onnx.` are errors.
+  }];
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
 }
 
 class Onnx_Op<string mnemonic, list<Trait> traits = []>

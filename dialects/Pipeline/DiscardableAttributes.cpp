@@ -6,27 +6,15 @@
 // A table of the attributes on ops, and the rules of those on arguments.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/AttributeRules.h"
 #include "dialects/Pipeline/Pipeline.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
+using namespace penstock;
 using namespace penstock::pipeline;
-
-namespace {
-struct Rule {
-  StringLiteral name;
-  bool (*holds)(Operation *op, Attribute value);
-  /// Completes "'name' is".
-  StringLiteral statement;
-};
-} // namespace
-
-template <typename Op, typename Value>
-static bool isOn(Operation *op, Attribute value) {
-  return isa<Op>(op) && isa<Value>(value);
-}
 
 /// Seconds of forward, backward and update.
 static bool isTriples(Attribute value) {
@@ -83,7 +71,7 @@ static bool isBackwardTask(Operation *op) {
                                     task.getKind());
 }
 
-static const Rule rules[] = {
+static const AttributeRule rules[] = {
     {kModelAttr, isOn<ModuleOp, BytesAttr>, "a byte range, on the module"},
     {kPlanAttr, isPlan, "a dictionary of texts and numbers, on the module"},
     {kDirectConvolutionAttr, isOn<ModuleOp, UnitAttr>,
@@ -145,14 +133,7 @@ static const Rule rules[] = {
 
 LogicalResult PipelineDialect::verifyOperationAttribute(Operation *op,
                                                         NamedAttribute attr) {
-  const Rule *rule = llvm::find_if(
-      rules, [&](const Rule &rule) { return rule.name == attr.getName(); });
-  if (rule == std::end(rules))
-    return op->emitOpError()
-           << "'" << attr.getName().getValue() << "' is no attribute of an op";
-  if (rule->holds(op, attr.getValue()))
-    return success();
-  return op->emitOpError() << "'" << rule->name << "' is " << rule->statement;
+  return verifyAttribute(rules, op, attr);
 }
 
 /// Result i of a function is stored into an argument of its type.

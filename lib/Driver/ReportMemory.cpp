@@ -9,10 +9,10 @@
 
 #include "penstock/Driver/Report.h"
 
+#include "dialects/Onnx/DiscardableAttributes.h"
 #include "dialects/Pipeline/Replicas.h"
 #include "passes/Program/LiveBytes.h"
 #include "penstock/Cost/AnalyticCost.h"
-#include "penstock/Import/Import.h"
 
 #include "llvm/Support/MathExtras.h"
 

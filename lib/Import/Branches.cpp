@@ -3,15 +3,14 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which branch runs is known when shapes are: PyTorch writes a squeeze that way.
-// So the nodes of both are imported, and onnx-resolve-shapes takes one.
+// Which branch runs is known when shapes are: PyTorch writes a squeeze that
+// way. So the nodes of both are imported, and onnx-resolve-shapes takes one.
 //===----------------------------------------------------------------------===//
 
 #include "GraphImporter.h"
 #include "ModelFile.h"
 
 #include "dialects/Onnx/Onnx.h"
-#include "penstock/Import/Import.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

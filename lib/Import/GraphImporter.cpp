@@ -12,7 +12,6 @@
 #include "ModelFile.h"
 
 #include "dialects/Onnx/Onnx.h"
-#include "penstock/Import/Import.h"
 #include "penstock/Import/OperatorRegistry.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -8,6 +8,8 @@
 
 #include "Importer.h"
 
+#include "dialects/Onnx/DiscardableAttributes.h"
+
 #include "llvm/Support/Path.h"
 
 using namespace llvm;

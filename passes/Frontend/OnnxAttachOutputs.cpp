@@ -9,8 +9,8 @@
 
 #include "passes/Frontend/Passes.h"
 
+#include "dialects/Onnx/DiscardableAttributes.h"
 #include "dialects/Pipeline/Pipeline.h"
-#include "penstock/Import/Import.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

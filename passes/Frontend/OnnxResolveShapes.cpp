@@ -13,7 +13,6 @@
 
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
-#include "penstock/Import/Import.h"
 #include "penstock/Import/OperatorRegistry.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

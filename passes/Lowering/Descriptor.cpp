@@ -8,8 +8,8 @@
 
 #include "passes/Lowering/ProgramTable.h"
 
+#include "dialects/Onnx/DiscardableAttributes.h"
 #include "dialects/Pipeline/Replicas.h"
-#include "penstock/Import/Import.h"
 #include "penstock/Training/MethodSpec.h"
 #include "penstock/abi.h"
 

@@ -6,8 +6,7 @@
 // Reads a binary or textual ONNX model into a module at level `onnx`: one
 // stage, one forward task, one function of `onnx.node` ops. Weights stay in the
 // file: variables refer to them by byte range. Result types of the nodes are
-// unknown
-// (`tensor<*xf32>`) until the pass `onnx-resolve-shapes` has run.
+// unknown (`tensor<*xf32>`) until the pass `onnx-resolve-shapes` has run.
 //
 // Names: the location of a node is its ONNX name, with the names of its outputs
 // as children: loc("fc1/MatMul"("h1")). A nameless node gets the name of its
@@ -55,23 +54,6 @@ struct ImportOptions {
   /// integers). Empty: such a model is an error.
   std::string binaryCopy;
 };
-
-/// Names of discardable attributes at level `onnx`.
-namespace onnx {
-/// On a function result: the ONNX name of the output.
-inline constexpr llvm::StringLiteral kOutputNameAttr = "onnx.output";
-/// On a function: inputs with a leading 1 were given this batch size instead.
-inline constexpr llvm::StringLiteral kReboundBatchAttr = "onnx.rebound_batch";
-/// On a node of a branch of an If: whether it runs is known once the condition
-/// is.
-inline constexpr llvm::StringLiteral kBranchAttr = "onnx.branch";
-/// On the module: names of float initialisers that became constants. They do
-/// not train.
-inline constexpr llvm::StringLiteral kConstantInitializersAttr =
-    "onnx.constant_initializers";
-/// On the module: names of the model's inputs that the program does not need.
-inline constexpr llvm::StringLiteral kUnusedInputsAttr = "onnx.unused_inputs";
-} // namespace onnx
 
 /// Imports the model at `path`. Null, and an error diagnostic, on failure.
 /// Loads the dialects it needs.

@@ -1,5 +1,8 @@
 // RUN: penstock-opt %s | penstock-opt | FileCheck %s
 
+// CHECK: module attributes {onnx.constant_initializers = ["w"], onnx.unused_inputs = ["x", "y"]}
+module attributes {onnx.constant_initializers = ["w"], onnx.unused_inputs = ["x", "y"]} {
+
 // CHECK-LABEL: func @nodes
 func.func @nodes(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
   // CHECK: onnx.node "LeakyRelu"(%{{.*}}) since 16 {alpha = 1.000000e-01 : f32} : (tensor<5x7xf32>) -> tensor<5x7xf32>
@@ -11,4 +14,14 @@ func.func @nodes(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
   // CHECK: onnx.node "Gelu"(%{{.*}}) since 1 domain "com.microsoft" : (tensor<5x7xf32>) -> tensor<5x7xf32>
   %2 = onnx.node "Gelu"(%1) since 1 domain "com.microsoft" : (tensor<5x7xf32>) -> tensor<5x7xf32>
   return %2 : tensor<5x7xf32>
+}
+
+// CHECK-LABEL: func @attributes
+// CHECK-SAME: -> (tensor<5xf32> {onnx.output = "y"}) attributes {onnx.rebound_batch = 5 : i64}
+func.func @attributes(%x: tensor<5xf32>) -> (tensor<5xf32> {onnx.output = "y"}) attributes {onnx.rebound_batch = 5} {
+  // CHECK: onnx.node "Relu"(%{{.*}}) since 14 attributes {onnx.branch} : (tensor<5xf32>)
+  %0 = onnx.node "Relu"(%x) since 14 attributes {onnx.branch} : (tensor<5xf32>) -> tensor<5xf32>
+  return %0 : tensor<5xf32>
+}
+
 }
