@@ -13,6 +13,7 @@
 #include "penstock/Support/MappedFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/Regex.h"
 
 using namespace llvm;
@@ -153,24 +154,66 @@ void Importer::warnIfUnmatched(StringRef flag, StringRef pattern) {
                    << " matches the name of no initializer";
 }
 
+/// How often the values of `argument` are read. Nodes that take a part of them
+/// or replace one count as a single reader, as parts of one parameter do.
+static unsigned countReaders(BlockArgument argument) {
+  SmallPtrSet<Operation *, 4> readers;
+  bool hasParts = false;
+  for (OpOperand &use : argument.getUses()) {
+    auto node = dyn_cast<NodeOp>(use.getOwner());
+    StringRef type = node ? node.getOpType() : StringRef();
+    if (type == "Shape" || type == "Size" ||
+        (type == "CastLike" && use.getOperandNumber() == 1))
+      continue;
+    if (type == "Slice" || type == "Split" || type == "ScatterND" ||
+        type == "ScatterElements")
+      hasParts = true;
+    else
+      readers.insert(use.getOwner());
+  }
+  return readers.size() + hasParts;
+}
+
+/// Whether nodes of one operator are all that reads `argument`. A tied
+/// embedding is looked up, and multiplied by.
+static bool isReadAlike(BlockArgument argument) {
+  StringRef first;
+  return all_of(argument.getUsers(), [&](Operation *reader) {
+    auto node = dyn_cast<NodeOp>(reader);
+    if (first.empty() && node)
+      first = node.getOpType();
+    return node && node.getOpType() == first;
+  });
+}
+
 /// Exporters that optimise make parameters one that happen to be equal at
 /// first, like the ones and zeros of all norms. Values that differ from each
-/// other are never equal by chance.
+/// other are never equal by chance: where such a parameter is read n times in
+/// the same way, a block is used n times, and all that it has is.
 void Importer::warnOfMerged() {
+  SmallVector<std::pair<const Weight *, unsigned>> uniform;
+  SmallSet<unsigned, 4> blockUses;
   for (auto [argument, weight] :
        zip(function.getArguments().drop_front(inputs.size()), weights)) {
+    if (weight.role != pipeline::Role::Parameter)
+      continue;
     StringRef bytes = weight.range.bytes;
     size_t element = weight.type.getElementTypeBitWidth() / 8;
-    SmallPtrSet<Operation *, 4> readers(llvm::from_range, argument.getUsers());
-    if (!weight.frozen && weight.role == pipeline::Role::Parameter &&
-        readers.size() > 1 &&
-        bytes.drop_front(element) == bytes.drop_back(element))
-      emitWarning(loc) << "initializer '" << weight.tensor->name
-                       << "' has one value everywhere, and " << readers.size()
+    unsigned readers = countReaders(argument);
+    if (bytes.drop_front(element) != bytes.drop_back(element)) {
+      if (isReadAlike(argument))
+        blockUses.insert(readers);
+    } else if (!weight.frozen && readers > 1) {
+      uniform.push_back({&weight, readers});
+    }
+  }
+  for (auto [weight, readers] : uniform)
+    if (!blockUses.contains(readers))
+      emitWarning(loc) << "initializer '" << weight->tensor->name
+                       << "' has one value everywhere, and " << readers
                        << " nodes read it: it trains as one parameter. If it "
                           "was several, export the model without merging equal "
                           "initializers (PyTorch: optimize=False)";
-  }
 }
 
 /// The second of a pair becomes the first. Nodes have not been imported, so
