@@ -183,22 +183,43 @@ struct ExpandRmsNormalize : OpRewritePattern<nn::RmsNormalizeOp> {
   }
 };
 
-/// For each of its users by itself, in whose loop it ends up: that costs less
-/// than to write the values once and to read them everywhere.
+/// Standardizes for each user of `op` by itself, in whose loop it ends up: that
+/// costs less than to write the values once and to read them everywhere.
+/// Gradients do so themselves. The builder of `rows` stands at `op`.
+void standardizeForUsers(PatternRewriter &rewriter, nn::StandardizeOp op,
+                         Statistics &rows, Value rstd) {
+  for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
+    if (isa<nn::NormalizeGradOp>(use.getOwner()))
+      continue;
+    Value own = standardize(rows, op.getInput(), op.getMean(), rstd);
+    rewriter.modifyOpInPlace(use.getOwner(), [&] { use.set(own); });
+  }
+}
+
+/// The ops of this block that compute the same as `op`, itself among them: the
+/// halves of a backward have one each, so that they can be two functions.
+SmallVector<nn::StandardizeOp> findEqual(nn::StandardizeOp op) {
+  SmallVector<nn::StandardizeOp> result;
+  for (Operation *user : op.getInput().getUsers())
+    if (user->getBlock() == op->getBlock() &&
+        OperationEquivalence::isEquivalentTo(
+            op, user, OperationEquivalence::IgnoreLocations))
+      result.push_back(cast<nn::StandardizeOp>(user));
+  return result;
+}
+
 struct ExpandStandardize : OpRewritePattern<nn::StandardizeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::StandardizeOp op,
                                 PatternRewriter &rewriter) const override {
-    // These do it themselves.
-    if (llvm::any_of(op->getUsers(), llvm::IsaPred<nn::NormalizeGradOp>))
-      return failure();
+    // Gradients share their root with the others.
+    for (nn::StandardizeOp equal : findEqual(op))
+      if (llvm::any_of(equal->getUsers(), llvm::IsaPred<nn::NormalizeGradOp>))
+        return failure();
     Statistics rows(rewriter, op.getLoc(), op.getInput().getType(),
                     op.getDims());
     Value rstd = inverseRoot(rows, op.getVariance(), op.getEpsilon());
-    for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
-      Value own = standardize(rows, op.getInput(), op.getMean(), rstd);
-      rewriter.modifyOpInPlace(use.getOwner(), [&] { use.set(own); });
-    }
+    standardizeForUsers(rewriter, op, rows, rstd);
     rewriter.eraseOp(op);
     return success();
   }
@@ -212,15 +233,31 @@ struct ExpandNormalizeGrad : OpRewritePattern<nn::NormalizeGradOp> {
     bool centered = !op.getUncentered();
     Statistics rows(rewriter, op.getLoc(), op.getCotangent().getType(),
                     op.getDims());
-    // Before the sums: what lives as long as the row takes the memory of
-    // nothing that the row still reads, and all of this can run row by row.
+    // Before the sums, also those of the scale's gradient: what lives as long
+    // as the row takes the memory of nothing that the row still reads, and all
+    // of this can run row by row.
+    auto again = op.getNormalized().getDefiningOp<nn::StandardizeOp>();
+    if (again && (again.getVariance() != op.getVariance() ||
+                  again.getDims() != op.getDims() ||
+                  again.getEpsilon() != op.getEpsilon()))
+      again = {};
+    Operation *first = op;
+    SmallVector<nn::StandardizeOp> equal;
+    if (again)
+      equal = findEqual(again);
+    for (nn::StandardizeOp other : equal)
+      if (other->isBeforeInBlock(first))
+        first = other;
+    rewriter.setInsertionPoint(first);
     Value rstd = inverseRoot(rows, op.getVariance(), op.getEpsilon());
+    for (nn::StandardizeOp other : equal) {
+      rewriter.setInsertionPoint(other);
+      standardizeForUsers(rewriter, other, rows, rstd);
+    }
+    rewriter.setInsertionPoint(op);
     // Both loops standardize by themselves.
     auto normalized = [&]() -> Value {
-      auto again = op.getNormalized().getDefiningOp<nn::StandardizeOp>();
-      if (!again || again.getVariance() != op.getVariance() ||
-          again.getDims() != op.getDims() ||
-          again.getEpsilon() != op.getEpsilon())
+      if (!again)
         return op.getNormalized();
       return standardize(rows, again.getInput(), again.getMean(), rstd);
     };

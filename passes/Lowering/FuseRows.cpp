@@ -6,11 +6,14 @@
 // Softmax is a maximum, a sum and a division per row, three passes over memory.
 // Row by row, the second and third find the row in the cache. On buffers this
 // is a fusion of loops: each op keeps its form, on one row, and so its bits.
+// Sums over rows, as the gradient of a norm's scale, add row after row anyway:
+// they take part where one thread goes through the rows in turn.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Lowering/BufferRange.h"
 #include "passes/Lowering/Passes.h"
+#include "passes/Lowering/VectorPlan.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -46,22 +49,39 @@ Access accessOf(linalg::GenericOp op, OpOperand &operand) {
   return Access::Row;
 }
 
-/// A candidate: rows are its first loop, parallel, and everything it writes is
-/// written by rows.
-bool hasRows(linalg::GenericOp op) {
-  if (op.getNumLoops() < 1 || !op.hasPureBufferSemantics() ||
-      op.hasDynamicShape() ||
-      op.getIteratorTypesArray().front() != utils::IteratorType::parallel)
+/// Whether `op` adds up over its first loop, the rows: what it writes without
+/// that index has a row of accumulators, each of which meets the rows in their
+/// order. Along the vector there is no such order (see VectorLoops).
+bool sumsRows(linalg::GenericOp op) {
+  if (op.getIteratorTypesArray().front() != utils::IteratorType::reduction)
     return false;
-  for (OpOperand &init : op.getDpsInitsMutable())
-    if (accessOf(op, init) != Access::Row)
-      return false;
+  std::optional<unsigned> vector = chooseVectorDimension(op);
+  return vector && llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+           AffineMap map = op.getMatchingIndexingMap(&init);
+           return map.isFunctionOfDim(*vector) &&
+                  (accessOf(op, init) == Access::Row ||
+                   !map.isFunctionOfDim(0));
+         });
+}
+
+/// A candidate: its first loop goes over rows, by which it writes everything,
+/// or which it sums.
+bool hasRows(linalg::GenericOp op, bool inTurn) {
+  if (op.getNumLoops() < 1 || !op.hasPureBufferSemantics() ||
+      op.hasDynamicShape())
+    return false;
   // The number of the row would have to be passed on.
   WalkResult usesRow = op.getBody()->walk([](linalg::IndexOp index) {
     return index.getDim() == 0 ? WalkResult::interrupt()
                                : WalkResult::advance();
   });
-  return !usesRow.wasInterrupted();
+  if (usesRow.wasInterrupted())
+    return false;
+  if (op.getIteratorTypesArray().front() != utils::IteratorType::parallel)
+    return inTurn && sumsRows(op);
+  return llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+    return accessOf(op, init) == Access::Row;
+  });
 }
 
 int64_t iterations(linalg::GenericOp op) {
@@ -72,10 +92,12 @@ int64_t iterations(linalg::GenericOp op) {
 }
 
 /// Arguments of a kernel do not overlap, except that a new weight may be bound
-/// to the memory of the old one: element by element the same.
-bool mayBeSame(Value a, Value b) {
-  return a == b || (isa<BlockArgument>(a) && isa<BlockArgument>(b) &&
-                    a.getType() == b.getType());
+/// to the memory of the old one: element by element the same. Then nothing
+/// reads the old weight any more once the new one is written, so only reading
+/// comes before writing.
+bool mayBeSame(Value read, Value written) {
+  return isa<BlockArgument>(read) && isa<BlockArgument>(written) &&
+         read.getType() == written.getType();
 }
 
 /// Whether `later` may run on row i right after `earlier` did, for all rows in
@@ -88,7 +110,8 @@ bool agree(linalg::GenericOp earlier, linalg::GenericOp later) {
           !isa<MemRefType>(b.get().getType()) ||
           (earlier.isDpsInput(&a) && later.isDpsInput(&b)))
         continue;
-      bool isSame = mayBeSame(a.get(), b.get());
+      bool isSame = a.get() == b.get() ||
+                    (earlier.isDpsInput(&a) && mayBeSame(a.get(), b.get()));
       if (!isSame &&
           !BufferRange::of(a.get()).overlaps(BufferRange::of(b.get())))
         continue;
@@ -105,11 +128,22 @@ void fuse(RewriterBase &rewriter, ArrayRef<linalg::GenericOp> group) {
   Location loc = last.getLoc();
   rewriter.setInsertionPoint(last);
   int64_t count = last.getStaticLoopRanges().front();
-  auto forall = scf::ForallOp::create(
-      rewriter, loc, ArrayRef<OpFoldResult>{rewriter.getIndexAttr(count)},
-      ValueRange(), std::nullopt);
-  rewriter.setInsertionPointToStart(forall.getBody());
-  Value row = forall.getInductionVar(0);
+  Value row;
+  if (llvm::any_of(group, sumsRows)) {
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(rewriter, loc, value);
+    };
+    auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(count),
+                                   constant(1));
+    rewriter.setInsertionPointToStart(loop.getBody());
+    row = loop.getInductionVar();
+  } else {
+    auto forall = scf::ForallOp::create(
+        rewriter, loc, ArrayRef<OpFoldResult>{rewriter.getIndexAttr(count)},
+        ValueRange(), std::nullopt);
+    rewriter.setInsertionPointToStart(forall.getBody());
+    row = forall.getInductionVar(0);
+  }
   llvm::DenseMap<Value, Value> rows;
   for (linalg::GenericOp op : group) {
     IRMapping mapping;
@@ -138,6 +172,8 @@ void fuse(RewriterBase &rewriter, ArrayRef<linalg::GenericOp> group) {
 }
 
 struct FuseRowsPass : penstock::impl::PipelineFuseRowsBase<FuseRowsPass> {
+  using PipelineFuseRowsBase::PipelineFuseRowsBase;
+
   void runOnOperation() override {
     if (getOperation().isDeclaration())
       return;
@@ -161,7 +197,7 @@ struct FuseRowsPass : penstock::impl::PipelineFuseRowsBase<FuseRowsPass> {
       if (isPure(&op))
         continue;
       auto generic = dyn_cast<linalg::GenericOp>(op);
-      if (!generic || !hasRows(generic)) {
+      if (!generic || !hasRows(generic, /*inTurn=*/threads == 1)) {
         groups.emplace_back();
         continue;
       }

@@ -224,8 +224,14 @@ def PipelineFuseRows
     // becomes
     scf.forall (%i) in (512) { both on row %i }
     ```
+
+    With one thread ops join that sum over rows, element by element, if their
+    accumulators are nobody else's meanwhile; the loop is an `scf.for` then.
   }];
-  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+  let options = [
+    Option<"threads", "threads", "int64_t", "1", "Threads of a device">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect"];
 }

@@ -32,7 +32,9 @@ void penstock::buildLowerKernelsCpuPipeline(
   // The runtime's functions want to know who calls.
   manager.addPass(createPipelineAddDeviceArgument());
   // Rows first: a loop over rows is a good thing to split.
-  manager.addNestedPass<func::FuncOp>(createPipelineFuseRows());
+  PipelineFuseRowsOptions rows;
+  rows.threads = options.threads;
+  manager.addNestedPass<func::FuncOp>(createPipelineFuseRows(rows));
   // Splitting needs ops; loops only exist afterwards.
   PipelineParalleliseOptions parallelise;
   parallelise.threads = options.threads;

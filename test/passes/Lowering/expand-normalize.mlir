@@ -91,3 +91,24 @@ func.func @gradient_again(%dy: tensor<5x7xf32>, %x: tensor<5x7xf32>, %v: tensor<
   %dx = nn.normalize_grad %dy, %y, %v dims [1] epsilon(1.0e-5) uncentered : tensor<5x7xf32>, tensor<5xf32>
   return %dx : tensor<5x7xf32>
 }
+
+// -----
+
+// So does it where the gradient of the scale has normalised values of its own:
+// one root, before both.
+// CHECK-LABEL: func.func @gradient_and_scale
+// CHECK-SAME:    %[[DY:[^:]*]]: tensor<5x7xf32>, %[[X:[^:]*]]: tensor<5x7xf32>, %[[V:[^:]*]]: tensor<5xf32>
+// CHECK:         math.sqrt
+// CHECK:         linalg.generic {{.*}} ins(%[[X]], %[[R:[^ :]*]] :
+// CHECK:         linalg.mul
+// CHECK-NOT:     math.sqrt
+// CHECK:         linalg.generic {{.*}} ins(%[[X]], %[[R]] :
+// CHECK:         linalg.generic {{.*}} ["parallel", "reduction"]
+// CHECK-NOT:     nn.
+func.func @gradient_and_scale(%dy: tensor<5x7xf32>, %x: tensor<5x7xf32>, %v: tensor<5xf32>) -> (tensor<5x7xf32>, tensor<5x7xf32>) {
+  %y1 = nn.standardize %x variance(%v) dims [1] epsilon(1.0e-5) : (tensor<5x7xf32>, tensor<5xf32>) -> tensor<5x7xf32>
+  %ds = linalg.mul ins(%dy, %y1 : tensor<5x7xf32>, tensor<5x7xf32>) outs(%x : tensor<5x7xf32>) -> tensor<5x7xf32>
+  %y2 = nn.standardize %x variance(%v) dims [1] epsilon(1.0e-5) : (tensor<5x7xf32>, tensor<5xf32>) -> tensor<5x7xf32>
+  %dx = nn.normalize_grad %dy, %y2, %v dims [1] epsilon(1.0e-5) uncentered : tensor<5x7xf32>, tensor<5xf32>
+  return %dx, %ds : tensor<5x7xf32>, tensor<5x7xf32>
+}

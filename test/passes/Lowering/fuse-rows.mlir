@@ -1,4 +1,5 @@
 // RUN: penstock-opt %s --pipeline-fuse-rows --split-input-file | FileCheck %s
+// RUN: penstock-opt %s --pipeline-fuse-rows=threads=2 --split-input-file | FileCheck %s --check-prefix=THREADS
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
@@ -70,5 +71,78 @@ func.func @own_scratch(%x: memref<128x128xf32>, %y: memref<128x128xf32>, %s: mem
     ^bb0(%v: f32, %o: f32): %r = arith.negf %v : f32  linalg.yield %r : f32 }
   linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<128x64xf64>) {
     ^bb0(%o: f64): linalg.yield %zero : f64 }
+  return
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#col = affine_map<(i, j) -> (j)>
+
+// One thread adds a row of x to the sums, as before in the order of the rows,
+// and then scales it, by numbers whose buffer has the type of the sums': what is
+// read after the sums were written is no memory of theirs. Several threads
+// would add at once.
+// CHECK-LABEL: func.func @sum_over_rows(
+// CHECK-SAME:    %{{[^:]*}}: memref<128x64xf32>, %[[S:[^:]*]]: memref<64xf32>,
+// CHECK:         linalg.generic {{.*}} outs(%[[S]] : memref<64xf32>)
+// CHECK:         scf.for %[[I:.*]] = %c0 to %c128 step %c1 {
+// CHECK:           memref.subview %{{.*}}[%[[I]], 0] [1, 64] [1, 1]
+// CHECK:           linalg.generic {{.*}} ["reduction", "parallel"]} {{.*}} outs(%[[S]] : memref<64xf32>)
+// CHECK:           linalg.generic {{.*}} ["parallel", "parallel"]
+// CHECK-NOT:     linalg.generic
+// THREADS-LABEL: func.func @sum_over_rows(
+// THREADS-NOT:     scf.for
+func.func @sum_over_rows(%x: memref<128x64xf32>, %s: memref<64xf32>, %w: memref<64xf32>, %y: memref<128x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%s : memref<64xf32>)
+  linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]} ins(%x : memref<128x64xf32>) outs(%s : memref<64xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %w : memref<128x64xf32>, memref<64xf32>) outs(%y : memref<128x64xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %r = arith.mulf %a, %b : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#col = affine_map<(i, j) -> (j)>
+
+// Sums that the second op reads are not complete before the last row; and those
+// behind a reader of the same type might replace what it still reads.
+// CHECK-LABEL: func.func @sum_is_read(
+// CHECK-NOT:     scf.for
+// CHECK-LABEL: func.func @read_may_be_sum(
+// CHECK-NOT:     scf.for
+func.func @sum_is_read(%x: memref<128x64xf32>, %s: memref<64xf32>, %y: memref<128x64xf32>) {
+  linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]} ins(%x : memref<128x64xf32>) outs(%s : memref<64xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %s : memref<128x64xf32>, memref<64xf32>) outs(%y : memref<128x64xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %r = arith.mulf %a, %b : f32  linalg.yield %r : f32 }
+  return
+}
+func.func @read_may_be_sum(%x: memref<128x64xf32>, %s: memref<64xf32>, %w: memref<64xf32>, %y: memref<128x64xf32>) {
+  linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %w : memref<128x64xf32>, memref<64xf32>) outs(%y : memref<128x64xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %r = arith.mulf %a, %b : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]} ins(%x : memref<128x64xf32>) outs(%s : memref<64xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+#id = affine_map<(i, j, k) -> (i, j, k)>
+#mid = affine_map<(i, j, k) -> (j)>
+
+// These sums go along the vector as well, in partial sums over several rows: row
+// by row they would be rounded otherwise.
+// CHECK-LABEL: func.func @sum_along_vector(
+// CHECK-NOT:     scf.for
+func.func @sum_along_vector(%x: memref<128x8x16xf32>, %s: memref<8xf32>, %y: memref<128x8x16xf32>) {
+  linalg.generic {indexing_maps = [#id, #mid], iterator_types = ["reduction", "parallel", "reduction"]} ins(%x : memref<128x8x16xf32>) outs(%s : memref<8xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : memref<128x8x16xf32>) outs(%y : memref<128x8x16xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 }
   return
 }
