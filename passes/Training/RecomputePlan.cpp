@@ -11,8 +11,10 @@
 
 #include "penstock/Autodiff/Pullback.h"
 #include "penstock/Cost/AnalyticCost.h"
+#include "penstock/Planner/Recomputation.h"
 #include "penstock/Support/NodeName.h"
 
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -44,6 +46,9 @@ public:
   /// do not run, their results are stored.
   RecomputePlan build(const llvm::SetVector<Value> &dropped,
                       llvm::function_ref<bool(Operation *)> mayRun) const;
+
+  /// The choice there is, in numbers, and the ops that these stand for.
+  RecomputationGraph describe(std::vector<Operation *> &ops) const;
 
 private:
   void collectFacts();
@@ -155,95 +160,71 @@ RecomputePlan penstock::planMatchingRecompute(const RecomputeProblem &problem,
   return planner.build(dropped, matches);
 }
 
-static int64_t bytesOf(const RecomputePlan &plan) {
-  return getStoredBytes(plan.stored.getArrayRef());
-}
-
-/// Drops or stores again one residual after the other, the fewest seconds per
-/// byte first, until no single one saves any more. Returns the cheapest plan on
-/// or next to this way that meets the budget, or the end of it.
-static RecomputePlan changeUntil(const RecomputeProblem &problem,
-                                 const Planner &planner, RecomputePlan plan,
-                                 int64_t budget) {
-  std::optional<RecomputePlan> cheapest;
-  while (bytesOf(plan) > budget &&
-         (!cheapest || plan.seconds < cheapest->seconds)) {
-    std::optional<RecomputePlan> best;
-    double bestPrice = 0;
-    for (Value value : problem.residuals) {
-      if (!planner.isDroppable(value))
-        continue;
-      llvm::SetVector<Value> other = plan.dropped;
-      if (!other.insert(value))
-        other.remove(value);
-      RecomputePlan trial = planner.build(other, always);
-      int64_t saved = bytesOf(plan) - bytesOf(trial);
-      if (saved <= 0)
-        continue;
-      if (bytesOf(trial) <= budget &&
-          (!cheapest || trial.seconds < cheapest->seconds))
-        cheapest = trial;
-      double price =
-          (trial.seconds - plan.seconds) / static_cast<double>(saved);
-      if (!best || price < bestPrice) {
-        bestPrice = price;
-        best = std::move(trial);
+RecomputationGraph Planner::describe(std::vector<Operation *> &ops) const {
+  RecomputationGraph graph;
+  llvm::DenseMap<Operation *, int> numberOf;
+  llvm::DenseMap<Value, unsigned> indexOf;
+  auto getIndex = [&](Value value) {
+    auto [known, isNew] = indexOf.try_emplace(value, graph.values.size());
+    if (isNew) {
+      RecomputationGraph::Value described;
+      described.bytes = static_cast<int64_t>(getTypeBytes(value.getType()));
+      if (Operation *source = value.getDefiningOp()) {
+        auto number = numberOf.find(source);
+        described.op = number == numberOf.end() ? -1 : number->second;
       }
+      described.isNeeded = problem.residuals.contains(value);
+      described.mayStore = described.op < 0 || described.isNeeded;
+      graph.values.push_back(described);
     }
-    if (!best)
-      break;
-    plan = std::move(*best);
-  }
-  return cheapest ? std::move(*cheapest) : plan;
-}
-
-/// Stores again what the budget has room for, the most seconds per byte first.
-static RecomputePlan restoreWithin(const Planner &planner, RecomputePlan plan,
-                                   int64_t budget) {
-  while (true) {
-    std::optional<RecomputePlan> best;
-    double bestGain = 0;
-    for (Value value : plan.dropped) {
-      llvm::SetVector<Value> fewer = plan.dropped;
-      fewer.remove(value);
-      RecomputePlan trial = planner.build(fewer, always);
-      int64_t bytes = bytesOf(trial);
-      double saved = plan.seconds - trial.seconds;
-      if (bytes > budget || saved <= 0)
+    return known->second;
+  };
+  for (Operation &op : problem.block->without_terminator()) {
+    if (!isRepeatable(&op))
+      continue;
+    const OpFacts &known = facts.find(&op)->second;
+    RecomputationGraph::Op described;
+    described.seconds = known.seconds;
+    auto destination = dyn_cast<DestinationStyleOpInterface>(op);
+    for (Value value : known.used) {
+      Operation *source = value.getDefiningOp();
+      if (source ? source->getBlock() != problem.block
+                 : !problem.data.contains(value))
         continue;
-      // Where nothing more is stored, any second is worth it.
-      double gain = saved / static_cast<double>(
-                                std::max<int64_t>(bytes - bytesOf(plan), 1));
-      if (!best || gain > bestGain) {
-        bestGain = gain;
-        best = std::move(trial);
-      }
+      unsigned index = getIndex(value);
+      described.uses.push_back(index);
+      // What is only written over is not worth a place.
+      bool isRead =
+          !destination || !llvm::is_contained(destination.getDpsInits(), value);
+      graph.values[index].mayStore |= isRead && source &&
+                                      !facts.find(source)->second.isFree &&
+                                      isa<RankedTensorType>(value.getType());
     }
-    if (!best)
-      return plan;
-    plan = std::move(*best);
+    numberOf[&op] = static_cast<int>(graph.ops.size());
+    graph.ops.push_back(std::move(described));
+    ops.push_back(&op);
   }
+  for (Value value : problem.residuals)
+    getIndex(value);
+  return graph;
 }
 
 RecomputePlan penstock::planRecomputeWithin(const RecomputeProblem &problem,
                                             int64_t budget) {
   Planner planner(problem);
-  RecomputePlan few =
-      changeUntil(problem, planner, planner.build({}, always), budget);
-  if (few.dropped.empty())
-    return few;
-  // The last one dropped may have made others needless. And where values are
-  // made from the same input, only several of them together may save its bytes:
-  // that is seen from the other end.
-  few = restoreWithin(planner, std::move(few), budget);
-  RecomputePlan many = restoreWithin(
-      planner,
-      changeUntil(problem, planner, planFullRecompute(problem), budget),
-      budget);
-  bool fewFit = bytesOf(few) <= budget, manyFit = bytesOf(many) <= budget;
-  if (fewFit != manyFit)
-    return fewFit ? few : many;
-  bool areFewBetter =
-      fewFit ? few.seconds <= many.seconds : bytesOf(few) <= bytesOf(many);
-  return areFewBetter ? few : many;
+  std::vector<Operation *> ops;
+  RecomputationGraph graph = planner.describe(ops);
+  RecomputationChoice choice = chooseRecomputation(graph, budget);
+  llvm::DenseSet<Operation *> runs;
+  for (auto [op, doesRun] : llvm::zip_equal(ops, choice.runs))
+    if (doesRun)
+      runs.insert(op);
+  llvm::SetVector<Value> dropped;
+  for (Value value : problem.residuals)
+    if (runs.contains(value.getDefiningOp()))
+      dropped.insert(value);
+  RecomputePlan plan =
+      planner.build(dropped, [&](Operation *op) { return runs.contains(op); });
+  plan.leastSeconds = choice.leastSeconds;
+  return plan;
 }

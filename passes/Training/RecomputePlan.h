@@ -38,6 +38,8 @@ struct RecomputePlan {
   /// Ops that run again, in the order of the function.
   llvm::SmallVector<mlir::Operation *> ops;
   double seconds = 0; ///< Of those, by the analytic cost.
+  /// Of plans within a budget: none that fits takes less.
+  double leastSeconds = 0;
 };
 
 /// Bytes per microbatch of the values.
@@ -51,10 +53,10 @@ RecomputePlan planFullRecompute(const RecomputeProblem &problem);
 RecomputePlan planMatchingRecompute(const RecomputeProblem &problem,
                                     const llvm::Regex &nodes);
 
-/// Drops residuals one by one, the fewest seconds per byte first, until no more
-/// than `budget` bytes are stored, and stores again what there is room for; or
-/// the same from the other end, whichever takes fewer seconds. Where no plan is
-/// found that fits, one that stores little.
+/// The plan of the fewest seconds that stores at most `budget` bytes, or, where
+/// there is none, one that stores the fewest. What the ops pass on among them
+/// may be stored as well as residuals. Proved to be the cheapest as far as the
+/// search gets in bounded time; `leastSeconds` says what is proved.
 RecomputePlan planRecomputeWithin(const RecomputeProblem &problem,
                                   int64_t budget);
 

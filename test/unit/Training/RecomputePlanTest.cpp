@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Random small functions, every budget: plans against the best of all sets of
-// residuals, whose bytes and seconds are counted here anew.
+// ops that could run again, whose bytes and seconds are counted here anew.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Training/RecomputePlan.h"
@@ -40,26 +40,25 @@ public:
     auto function = *module->getOps<func::FuncOp>().begin();
     problem.block = &function.front();
     problem.data.insert(function.getArgument(0));
-    for (Operation &op : problem.block->without_terminator())
-      if (!isa<tensor::EmptyOp>(op) && pick(0, 3) > 0)
+    for (Operation &op : problem.block->without_terminator()) {
+      if (isa<tensor::EmptyOp>(op))
+        continue;
+      ops.push_back(&op);
+      if (pick(0, 3) > 0)
         problem.residuals.insert(op.getResult(0));
+    }
     if (pick(0, 1))
       problem.residuals.insert(function.getArgument(0));
   }
 
-  /// What it is to drop these residuals, by their positions.
-  Counted count(unsigned dropped) const;
-  std::vector<unsigned> getDroppable() const {
-    std::vector<unsigned> result;
-    for (auto [index, value] : llvm::enumerate(problem.residuals))
-      if (value.getDefiningOp())
-        result.push_back(index);
-    return result;
-  }
-  unsigned positionsOf(const llvm::SetVector<Value> &values) const {
+  /// What it is to run what is needed of these ops, by their positions.
+  Counted count(unsigned runs) const;
+  /// Ops that take time.
+  std::vector<Operation *> ops;
+  unsigned positionsOf(ArrayRef<Operation *> runs) const {
     unsigned result = 0;
-    for (auto [index, value] : llvm::enumerate(problem.residuals))
-      if (values.contains(value))
+    for (auto [index, op] : llvm::enumerate(ops))
+      if (llvm::is_contained(runs, op))
         result |= 1u << index;
     return result;
   }
@@ -114,99 +113,78 @@ std::string Function::write() {
   return "func.func @f(" + arguments + ") {\n" + body + "return\n}\n";
 }
 
-Counted Function::count(unsigned dropped) const {
+Counted Function::count(unsigned runs) const {
   llvm::DenseSet<Value> stored;
   llvm::SmallVector<Operation *> work;
   llvm::DenseSet<Operation *> ran;
-  auto run = [&](Operation *op) {
-    if (ran.insert(op).second)
-      work.push_back(op);
-  };
-  for (auto [index, value] : llvm::enumerate(problem.residuals))
-    if (dropped >> index & 1)
-      run(value.getDefiningOp());
-    else
+  auto need = [&](Value value) {
+    Operation *source = value.getDefiningOp();
+    if (source && (isa<tensor::EmptyOp>(source) ||
+                   runs >> (llvm::find(ops, source) - ops.begin()) & 1)) {
+      if (ran.insert(source).second)
+        work.push_back(source);
+    } else if (source || problem.data.contains(value)) {
       stored.insert(value);
+    }
+  };
+  for (Value value : problem.residuals)
+    need(value);
   Counted result;
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
     result.seconds += getForwardSeconds(getAnalyticCost(op), MachineRates());
-    for (Value operand : op->getOperands()) {
-      Operation *source = operand.getDefiningOp();
-      if (!source && problem.data.contains(operand))
-        stored.insert(operand);
-      else if (source && !stored.contains(operand))
-        run(source);
-    }
+    for (Value operand : op->getOperands())
+      need(operand);
   }
   for (Value value : stored)
     result.bytes += int64_t(getTypeBytes(value.getType()));
   return result;
 }
 
-TEST(RecomputePlan, FitsAndIsCheapWhereverSomethingDoes) {
+TEST(RecomputePlan, IsTheCheapestThatFits) {
   MLIRContext context;
   context.loadDialect<arith::ArithDialect, func::FuncDialect,
                       linalg::LinalgDialect, math::MathDialect,
                       tensor::TensorDialect>();
-  int plans = 0, cheapest = 0, missed = 0;
-  double sum = 0, worst = 0;
+  int plans = 0, refused = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
     Function function(context, seed);
-    // 1. Every set that could be dropped.
-    std::vector<unsigned> droppable = function.getDroppable();
+    // 1. Every set of ops that could run.
     std::vector<Counted> all;
-    for (unsigned subset = 0; subset < 1u << droppable.size(); ++subset) {
-      unsigned dropped = 0;
-      for (auto [bit, index] : llvm::enumerate(droppable))
-        dropped |= (subset >> bit & 1) << index;
-      all.push_back(function.count(dropped));
-    }
+    for (unsigned runs = 0; runs < 1u << function.ops.size(); ++runs)
+      all.push_back(function.count(runs));
     std::set<int64_t> budgets = {0};
     for (const Counted &counted : all)
       budgets.insert(counted.bytes);
 
     // 2. The best for each budget.
+    int64_t fewest = *std::next(budgets.begin());
     for (int64_t budget : budgets) {
       std::optional<double> least;
       for (const Counted &counted : all)
         if (counted.bytes <= budget)
           least = std::min(least.value_or(counted.seconds), counted.seconds);
       RecomputePlan plan = planRecomputeWithin(function.problem, budget);
-      unsigned dropped = function.positionsOf(plan.dropped);
-      Counted counted = function.count(dropped);
+      Counted counted = function.count(function.positionsOf(plan.ops));
       // It says what it is.
       EXPECT_EQ(counted.bytes, getStoredBytes(plan.stored.getArrayRef()));
       EXPECT_NEAR(counted.seconds, plan.seconds, 1e-15);
-      if (counted.bytes > budget) {
-        missed += least.has_value();
+      if (!least) {
+        EXPECT_EQ(counted.bytes, fewest) << "seed " << seed;
+        ++refused;
         continue;
       }
-      ASSERT_TRUE(least);
-      // Nothing is recomputed that the budget has room for.
-      for (unsigned index : droppable)
-        if (dropped >> index & 1) {
-          Counted without = function.count(dropped & ~(1u << index));
-          EXPECT_TRUE(without.bytes > budget ||
-                      without.seconds >= counted.seconds - 1e-15)
-              << "seed " << seed << ", budget " << budget;
-        }
+      EXPECT_LE(counted.bytes, budget) << "seed " << seed;
+      EXPECT_LE(counted.seconds, *least * (1 + 1e-9))
+          << "seed " << seed << ", budget " << budget;
+      // What is proved is true, and says that nothing is cheaper.
+      EXPECT_LE(plan.leastSeconds, *least * (1 + 1e-9));
+      EXPECT_GE(plan.leastSeconds, plan.seconds * (1 - 1e-9));
       ++plans;
-      cheapest += counted.seconds <= *least * (1 + 1e-9);
-      double ratio =
-          *least > 0 ? counted.seconds / *least : 1.0 + (counted.seconds > 0);
-      sum += ratio;
-      worst = std::max(worst, ratio);
     }
   }
   RecordProperty("plans", plans);
-  RecordProperty("cheapest", cheapest);
-  RecordProperty("mean", std::to_string(sum / plans));
-  RecordProperty("worst", std::to_string(worst));
-  RecordProperty("missed", missed);
-  // Values are changed one by one: where several must be at a time, the best is
-  // not found.
-  EXPECT_LE(missed, plans / 100);
-  EXPECT_GE(cheapest, plans * 8 / 10);
-  EXPECT_LE(sum / plans, 1.05);
+  RecordProperty("refused", refused);
+  EXPECT_GT(plans, 2000);
+  EXPECT_GT(refused, 30);
 }
