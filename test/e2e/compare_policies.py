@@ -11,16 +11,12 @@ per run.
 """
 
 import json
+import os
 import pathlib
-import subprocess
 import sys
 
-
-def run(command, root):
-    result = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"{' '.join(command)}\n{result.stderr}"
-                 f"exit status {result.returncode}")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import plan_reports
 
 
 def main(losses, name, folder, *arguments):
@@ -34,31 +30,24 @@ def main(losses, name, folder, *arguments):
         else:
             flags.append(argument)
     losses, folder = pathlib.Path(losses).resolve(), pathlib.Path(folder).resolve()
-    root = losses.parents[2]
     fixtures = {f["name"]: f for f in json.loads(losses.read_text())["fixtures"]}
     fixture = fixtures[name]
     run_flags = list(fixture["run_flags"])
     run_flags[run_flags.index("--steps") + 1] = options["steps"]
     folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(losses.parents[2])  # Paths of fixtures begin there.
+    program, saved = folder / "run", folder / "run.onnx"
     reference, stored = None, {}
     for schedule in options["schedules"].split(","):
         for policy in ["none", *options["policies"].split(",")]:
-            files = {kind: folder / f"run.{kind}"
-                     for kind in ("exe", "json", "jsonl", "onnx")}
-            for path in files.values():
-                path.unlink(missing_ok=True)
-            run(["penstockc", fixture["model"], "-o", str(files["exe"]),
-                 *fixture["compile_flags"], *flags,
-                 f"--stages={options['stages']}", f"--schedule={schedule}",
-                 f"--recompute={policy}",
-                 f"--report-json={files['json']}"], root)
-            run([str(files["exe"]), *run_flags, "--log", str(files["jsonl"]),
-                 "--save", str(files["onnx"])], root)
-            logged = [json.loads(line)["loss"]
-                      for line in files["jsonl"].read_text().splitlines()]
-            result = (logged, files["onnx"].read_bytes())
+            saved.unlink(missing_ok=True)
+            stages = plan_reports.compiled(
+                ["penstockc", fixture["model"]], program, *fixture["compile_flags"], *flags,
+                f"--stages={options['stages']}", f"--schedule={schedule}",
+                f"--recompute={policy}")
+            logged = plan_reports.train(program, *run_flags, "--save", saved)[0]
+            result = (logged, saved.read_bytes())
             reference = reference or result
-            stages = json.loads(files["json"].read_text())["stages"]
             kept = sum(s["bytes"]["residuals"] for s in stages)
             stored[schedule, policy] = kept
             print(f"{name} {schedule} {policy}: residuals {kept}, arenas "

@@ -11,61 +11,44 @@ Prints a line per plan; the last says how far arenas are above the bound.
 """
 
 import json
+import os
 import pathlib
-import subprocess
 import sys
 
-PARTS = ("weights", "versions", "gradients", "optimizer", "residuals",
-         "temporaries", "channels", "padding")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import plan_reports
 
 
 def main(losses, folder):
     losses, folder = pathlib.Path(losses).resolve(), pathlib.Path(folder).resolve()
-    root = losses.parents[2]
     fixtures = {f["name"]: f for f in json.loads(losses.read_text())["fixtures"]}
     folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(losses.parents[2])  # Paths of fixtures begin there.
     arenas = bounds = 0
     for name, stages in (("digits-adam", 3), ("attention-sgd", 2),
                          ("operators-sgd", 3), ("regression-adamw", 2)):
         fixture = fixtures[name]
         for schedule in ("1f1b", "gpipe"):
             for policy in ("none", "full"):
-                program, report = folder / "run", folder / "report.json"
-                subprocess.run(
-                    ["penstockc", fixture["model"], "-o", str(program),
-                     *fixture["compile_flags"], f"--stages={stages}",
-                     f"--schedule={schedule}", f"--recompute={policy}",
-                     f"--report-json={report}"], cwd=root, check=True)
-                memory = folder / "memory.json"
-                subprocess.run(
-                    [str(program), *fixture["run_flags"][:-1], "2",
-                     "--memory", str(memory)], cwd=root,
-                    check=True, stdout=subprocess.DEVNULL)
-                allocated = json.loads(memory.read_text())["devices"]
-                plan = [stage["bytes"] for stage in
-                        json.loads(report.read_text())["stages"]]
+                program = folder / "run"
+                plan = plan_reports.compiled(
+                    ["penstockc", fixture["model"]], program, *fixture["compile_flags"],
+                    f"--stages={stages}", f"--schedule={schedule}", f"--recompute={policy}")
+                allocated = plan_reports.train(program, *fixture["run_flags"][:-1], "2")[1]
                 print(name, schedule, policy,
-                      [(b["arena"], b["lower_bound"]) for b in plan],
+                      [(stage["bytes"]["arena"], stage["bytes"]["lower_bound"]) for stage in plan],
                       flush=True)
-                if len(allocated) != stages:
-                    sys.exit(f"arenas of {len(allocated)} devices")
-                for index, b in enumerate(plan):
-                    if sum(b[part] for part in PARTS) != b["arena"]:
+                compared = plan_reports.compare(allocated, plan)
+                if compared != "equal":
+                    sys.exit(f"the program differs: {compared}")
+                for index, stage in enumerate(plan):
+                    b = stage["bytes"]
+                    if sum(b[part] for part in plan_reports.PARTS) != b["arena"]:
                         sys.exit(f"stage {index} does not add up: {b}")
-                    if any(b[part] < 0 for part in PARTS):
+                    if any(b[part] < 0 for part in plan_reports.PARTS):
                         sys.exit(f"stage {index} has less than nothing: {b}")
                     if not b["lower_bound"] <= b["arena"] <= 1.5 * b["lower_bound"]:
                         sys.exit(f"stage {index} is out of bounds: {b}")
-                    device = allocated[index]
-                    if device["arena"] != b["arena"]:
-                        sys.exit(f"stage {index} allocates {device['arena']}, "
-                                 f"not {b['arena']}")
-                    (real,) = device["stages"]
-                    for part in ("weights", "versions", "gradients",
-                                 "optimizer"):
-                        if real[part] != b[part]:
-                            sys.exit(f"stage {index} has {real[part]} bytes of "
-                                     f"{part}, not {b[part]}")
                     arenas += b["arena"]
                     bounds += b["lower_bound"]
     above = 100 * (arenas / bounds - 1)

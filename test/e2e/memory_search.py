@@ -10,11 +10,12 @@ its bytes. With `--stages=auto` the same, by moving the cuts, and with `--replic
 other replicas.
 """
 
-import json
 import pathlib
 import re
-import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import plan_reports
 
 
 def main(folder, *command):
@@ -22,15 +23,9 @@ def main(folder, *command):
     folder.mkdir(parents=True, exist_ok=True)
 
     def compile(*flags):
-        report = folder / "report.json"
-        report.unlink(missing_ok=True)
-        result = subprocess.run(
-            [*command, "--emit=program", "-o", str(folder / "out.mlir"),
-             f"--report-json={report}", *flags], capture_output=True, text=True)
-        if result.returncode == 0:
-            stages = json.loads(report.read_text())["stages"]
-            return 0, stages, max(s["bytes"]["arena"] for s in stages)
-        return result.returncode, result.stderr, None
+        status, stages = plan_reports.compile_plan(command, folder / "out.mlir",
+                                                   "--emit=program", *flags)
+        return status, stages, None if status else max(plan_reports.arenas(stages).values())
 
     def check(condition, what):
         if not condition:
@@ -58,7 +53,7 @@ def main(folder, *command):
                             f"--device-memory={least // 2}")
     print(f"limit {least // 2}: exit status {code}: {text.strip()}")
     said = re.search(r"stage \d needs (\d+) bytes, (\d+) more", text)
-    check(code == 3 and said, "not refused as it should be")
+    check(code == plan_reports.DOES_NOT_FIT and said, "not refused as it should be")
     check(int(said[1]) - int(said[2]) == least // 2, "the bytes do not add up")
 
     # Other cuts.
@@ -74,7 +69,7 @@ def main(folder, *command):
     code, text, _ = compile("--stages=auto", "--devices=3",
                             "--device-memory=10000")
     print(f"limit 10000, any cuts: exit status {code}: {text.strip()}")
-    check(code == 3, "not refused as it should be")
+    check(code == plan_reports.DOES_NOT_FIT, "not refused as it should be")
 
     # Other replicas.
     every = ("--stages=auto", "--replicas=auto", "--devices=4")
@@ -91,7 +86,7 @@ def main(folder, *command):
     code, text, _ = compile(*every, "--device-memory=100000")
     print(f"limit 100000, any replicas: exit status {code}: {text.strip()}")
     said = re.search(r"stage \d needs (\d+) bytes, (\d+) more", text)
-    check(code == 3 and said, "not refused as it should be")
+    check(code == plan_reports.DOES_NOT_FIT and said, "not refused as it should be")
 
 
 def shape(stages):
