@@ -26,6 +26,7 @@
 
 namespace penstock {
 
+struct ReplicaRequest;
 struct StagePlan;
 
 class Compilation {
@@ -81,7 +82,14 @@ private:
   int checkRecompute();
   int checkDevices();
   int writeSchedule();
-  bool chooseReplicas();
+  int chooseReplicas();
+  /// Whether cuts are planned for stages with replicas.
+  bool plansReplicas() const {
+    return options.choosesReplicas ||
+           (options.choosesStages && !options.replicas.empty());
+  }
+  ReplicaRequest getReplicaRequest() const;
+  bool cutAsPlanned(const StagePlan &plan);
   int checkStatistics();
   int checkMemory();
   int writeProduct(OutputFile &output);

@@ -81,12 +81,7 @@ int Compilation::checkDevices() {
   if (int code = checkStatistics())
     return code;
   std::string error;
-  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
-  if (succeeded(method) &&
-      failed(checkMethodDepth(
-          *method, options.getPlaces() ? options.getPlaces() : stages,
-          options.replicas.empty() ? 1 : options.replicas.front(),
-          options.microbatches, error)))
+  if (failed(checkDepth(options, stages, error)))
     return fail("--method=" + options.method + ": " + error);
   auto updates = llvm::make_filter_range(
       module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {

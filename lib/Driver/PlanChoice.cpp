@@ -37,8 +37,7 @@ std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
   options.recomputeBudgets.assign(budgets.begin(), budgets.end());
   isTrial = true;
   std::optional<Report> result;
-  if ((plan.cuts.empty() || succeeded(insertBoundaries(*module, plan.cuts))) &&
-      lowerTo(Level::Program))
+  if (cutAsPlanned(plan) && lowerTo(Level::Program))
     result = report;
   options = asked;
   isTrial = false;
@@ -52,12 +51,11 @@ std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
 int Compilation::chooseWithin(int64_t limit) {
   PlanRequest request;
   request.stages = options.stages;
+  if (plansReplicas())
+    request.replicas = getReplicaRequest();
   request.choosesCuts =
-      options.choosesReplicas || (options.choosesStages && options.stages > 1);
-  if (options.choosesReplicas) {
-    request.devices = options.devices;
-    request.microbatches = options.microbatches;
-  }
+      request.replicas || (options.choosesStages && options.stages > 1);
+  request.chunks = chunksPerDevice(options);
   request.mayRecompute = options.recompute == "auto";
   request.limit = limit;
   FailureOr<PlanAnswer> answer =
@@ -67,17 +65,13 @@ int Compilation::chooseWithin(int64_t limit) {
   if (failed(answer))
     return kUserError;
   options.recomputeBudgets = answer->budgets;
-  if (options.choosesReplicas && answer->worstStage < 0)
-    return chooseReplicas() ? kDone : kUserError;
+  // A plan that nothing could be compiled for says why when it is compiled.
+  if (request.replicas && answer->worstStage < 0)
+    return chooseReplicas();
   if (answer->fits)
     warnOfFewerDevices(answer->plan);
-  adoptReplicas(answer->plan);
-  // A plan that nothing could be compiled for says why when it is compiled.
   if (answer->fits || answer->worstStage < 0)
-    return !answer->plan.cuts.empty() &&
-                   failed(insertBoundaries(*module, answer->plan.cuts))
-               ? kUserError
-               : kDone;
+    return cutAsPlanned(answer->plan) ? kDone : kUserError;
   std::string text = llvm::formatv(
       "--device-memory={0}: {1}; stage {2} needs {3} bytes, {4} more than its "
       "device has; use more devices, {5}fewer microbatches in flight or a "
@@ -104,32 +98,75 @@ void Compilation::measureStages() {
                  << reason << "; the sums of their nodes are used\n";
 }
 
+ReplicaRequest Compilation::getReplicaRequest() const {
+  ReplicaRequest request;
+  request.devices = options.devices;
+  request.chunks = chunksPerDevice(options);
+  request.microbatches = options.microbatches;
+  request.widths = options.replicas;
+  request.areEqual = needsEqualReplicas(options);
+  request.isAllowed = [asked = options,
+                       chunks = request.chunks](int64_t width, int64_t places) {
+    CompileOptions equal = asked;
+    equal.replicas = {width};
+    equal.devices = width * places;
+    std::string error;
+    return checkSchedule(equal, places * chunks).empty() &&
+           succeeded(checkDepth(equal, places * chunks, error));
+  };
+  return request;
+}
+
 /// What is planned is as if the flags had said it.
 void Compilation::adoptReplicas(const StagePlan &plan) {
   if (plan.replicas.empty())
     return;
-  options.devices = sum(plan.replicas);
+  options.devices = sum(plan.replicas) / chunksPerDevice(options);
   options.stages = plan.replicas.size();
   options.replicas.assign(plan.replicas.begin(), plan.replicas.end());
-  options.choosesStages = false;
+  if (llvm::all_equal(options.replicas))
+    options.replicas.resize(plan.replicas.front() > 1);
+  options.choosesStages = options.choosesReplicas = false;
+}
+
+bool Compilation::cutAsPlanned(const StagePlan &plan) {
+  std::optional<ReplicaRequest> request;
+  if (plansReplicas())
+    request = getReplicaRequest();
+  adoptReplicas(plan);
+  if (plan.cuts.empty() && plan.replicas.empty())
+    return true;
+  return succeeded(
+      insertBoundaries(*module, plan, request ? &*request : nullptr));
 }
 
 void Compilation::warnOfFewerDevices(const StagePlan &plan) {
-  if (!plan.replicas.empty() && sum(plan.replicas) < options.devices)
-    llvm::errs() << options.input << ": warning: --devices=" << options.devices
-                 << ": the plan uses " << sum(plan.replicas)
-                 << ", as numbers of replicas divide --microbatches="
-                 << options.microbatches << "\n";
+  int64_t used = sum(plan.replicas) / chunksPerDevice(options);
+  if (plan.replicas.empty() || used == options.devices)
+    return;
+  llvm::errs() << options.input << ": warning: --devices=" << options.devices
+               << ": the plan uses " << used << ", as "
+               << (options.choosesReplicas
+                       ? "numbers of replicas divide --microbatches=" +
+                             std::to_string(options.microbatches)
+                       : "the model has too few nodes that compute")
+               << "\n";
 }
 
-bool Compilation::chooseReplicas() {
-  FailureOr<StagePlan> plan =
-      planReplicas(*module, options.devices, options.microbatches);
+/// The fastest plan, whatever memory it needs.
+int Compilation::chooseReplicas() {
+  FailureOr<std::optional<StagePlan>> plan =
+      planReplicas(*module, getReplicaRequest());
   if (failed(plan))
-    return false;
-  warnOfFewerDevices(*plan);
-  adoptReplicas(*plan);
-  return plan->cuts.empty() || succeeded(insertBoundaries(*module, plan->cuts));
+    return kUserError;
+  if (!*plan)
+    return fail("--stages=auto: there is no plan of these replicas for "
+                "--schedule=" +
+                options.schedule + ", --method=" + options.method +
+                " and --microbatches=" + llvm::Twine(options.microbatches) +
+                "; use other --devices or --microbatches");
+  warnOfFewerDevices(**plan);
+  return cutAsPlanned(**plan) ? kDone : kUserError;
 }
 
 int Compilation::choosePlan(Level target) {
@@ -155,9 +192,11 @@ int Compilation::choosePlan(Level target) {
                    << ": warning: --profile: costs are not measured, since "
                    << reason << "; analytic ones are used\n";
   }
-  if (options.choosesReplicas) {
-    if (!lowerTo(Level::Graph) || (!options.deviceMemory && !chooseReplicas()))
+  if (plansReplicas()) {
+    if (!lowerTo(Level::Graph))
       return kUserError;
+    if (!options.deviceMemory)
+      return chooseReplicas();
   } else if (options.choosesStages) {
     if (!lowerTo(Level::Graph))
       return kUserError;

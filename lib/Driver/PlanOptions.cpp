@@ -38,6 +38,10 @@ bool OptionChecker::checkPlan() {
   }
   if (!checkReplicas())
     return false;
+  if (options.choosesStages && !options.replicas.empty() && options.infer)
+    return fail("--replicas=" + flags.replicas +
+                ": --stages=auto plans replicas by what training takes; with "
+                "--mode=infer, say --stages=N");
   options.threads = flags.threads;
   if (!positive("threads", options.threads))
     return false;
@@ -119,10 +123,6 @@ bool OptionChecker::checkReplicas() {
   if (options.replicas.empty())
     return true;
   int64_t most = *llvm::max_element(options.replicas);
-  if (options.choosesStages)
-    return fail(Twine(flag) +
-                ": --stages=auto plans stages of one replica; say "
-                "--stages=N, or --replicas=auto");
   // What never drains needs orders of one loop, in which all stages turn at the
   // same pace.
   bool isEven = llvm::all_equal(options.replicas);
@@ -169,9 +169,6 @@ bool OptionChecker::checkPlannedReplicas() {
   if (options.infer)
     return fail("--replicas=auto plans by what training takes; with "
                 "--mode=infer, say --stages=N --replicas=R");
-  if (flags.method != "sync")
-    return fail("--replicas=auto: --method=" + flags.method +
-                " needs stages of equal width; say --stages=N --replicas=R");
   if (!flags.scheduleFile.empty())
     return fail("--replicas=auto: a table says how many devices a stage has; "
                 "say so by --replicas, or leave --schedule-file out");
@@ -184,8 +181,9 @@ bool OptionChecker::checkMirror(const schedule::ScheduleSpec &spec) {
   std::string runs = "--schedule=" + options.schedule + " runs " +
                      std::to_string(spec.replicas()) +
                      " replicas of every stage";
-  if (!options.replicas.empty())
-    return fail(Twine(runs) + " by itself; leave --replicas out");
+  if (!options.replicas.empty() || options.choosesReplicas)
+    return fail((options.choosesReplicas ? "--replicas=auto: " : "") +
+                Twine(runs) + " by itself; leave --replicas out");
   if (options.infer)
     return fail(Twine(runs) + ", in two directions, of which --mode=infer has "
                               "one; say --replicas=2");
@@ -216,10 +214,6 @@ bool OptionChecker::checkSchedule() {
       schedule::parseScheduleSpec(options.schedule, error);
   if (!spec)
     return fail("--schedule=" + options.schedule + ": " + error);
-  if (options.choosesReplicas && (spec->replicas() > 1 || spec->chunks() > 1))
-    return fail("--replicas=auto: --schedule=" + options.schedule +
-                " has several stages on a device, which are to be as wide; use "
-                "one of a stage per device, such as 1f1b");
   if (spec->replicas() > 1 && !checkMirror(*spec))
     return false;
   if (options.stages == 0 && options.splitAt.empty())

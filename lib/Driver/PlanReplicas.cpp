@@ -11,41 +11,37 @@
 #include "passes/Partition/Units.h"
 #include "penstock/Planner/PipeDream.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <set>
 
 using namespace mlir;
 using namespace penstock;
 
 ReplicaPlanner::ReplicaPlanner(ForwardProgram &program, const Units &units,
-                               int64_t devices, int64_t microbatches)
-    : units(units), devices(devices), microbatches(microbatches) {
+                               const ReplicaRequest &request)
+    : units(units), request(request) {
   LayerGraph graph = units.getLayerGraph(program);
   // Gradients are summed once per update.
   for (Layer &layer : graph.layers)
-    layer.weightBytes /= static_cast<double>(microbatches);
-  if (!graph.layers.empty())
-    states = buildStates(graph, /*limit=*/0).states;
+    layer.weightBytes /= static_cast<double>(request.microbatches);
+  states = buildStates(graph, /*limit=*/0).states;
 }
 
-std::optional<Plan> ReplicaPlanner::solve(int64_t count,
-                                          StageShapeFilter isAllowed) const {
+/// Where a device has several stages, each of them counts it.
+std::optional<StagePlan>
+ReplicaPlanner::solve(int64_t count, StageShapeFilter isAllowed) const {
   PipeDreamOptions options;
-  options.devices = {count};
+  options.devices = {count * request.chunks};
   options.bandwidths = {units.rates.bytesPerSecond};
-  options.microbatches = microbatches;
+  options.microbatches = request.microbatches;
   options.allows = [&](int64_t first, int64_t last, int64_t replicas,
                        int64_t after) {
     return isAllowed({first, last + 1, replicas, after});
   };
-  return planPipeDream(states, options);
-}
-
-std::optional<StagePlan>
-ReplicaPlanner::plan(StageShapeFilter isAllowed) const {
-  std::optional<Plan> solved;
-  for (int64_t count = states.empty() ? 0 : devices; count > 0 && !solved;
-       --count)
-    solved = solve(count, isAllowed);
+  std::optional<Plan> solved = planPipeDream(states, options);
   if (!solved)
     return std::nullopt;
   StagePlan result;
@@ -58,39 +54,156 @@ ReplicaPlanner::plan(StageShapeFilter isAllowed) const {
   return result;
 }
 
-void ReplicaPlanner::explain(ModuleOp module, const StagePlan &plan) const {
-  std::vector<StageShape> shapes =
-      plan.getShapes(static_cast<int64_t>(states.size()));
-  int64_t count = shapes.front().replicas + shapes.front().after;
-  std::optional<Plan> solved = solve(count, [&](const StageShape &shape) {
-    return llvm::is_contained(shapes, shape);
+std::optional<StagePlan>
+ReplicaPlanner::solveEqual(int64_t count, int64_t width,
+                           StageShapeFilter isAllowed) const {
+  if (count % width != 0 || request.microbatches % width != 0 ||
+      !request.isAllowed(width, count / width))
+    return std::nullopt;
+  return solve(count, [&](const StageShape &shape) {
+    return shape.replicas == width && isAllowed(shape);
   });
-  if (!solved)
-    return;
-  for (auto [index, stage] : llvm::enumerate(solved->stages))
+}
+
+std::optional<StagePlan>
+ReplicaPlanner::plan(StageShapeFilter isAllowed) const {
+  if (request.widths.size() > 1) {
+    // How many devices are behind a stage says which it is.
+    std::set<std::pair<int64_t, int64_t>> stages;
+    int64_t after = 0;
+    for (int64_t width : llvm::reverse(request.widths)) {
+      stages.insert({width, after});
+      after += width;
+    }
+    return solve(after, [&](const StageShape &shape) {
+      return stages.count({shape.replicas, shape.after}) && isAllowed(shape);
+    });
+  }
+  // What schedule or method refuse of given widths is not made to fit.
+  if (!request.widths.empty() &&
+      !request.isAllowed(request.widths.front(),
+                         request.devices / request.widths.front()))
+    return std::nullopt;
+  std::optional<StagePlan> best;
+  for (int64_t count = request.devices; count > 0 && !best; --count) {
+    if (!request.areEqual && request.widths.empty()) {
+      best = solve(count, isAllowed);
+      continue;
+    }
+    for (int64_t width = 1; width <= count; ++width) {
+      if (!request.widths.empty() && width != request.widths.front())
+        continue;
+      std::optional<StagePlan> found = solveEqual(count, width, isAllowed);
+      if (found && (!best || found->seconds < best->seconds))
+        best = std::move(found);
+    }
+  }
+  return best;
+}
+
+StageTimes ReplicaPlanner::getTimes(int64_t begin, int64_t end,
+                                    int64_t width) const {
+  auto share = static_cast<double>(width);
+  auto sum = [&](double PlanState::*total) {
+    return states[end - 1].*total - (begin > 0 ? states[begin - 1].*total : 0);
+  };
+  auto carry = [&](int64_t cut) {
+    return 2 * states[cut - 1].cutBytes / units.rates.bytesPerSecond;
+  };
+  StageTimes times;
+  times.compute = sum(&PlanState::seconds) / share;
+  times.allReduce = 2 * (share - 1) * sum(&PlanState::weightBytes) /
+                    units.rates.bytesPerSecond / share;
+  times.input = begin > 0 ? carry(begin) : 0;
+  times.output = end < static_cast<int64_t>(states.size()) ? carry(end) : 0;
+  return times;
+}
+
+double ReplicaPlanner::getSeconds(int64_t begin, int64_t end,
+                                  int64_t width) const {
+  StageTimes times = getTimes(begin, end, width);
+  return std::max({times.compute, times.allReduce, times.input, times.output});
+}
+
+double ReplicaPlanner::getSlowest(const StagePlan &plan) const {
+  double slowest = 0;
+  for (const StageShape &shape :
+       plan.getShapes(static_cast<int64_t>(states.size())))
+    slowest =
+        std::max(slowest, getSeconds(shape.begin, shape.end, shape.replicas));
+  return slowest;
+}
+
+void ReplicaPlanner::explain(ModuleOp module, const StagePlan &plan) const {
+  for (auto [index, shape] :
+       llvm::enumerate(plan.getShapes(static_cast<int64_t>(states.size())))) {
+    StageTimes times = getTimes(shape.begin, shape.end, shape.replicas);
     module.emitRemark() << llvm::formatv(
                                "stage {0} on {1} device{2}, from '{3}' on: "
                                "{4:F2} us of work per microbatch and device, "
                                "{5:F2} us of sums over replicas",
-                               index, stage.replicas,
-                               stage.replicas == 1 ? "" : "s",
-                               units.units[stage.first].name,
-                               stage.times.compute * 1e6,
-                               stage.times.allReduce * 1e6)
+                               index, shape.replicas,
+                               shape.replicas == 1 ? "" : "s",
+                               units.units[shape.begin].name,
+                               times.compute * 1e6, times.allReduce * 1e6)
                                .str();
+  }
+  units.explain(plan.cuts, [&](int64_t stage, int64_t begin, int64_t end) {
+    return getSeconds(begin, end, plan.replicas[stage]);
+  });
+  if (request.widths.empty())
+    explainWidths(module, plan);
 }
 
-FailureOr<StagePlan> penstock::planReplicas(ModuleOp module, int64_t devices,
-                                            int64_t microbatches) {
+/// What it would be if a device went from a stage to the next, or back, the
+/// cuts as they are; or, where all stages are equally wide, with the best cuts
+/// for other widths.
+void ReplicaPlanner::explainWidths(ModuleOp module,
+                                   const StagePlan &plan) const {
+  auto describe = [&](const StagePlan &other) {
+    return llvm::formatv(
+               "  {0} --replicas={1:$[,]}: slowest stage {2:F2} us",
+               other.replicas == plan.replicas ? "here " : "or",
+               llvm::make_range(other.replicas.begin(), other.replicas.end()),
+               getSlowest(other) * 1e6)
+        .str();
+  };
+  InFlightDiagnostic remark = module.emitRemark(
+      "replicas of the stages, and others that there might be");
+  remark.attachNote() << describe(plan);
+  int64_t count = 0;
+  for (int64_t width : plan.replicas)
+    count += width;
+  if (request.areEqual) {
+    for (int64_t width = 1; width <= count / request.chunks; ++width)
+      if (width != plan.replicas.front())
+        if (std::optional<StagePlan> other =
+                solveEqual(count / request.chunks, width,
+                           [](const StageShape &) { return true; }))
+          remark.attachNote() << describe(*other);
+    return;
+  }
+  for (size_t left = 0; left + 1 < plan.replicas.size(); ++left)
+    for (int64_t more : {-1, 1}) {
+      StagePlan other = plan;
+      other.replicas[left] += more;
+      other.replicas[left + 1] -= more;
+      if (llvm::all_of(other.replicas, [&](int64_t width) {
+            return width > 0 && request.microbatches % width == 0;
+          }))
+        remark.attachNote() << describe(other);
+    }
+}
+
+FailureOr<std::optional<StagePlan>>
+penstock::planReplicas(ModuleOp module, const ReplicaRequest &request) {
   FailureOr<ForwardProgram> program = ForwardProgram::find(module);
   if (failed(program))
     return failure();
   Units units = Units::collect(*program);
-  ReplicaPlanner planner(*program, units, devices, microbatches);
-  std::optional<StagePlan> plan =
-      planner.plan([](const StageShape &) { return true; });
-  if (!plan)
+  if (units.units.empty())
     return module.emitError("has no node that computes");
-  planner.explain(module, *plan);
-  return *plan;
+  return ReplicaPlanner(*program, units, request).plan([](const StageShape &) {
+    return true;
+  });
 }

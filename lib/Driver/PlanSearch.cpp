@@ -108,6 +108,7 @@ PlanAnswer PlanSearch::search(bool recompute) {
       };
     problem.limit = request.limit;
     problem.trials = recompute ? 8 : 24;
+    problem.sharesDevices = request.chunks > 1;
     for (const Unit &unit : units.units) {
       problem.floorBytes.push_back(unit.weightBytes);
       double bytes = unit.weightBytes;
@@ -159,14 +160,17 @@ FailureOr<int64_t> penstock::countUnits(ModuleOp module) {
   return static_cast<int64_t>(Units::collect(*program).units.size());
 }
 
-LogicalResult penstock::insertBoundaries(ModuleOp module,
-                                         ArrayRef<int64_t> cuts) {
+LogicalResult penstock::insertBoundaries(ModuleOp module, const StagePlan &plan,
+                                         const ReplicaRequest *replicas) {
   FailureOr<ForwardProgram> program = ForwardProgram::find(module);
   if (failed(program))
     return failure();
   Units units = Units::collect(*program);
-  insertBoundaries(*program, units, cuts);
-  units.explain(cuts);
+  insertBoundaries(*program, units, plan.cuts);
+  if (replicas)
+    ReplicaPlanner(*program, units, *replicas).explain(module, plan);
+  else
+    units.explain(plan.cuts);
   return success();
 }
 
@@ -179,12 +183,8 @@ FailureOr<PlanAnswer> penstock::searchPlan(ModuleOp module,
   if (failed(program))
     return failure();
   Units units = Units::collect(*program);
-  if (request.devices == 0)
+  if (!request.replicas)
     return PlanSearch(units, nullptr, request, build).run();
-  ReplicaPlanner replicas(*program, units, request.devices,
-                          request.microbatches);
-  PlanAnswer answer = PlanSearch(units, &replicas, request, build).run();
-  if (answer.fits)
-    replicas.explain(module, answer.plan);
-  return answer;
+  ReplicaPlanner replicas(*program, units, *request.replicas);
+  return PlanSearch(units, &replicas, request, build).run();
 }

@@ -23,26 +23,49 @@ namespace penstock {
 struct ForwardProgram;
 struct Units;
 
+/// What replicas there may be.
+struct ReplicaRequest {
+  int64_t devices = 1; ///< To use at most.
+  int64_t chunks = 1;  ///< Stages of a device.
+  int64_t microbatches = 1;
+  /// Whether all stages are equally wide.
+  bool areEqual = false;
+  /// One number for all stages, or one per stage; none: they are planned.
+  std::vector<int64_t> widths;
+  /// Whether schedule and method take so many devices in a row, with so many
+  /// replicas each.
+  std::function<bool(int64_t width, int64_t places)> isAllowed;
+};
+
 /// PipeDream's dynamic programme over cuts and replicas, on the line of nodes
 /// and one level of devices.
 class ReplicaPlanner {
 public:
-  ReplicaPlanner(ForwardProgram &program, const Units &units, int64_t devices,
-                 int64_t microbatches);
+  ReplicaPlanner(ForwardProgram &program, const Units &units,
+                 const ReplicaRequest &request);
 
   /// The fastest plan of stages that are allowed. Replicas of every stage
   /// divide the microbatches; where no plan uses all devices, the best that
   /// uses as many as can be.
   std::optional<StagePlan> plan(StageShapeFilter isAllowed) const;
-  /// Says what each stage of a plan consists of, as remarks.
+  /// Says what each stage of a plan consists of, and where else cuts might be
+  /// and replicas, as remarks.
   void explain(mlir::ModuleOp module, const StagePlan &plan) const;
 
 private:
-  std::optional<Plan> solve(int64_t devices, StageShapeFilter isAllowed) const;
+  std::optional<StagePlan> solve(int64_t devices,
+                                 StageShapeFilter isAllowed) const;
+  std::optional<StagePlan> solveEqual(int64_t devices, int64_t width,
+                                      StageShapeFilter isAllowed) const;
+  /// Of one stage, as the programme counts them.
+  StageTimes getTimes(int64_t begin, int64_t end, int64_t width) const;
+  double getSeconds(int64_t begin, int64_t end, int64_t width) const;
+  double getSlowest(const StagePlan &plan) const;
+  void explainWidths(mlir::ModuleOp module, const StagePlan &plan) const;
 
   const Units &units;
+  const ReplicaRequest &request;
   std::vector<PlanState> states;
-  int64_t devices, microbatches;
 };
 
 struct PlanRequest {
@@ -50,9 +73,10 @@ struct PlanRequest {
   /// Whether cuts are chosen; otherwise candidates have none, and the options
   /// say where they are.
   bool choosesCuts = false;
-  /// How many devices stages may take where replicas are chosen, too, for so
-  /// many microbatches; 0: one each.
-  int64_t devices = 0, microbatches = 1;
+  /// Where stages have replicas; then `stages` is not asked for.
+  std::optional<ReplicaRequest> replicas;
+  /// Stages of a device; what it needs is not to be told from one of them.
+  int64_t chunks = 1;
   bool mayRecompute = false;
   int64_t limit = 0; ///< Bytes of a device.
 };
@@ -76,13 +100,16 @@ using BuildPlan = std::function<std::optional<Report>(
 /// ONNX nodes that compute: as many stages as there can be.
 mlir::FailureOr<int64_t> countUnits(mlir::ModuleOp module);
 
-/// Cuts before the units with these numbers.
+/// Cuts as the plan says, and says why they are there; with replicas, of those
+/// that the request allows.
 mlir::LogicalResult insertBoundaries(mlir::ModuleOp module,
-                                     llvm::ArrayRef<int64_t> cuts);
+                                     const StagePlan &plan,
+                                     const ReplicaRequest *replicas);
 
-/// The fastest stages and replicas, whatever memory they need.
-mlir::FailureOr<StagePlan> planReplicas(mlir::ModuleOp module, int64_t devices,
-                                        int64_t microbatches);
+/// The fastest stages and replicas, whatever memory they need; none if there
+/// are none.
+mlir::FailureOr<std::optional<StagePlan>>
+planReplicas(mlir::ModuleOp module, const ReplicaRequest &request);
 
 /// `module` is at level graph, without boundaries, where cuts are chosen.
 mlir::FailureOr<PlanAnswer> searchPlan(mlir::ModuleOp module,

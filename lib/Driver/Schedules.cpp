@@ -12,6 +12,7 @@
 #include "penstock/Schedule/Csv.h"
 #include "penstock/Schedule/FromIR.h"
 #include "penstock/Schedule/Generators.h"
+#include "penstock/Training/MethodSpec.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -127,6 +128,21 @@ std::string penstock::checkSchedule(const CompileOptions &options,
       return "--schedule=" + options.schedule + ": " + wrong;
   }
   return "";
+}
+
+LogicalResult penstock::checkDepth(const CompileOptions &options,
+                                   int64_t stages, std::string &error) {
+  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  if (failed(method))
+    return success(); // Said elsewhere.
+  return checkMethodDepth(
+      *method, options.getPlaces() ? options.getPlaces() : stages,
+      options.replicas.empty() ? 1 : options.replicas.front(),
+      options.microbatches, error);
+}
+
+bool penstock::needsEqualReplicas(const CompileOptions &options) {
+  return options.method != "sync" || chunksPerDevice(options) > 1;
 }
 
 bool penstock::writeScheduleTable(ModuleOp module, bool withTransfers,

@@ -145,8 +145,10 @@ bool StageSearch::tryPlan(const StagePlan &plan) {
       perByte[{shape.replicas, shape.after}] = std::max(
           0.0, (static_cast<double>(need) - floor(shape.begin, shape.end)) /
                    activation);
-    if (need > problem.limit)
+    if (need > problem.limit) {
       tooLarge.insert(shape);
+      isCertain &= !problem.sharesDevices;
+    }
     excess = std::max(excess, need - problem.limit);
   }
   bool fits = excess <= 0;

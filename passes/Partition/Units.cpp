@@ -130,19 +130,19 @@ LayerGraph Units::getLayerGraph(ForwardProgram &program) const {
 
 /// Slowest stage, if the cut numbered `moved` stood at `place`; nothing if that
 /// is no place for it.
-static std::optional<double> getSlowest(const LinearProblem &problem,
-                                        ArrayRef<int64_t> cuts, size_t moved,
-                                        int64_t place) {
+static std::optional<double> getSlowest(int64_t count, ArrayRef<int64_t> cuts,
+                                        size_t moved, int64_t place,
+                                        Units::StageSeconds getSeconds) {
   SmallVector<int64_t> ends(cuts);
-  auto count = static_cast<int64_t>(problem.unitSeconds.size());
   ends[moved] = place;
   ends.push_back(count);
   double slowest = 0;
   int64_t begin = 0;
-  for (int64_t end : ends) {
+  for (auto [stage, end] : llvm::enumerate(ends)) {
     if (end <= begin)
       return std::nullopt;
-    slowest = std::max(slowest, getStageSeconds(problem, begin, end));
+    slowest =
+        std::max(slowest, getSeconds(static_cast<int64_t>(stage), begin, end));
     begin = end;
   }
   return slowest;
@@ -150,6 +150,13 @@ static std::optional<double> getSlowest(const LinearProblem &problem,
 
 void Units::explain(ArrayRef<int64_t> cuts) const {
   LinearProblem problem = getLinearProblem();
+  explain(cuts, [&](int64_t, int64_t begin, int64_t end) {
+    return getStageSeconds(problem, begin, end);
+  });
+}
+
+void Units::explain(ArrayRef<int64_t> cuts, StageSeconds getSeconds) const {
+  auto count = static_cast<int64_t>(units.size());
   int64_t begin = 0;
   for (auto [index, cut] : llvm::enumerate(cuts)) {
     InFlightDiagnostic remark = units[cut].ops.front()->emitRemark();
@@ -157,11 +164,12 @@ void Units::explain(ArrayRef<int64_t> cuts) const {
                   "stage {0} begins here, after '{1}': it carries {2:F0} "
                   "bytes; stage {3} takes {4:F2} us",
                   index + 1, units[cut - 1].name, cutBytes[cut], index,
-                  getStageSeconds(problem, begin, cut) * 1e6)
+                  getSeconds(static_cast<int64_t>(index), begin, cut) * 1e6)
                   .str();
     for (int64_t place = cut - 2; place <= cut + 2; ++place) {
       std::optional<double> slowest =
-          place > 0 ? getSlowest(problem, cuts, index, place) : std::nullopt;
+          place > 0 ? getSlowest(count, cuts, index, place, getSeconds)
+                    : std::nullopt;
       if (!slowest)
         continue;
       remark.attachNote() << llvm::formatv(

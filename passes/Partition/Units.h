@@ -48,6 +48,10 @@ struct Units {
   LayerGraph getLayerGraph(ForwardProgram &program) const;
   /// Says why each cut stands where it does, as remarks.
   void explain(llvm::ArrayRef<int64_t> cuts) const;
+  /// The same by other times: of a stage, by its number, begin and end.
+  using StageSeconds =
+      llvm::function_ref<double(int64_t stage, int64_t begin, int64_t end)>;
+  void explain(llvm::ArrayRef<int64_t> cuts, StageSeconds getSeconds) const;
 };
 
 /// Notes forward, backward and update of every unit, as measured, on the

@@ -28,6 +28,13 @@ bool adoptSchedule(CompileOptions &options, bool &splitsBackward,
 /// What is wrong with the schedule for so many stages, or nothing.
 std::string checkSchedule(const CompileOptions &options, int64_t stages);
 
+/// Fails with what is wrong with the method for a pipeline this deep.
+mlir::LogicalResult checkDepth(const CompileOptions &options, int64_t stages,
+                               std::string &error);
+
+/// Whether all stages have to be equally wide where widths are planned.
+bool needsEqualReplicas(const CompileOptions &options);
+
 /// Writes the training schedule of a module; false if it has none.
 bool writeScheduleTable(mlir::ModuleOp module, bool withTransfers,
                         llvm::raw_ostream &stream);

@@ -47,6 +47,9 @@ struct StageSearchProblem {
   /// Per unit: bytes that its stage needs for it whatever the plan; and bytes
   /// that what is measured may be expected to grow with.
   std::vector<double> floorBytes, activationBytes;
+  /// Whether a device has several stages: what it needs too much of is then not
+  /// known to be the fault of any one of them.
+  bool sharesDevices = false;
   int64_t trials = 24; ///< At most so many plans are built.
 };
 
