@@ -112,7 +112,7 @@ def recomputation(folder, only, more):
             stages = json.loads(program.with_suffix(".report.json").read_text())["stages"]
             # Of several plans that were tried the last one counts.
             again = re.findall(r"stage @(\S+) keeps .* and runs (\d+) ops of the forward again "
-                               r"\(([0-9.]+) us\)", result.stderr)
+                               r"\(([0-9.]+) us", result.stderr)
             return stages, {stage: (int(ops), float(us)) for stage, ops, us in again}
 
         need = {policy: max(plan_reports.arenas(compile(f"--recompute={policy}")[0]).values())

@@ -4,13 +4,14 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // See PlanSearch.h. Recomputation costs time, other stages cost less of it:
-// they are searched first, and only where none fit do they get budgets, which
-// shrink by what is missing until they fit.
+// they are searched first, and only where none fit do they get budgets.
 //===----------------------------------------------------------------------===//
 
 #include "PlanSearch.h"
 
 #include "passes/Partition/Units.h"
+
+#include "penstock/Planner/BudgetSearch.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -18,9 +19,6 @@
 
 using namespace mlir;
 using namespace penstock;
-
-/// How often budgets are lowered for one set of cuts.
-static constexpr int kRounds = 10;
 
 namespace {
 class PlanSearch {
@@ -45,7 +43,7 @@ private:
   const PlanRequest &request;
   const BuildPlan &build;
   /// Of the candidates that were measured with recomputation.
-  std::map<std::vector<StageShape>, std::vector<int64_t>> budgetsOf;
+  std::map<std::vector<StageShape>, BudgetSearch> searches;
 };
 } // namespace
 
@@ -65,34 +63,30 @@ std::vector<int64_t> PlanSearch::getNeeds(const Report &report) {
 
 std::optional<std::vector<int64_t>> PlanSearch::measure(const StagePlan &plan,
                                                         bool recompute) {
-  std::vector<int64_t> budgets;
-  for (int round = 0;; ++round) {
+  if (!recompute) {
+    std::optional<Report> report = build(plan, {});
+    return report ? std::optional(getNeeds(*report)) : std::nullopt;
+  }
+  auto buildStages =
+      [this, plan](
+          ArrayRef<int64_t> budgets) -> std::optional<std::vector<BuiltStage>> {
     std::optional<Report> report = build(plan, budgets);
     if (!report)
       return std::nullopt;
-    std::vector<int64_t> needs = getNeeds(*report);
-    if (!recompute || round == kRounds)
-      return needs;
-    bool isLower = false;
-    budgets.resize(needs.size(), -1);
-    for (auto [index, stage] : llvm::enumerate(report->stages)) {
+    std::vector<BuiltStage> stages;
+    for (auto [stage, need] :
+         llvm::zip_equal(report->stages, getNeeds(*report))) {
       int64_t stored = stage.residualsPerMicrobatch;
-      int64_t excess = needs[index] - request.limit;
-      if (excess <= 0 || stored == 0)
-        continue;
-      int64_t slots = std::max<int64_t>(1, stage.bytes.residuals / stored);
-      int64_t budget =
-          std::max<int64_t>(0, stored - llvm::divideCeil(excess, slots));
-      // Nothing was left to drop: it cannot become less.
-      if (budgets[index] >= 0 && stored > budgets[index])
-        continue;
-      budgets[index] = budget;
-      isLower = true;
+      stages.push_back(
+          {need, stored, stored > 0 ? stage.bytes.residuals / stored : 1});
     }
-    if (!isLower)
-      return needs;
-    budgetsOf[shapesOf(plan)] = budgets;
-  }
+    return stages;
+  };
+  BudgetSearch search(request.limit, buildStages);
+  bool isBuilt = search.lower();
+  std::vector<int64_t> needs = search.getNeeds().vec();
+  searches.insert_or_assign(shapesOf(plan), std::move(search));
+  return isBuilt ? std::optional(needs) : std::nullopt;
 }
 
 PlanAnswer PlanSearch::search(bool recompute) {
@@ -138,8 +132,13 @@ PlanAnswer PlanSearch::search(bool recompute) {
     answer.worstStage = llvm::max_element(needs) - needs.begin();
     answer.worstBytes = needs[answer.worstStage];
   }
-  if (recompute)
-    answer.budgets = budgetsOf[shapesOf(answer.plan)];
+  if (auto found = searches.find(shapesOf(answer.plan));
+      recompute && found != searches.end()) {
+    // Nothing is made again that there is room for.
+    if (answer.fits)
+      found->second.raise();
+    answer.budgets = found->second.getBudgets().vec();
+  }
   return answer;
 }
 
