@@ -40,10 +40,12 @@ def compiled(command, program, *flags):
 
 
 def by_device(stages):
-    """The bytes of all stages of a device; what it has as a whole stands at the first."""
+    """The bytes of all stages of a device; what it has as a whole stands at the first. Replicas of
+    a stage take the same."""
     devices = {}
     for stage in stages:
-        devices.setdefault(stage["device"], []).append(stage["bytes"])
+        for device in stage["devices"] or [stage["device"]]:
+            devices.setdefault(device, []).append(stage["bytes"])
     return devices
 
 
