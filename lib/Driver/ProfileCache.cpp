@@ -118,15 +118,15 @@ std::string ProfileCache::getKey(const Unit &unit,
 }
 
 std::string ProfileCache::getKey(ModuleOp program,
-                                 const CompileOptions &options,
-                                 int64_t devices) {
+                                 const CompileOptions &options, int64_t devices,
+                                 StringRef schedule) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   for (auto function : program.getOps<func::FuncOp>())
     describe(function, stream);
   describe(options, stream);
-  stream << devices << " " << options.microbatches << " " << options.batchNorm
-         << " " << options.recompute;
+  stream << devices << " " << schedule << " " << options.microbatches << " "
+         << options.batchNorm << " " << options.recompute;
   for (int64_t budget : options.recomputeBudgets)
     stream << " " << budget;
   return hash(text);

@@ -24,9 +24,11 @@ public:
   /// What the cost of a unit depends on: its ops, their types and attributes,
   /// and how they are compiled.
   static std::string getKey(const Unit &unit, const CompileOptions &options);
-  /// Of the stages of a program, on so many devices at a time.
+  /// Of the stages of a program, on so many devices at a time in the order of a
+  /// schedule.
   static std::string getKey(mlir::ModuleOp program,
-                            const CompileOptions &options, int64_t devices);
+                            const CompileOptions &options, int64_t devices,
+                            llvm::StringRef schedule);
 
   std::optional<UnitSeconds> find(llvm::StringRef key) const;
   void insert(llvm::StringRef key, UnitSeconds seconds);
