@@ -3,7 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Members of a team must not meet on one core while another one is free.
+// Members of a team must not meet on one core while another one is free, and
+// compute alike.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cpu/Device.h"
@@ -67,6 +68,47 @@ TEST(Worker, LeavesATeamWithoutCoresOfItsOwnToTheSystem) {
   ASSERT_EQ(seen.members, 2);
   EXPECT_TRUE(CPU_EQUAL(&seen.cores[0], &allowed));
   EXPECT_TRUE(CPU_EQUAL(&seen.cores[1], &allowed));
+}
+
+struct Products {
+  // Below the smallest normal number, from normal and from other operands.
+  volatile float small = 1e-20f, subnormal = 1e-40f, large = 1e20f;
+  float ofNormal[2] = {1, 1}, ofSubnormal[2] = {1, 1};
+  std::atomic<int> order{0};
+};
+
+void multiply(void *data) {
+  Products &products = *static_cast<Products *>(data);
+  products.order.load(std::memory_order_acquire);
+  int member = omp_get_thread_num();
+  products.ofNormal[member] = products.small * products.small;
+  products.ofSubnormal[member] = products.subnormal * products.large;
+  products.order.fetch_add(1, std::memory_order_release);
+}
+
+TEST(Worker, ComputesWithoutSubnormals) {
+#if defined(__SSE2__)
+  cpu_set_t anywhere;
+  CPU_ZERO(&anywhere);
+  Products products;
+  {
+    Worker worker(anywhere, 2);
+    worker.start([&] {
+      products.order.store(1, std::memory_order_release);
+      GOMP_parallel(multiply, &products, 2, 0);
+      products.order.load(std::memory_order_acquire);
+    });
+    worker.wait(-1);
+  }
+  for (int member : {0, 1}) {
+    EXPECT_EQ(products.ofNormal[member], 0);
+    EXPECT_EQ(products.ofSubnormal[member], 0);
+  }
+  // The thread of a program that embeds a pipeline is its own.
+  EXPECT_GT(products.small * products.small, 0);
+#else
+  GTEST_SKIP() << "not for this processor";
+#endif
 }
 
 } // namespace
