@@ -9,23 +9,15 @@ if [[ ! -x $format ]]; then
   exit 1
 fi
 
-all=0 check=()
+all=() check=()
 for argument in "$@"; do
   case $argument in
-    --all) all=1 ;;
+    --all) all=(--all) ;;
     --check) check=(--dry-run --Werror) ;;
     *) echo "format.sh: unknown argument $argument (known: --all, --check)" >&2; exit 1 ;;
   esac
 done
 
-patterns=('*.h' '*.c' '*.cpp')
-if ((all)); then
-  mapfile -t files < <(git ls-files -- "${patterns[@]}")
-else
-  base=$(git merge-base HEAD main 2>/dev/null || git rev-parse HEAD)
-  mapfile -t files < <(
-    { git diff --name-only --diff-filter=d "$base" -- "${patterns[@]}"
-      git ls-files --others --exclude-standard -- "${patterns[@]}"; } | sort -u)
-fi
+mapfile -t files < <(scripts/changed-files.sh "${all[@]}" '*.h' '*.c' '*.cpp')
 ((${#files[@]})) || exit 0
 "$format" "${check[@]:--i}" "${files[@]}"

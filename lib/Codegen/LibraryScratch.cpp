@@ -71,8 +71,5 @@ penstock::libraryScratchBytes(Operation *op, int64_t threads,
   auto gemm = dyn_cast<pipeline::GemmOp>(op);
   if (!gemm)
     return std::optional<int64_t>();
-  FailureOr<int64_t> bytes = gemmScratchBytes(gemm, threads, reason);
-  if (failed(bytes))
-    return failure();
-  return std::optional<int64_t>(*bytes);
+  return gemmScratchBytes(gemm, threads, reason);
 }

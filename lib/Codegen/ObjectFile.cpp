@@ -253,7 +253,7 @@ LogicalResult penstock::linkExecutable(ArrayRef<std::string> objects,
                           << error.message();
   if (auto error =
           llvm::sys::fs::createTemporaryFile("penstock-link", "log", log)) {
-    llvm::sys::fs::remove(temporary);
+    (void)llvm::sys::fs::remove(temporary);
     return emitError(loc) << "cannot write " << log << ": " << error.message();
   }
   SmallVector<StringRef> arguments{driver, "-pie", "-Wl,--gc-sections", "-o",
@@ -280,7 +280,7 @@ LogicalResult penstock::linkExecutable(ArrayRef<std::string> objects,
              << "cannot write " << output << ": " << error.message();
   }
   if (failed(result))
-    llvm::sys::fs::remove(temporary);
-  llvm::sys::fs::remove(log);
+    (void)llvm::sys::fs::remove(temporary);
+  (void)llvm::sys::fs::remove(log);
   return result;
 }

@@ -347,6 +347,6 @@ int penstock::compile(const CompileOptions &options) {
   bool hadCopy = llvm::sys::fs::exists(copy);
   int code = Compilation(options).run();
   if (code != kDone && !hadCopy)
-    llvm::sys::fs::remove(copy);
+    (void)llvm::sys::fs::remove(copy);
   return code;
 }

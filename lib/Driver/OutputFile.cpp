@@ -51,7 +51,7 @@ OutputFile::~OutputFile() {
     owned->clear_error();
   owned.reset();
   if (!temporary.empty()) {
-    sys::fs::remove(temporary);
+    (void)sys::fs::remove(temporary);
     sys::DontRemoveFileOnSignal(temporary);
   }
 }

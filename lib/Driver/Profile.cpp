@@ -49,7 +49,7 @@ public:
   }
   ~TemporaryFolder() {
     if (isMade)
-      llvm::sys::fs::remove_directories(path);
+      (void)llvm::sys::fs::remove_directories(path);
   }
   std::string file(StringRef name) const {
     llvm::SmallString<128> result(path);

@@ -20,7 +20,7 @@ static RankedTensorType resultType(NodeBinder &node) {
 
 namespace {
 enum class Compare { Equal, Less, LessOrEqual, Greater, GreaterOrEqual };
-}
+} // namespace
 
 template <Compare kind>
 static LogicalResult inferCompare(NodeBinder &node, Types &types) {

@@ -229,7 +229,7 @@ LogicalResult NodeBinder::normalizeAxes(const Twine &what,
     if (failed(normalizeAxis(what, axis, rank)))
       return failure();
   llvm::sort(axes);
-  const auto *duplicate = std::adjacent_find(axes.begin(), axes.end());
+  const auto *duplicate = llvm::adjacent_find(axes);
   if (duplicate != axes.end())
     return error() << what.str() << " names axis " << *duplicate << " twice";
   return success();
