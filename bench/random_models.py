@@ -39,26 +39,37 @@ import measure
 import random_layers
 from architectures_export import freeze_flags
 
+sys.path.insert(0, str(measure.ROOT / "test" / "e2e"))
+import plans
+
 UPDATES, MICROBATCHES = 6, 4
 TOKENS, CLASSES = 13, 5
 SLACK, FACTOR = 1e-5, 30
-SCHEDULES = (
-    ["--stages=2", "--schedule=gpipe"], ["--stages=3", "--schedule=1f1b"], ["--stages=5"],
-    ["--stages=4", "--devices=2", "--schedule=interleaved:chunks=2"],
-    ["--stages=4", "--devices=2", "--schedule=looped-bfs:chunks=2"],
-    ["--stages=3", "--schedule=zb-h1"], ["--stages=2", "--schedule=zb-h2"],
-    ["--stages=4", "--devices=2", "--schedule=zb-v"],
-    ["--stages=4", "--devices=2", "--schedule=v-half"],
-    ["--stages=4", "--devices=2", "--schedule=v-min"],
-    ["--stages=4", "--devices=2", "--schedule=dualpipe-v"],
-    ["--stages=4", "--devices=2", "--schedule=hanayo:waves=1"],
-    ["--stages=3", "--schedule=zb-auto:memory-limit=4"], ["--stages=4", "--devices=2"])
 POLICIES = ([], [], ["--recompute=full"], ["--recompute=(Relu|Mul|Add|Conv|MatMul)"])
-METHODS = (["naive"], ["pipedream"], ["pipedream:vertical-sync"], ["2bw"], ["pipemare"], ["xpipe"],
-           ["pipeoptim"], ["spectrain", "--microbatches=1"])
+# Replicas of stages.
 REPLICAS = (["--stages=1", "--replicas=2"], ["--stages=2", "--replicas=2"],
             ["--stages=2", "--replicas=2,1"], ["--stages=3", "--replicas=1,4,2"],
-            ["--stages=2", "--schedule=chimera"])
+            ["--stages=2", f"--schedule={plans.BIDIRECTIONAL}"])
+
+
+def penstockc():
+    return measure.build_folder() / "bin" / "penstockc"
+
+
+def draw_schedule(draw):
+    schedule = draw.choice([schedule for schedule in plans.schedules(penstockc())
+                            if schedule != plans.BIDIRECTIONAL])
+    # Devices can have neighbouring stages, too.
+    chunks = draw.choice([1, 2]) if schedule == "1f1b" else plans.stages_per_device(schedule)
+    devices = 2 if chunks > 1 else draw.randint(2, 5)
+    return [f"--stages={devices * chunks}", f"--devices={devices}", f"--schedule={schedule}"]
+
+
+def draw_methods(draw, count):
+    for method in draw.sample(plans.methods(penstockc()), count):
+        # It updates after every microbatch.
+        single = ["--microbatches=1"] if method == "spectrain" else []
+        yield [f"--method={method}", *single]
 
 
 class Failed(Exception):
@@ -130,11 +141,10 @@ class Case:
                 parameter.add_(0.05 * torch.randn_like(parameter))
         if draw.random() < 0.3:
             draw.choice(list(self.module.parameters())).requires_grad_(False)
-        self.variants = [(draw.choice(SCHEDULES) + draw.choice(POLICIES), False)
+        self.variants = [(draw_schedule(draw) + draw.choice(POLICIES), False)
                          for _ in range(3)]
         stages = f"--stages={draw.randint(2, 4)}"
-        self.variants += [([stages, f"--method={method}", *more], True)
-                          for method, *more in draw.sample(METHODS, 2)]
+        self.variants += [([stages, *flags], True) for flags in draw_methods(draw, 2)]
         self.variants.append((draw.choice(REPLICAS), True))
         count = self.batch * MICROBATCHES * 2
         self.inputs, self.labels = self.module.inputs(count), self.module.labels(self.loss, count)
@@ -203,8 +213,8 @@ class Runner:
 
     def compile(self, *flags):
         """None, or the line of a refusal."""
-        said = self.command(measure.build_folder() / "bin" / "penstockc",
-                            self.folder / "model.onnx", "-o", self.folder / "program", *flags)
+        said = self.command(penstockc(), self.folder / "model.onnx", "-o",
+                            self.folder / "program", *flags)
         lines = [line for line in said.stderr.splitlines()
                  if ": note: " not in line and ": warning: " not in line and
                  ": remark: " not in line]

@@ -10,6 +10,7 @@
 #define PENSTOCK_LIB_DRIVER_FLAGS_H
 
 #include "penstock/Schedule/Generators.h"
+#include "penstock/Training/MethodSpec.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -69,12 +70,11 @@ struct Flags {
   Text replicas =
       text("replicas",
            "Replicas of every stage, or of each: 3,1; auto: planned", "1");
-  Text method = text("method",
-                     "Training method: sync, naive, pipedream, 2bw, "
-                     "pipemare, spectrain, xpipe or pipeoptim, with "
-                     "parameters: pipemare:anneal-steps=500",
-                     "sync");
   // An option keeps a reference to its text.
+  std::string methodText =
+      "Training method: " + listMethods() +
+      " (default: sync), with parameters: pipemare:anneal-steps=500";
+  Text method = text("method", methodText, "sync");
   std::string scheduleText =
       "Schedule: " + llvm::join(schedule::scheduleNames(), ", ") +
       " (default: 1f1b)";

@@ -24,6 +24,8 @@ import subprocess
 import sys
 import threading
 
+import plans
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = "test/fixtures/"
 CROSS_ENTROPY = "softmax-cross-entropy"
@@ -45,11 +47,10 @@ MODELS = {
     "stochastic": ("test/e2e/inputs/stochastic.onnxtext", f"x={FIXTURES}regression-x.npy",
                    FIXTURES + "regression-y.npy", 3, "bce-with-logits"),
 }
-METHODS = ["naive", "pipedream", "pipedream:vertical-sync", "2bw", "pipemare:decay=0",
-           "pipemare:anneal-steps=6,decay=0", "pipemare",
-           "pipemare:decay=0,warmup-steps=3", "pipemare:anneal-steps=6",
-           "pipemare:anneal-steps=6,decay=0,warmup-steps=3", "pipemare:warmup-steps=3",
-           "pipemare:anneal-steps=6,warmup-steps=3", "spectrain", "xpipe", "pipeoptim"]
+# Besides all of them together: each part of PipeMare alone, and any two.
+PIPEMARE = ["pipemare:decay=0", "pipemare:anneal-steps=6,decay=0", "pipemare:decay=0,warmup-steps=3",
+            "pipemare:anneal-steps=6", "pipemare:anneal-steps=6,decay=0,warmup-steps=3",
+            "pipemare:warmup-steps=3"]
 OPTIMIZERS = ["sgd:lr=0.05,momentum=0.9", "adamw:lr=0.001"]
 
 
@@ -111,7 +112,7 @@ def main():
     parser.add_argument("penstockc")
     parser.add_argument("folder")
     parser.add_argument("--models", nargs="*", default=["mlp", "cnn", "transformer"])
-    parser.add_argument("--methods", nargs="*", default=METHODS)
+    parser.add_argument("--methods", nargs="*")
     parser.add_argument("--depths", default="1,2,3,4,5,6")
     parser.add_argument("--microbatches", default="1,2,4,8")
     parser.add_argument("--optimizers", nargs="*", default=OPTIMIZERS)
@@ -122,6 +123,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     depths = [int(p) for p in options.depths.split(",")]
+    options.methods = options.methods or plans.methods(options.penstockc) + PIPEMARE
     options.folder = os.path.abspath(options.folder)
     os.makedirs(options.folder, exist_ok=True)
     counts = [int(m) for m in options.microbatches.split(",")]

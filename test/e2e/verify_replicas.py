@@ -20,14 +20,9 @@ import os
 import re
 import sys
 
+import plans
 from verify_methods import MODELS, run
 
-# By how many stages a device has; some schedules bring their replicas along.
-SCHEDULES = {"1f1b": 1, "gpipe": 1, "zb-h1": 1, "zb-h2": 1, "zb-auto": 1,
-             "interleaved:chunks=2": 2, "looped-bfs:chunks=2": 2, "zb-v": 2, "v-half": 2,
-             "v-min": 2, "dualpipe-v": 2, "hanayo:waves=1": 2, "chimera": 2}
-METHODS = ["naive", "pipedream", "pipedream:vertical-sync", "2bw", "pipemare",
-           "pipemare:anneal-steps=6,warmup-steps=2", "xpipe", "pipeoptim"]
 WIDTHS = ["2", "3", "2,1", "1,2", "3,1", "3,1,2", "1,3,2", "2,1,1,3"]
 MICROBATCHES = 12
 
@@ -82,7 +77,7 @@ class Sweep:
         return "X"
 
 
-def plansOf(widths, chunks, depths):
+def flagsOf(widths, chunks, depths):
     """Lists of flags, and what the bits depend on."""
     if "," in widths:
         if chunks == 1:
@@ -98,12 +93,14 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--models", nargs="*", default=list(MODELS))
     parser.add_argument("--widths", nargs="*", default=WIDTHS)
-    parser.add_argument("--schedules", nargs="*", default=list(SCHEDULES))
-    parser.add_argument("--methods", nargs="*", default=METHODS)
+    parser.add_argument("--schedules", nargs="*")
+    parser.add_argument("--methods", nargs="*")
     parser.add_argument("--depths", default="1,2,3,4")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--flags", default="")
     options = parser.parse_args()
+    options.schedules = options.schedules or plans.schedules(options.penstockc)
+    options.methods = options.methods or plans.methods(options.penstockc)
     depths = [int(p) for p in options.depths.split(",")]
     options.folder = os.path.abspath(options.folder)
     os.makedirs(options.folder, exist_ok=True)
@@ -117,21 +114,23 @@ def main():
             row = []
             for widths in options.widths:
                 cells = ""
-                for key, plan in plansOf(widths, SCHEDULES[schedule], depths):
-                    if schedule == "chimera":
+                chunks = plans.stages_per_device(schedule)
+                for key, flags in flagsOf(widths, chunks, depths):
+                    if schedule == plans.BIDIRECTIONAL:
                         if widths != "2":
                             continue
-                        plan = plan[:1]
-                    cells += sweep.cell(model, key, [*plan, f"--schedule={schedule}"])
+                        flags = flags[:1]
+                    cells += sweep.cell(model, key, [*flags, f"--schedule={schedule}"])
                 row.append(cells)
             print(f"| {schedule} |" + "".join(f" {cells} |" for cells in row), flush=True)
         # How late a stage is depends on the number of stages.
         for method in options.methods:
             row = []
             for widths in options.widths:
-                plans = plansOf(widths, 1, [p for p in depths if p > 1])
-                row.append("".join(sweep.cell(model, (method, *plan), [*plan, f"--method={method}"])
-                                   for _, plan in plans))
+                plain = flagsOf(widths, 1, [p for p in depths if p > 1])
+                row.append("".join(
+                    sweep.cell(model, (method, *flags), [*flags, f"--method={method}"])
+                    for _, flags in plain))
             print(f"| {method} |" + "".join(f" {cells} |" for cells in row), flush=True)
         print()
     for reason, command in sweep.refusals.items():
