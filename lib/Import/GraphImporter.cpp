@@ -335,6 +335,14 @@ LogicalResult GraphImporter::importNode(const NodeProto &node,
     if (attribute.name().empty() || params.get(attribute.name()))
       return emitNodeError(node, name, scope)
              << "attribute '" << attribute.name() << "' is given twice";
+    // Another version may have it: axes, for example, that became an operand.
+    if (normalizeDomain(node.domain()).empty() &&
+        !isStandardAttribute(node.op_type(), getSince(node, scope),
+                             attribute.name()))
+      return emitNodeError(node, name, scope)
+             << "attribute '" << attribute.name()
+             << "' is not one of this operator in this version; export the "
+                "model anew, or set the opset that it was written for";
     if (*value)
       params.append(attribute.name(), *value);
   }

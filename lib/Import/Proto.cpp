@@ -167,17 +167,92 @@ static constexpr NewVersions kNewVersions[] = {
          "Reshape RotaryEmbedding Scan Shape Size Squeeze Transpose "
          "Unsqueeze "}};
 
+namespace {
+struct NewAttributes {
+  int64_t since;
+  const char *types;
+  const char *names;
+};
+} // namespace
+
+// All attributes of those operators whose attributes opsets 18 to 23 changed.
+static constexpr NewAttributes kNewAttributes[] = {
+    {18, " BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Mish ", " "},
+    {18, " CenterCropPad ", " axes "},
+    {18, " Col2Im ", " dilations pads strides "},
+    {18, " GroupNormalization ", " epsilon num_groups "},
+    {18, " LpPool ",
+     " auto_pad ceil_mode dilations kernel_shape p pads strides "},
+    {18,
+     " ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean "
+     "ReduceMin ReduceProd ReduceSumSquare ",
+     " keepdims noop_with_empty_axes "},
+    {18, " Resize ",
+     " antialias axes coordinate_transformation_mode cubic_coeff_a "
+     "exclude_outside extrapolation_value keep_aspect_ratio_policy mode "
+     "nearest_mode "},
+    {18, " Split ", " axis num_outputs "},
+    {19, " AveragePool ",
+     " auto_pad ceil_mode count_include_pad dilations kernel_shape pads "
+     "strides "},
+    {19, " Cast ", " saturate to "},
+    {19, " CastLike ", " saturate "},
+    {19, " DeformConv ",
+     " dilations group kernel_shape offset_group pads strides "},
+    {19, " QuantizeLinear ", " axis saturate "},
+    {20, " AffineGrid ", " align_corners "},
+    {20, " DFT ", " inverse onesided "},
+    {20, " Gelu ", " approximate "},
+    {20, " ImageDecoder ", " pixel_format "},
+    {20, " RegexFullMatch ", " pattern "},
+    {20, " StringConcat ", " "},
+    {20, " StringSplit ", " delimiter maxsplit "},
+    {21, " DequantizeLinear ", " axis block_size "},
+    {21, " GroupNormalization ", " epsilon num_groups stash_type "},
+    {21, " QuantizeLinear ", " axis block_size output_dtype saturate "},
+    {23, " Attention ",
+     " is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap "
+     "softmax_precision "},
+    {23, " DequantizeLinear ", " axis block_size output_dtype "},
+    {23, " QuantizeLinear ",
+     " axis block_size output_dtype precision saturate "},
+    {23, " RMSNormalization ", " axis epsilon stash_type "},
+    {23, " RotaryEmbedding ", " interleaved num_heads rotary_embedding_dim "}};
+
+// The newest opset of which libonnx has the schemas.
+static constexpr int64_t kNewestKnown = 17;
+
+static bool hasWord(const char *words, const std::string &word) {
+  return std::strstr(words, (" " + word + " ").c_str());
+}
+
+bool penstock::onnx::isStandardAttribute(const std::string &type, int64_t since,
+                                         const std::string &name) {
+  const char *names = nullptr;
+  for (const NewAttributes &row : kNewAttributes)
+    if (row.since <= since && hasWord(row.types, type))
+      names = row.names;
+  if (names)
+    return hasWord(names, name);
+  bool known = true;
+  guarded([&]() -> std::string {
+    if (const ::onnx::OpSchema *schema = ::onnx::OpSchemaRegistry::Schema(
+            type, int(std::min(since, kNewestKnown)), ""))
+      known = schema->attributes().contains(name);
+    return "";
+  });
+  return known;
+}
+
 int64_t penstock::onnx::getStandardSinceVersion(const std::string &type,
                                                 int64_t opset) {
   int64_t since = 0;
   for (const NewVersions &row : kNewVersions)
-    if (row.opset <= opset &&
-        std::strstr(row.types, (" " + type + " ").c_str()))
+    if (row.opset <= opset && hasWord(row.types, type))
       since = row.opset;
   if (since)
     return since;
   guarded([&]() -> std::string {
-    constexpr int64_t kNewestKnown = 17;
     if (const ::onnx::OpSchema *schema = ::onnx::OpSchemaRegistry::Schema(
             type, int(std::min(opset, kNewestKnown)), ""))
       since = schema->SinceVersion();
