@@ -28,12 +28,16 @@ static bool isBatchOfFunction(Operation *op, Attribute value) {
          batch.getType().isInteger(64) && batch.getInt() >= 1;
 }
 
+static bool isOnBranch(Operation *op, Attribute value) {
+  return isa<NodeOp, LoopOp>(op) && isa<UnitAttr>(value);
+}
+
 static const AttributeRule rules[] = {
     {kConstantInitializersAttr, isNamesOnModule,
      "a list of names, on the module"},
     {kUnusedInputsAttr, isNamesOnModule, "a list of names, on the module"},
     {kReboundBatchAttr, isBatchOfFunction, "a batch size, on a function"},
-    {kBranchAttr, isOn<NodeOp, UnitAttr>, "without a value, on a node"},
+    {kBranchAttr, isOnBranch, "without a value, on a node or a loop"},
 };
 
 LogicalResult OnnxDialect::verifyOperationAttribute(Operation *op,

@@ -43,5 +43,28 @@ LogicalResult NodeOp::verify() {
   return success();
 }
 
+LogicalResult LoopOp::verify() {
+  constexpr unsigned kTripCountAndCondition = 2;
+  if (getInputs().size() < kTripCountAndCondition)
+    return emitOpError("needs a number of runs and a condition");
+  unsigned carried = getInputs().size() - kTripCountAndCondition;
+  unsigned scans = getScanAxes().size();
+  if (getScanReversed().size() != scans)
+    return emitOpError("needs an axis and a direction per scan output");
+  if (getOutputs().size() != carried + scans)
+    return emitOpError("carries ")
+           << carried << " values and scans " << scans << ", but has "
+           << getOutputs().size() << " results";
+  Block &block = getBody().front();
+  if (block.getNumArguments() != getInputs().size())
+    return emitOpError("its body takes ")
+           << block.getNumArguments() << " values, not " << getInputs().size();
+  if (block.getTerminator()->getNumOperands() != 1 + carried + scans)
+    return emitOpError("its body yields ")
+           << block.getTerminator()->getNumOperands() << " values, not "
+           << 1 + carried + scans;
+  return success();
+}
+
 #define GET_OP_CLASSES
 #include "dialects/Onnx/OnnxOps.cpp.inc"

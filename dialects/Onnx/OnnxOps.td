@@ -76,4 +76,42 @@ def Onnx_AbsentOp : Onnx_Op<"absent", [Pure]> {
   }]>];
 }
 
+def Onnx_LoopOp : Onnx_Op<"loop", [SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "A Loop or Scan, until shapes say how often it runs";
+  let description = [{
+    `inputs` are the number of runs, the condition (each may be absent), and the
+    first carried values. The body takes the number of the run, the condition
+    and the carried values; it yields the next condition, the next carried
+    values, and what each run adds to the scan outputs. Results are the carried
+    values, then the scan outputs: the elements of all runs, joined along the new
+    axis that `scan_axes` names for each, the last run first where
+    `scan_reversed`.
+
+    ```mlir
+    %y, %all = onnx.loop(%m, %none, %x) scans [0] reversed [false] {
+    ^bb0(%i: tensor<*xf32>, %c: tensor<*xf32>, %h: tensor<*xf32>):
+      %0 = onnx.node "Tanh"(%h) since 13 : (tensor<*xf32>) -> tensor<*xf32>
+      onnx.yield %c, %0, %0 : tensor<*xf32>, tensor<*xf32>, tensor<*xf32>
+    } : (tensor<i64>, none, tensor<5xf32>) -> (tensor<*xf32>, tensor<*xf32>)
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$inputs,
+                       DenseI64ArrayAttr:$scan_axes,
+                       DenseBoolArrayAttr:$scan_reversed);
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs Variadic<AnyType>:$outputs);
+  let assemblyFormat = [{
+    `(` $inputs `)` `scans` $scan_axes `reversed` $scan_reversed
+    attr-dict-with-keyword $body `:` functional-type($inputs, $outputs)
+  }];
+  let hasVerifier = 1;
+}
+
+def Onnx_YieldOp
+    : Onnx_Op<"yield", [Pure, Terminator, HasParent<"LoopOp">]> {
+  let summary = "What a run of a loop leaves";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
 #endif // PENSTOCK_DIALECTS_ONNX_ONNXOPS_TD

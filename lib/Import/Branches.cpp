@@ -20,6 +20,35 @@ using namespace penstock::onnx;
 using ::onnx::AttributeProto;
 using ::onnx::NodeProto;
 
+LogicalResult GraphImporter::importBody(const ::onnx::GraphProto &graph,
+                                        const std::string &prefix, Scope &scope,
+                                        SmallVectorImpl<Value> &results) {
+  scope.prefix = prefix;
+  scope.nodes = &graph.node();
+  if (++scope.depth > 64)
+    return emitError() << "nodes '" << prefix << "' are nested too deep";
+  for (const ::onnx::TensorProto &tensor : graph.initializer()) {
+    Expected<DenseElementsAttr> value =
+        getElements(builder.getContext(), tensor);
+    if (!value)
+      return emitError() << "initializer '" << tensor.name() << "' of '"
+                         << prefix << "': " << toString(value.takeError());
+    scope.values[tensor.name()] = arith::ConstantOp::create(
+        builder, NameLoc::get(builder.getStringAttr(prefix + tensor.name())),
+        *value);
+  }
+  if (failed(importNodes(scope)))
+    return failure();
+  for (const auto &output : graph.output()) {
+    Value value = scope.values.lookup(output.name());
+    if (!value)
+      return emitError() << "node '" << prefix << "': output '" << output.name()
+                         << "' is not computed";
+    results.push_back(value);
+  }
+  return success();
+}
+
 LogicalResult GraphImporter::importBranch(const NodeProto &node,
                                           const ::onnx::GraphProto &branch,
                                           const std::string &prefix,
@@ -27,35 +56,12 @@ LogicalResult GraphImporter::importBranch(const NodeProto &node,
                                           SmallVectorImpl<Value> &results) {
   // It sees what the graph around it has, and its own names go before.
   Scope body = scope;
-  body.prefix = prefix;
   body.isBranch = true;
-  body.nodes = &branch.node();
-  if (++body.depth > 64)
-    return emitError() << "nodes '" << prefix << "' are nested too deep";
-  for (const ::onnx::TensorProto &tensor : branch.initializer()) {
-    Expected<DenseElementsAttr> value =
-        getElements(builder.getContext(), tensor);
-    if (!value)
-      return emitError() << "initializer '" << tensor.name() << "' of '"
-                         << prefix << "': " << toString(value.takeError());
-    body.values[tensor.name()] = arith::ConstantOp::create(
-        builder, NameLoc::get(builder.getStringAttr(prefix + tensor.name())),
-        *value);
-  }
-  if (failed(importNodes(body)))
-    return failure();
   if (branch.output_size() != node.output_size())
     return emitError() << "node '" << prefix << "' gives "
                        << branch.output_size() << " outputs, the If has "
                        << node.output_size();
-  for (const auto &output : branch.output()) {
-    Value value = body.values.lookup(output.name());
-    if (!value)
-      return emitError() << "node '" << prefix << "': output '" << output.name()
-                         << "' is not computed";
-    results.push_back(value);
-  }
-  return success();
+  return importBody(branch, prefix, body, results);
 }
 
 LogicalResult GraphImporter::importIf(const NodeProto &node,

@@ -218,10 +218,12 @@ LogicalResult GraphImporter::importNodes(Scope &scope) {
     std::string name = makeNodeName(node, scope);
     auto function =
         functions.find(getFunctionKey(node.domain(), node.op_type()));
-    bool isIf =
-        node.op_type() == "If" && normalizeDomain(node.domain()).empty();
+    StringRef control =
+        normalizeDomain(node.domain()).empty() ? node.op_type() : StringRef();
     LogicalResult result =
-        isIf ? importIf(node, name, scope)
+        control == "If"     ? importIf(node, name, scope)
+        : control == "Loop" ? importLoop(node, name, scope)
+        : control == "Scan" ? importScan(node, name, scope)
         : function == functions.end()
             ? importNode(node, name, scope)
             : importCall(node, name, *function->second, scope);

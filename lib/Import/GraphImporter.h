@@ -11,6 +11,8 @@
 
 #include "ModelFile.h"
 
+#include "dialects/Onnx/Onnx.h"
+
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -65,6 +67,18 @@ private:
   /// and what either branch gives.
   llvm::LogicalResult importIf(const ::onnx::NodeProto &node,
                                const std::string &name, Scope &scope);
+  /// The nodes of a subgraph at the builder's position, and what they give.
+  llvm::LogicalResult importBody(const ::onnx::GraphProto &body,
+                                 const std::string &prefix, Scope &scope,
+                                 llvm::SmallVectorImpl<mlir::Value> &results);
+  LoopOp createLoop(const ::onnx::NodeProto &node, const std::string &name,
+                    const Scope &scope, mlir::ValueRange inputs,
+                    llvm::ArrayRef<int64_t> axes,
+                    llvm::ArrayRef<bool> reversed);
+  llvm::LogicalResult importLoop(const ::onnx::NodeProto &node,
+                                 const std::string &name, Scope &scope);
+  llvm::LogicalResult importScan(const ::onnx::NodeProto &node,
+                                 const std::string &name, Scope &scope);
   llvm::LogicalResult importBranch(const ::onnx::NodeProto &node,
                                    const ::onnx::GraphProto &branch,
                                    const std::string &prefix,

@@ -9,6 +9,7 @@
 
 #include "passes/Frontend/Passes.h"
 
+#include "Loops.h"
 #include "Sequences.h"
 
 #include "dialects/Onnx/Onnx.h"
@@ -85,7 +86,7 @@ static bool isIf(NodeOp node) {
 static void dropDeadOps(func::FuncOp function) {
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-    if (op.use_empty() && isa<NodeOp, AbsentOp, arith::ConstantOp>(op))
+    if (op.use_empty() && isa<NodeOp, LoopOp, AbsentOp, arith::ConstantOp>(op))
       op.erase();
 }
 
@@ -138,30 +139,49 @@ static LogicalResult resolveIf(NodeOp node) {
   return success();
 }
 
-static LogicalResult resolveAny(NodeOp node) {
+/// Resolves what an op of no branch is; other ops than ours are left alone.
+static LogicalResult resolveAny(Operation *op) {
+  if (op->hasAttr(kBranchAttr))
+    return success();
+  if (auto loop = dyn_cast<LoopOp>(op))
+    return unrollLoop(loop, resolveAny, resolveNode);
+  auto node = dyn_cast<NodeOp>(op);
+  if (!node)
+    return success();
   if (isIf(node))
     return resolveIf(node);
   return isSequenceNode(node) ? resolveSequenceNode(node, resolveNode)
                               : LogicalResult(resolveNode(node));
 }
 
-/// Resolves the node behind an operand if it is one of a branch.
+/// Resolves the op behind an operand if it is one of a branch.
 static LogicalResult resolveOperand(OpOperand &operand) {
-  auto node = operand.get().getDefiningOp<NodeOp>();
-  if (!node || !node->hasAttr(kBranchAttr))
+  Operation *op = operand.get().getDefiningOp();
+  if (!op || !op->hasAttr(kBranchAttr))
     return success();
-  node->removeAttr(kBranchAttr);
-  if (!isIf(node))
-    for (OpOperand &inner : node->getOpOperands())
-      if (failed(resolveOperand(inner)))
-        return failure();
-  return resolveAny(node);
+  op->removeAttr(kBranchAttr);
+  auto node = dyn_cast<NodeOp>(op);
+  if (!node || !isIf(node)) {
+    // The body of a loop reads values from outside, too.
+    WalkResult resolved = op->walk([&](Operation *inner) {
+      for (OpOperand &read : inner->getOpOperands()) {
+        Operation *maker = read.get().getDefiningOp();
+        if (maker && !op->isProperAncestor(maker) &&
+            failed(resolveOperand(read)))
+          return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    if (resolved.wasInterrupted())
+      return failure();
+  }
+  return resolveAny(op);
 }
 
 static LogicalResult resolveFunction(func::FuncOp function) {
   // Nodes of branches wait for their If.
-  for (NodeOp node : llvm::make_early_inc_range(function.getOps<NodeOp>()))
-    if (!node->hasAttr(kBranchAttr) && failed(resolveAny(node)))
+  for (Operation &op : llvm::make_early_inc_range(function.getBody().front()))
+    if (failed(resolveAny(&op)))
       return failure();
   dropDeadOps(function);
   Block &block = function.getBody().front();
@@ -188,7 +208,9 @@ void OnnxResolveShapes::runOnOperation() {
   // 2. Functions, then the calls of them.
   SymbolTable symbols(module);
   for (func::FuncOp function : module.getOps<func::FuncOp>())
-    if (!function.isDeclaration() && !function.getOps<NodeOp>().empty() &&
+    if (!function.isDeclaration() &&
+        (!function.getOps<NodeOp>().empty() ||
+         !function.getOps<LoopOp>().empty()) &&
         failed(resolveFunction(function)))
       return signalPassFailure();
   module.walk([&](func::CallOp call) {

@@ -60,10 +60,7 @@ public:
   Value getElement(int64_t index);
   Value emit(StringRef type, ValueRange operands, DictionaryAttr params = {});
   Value emitConstant(ArrayRef<int64_t> values) {
-    auto type =
-        RankedTensorType::get({int64_t(values.size())}, builder.getI64Type());
-    return arith::ConstantOp::create(builder, reader.getLoc(),
-                                     DenseElementsAttr::get(type, values));
+    return emitIntegers(builder, reader.getLoc(), values);
   }
   OpBuilder &getBuilder() { return builder; }
 
@@ -139,13 +136,8 @@ LogicalResult Reader::findPieces() {
 }
 
 Value Reader::emit(StringRef type, ValueRange operands, DictionaryAttr params) {
-  auto node =
-      NodeOp::create(builder, reader.getLoc(),
-                     TypeRange(UnrankedTensorType::get(builder.getF32Type())),
-                     builder.getStringAttr(type), operands,
-                     builder.getI64IntegerAttr(13), StringAttr(), params);
-  FailureOr<SmallVector<Value>> values = resolve(node);
-  return succeeded(values) ? values->front() : Value();
+  return emitResolved(builder, reader.getLoc(), type, operands, params,
+                      resolve);
 }
 
 Value Reader::getElement(int64_t index) {
@@ -203,6 +195,25 @@ static LogicalResult replaceReader(NodeOp node, Reader &reader) {
   node.getOutputs().front().replaceAllUsesWith(result);
   node.erase();
   return success();
+}
+
+Value penstock::emitResolved(OpBuilder &builder, Location loc, StringRef type,
+                             ValueRange operands, DictionaryAttr params,
+                             ResolveNodeFn resolve) {
+  auto node = NodeOp::create(
+      builder, loc, TypeRange(UnrankedTensorType::get(builder.getF32Type())),
+      builder.getStringAttr(type), operands, builder.getI64IntegerAttr(13),
+      StringAttr(), params);
+  FailureOr<SmallVector<Value>> values = resolve(node);
+  return succeeded(values) ? values->front() : Value();
+}
+
+Value penstock::emitIntegers(OpBuilder &builder, Location loc,
+                             ArrayRef<int64_t> values) {
+  auto type =
+      RankedTensorType::get({int64_t(values.size())}, builder.getI64Type());
+  return arith::ConstantOp::create(builder, loc,
+                                   DenseElementsAttr::get(type, values));
 }
 
 bool penstock::isSequenceNode(NodeOp node) {

@@ -22,6 +22,16 @@ using ResolveNodeFn =
     llvm::function_ref<llvm::FailureOr<llvm::SmallVector<mlir::Value>>(
         onnx::NodeOp)>;
 
+/// A node of one result that takes part in replacing another, resolved; null
+/// after an error.
+mlir::Value emitResolved(mlir::OpBuilder &builder, mlir::Location loc,
+                         llvm::StringRef type, mlir::ValueRange operands,
+                         mlir::DictionaryAttr params, ResolveNodeFn resolve);
+
+/// A constant list of integers.
+mlir::Value emitIntegers(mlir::OpBuilder &builder, mlir::Location loc,
+                         llvm::ArrayRef<int64_t> values);
+
 /// SplitToSequence, SequenceConstruct, SequenceAt, SequenceLength, or
 /// ConcatFromSequence.
 bool isSequenceNode(onnx::NodeOp node);

@@ -29,7 +29,7 @@ module attributes {onnx.rebound_batch = 4} {}
 // -----
 
 func.func @f() {
-  // expected-error @+1 {{'onnx.branch' is without a value, on a node}}
+  // expected-error @+1 {{'onnx.branch' is without a value, on a node or a loop}}
   %0 = onnx.absent {onnx.branch}
   return
 }

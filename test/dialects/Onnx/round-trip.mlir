@@ -24,4 +24,19 @@ func.func @attributes(%x: tensor<5xf32>) -> (tensor<5xf32> {onnx.output = "y"}) 
   return %0 : tensor<5xf32>
 }
 
+// CHECK-LABEL: func @loop
+func.func @loop(%m: tensor<i64>, %x: tensor<5xf32>) -> (tensor<5xf32>, tensor<?x5xf32>) {
+  %none = onnx.absent
+  // CHECK:      %[[ALL:.*]]:2 = onnx.loop(%{{.*}}, %{{.*}}, %{{.*}}) scans [0] reversed [true] {
+  // CHECK-NEXT: ^bb0(%{{.*}}: tensor<i64>, %[[C:.*]]: tensor<i1>, %{{.*}}: tensor<5xf32>):
+  // CHECK:        onnx.yield %[[C]], %[[H:.*]], %[[H]] : tensor<i1>, tensor<5xf32>, tensor<5xf32>
+  // CHECK-NEXT: } : (tensor<i64>, none, tensor<5xf32>) -> (tensor<5xf32>, tensor<?x5xf32>)
+  %0:2 = onnx.loop(%m, %none, %x) scans [0] reversed [true] {
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>, %s: tensor<5xf32>):
+    %1 = onnx.node "Tanh"(%s) since 13 : (tensor<5xf32>) -> tensor<5xf32>
+    onnx.yield %c, %1, %1 : tensor<i1>, tensor<5xf32>, tensor<5xf32>
+  } : (tensor<i64>, none, tensor<5xf32>) -> (tensor<5xf32>, tensor<?x5xf32>)
+  return %0#0, %0#1 : tensor<5xf32>, tensor<?x5xf32>
+}
+
 }
