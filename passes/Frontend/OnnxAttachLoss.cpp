@@ -45,6 +45,9 @@ private:
   Value skipFinalSigmoid(Value input);
   void remarkSkipped(NodeOp node);
   Value addLabels(RankedTensorType type);
+  Value castToSingle(Value operand);
+  /// The operand in single precision, if it has less.
+  Value widen(Value operand);
   Value createReshape(Value operand, ArrayRef<int64_t> shape);
   Value createNode(StringRef type, int64_t since, ValueRange operands,
                    RankedTensorType result, ArrayRef<NamedAttribute> params);
@@ -148,6 +151,24 @@ Value OnnxAttachLoss::createReshape(Value operand, ArrayRef<int64_t> shape) {
   Type element = cast<RankedTensorType>(operand.getType()).getElementType();
   return createNode("Reshape", 14, {operand, target},
                     RankedTensorType::get(shape, element), {});
+}
+
+Value OnnxAttachLoss::castToSingle(Value operand) {
+  auto type = cast<RankedTensorType>(operand.getType());
+  Builder builder(&getContext());
+  if (type.getElementType().isF32())
+    return operand;
+  constexpr int64_t kFloat = 1; // TensorProto.DataType
+  return createNode(
+      "Cast", 13, operand, type.clone(builder.getF32Type()),
+      builder.getNamedAttr("to", builder.getI64IntegerAttr(kFloat)));
+}
+
+Value OnnxAttachLoss::widen(Value operand) {
+  constexpr unsigned kSingle = 32;
+  Type element = cast<RankedTensorType>(operand.getType()).getElementType();
+  return element.getIntOrFloatBitWidth() < kSingle ? castToSingle(operand)
+                                                   : operand;
 }
 
 StringAttr OnnxAttachLoss::makeSymbol(StringRef wanted) {
@@ -279,7 +300,8 @@ LogicalResult OnnxAttachLoss::appendCrossEntropy() {
   }
 
   // 1. The labels have the shape of the logits without the classes.
-  value = skipFinalSoftmax(value, axis);
+  value = widen(skipFinalSoftmax(value, axis));
+  type = cast<RankedTensorType>(value.getType());
   Builder builder(&getContext());
   SmallVector<int64_t> shape(type.getShape());
   int64_t classes = shape[axis];
@@ -322,6 +344,7 @@ LogicalResult OnnxAttachLoss::appendCrossEntropy() {
 }
 
 LogicalResult OnnxAttachLoss::appendMeanSquaredError() {
+  value = widen(value);
   auto type = cast<RankedTensorType>(value.getType());
   Value argument = addLabels(type);
   if (!argument)
@@ -340,11 +363,11 @@ LogicalResult OnnxAttachLoss::appendMeanSquaredError() {
 /// large numbers, and its derivative is sigmoid(z) - y everywhere, at 0 as
 /// well.
 LogicalResult OnnxAttachLoss::appendBinaryCrossEntropy() {
-  auto type = cast<RankedTensorType>(value.getType());
+  Value logits = widen(skipFinalSigmoid(value));
+  auto type = cast<RankedTensorType>(logits.getType());
   Value argument = addLabels(type);
   if (!argument)
     return failure();
-  Value logits = skipFinalSigmoid(value);
   OpBuilder builder(function.getBody().front().getTerminator());
   Type element = type.getElementType();
   Value one = arith::ConstantOp::create(
@@ -466,7 +489,9 @@ void OnnxAttachLoss::runOnOperation() {
   if (failed(result))
     return signalPassFailure();
 
-  // 3. The loss is the only result; what it does not need goes.
+  // 3. The loss is the only result, and in single precision, as it is logged;
+  // what it does not need goes.
+  value = castToSingle(value);
   function.getBody().front().getTerminator()->setOperands(value);
   dropWhatIsNotUsed();
   rebuildTask();

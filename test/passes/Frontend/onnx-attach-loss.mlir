@@ -15,6 +15,10 @@
 // RUN: penstock-opt %t/other-axis.mlir --onnx-attach-loss='loss=softmax-cross-entropy' 2>&1 | FileCheck %t/other-axis.mlir
 // RUN: penstock-opt %t/old-softmax.mlir --onnx-attach-loss='loss=softmax-cross-entropy class-axis=1' 2>&1 | FileCheck %t/old-softmax.mlir
 // RUN: penstock-opt %t/sigmoid.mlir --onnx-attach-loss='loss=bce-with-logits' 2>&1 | FileCheck %t/sigmoid.mlir
+// RUN: penstock-opt %t/half.mlir --onnx-attach-loss='loss=softmax-cross-entropy' | FileCheck %t/half.mlir --check-prefix=CE
+// RUN: penstock-opt %t/half.mlir --onnx-attach-loss='loss=mse' | FileCheck %t/half.mlir --check-prefix=MSE
+// RUN: penstock-opt %t/half.mlir --onnx-attach-loss='loss=bce-with-logits' | FileCheck %t/half.mlir --check-prefix=BCE
+// RUN: penstock-opt %t/double.mlir --onnx-attach-loss='loss=mse' | FileCheck %t/double.mlir
 // RUN: not penstock-opt %t/labels.mlir --onnx-attach-loss='loss=mse' 2>&1 | FileCheck %t/labels.mlir
 
 // RUN: not penstock-opt /dev/null --onnx-attach-loss='loss=mse' 2>&1 | FileCheck %s --check-prefix=EMPTY
@@ -175,3 +179,45 @@ func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.outp
   return %a : tensor<5x3xf32>
 }
 // CHECK: error: --loss=mse: the model has an input named 'labels', which the labels of the loss need; rename it
+
+//--- half.mlir
+// Losses are computed in single precision at least; the Softmax still goes.
+pipeline.stage @m
+pipeline.channel @x : [tensor<5x3xf16>] source("x")
+pipeline.task @m.F forward of @m(%k) {
+  %x = pipeline.take @x : tensor<5x3xf16>
+  %r = func.call @f(%x) : (tensor<5x3xf16>) -> tensor<5x3xf16>
+}
+func.func private @f(%x: tensor<5x3xf16>) -> (tensor<5x3xf16> {onnx.output = "y"}) {
+  %0 = onnx.node "Softmax"(%x) since 13 : (tensor<5x3xf16>) -> tensor<5x3xf16>
+  return %0 : tensor<5x3xf16>
+}
+// CE:       pipeline.channel @labels : [tensor<5xi64>]
+// CE:       pipeline.channel @loss : [tensor<f32>] sink("loss")
+// CE:       func.func private @f(%[[X:[^:]*]]: tensor<5x3xf16>
+// CE-NEXT:    %[[Z:.*]] = onnx.node "Cast"(%[[X]]) since 13 {to = 1 : i64} : (tensor<5x3xf16>) -> tensor<5x3xf32>
+// CE-NEXT:    onnx.node "SoftmaxCrossEntropyLoss"(%[[Z]], %{{.*}}) {{.*}} -> tensor<f32>
+// MSE:      pipeline.channel @labels : [tensor<5x3xf32>]
+// MSE:        %[[Y:.*]] = onnx.node "Softmax"
+// MSE-NEXT:   %[[Z:.*]] = onnx.node "Cast"(%[[Y]]) since 13 {to = 1 : i64}
+// MSE-NEXT:   onnx.node "Sub"(%[[Z]], %{{.*}}) {{.*}} -> tensor<5x3xf32>
+// BCE:      pipeline.channel @labels : [tensor<5x3xf32>]
+// BCE:        onnx.node "Cast"(%{{.*}}) since 13 {to = 1 : i64} : (tensor<5x3xf16>) -> tensor<5x3xf32>
+
+//--- double.mlir
+// More precision is kept up to the loss, which is logged in single precision.
+pipeline.stage @m
+pipeline.channel @x : [tensor<5x3xf64>] source("x")
+pipeline.task @m.F forward of @m(%k) {
+  %x = pipeline.take @x : tensor<5x3xf64>
+  %r = func.call @f(%x) : (tensor<5x3xf64>) -> tensor<5x3xf64>
+}
+func.func private @f(%x: tensor<5x3xf64>) -> (tensor<5x3xf64> {onnx.output = "y"}) {
+  %0 = onnx.node "Tanh"(%x) since 13 : (tensor<5x3xf64>) -> tensor<5x3xf64>
+  return %0 : tensor<5x3xf64>
+}
+// CHECK:      pipeline.channel @labels : [tensor<5x3xf64>]
+// CHECK:      pipeline.channel @loss : [tensor<f32>] sink("loss")
+// CHECK:        %[[MEAN:.*]] = onnx.node "ReduceMean"(%{{.*}}) since 18 {keepdims = 0 : i64} : (tensor<5x3xf64>) -> tensor<f64>
+// CHECK-NEXT:   %[[LOSS:.*]] = onnx.node "Cast"(%[[MEAN]]) since 13 {to = 1 : i64} : (tensor<f64>) -> tensor<f32>
+// CHECK-NEXT:   return %[[LOSS]]
