@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OperatorTable.h"
+#include "Recurrent.h"
 
 using namespace mlir;
 using namespace penstock::onnx;
@@ -25,8 +26,9 @@ struct Gemm {
 } // namespace
 
 LogicalResult Gemm::bind(NodeBinder &node) {
-  // C became optional at 11.
-  if (failed(node.operands({"A", "B", "C"}, node.getSince() >= 11 ? 2 : 3)) ||
+  // C became optional at 11; a FusedGemm may always be without.
+  bool needsC = node.getSince() < 11 && node.node.getDomainName().empty();
+  if (failed(node.operands({"A", "B", "C"}, needsC ? 3 : 2)) ||
       failed(node.attribute("alpha", alpha)) ||
       failed(node.attribute("beta", beta)) ||
       failed(node.attribute("transA", transA)) ||
@@ -109,6 +111,42 @@ static LogicalResult lowerGemm(NodeBinder &node, OpBuilder &builder,
     return result;
   };
   results.push_back(emitter.elementwise(type, operands, body));
+  return success();
+}
+
+//===--- com.microsoft: FusedGemm ---===//
+
+/// The activation behind the product. Its parameters are attributes with their
+/// own names behind "activation_".
+static LogicalResult bindActivation(NodeBinder &node, Activation &activation) {
+  if (failed(node.attribute("activation", activation.name)))
+    return failure();
+  if (!activation.setDefaults())
+    return node.badAttribute(
+        "activation", "an activation that ONNX lists for recurrent layers");
+  return success(
+      succeeded(node.attribute("activation_alpha", activation.alpha)) &&
+      succeeded(node.attribute("activation_beta", activation.beta)));
+}
+
+static LogicalResult inferFusedGemm(NodeBinder &node, Types &types) {
+  Activation activation;
+  return success(succeeded(inferGemm(node, types)) &&
+                 succeeded(bindActivation(node, activation)));
+}
+
+static LogicalResult lowerFusedGemm(NodeBinder &node, OpBuilder &builder,
+                                    Values &results) {
+  Activation activation;
+  if (failed(bindActivation(node, activation)) ||
+      failed(lowerGemm(node, builder, results)))
+    return failure();
+  Emitter emitter(builder, node.getLoc());
+  Value sum = results.pop_back_val();
+  results.push_back(emitter.elementwise(
+      Emitter::typeOf(sum), sum, [&](Emitter &inside, ArrayRef<Value> scalars) {
+        return activation.apply(inside, scalars[0]);
+      }));
   return success();
 }
 
@@ -259,4 +297,5 @@ static LogicalResult lowerMatMul(NodeBinder &node, OpBuilder &builder,
 void penstock::onnx::addContractions(OperatorTable &table) {
   table.add("Gemm", {7, 9, 11, 13}, inferGemm, nullptr, lowerGemm);
   table.add("MatMul", {1, 9, 13}, inferMatMul, nullptr, lowerMatMul);
+  table.addMicrosoft("FusedGemm", inferFusedGemm, lowerFusedGemm);
 }

@@ -237,7 +237,7 @@ TEST(NodeTests, FusedFormsOfOnnxRuntime) {
   for (const auto &[name, report] : reports)
     EXPECT_EQ(report.outcome.kind, Outcome::Passed)
         << name << ": " << report.outcome.message;
-  EXPECT_EQ(reports.size(), 27u);
+  EXPECT_EQ(reports.size(), 37u);
 }
 
 } // namespace
