@@ -281,7 +281,8 @@ def Pipeline_RepeatOp : Pipeline_Op<"repeat",
   let summary = "A loop of a schedule";
   let description = [{
     `updates` runs N times, `microbatches` N*M/r times (N: updates of the
-    segment, r: replicas of the stage), `times n` n times.
+    segment, r: replicas of the stage), `microbatches n` once in n of these,
+    `times n` n times.
   }];
   let arguments = (ins Pipeline_RepeatKindAttr:$kind, OptionalAttr<Positive>:$count);
   let regions = (region SizedRegion<1>:$body);

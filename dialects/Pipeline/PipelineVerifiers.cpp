@@ -275,7 +275,7 @@ LogicalResult RepeatOp::verify() {
     if (outer && outer.getKind() == RepeatKind::Microbatches)
       return emitOpError("times may nest in updates, not in microbatches");
   } else {
-    if (getCount())
+    if (getCount() && getKind() == RepeatKind::Updates)
       return emitOpError("counts by itself, without a number");
     if (outer)
       return emitOpError("over updates or microbatches is outermost");

@@ -267,7 +267,8 @@ int Compilation::run() {
     return fail("--lr-schedule=" + options.rateSchedule + ": " + error);
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   if (failed(method) ||
-      failed(checkMethod(*method, options.microbatches, *optimizer, error)))
+      failed(checkMethod(*method, options.microbatches, options.replicas,
+                         *optimizer, error)))
     return fail("--method=" + options.method + ": " + error);
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");

@@ -122,15 +122,11 @@ bool OptionChecker::checkReplicas() {
   }
   if (options.replicas.empty())
     return true;
-  int64_t most = *llvm::max_element(options.replicas);
-  // What never drains needs orders of one loop, in which all stages turn at the
-  // same pace.
-  bool isEven = llvm::all_equal(options.replicas);
-  if (!isEven && (options.infer || StringRef(flags.method) != "sync"))
-    return fail(
-        Twine(flag) + ": " +
-        (options.infer ? "--mode=infer" : "--method=" + flags.method) +
-        " needs stages of equal width, such as --replicas=" + Twine(most));
+  if (options.choosesStages && flags.method != "sync" &&
+      !llvm::all_equal(options.replicas))
+    return fail(Twine(flag) + ": --stages=auto plans stages of different width "
+                              "for --method=sync; with --method=" +
+                flags.method + ", say --stages=N or --split-at");
   // A table says how many microbatches there are.
   for (int64_t width : options.replicas)
     if (flags.scheduleFile.empty() && !options.infer &&

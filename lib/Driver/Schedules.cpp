@@ -43,6 +43,14 @@ int64_t penstock::replicasOf(const CompileOptions &options, size_t stage) {
                                         : options.replicas[stage];
 }
 
+SmallVector<int64_t> penstock::replicasByPlace(const CompileOptions &options,
+                                               int64_t stages) {
+  if (options.replicas.size() > 1)
+    return {options.replicas.begin(), options.replicas.end()};
+  int64_t places = options.getPlaces() ? options.getPlaces() : stages;
+  return SmallVector<int64_t>(places, replicasOf(options, /*stage=*/0));
+}
+
 bool penstock::adoptSchedule(CompileOptions &options, bool &splitsBackward,
                              std::string &error) {
   if (options.scheduleFile.empty()) {
@@ -135,10 +143,8 @@ LogicalResult penstock::checkDepth(const CompileOptions &options,
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   if (failed(method))
     return success(); // Said elsewhere.
-  return checkMethodDepth(
-      *method, options.getPlaces() ? options.getPlaces() : stages,
-      options.replicas.empty() ? 1 : options.replicas.front(),
-      options.microbatches, error);
+  return checkMethodDepth(*method, replicasByPlace(options, stages),
+                          options.microbatches, error);
 }
 
 bool penstock::needsEqualReplicas(const CompileOptions &options) {

@@ -11,6 +11,7 @@
 #include "Generators/Families.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <map>
@@ -286,8 +287,9 @@ std::optional<std::vector<Order>> generate(const Model &model, StringRef text) {
 /// What a device of a line runs, in one loop over microbatches.
 struct LineDevice {
   ChunkTasks tasks;
-  /// Its place among `length`, and its microbatches per update.
-  int place, length;
+  /// Devices at its place, and those from there to the end of the line.
+  int64_t width, rest;
+  /// Its microbatches per update.
   int64_t microbatches;
 };
 
@@ -306,8 +308,12 @@ generateLoops(const Model &model,
     for (auto [index, stage] : llvm::enumerate(model.stages))
       if (llvm::is_contained(stage.devices, device))
         stages.push_back(index);
+    int place = layout.places[device];
+    int64_t width = llvm::count(layout.places, place);
+    int64_t rest = llvm::count_if(layout.places,
+                                  [&](int other) { return other >= place; });
     Order order = openOrder(device, LoopKind::Microbatches);
-    fill({tasksOf(model, stages), layout.places[device], layout.devices,
+    fill({tasksOf(model, stages), width, rest,
           microbatchesPerUpdate(model, device)},
          order.loops.front());
     orders.push_back(std::move(order));
@@ -319,9 +325,14 @@ generateLoops(const Model &model,
 //   0: F0 F1 F2 .  .  B0 F3 B1 U F4 B2 F5 B3 U ...
 //   1: .  F0 F1 .  B0 F2 B1 U F3 B2 F4 B3 U ...
 //   2: .  .  F0 B0 F1 B1 U F2 B2 F3 B3 U ...
+//
+// Replicas take turns (1F1B-RR, Narayanan et al., SOSP 2019): with w devices
+// from a stage of r to the end of the line, each of the r has ceil(w / r)
+// microbatches in flight, so that there is one for every device behind them.
 std::vector<Order> generateOpen(const Model &model) {
   return generateLoops(model, [](const LineDevice &device, Loop &loop) {
-    append(loop, device.tasks.forward, device.length - 1 - device.place);
+    append(loop, device.tasks.forward,
+           llvm::divideCeil(device.rest, device.width) - 1);
     append(loop, device.tasks.whole);
     append(loop, device.tasks.update, 0, device.microbatches);
   });
@@ -341,15 +352,19 @@ std::vector<Order> generateReplay(const Model &model) {
   });
 }
 
-/// How far ahead of its loop a stage's forward runs in an order, or 0.
+/// How far ahead of its loop a stage's forward runs in an order, or 0: in a
+/// loop of several microbatches, each entry is ahead by its part of that.
 static int64_t forwardAhead(const Model &model, const Order &order, int stage) {
   int64_t most = 0;
-  for (const Loop &loop : order.loops)
+  for (const Loop &loop : order.loops) {
+    int64_t ahead = 0;
     for (const Item &item : loop.items)
       if (item.loop < 0 && item.kind == EventKind::Run &&
           model.tasks[item.id].stage == stage &&
           model.tasks[item.id].letter == 'F')
-        most = std::max(most, item.ahead);
+        ahead += item.ahead;
+    most = std::max(most, ahead);
+  }
   return most;
 }
 

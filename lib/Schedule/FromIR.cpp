@@ -419,7 +419,8 @@ static void exportLoop(OpBuilder &builder, Location loc,
       : loop.kind == LoopKind::Updates ? pipeline::RepeatKind::Updates
                                        : pipeline::RepeatKind::Microbatches;
   IntegerAttr count;
-  if (loop.kind == LoopKind::Times)
+  if (loop.kind == LoopKind::Times ||
+      (loop.kind == LoopKind::Microbatches && loop.count > 1))
     count = builder.getI64IntegerAttr(loop.count);
   auto repeat = pipeline::RepeatOp::create(
       builder, loc, pipeline::RepeatKindAttr::get(context, kind), count);

@@ -70,7 +70,8 @@ public:
       event.entry = item.entry;
       int64_t outermost = stack.front().iteration;
       event.update = order.loops.front().kind == LoopKind::Microbatches
-                         ? llvm::divideFloorSigned(outermost, perUpdate)
+                         ? llvm::divideFloorSigned(
+                               outermost * order.loops.front().count, perUpdate)
                          : outermost;
       Count &count = counts[int(item.kind)][item.id];
       if (count.step == 0) {
@@ -97,9 +98,10 @@ private:
 
   void open(int index) {
     const Loop &loop = order.loops[index];
-    int64_t count = loop.kind == LoopKind::Updates        ? updates
-                    : loop.kind == LoopKind::Microbatches ? updates * perUpdate
-                                                          : loop.count;
+    int64_t count = loop.kind == LoopKind::Updates ? updates
+                    : loop.kind == LoopKind::Microbatches
+                        ? updates * perUpdate / loop.count
+                        : loop.count;
     int64_t least = 0, most = 0;
     bool first = true;
     for (const Item &item : loop.items) {
@@ -129,7 +131,7 @@ struct Counter {
   void count(int index, int64_t times) {
     const Loop &loop = order.loops[index];
     times *= loop.kind == LoopKind::Updates        ? 1
-             : loop.kind == LoopKind::Microbatches ? perUpdate
+             : loop.kind == LoopKind::Microbatches ? perUpdate / loop.count
                                                    : loop.count;
     for (const Item &item : loop.items) {
       if (item.loop >= 0)
@@ -148,7 +150,19 @@ std::unique_ptr<EventStream> expand(const Model &model, const Order &order,
 }
 
 std::optional<Violation> countEntries(const Model &model, const Order &order) {
-  Counter counter{order, microbatchesPerUpdate(model, order.device), {}};
+  int64_t perUpdate = microbatchesPerUpdate(model, order.device);
+  if (!order.loops.empty() &&
+      order.loops.front().kind == LoopKind::Microbatches &&
+      perUpdate % order.loops.front().count != 0)
+    return Violation{1,
+                     "device " + std::to_string(order.device) + " goes on by " +
+                         std::to_string(order.loops.front().count) +
+                         " microbatches, which do not divide its " +
+                         std::to_string(perUpdate) + " of an update",
+                     {},
+                     order.device,
+                     -1};
+  Counter counter{order, perUpdate, {}};
   counter.counts.resize(4);
   size_t sizes[] = {model.tasks.size(), model.channels.size(),
                     model.channels.size(), model.groups.size()};
@@ -188,13 +202,17 @@ int64_t fillOf(const Model &model, ArrayRef<Order> orders) {
   int64_t fill = 1;
   for (const Order &order : orders) {
     int64_t perUpdate = microbatchesPerUpdate(model, order.device);
+    int64_t replicas = model.microbatches / perUpdate;
     for (const Loop &loop : order.loops)
       for (const Item &item : loop.items) {
-        int64_t distance = std::abs(item.ahead);
+        int64_t step = loop.kind == LoopKind::Microbatches ? loop.count : 1;
+        int64_t distance = std::abs(item.ahead) * step;
         if (item.loop < 0 && item.kind == EventKind::Run)
           // Until then, a read with a lag finds the first version.
           for (const Read &read : model.tasks[item.id].reads)
-            distance = std::max(distance, read.lag.value_or(0) - item.ahead);
+            distance = std::max(distance, llvm::divideCeilSigned(
+                                              read.lag.value_or(0), replicas) -
+                                              item.ahead * step);
         fill =
             std::max(fill, loop.kind == LoopKind::Updates
                                ? distance

@@ -10,13 +10,15 @@
 // before the run that ends at that time, so that the sender need not wait for
 // this device; as the runs have times too, nothing can wait in a circle.
 // Orders in which a task stands several times go another way: see
-// TransfersByTime.cpp. What happens once per update is in UpdateItems.cpp.
+// TransfersByTime.cpp, and loops of stages of different width that never drain:
+// see TransfersByTurn.cpp. What happens once per update is in UpdateItems.cpp.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Schedule/Transfers.h"
 
 #include "Tables.h"
 #include "TransfersByTime.h"
+#include "TransfersByTurn.h"
 #include "UpdateItems.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -375,7 +377,10 @@ std::optional<std::string> Placement::place() {
           return "the orders have transfers already";
   }
   std::vector<Order> written = orders;
-  if (!placeInLoops()) {
+  if (!drains && joinsWidths(model)) {
+    if (auto why = placeTransfersByTurn(model, rank, orders))
+      return why;
+  } else if (!placeInLoops()) {
     if (!drains)
       return error;
     orders = std::move(written);

@@ -16,8 +16,10 @@
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace penstock;
@@ -146,14 +148,25 @@ FailureOr<MethodSpec> penstock::parseMethodSpec(StringRef text,
 
 LogicalResult penstock::checkMethod(const MethodSpec &method,
                                     int64_t microbatches,
+                                    ArrayRef<int64_t> replicas,
                                     const OptimizerSpec &optimizer,
                                     std::string &error) {
   std::unique_ptr<Optimizer> direction = Optimizer::create(optimizer);
   if (method.kind == MethodKind::SpecTrain) {
-    if (microbatches != 1) {
-      error = "spectrain updates after every microbatch, not after " +
+    // An update is of as many microbatches on every stage.
+    if (!llvm::all_equal(replicas)) {
+      error = "spectrain updates after every microbatch of a replica, which "
+              "stages of different width cannot all do: use stages of equal "
+              "width, or --method=pipeoptim";
+      return failure();
+    }
+    int64_t width = replicas.empty() ? 1 : replicas.front();
+    if (microbatches != width) {
+      error = "spectrain updates after every microbatch" +
+              std::string(width > 1 ? " of a replica" : "") + ", not after " +
               std::to_string(microbatches) +
-              ": use --microbatches=1, or --method=pipeoptim";
+              ": use --microbatches=" + std::to_string(width) +
+              ", or --method=pipeoptim";
       return failure();
     }
     if (!direction->hasDirection()) {
@@ -184,18 +197,26 @@ LogicalResult penstock::checkMethod(const MethodSpec &method,
 }
 
 LogicalResult penstock::checkMethodDepth(const MethodSpec &method,
-                                         int64_t depth, int64_t replicas,
+                                         ArrayRef<int64_t> replicas,
                                          int64_t microbatches,
                                          std::string &error) {
-  int64_t needed = depth * replicas;
+  // Each stage has as many in flight as there are devices from there on,
+  // rounded up to as many for each of its replicas.
+  int64_t needed = 0, devices = 0, turn = 1;
+  for (int64_t width : llvm::reverse(replicas)) {
+    devices += width;
+    turn = std::lcm(turn, width);
+    needed = std::max<int64_t>(needed, llvm::alignTo(devices, width));
+  }
   if (method.kind != MethodKind::TwoBW || microbatches >= needed)
     return success();
   error = "2bw needs at least as many microbatches per update as the pipeline "
           "is deep";
-  if (replicas > 1)
-    error +=
-        ", for every replica: use --microbatches=" + std::to_string(needed) +
-        " or more, or fewer replicas";
+  int64_t depth = replicas.size();
+  if (devices > depth)
+    error += ", for every replica: use --microbatches=" +
+             std::to_string(llvm::alignTo(needed, turn)) +
+             " or more, or fewer replicas";
   else
     error += ": use --microbatches=" + std::to_string(needed) +
              " or more, or a depth of " + std::to_string(microbatches) +

@@ -66,19 +66,20 @@ Value DeviceBuilder::toGlobal(Value n, Share share) {
 }
 
 Value DeviceBuilder::getNumber(Operation *entry) {
-  if (microbatch) {
-    // One entry per task and channel and iteration: the microbatch itself.
-    std::optional<int64_t> every = getEvery(entry);
-    if (!every || *every == 1)
-      return microbatch;
-    return emit<arith::DivUIOp>(microbatch, constant(*every));
-  }
   const Number &number = numbers.find(entry)->second;
+  if (turn) {
+    std::optional<int64_t> every = getEvery(entry);
+    if (every && *every > 1)
+      return emit<arith::DivUIOp>(turn, constant(*every));
+    // With one entry per task and channel, the microbatch itself.
+    if (number.perIteration == 1)
+      return turn;
+  }
   for (auto &[known, value] : numberCache)
     if (known->base == number.base && known->factors == number.factors &&
         known->perIteration == number.perIteration)
       return value;
-  Value value = scale(update, number.perIteration);
+  Value value = scale(turn ? turn : update, number.perIteration);
   for (auto [index, factor] : llvm::zip_equal(indices, number.factors))
     if (factor)
       value = emit<arith::AddIOp>(value, scale(index, factor));
@@ -138,26 +139,36 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
   numbers = std::move(*numbered);
 
   bool open = repeat.getKind() == RepeatKind::Microbatches;
+  int64_t step = open ? static_cast<int64_t>(repeat.getCount().value_or(1)) : 1;
+  if (ownMicrobatches % step != 0)
+    return repeat.emitError() << "S1: goes on by " << step
+                              << " microbatches, which do not divide the "
+                              << ownMicrobatches << " of an update";
+  int64_t turns = open ? ownMicrobatches / step : 1;
   for (auto &[entry, number] : numbers) {
     if (auto run = dyn_cast<RunOp>(entry)) {
       auto task = storage.lookup<TaskOp>(run, run.getTaskAttr());
       if (!task)
         return failure();
-      int64_t expected =
-          open || !task.countsMicrobatches() ? 1 : ownMicrobatches;
+      int64_t expected = !task.countsMicrobatches() ? 1
+                         : open                     ? step
+                                                    : ownMicrobatches;
       if (number.perIteration != expected)
         return run.emitError()
                << "S1: " << run.getTaskAttr() << " runs " << number.perIteration
                << " times instead of " << expected << " in one iteration";
       std::optional<int64_t> every = getEvery(run);
-      int64_t period = task.countsMicrobatches() ? 1 : ownMicrobatches;
+      int64_t period = task.countsMicrobatches() ? 1 : turns;
       if (open && every.value_or(1) != period)
         return run.emitError()
                << "S1: " << run.getTaskAttr() << " must run once in every "
-               << period << " microbatches";
-    } else if (open && number.perIteration != 1) {
-      return entry->emitError("S1: two entries for one channel in one "
-                              "iteration of a loop over microbatches");
+               << period * step << " microbatches";
+    } else if (int64_t expected = isa<AllReduceOp>(entry) ? 1 : step;
+               open && number.perIteration != expected) {
+      return entry->emitError("S1: ")
+             << number.perIteration << " entries instead of " << expected
+             << " for one channel or group in one iteration of a loop over "
+                "microbatches";
     }
   }
 
@@ -165,22 +176,23 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
   // itself; else it counts from 0.
   Block &body = repeat.getBody().front();
   LoopRange range = LoopRange::get(body);
-  Value count = scale(updates, open ? ownMicrobatches : 1);
+  Value count = scale(updates, turns);
   Value lower, upper;
   if (range.getExtra()) {
     lower = constant(0);
     upper = add(count, range.getExtra());
   } else {
-    lower = scale(first, open ? ownMicrobatches : 1);
+    lower = scale(first, turns);
     upper = emit<arith::AddIOp>(lower, count);
   }
   auto loop = scf::ForOp::create(builder, loc, lower, upper, constant(1));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
-  nameArgument(loop.getInductionVar(), range.getExtra() ? "j"
-                                       : open           ? "k"
-                                                        : "t");
-  update = microbatch = nullptr;
+  nameArgument(loop.getInductionVar(), range.getExtra()    ? "j"
+                                       : open && step == 1 ? "k"
+                                                           : "t");
+  update = turn = nullptr;
+  turnsPerUpdate = turns;
   enterBlock();
   return emitBody(repeat, {&body, loop.getInductionVar(), count, range});
 }
@@ -203,9 +215,8 @@ LogicalResult DeviceBuilder::emitBody(RepeatOp repeat, const Loop &loop) {
       bool open = repeat.getKind() == RepeatKind::Microbatches;
       Value current = index;
       if (loop.range.getExtra())
-        current = emit<arith::AddIOp>(scale(first, open ? ownMicrobatches : 1),
-                                      index);
-      (open ? microbatch : update) = current;
+        current = emit<arith::AddIOp>(scale(first, turnsPerUpdate), index);
+      (open ? turn : update) = current;
       std::optional<int64_t> every = getEvery(leader);
       if (every && *every > 1) {
         Value rest = emit<arith::RemUIOp>(add(current, 1), constant(*every));

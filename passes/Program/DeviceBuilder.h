@@ -109,9 +109,11 @@ private:
   llvm::MapVector<std::pair<mlir::Value, int64_t>, mlir::Value> products;
 
   /// Of the outermost loop: the numbers of its entries, the current update (in
-  /// a loop over updates), the current microbatch (in one over microbatches).
+  /// a loop over updates), the current turn of microbatches (in one over
+  /// these), and how many of them are an update.
   llvm::MapVector<mlir::Operation *, Number> numbers;
-  mlir::Value update, microbatch;
+  mlir::Value update, turn;
+  int64_t turnsPerUpdate = 1;
   llvm::SmallVector<mlir::Value, 2> indices;
   llvm::SmallVector<std::pair<const Number *, mlir::Value>> numberCache;
   llvm::SmallVector<std::pair<Buffer, std::pair<mlir::Value, mlir::Value>>>

@@ -58,23 +58,15 @@ private:
   LogicalResult visitLoop(Block &body, int64_t count);
   LogicalResult visitEntry(Operation *entry);
 
-  /// The indices of the inner loops, and by how much the outermost one is
-  /// ahead.
+  /// The indices of the inner loops.
   SmallVector<int64_t, 2> indices;
-  int64_t outerAhead = 0;
   llvm::DenseMap<Key, int64_t> counts;
-  llvm::DenseMap<Key, int64_t> aheads;
 };
 } // namespace
 
 LogicalResult Numbering::visitEntry(Operation *entry) {
   Key key = getKey(entry);
   int64_t number = counts[key]++;
-  auto [ahead, first] = aheads.insert({key, outerAhead});
-  if (!first && ahead->second != outerAhead)
-    return entry->emitError() << "two entries of " << key.second
-                              << " run ahead by different numbers of updates";
-
   auto [it, inserted] = numbers.insert({entry, Number()});
   Number &fit = it->second;
   if (inserted) {
@@ -123,13 +115,46 @@ LogicalResult Numbering::visitLoop(Block &body, int64_t count) {
   return success();
 }
 
+/// Entries of a task or channel that run further ahead than others come first
+/// in the numbers of an iteration. One iteration further, they stand behind
+/// those; else the numbers of iterations would mix.
+static LogicalResult checkAheads(RepeatOp outermost) {
+  llvm::DenseMap<Key, std::pair<int64_t, int64_t>> firstAndLast;
+  for (Operation &item : outermost.getBody().front()) {
+    int64_t ahead = getAhead(&item);
+    WalkResult result = item.walk([&](Operation *entry) {
+      if (isa<RepeatOp>(entry))
+        return WalkResult::advance();
+      auto [known, isNew] =
+          firstAndLast.try_emplace(getKey(entry), ahead, ahead);
+      auto &[first, last] = known->second;
+      if (ahead < last || ahead > first + 1) {
+        entry->emitError() << "entries of " << known->first.second
+                           << " run ahead by " << first << " and " << ahead
+                           << " iterations, so that their numbers mix";
+        return WalkResult::interrupt();
+      }
+      last = ahead;
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult Numbering::run(RepeatOp outermost) {
-  for (Operation &entry : outermost.getBody().front()) {
-    outerAhead = getAhead(&entry);
+  if (failed(checkAheads(outermost)))
+    return failure();
+  SmallVector<std::tuple<int64_t, size_t, Operation *>> entries;
+  for (Operation &entry : outermost.getBody().front())
+    entries.push_back({-getAhead(&entry), entries.size(), &entry});
+  llvm::sort(entries);
+  for (auto [ahead, place, entry] : entries) {
     if (auto inner = dyn_cast<RepeatOp>(entry)) {
       if (failed(visitLoop(inner.getBody().front(), *inner.getCount())))
         return failure();
-    } else if (failed(visitEntry(&entry))) {
+    } else if (failed(visitEntry(entry))) {
       return failure();
     }
   }

@@ -69,13 +69,12 @@ struct AssignVersionsPass
     }
     std::vector<StageFacts> facts = describeStages(*imported);
     std::string error;
-    if (failed(
-            checkMethod(spec, imported->model.microbatches, optimizer, error)))
-      return schedule.emitOpError() << error;
-    if (!facts.empty() &&
-        failed(checkMethodDepth(spec, facts.front().depth,
-                                imported->model.stages.front().devices.size(),
-                                facts.front().microbatches, error)))
+    int64_t microbatches = imported->model.microbatches;
+    SmallVector<int64_t> replicas(facts.empty() ? 0 : facts.front().depth);
+    for (const StageFacts &fact : facts)
+      replicas[fact.position] = fact.replicas;
+    if (failed(checkMethod(spec, microbatches, replicas, optimizer, error)) ||
+        failed(checkMethodDepth(spec, replicas, microbatches, error)))
       return schedule.emitOpError() << error;
 
     // 2. Reads of what updates write, in tasks that count microbatches.

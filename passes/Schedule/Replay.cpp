@@ -112,12 +112,14 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     llvm::SetVector<Attribute> line;
     for (auto stage : replay.getOps<pipeline::StageOp>())
       line.insert(stage.getDevicesAttr());
+    SmallVector<int64_t> replicas;
+    for (Attribute devices : line)
+      replicas.push_back(cast<DenseI64ArrayAttr>(devices).size());
     llvm::StringMap<WeightAges> ages;
     for (auto stage : replay.getOps<pipeline::StageOp>()) {
       PipelinePlace place;
       place.i = llvm::find(line, stage.getDevicesAttr()) - line.begin();
-      place.p = static_cast<int64_t>(line.size());
-      place.r = static_cast<int64_t>(stage.getDevices()->size());
+      place.replicas = replicas;
       place.M = microbatches;
       WeightAges age = getWeightAges(method, place);
       ages[stage.getSymName()] = age;

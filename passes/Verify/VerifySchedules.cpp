@@ -126,14 +126,16 @@ private:
 };
 } // namespace
 
-/// C23: every(m) with m = M / r.
+/// C23: every(m) with m = M / r, or that by as many as an iteration goes on.
 LogicalResult ScheduleRules::verifyEvery(Operation *op,
                                          std::optional<uint64_t> every,
                                          size_t replicas) {
+  uint64_t step = cast<RepeatOp>(op->getParentOp()).getCount().value_or(1);
   uint64_t period = schedule.getMicrobatches() / replicas;
-  if (every && *every != period)
+  if (every && *every * step != period)
     return op->emitOpError("has every(")
-           << *every << "), expected every(" << period << "): M / replicas";
+           << *every << "), expected every(" << period / step
+           << "): M / replicas" << (step > 1 ? ", by iterations" : "");
   return success();
 }
 

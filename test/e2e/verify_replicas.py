@@ -16,6 +16,7 @@ or fails is `X`, and listed at the end, with exit code 1.
 
 import argparse
 import hashlib
+import math
 import os
 import re
 import sys
@@ -23,8 +24,16 @@ import sys
 import plans
 from verify_methods import MODELS, run
 
-WIDTHS = ["2", "3", "2,1", "1,2", "3,1", "3,1,2", "1,3,2", "2,1,1,3"]
-MICROBATCHES = 12
+WIDTHS = ["2", "3", "2,1", "1,2", "3,1", "1,3", "2,3", "3,1,2", "1,3,2", "2,1,1,3"]
+
+
+def microbatchesOf(widths, method):
+    """Per update: 12, or what all widths divide; spectrain has one per replica."""
+    numbers = [int(width) for width in widths.split(",")]
+    if method == "spectrain":
+        return max(numbers)
+    turn = math.lcm(*numbers)
+    return 12 if 12 % turn == 0 else turn
 
 
 class Sweep:
@@ -35,15 +44,16 @@ class Sweep:
         self.refusals = {}
         self.equal = 0
 
-    def compile(self, name, plan):
+    def compile(self, name, microbatches, plan):
         model, _, _, size, loss = MODELS[name]
         return [self.options.penstockc, model, "-o", self.options.program,
-                f"--microbatch-size={size}", f"--microbatches={MICROBATCHES}",
+                f"--microbatch-size={size}", f"--microbatches={microbatches}",
                 f"--loss={loss}", "--optimizer=sgd:lr=0.05,momentum=0.9",
                 *plan, *self.options.flags.split()]
 
-    def cell(self, name, key, plan):
-        command = self.compile(name, plan)
+    def cell(self, name, widths, method, key, plan):
+        microbatches = microbatchesOf(widths, method)
+        command = self.compile(name, microbatches, plan)
         code, _, errors = run(command)
         if code == 1 and len(errors.splitlines()) == 1:
             reason = re.sub(r"\d+", "N", re.sub(r"=\S+", "=...", errors.strip()))
@@ -58,7 +68,7 @@ class Sweep:
                  str(steps), "--verify", "--save", saved, "--eval-data", data,
                  "--eval-labels", labels, "--eval-every", "2"]
         code, output, errors = run(train)
-        if code or f"{steps * MICROBATCHES} losses: bitwise equal" not in output:
+        if code or f"{steps * microbatches} losses: bitwise equal" not in output:
             return self.fail(command, f"exit code {code}: {errors}")
         # Device, stages, busy, and two equal sizes.
         sizes = re.findall(r"^\d+ .* % +([\d.]+ \S+) +([\d.]+ \S+)$", output, re.M)
@@ -120,7 +130,8 @@ def main():
                         if widths != "2":
                             continue
                         flags = flags[:1]
-                    cells += sweep.cell(model, key, [*flags, f"--schedule={schedule}"])
+                    cells += sweep.cell(model, widths, None, key,
+                                        [*flags, f"--schedule={schedule}"])
                 row.append(cells)
             print(f"| {schedule} |" + "".join(f" {cells} |" for cells in row), flush=True)
         # How late a stage is depends on the number of stages.
@@ -129,7 +140,8 @@ def main():
             for widths in options.widths:
                 plain = flagsOf(widths, 1, [p for p in depths if p > 1])
                 row.append("".join(
-                    sweep.cell(model, (method, *flags), [*flags, f"--method={method}"])
+                    sweep.cell(model, widths, method, (method, *flags),
+                               [*flags, f"--method={method}"])
                     for _, flags in plain))
             print(f"| {method} |" + "".join(f" {cells} |" for cells in row), flush=True)
         print()

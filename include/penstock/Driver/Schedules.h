@@ -19,6 +19,9 @@ namespace penstock {
 int64_t chunksPerDevice(const CompileOptions &options);
 /// Replicas of a stage, by its number.
 int64_t replicasOf(const CompileOptions &options, size_t stage);
+/// Replicas at each place of a line of so many stages.
+llvm::SmallVector<int64_t> replicasByPlace(const CompileOptions &options,
+                                           int64_t stages);
 
 /// Takes from the table of --schedule-file what was not said otherwise. False
 /// with a sentence in `error` where they contradict each other.

@@ -124,8 +124,8 @@ std::optional<std::vector<Order>> generate(const Model &model,
 /// `stages mod chunks` have one more.
 int chunkOfStage(int stage, int stages, int chunks);
 
-/// 1F1B that never drains within a segment, for any depth and M: one loop over
-/// the microbatches of all updates.
+/// 1F1B that never drains within a segment, for any depth, M and numbers of
+/// replicas: one loop over the microbatches of all updates.
 std::vector<Order> generateOpen(const Model &model);
 
 /// By stage: the most microbatches, over all replicas, that its forward is

@@ -29,6 +29,8 @@ struct Item {
 
 struct Loop {
   LoopKind kind = LoopKind::Times;
+  /// Iterations of a loop of times; of one over microbatches, how many of the
+  /// device it goes on by in one iteration.
   int64_t count = 1;
   std::vector<Item> items;
 };

@@ -42,16 +42,19 @@ struct MethodSpec {
 mlir::FailureOr<MethodSpec> parseMethodSpec(llvm::StringRef text,
                                             std::string &error);
 
-/// What a method asks of the number of microbatches per update and of the
-/// optimizer. On failure `error` says what would work.
+/// What a method asks of the number of microbatches per update, of the numbers
+/// of replicas (none given: one each) and of the optimizer. On failure `error`
+/// says what would work.
 mlir::LogicalResult checkMethod(const MethodSpec &method, int64_t microbatches,
+                                llvm::ArrayRef<int64_t> replicas,
                                 const OptimizerSpec &optimizer,
                                 std::string &error);
 
-/// What a method asks of the depth of the pipeline, in devices.
-mlir::LogicalResult checkMethodDepth(const MethodSpec &method, int64_t depth,
-                                     int64_t replicas, int64_t microbatches,
-                                     std::string &error);
+/// What a method asks of the depth of the pipeline: how many replicas there are
+/// at each place of the line.
+mlir::LogicalResult checkMethodDepth(const MethodSpec &method,
+                                     llvm::ArrayRef<int64_t> replicas,
+                                     int64_t microbatches, std::string &error);
 
 /// Names of all methods, comma-separated.
 std::string listMethods();

@@ -13,12 +13,16 @@
 
 #include "penstock/Training/MethodSpec.h"
 
+#include "llvm/ADT/ArrayRef.h"
+
 namespace penstock {
 
-/// Stage i of p, in the line of devices, with r replicas; M microbatches per
-/// update.
+/// Stage i in a line of stages, each with its number of replicas; M
+/// microbatches per update.
 struct PipelinePlace {
-  int64_t i = 0, p = 1, r = 1, M = 1;
+  int64_t i = 0;
+  llvm::ArrayRef<int64_t> replicas;
+  int64_t M = 1;
 };
 
 /// Microbatch k of a segment reads the weights after max(0, floor((k - age) /

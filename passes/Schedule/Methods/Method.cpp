@@ -54,6 +54,7 @@ std::vector<StageFacts> penstock::describeStages(const Imported &imported) {
     fact.stages = model.stages.size();
     fact.position =
         llvm::find(places, llvm::ArrayRef<int>(stage.devices)) - places.begin();
+    fact.replicas = stage.devices.size();
     fact.ahead = leads[index];
     fact.mostAhead = leads.empty() ? 0 : *llvm::max_element(leads);
     fact.microbatches = model.microbatches;

@@ -31,6 +31,8 @@ struct StageFacts {
   /// Position of its device in the line of devices, and their number: i and p
   /// of the literature, where every stage has a device of its own.
   int64_t position = 0, depth = 1;
+  /// r.
+  int64_t replicas = 1;
   /// By how many microbatches the forward runs ahead of the backward, over all
   /// replicas; here, and where it is most.
   int64_t ahead = 0, mostAhead = 0;

@@ -28,11 +28,12 @@ class XPipe : public PredictingMethod {
     return {(stage.ahead + m - 1) / m * m, 0};
   }
 
-  /// Halves to even, as in the published code.
+  /// Halves to even, as in the published code. A replica sees its share of the
+  /// microbatches, and a pipe as deep as it has some in flight.
   Horizon horizonOf(const StageFacts &stage) const override {
-    auto m = static_cast<double>(stage.microbatches);
-    auto p = static_cast<double>(stage.depth);
+    auto m = static_cast<double>(stage.microbatches / stage.replicas);
     int64_t i = stage.position;
+    auto p = static_cast<double>(stage.ahead / stage.replicas + 1 + i);
     return {std::nearbyint((p + m - static_cast<double>(i) / 2 - 2) / m),
             std::nearbyint((m + static_cast<double>(i / 2) - 1) / m)};
   }

@@ -143,8 +143,8 @@ pipeline.schedule @train microbatches(2) {
   pipeline.order 0 {
     pipeline.repeat updates {
       pipeline.run @F
-      // expected-error @below {{two entries of @F run ahead by different numbers of updates}}
-      pipeline.run @F ahead(1)
+      // expected-error @below {{entries of @F run ahead by 0 and 2 iterations, so that their numbers mix}}
+      pipeline.run @F ahead(2)
     }
   }
 }

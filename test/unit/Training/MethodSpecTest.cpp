@@ -77,33 +77,56 @@ TEST(MethodSpec, Keys) {
 
 TEST(MethodSpec, Combinations) {
   std::string error;
-  EXPECT_TRUE(succeeded(checkMethod(parse("spectrain"), 1,
+  EXPECT_TRUE(succeeded(checkMethod(parse("spectrain"), 1, {},
                                     optimizer("sgd:momentum=0.9"), error)));
-  EXPECT_TRUE(failed(checkMethod(parse("spectrain"), 2,
+  EXPECT_TRUE(failed(checkMethod(parse("spectrain"), 2, {},
                                  optimizer("sgd:momentum=0.9"), error)));
   EXPECT_EQ(error, "spectrain updates after every microbatch, not after 2: use "
                    "--microbatches=1, or --method=pipeoptim");
   EXPECT_TRUE(
-      failed(checkMethod(parse("spectrain"), 1, optimizer("sgd"), error)));
+      failed(checkMethod(parse("spectrain"), 1, {}, optimizer("sgd"), error)));
   EXPECT_EQ(error, "spectrain predicts along SGD's momentum, and there is "
                    "none: use --optimizer=sgd:momentum=0.9");
   EXPECT_TRUE(
-      failed(checkMethod(parse("spectrain"), 1, optimizer("adam"), error)));
+      failed(checkMethod(parse("spectrain"), 1, {}, optimizer("adam"), error)));
   EXPECT_EQ(error, "spectrain predicts along SGD's momentum, which adam does "
                    "not have: use --optimizer=sgd:momentum=0.9, or "
                    "--method=pipeoptim");
 
-  EXPECT_TRUE(succeeded(checkMethodDepth(parse("2bw"), 4, 1, 4, error)));
-  EXPECT_TRUE(succeeded(checkMethodDepth(parse("pipedream"), 4, 1, 1, error)));
-  EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), 4, 1, 3, error)));
+  // An update of one microbatch of each replica, if they are as many
+  // everywhere.
+  EXPECT_TRUE(succeeded(checkMethod(parse("spectrain"), 3, {3, 3},
+                                    optimizer("sgd:momentum=0.9"), error)));
+  EXPECT_TRUE(failed(checkMethod(parse("spectrain"), 6, {3, 3},
+                                 optimizer("sgd:momentum=0.9"), error)));
+  EXPECT_EQ(error, "spectrain updates after every microbatch of a replica, not "
+                   "after 6: use --microbatches=3, or --method=pipeoptim");
+  EXPECT_TRUE(failed(checkMethod(parse("spectrain"), 3, {3, 1},
+                                 optimizer("sgd:momentum=0.9"), error)));
+  EXPECT_EQ(error, "spectrain updates after every microbatch of a replica, "
+                   "which stages of different width cannot all do: use stages "
+                   "of equal width, or --method=pipeoptim");
+
+  EXPECT_TRUE(
+      succeeded(checkMethodDepth(parse("2bw"), {1, 1, 1, 1}, 4, error)));
+  EXPECT_TRUE(
+      succeeded(checkMethodDepth(parse("pipedream"), {1, 1, 1, 1}, 1, error)));
+  EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), {1, 1, 1, 1}, 3, error)));
   EXPECT_EQ(error, "2bw needs at least as many microbatches per update as the "
                    "pipeline is deep: use --microbatches=4 or more, or a "
                    "depth of 3 instead of 4");
-  EXPECT_TRUE(succeeded(checkMethodDepth(parse("2bw"), 3, 2, 6, error)));
-  EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), 3, 2, 4, error)));
+  EXPECT_TRUE(succeeded(checkMethodDepth(parse("2bw"), {2, 2, 2}, 6, error)));
+  EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), {2, 2, 2}, 4, error)));
   EXPECT_EQ(error, "2bw needs at least as many microbatches per update as the "
                    "pipeline is deep, for every replica: use "
                    "--microbatches=6 or more, or fewer replicas");
+  // The most in flight is 16, on the second stage, of which 8 are a multiple.
+  EXPECT_TRUE(succeeded(checkMethodDepth(parse("2bw"), {1, 8, 2}, 16, error)));
+  EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), {1, 8, 2}, 8, error)));
+  EXPECT_NE(error.find("use --microbatches=16 or more"), std::string::npos);
+  // Eight on the first stage; the third has three replicas.
+  EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), {2, 2, 3}, 6, error)));
+  EXPECT_NE(error.find("use --microbatches=12 or more"), std::string::npos);
 }
 
 } // namespace

@@ -1,0 +1,453 @@
+//===- TransfersByTurn.cpp - Transfers between stages of any width --------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where stages have different numbers of replicas, a device meets its
+// neighbours at a different point of every microbatch, until all have taken
+// their turns. So a loop goes round once in a turn of microbatches: an update,
+// or what divides one if it is long. As for loops of one microbatch, a modulo
+// schedule gives every run of a turn a time, and every transfer the time at
+// which the run ends that it sends from. A sum over replicas has a time, too,
+// behind the last run that adds to it and before the first that needs it: no
+// replica is past an update that another one still works for. All devices
+// agree on the sequence by time, so that nothing waits in a circle.
+//===----------------------------------------------------------------------===//
+
+#include "TransfersByTurn.h"
+
+#include "Tables.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+using namespace llvm;
+
+namespace penstock::schedule {
+
+/// More microbatches are a turn only if their numbers of replicas want it.
+static constexpr int64_t kLongestTurn = 64;
+
+namespace {
+
+/// An entry of a loop that goes round once per turn; in iteration j it is the
+/// run of turn j + item.ahead.
+struct Entry {
+  Item item;
+  int node;
+};
+
+struct TurnLoop {
+  Order *order;
+  /// Of its device: microbatches per turn, between two of them, and the first.
+  int64_t slots = 1, width = 1, index = 0;
+  std::vector<Entry> entries;
+};
+
+/// A run begins at least `weight` after another one so many turns before.
+struct Edge {
+  int from, to;
+  int64_t weight, turns;
+};
+
+struct Transfer {
+  EventKind kind;
+  int id;
+  /// When, modulo the period; then by rank of the producer, then by number.
+  int64_t time, rank, number;
+  /// Turns that the representative is ahead of turn 0.
+  int64_t shift;
+  /// iteration * (entries + 1) + entry that it stands before.
+  int64_t position;
+};
+
+class TurnPlacement {
+public:
+  TurnPlacement(const Model &model, ArrayRef<int64_t> rank,
+                std::vector<Order> &orders)
+      : model(model), rank(rank), tables(model), orders(orders) {}
+
+  std::optional<std::string> place();
+
+private:
+  int64_t getTurn() const;
+  void addNodes();
+  bool unroll(Order &order);
+  void addEdges();
+  bool relax(int64_t candidate);
+  bool findPeriod();
+  void findTransferTimes();
+  int64_t placeRecv(const TurnLoop &loop, int64_t time) const;
+  std::vector<Transfer> transfersOf(const TurnLoop &loop) const;
+  void write(TurnLoop &loop) const;
+
+  /// A stage is as wide as it has work: all stages take a microbatch in the
+  /// same time.
+  int64_t duration(int task) const {
+    const Task &it = model.tasks[task];
+    int64_t width = model.stages[it.stage].devices.size();
+    return it.perUpdate() ? 0 : width * (it.letter == 'B' ? 2 : 1);
+  }
+  /// Of a microbatch of a turn; of what is done once per update, of a replica.
+  int nodeOf(int task, int64_t number) const {
+    return firstNodes[task] + int(number);
+  }
+
+  const Model &model;
+  ArrayRef<int64_t> rank;
+  Tables tables;
+  std::vector<Order> &orders;
+  int64_t turn = 1;
+  std::vector<TurnLoop> loops;
+  /// By task, and by group.
+  std::vector<int> firstNodes, groupNodes;
+  std::vector<Edge> edges;
+  /// By node.
+  std::vector<int64_t> starts;
+  int64_t period = 1;
+  /// By channel and microbatch of a turn.
+  std::vector<std::vector<int64_t>> times;
+};
+
+} // namespace
+
+int64_t TurnPlacement::getTurn() const {
+  int64_t M = model.microbatches, least = 1;
+  for (const Stage &stage : model.stages)
+    least = std::lcm(least, std::max<int64_t>(1, stage.devices.size()));
+  int64_t longest = least;
+  for (int64_t length = least; length <= std::min(M, kLongestTurn);
+       length += least)
+    if (M % length == 0)
+      longest = length;
+  return longest;
+}
+
+void TurnPlacement::addNodes() {
+  int nodes = 0;
+  for (const Task &task : model.tasks) {
+    firstNodes.push_back(nodes);
+    nodes += task.perUpdate() ? int(model.stages[task.stage].devices.size())
+                              : int(turn);
+  }
+  for (size_t group = 0; group < model.groups.size(); ++group)
+    groupNodes.push_back(nodes++);
+  starts.resize(nodes);
+}
+
+/// The entries of one turn; false if it is no plain loop over microbatches.
+bool TurnPlacement::unroll(Order &order) {
+  TurnLoop loop;
+  loop.order = &order;
+  for (const Stage &stage : model.stages) {
+    const int *place = llvm::find(stage.devices, order.device);
+    if (place == stage.devices.end())
+      continue;
+    loop.width = stage.devices.size();
+    loop.index = place - stage.devices.begin();
+  }
+  loop.slots = turn / loop.width;
+  int64_t perUpdate = microbatchesPerUpdate(model, order.device);
+  if (order.loops.size() != 1 || order.loops.front().count != 1)
+    return false;
+  for (int64_t slot = 0; slot < loop.slots; ++slot)
+    for (Item item : order.loops.front().items) {
+      if (model.tasks[item.id].perUpdate()) {
+        if (item.ahead != 0 || item.every != perUpdate)
+          return false;
+        item.every = perUpdate / loop.slots;
+        if (slot + 1 == loop.slots)
+          loop.entries.push_back({item, nodeOf(item.id, loop.index)});
+        continue;
+      }
+      int64_t n = slot + item.ahead;
+      item.ahead = llvm::divideFloorSigned(n, loop.slots);
+      int64_t local = n - item.ahead * loop.slots;
+      loop.entries.push_back(
+          {item, nodeOf(item.id, local * loop.width + loop.index)});
+    }
+  loops.push_back(std::move(loop));
+  return true;
+}
+
+void TurnPlacement::addEdges() {
+  // 1. Behind each other on their device.
+  for (const TurnLoop &loop : loops)
+    for (auto [index, entry] : llvm::enumerate(loop.entries)) {
+      const Entry &former =
+          index ? loop.entries[index - 1] : loop.entries.back();
+      edges.push_back({former.node, entry.node, duration(former.item.id),
+                       entry.item.ahead - former.item.ahead + (index ? 0 : 1)});
+    }
+  // 2. What is taken has been put.
+  for (const Channel &channel : model.channels)
+    if (!channel.isSource() && !channel.isSink() &&
+        !model.tasks[channel.producer].perUpdate())
+      for (int64_t k = 0; k < turn; ++k)
+        edges.push_back({nodeOf(channel.producer, k),
+                         nodeOf(channel.consumer, k),
+                         duration(channel.producer), 0});
+  // 3. What is summed has been made, by all.
+  auto forAll = [&](int task, function_ref<void(int)> visit) {
+    int end = size_t(task) + 1 < firstNodes.size() ? firstNodes[task + 1]
+              : groupNodes.empty()                 ? int(starts.size())
+                                                   : groupNodes.front();
+    for (int node = firstNodes[task]; node < end; ++node)
+      visit(node);
+  };
+  for (auto [group, node] : llvm::enumerate(groupNodes)) {
+    int sum = node;
+    for (int writer : tables.groupWriters[group])
+      forAll(writer, [&](int run) {
+        edges.push_back({run, sum, duration(writer), 0});
+      });
+    for (auto [task, groups] : llvm::enumerate(tables.groupsBefore))
+      if (llvm::is_contained(groups, int(group)))
+        forAll(int(task), [&](int run) { edges.push_back({sum, run, 0, 0}); });
+  }
+}
+
+/// Raises starts to what the edges ask for; false when they still rise.
+bool TurnPlacement::relax(int64_t candidate) {
+  llvm::fill(starts, 0);
+  for (size_t round = 0; round <= starts.size(); ++round) {
+    bool changed = false;
+    for (const Edge &edge : edges) {
+      int64_t least = starts[edge.from] + edge.weight - candidate * edge.turns;
+      changed |= starts[edge.to] < least;
+      starts[edge.to] = std::max(starts[edge.to], least);
+    }
+    if (!changed)
+      return true;
+  }
+  return false;
+}
+
+/// The shortest period that the edges leave room for. More time helps unless
+/// something waits for itself within a turn.
+bool TurnPlacement::findPeriod() {
+  int64_t low = 1, high = 1;
+  for (const TurnLoop &loop : loops) {
+    int64_t load = 0;
+    for (const Entry &entry : loop.entries)
+      load += duration(entry.item.id);
+    low = std::max(low, load);
+    high += load;
+  }
+  if (!relax(high))
+    return false;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (relax(middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  period = low;
+  return relax(period);
+}
+
+/// A message moves when the run that it is sent from ends; with several
+/// senders, one may be ahead of another, and their common receiver takes
+/// messages in order all the same.
+void TurnPlacement::findTransferTimes() {
+  times.resize(model.channels.size());
+  for (auto [id, channel] : llvm::enumerate(model.channels)) {
+    if (!channel.hasPeer() || model.tasks[channel.producer].perUpdate())
+      continue;
+    std::vector<int64_t> &list = times[id];
+    for (int64_t k = 0; k < turn; ++k)
+      list.push_back(starts[nodeOf(channel.producer, k)] +
+                     duration(channel.producer));
+    int64_t width =
+        model.stages[model.tasks[channel.consumer].stage].devices.size();
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (int64_t k = 0; k < turn; ++k) {
+        int64_t former =
+            k < width ? list[k - width + turn] - period : list[k - width];
+        changed |= list[k] < former;
+        list[k] = std::max(list[k], former);
+      }
+    }
+  }
+}
+
+/// Before which entry a receive is posted: the last that starts earlier than
+/// the transfer.
+int64_t TurnPlacement::placeRecv(const TurnLoop &loop, int64_t time) const {
+  int64_t entries = loop.entries.size();
+  int64_t best = std::numeric_limits<int64_t>::min(), position = 0;
+  for (auto [index, entry] : llvm::enumerate(loop.entries)) {
+    int64_t start = period * entry.item.ahead + starts[entry.node];
+    int64_t ahead = llvm::divideFloorSigned(start - time, period) + 1;
+    int64_t distance = start - period * ahead;
+    int64_t candidate = -ahead * (entries + 1) + int64_t(index);
+    if (distance > best || (distance == best && candidate > position)) {
+      best = distance;
+      position = candidate;
+    }
+  }
+  return position;
+}
+
+/// The transfers and sums of a loop in sequence within a period.
+std::vector<Transfer> TurnPlacement::transfersOf(const TurnLoop &loop) const {
+  int64_t entries = loop.entries.size();
+  std::vector<Transfer> transfers;
+  auto add = [&](EventKind kind, int id, int64_t time, int64_t ofRank,
+                 int64_t number, int64_t position) {
+    int64_t shift = -llvm::divideFloorSigned(time, period);
+    transfers.push_back({kind, id, time + period * shift, ofRank,
+                         number + turn * shift, shift,
+                         position + shift * (entries + 1)});
+  };
+  std::vector<int> summed;
+  for (auto [index, entry] : llvm::enumerate(loop.entries)) {
+    const Task &task = model.tasks[entry.item.id];
+    for (int group : tables.groupsBefore[entry.item.id])
+      if (!llvm::is_contained(summed, group) &&
+          llvm::is_contained(model.groups[group].devices, loop.order->device)) {
+        summed.push_back(group);
+        add(EventKind::AllReduce, group, starts[groupNodes[group]],
+            std::numeric_limits<int64_t>::max(), 0, int64_t(index));
+      }
+    if (task.perUpdate())
+      continue;
+    int64_t number = entry.node - firstNodes[entry.item.id];
+    for (int channel : task.puts)
+      if (model.channels[channel].hasPeer())
+        add(EventKind::Send, channel, times[channel][number],
+            rank[entry.item.id], number,
+            -entry.item.ahead * (entries + 1) + int64_t(index) + 1);
+    for (int channel : task.takes)
+      if (model.channels[channel].hasPeer())
+        add(EventKind::Recv, channel, times[channel][number],
+            rank[model.channels[channel].producer], number,
+            placeRecv(loop, times[channel][number]));
+  }
+  llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
+    return std::tie(a.time, a.rank, a.id, a.number) <
+           std::tie(b.time, b.rank, b.id, b.number);
+  });
+  // Nothing may overtake what comes before it in the sequence; twice round, as
+  // the sequence is a circle.
+  int64_t reached = std::numeric_limits<int64_t>::min() / 2;
+  for (int round = 0; round < 2; ++round) {
+    for (Transfer &transfer : transfers)
+      reached = transfer.position = std::max(transfer.position, reached);
+    reached -= entries + 1;
+  }
+  return transfers;
+}
+
+/// Data come one microbatch ahead of the run that takes them.
+static void addData(const Model &model, const Item &run, int64_t ahead,
+                    std::vector<Item> &items) {
+  for (int channel : model.tasks[run.id].takes)
+    if (model.channels[channel].isSource()) {
+      Item &item = items.emplace_back();
+      item.kind = EventKind::Recv;
+      item.id = channel;
+      item.ahead = ahead;
+    }
+}
+
+/// Results leave at once.
+static void addResults(const Model &model, const Item &run,
+                       std::vector<Item> &items) {
+  for (int channel : model.tasks[run.id].puts)
+    if (model.channels[channel].isSink()) {
+      Item &item = items.emplace_back();
+      item.kind = EventKind::Send;
+      item.id = channel;
+      item.ahead = run.ahead;
+    }
+}
+
+void TurnPlacement::write(TurnLoop &turnLoop) const {
+  int64_t entries = turnLoop.entries.size();
+
+  // 1. By the entry that they stand before.
+  struct Placed {
+    int64_t iteration;
+    size_t sequence;
+    Item item;
+  };
+  std::vector<std::vector<Placed>> before(entries + 1);
+  for (auto [sequence, transfer] : llvm::enumerate(transfersOf(turnLoop))) {
+    int64_t iteration = llvm::divideFloorSigned(transfer.position, entries + 1);
+    Item item;
+    item.kind = transfer.kind;
+    item.id = transfer.id;
+    item.ahead = transfer.shift - iteration;
+    // A sum stands before what needs it.
+    int64_t index = transfer.position - iteration * (entries + 1);
+    if (transfer.kind == EventKind::AllReduce)
+      item.every = turnLoop.entries[index].item.every;
+    before[index].push_back({iteration, sequence, item});
+  }
+  // Of two that stand together, the one of the earlier period comes first.
+  for (std::vector<Placed> &placed : before)
+    llvm::sort(placed, [](const Placed &a, const Placed &b) {
+      return std::tie(b.iteration, a.sequence) <
+             std::tie(a.iteration, b.sequence);
+    });
+
+  // 2. The loop anew. Data come one microbatch ahead, results leave at once.
+  Loop loop{LoopKind::Microbatches, turnLoop.slots, {}};
+  for (int64_t index = 0; index <= entries; ++index) {
+    if (index > 0)
+      addResults(model, turnLoop.entries[index - 1].item, loop.items);
+    for (const Placed &placed : before[index])
+      loop.items.push_back(placed.item);
+    if (index == entries)
+      break;
+    const Entry &entry = turnLoop.entries[index];
+    if (!model.tasks[entry.item.id].perUpdate()) {
+      int64_t number = entry.node - firstNodes[entry.item.id];
+      bool isLast = number / turnLoop.width + 1 == turnLoop.slots;
+      addData(model, entry.item, entry.item.ahead + (isLast ? 1 : 0),
+              loop.items);
+    }
+    loop.items.push_back(entry.item);
+  }
+  turnLoop.order->loops = {std::move(loop)};
+}
+
+std::optional<std::string> TurnPlacement::place() {
+  turn = getTurn();
+  addNodes();
+  for (Order &order : orders)
+    if (!order.loops.empty() && !unroll(order))
+      return "stages of different width need one plain loop per device; write "
+             "the transfers out";
+  addEdges();
+  if (!findPeriod())
+    return "the orders contradict the channels: some task waits for a later "
+           "one";
+  findTransferTimes();
+  for (TurnLoop &loop : loops)
+    write(loop);
+  return std::nullopt;
+}
+
+bool joinsWidths(const Model &model) {
+  return llvm::any_of(model.channels, [&](const Channel &channel) {
+    return channel.hasPeer() &&
+           model.stages[senderStage(model, channel)].devices.size() !=
+               model.stages[receiverStage(model, channel)].devices.size();
+  });
+}
+
+std::optional<std::string> placeTransfersByTurn(const Model &model,
+                                                ArrayRef<int64_t> rank,
+                                                std::vector<Order> &orders) {
+  return TurnPlacement(model, rank, orders).place();
+}
+
+} // namespace penstock::schedule

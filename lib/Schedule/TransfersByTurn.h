@@ -1,0 +1,29 @@
+//===- TransfersByTurn.h - Transfers between stages of any width -*- C++
+//-*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What placeTransfers does with loops over microbatches whose stages have
+// different numbers of replicas.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_SCHEDULE_TRANSFERSBYTURN_H
+#define PENSTOCK_LIB_SCHEDULE_TRANSFERSBYTURN_H
+
+#include "penstock/Schedule/Order.h"
+
+namespace penstock::schedule {
+
+/// Whether some message goes from a stage to one of another width.
+bool joinsWidths(const Model &model);
+
+/// For orders of one loop over microbatches. `rank` is the place of every task
+/// in the dataflow. Says why it cannot.
+std::optional<std::string> placeTransfersByTurn(const Model &model,
+                                                llvm::ArrayRef<int64_t> rank,
+                                                std::vector<Order> &orders);
+
+} // namespace penstock::schedule
+
+#endif // PENSTOCK_LIB_SCHEDULE_TRANSFERSBYTURN_H
