@@ -32,6 +32,35 @@ def Nn_ConvolutionLayout : I32EnumAttr<"ConvolutionLayout",
 def Nn_ConvolutionLayoutAttr
     : EnumAttr<Nn_Dialect, Nn_ConvolutionLayout, "convolution_layout">;
 
+def Nn_PrepackingAttr : AttrDef<Nn_Dialect, "Prepacking"> {
+  let mnemonic = "prepacking";
+  let summary = "Which convolution weights are reordered for";
+  let description = [{
+    Shapes of its input, weights and output; the gradient of its input, which
+    wants another order, says `input_grad`. The order itself is the library's.
+
+    ```mlir
+    #nn.prepacking<[2, 64, 8, 8] by [128, 64, 3, 3] to [2, 128, 4, 4]
+        strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1] groups 1
+        layout library>
+    ```
+  }];
+  let parameters = (ins DefaultValuedParameter<"bool", "false">:$input_grad,
+                        ArrayRefParameter<"int64_t">:$input,
+                        ArrayRefParameter<"int64_t">:$weights,
+                        ArrayRefParameter<"int64_t">:$output,
+                        ArrayRefParameter<"int64_t">:$strides,
+                        ArrayRefParameter<"int64_t">:$dilations,
+                        ArrayRefParameter<"int64_t">:$pads,
+                        "int64_t":$groups,
+                        EnumParameter<Nn_ConvolutionLayout>:$layout);
+  let assemblyFormat = [{
+    `<` (`input_grad` `(` $input_grad^ `)`)? `[` $input `]` `by` `[` $weights
+    `]` `to` `[` $output `]` `strides` `[` $strides `]` `dilations` `[`
+    $dilations `]` `pads` `[` $pads `]` `groups` $groups `layout` $layout `>`
+  }];
+}
+
 // `layout` and `scratch` are known once pipeline-share-scratch has asked the
 // library.
 class Nn_ConvolutionOp<string mnemonic>
@@ -39,13 +68,14 @@ class Nn_ConvolutionOp<string mnemonic>
                        DeclareOpInterfaceMethods<ConditionallySpeculatable>,
                        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let arguments = (ins Nn_Floats:$first, Nn_Floats:$second, Nn_Floats:$init,
-      DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+      Optional<MemRefRankOf<[F32], [1]>>:$prepacked, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
       DenseI64ArrayAttr:$pads, ConfinedAttr<I64Attr, [IntPositive]>:$groups,
       OptionalAttr<Nn_ConvolutionLayoutAttr>:$layout,
       OptionalAttr<Nn_ScratchAttr>:$scratch);
   let results = (outs Variadic<RankedTensorOf<[AnyFloat]>>:$results);
   let assemblyFormat = [{
-    $first `,` $second `outs` `(` $init `)` `strides` $strides
+    $first `,` $second `outs` `(` $init `)` (`prepacked` `(`
+    $prepacked^ `:` type($prepacked) `)`)? `strides` $strides
     `dilations` $dilations `pads` $pads `groups` `(` $groups `)`
     (`layout` `` $layout^)? (`scratch` $scratch^)? attr-dict
     `:` type($first) `,` type($second) `,` type($init) (`->` type($results)^)?
@@ -64,8 +94,8 @@ class Nn_ConvolutionOp<string mnemonic>
     ::llvm::SmallVector<::mlir::Type> types;
     if (::llvm::isa<::mlir::RankedTensorType>(init.getType()))
       types.push_back(init.getType());
-    build($_builder, $_state, types, first, second, init, strides, dilations,
-          pads, groups, /*layout=*/nullptr, /*scratch=*/nullptr);
+    build($_builder, $_state, types, first, second, init,
+          /*prepacked=*/::mlir::Value(), strides, dilations, pads, groups, /*layout=*/nullptr, /*scratch=*/nullptr);
   }]>];
   let hasVerifier = 1;
 }
@@ -75,7 +105,8 @@ def Nn_ConvOp : Nn_ConvolutionOp<"conv"> {
   let description = [{
     Input (N, C, spatial...) and weights (M, C / groups, kernel...) to output
     (N, M, spatial...), which overwrites `init`. `pads` are those before each
-    spatial dimension, then those after.
+    spatial dimension, then those after. With `prepacked`, the weights are read
+    from there, as nn.prepack_weights has reordered them for this convolution.
 
     ```mlir
     %y = nn.conv %x, %w outs(%e) strides [2, 2] dilations [1, 1]
@@ -101,6 +132,28 @@ def Nn_ConvWeightGradOp : Nn_ConvolutionOp<"conv_weight_grad"> {
     Input and cotangent of the output to the cotangent of the weights, which is
     added to `init`. The attributes are those of the convolution.
   }];
+}
+
+def Nn_PrepackWeightsOp : Nn_Op<"prepack_weights"> {
+  let summary = "Reorders weights as the library likes them";
+  let description = [{
+    So that a convolution that reads them often need not do it in each call.
+    `pipeline-prepack-weights` decides where that pays.
+
+    ```mlir
+    nn.prepack_weights %w to %p as <[2, 64, 8, 8] by [128, 64, 3, 3] to
+        [2, 128, 4, 4] strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1]
+        groups 1 layout library> : memref<128x64x3x3xf32>, memref<73728xf32>
+    ```
+  }];
+  let arguments = (ins Arg<MemRefOf<[F32]>, "", [MemRead]>:$weights,
+                       Arg<MemRefRankOf<[F32], [1]>, "", [MemWrite]>:$prepacked,
+                       Nn_PrepackingAttr:$prepacking);
+  let assemblyFormat = [{
+    $weights `to` $prepacked `as` $prepacking attr-dict
+    `:` type($weights) `,` type($prepacked)
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // PENSTOCK_DIALECTS_NN_CONVOPS_TD

@@ -102,6 +102,13 @@ static const AttributeRule rules[] = {
        return isa<VariableOp, ChannelOp>(op) && isa<FlatSymbolRefAttr>(value);
      },
      "the name of a parameter, on a variable or a channel"},
+    {kPrepackingAttr,
+     [](Operation *op, Attribute value) {
+       auto variable = dyn_cast<VariableOp>(op);
+       return variable && variable.getRole() == Role::Prepacked &&
+              isa<penstock::nn::PrepackingAttr>(value);
+     },
+     "what weights are prepacked for, on a variable that holds them"},
     {kTiedAttr, isTied, "byte ranges by name, on a parameter"},
     {kPartsAttr,
      [](Operation *op, Attribute value) {

@@ -74,7 +74,8 @@ def Pipeline_Role : Pipeline_I32Enum<"Role", "what a variable is for", [
   I32EnumAttrCase<"Compensation", 3, "compensation">,
   I32EnumAttrCase<"Statistic", 4, "statistic">,
   I32EnumAttrCase<"Master", 5, "master">,
-  I32EnumAttrCase<"Scalar", 6, "scalar">]>;
+  I32EnumAttrCase<"Scalar", 6, "scalar">,
+  I32EnumAttrCase<"Prepacked", 7, "prepacked">]>;
 def Pipeline_RoleAttr : EnumAttr<Pipeline_Dialect, Pipeline_Role, "role">;
 
 def Pipeline_TaskKind : Pipeline_I32Enum<"TaskKind", "what a task does", [

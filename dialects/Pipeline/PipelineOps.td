@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Variables, channels, stages and tasks (what there is), schedules (when), and
-// the ops of device programs. Rules C1 to C28 are explained in docs/ir.md.
+// the ops of device programs. Rules C1 to C29 are explained in docs/ir.md.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_DIALECTS_PIPELINE_PIPELINEOPS_TD

@@ -12,6 +12,8 @@
 
 #include "penstock/convolution.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 #include <mutex>
 
 using namespace mlir;
@@ -28,13 +30,40 @@ static_assert(int(PENSTOCK_CONV_PLAIN) == int(Layout::Plain) &&
               int(PENSTOCK_CONV_TILES_2X2) == int(Layout::Tiles2x2) &&
               int(PENSTOCK_CONV_TILES_4X4) == int(Layout::Tiles4x4));
 
-/// None where the runtime's descriptor has no place for it.
+/// None where the runtime's descriptor has no place for it, or layout for none.
 static std::optional<penstock_conv_descriptor>
-describe(const nn::Convolution &conv) {
-  unsigned rank = conv.getSpatialRank();
+describe(uint32_t kind, nn::PrepackingAttr conv) {
+  unsigned rank = conv.getStrides().size();
+  ArrayRef<int64_t> input = conv.getInput(), weights = conv.getWeights(),
+                    output = conv.getOutput();
   if (rank > PENSTOCK_MAX_SPATIAL_RANK)
     return std::nullopt;
-  SmallVector<ArrayRef<int64_t>> shapes;
+  penstock_conv_descriptor result = {};
+  result.kind = kind;
+  result.element = PENSTOCK_F32;
+  result.layout = static_cast<uint32_t>(conv.getLayout());
+  result.spatial_rank = rank;
+  result.batch = input[0];
+  result.groups = conv.getGroups();
+  result.input_channels = input[1];
+  result.output_channels = output[1];
+  for (unsigned i = 0; i < rank; ++i) {
+    result.input[i] = input[i + 2];
+    result.kernel[i] = weights[i + 2];
+    result.output[i] = output[i + 2];
+    result.stride[i] = conv.getStrides()[i];
+    result.dilation[i] = conv.getDilations()[i];
+    result.pad_before[i] = conv.getPads()[i];
+    // What the last window reaches; where it leaves elements, none.
+    int64_t reach = (result.output[i] - 1) * result.stride[i] +
+                    (result.kernel[i] - 1) * result.dilation[i] + 1;
+    result.pad_after[i] =
+        std::max<int64_t>(reach - result.input[i] - result.pad_before[i], 0);
+  }
+  return result;
+}
+
+static std::optional<penstock_conv_descriptor> describe(nn::Convolution conv) {
   for (Value value : {conv.input, conv.weights, conv.output}) {
     ShapedType type = conv.typeOf(value);
     if (!type.getElementType().isF32() || type.getNumElements() == 0)
@@ -42,37 +71,28 @@ describe(const nn::Convolution &conv) {
     if (auto memref = dyn_cast<MemRefType>(type))
       if (!memref.getLayout().isIdentity())
         return std::nullopt;
-    shapes.push_back(type.getShape());
   }
-  penstock_conv_descriptor result = {};
-  result.kind = conv.kind;
-  result.element = PENSTOCK_F32;
-  result.spatial_rank = rank;
-  result.batch = shapes[0][0];
-  result.groups = conv.groups;
-  result.input_channels = shapes[0][1];
-  result.output_channels = shapes[2][1];
-  for (unsigned i = 0; i < rank; ++i) {
-    result.input[i] = shapes[0][i + 2];
-    result.kernel[i] = shapes[1][i + 2];
-    result.output[i] = shapes[2][i + 2];
-    result.stride[i] = conv.strides[i];
-    result.dilation[i] = conv.dilations[i];
-    result.pad_before[i] = conv.getPadBefore(i);
-    // What the last window reaches; where it leaves elements, none.
-    int64_t reach = (result.output[i] - 1) * result.stride[i] +
-                    (result.kernel[i] - 1) * result.dilation[i] + 1;
-    result.pad_after[i] =
-        std::max<int64_t>(reach - result.input[i] - result.pad_before[i], 0);
-  }
-  if (conv.layout)
-    result.layout = static_cast<uint32_t>(*conv.layout);
+  if (!conv.layout)
+    conv.layout = Layout::Plain;
+  auto result = describe(conv.kind, conv.getPrepacking());
+  if (result && conv.prepacked)
+    result->weights = PENSTOCK_WEIGHTS_PREPACKED;
   return result;
 }
 
 std::optional<penstock_conv_descriptor>
 penstock::describeConvolution(const nn::Convolution &conv) {
   return conv.layout ? describe(conv) : std::nullopt;
+}
+
+std::optional<penstock_conv_descriptor>
+penstock::describePrepacking(nn::PrepackingAttr prepacking) {
+  auto result = describe(prepacking.getInputGrad() ? PENSTOCK_CONV_INPUT_GRAD
+                                                   : PENSTOCK_CONV_FORWARD,
+                         prepacking);
+  if (result)
+    result->weights = PENSTOCK_WEIGHTS_PREPACK;
+  return result;
 }
 
 /// Whether the program asks for it.
@@ -107,5 +127,15 @@ penstock::planLibraryConvolution(const nn::Convolution &conv, int64_t threads,
     error = planned.plan(*descriptor);
   if (!error.empty())
     return fail(std::move(error));
-  return LibraryConvolution{*descriptor, planned.getScratchBytes()};
+  uint64_t prepackedBytes = planned.getPrepackedBytes();
+  if (conv.prepacked) {
+    uint64_t bytes =
+        conv.typeOf(conv.prepacked).getNumElements() * sizeof(float);
+    if (bytes != prepackedBytes)
+      return fail(llvm::formatv("its prepacked weights have {0} bytes, the "
+                                "library wants {1}",
+                                bytes, prepackedBytes));
+  }
+  return LibraryConvolution{*descriptor, planned.getScratchBytes(),
+                            prepackedBytes};
 }

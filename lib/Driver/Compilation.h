@@ -64,6 +64,7 @@ private:
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
+  bool lowerToProgram(Level target);
   bool isAsynchronous() const {
     std::string error;
     mlir::FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
@@ -91,6 +92,7 @@ private:
   ReplicaRequest getReplicaRequest() const;
   bool cutAsPlanned(const StagePlan &plan);
   int checkStatistics();
+  bool fitsMemory() const;
   int checkMemory();
   int writeProduct(OutputFile &output);
   int writeReports();

@@ -191,6 +191,8 @@ bool Compilation::lower(Level from) {
     case Level::Schedule: {
       LowerScheduleToProgramOptions program;
       program.threads = options.threads;
+      // A plan that is tried needs to fit without.
+      program.prepack = isTrial ? "none" : options.prepack;
       buildLowerScheduleToProgramPipeline(manager, program);
       break;
     }
@@ -254,6 +256,23 @@ bool Compilation::lowerTo(Level target) {
       report.collectProgram(*module);
   }
   return true;
+}
+
+/// Prepacked weights are given up where a device has no room for them.
+bool Compilation::lowerToProgram(Level target) {
+  bool mayNotFit = options.prepack == "auto" && options.deviceMemory;
+  OwningOpRef<ModuleOp> before;
+  if (mayNotFit && level < Level::Program && target >= Level::Program)
+    before = module->clone();
+  Level from = level;
+  if (!lowerTo(std::min(target, Level::Program)))
+    return false;
+  if (!before || fitsMemory())
+    return true;
+  module = std::move(before);
+  level = from;
+  options.prepack = "none";
+  return lowerTo(Level::Program);
 }
 
 int Compilation::run() {
@@ -333,7 +352,7 @@ int Compilation::run() {
     return isOurs ? kDefect : kUserError;
   if (int code = writeSchedule())
     return code;
-  if (!lowerTo(std::min(target, Level::Program)))
+  if (!lowerToProgram(target))
     return isModel ? kDefect : kUserError;
   if (int code = checkMemory())
     return code;

@@ -106,6 +106,11 @@ struct Flags {
                           "Algorithms of convolutions: fastest (default; "
                           "Winograd's, too, which rounds more) or direct",
                           "fastest");
+  Text prepack = text("prepack",
+                      "Weights of convolutions that are reordered once per "
+                      "update instead of once per microbatch: auto (where it "
+                      "pays and fits; default), none or all",
+                      "auto");
   Text recompute = text("recompute",
                         "What the backward computes again instead of storing "
                         "it: none, full, auto (what --device-memory demands) "

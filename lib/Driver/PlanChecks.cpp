@@ -94,9 +94,16 @@ int Compilation::checkDevices() {
   return kDone;
 }
 
+bool Compilation::fitsMemory() const {
+  return !options.deviceMemory ||
+         llvm::all_of(report.stages, [&](const StageReport &stage) {
+           return stage.bytes.arena <= *options.deviceMemory;
+         });
+}
+
 /// Says which stage does not fit, and by how much.
 int Compilation::checkMemory() {
-  if (!options.deviceMemory)
+  if (fitsMemory())
     return kDone;
   for (auto [index, stage] : llvm::enumerate(report.stages))
     if (stage.bytes.arena > *options.deviceMemory)

@@ -77,6 +77,11 @@ bool OptionChecker::checkPlan() {
   if (options.convolution != "fastest" && options.convolution != "direct")
     return fail("--convolution=" + options.convolution +
                 ": there are fastest and direct");
+  options.prepack = flags.prepack;
+  if (options.prepack != "auto" && options.prepack != "none" &&
+      options.prepack != "all")
+    return fail("--prepack=" + options.prepack +
+                ": there are auto, none and all");
   options.rateSchedule = flags.rateSchedule;
   if (StringRef clip = flags.clip;
       !clip.empty() &&

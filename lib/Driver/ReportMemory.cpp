@@ -122,6 +122,9 @@ static void addVariable(StageBytes &bytes, VariableOp variable,
     bytes.versions += (versions - 1) * each;
     bytes.weights += each;
     break;
+  case Role::Prepacked:
+    bytes.versions += versions * each;
+    break;
   case Role::Statistic:
   case Role::Scalar:
     bytes.weights += each;

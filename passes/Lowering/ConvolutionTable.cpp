@@ -56,6 +56,17 @@ LogicalResult ConvolutionTable::add(Operation *op,
   return success();
 }
 
+LogicalResult ConvolutionTable::add(Operation *op,
+                                    nn::PrepackingAttr prepacking) {
+  std::optional<penstock_conv_descriptor> descriptor =
+      describePrepacking(prepacking);
+  if (!descriptor)
+    return op->emitError("is for a convolution that the runtime cannot take");
+  Entry entry{*descriptor, ScratchPlace(), 0, /*shared=*/true};
+  entries.insert({keyOf(prepacking), entry});
+  return success();
+}
+
 /// Whose descriptor it is; in the replay, all are of its one device.
 int64_t ConvolutionTable::getDevice(const Entry &entry,
                                     std::optional<int64_t> replay) {
@@ -80,9 +91,10 @@ ConvolutionTable::getTable(ConstantBuilder &constants,
     };
     table.push_back(Constant::fields(
         {Constant::i32(conv.kind), Constant::i32(conv.element),
-         Constant::i32(conv.layout), Constant::i32(conv.spatial_rank),
-         Constant::i32(where), Constant::i64(conv.batch),
-         Constant::i64(conv.groups), Constant::i64(conv.input_channels),
+         Constant::i32(conv.layout), Constant::i32(conv.weights),
+         Constant::i32(conv.spatial_rank), Constant::i32(where),
+         Constant::i64(conv.batch), Constant::i64(conv.groups),
+         Constant::i64(conv.input_channels),
          Constant::i64(conv.output_channels), list(conv.input),
          list(conv.kernel), list(conv.output), list(conv.stride),
          list(conv.dilation), list(conv.pad_before), list(conv.pad_after),

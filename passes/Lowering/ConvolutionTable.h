@@ -31,6 +31,11 @@ public:
   /// No device: a convolution in a kernel that nothing calls.
   mlir::LogicalResult add(mlir::Operation *op, std::optional<int64_t> device);
   uint32_t getIndex(mlir::Operation *op) const { return numbers.at(op); }
+  /// What prepacks weights, on any device: at updates, and at the start.
+  mlir::LogicalResult add(mlir::Operation *op, nn::PrepackingAttr prepacking);
+  uint32_t getIndex(nn::PrepackingAttr prepacking) const {
+    return entries.find(keyOf(prepacking)) - entries.begin();
+  }
   /// The replay runs all of them on its one device.
   std::vector<Constant> getTable(ConstantBuilder &constants,
                                  std::optional<int64_t> device) const;
@@ -42,6 +47,9 @@ private:
     int64_t device = 0;
     bool shared = false;
   };
+  static mlir::ArrayAttr keyOf(nn::PrepackingAttr prepacking) {
+    return mlir::ArrayAttr::get(prepacking.getContext(), {prepacking});
+  }
   static int64_t getDevice(const Entry &entry, std::optional<int64_t> replay);
 
   const ScratchPlaces &places;

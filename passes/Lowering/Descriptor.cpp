@@ -24,7 +24,8 @@ static_assert(PENSTOCK_ROLE_PARAMETER == static_cast<int>(Role::Parameter) &&
                   static_cast<int>(Role::Compensation) &&
               PENSTOCK_ROLE_STATISTIC == static_cast<int>(Role::Statistic) &&
               PENSTOCK_ROLE_MASTER == static_cast<int>(Role::Master) &&
-              PENSTOCK_ROLE_SCALAR == static_cast<int>(Role::Scalar));
+              PENSTOCK_ROLE_SCALAR == static_cast<int>(Role::Scalar) &&
+              PENSTOCK_ROLE_PREPACKED == static_cast<int>(Role::Prepacked));
 
 /// The number of an element type in the ABI, or 0.
 static uint32_t getElement(Type type) {
@@ -142,8 +143,24 @@ std::vector<Constant> ProgramTable::getDevices() {
 
 FailureOr<std::vector<Constant>>
 ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
-                           const FileTable &files) {
+                           const FileTable &files,
+                           const ConvolutionTable &convs) {
   std::vector<Constant> table;
+  // By name; an initialiser of another name with the value of the first has an
+  // entry of its own behind it.
+  llvm::StringMap<int64_t> numbers;
+  auto tiesOf = [](VariableOp variable) {
+    // A copy on another stage need not say so again.
+    return variable->hasAttr(kParameterAttr)
+               ? DictionaryAttr()
+               : variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
+  };
+  int64_t count = 0;
+  for (auto variable : module.getOps<VariableOp>()) {
+    numbers[variable.getSymName()] = count++;
+    if (DictionaryAttr ties = tiesOf(variable))
+      count += static_cast<int64_t>(ties.size());
+  }
   for (auto variable : module.getOps<VariableOp>()) {
     FailureOr<Constant> tensor =
         getTensor(constants, variable, variable.getTensorType());
@@ -165,6 +182,14 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
         symbol.table("placements." + variable.getSymName()), std::move(copies));
     BytesAttr init = variable.getInitAttr();
     StringRef stage = variable.getStage().value_or("");
+    int64_t weights = 0, prepacking = 0;
+    if (variable.getRole() == Role::Prepacked) {
+      weights = numbers.lookup(
+          variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr)
+              .getValue());
+      prepacking = convs.getIndex(
+          variable->getAttrOfType<nn::PrepackingAttr>(kPrepackingAttr));
+    }
     auto addVariable = [&](StringRef name, BytesAttr bytes) {
       table.push_back(Constant::fields(
           {constants.string(name),
@@ -172,14 +197,13 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
            Constant::i32(getStage(stage)), Constant::i32(variable.getFrozen()),
            *tensor, Constant::i32(bytes ? files.getIndex(bytes.getFile()) : -1),
            Constant::i64(bytes ? bytes.getOffset() : 0),
-           Constant::i32(versions), Constant::i32(copyCount), copyTable}));
+           Constant::i32(versions), Constant::i32(copyCount), copyTable,
+           Constant::i32(weights), Constant::i32(prepacking)}));
     };
     addVariable(variable.getSymName(), init);
-    // One place, and several initialisers that are saved from it. A copy on
-    // another stage need not say so again.
-    auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
-    if (tied && !variable->hasAttr(kParameterAttr))
-      for (NamedAttribute other : tied)
+    // One place, and several initialisers that are saved from it.
+    if (DictionaryAttr ties = tiesOf(variable))
+      for (NamedAttribute other : ties)
         addVariable(other.getName(), cast<BytesAttr>(other.getValue()));
   }
   return table;
@@ -306,7 +330,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   // 1. What needs a look at the module.
   Symbols symbol{prefix};
   FailureOr<std::vector<Constant>> variableTable =
-      getVariables(constants, symbol, files);
+      getVariables(constants, symbol, files, convs);
   if (failed(variableTable))
     return failure();
   FailureOr<std::vector<Constant>> channelTable = getChannels(constants);

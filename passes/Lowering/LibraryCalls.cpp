@@ -34,6 +34,8 @@ LogicalResult penstock::collectLibraryCalls(ModuleOp root, GemmTable &gemms,
             return WalkResult::interrupt();
         if (nn::Convolution::match(op))
           return WalkResult(convs.add(op, device.getInt()));
+        if (auto prepack = dyn_cast<nn::PrepackWeightsOp>(op))
+          return WalkResult(convs.add(op, prepack.getPrepacking()));
         if (auto call = dyn_cast<func::CallOp>(op))
           if (auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee()))
             reached.insert(callee);
@@ -49,6 +51,10 @@ LogicalResult penstock::collectLibraryCalls(ModuleOp root, GemmTable &gemms,
       return WalkResult(gemms.addUnused(gemm));
     if (nn::Convolution::match(op))
       return WalkResult(convs.add(op, std::nullopt));
+    if (auto variable = dyn_cast<VariableOp>(op))
+      if (auto prepacking =
+              variable->getAttrOfType<nn::PrepackingAttr>(kPrepackingAttr))
+        return WalkResult(convs.add(op, prepacking));
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -116,29 +122,44 @@ static LogicalResult convertGemms(RuntimeCalls &runtime,
   return success();
 }
 
+/// The number of the descriptor, and the addresses of the tensors.
+static void callConvolution(RuntimeCalls &runtime, Operation *op,
+                            uint32_t number, ValueRange tensors) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  SmallVector<Value> operands{
+      op->getParentOfType<func::FuncOp>().getArgument(0),
+      LLVM::ConstantOp::create(builder, loc, runtime.i32,
+                               builder.getI32IntegerAttr(number))};
+  for (Value buffer : tensors)
+    operands.push_back(
+        buffer
+            ? getPointer(builder, loc, runtime, buffer)
+            : LLVM::ZeroOp::create(builder, loc, runtime.pointer).getResult());
+  runtime.call(builder, loc, "penstock_conv", runtime.none, operands);
+  op->erase();
+}
+
 static LogicalResult convertConvolutions(RuntimeCalls &runtime,
                                          const ConvolutionTable &convs) {
   SmallVector<Operation *> ops;
   runtime.root.walk([&](Operation *op) {
-    if (nn::Convolution::match(op))
+    if (nn::Convolution::match(op) || isa<nn::PrepackWeightsOp>(op))
       ops.push_back(op);
   });
   for (Operation *op : ops) {
     auto function = op->getParentOfType<func::FuncOp>();
     if (!hasDevice(function, runtime))
       return op->emitError(kNeedsDevice);
+    if (auto prepack = dyn_cast<nn::PrepackWeightsOp>(op)) {
+      callConvolution(runtime, op, convs.getIndex(prepack.getPrepacking()),
+                      {Value(), prepack.getWeights(), prepack.getPrepacked()});
+      continue;
+    }
     nn::Convolution conv = *nn::Convolution::match(op);
-    OpBuilder builder(op);
-    Location loc = op->getLoc();
-    SmallVector<Value> operands{
-        function.getArgument(0),
-        LLVM::ConstantOp::create(
-            builder, loc, runtime.i32,
-            builder.getI32IntegerAttr(convs.getIndex(op)))};
-    for (Value buffer : {conv.input, conv.weights, conv.output})
-      operands.push_back(getPointer(builder, loc, runtime, buffer));
-    runtime.call(builder, loc, "penstock_conv", runtime.none, operands);
-    op->erase();
+    callConvolution(runtime, op, convs.getIndex(op),
+                    {conv.input, conv.prepacked ? conv.prepacked : conv.weights,
+                     conv.output});
   }
   return success();
 }

@@ -41,8 +41,9 @@ struct ConvModel
       buffers.push_back(*buffer);
     }
     Op::create(rewriter, op->getLoc(), TypeRange(), buffers[0], buffers[1],
-               buffers[2], conv.getStridesAttr(), conv.getDilationsAttr(),
-               conv.getPadsAttr(), conv.getGroupsAttr(), conv.getLayoutAttr(),
+               buffers[2], /*prepacked=*/Value(), conv.getStridesAttr(),
+               conv.getDilationsAttr(), conv.getPadsAttr(),
+               conv.getGroupsAttr(), conv.getLayoutAttr(),
                conv.getScratchAttr());
     replaceOpWithBufferizedValues(rewriter, op, buffers[2]);
     return success();

@@ -33,6 +33,11 @@ struct LowerScheduleToProgramOptions
   Option<uint64_t> threads{*this, "threads",
                            llvm::cl::desc("Threads of each device"),
                            llvm::cl::init(1)};
+  Option<std::string> prepack{
+      *this, "prepack",
+      llvm::cl::desc("Which weights are reordered once per update: auto, none "
+                     "or all"),
+      llvm::cl::init("auto")};
   Option<uint64_t> deviceMemory{
       *this, "device-memory",
       llvm::cl::desc("Bytes that a device has; 0: no limit"),

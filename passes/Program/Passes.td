@@ -46,6 +46,36 @@ def PipelineLowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> 
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipelinePrepackWeights
+    : Pass<"pipeline-prepack-weights", "::mlir::ModuleOp"> {
+  let summary = "Reorders weights once per update, not once per microbatch";
+  let description = [{
+    Where a convolution reads a variable as its weights, several times between
+    two updates or without any, and the library would reorder them in each call,
+    a variable of role `prepacked` holds them as the library likes them. It has
+    as many versions, is read at the same lag, and is written by whoever writes
+    the weights. The primitives stay the same, and so do the bits. Runs on
+    bufferised functions that are not called by device functions yet; a nested
+    module (the replay program) gets the same variables.
+
+    ```mlir
+    %w, .. = func.call @sgd.512x512x3x3(..)
+    pipeline.write %w to @w
+    // becomes
+    %w, .. = func.call @sgd.512x512x3x3(..)
+    %p = func.call @prepack.1(%w)
+    pipeline.write %p to @w.prepacked
+    pipeline.write %w to @w
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"auto\"",
+           "auto: where it saves 3 % of a call; all: wherever it can; none">,
+    Option<"threads", "threads", "uint64_t", "1",
+           "Threads that each device computes with">];
+}
+
 def PipelineShareScratch
     : Pass<"pipeline-share-scratch", "::mlir::ModuleOp"> {
   let summary = "Places temporaries and the scratch of library calls together";

@@ -30,6 +30,10 @@ void penstock::buildLowerScheduleToProgramPipeline(
   PipelineSelectLibraryOptions library;
   library.threads = static_cast<int64_t>(options.threads.getValue());
   manager.addPass(createPipelineSelectLibrary(library));
+  PipelinePrepackWeightsOptions prepack;
+  prepack.policy = options.prepack;
+  prepack.threads = options.threads;
+  manager.addPass(createPipelinePrepackWeights(prepack));
   PipelineShareScratchOptions scratch;
   scratch.threads = options.threads;
   manager.addPass(createPipelineShareScratch(scratch));

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules C1, C4 to C6, C11 to C13 and C15 to C19 of docs/ir.md.
+// Rules C1, C4 to C6, C11 to C13 and C15 to C19 and C29 of docs/ir.md.
 //===----------------------------------------------------------------------===//
 
 #include "Rules.h"
@@ -75,6 +75,7 @@ static LogicalResult verifyWriter(Subject &subject, TaskOp task, WriteOp write,
   case Role::Optimizer:
   case Role::Compensation:
   case Role::Master:
+  case Role::Prepacked:
     allowed = kind == TaskKind::Update;
     break;
   case Role::Gradient:
@@ -131,6 +132,40 @@ static VariableOp getVariable(Subject &subject, Value value) {
     if (auto write = dyn_cast<WriteOp>(user))
       return subject.symbols.lookup<VariableOp>(write.getVariable());
   return {};
+}
+
+/// C29: prepacked weights are written by whoever writes the weights, as a
+/// function of what it writes.
+static LogicalResult verifyPrepacked(Subject &subject, VariableOp prepacked) {
+  auto name = prepacked->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  auto weights =
+      name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
+  if (!weights || !prepacked->hasAttr(kPrepackingAttr))
+    return prepacked.emitOpError("does not say by '")
+           << kParameterAttr << "' and '" << kPrepackingAttr
+           << "' what is prepacked for what";
+  if (weights.getStageAttr() != prepacked.getStageAttr())
+    return prepacked.emitOpError("is of another stage than ") << name;
+  auto find = [](TaskOp task, VariableOp variable) {
+    auto writes = task.getBody().getOps<WriteOp>();
+    auto it = llvm::find_if(writes, [&](WriteOp write) {
+      return write.getVariable() == variable.getSymName();
+    });
+    return it == writes.end() ? Value() : (*it).getValue();
+  };
+  for (TaskOp task : subject.module.getOps<TaskOp>()) {
+    if (task.isBodyless())
+      continue;
+    Value from = find(task, weights), to = find(task, prepacked);
+    auto call = to ? to.getDefiningOp<func::CallOp>() : func::CallOp();
+    if (from || to)
+      if (!from || !call ||
+          llvm::to_vector(call.getOperands()) != SmallVector<Value>{from})
+        return task.emitOpError("does not write ")
+               << FlatSymbolRefAttr::get(prepacked) << " as a function of what "
+               << "it writes to " << name;
+  }
+  return success();
 }
 
 static LogicalResult reportRole(Operation *op, StringRef what,
@@ -340,6 +375,9 @@ LogicalResult penstock::verifyTasks(Subject &subject) {
     if (subject.isFrom(Level::Stages) && !variable.getStageAttr())
       return variable.emitOpError("has no stage at level ")
              << getLevelName(subject.level);
+    if (variable.getRole() == Role::Prepacked &&
+        failed(verifyPrepacked(subject, variable)))
+      return failure();
   }
   llvm::DenseSet<StringAttr> versioned = getVersioned(subject);
   for (TaskOp task : subject.module.getOps<TaskOp>())

@@ -40,6 +40,9 @@ Error penstock::runtime::writeMemory(const std::string &path,
       case PENSTOCK_ROLE_MASTER:
         bytes.optimizer += all;
         break;
+      case PENSTOCK_ROLE_PREPACKED:
+        bytes.versions += all;
+        break;
       default:
         bytes.weights += one;
         bytes.versions += all - one;

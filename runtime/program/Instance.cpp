@@ -90,6 +90,11 @@ Error Instance::check() const {
     }
     if (variable.placement_count == 0)
       return defect("variable '%s' has no place", variable.name);
+    if (variable.role == PENSTOCK_ROLE_PREPACKED &&
+        (variable.prepacked_from >= program.variable_count ||
+         variable.prepacked_by >= program.conv_count))
+      return defect("variable '%s' has no weights, or no convolution",
+                    variable.name);
     if (variable.file >= int32_t(program.file_count))
       return defect("variable '%s' names no file", variable.name);
   }
@@ -140,6 +145,29 @@ void Instance::buildEndpoints() {
     sourceThread = std::thread([this] { sourceLoop(); });
 }
 
+/// Where weights lie on a device, and those that are prepacked from them.
+Error Instance::prepackWeights(penstock_device &device) {
+  auto find = [&](const penstock_variable &variable) -> char * {
+    for (uint32_t j = 0; j < variable.placement_count; ++j)
+      if (variable.placements[j].device == device.index)
+        return device.arena.base() + variable.placements[j].offset;
+    return nullptr;
+  };
+  for (uint32_t i = 0; i < program.variable_count; ++i) {
+    const penstock_variable &variable = program.variables[i];
+    char *result =
+        variable.role == PENSTOCK_ROLE_PREPACKED ? find(variable) : nullptr;
+    if (!result)
+      continue;
+    char *weights = find(program.variables[variable.prepacked_from]);
+    if (!weights || !device.convs.run(variable.prepacked_by, nullptr,
+                                      reinterpret_cast<float *>(weights),
+                                      reinterpret_cast<float *>(result)))
+      return defect("the weights of '%s' cannot be prepacked", variable.name);
+  }
+  return {};
+}
+
 Error Instance::openDevice(penstock_device &device,
                            const std::vector<MappedFile> &files) {
   if (Error error = device.arena.allocate(device.index, device.description))
@@ -162,7 +190,9 @@ Error Instance::openDevice(penstock_device &device,
   }
   if (Error error = device.gemms.prepare(program, device.index, arena))
     return error;
-  return device.convs.prepare(program, device.index, arena);
+  if (Error error = device.convs.prepare(program, device.index, arena))
+    return error;
+  return prepackWeights(device);
 }
 
 Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {

@@ -79,6 +79,7 @@ public:
 
 private:
   Error check() const;
+  Error prepackWeights(penstock_device &device);
   Error openDevice(penstock_device &device,
                    const std::vector<MappedFile> &files);
   void buildEndpoints();

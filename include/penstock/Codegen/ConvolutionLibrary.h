@@ -22,10 +22,17 @@ namespace penstock {
 std::optional<penstock_conv_descriptor>
 describeConvolution(const nn::Convolution &conv);
 
+/// The call that prepacks weights. None where the runtime has no place for it.
+std::optional<penstock_conv_descriptor>
+describePrepacking(nn::PrepackingAttr prepacking);
+
 struct LibraryConvolution {
   /// As the runtime gets it, without the device.
   penstock_conv_descriptor descriptor;
   uint64_t scratchBytes;
+  /// Of the weights in the library's own order; 0 where it reads them as they
+  /// are.
+  uint64_t prepackedBytes;
 };
 
 /// What the library makes of nn.conv or one of its gradients, on tensors or

@@ -71,6 +71,8 @@ struct CompileOptions {
   std::string optimizer = "sgd:lr=0.01";
   std::string batchNorm = "train";
   std::string convolution = "fastest"; ///< Or direct.
+  /// Which weights are reordered once per update: auto, none or all.
+  std::string prepack = "auto";
   std::string rateSchedule = "constant";
   double clipGradNorm = 0;             ///< 0: not clipped.
   std::optional<int64_t> deviceMemory; ///< Bytes.

@@ -8,6 +8,8 @@
 
 #include "runtime/device/cpu/ColumnConvolution.h"
 
+#include "penstock/convolution.h"
+
 #include "runtime/device/cpu/Columns.h"
 #include "runtime/device/cpu/Step.h"
 
@@ -29,10 +31,11 @@ static bool isProduct(const penstock_conv_descriptor &conv,
   return sizes.windows >= kMany * conv.batch;
 }
 
-bool ColumnConvolution::plan(const penstock_conv_descriptor &descriptor) {
+std::string
+ColumnConvolution::plan(const penstock_conv_descriptor &descriptor) {
   conv = descriptor;
   if (conv.kind != PENSTOCK_CONV_WEIGHT_GRAD || conv.groups != 1)
-    return false;
+    return "oneDNN cannot compute the " + describe(conv);
   ColumnSizes sizes = columnSizes(conv);
   gathers = !isProduct(conv, sizes);
   if (!gathers)
@@ -48,7 +51,7 @@ bool ColumnConvolution::plan(const penstock_conv_descriptor &descriptor) {
   gemm.stride_c[0] = sizes.taps;
   product.emplace(gemm, oneDnn().getThreads());
   productBytes = aligned(product->getScratchBytes());
-  return product->getError().empty();
+  return product->getError();
 }
 
 uint64_t ColumnConvolution::getScratchBytes() const {
@@ -92,11 +95,11 @@ void ColumnConvolution::multiply(int64_t part) {
     hasFailed.store(true, std::memory_order_relaxed);
 }
 
-bool ColumnConvolution::run(const float *input, float *weights,
+bool ColumnConvolution::run(const float *input, const float *weights,
                             const float *output) {
   const OneDnn &dnnl = oneDnn();
   this->input = input;
-  this->weights = weights;
+  this->weights = const_cast<float *>(weights);
   this->output = output;
   hasFailed.store(false, std::memory_order_relaxed);
   if (gathers)

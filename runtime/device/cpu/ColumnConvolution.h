@@ -12,20 +12,24 @@
 
 #include "penstock/product.h"
 
+#include "runtime/device/cpu/ConvolutionMethod.h"
+
 #include <atomic>
 #include <optional>
 
 namespace penstock::runtime {
 
-class ColumnConvolution {
+class ColumnConvolution : public ConvolutionMethod {
 public:
-  /// False for what is not a gradient of weights of one group, or when the
+  /// Fails for what is not a gradient of weights of one group, or when the
   /// library has no fast product.
-  bool plan(const penstock_conv_descriptor &descriptor);
-  uint64_t getScratchBytes() const;
-  bool prepare(char *scratch);
+  std::string plan(const penstock_conv_descriptor &descriptor) override;
+  std::string getImplementation() const override { return "columns"; }
+  uint64_t getScratchBytes() const override;
+  bool prepare(char *scratch) override;
   /// Adds to the weights' gradient.
-  bool run(const float *input, float *weights, const float *output);
+  bool run(const float *input, const float *weights,
+           const float *output) override;
 
 private:
   void gather(int64_t channel);

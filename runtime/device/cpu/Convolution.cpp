@@ -17,25 +17,10 @@ using namespace penstock::runtime;
 
 struct Convolution::State {
   penstock_conv_descriptor descriptor;
-  std::string implementation;
-  uint64_t scratchBytes = 0;
-  // One of them is planned.
-  PartedConvolution parts;
-  ColumnConvolution columns;
-  TileConvolution tiles;
+  std::unique_ptr<ConvolutionMethod> method;
 
-  bool hasTiles() const { return descriptor.layout >= PENSTOCK_CONV_TILES_2X2; }
-  bool hasColumns() const { return descriptor.layout == PENSTOCK_CONV_COLUMNS; }
   std::string fail(const std::string &what) const {
     return "oneDNN cannot " + what + " the " + describe(descriptor);
-  }
-  template <typename Method>
-  std::string plan(Method &method, const char *name) {
-    if (!method.plan(descriptor))
-      return fail("compute");
-    implementation = name;
-    scratchBytes = method.getScratchBytes();
-    return "";
   }
 };
 
@@ -43,6 +28,18 @@ Convolution::Convolution() = default;
 Convolution::Convolution(Convolution &&) = default;
 Convolution &Convolution::operator=(Convolution &&) = default;
 Convolution::~Convolution() = default;
+
+static std::unique_ptr<ConvolutionMethod> makeMethod(uint32_t layout) {
+  switch (layout) {
+  case PENSTOCK_CONV_COLUMNS:
+    return std::make_unique<ColumnConvolution>();
+  case PENSTOCK_CONV_TILES_2X2:
+  case PENSTOCK_CONV_TILES_4X4:
+    return std::make_unique<TileConvolution>();
+  default:
+    return std::make_unique<PartedConvolution>();
+  }
+}
 
 std::string Convolution::plan(const penstock_conv_descriptor &descriptor) {
   state = std::make_unique<State>();
@@ -52,38 +49,35 @@ std::string Convolution::plan(const penstock_conv_descriptor &descriptor) {
   if (descriptor.element != PENSTOCK_F32 || descriptor.spatial_rank < 1 ||
       descriptor.spatial_rank > PENSTOCK_MAX_SPATIAL_RANK)
     return state->fail("take");
-  if (state->hasTiles())
-    return state->plan(state->tiles, "tiles");
-  if (state->hasColumns())
-    return state->plan(state->columns, "columns");
-  std::string error = state->parts.plan(descriptor);
-  if (!error.empty())
+  state->method = makeMethod(descriptor.layout);
+  if (std::string error = state->method->plan(descriptor); !error.empty())
     return error;
-  state->implementation = state->parts.getImplementation();
-  state->scratchBytes = state->parts.getScratchBytes();
+  // Only the library's primitives read prepacked weights.
+  if (descriptor.weights != PENSTOCK_WEIGHTS_AS_THEY_ARE &&
+      !getPrepackedBytes())
+    return state->fail("prepack the weights of");
   return "";
 }
 
 std::string Convolution::getImplementation() const {
-  return state->implementation;
+  return state->method->getImplementation();
 }
 
-uint64_t Convolution::getScratchBytes() const { return state->scratchBytes; }
+uint64_t Convolution::getScratchBytes() const {
+  return state->method->getScratchBytes();
+}
+
+uint64_t Convolution::getPrepackedBytes() const {
+  return state->method->getPrepackedBytes();
+}
 
 std::string Convolution::prepare(char *scratch) {
-  bool done = state->hasTiles()     ? state->tiles.prepare(scratch)
-              : state->hasColumns() ? state->columns.prepare(scratch)
-                                    : state->parts.prepare(scratch);
-  return done ? "" : state->fail("prepare");
+  return state->method->prepare(scratch) ? "" : state->fail("prepare");
 }
 
 bool Convolution::run(const float *input, const float *weights,
                       const float *output) {
-  if (state->hasTiles())
-    return state->tiles.run(input, weights, output);
-  if (state->hasColumns())
-    return state->columns.run(input, const_cast<float *>(weights), output);
-  return state->parts.run(input, weights, output);
+  return state->method->run(input, weights, output);
 }
 
 void penstock::runtime::setConvolutionThreads(int threads) {

@@ -10,85 +10,9 @@
 // other.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cpu/PartedConvolution.h"
-
-#include "penstock/convolution.h"
-
-#include "runtime/device/cpu/ConvolutionSlices.h"
-
-#include <algorithm>
-#include <atomic>
+#include "runtime/device/cpu/PartedState.h"
 
 using namespace penstock::runtime;
-
-namespace {
-
-/// What one thread computes.
-struct Part {
-  ConvolutionSlice *slices[3];
-  Step compute;
-  dnnl_stream_t stream = nullptr;
-};
-
-} // namespace
-
-struct PartedConvolution::State {
-  penstock_conv_descriptor conv;
-  ConvolutionDivision division;
-  int result, threads;
-  std::vector<ConvolutionSlice> slices[3];
-  std::vector<Part> parts;
-  std::string implementation;
-  /// Of the library, for what all threads do together; of everything that
-  /// several parts need; of what a thread needs for one part after the other.
-  uint64_t stepBytes = 0, commonBytes = 0, threadBytes = 0;
-  dnnl_stream_t stream = nullptr;
-  std::atomic<bool> hasFailed{false};
-
-  State(const penstock_conv_descriptor &conv, ConvolutionDivision division)
-      : conv(conv), division(division), result(computedTensor(conv)),
-        threads(oneDnn().getThreads()) {}
-  ~State();
-  std::string fail(const std::string &what) const {
-    return "oneDNN cannot " + what + " the " + describe(conv);
-  }
-  /// Computed by all threads at once: the library divides no sums over threads
-  /// in its Winograd's algorithm but those of the weights' gradients, and a
-  /// part would transform again what another one has.
-  bool isWhole() const {
-    return conv.layout == PENSTOCK_CONV_WINOGRAD && result != Weights;
-  }
-  /// Of part i, where threads have scratch of their own.
-  int64_t areas() const { return std::min<int64_t>(threads, division.count()); }
-  int ownThreads() const { return isWhole() ? threads : 1; }
-  int64_t areaOf(int64_t i) const {
-    return areas() < threads ? i : OneDnn::partOf(i, division.count(), threads);
-  }
-  std::string plan();
-  bool prepare(char *scratch);
-  bool bind(const float *const (&data)[3]);
-  void runPart(Part &part);
-  void addSums(int64_t channels);
-  /// Parts' gradients of the same weights, added when all are there.
-  bool isSummed(int tensor) const {
-    return tensor == result && tensor == Weights && division.samples > 1;
-  }
-
-private:
-  int64_t sliceCount(int tensor) const;
-  /// The one that a part reads or writes.
-  int64_t sliceOf(int tensor, int64_t part) const;
-  bool isShared(int tensor) const {
-    return sliceCount(tensor) < division.count();
-  }
-  bool isCommon(int tensor) const {
-    return isShared(tensor) || isSummed(tensor);
-  }
-  bool cutSlices();
-  bool createCompute(Part &part);
-  std::string planSlices(Part &part);
-  void place();
-};
 
 PartedConvolution::PartedConvolution() = default;
 PartedConvolution::~PartedConvolution() = default;
@@ -98,7 +22,7 @@ PartedConvolution::State::~State() {
   for (std::vector<ConvolutionSlice> &each : slices)
     for (ConvolutionSlice &slice : each)
       slice.destroy();
-  for (Part &part : parts) {
+  for (ConvolutionPart &part : parts) {
     part.compute.destroy();
     if (part.stream)
       dnnl.dnnl_stream_destroy(part.stream);
@@ -145,7 +69,7 @@ bool PartedConvolution::State::cutSlices() {
 
 /// The descriptor of the convolution, by way of the forward one, which the
 /// others want as a hint.
-bool PartedConvolution::State::createCompute(Part &part) {
+bool PartedConvolution::State::createCompute(ConvolutionPart &part) {
   const OneDnn &dnnl = oneDnn();
   uint32_t rank = conv.spatial_rank;
   dnnl_memory_desc_t wished[3];
@@ -204,7 +128,7 @@ bool PartedConvolution::State::createCompute(Part &part) {
 
 /// How the part's primitive wants its tensors, and reorders where that is not
 /// how they are.
-std::string PartedConvolution::State::planSlices(Part &part) {
+std::string PartedConvolution::State::planSlices(ConvolutionPart &part) {
   static constexpr dnnl_query_t kQueries[3][3] = {
       {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
       {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
@@ -218,7 +142,8 @@ std::string PartedConvolution::State::planSlices(Part &part) {
       return fail("divide");
     slice.inside = wanted;
     slice.isKnown = true;
-    WithThreads team(isShared(i) ? threads : ownThreads());
+    // Nobody else works while weights are prepacked.
+    WithThreads team(isShared(i) || prepacks() ? threads : ownThreads());
     if (!slice.planReorder(i == result, i == result && i == Weights))
       return fail("reorder the tensors of");
   }
@@ -235,18 +160,18 @@ void PartedConvolution::State::place() {
   commonBytes = aligned(stepBytes);
   for (int tensor : {Input, Weights, Output})
     for (ConvolutionSlice &slice : slices[tensor])
-      if (isCommon(tensor)) {
+      if (isCommon(tensor) && !isPrepacked(tensor)) {
         slice.place = commonBytes;
         commonBytes += slice.copyBytes();
       }
-  for (Part &part : parts) {
+  for (ConvolutionPart &part : parts) {
     uint64_t bytes = part.compute.getScratchBytes();
     for (int tensor : {Input, Weights, Output})
       if (!isShared(tensor) && part.slices[tensor]->isReordered)
         bytes = std::max(bytes, part.slices[tensor]->reorder.getScratchBytes());
     bytes = aligned(bytes);
     for (int tensor : {Input, Weights, Output})
-      if (!isCommon(tensor)) {
+      if (!isCommon(tensor) && !isPrepacked(tensor)) {
         part.slices[tensor]->place = bytes;
         bytes += part.slices[tensor]->copyBytes();
       }
@@ -257,7 +182,7 @@ void PartedConvolution::State::place() {
 std::string PartedConvolution::State::plan() {
   if (!cutSlices())
     return fail("take");
-  for (Part &part : parts) {
+  for (ConvolutionPart &part : parts) {
     WithThreads own(ownThreads());
     if (!createCompute(part))
       return fail("compute");
@@ -271,6 +196,7 @@ std::string PartedConvolution::State::plan() {
     if (std::string error = planSlices(part); !error.empty())
       return error;
   }
+  placeWeights();
   place();
   return "";
 }
@@ -294,7 +220,7 @@ bool PartedConvolution::State::prepare(char *scratch) {
         return false;
   WithThreads own(ownThreads());
   for (int64_t i = 0; i < division.count(); ++i) {
-    Part &part = parts[i];
+    ConvolutionPart &part = parts[i];
     char *area = scratch + commonBytes + areaOf(i) * threadBytes;
     if (!createStream(part.stream))
       return false;
@@ -320,17 +246,23 @@ bool PartedConvolution::State::bind(const float *const (&data)[3]) {
               slice.outsideMemory,
               const_cast<float *>(data[tensor]) + slice.offset) != dnnl_success)
         return false;
-      if (isShared(tensor) && slice.isReordered && !slice.reorder.run(stream))
+      if (!slice.isReordered)
+        continue;
+      if (isPrepacked(tensor)
+              ? oneDnn().dnnl_memory_set_data_handle(
+                    slice.insideMemory, atPlace(data[tensor], slice)) !=
+                    dnnl_success
+              : isShared(tensor) && !slice.reorder.run(stream))
         return false;
     }
   return true;
 }
 
-void PartedConvolution::State::runPart(Part &part) {
+void PartedConvolution::State::runPart(ConvolutionPart &part) {
   bool done = true;
   auto reorder = [&](int tensor) {
     ConvolutionSlice &slice = *part.slices[tensor];
-    if (slice.isReordered && !isCommon(tensor))
+    if (slice.isReordered && !isCommon(tensor) && !isPrepacked(tensor))
       done &= slice.reorder.run(part.stream);
   };
   for (int tensor : {Input, Weights, Output})
@@ -353,27 +285,33 @@ std::string PartedConvolution::plan(const penstock_conv_descriptor &conv) {
   ConvolutionDivision division = divideConvolution(conv);
   state = std::make_unique<State>(conv, division);
   std::string error = state->plan();
-  if (error.empty() || division.count() == 1)
-    return error;
-  // Parts have other shapes, which the library may not take.
-  state = std::make_unique<State>(conv, ConvolutionDivision());
-  return state->plan();
+  if (!error.empty() && division.count() != 1) {
+    // Parts have other shapes, which the library may not take.
+    state = std::make_unique<State>(conv, ConvolutionDivision());
+    error = state->plan();
+  }
+  return error;
 }
 
-const std::string &PartedConvolution::getImplementation() const {
+std::string PartedConvolution::getImplementation() const {
   return state->implementation;
 }
 
 uint64_t PartedConvolution::getScratchBytes() const {
+  if (state->prepacks())
+    return 0;
   return state->commonBytes + state->areas() * state->threadBytes;
 }
 
 bool PartedConvolution::prepare(char *scratch) {
-  return state->prepare(scratch);
+  return state->prepacks() ? state->preparePrepacking()
+                           : state->prepare(scratch);
 }
 
 bool PartedConvolution::run(const float *input, const float *weights,
                             const float *output) {
+  if (state->prepacks())
+    return state->prepack(weights, output);
   const OneDnn &dnnl = oneDnn();
   state->hasFailed.store(false, std::memory_order_relaxed);
   if (!state->bind({input, weights, output}))

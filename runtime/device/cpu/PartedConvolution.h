@@ -12,25 +12,24 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_PARTEDCONVOLUTION_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_PARTEDCONVOLUTION_H
 
-#include "penstock/abi.h"
+#include "runtime/device/cpu/ConvolutionMethod.h"
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 namespace penstock::runtime {
 
-class PartedConvolution {
+class PartedConvolution : public ConvolutionMethod {
 public:
   PartedConvolution();
-  ~PartedConvolution();
+  ~PartedConvolution() override;
 
-  /// Says what oneDNN cannot do, or nothing.
-  std::string plan(const penstock_conv_descriptor &descriptor);
-  const std::string &getImplementation() const;
-  uint64_t getScratchBytes() const;
-  bool prepare(char *scratch);
-  bool run(const float *input, const float *weights, const float *output);
+  std::string plan(const penstock_conv_descriptor &descriptor) override;
+  std::string getImplementation() const override;
+  uint64_t getScratchBytes() const override;
+  uint64_t getPrepackedBytes() const override;
+  bool prepare(char *scratch) override;
+  bool run(const float *input, const float *weights,
+           const float *output) override;
 
 private:
   struct State;

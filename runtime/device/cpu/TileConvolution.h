@@ -11,24 +11,25 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_TILECONVOLUTION_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_TILECONVOLUTION_H
 
-#include "penstock/abi.h"
+#include "runtime/device/cpu/ConvolutionMethod.h"
 
-#include <cstdint>
 #include <memory>
 
 namespace penstock::runtime {
 
-class TileConvolution {
+class TileConvolution : public ConvolutionMethod {
 public:
   TileConvolution();
-  ~TileConvolution();
+  ~TileConvolution() override;
 
-  /// False for what is not a dense 3x3 convolution with stride 1, or when the
+  /// Fails for what is not a dense 3x3 convolution with stride 1, or when the
   /// library has no fast product.
-  bool plan(const penstock_conv_descriptor &descriptor);
-  uint64_t getScratchBytes() const;
-  bool prepare(char *scratch);
-  bool run(const float *input, const float *weights, const float *output);
+  std::string plan(const penstock_conv_descriptor &descriptor) override;
+  std::string getImplementation() const override { return "tiles"; }
+  uint64_t getScratchBytes() const override;
+  bool prepare(char *scratch) override;
+  bool run(const float *input, const float *weights,
+           const float *output) override;
 
 private:
   struct State;

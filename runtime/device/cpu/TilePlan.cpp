@@ -11,6 +11,8 @@
 
 #include "runtime/device/cpu/TileState.h"
 
+#include "penstock/convolution.h"
+
 using namespace penstock::runtime;
 
 TileConvolution::TileConvolution() = default;
@@ -28,10 +30,11 @@ TileConvolution::State::~State() {
   }
 }
 
-bool TileConvolution::plan(const penstock_conv_descriptor &descriptor) {
+std::string TileConvolution::plan(const penstock_conv_descriptor &descriptor) {
   state = std::make_unique<State>();
   state->conv = descriptor;
-  return state->plan();
+  return state->plan() ? ""
+                       : "oneDNN cannot compute the " + describe(descriptor);
 }
 
 uint64_t TileConvolution::getScratchBytes() const { return state->bytes; }

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define PENSTOCK_ABI_VERSION 5u
+#define PENSTOCK_ABI_VERSION 6u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -83,7 +83,8 @@ enum {
   PENSTOCK_ROLE_COMPENSATION = 3,
   PENSTOCK_ROLE_STATISTIC = 4,
   PENSTOCK_ROLE_MASTER = 5,
-  PENSTOCK_ROLE_SCALAR = 6
+  PENSTOCK_ROLE_SCALAR = 6,
+  PENSTOCK_ROLE_PREPACKED = 7
 };
 
 /* Where one copy (one replica) of a variable lives: version v (the value after
@@ -96,7 +97,9 @@ typedef struct {
 
 /* A variable. `name` is the initialiser's name for parameters and statistics.
  * `file` < 0: starts at zero; else the bytes are at files[file] + file_offset,
- * type.bytes long, little-endian raw data. `frozen`: never written. */
+ * type.bytes long, little-endian raw data. `frozen`: never written.
+ * One of role PREPACKED starts as what convolution `prepacked_by` makes of the
+ * start of variable `prepacked_from`, which is on the same devices. */
 typedef struct {
   const char *name;
   uint32_t role;
@@ -108,6 +111,8 @@ typedef struct {
   uint32_t versions;
   uint32_t placement_count;
   const penstock_placement *placements;
+  uint32_t prepacked_from;
+  uint32_t prepacked_by;
 } penstock_variable;
 
 /* A channel that is a transfer in some schedule, or has a source or a sink.
@@ -199,6 +204,15 @@ enum {
   PENSTOCK_CONV_TILES_4X4 = 5
 };
 
+enum {
+  PENSTOCK_WEIGHTS_AS_THEY_ARE = 0,
+  /* The weights are what a call with PREPACK of the same convolution made. */
+  PENSTOCK_WEIGHTS_PREPACKED = 1,
+  /* The call reorders the weights, as the library likes them in the convolution
+   * that is described, into `output`, and reads no input. */
+  PENSTOCK_WEIGHTS_PREPACK = 2
+};
+
 /* A convolution of input (batch, input_channels, spatial...) with weights
  * (output_channels, input_channels / groups, spatial...) to output (batch,
  * output_channels, spatial...), all dense; `kind` says which of the three is
@@ -208,6 +222,7 @@ typedef struct {
   uint32_t kind;
   uint32_t element;
   uint32_t layout;
+  uint32_t weights;
   uint32_t spatial_rank;
   uint32_t device;
   int64_t batch, groups, input_channels, output_channels;

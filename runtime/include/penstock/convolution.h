@@ -31,9 +31,13 @@ public:
   /// The name of the implementation that was planned.
   std::string getImplementation() const;
   uint64_t getScratchBytes() const;
+  /// Of the weights, as the library likes them. None where that is how they
+  /// are, or they are computed, or no other way is faster.
+  uint64_t getPrepackedBytes() const;
   /// Makes what was planned ready to run with this scratch.
   std::string prepare(char *scratch);
-  /// The tensors in their roles, whichever of them is computed.
+  /// The tensors in their roles, whichever of them is computed. Where the
+  /// descriptor says PREPACK, the weights' other form is the output.
   bool run(const float *input, const float *weights, const float *output);
 
 private:
@@ -41,8 +45,8 @@ private:
   std::unique_ptr<State> state;
 };
 
-/// Sets `layout` to the one that is faster, of those that add up the products of
-/// the definition where `isDirect`; says what is wrong, or nothing.
+/// Sets `layout` to the one that is faster, of those that add up the products
+/// of the definition where `isDirect`; says what is wrong, or nothing.
 std::string chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
                                     bool isDirect = false);
 

@@ -212,6 +212,80 @@ TEST(ConvolutionTest, EqualsLoops) {
     }
 }
 
+/// Runs a convolution with so many threads; the tensors by their roles.
+void runConvolution(const penstock_conv_descriptor &conv, int threads,
+                    const float *input, const float *weights, float *output) {
+  setConvolutionThreads(threads);
+  Convolution convolution;
+  ASSERT_EQ(convolution.plan(conv), "");
+  std::vector<char> scratch(convolution.getScratchBytes() + 64);
+  auto place = reinterpret_cast<uintptr_t>(scratch.data());
+  ASSERT_EQ(convolution.prepare(scratch.data() + (64 - place % 64)), "");
+  EXPECT_TRUE(convolution.run(input, weights, output)) << describe(conv);
+  setConvolutionThreads(1);
+}
+
+TEST(ConvolutionTest, PrepacksWeights) {
+  int prepacked = 0;
+  for (const Shape &shape : shapes)
+    for (uint32_t kind : {PENSTOCK_CONV_FORWARD, PENSTOCK_CONV_INPUT_GRAD})
+      for (uint32_t layout : {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_WINOGRAD}) {
+        penstock_conv_descriptor conv = describeShape(shape, kind, layout);
+        Convolution convolution;
+        if (!takes(shape, kind, layout) || convolution.plan(conv) != "")
+          continue;
+        uint64_t bytes = convolution.getPrepackedBytes();
+        if (bytes == 0)
+          continue;
+        ++prepacked;
+        Tensors tensors(conv);
+        int result = kind == PENSTOCK_CONV_FORWARD ? 2 : 0;
+        auto run = [&](const penstock_conv_descriptor &conv, int threads,
+                       const float *weights) {
+          std::vector<float> *data = tensors.data;
+          std::fill(data[result].begin(), data[result].end(), 7.0f);
+          runConvolution(conv, threads, data[0].data(), weights,
+                         data[2].data());
+          return data[result];
+        };
+        std::vector<float> expected = run(conv, 1, tensors.data[1].data());
+        for (int threads : {1, 3}) {
+          // What is behind stays as it is.
+          std::vector<float> form(bytes / sizeof(float) + 16, 5.0f);
+          penstock_conv_descriptor other = conv;
+          other.weights = PENSTOCK_WEIGHTS_PREPACK;
+          Convolution prepacking;
+          EXPECT_EQ(prepacking.plan(other), "");
+          EXPECT_EQ(prepacking.getScratchBytes(), 0u);
+          runConvolution(other, threads, nullptr, tensors.data[1].data(),
+                         form.data());
+          EXPECT_EQ(std::count(form.end() - 16, form.end(), 5.0f), 16);
+          // Another number of threads reads them as well.
+          other.weights = PENSTOCK_WEIGHTS_PREPACKED;
+          EXPECT_EQ(run(other, 4 - threads, form.data()), expected)
+              << describe(conv) << ", layout " << layout;
+        }
+      }
+  EXPECT_GT(prepacked, 20);
+}
+
+TEST(ConvolutionTest, RefusesToPrepack) {
+  // Weights that are computed, or are read as they are.
+  for (auto [kind, layout] :
+       {std::pair(PENSTOCK_CONV_WEIGHT_GRAD, PENSTOCK_CONV_LIBRARY),
+        {PENSTOCK_CONV_FORWARD, PENSTOCK_CONV_PLAIN},
+        {PENSTOCK_CONV_FORWARD, PENSTOCK_CONV_TILES_4X4}}) {
+    penstock_conv_descriptor conv = describeShape(shapes[9], kind, layout);
+    EXPECT_EQ(Convolution().plan(conv), "");
+    for (uint32_t weights :
+         {PENSTOCK_WEIGHTS_PREPACK, PENSTOCK_WEIGHTS_PREPACKED}) {
+      conv.weights = weights;
+      EXPECT_EQ(Convolution().plan(conv),
+                "oneDNN cannot prepack the weights of the " + describe(conv));
+    }
+  }
+}
+
 TEST(ConvolutionTest, ChoosesLayouts) {
   auto choose = [](const Shape &shape, uint32_t kind, bool isDirect = false) {
     penstock_conv_descriptor conv = describeShape(shape, kind, 0);

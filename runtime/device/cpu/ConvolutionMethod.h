@@ -1,0 +1,40 @@
+//===- ConvolutionMethod.h - How a convolution is computed ------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the library's primitives in parts, products of matrices and tiles have
+// in common.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_CPU_CONVOLUTIONMETHOD_H
+#define PENSTOCK_RUNTIME_DEVICE_CPU_CONVOLUTIONMETHOD_H
+
+#include "penstock/abi.h"
+
+#include <cstdint>
+#include <string>
+
+namespace penstock::runtime {
+
+class ConvolutionMethod {
+public:
+  virtual ~ConvolutionMethod() = default;
+
+  /// Says what it cannot do, or nothing.
+  virtual std::string plan(const penstock_conv_descriptor &descriptor) = 0;
+  virtual std::string getImplementation() const = 0;
+  virtual uint64_t getScratchBytes() const = 0;
+  /// Of the weights, as a descriptor with PREPACKED ones wants them; none where
+  /// they are read as they are.
+  virtual uint64_t getPrepackedBytes() const { return 0; }
+  virtual bool prepare(char *scratch) = 0;
+  /// The tensors in their roles, whichever of them is computed; of a descriptor
+  /// that says PREPACK, the prepacked weights are the output.
+  virtual bool run(const float *input, const float *weights,
+                   const float *output) = 0;
+};
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_DEVICE_CPU_CONVOLUTIONMETHOD_H

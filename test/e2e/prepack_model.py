@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Writes a CNN whose convolutions read their weights in the library's own order.
+
+    prepack_model.py MODEL.onnxtext
+
+Windows with stride 2, of one element, and in groups, each with enough weights;
+one of them, read twice, has a bias that is trained, too. Only the standard
+library is needed.
+"""
+
+import math
+import random
+import sys
+
+
+def main(path):
+    generator = random.Random(11)
+
+    def weights(name, *shape):
+        count, fan = math.prod(shape), math.prod(shape[1:])
+        values = ", ".join(f"{generator.gauss(0, math.sqrt(2 / fan)):.4f}" for _ in range(count))
+        return f"float[{', '.join(map(str, shape))}] {name} = {{{values}}}"
+
+    initializers = ",\n ".join([
+        "int64[4] image = {-1, 1, 8, 8}",
+        weights("w1", 64, 1, 3, 3), weights("w2", 40, 64, 3, 3), weights("w3", 448, 40, 1, 1),
+        weights("w4", 64, 224, 3, 3), weights("w5", 64, 64, 2, 2), weights("b5", 64),
+        weights("head", 10, 64)])
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"""<ir_version: 8, opset_import: ["" : 20]>
+prepack (float[N, 64] x) => (float[N, 10] y)
+<{initializers}>
+{{
+  plane = Reshape (x, image)
+  c1 = Conv <pads = [1, 1, 1, 1]> (plane, w1)
+  a1 = Relu (c1)
+  c2 = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> (a1, w2)
+  a2 = Relu (c2)
+  c3 = Conv (a2, w3)
+  a3 = Relu (c3)
+  c4 = Conv <pads = [1, 1, 1, 1], group = 2> (a3, w4)
+  a4 = Relu (c4)
+  c5 = Conv <strides = [2, 2]> (a4, w5, b5)
+  a5 = Relu (c5)
+  c6 = Conv <strides = [2, 2]> (a5, w5, b5)
+  flat = Flatten (c6)
+  y = Gemm <transB = 1> (flat, head)
+}}
+""")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])
