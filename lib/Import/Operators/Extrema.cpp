@@ -11,6 +11,7 @@
 #include "ConstantTensor.h"
 #include "Indexing.h"
 #include "OperatorTable.h"
+#include "SoftmaxAxis.h"
 
 #include "dialects/Nn/Nn.h"
 
@@ -126,31 +127,9 @@ static LogicalResult lowerArgument(NodeBinder &node, OpBuilder &builder,
 
 //===--- Hardmax ---===//
 
-/// Like Softmax: before 13, the operand is a matrix that is cut at the axis.
-static LogicalResult bindHardmax(NodeBinder &node, int64_t &axis,
-                                 SmallVector<int64_t> &shape) {
-  bool oneAxis = node.getSince() >= 13;
-  axis = oneAxis ? -1 : 1;
-  if (failed(node.operands({"input"}, 1)) || failed(node.requireFloat(0)) ||
-      failed(node.attribute("axis", axis)) ||
-      failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0),
-                                /*end=*/!oneAxis)))
-    return failure();
-  shape = SmallVector<int64_t>(node.shape(0));
-  if (oneAxis)
-    return success();
-  SmallVector<int64_t> matrix = {1, 1};
-  for (auto [d, size] : llvm::enumerate(shape))
-    matrix[static_cast<int64_t>(d) >= axis] *= size;
-  shape = matrix;
-  axis = 1;
-  return success();
-}
-
 static LogicalResult inferHardmax(NodeBinder &node, Types &types) {
-  int64_t axis;
-  SmallVector<int64_t> shape;
-  if (failed(bindHardmax(node, axis, shape)))
+  SoftmaxAxis along;
+  if (failed(along.bind(node)))
     return failure();
   types.push_back(node.type(0));
   return success();
@@ -159,22 +138,21 @@ static LogicalResult inferHardmax(NodeBinder &node, Types &types) {
 /// 1 at the first maximum, 0 elsewhere.
 static LogicalResult lowerHardmax(NodeBinder &node, OpBuilder &builder,
                                   Values &results) {
-  int64_t axis;
-  SmallVector<int64_t> shape;
-  if (failed(bindHardmax(node, axis, shape)))
+  SoftmaxAxis along;
+  if (failed(along.bind(node)))
     return failure();
   Emitter emitter(builder, node.getLoc());
-  Value input = emitter.reshape(node.operand(0), shape);
-  Value position = emitPosition(emitter, input, axis, /*isMaximum=*/true,
+  Value input = emitter.reshape(node.operand(0), along.shape);
+  Value position = emitPosition(emitter, input, along.axis, /*isMaximum=*/true,
                                 /*selectLast=*/false);
-  SmallVector<int64_t> kept(shape);
-  kept[axis] = 1;
+  SmallVector<int64_t> kept(along.shape);
+  kept[along.axis] = 1;
   position = emitter.reshape(position, kept);
   Value result = emitter.elementwise(
       Emitter::typeOf(input), position,
       [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
         OpBuilder &b = inside.builder;
-        Value index = linalg::IndexOp::create(b, inside.loc, axis);
+        Value index = linalg::IndexOp::create(b, inside.loc, along.axis);
         index =
             arith::IndexCastOp::create(b, inside.loc, b.getI64Type(), index);
         Type element = node.elementType(0);

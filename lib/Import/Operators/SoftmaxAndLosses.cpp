@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OperatorTable.h"
+#include "SoftmaxAxis.h"
 
 #include "dialects/Nn/Nn.h"
 
@@ -20,18 +21,7 @@ using namespace penstock::onnx;
 
 //===--- Softmax, LogSoftmax ---===//
 
-namespace {
-struct Softmax {
-  int64_t axis;
-  /// The shape in which a single axis is normalised: since 13 the operand's,
-  /// before it the operand as a matrix, cut at the axis.
-  SmallVector<int64_t> shape;
-
-  LogicalResult bind(NodeBinder &node);
-};
-} // namespace
-
-LogicalResult Softmax::bind(NodeBinder &node) {
+LogicalResult SoftmaxAxis::bind(NodeBinder &node) {
   bool oneAxis = node.getSince() >= 13;
   axis = oneAxis ? -1 : 1;
   if (failed(node.operands({"input"}, 1)) || failed(node.requireFloat(0)) ||
@@ -51,7 +41,7 @@ LogicalResult Softmax::bind(NodeBinder &node) {
 }
 
 static LogicalResult inferSoftmax(NodeBinder &node, Types &types) {
-  Softmax softmax;
+  SoftmaxAxis softmax;
   if (failed(softmax.bind(node)))
     return failure();
   types.push_back(node.type(0));
@@ -61,7 +51,7 @@ static LogicalResult inferSoftmax(NodeBinder &node, Types &types) {
 template <bool log>
 static LogicalResult lowerSoftmax(NodeBinder &node, OpBuilder &builder,
                                   Values &results) {
-  Softmax softmax;
+  SoftmaxAxis softmax;
   if (failed(softmax.bind(node)))
     return failure();
   Emitter emitter(builder, node.getLoc());
