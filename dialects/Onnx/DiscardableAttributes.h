@@ -29,8 +29,8 @@ inline constexpr llvm::StringLiteral kOutputNameAttr = "onnx.output";
 /// n : i64, on a function: inputs with a leading 1 were given this batch size
 /// instead.
 inline constexpr llvm::StringLiteral kReboundBatchAttr = "onnx.rebound_batch";
-/// On a node or loop of a branch of an If: whether it runs is known once the condition
-/// is.
+/// On a node or loop of a branch of an If: whether it runs is known once the
+/// condition is.
 inline constexpr llvm::StringLiteral kBranchAttr = "onnx.branch";
 
 } // namespace penstock::onnx
