@@ -32,63 +32,82 @@ namespace {
 /// gain, and buffers that fit into the first cache gain nothing.
 constexpr int64_t smallestRow = 32, smallestBuffer = 8192;
 
-/// How an operand's buffer is used by an op whose first loop is the row.
+/// A few operands of this many elements fit into the first cache: longer rows
+/// are divided, where that is possible.
+constexpr int64_t longRow = 4096;
+
+/// How an operand's buffer is used by an op whose first loops, `depth` of them,
+/// number the rows.
 enum class Access {
-  Row,  // Its first index is the row, which occurs nowhere else.
-  Whole // Anything else.
+  Row,    // Their indices are its first ones: a row of its own for each.
+  Fixed,  // They do not occur: all rows use the same.
+  Sliced, // Some are indices of it, as of a mask.
+  Other
 };
 
-Access accessOf(linalg::GenericOp op, OpOperand &operand) {
-  AffineMap map = op.getMatchingIndexingMap(&operand);
-  AffineExpr row = getAffineDimExpr(0, op.getContext());
-  if (map.getNumResults() == 0 || map.getResult(0) != row)
-    return Access::Whole;
-  for (AffineExpr result : map.getResults().drop_front())
-    if (result.isFunctionOfDim(0))
-      return Access::Whole;
-  return Access::Row;
+Access accessOf(linalg::GenericOp op, OpOperand &operand, unsigned depth) {
+  unsigned found = 0;
+  bool leads = true;
+  ArrayRef<AffineExpr> results =
+      op.getMatchingIndexingMap(&operand).getResults();
+  for (auto [position, result] : llvm::enumerate(results)) {
+    auto dim = dyn_cast<AffineDimExpr>(result);
+    if (dim && dim.getPosition() < depth) {
+      leads &= dim.getPosition() == position;
+      ++found;
+    } else if (llvm::any_of(llvm::seq(depth), [&](unsigned row) {
+                 return result.isFunctionOfDim(row);
+               })) {
+      return Access::Other;
+    }
+  }
+  if (!found)
+    return Access::Fixed;
+  return leads && found == depth ? Access::Row : Access::Sliced;
 }
 
-/// Whether `op` adds up over its first loop, the rows: what it writes without
-/// that index has a row of accumulators, each of which meets the rows in their
-/// order. Along the vector there is no such order (see VectorLoops).
-bool sumsRows(linalg::GenericOp op) {
-  if (op.getIteratorTypesArray().front() != utils::IteratorType::reduction)
+/// Whether the first loops of `op` are all parallel, or all reductions.
+bool areRows(linalg::GenericOp op, unsigned depth,
+             utils::IteratorType iterator) {
+  return llvm::all_of(
+      ArrayRef(op.getIteratorTypesArray()).take_front(depth),
+      [&](utils::IteratorType other) { return other == iterator; });
+}
+
+/// Whether `op` adds up over the rows: what it writes without their indices has
+/// a row of accumulators, each of which meets the rows in their order. Along
+/// the vector there is no such order (see VectorLoops).
+bool sumsRows(linalg::GenericOp op, unsigned depth) {
+  if (!areRows(op, depth, utils::IteratorType::reduction))
     return false;
   std::optional<unsigned> vector = chooseVectorDimension(op);
   return vector && llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
-           AffineMap map = op.getMatchingIndexingMap(&init);
-           return map.isFunctionOfDim(*vector) &&
-                  (accessOf(op, init) == Access::Row ||
-                   !map.isFunctionOfDim(0));
+           return op.getMatchingIndexingMap(&init).isFunctionOfDim(*vector) &&
+                  accessOf(op, init, depth) != Access::Sliced;
          });
 }
 
-/// A candidate: its first loop goes over rows, by which it writes everything,
-/// or which it sums.
-bool hasRows(linalg::GenericOp op, bool inTurn) {
-  if (op.getNumLoops() < 1 || !op.hasPureBufferSemantics() ||
+/// A candidate: its first loops go over rows, by which it writes everything, or
+/// which it sums.
+bool hasRows(linalg::GenericOp op, unsigned depth, bool inTurn) {
+  if (op.getNumLoops() < depth || !op.hasPureBufferSemantics() ||
       op.hasDynamicShape())
     return false;
+  for (OpOperand &operand : op->getOpOperands())
+    if (accessOf(op, operand, depth) == Access::Other)
+      return false;
   // The number of the row would have to be passed on.
-  WalkResult usesRow = op.getBody()->walk([](linalg::IndexOp index) {
-    return index.getDim() == 0 ? WalkResult::interrupt()
-                               : WalkResult::advance();
+  WalkResult usesRow = op.getBody()->walk([&](linalg::IndexOp index) {
+    return index.getDim() < depth ? WalkResult::interrupt()
+                                  : WalkResult::advance();
   });
   if (usesRow.wasInterrupted())
     return false;
-  if (op.getIteratorTypesArray().front() != utils::IteratorType::parallel)
-    return inTurn && sumsRows(op);
+  if (!areRows(op, depth, utils::IteratorType::parallel))
+    return inTurn && sumsRows(op, depth);
   return llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
-    return accessOf(op, init) == Access::Row;
+    return accessOf(op, init, depth) == Access::Row;
   });
-}
-
-int64_t iterations(linalg::GenericOp op) {
-  int64_t count = 1;
-  for (int64_t size : op.getStaticLoopRanges())
-    count *= size;
-  return count;
 }
 
 /// Arguments of a kernel do not overlap, except that a new weight may be bound
@@ -103,7 +122,7 @@ bool mayBeSame(Value read, Value written) {
 /// Whether `later` may run on row i right after `earlier` did, for all rows in
 /// turn: where one writes what the other touches, both do so by rows of the
 /// same buffer.
-bool agree(linalg::GenericOp earlier, linalg::GenericOp later) {
+bool agree(linalg::GenericOp earlier, linalg::GenericOp later, unsigned depth) {
   for (OpOperand &a : earlier->getOpOperands())
     for (OpOperand &b : later->getOpOperands()) {
       if (!isa<MemRefType>(a.get().getType()) ||
@@ -115,57 +134,125 @@ bool agree(linalg::GenericOp earlier, linalg::GenericOp later) {
       if (!isSame &&
           !BufferRange::of(a.get()).overlaps(BufferRange::of(b.get())))
         continue;
-      if (!isSame || accessOf(earlier, a) != Access::Row ||
-          accessOf(later, b) != Access::Row)
+      if (!isSame || accessOf(earlier, a, depth) != Access::Row ||
+          accessOf(later, b, depth) != Access::Row)
         return false;
     }
   return true;
 }
 
-/// Moves the ops of `group` into one loop over their rows.
-void fuse(RewriterBase &rewriter, ArrayRef<linalg::GenericOp> group) {
+using Group = SmallVector<linalg::GenericOp>;
+
+/// Whether `op` can run behind those of `group`, row by row.
+bool fits(const Group &group, linalg::GenericOp op, unsigned depth) {
+  if (group.empty())
+    return true;
+  auto sizes = [&](linalg::GenericOp op) {
+    SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+    sizes.truncate(depth);
+    return sizes;
+  };
+  linalg::GenericOp first = group.front();
+  return sizes(first) == sizes(op) &&
+         llvm::all_of(group, [&](linalg::GenericOp other) {
+           return agree(other, op, depth);
+         });
+}
+
+int64_t rowSize(linalg::GenericOp op, unsigned depth) {
+  SmallVector<int64_t> loops = op.getStaticLoopRanges();
+  return ShapedType::getNumElements(ArrayRef(loops).drop_front(depth));
+}
+
+/// Whether it gains: at least two passes over large rows.
+bool isWorthwhile(const Group &group, unsigned depth) {
+  return llvm::count_if(group, [&](linalg::GenericOp op) {
+           return rowSize(op, 0) >= smallestBuffer &&
+                  rowSize(op, depth) >= smallestRow;
+         }) >= 2;
+}
+
+/// The number of loops around the rows: one, or more where rows would leave the
+/// first cache.
+unsigned chooseDepth(const Group &group, bool inTurn) {
+  unsigned depth = 1;
+  while (llvm::any_of(group, [&](linalg::GenericOp op) {
+    return rowSize(op, depth) > longRow;
+  })) {
+    Group before;
+    for (linalg::GenericOp op : group) {
+      if (!hasRows(op, depth + 1, inTurn) || !fits(before, op, depth + 1))
+        return depth;
+      before.push_back(op);
+    }
+    if (!isWorthwhile(group, depth + 1))
+      return depth;
+    ++depth;
+  }
+  return depth;
+}
+
+/// What of an operand the row with these numbers uses.
+Value sliceOf(OpBuilder &builder, linalg::GenericOp op, OpOperand &operand,
+              ValueRange row) {
+  auto type = cast<MemRefType>(operand.get().getType());
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
+      strides(type.getRank(), builder.getIndexAttr(1)), sizes;
+  for (int64_t size : type.getShape())
+    sizes.push_back(builder.getIndexAttr(size));
+  ArrayRef<AffineExpr> results =
+      op.getMatchingIndexingMap(&operand).getResults();
+  for (auto [position, result] : llvm::enumerate(results)) {
+    auto dim = dyn_cast<AffineDimExpr>(result);
+    if (!dim || dim.getPosition() >= row.size())
+      continue;
+    offsets[position] = row[dim.getPosition()];
+    sizes[position] = builder.getIndexAttr(1);
+  }
+  return memref::SubViewOp::create(builder, op.getLoc(), operand.get(), offsets,
+                                   sizes, strides);
+}
+
+/// Moves the ops of `group` into one loop nest over their rows.
+void fuse(RewriterBase &rewriter, const Group &group, unsigned depth) {
   linalg::GenericOp last = group.back();
   Location loc = last.getLoc();
   rewriter.setInsertionPoint(last);
-  int64_t count = last.getStaticLoopRanges().front();
-  Value row;
-  if (llvm::any_of(group, sumsRows)) {
+  SmallVector<Value> row;
+  SmallVector<int64_t> counts = last.getStaticLoopRanges();
+  counts.truncate(depth);
+  if (llvm::any_of(group,
+                   [&](linalg::GenericOp op) { return sumsRows(op, depth); })) {
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantIndexOp::create(rewriter, loc, value);
     };
-    auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(count),
-                                   constant(1));
-    rewriter.setInsertionPointToStart(loop.getBody());
-    row = loop.getInductionVar();
+    for (int64_t count : counts) {
+      auto loop = scf::ForOp::create(rewriter, loc, constant(0),
+                                     constant(count), constant(1));
+      rewriter.setInsertionPointToStart(loop.getBody());
+      row.push_back(loop.getInductionVar());
+    }
   } else {
     auto forall = scf::ForallOp::create(
-        rewriter, loc, ArrayRef<OpFoldResult>{rewriter.getIndexAttr(count)},
+        rewriter, loc, getAsIndexOpFoldResult(rewriter.getContext(), counts),
         ValueRange(), std::nullopt);
     rewriter.setInsertionPointToStart(forall.getBody());
-    row = forall.getInductionVar(0);
+    llvm::append_range(row, forall.getInductionVars());
   }
+  // Rows of one buffer are one value, by which later passes know them.
   llvm::DenseMap<Value, Value> rows;
   for (linalg::GenericOp op : group) {
-    IRMapping mapping;
+    SmallVector<Value> operands(op->getOperands());
     for (OpOperand &operand : op->getOpOperands()) {
-      auto type = dyn_cast<MemRefType>(operand.get().getType());
-      if (!type || accessOf(op, operand) != Access::Row)
+      Access access = accessOf(op, operand, depth);
+      if (!isa<MemRefType>(operand.get().getType()) || access == Access::Fixed)
         continue;
-      Value &slice = rows[operand.get()];
-      if (!slice) {
-        SmallVector<OpFoldResult> offsets(type.getRank(),
-                                          rewriter.getIndexAttr(0)),
-            strides(type.getRank(), rewriter.getIndexAttr(1)), sizes;
-        offsets[0] = row;
-        sizes.push_back(rewriter.getIndexAttr(1));
-        for (int64_t size : type.getShape().drop_front())
-          sizes.push_back(rewriter.getIndexAttr(size));
-        slice = memref::SubViewOp::create(rewriter, loc, operand.get(), offsets,
-                                          sizes, strides);
-      }
-      mapping.map(operand.get(), slice);
+      Value own, &slice = access == Access::Row ? rows[operand.get()] : own;
+      if (!slice)
+        slice = sliceOf(rewriter, op, operand, row);
+      operands[operand.getOperandNumber()] = slice;
     }
-    rewriter.clone(*op.getOperation(), mapping);
+    rewriter.clone(*op.getOperation())->setOperands(operands);
   }
   for (linalg::GenericOp op : group)
     rewriter.eraseOp(op);
@@ -192,37 +279,24 @@ struct FuseRowsPass : penstock::impl::PipelineFuseRowsBase<FuseRowsPass> {
 
     // 2. Groups: runs of ops over equally many rows. Pure ops may stand
     // between; anything else ends a group.
-    SmallVector<SmallVector<linalg::GenericOp>> groups(1);
+    bool inTurn = threads == 1;
+    SmallVector<Group> groups(1);
     for (Operation &op : entry) {
       if (isPure(&op))
         continue;
       auto generic = dyn_cast<linalg::GenericOp>(op);
-      if (!generic || !hasRows(generic, /*inTurn=*/threads == 1)) {
+      if (!generic || !hasRows(generic, 1, inTurn))
         groups.emplace_back();
-        continue;
-      }
-      SmallVector<linalg::GenericOp> &group = groups.back();
-      bool fits =
-          group.empty() || (group.front().getStaticLoopRanges().front() ==
-                                generic.getStaticLoopRanges().front() &&
-                            llvm::all_of(group, [&](linalg::GenericOp other) {
-                              return agree(other, generic);
-                            }));
-      if (fits)
-        group.push_back(generic);
+      else if (fits(groups.back(), generic, 1))
+        groups.back().push_back(generic);
       else
         groups.push_back({generic});
     }
 
-    // 3. Those that gain: at least two passes over large rows.
-    for (SmallVector<linalg::GenericOp> &group : groups) {
-      int64_t large = llvm::count_if(group, [](linalg::GenericOp op) {
-        return iterations(op) >= smallestBuffer &&
-               iterations(op) / op.getStaticLoopRanges().front() >= smallestRow;
-      });
-      if (large >= 2)
-        fuse(rewriter, group);
-    }
+    // 3. Those that gain.
+    for (const Group &group : groups)
+      if (isWorthwhile(group, 1))
+        fuse(rewriter, group, chooseDepth(group, inTurn));
   }
 
   static bool isPure(Operation *op) {

@@ -216,7 +216,8 @@ def PipelineFuseRows
     Neighbouring `linalg.generic` ops on buffers whose first, parallel loop runs
     over equally many rows move into one `scf.forall` over these rows, when what
     one writes the other touches only in the same row. Between the passes over a
-    row it stays in the cache. The rows may still run on several threads.
+    row it stays in the cache: where it would not, further loops that all ops
+    have in common number the rows. They may still run on several threads.
 
     ```mlir
     linalg.generic { exp, addf } ins(%x) outs(%e, %s)     // 512 x 1024

@@ -112,6 +112,7 @@ func.func @sum_over_rows(%x: memref<128x64xf32>, %s: memref<64xf32>, %w: memref<
 // Sums that the second op reads are not complete before the last row; and those
 // behind a reader of the same type might replace what it still reads.
 // CHECK-LABEL: func.func @sum_is_read(
+// THREADS-LABEL: func.func @sum_is_read(
 // CHECK-NOT:     scf.for
 // CHECK-LABEL: func.func @read_may_be_sum(
 // CHECK-NOT:     scf.for
@@ -144,5 +145,71 @@ func.func @sum_along_vector(%x: memref<128x8x16xf32>, %s: memref<8xf32>, %y: mem
     ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : memref<128x8x16xf32>) outs(%y : memref<128x8x16xf32>) {
     ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+#id = affine_map<(b, h, i, j) -> (b, h, i, j)>
+#row = affine_map<(b, h, i, j) -> (b, h, i)>
+#mask = affine_map<(b, h, i, j) -> (j)>
+
+// Rows of the first loop would leave the cache: all loops but that of the sum
+// number them. Small ones stay in one piece.
+// CHECK-LABEL: func.func @long_rows(
+// CHECK:         scf.forall (%[[B:.*]], %[[H:.*]], %[[I:.*]]) in (8, 6, 128) {
+// CHECK:           memref.subview %{{.*}}[%[[B]], %[[H]], %[[I]], 0] [1, 1, 1, 64] [1, 1, 1, 1]
+// CHECK:           linalg.generic {{.*}}"parallel", "reduction"]}
+// CHECK:           linalg.generic {{.*}}"parallel", "parallel"]}
+// CHECK-LABEL: func.func @short_rows(
+// CHECK:         scf.forall (%{{[^,]*}}) in (64) {
+func.func @long_rows(%x: memref<8x6x128x64xf32>, %m: memref<64xf32>, %s: memref<8x6x128xf32>, %y: memref<8x6x128x64xf32>) {
+  linalg.generic {indexing_maps = [#id, #mask, #row], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x, %m : memref<8x6x128x64xf32>, memref<64xf32>) outs(%s : memref<8x6x128xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %p = arith.mulf %a, %b : f32  %r = arith.addf %p, %o : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x, %s : memref<8x6x128x64xf32>, memref<8x6x128xf32>) outs(%y : memref<8x6x128x64xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %r = arith.divf %a, %b : f32  linalg.yield %r : f32 }
+  return
+}
+func.func @short_rows(%x: memref<64x4x4x64xf32>, %s: memref<64x4x4xf32>, %y: memref<64x4x4x64xf32>) {
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x : memref<64x4x4x64xf32>) outs(%s : memref<64x4x4xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x, %s : memref<64x4x4x64xf32>, memref<64x4x4xf32>) outs(%y : memref<64x4x4x64xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %r = arith.divf %a, %b : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+#id = affine_map<(b, i, j) -> (b, i, j)>
+#mask = affine_map<(b, i, j) -> (i, j)>
+
+// Each row has its row of the mask, which only the second loop numbers.
+// CHECK-LABEL: func.func @rows_of_a_mask(
+// CHECK-SAME:    %{{[^:]*}}: memref<8x128x64xf32>, %[[M:[^:]*]]: memref<128x64xf32>
+// CHECK:         scf.forall (%{{.*}}, %[[I:.*]]) in (8, 128) {
+// CHECK:           memref.subview %[[M]][%[[I]], 0] [1, 64] [1, 1]
+func.func @rows_of_a_mask(%x: memref<8x128x64xf32>, %m: memref<128x64xf32>, %y: memref<8x128x64xf32>, %z: memref<8x128x64xf32>) {
+  linalg.generic {indexing_maps = [#id, #mask, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %m : memref<8x128x64xf32>, memref<128x64xf32>) outs(%y : memref<8x128x64xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %r = arith.addf %a, %b : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%y : memref<8x128x64xf32>) outs(%z : memref<8x128x64xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 }
+  return
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#swap = affine_map<(i, j) -> (j, i)>
+
+// A column of w belongs to each row.
+// CHECK-LABEL: func.func @reads_columns(
+// CHECK-SAME:    %{{[^:]*}}: memref<128x64xf32>, %[[W:[^:]*]]: memref<64x128xf32>
+// CHECK:         scf.forall (%[[I:.*]]) in (128) {
+// CHECK:           memref.subview %[[W]][0, %[[I]]] [64, 1] [1, 1]
+func.func @reads_columns(%x: memref<128x64xf32>, %w: memref<64x128xf32>, %y: memref<128x64xf32>, %z: memref<128x64xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<128x64xf32>) outs(%y : memref<128x64xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #swap, #id], iterator_types = ["parallel", "parallel"]} ins(%y, %w : memref<128x64xf32>, memref<64x128xf32>) outs(%z : memref<128x64xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %r = arith.mulf %a, %b : f32  linalg.yield %r : f32 }
   return
 }
