@@ -7,8 +7,9 @@
 //
 // A yardstick of the machine for kernel_rates.py: one pass over rows, written
 // by hand, which the C++ compiler vectorises with fast-math and the vector
-// functions of the C library. Prints microseconds of the thread's time, the
-// best of many rounds: one number, or forward and backward.
+// functions of the C library. Prints microseconds of the thread's time: one
+// number, or forward and backward. As the kernels of a training are, each is
+// measured over many calls in a row; the least mean of several rounds counts.
 //===----------------------------------------------------------------------===//
 
 #include <algorithm>
@@ -37,12 +38,18 @@ double threadSeconds() {
 }
 
 template <typename Call> double bestMicroseconds(Call call) {
-  constexpr int rounds = 40;
+  constexpr int rounds = 5;
+  constexpr double seconds = 0.1;
   double best = std::numeric_limits<double>::max();
   for (int round = 0; round < rounds; ++round) {
-    double begin = threadSeconds();
-    call();
-    best = std::min(best, threadSeconds() - begin);
+    double begin = threadSeconds(), end;
+    int calls = 0;
+    do {
+      call();
+      ++calls;
+      end = threadSeconds();
+    } while (end - begin < seconds);
+    best = std::min(best, (end - begin) / calls);
   }
   return 1e6 * best;
 }
