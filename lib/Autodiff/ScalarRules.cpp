@@ -190,7 +190,7 @@ template <int sign> Value arcSlope(S &s, Operation *op, Value d) {
 }
 
 #define SLOPE(expression)                                                      \
-  unary<+[](S &s, Operation *op, Value d) -> Value { return (expression); }>
+  unary<+[](S &s, Operation *op, Value d) -> Value { return expression; }>
 
 struct Entry {
   StringLiteral name;

@@ -153,7 +153,8 @@ bool penstock::runtime::describeMatrix(uint32_t batchRank, const int64_t *batch,
 
 static std::string implementationName(const_dnnl_primitive_desc_t type) {
   const char *name = "";
-  oneDnn().dnnl_primitive_desc_query(type, dnnl_query_impl_info_str, 0, &name);
+  oneDnn().dnnl_primitive_desc_query(type, dnnl_query_impl_info_str, 0,
+                                     static_cast<void *>(&name));
   return name;
 }
 

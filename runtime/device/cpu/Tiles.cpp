@@ -138,7 +138,7 @@ PENSTOCK_INLINE void outputs(const TileStrip &strip,
 
 /// A vector of windows, for the code that comes to them later.
 PENSTOCK_INLINE void prefetch(const float *windows) {
-  for (int i = 0; i < kWindow; ++i)
+  for (int64_t i = 0; i < kWindow; ++i)
     __builtin_prefetch(windows + i * kLanes);
 }
 
@@ -202,7 +202,7 @@ PENSTOCK_INLINE void gradients(const float *__restrict products, int64_t stride,
     transpose(taps);
     // Each window overwrites what the vector before it has too much.
     float group[kLanes * kWindow + kLanes - kWindow];
-    for (int l = 0; l < kLanes; ++l)
+    for (int64_t l = 0; l < kLanes; ++l)
       store(taps[l], group + l * kWindow);
     float *out = to + i * kWindow;
     for (int64_t j = 0; j < lanes * kWindow; ++j)
