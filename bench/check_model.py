@@ -136,7 +136,7 @@ class Reference:
         self.session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         self.names = [output.name for output in self.session.get_outputs()]
-        self.settings = settings
+        self.settings, self.noise = settings, NOISE
 
     def run(self, data, weights=None):
         return dict(zip(self.names, self.session.run(None, {**data, **(weights or self.weights)})))
@@ -230,15 +230,16 @@ def gradient_error(reference, data, labels, name, gradient, draw):
     """The largest error of central differences, relative to the gradient; None: too small."""
     weight, length = reference.weights[name].astype(numpy.float64), numpy.linalg.norm(gradient)
     center = abs(reference.loss(data, labels)) + 1e-3
+    kind = reference.weights[name].dtype
     worst, first = None, 0.1 * max(numpy.linalg.norm(weight), 0.1)
     for direction in directions(draw, gradient):
         best, seen = None, False
         for step in first * 4.0**-numpy.arange(8):
             ends = [reference.loss(data, labels, {**reference.weights, name:
-                                   (weight + sign * step * direction).astype(numpy.float32)})
+                                   (weight + sign * step * direction).astype(kind)})
                     for sign in (1, -1)]
             error = abs((ends[0] - ends[1]) / (2 * step) - float(numpy.sum(gradient * direction)))
-            noise = NOISE * center / step
+            noise = reference.noise * center / step
             seen = seen or error <= noise
             if noise <= 0.3 * length:
                 best = min(max(error - noise, 0) / length, numpy.inf if best is None else best)
@@ -302,6 +303,7 @@ def check(path, folder, flags, updates=3, integers=2, limit=60):
     if "--batch-norm=frozen" not in flags:
         with_batch_statistics(model)
     reference = Reference(model, trained, settings)
+    reference.noise = NOISE * slack**2
 
     # 1. Data.
     shapes, inputs = input_shapes(program), {}
@@ -346,12 +348,13 @@ def check(path, folder, flags, updates=3, integers=2, limit=60):
         raise Failed(f"losses differ from ONNX Runtime's by {errors['losses']:.1e}")
 
     # 3. Gradients.
-    reference.weights, stepped = first, train(program, folder, shapes, 1, RATE)[1]
+    rate = RATE if slack == 1 else 1.0  # Half precision ends at 65504.
+    reference.weights, stepped = first, train(program, folder, shapes, 1, rate)[1]
     names = sorted(trained)
     names = names[::max(1, -(-len(names) // limit))]
     errors["gradients"], errors["unmeasured"], wrong = 0.0, 0, {}
     for name in names:
-        gradient = (first[name].astype(numpy.float64) - stepped[name]) / RATE
+        gradient = (first[name].astype(numpy.float64) - stepped[name].astype(numpy.float64)) / rate
         error = gradient_error(reference, parts[0], labels[0], name, gradient, draw)
         if error is None:
             errors["unmeasured"] += 1
