@@ -14,6 +14,7 @@
 #include "passes/Partition/Passes.h"
 #include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Schedules.h"
+#include "penstock/Training/MethodSpec.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -104,7 +105,7 @@ ReplicaRequest Compilation::getReplicaRequest() const {
   request.chunks = chunksPerDevice(options);
   request.microbatches = options.microbatches;
   request.widths = options.replicas;
-  request.areEqual = needsEqualReplicas(options);
+  request.areEqual = request.chunks > 1;
   request.isAllowed = [asked = options,
                        chunks = request.chunks](int64_t width, int64_t places) {
     CompileOptions equal = asked;
@@ -113,6 +114,12 @@ ReplicaRequest Compilation::getReplicaRequest() const {
     std::string error;
     return checkSchedule(equal, places * chunks).empty() &&
            succeeded(checkDepth(equal, places * chunks, error));
+  };
+  request.allowsStage = [method = options.method, m = options.microbatches](
+                            int64_t width, int64_t after) {
+    std::string error;
+    FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
+    return failed(spec) || allowsStage(*spec, width, after, m);
   };
   return request;
 }

@@ -127,11 +127,6 @@ bool OptionChecker::checkReplicas() {
   }
   if (options.replicas.empty())
     return true;
-  if (options.choosesStages && flags.method != "sync" &&
-      !llvm::all_equal(options.replicas))
-    return fail(Twine(flag) + ": --stages=auto plans stages of different width "
-                              "for --method=sync; with --method=" +
-                flags.method.getValue() + ", say --stages=N or --split-at");
   // A table says how many microbatches there are.
   for (int64_t width : options.replicas)
     if (flags.scheduleFile.empty() && !options.infer &&

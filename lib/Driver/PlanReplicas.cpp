@@ -39,7 +39,8 @@ ReplicaPlanner::solve(int64_t count, StageShapeFilter isAllowed) const {
   options.microbatches = request.microbatches;
   options.allows = [&](int64_t first, int64_t last, int64_t replicas,
                        int64_t after) {
-    return isAllowed({first, last + 1, replicas, after});
+    return request.allowsStage(replicas, after) &&
+           isAllowed({first, last + 1, replicas, after});
   };
   std::optional<Plan> solved = planPipeDream(states, options);
   if (!solved)
@@ -188,9 +189,13 @@ void ReplicaPlanner::explainWidths(ModuleOp module,
       StagePlan other = plan;
       other.replicas[left] += more;
       other.replicas[left + 1] -= more;
-      if (llvm::all_of(other.replicas, [&](int64_t width) {
-            return width > 0 && request.microbatches % width == 0;
-          }))
+      if (llvm::all_of(other.getShapes(static_cast<int64_t>(states.size())),
+                       [&](const StageShape &shape) {
+                         return shape.replicas > 0 &&
+                                request.microbatches % shape.replicas == 0 &&
+                                request.allowsStage(shape.replicas,
+                                                    shape.after);
+                       }))
         remark.attachNote() << describe(other);
     }
 }

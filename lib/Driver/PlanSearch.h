@@ -35,6 +35,9 @@ struct ReplicaRequest {
   /// Whether schedule and method take so many devices in a row, with so many
   /// replicas each.
   std::function<bool(int64_t width, int64_t places)> isAllowed;
+  /// Whether the method takes a stage of so many replicas, with so many devices
+  /// behind it.
+  std::function<bool(int64_t width, int64_t after)> allowsStage;
 };
 
 /// PipeDream's dynamic programme over cuts and replicas, on the line of nodes

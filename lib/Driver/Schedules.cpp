@@ -147,10 +147,6 @@ LogicalResult penstock::checkDepth(const CompileOptions &options,
                           options.microbatches, error);
 }
 
-bool penstock::needsEqualReplicas(const CompileOptions &options) {
-  return options.method != "sync" || chunksPerDevice(options) > 1;
-}
-
 bool penstock::writeScheduleTable(ModuleOp module, bool withTransfers,
                                   llvm::raw_ostream &stream) {
   for (auto op : module.getOps<pipeline::ScheduleOp>()) {

@@ -196,17 +196,33 @@ LogicalResult penstock::checkMethod(const MethodSpec &method,
   return success();
 }
 
+/// As many microbatches are in flight as there are devices from the stage on,
+/// rounded up to as many for each of its replicas.
+static int64_t countInFlight(int64_t replicas, int64_t after) {
+  return static_cast<int64_t>(llvm::alignTo(replicas + after, replicas));
+}
+
+bool penstock::allowsStage(const MethodSpec &method, int64_t replicas,
+                           int64_t after, int64_t microbatches) {
+  switch (method.kind) {
+  case MethodKind::TwoBW:
+    return countInFlight(replicas, after) <= microbatches;
+  case MethodKind::SpecTrain:
+    return replicas == microbatches;
+  default:
+    return true;
+  }
+}
+
 LogicalResult penstock::checkMethodDepth(const MethodSpec &method,
                                          ArrayRef<int64_t> replicas,
                                          int64_t microbatches,
                                          std::string &error) {
-  // Each stage has as many in flight as there are devices from there on,
-  // rounded up to as many for each of its replicas.
   int64_t needed = 0, devices = 0, turn = 1;
   for (int64_t width : llvm::reverse(replicas)) {
+    needed = std::max(needed, countInFlight(width, devices));
     devices += width;
     turn = std::lcm(turn, width);
-    needed = std::max<int64_t>(needed, llvm::alignTo(devices, width));
   }
   if (method.kind != MethodKind::TwoBW || microbatches >= needed)
     return success();

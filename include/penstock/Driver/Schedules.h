@@ -35,9 +35,6 @@ std::string checkSchedule(const CompileOptions &options, int64_t stages);
 mlir::LogicalResult checkDepth(const CompileOptions &options, int64_t stages,
                                std::string &error);
 
-/// Whether all stages have to be equally wide where widths are planned.
-bool needsEqualReplicas(const CompileOptions &options);
-
 /// Writes the training schedule of a module; false if it has none.
 bool writeScheduleTable(mlir::ModuleOp module, bool withTransfers,
                         llvm::raw_ostream &stream);

@@ -56,6 +56,11 @@ mlir::LogicalResult checkMethodDepth(const MethodSpec &method,
                                      llvm::ArrayRef<int64_t> replicas,
                                      int64_t microbatches, std::string &error);
 
+/// Whether the method takes a stage of so many replicas, with so many devices
+/// behind it, as these checks see it.
+bool allowsStage(const MethodSpec &method, int64_t replicas, int64_t after,
+                 int64_t microbatches);
+
 /// Names of all methods, comma-separated.
 std::string listMethods();
 

@@ -127,6 +127,13 @@ TEST(MethodSpec, Combinations) {
   // Eight on the first stage; the third has three replicas.
   EXPECT_TRUE(failed(checkMethodDepth(parse("2bw"), {2, 2, 3}, 6, error)));
   EXPECT_NE(error.find("use --microbatches=12 or more"), std::string::npos);
+
+  // The same, one stage at a time.
+  EXPECT_TRUE(allowsStage(parse("2bw"), 8, 2, 16));
+  EXPECT_FALSE(allowsStage(parse("2bw"), 8, 2, 8));
+  EXPECT_TRUE(allowsStage(parse("spectrain"), 3, 3, 3));
+  EXPECT_FALSE(allowsStage(parse("spectrain"), 1, 3, 3));
+  EXPECT_TRUE(allowsStage(parse("pipedream"), 8, 2, 8));
 }
 
 } // namespace
