@@ -40,18 +40,17 @@ def compiled(command, program, *flags):
 
 
 def by_device(stages):
-    """The bytes of all stages of a device; what it has as a whole stands at the first. Replicas of
-    a stage take the same."""
+    """The bytes of all stages of a device that is the first of some; what it has as a whole stands
+    at the first stage."""
     devices = {}
     for stage in stages:
-        for device in stage["devices"] or [stage["device"]]:
-            devices.setdefault(device, []).append(stage["bytes"])
+        devices.setdefault(stage["device"], []).append(stage["bytes"])
     return devices
 
 
 def arenas(stages):
-    return {device: sum(b[part] for b in parts for part in PARTS)
-            for device, parts in by_device(stages).items()}
+    return {device: bytes for stage in stages
+            for device, bytes in zip(stage["devices"], stage["arenas"])}
 
 
 def train(program, *flags):
@@ -74,6 +73,9 @@ def compare(allocated, stages):
     plan = arenas(stages)
     if [device["device"] for device in allocated] != sorted(plan):
         return f"arenas of devices {[device['device'] for device in allocated]}"
+    for device, parts in by_device(stages).items():
+        if sum(b[part] for b in parts for part in PARTS) != plan[device]:
+            return f"parts of the arena of device {device}"
     for device in allocated:
         if device["arena"] != plan[device["device"]]:
             return f"arena of device {device['device']}: {device['arena']}"

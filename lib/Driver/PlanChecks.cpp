@@ -97,7 +97,7 @@ int Compilation::checkDevices() {
 bool Compilation::fitsMemory() const {
   return !options.deviceMemory ||
          llvm::all_of(report.stages, [&](const StageReport &stage) {
-           return stage.bytes.arena <= *options.deviceMemory;
+           return stage.getLargestArena() <= *options.deviceMemory;
          });
 }
 
@@ -105,15 +105,16 @@ bool Compilation::fitsMemory() const {
 int Compilation::checkMemory() {
   if (fitsMemory())
     return kDone;
-  for (auto [index, stage] : llvm::enumerate(report.stages))
-    if (stage.bytes.arena > *options.deviceMemory)
+  for (auto [index, stage] : llvm::enumerate(report.stages)) {
+    int64_t need = stage.getLargestArena();
+    if (need > *options.deviceMemory)
       return fail(
           llvm::formatv(
               "--device-memory={0}: stage {1} needs {2} bytes, {3} more "
               "than its device has; use more stages, fewer microbatches "
               "in flight or a smaller --microbatch-size",
-              *options.deviceMemory, index, stage.bytes.arena,
-              stage.bytes.arena - *options.deviceMemory),
+              *options.deviceMemory, index, need, need - *options.deviceMemory),
           kDoesNotFit);
+  }
   return kDone;
 }

@@ -48,16 +48,9 @@ private:
 } // namespace
 
 std::vector<int64_t> PlanSearch::getNeeds(const Report &report) {
-  llvm::DenseMap<int64_t, int64_t> arenas;
-  for (const StageReport &stage : report.stages)
-    for (int64_t device : stage.devices)
-      arenas[device] = std::max(arenas[device], stage.bytes.arena);
   std::vector<int64_t> needs;
-  for (const StageReport &stage : report.stages) {
-    needs.push_back(0);
-    for (int64_t device : stage.devices)
-      needs.back() = std::max(needs.back(), arenas[device]);
-  }
+  for (const StageReport &stage : report.stages)
+    needs.push_back(stage.getLargestArena());
   return needs;
 }
 

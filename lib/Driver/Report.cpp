@@ -250,6 +250,7 @@ llvm::json::Value Report::toJson() const {
         {"index", static_cast<int64_t>(index)},
         {"device", stage.devices.empty() ? 0 : stage.devices.front()},
         {"devices", llvm::json::Array(stage.devices)},
+        {"arenas", llvm::json::Array(stage.arenas)},
         {"parameters", toArray(stage.parameters)},
         {"nodes", stage.nodes},
         {"flops", stage.flops},
@@ -377,6 +378,11 @@ void Report::print(llvm::raw_ostream &stream) const {
       stream << llvm::formatv("{0,12}", formatBytes(size));
     stream << "\n";
   }
+  for (auto [index, stage] : llvm::enumerate(stages))
+    for (auto [device, arena] : llvm::zip(stage.devices, stage.arenas))
+      if (arena != stage.arenas.front())
+        stream << llvm::formatv("stage {0}: the arena of device {1} has {2}\n",
+                                index, device, formatBytes(arena));
   if (speedupOverFlush > 1 || llvm::any_of(stages, [](const StageReport &s) {
         return s.lagForward > 0;
       }))

@@ -78,8 +78,9 @@ static bool isOfCopy(VariableOp variable, const SymbolTable &symbols) {
 }
 
 namespace {
-/// Whose row speaks of what. Replicas are alike: a stage's row is about the
-/// first of them, and about all of its device that other rows do not have.
+/// Whose row speaks of what. Replicas are alike but for their transfers: a
+/// stage's row is about the first of them, and about all of its device that
+/// other rows do not have.
 /// Where pipelines run in both directions, a device is the first one of some
 /// stages and has further replicas of others.
 class Rows {
@@ -159,6 +160,7 @@ void Report::collectVariables(ModuleOp module) {
     report.versionsHeld = 1;
     report.parameters.clear();
     report.devices = stage.getDevices().value_or(ArrayRef<int64_t>()).vec();
+    report.arenas.clear();
   }
   Rows rows(stages);
   SymbolTable symbols(module);
@@ -278,6 +280,12 @@ void Report::collectProgram(ModuleOp module) {
         known = std::max(known, all);
       }
     }
+  llvm::DenseMap<int64_t, int64_t> arenas;
+  for (ArenaOp arena : module.getOps<ArenaOp>())
+    arenas[arena.getDevice()] = static_cast<int64_t>(arena.getBytes());
+  for (StageReport &stage : stages)
+    for (int64_t device : stage.devices)
+      stage.arenas.push_back(arenas.lookup(device));
   FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
   for (ArenaOp arena : module.getOps<ArenaOp>()) {
     auto device = static_cast<int64_t>(arena.getDevice());

@@ -13,6 +13,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -44,6 +45,9 @@ struct StageBytes {
 
 struct StageReport {
   std::vector<int64_t> devices;
+  /// Bytes of each of them. Replicas have the same variables, but may have
+  /// other transfers.
+  std::vector<int64_t> arenas;
   std::vector<std::string> parameters; ///< Trained ones.
   int64_t nodes = 0;                   ///< ONNX nodes that it computes.
   double flops = 0;                    ///< Of the forward of one microbatch.
@@ -58,6 +62,11 @@ struct StageReport {
   /// Measured: a microbatch's forward and backward, an update. 0: not measured.
   double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
   StageBytes bytes;
+
+  /// Of the device that takes most.
+  int64_t getLargestArena() const {
+    return arenas.empty() ? bytes.arena : *llvm::max_element(arenas);
+  }
 };
 
 struct Report {
