@@ -8,16 +8,20 @@
 // A yardstick of the machine for kernel_rates.py: one pass over rows, written
 // by hand, which the C++ compiler vectorises with fast-math and the vector
 // functions of the C library. Prints microseconds of the thread's time: one
-// number, or forward and backward. As the kernels of a training are, each is
-// measured over many calls in a row; the least mean of several rounds counts.
+// number, or forward and backward. They take turns as in a training, with a
+// pass between them that writes what the next one reads, so that each finds its
+// operands where a training leaves them; the least mean of several rounds
+// counts.
 //===----------------------------------------------------------------------===//
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -37,21 +41,31 @@ double threadSeconds() {
          1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-template <typename Call> double bestMicroseconds(Call call) {
+/// Microseconds of each of these calls, run in turn; those between them are not
+/// counted.
+template <size_t kinds>
+std::array<double, kinds>
+bestMicroseconds(const std::function<void()> (&calls)[kinds],
+                 const std::function<void()> &between) {
   constexpr int rounds = 5;
-  constexpr double seconds = 0.1;
-  double best = std::numeric_limits<double>::max();
+  constexpr double secondsOfRound = 0.2;
+  std::array<double, kinds> best;
+  best.fill(std::numeric_limits<double>::max());
   for (int round = 0; round < rounds; ++round) {
-    double begin = threadSeconds(), end;
-    int calls = 0;
-    do {
-      call();
-      ++calls;
-      end = threadSeconds();
-    } while (end - begin < seconds);
-    best = std::min(best, (end - begin) / calls);
+    std::array<double, kinds> sums = {};
+    int turns = 0;
+    for (double start = threadSeconds();
+         threadSeconds() - start < secondsOfRound; ++turns)
+      for (size_t kind = 0; kind < kinds; ++kind) {
+        double begin = threadSeconds();
+        calls[kind]();
+        sums[kind] += threadSeconds() - begin;
+        between();
+      }
+    for (size_t kind = 0; kind < kinds; ++kind)
+      best[kind] = std::min(best[kind], 1e6 * sums[kind] / turns);
   }
-  return 1e6 * best;
+  return best;
 }
 
 Matrix makeMatrix(size_t count) {
@@ -191,38 +205,59 @@ void keep(const Matrix &values) {
   asm volatile("" : : "r"(values.data()) : "memory");
 }
 
+/// What is between forward and backward, and between two updates: `to` is
+/// written anew.
+void rewrite(const Matrix &from, Matrix &to) {
+  for (size_t i = 0; i < to.size(); ++i)
+    to[i] = 1e-3f * (from[i] - to[i]);
+}
+
+template <size_t kinds> void print(const std::array<double, kinds> &times) {
+  const char *separator = "[";
+  for (double time : times) {
+    std::printf("%s%.1f", separator, time);
+    separator = ", ";
+  }
+  std::printf("]\n");
+}
+
 int run(const char *kind, Size size) {
   Matrix x = makeMatrix(size.count()), dy = makeMatrix(size.count()),
          y(size.count()), dx(size.count());
   Matrix scale = makeMatrix(size.columns), bias(size.columns),
          dScale(size.columns), dBias(size.columns);
-  double forward = 0, backward = 0;
+  auto loss = [&] { rewrite(y, dy); };
   if (!std::strcmp(kind, "gelu")) {
-    forward = bestMicroseconds(
-        [&] { geluForward(size, x.data(), bias.data(), y.data()); });
-    backward = bestMicroseconds([&] {
-      geluBackward(size, x.data(), dy.data(), dx.data(), dBias.data());
-    });
+    print(bestMicroseconds(
+        {[&] { geluForward(size, x.data(), bias.data(), y.data()); },
+         [&] {
+           geluBackward(size, x.data(), dy.data(), dx.data(), dBias.data());
+         }},
+        loss));
   } else if (!std::strcmp(kind, "softmax")) {
-    forward =
-        bestMicroseconds([&] { softmaxForward(size, x.data(), y.data()); });
-    backward = bestMicroseconds(
-        [&] { softmaxBackward(size, y.data(), dy.data(), dx.data()); });
+    print(bestMicroseconds(
+        {[&] { softmaxForward(size, x.data(), y.data()); },
+         [&] { softmaxBackward(size, y.data(), dy.data(), dx.data()); }},
+        loss));
   } else if (!std::strcmp(kind, "layer-norm")) {
     std::vector<Statistics> statistics(size.rows);
-    forward = bestMicroseconds([&] {
-      layerNormForward(size, x.data(), scale.data(), bias.data(), y.data(),
-                       statistics.data());
-    });
-    backward = bestMicroseconds([&] {
-      layerNormBackward(size, x.data(), scale.data(), statistics.data(),
-                        dy.data(), dx.data(), dScale.data(), dBias.data());
-    });
+    print(bestMicroseconds(
+        {[&] {
+           layerNormForward(size, x.data(), scale.data(), bias.data(), y.data(),
+                            statistics.data());
+         },
+         [&] {
+           layerNormBackward(size, x.data(), scale.data(), statistics.data(),
+                             dy.data(), dx.data(), dScale.data(), dBias.data());
+         }},
+        loss));
   } else if (!std::strcmp(kind, "adamw")) {
     Matrix first(size.count()), second(size.count(), 1.0f);
-    forward = bestMicroseconds([&] {
-      adamw(size.count(), x.data(), dy.data(), first.data(), second.data());
-    });
+    print(bestMicroseconds<1>({[&] {
+                                adamw(size.count(), x.data(), dy.data(),
+                                      first.data(), second.data());
+                              }},
+                              [&] { rewrite(x, dy); }));
     keep(first);
   } else {
     std::fprintf(stderr, "region_rate: no kernel '%s'\n", kind);
@@ -230,7 +265,6 @@ int run(const char *kind, Size size) {
   }
   for (const Matrix *values : {&x, &y, &dx, &dScale, &dBias})
     keep(*values);
-  std::printf(backward > 0 ? "[%.1f, %.1f]\n" : "[%.1f]\n", forward, backward);
   return 0;
 }
 
