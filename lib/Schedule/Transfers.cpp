@@ -16,6 +16,7 @@
 
 #include "penstock/Schedule/Transfers.h"
 
+#include "PlaceRecv.h"
 #include "Tables.h"
 #include "TransfersByTime.h"
 #include "TransfersByTurn.h"
@@ -85,7 +86,6 @@ private:
   bool relax(ArrayRef<PhaseLoop> phase);
   void placeLoop(const PhaseLoop &at);
   std::vector<Transfer> transfersOf(int device, const Loop &loop);
-  int64_t placeRecv(const Loop &loop, int64_t time);
 
   bool fail(std::string text) {
     error = std::move(text);
@@ -219,33 +219,18 @@ bool Placement::findOffsets(ArrayRef<PhaseLoop> phase) {
               "later one");
 }
 
-/// Before which entry a receive of message 0 is posted: the last that starts
-/// earlier than the transfer.
-int64_t Placement::placeRecv(const Loop &loop, int64_t time) {
-  int64_t entries = loop.items.size();
-  int64_t best = std::numeric_limits<int64_t>::min(), position = 0;
-  for (auto [index, item] : llvm::enumerate(loop.items)) {
-    int64_t start = period * item.ahead + offset[item.id];
-    int64_t ahead = llvm::divideFloorSigned(start - time, period) + 1;
-    int64_t distance = start - period * ahead;
-    int64_t candidate = -ahead * (entries + 1) + int64_t(index);
-    if (distance > best || (distance == best && candidate > position)) {
-      best = distance;
-      position = candidate;
-    }
-  }
-  return position;
-}
-
 /// The transfers of a loop, one message of each, in sequence within a period.
 std::vector<Transfer> Placement::transfersOf(int device, const Loop &loop) {
   int64_t entries = loop.items.size();
   std::vector<Transfer> transfers;
+  std::vector<int64_t> starts;
+  for (const Item &item : loop.items)
+    starts.push_back(period * item.ahead + offset[item.id]);
   auto add = [&](int channel, bool send, int64_t position) {
     int producer = model.channels[channel].producer;
     int64_t time = offset[producer] + duration(producer);
     if (!send)
-      position = placeRecv(loop, time);
+      position = placeRecv(starts, period, time);
     int64_t shift = -llvm::divideFloorSigned(time, period);
     transfers.push_back({channel, send, time + period * shift, rank[producer],
                          shift, position + shift * (entries + 1)});

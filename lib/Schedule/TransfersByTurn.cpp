@@ -16,6 +16,7 @@
 
 #include "TransfersByTurn.h"
 
+#include "PlaceRecv.h"
 #include "Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -81,7 +82,6 @@ private:
   bool relax(int64_t candidate);
   bool findPeriod();
   void findTransferTimes();
-  int64_t placeRecv(const TurnLoop &loop, int64_t time) const;
   std::vector<Transfer> transfersOf(const TurnLoop &loop) const;
   void write(TurnLoop &loop) const;
 
@@ -277,28 +277,13 @@ void TurnPlacement::findTransferTimes() {
   }
 }
 
-/// Before which entry a receive is posted: the last that starts earlier than
-/// the transfer.
-int64_t TurnPlacement::placeRecv(const TurnLoop &loop, int64_t time) const {
-  int64_t entries = loop.entries.size();
-  int64_t best = std::numeric_limits<int64_t>::min(), position = 0;
-  for (auto [index, entry] : llvm::enumerate(loop.entries)) {
-    int64_t start = period * entry.item.ahead + starts[entry.node];
-    int64_t ahead = llvm::divideFloorSigned(start - time, period) + 1;
-    int64_t distance = start - period * ahead;
-    int64_t candidate = -ahead * (entries + 1) + int64_t(index);
-    if (distance > best || (distance == best && candidate > position)) {
-      best = distance;
-      position = candidate;
-    }
-  }
-  return position;
-}
-
 /// The transfers and sums of a loop in sequence within a period.
 std::vector<Transfer> TurnPlacement::transfersOf(const TurnLoop &loop) const {
   int64_t entries = loop.entries.size();
   std::vector<Transfer> transfers;
+  std::vector<int64_t> entryStarts;
+  for (const Entry &entry : loop.entries)
+    entryStarts.push_back(period * entry.item.ahead + starts[entry.node]);
   auto add = [&](EventKind kind, int id, int64_t time, int64_t ofRank,
                  int64_t number, int64_t position) {
     int64_t shift = -llvm::divideFloorSigned(time, period);
@@ -328,7 +313,7 @@ std::vector<Transfer> TurnPlacement::transfersOf(const TurnLoop &loop) const {
       if (model.channels[channel].hasPeer())
         add(EventKind::Recv, channel, times[channel][number],
             rank[model.channels[channel].producer], number,
-            placeRecv(loop, times[channel][number]));
+            placeRecv(entryStarts, period, times[channel][number]));
   }
   llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
     return std::tie(a.time, a.rank, a.id, a.number) <

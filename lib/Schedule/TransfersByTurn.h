@@ -1,5 +1,4 @@
-//===- TransfersByTurn.h - Transfers between stages of any width -*- C++
-//-*-===//
+//===- TransfersByTurn.h - Between stages of any width ----------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
