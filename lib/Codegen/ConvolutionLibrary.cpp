@@ -139,3 +139,13 @@ penstock::planLibraryConvolution(const nn::Convolution &conv, int64_t threads,
   return LibraryConvolution{*descriptor, planned.getScratchBytes(),
                             prepackedBytes};
 }
+
+FailureOr<LibraryConvolution>
+penstock::requireLibraryConvolution(Operation *op, int64_t threads) {
+  std::string reason;
+  std::optional<LibraryConvolution> planned =
+      planLibraryConvolution(*nn::Convolution::match(op), threads, &reason);
+  if (!planned)
+    return op->emitError("no library can compute this convolution: ") << reason;
+  return *planned;
+}

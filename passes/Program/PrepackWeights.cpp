@@ -115,13 +115,10 @@ LogicalResult PrepackWeightsPass::collect(func::FuncOp function) {
     if (!weights || weights.getOwner() != &kernel.front() ||
         weights.getArgNumber() >= function.getNumArguments())
       return WalkResult::advance();
-    std::string reason;
-    std::optional<LibraryConvolution> planned =
-        planLibraryConvolution(*conv, static_cast<int64_t>(threads), &reason);
-    if (!planned) {
-      op->emitError("no library can compute this convolution: ") << reason;
+    FailureOr<LibraryConvolution> planned =
+        requireLibraryConvolution(op, threads);
+    if (failed(planned))
       return WalkResult::interrupt();
-    }
     conv->layout =
         static_cast<nn::ConvolutionLayout>(planned->descriptor.layout);
     if (!planned->prepackedBytes)

@@ -47,16 +47,12 @@ struct ShareScratchPass
   /// From here on the program says how convolutions are computed.
   LogicalResult chooseLayouts(func::FuncOp kernel) {
     WalkResult result = kernel.walk([&](Operation *op) {
-      std::optional<nn::Convolution> conv = nn::Convolution::match(op);
-      if (!conv)
+      if (!nn::Convolution::match(op))
         return WalkResult::advance();
-      std::string reason;
-      std::optional<LibraryConvolution> planned =
-          planLibraryConvolution(*conv, static_cast<int64_t>(threads), &reason);
-      if (!planned) {
-        op->emitError("no library can compute this convolution: ") << reason;
+      FailureOr<LibraryConvolution> planned =
+          requireLibraryConvolution(op, threads);
+      if (failed(planned))
         return WalkResult::interrupt();
-      }
       nn::Convolution::setLayout(
           op, static_cast<nn::ConvolutionLayout>(planned->descriptor.layout));
       return WalkResult::advance();

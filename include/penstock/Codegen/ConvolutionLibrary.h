@@ -43,6 +43,10 @@ std::optional<LibraryConvolution>
 planLibraryConvolution(const nn::Convolution &conv, int64_t threads,
                        std::string *reason = nullptr);
 
+/// The same of a convolution op; where there is none it is an error at the op.
+llvm::FailureOr<LibraryConvolution>
+requireLibraryConvolution(mlir::Operation *op, int64_t threads);
+
 } // namespace penstock
 
 #endif // PENSTOCK_CODEGEN_CONVOLUTIONLIBRARY_H
