@@ -6,19 +6,15 @@
 Only the standard library is needed.
 """
 
-import math
+import functools
 import random
 import sys
 
+import onnx_text
+
 
 def main(path):
-    generator = random.Random(7)
-
-    def weights(name, *shape):
-        count, fan = math.prod(shape), math.prod(shape[1:])
-        values = ", ".join(f"{generator.gauss(0, math.sqrt(2 / fan)):.4f}" for _ in range(count))
-        return f"float[{', '.join(map(str, shape))}] {name} = {{{values}}}"
-
+    weights = functools.partial(onnx_text.weights, random.Random(7))
     initializers = ",\n ".join([
         "int64[4] image = {-1, 1, 8, 8}",
         weights("w1", 24, 1, 3, 3), weights("w2", 40, 24, 3, 3), weights("w3", 130, 40, 3, 3),
