@@ -345,17 +345,18 @@ def run_case(seed, folder):
         return f"{line} | FAILED: {failed}", False
 
 
-def main(arguments):
+def main(arguments, usage, name, run):
+    """Runs a case per seed in a folder of its own, which stays if it failed."""
     keep = "--keep" in arguments
     numbers = [argument for argument in arguments if argument.isdigit()]
     if len(numbers) != 2 or len(arguments) != 2 + keep:
-        sys.exit(__doc__)
+        sys.exit(usage)
     torch.set_num_threads(1)
     failures = 0
     for seed in range(int(numbers[0]), int(numbers[0]) + int(numbers[1])):
-        folder = measure.work_folder() / "random_models" / str(seed)
+        folder = measure.work_folder() / name / str(seed)
         folder.mkdir(parents=True, exist_ok=True)
-        line, well = run_case(seed, folder)
+        line, well = run(seed, folder)
         print(line, flush=True)
         failures += not well
         if well and not keep:
@@ -365,4 +366,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1:], __doc__, "random_models", run_case)

@@ -18,12 +18,10 @@ onnx.
 """
 
 import random
-import shutil
 import sys
 
 import numpy
 import onnx
-import torch
 
 import measure
 import plan_reports
@@ -149,24 +147,5 @@ def run_case(seed, folder):
         return f"{seed} | {case} | FAILED: {failed}", False
 
 
-def main(arguments):
-    keep = "--keep" in arguments
-    numbers = [argument for argument in arguments if argument.isdigit()]
-    if len(numbers) != 2 or len(arguments) != 2 + keep:
-        sys.exit(__doc__)
-    torch.set_num_threads(1)
-    failures = 0
-    for seed in range(int(numbers[0]), int(numbers[0]) + int(numbers[1])):
-        folder = measure.work_folder() / "random_plans" / str(seed)
-        folder.mkdir(parents=True, exist_ok=True)
-        line, well = run_case(seed, folder)
-        print(line, flush=True)
-        failures += not well
-        if well and not keep:
-            shutil.rmtree(folder)
-    print(f"{failures} of {numbers[1]} models failed")
-    sys.exit(failures > 0)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    random_models.main(sys.argv[1:], __doc__, "random_plans", run_case)
