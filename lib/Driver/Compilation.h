@@ -91,7 +91,6 @@ private:
   }
   ReplicaRequest getReplicaRequest() const;
   bool cutAsPlanned(const StagePlan &plan);
-  int checkStatistics();
   bool fitsMemory() const;
   int checkMemory();
   int writeProduct(OutputFile &output);

@@ -37,33 +37,6 @@ int Compilation::checkRecompute() {
   return kDone;
 }
 
-/// Statistics of stages with replicas move at the update, which has to be
-/// there.
-int Compilation::checkStatistics() {
-  llvm::StringSet<> updated;
-  llvm::StringMap<size_t> numbers;
-  for (auto stage : module->getOps<pipeline::StageOp>())
-    numbers.try_emplace(stage.getSymName(), numbers.size());
-  for (auto task : module->getOps<pipeline::TaskOp>())
-    if (task.getKind() == pipeline::TaskKind::Update)
-      updated.insert(task.getStage());
-  for (auto task : module->getOps<pipeline::TaskOp>()) {
-    size_t stage = numbers.lookup(task.getStage());
-    if (task.getKind() != pipeline::TaskKind::Forward ||
-        replicasOf(options, stage) == 1 || updated.contains(task.getStage()))
-      continue;
-    auto writes = task.getBody().getOps<pipeline::WriteOp>();
-    if (!writes.empty())
-      return fail(llvm::formatv(
-          "the running statistic '{0}' of stage {1} follows all microbatches; "
-          "the stage has replicas, and nothing is trained there, so that "
-          "nothing gathers what each of them sees: use one replica there, or "
-          "--batch-norm=frozen",
-          (*writes.begin()).getVariable(), stage));
-  }
-  return kDone;
-}
-
 /// How many stages there are is known once the cuts are made.
 int Compilation::checkDevices() {
   int64_t stages = llvm::range_size(module->getOps<pipeline::StageOp>());
@@ -78,8 +51,6 @@ int Compilation::checkDevices() {
     return kDone;
   if (std::string wrong = checkSchedule(options, stages); !wrong.empty())
     return fail(wrong);
-  if (int code = checkStatistics())
-    return code;
   std::string error;
   if (failed(checkDepth(options, stages, error)))
     return fail("--method=" + options.method + ": " + error);

@@ -11,6 +11,9 @@
 #include "dialects/Pipeline/Replicas.h"
 #include "penstock/Schedule/Generators.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -33,6 +36,27 @@ LogicalResult reportViolation(pipeline::ScheduleOp schedule,
   for (const std::string &note : violation.notes)
     diagnostic.attachNote(schedule.getLoc()) << note;
   return diagnostic;
+}
+
+FailureOr<schedule::CsvSchedule> placeByTable(ModuleOp module, StringRef file,
+                                              ArrayRef<int64_t> replicas) {
+  auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/true);
+  if (!buffer)
+    return module.emitError("schedule file ")
+           << file << ": " << buffer.getError().message();
+  std::string error;
+  std::optional<schedule::CsvSchedule> table =
+      schedule::parseCsv((*buffer)->getBuffer(), replicas, error);
+  if (!table)
+    return module.emitError("schedule file ") << file << ": " << error;
+  auto stages = llvm::to_vector(module.getOps<pipeline::StageOp>());
+  if (int(stages.size()) != table->stages)
+    return module.emitError("schedule file ")
+           << file << " has " << table->stages << " stages, the program "
+           << stages.size();
+  for (auto [stage, devices] : llvm::zip_equal(stages, table->devices))
+    stage.setDevices(ArrayRef<int64_t>(devices));
+  return std::move(*table);
 }
 
 void addSchedule(ModuleOp module, StringRef name,

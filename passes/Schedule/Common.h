@@ -10,6 +10,7 @@
 #ifndef PENSTOCK_PASSES_SCHEDULE_COMMON_H
 #define PENSTOCK_PASSES_SCHEDULE_COMMON_H
 
+#include "penstock/Schedule/Csv.h"
 #include "penstock/Schedule/FromIR.h"
 
 namespace penstock {
@@ -18,6 +19,11 @@ namespace penstock {
 mlir::LogicalResult reportViolation(pipeline::ScheduleOp schedule,
                                     const schedule::Imported &imported,
                                     const schedule::Violation &violation);
+
+/// Reads the table of a schedule and puts the stages where it has them.
+mlir::FailureOr<schedule::CsvSchedule>
+placeByTable(mlir::ModuleOp module, llvm::StringRef file,
+             llvm::ArrayRef<int64_t> replicas);
 
 /// Writes a schedule of the module from orders.
 void addSchedule(mlir::ModuleOp module, llvm::StringRef name,

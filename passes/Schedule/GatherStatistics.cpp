@@ -9,7 +9,8 @@
 // replicas like gradients, which is exact as all but one have zeros there; and
 // every update moves the statistic by one row after the other. Forwards of
 // later updates may run before it, backwards never do: it moves by its
-// microbatches alone. Training itself does not read running statistics.
+// microbatches alone. Training itself does not read running statistics. A stage
+// where nothing is trained gets a backward and an update for this.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
@@ -65,6 +66,7 @@ struct GatherStatisticsPass
 
 private:
   LogicalResult gather(WriteOp write);
+  TaskOp getTask(TaskOp forward, ArrayRef<TaskKind> kinds, StringRef letter);
   FailureOr<Moves> findMoves(func::FuncOp function, unsigned argument,
                              unsigned result);
   ChannelOp sendFromForward(WriteOp write, func::FuncOp function,
@@ -263,28 +265,36 @@ func::FuncOp GatherStatisticsPass::createFold(VariableOp variable,
   return function;
 }
 
+/// The stage's task of one of these kinds, or a new one of the first.
+TaskOp GatherStatisticsPass::getTask(TaskOp forward, ArrayRef<TaskKind> kinds,
+                                     StringRef letter) {
+  Operation *last = nullptr;
+  for (auto other : getOperation().getOps<TaskOp>()) {
+    last = other;
+    if (other.getStage() == forward.getStage() &&
+        llvm::is_contained(kinds, other.getKind()))
+      return other;
+  }
+  OpBuilder builder(&getContext());
+  StringRef stage = forward.getStage();
+  auto task =
+      TaskOp::create(builder, forward.getLoc(), (stage + "." + letter).str(),
+                     kinds.front(), stage);
+  symbols->insert(task, std::next(last->getIterator()));
+  task.addBody();
+  return task;
+}
+
 LogicalResult GatherStatisticsPass::gather(WriteOp write) {
   auto variable = symbols->lookup<VariableOp>(write.getVariable());
   auto task = write->getParentOfType<TaskOp>();
-  auto refuse = [&](const Twine &why) {
+  auto refuse = [&] {
     return variable.emitError("statistic '")
            << variable.getSymName() << "' follows all microbatches, and stage @"
-           << *variable.getStage() << " has replicas, which see but some each"
-           << why << ": use one replica there, or --batch-norm=frozen";
+           << *variable.getStage()
+           << " has replicas, which see but some each: use one replica there, "
+              "or --batch-norm=frozen";
   };
-  TaskOp update, backward;
-  for (auto other : getOperation().getOps<TaskOp>()) {
-    if (other.getStage() != task.getStage())
-      continue;
-    if (other.getKind() == TaskKind::Update)
-      update = other;
-    // Of its halves, the one that makes gradients.
-    if (other.getKind() == TaskKind::Backward ||
-        other.getKind() == TaskKind::WeightGrad)
-      backward = other;
-  }
-  if (!update || !backward)
-    return refuse("; nothing is trained there, so that nothing gathers them");
 
   // 1. What the forward does with it.
   auto call = write.getValue().getDefiningOp<func::CallOp>();
@@ -296,14 +306,14 @@ LogicalResult GatherStatisticsPass::gather(WriteOp write) {
       read = other;
   if (!read || !read->hasOneUse() || !function || function.isDeclaration() ||
       !llvm::hasSingleElement(*function.getSymbolUses(getOperation())))
-    return refuse("");
+    return refuse();
   unsigned argument = read->use_begin()->getOperandNumber();
   if (*read->user_begin() != call)
-    return refuse("");
+    return refuse();
   FailureOr<Moves> moves = findMoves(
       function, argument, cast<OpResult>(write.getValue()).getResultNumber());
   if (failed(moves))
-    return refuse("");
+    return refuse();
 
   // 2. Rows for an update, and who moves the statistic.
   RankedTensorType whole = variable.getTensorType();
@@ -311,6 +321,10 @@ LogicalResult GatherStatisticsPass::gather(WriteOp write) {
                                 static_cast<int64_t>(moves->values.size())};
   llvm::append_range(shape, whole.getShape());
   auto type = RankedTensorType::get(shape, whole.getElementType());
+  // Of a backward in halves, the one that makes gradients.
+  TaskOp backward =
+      getTask(task, {TaskKind::Backward, TaskKind::WeightGrad}, "B");
+  TaskOp update = getTask(task, TaskKind::Update, "U");
   OpBuilder builder(&getContext());
   Location loc = variable.getLoc();
   auto rows = VariableOp::create(

@@ -11,10 +11,6 @@
 
 #include "Common.h"
 #include "penstock/Schedule/Csv.h"
-#include "penstock/Schedule/Generators.h"
-
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 using namespace penstock::schedule;
@@ -37,39 +33,18 @@ struct PipelineImportSchedule
       module.emitError("has a schedule already");
       return signalPassFailure();
     }
-    auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/true);
-    if (!buffer) {
-      module.emitError("schedule file ")
-          << file << ": " << buffer.getError().message();
-      return signalPassFailure();
-    }
-    std::string error;
-    std::optional<CsvSchedule> table =
-        parseCsv((*buffer)->getBuffer(), replicas, error);
-    if (!table) {
-      module.emitError("schedule file ") << file << ": " << error;
-      return signalPassFailure();
-    }
-    if (failed(addTraining(module, *table)) ||
+    FailureOr<CsvSchedule> table =
+        penstock::placeByTable(module, file, replicas);
+    if (failed(table) || failed(addTraining(module, *table)) ||
         failed(penstock::addEvaluation(module)))
       signalPassFailure();
   }
 
   LogicalResult addTraining(ModuleOp module, const CsvSchedule &table) {
-    // 1. Stages where the table has them.
-    auto stages = llvm::to_vector(module.getOps<pipeline::StageOp>());
-    if (int(stages.size()) != table.stages)
-      return module.emitError("schedule file ")
-             << file << " has " << table.stages << " stages, the program "
-             << stages.size();
     if (microbatches > 0 && microbatches != table.microbatches)
       return module.emitError("schedule file ")
              << file << " has " << table.microbatches << " microbatches, not "
              << int64_t(microbatches);
-    for (auto [stage, devices] : llvm::zip_equal(stages, table.devices))
-      stage.setDevices(ArrayRef<int64_t>(devices));
-
-    // 2. Its orders.
     FailureOr<Imported> imported = importModel(
         module, TaskSet::Training, table.microbatches, Sizes::Ignore);
     if (failed(imported))

@@ -37,6 +37,8 @@ def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
            "Chunks per device in a loop or wave; 0: one per stage">,
     Option<"schedule", "schedule", "std::string", "\"\"",
            "A schedule whose placement it is, in place of the two before">,
+    Option<"file", "file", "std::string", "\"\"",
+           "A table of a schedule that has places, instead of all the others">,
     ListOption<"replicas", "replicas", "int64_t",
                "Replicas of every stage, or one number per stage">
   ];
@@ -51,6 +53,7 @@ def PipelineGatherStatistics
     forward sends what a microbatch moves it by to the backward, which notes it in
     rows that are summed over the replicas, and the update moves it by one row
     after the other: the same operations in the same order as with one replica.
+    A stage without backward or update, as nothing is trained there, gets those.
 
     ```mlir
     pipeline.channel @bn.mean.seen : [tensor<5xf32>]

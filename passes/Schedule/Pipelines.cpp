@@ -25,21 +25,21 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
   std::string error;
   mlir::FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   bool open = succeeded(method) && method->isAsynchronous();
-  if (!options.scheduleFile.empty()) {
+  bool isTable = !options.scheduleFile.empty();
+  place.file = options.scheduleFile;
+  if (!open)
+    place.schedule = options.schedule;
+  manager.addPass(createPipelinePlace(place));
+  // What orders run and sum must be known before them.
+  manager.addPass(createPipelineGatherStatistics({options.microbatches}));
+  manager.addPass(createPipelineSumReplicas());
+  if (isTable) {
     PipelineImportScheduleOptions import;
     import.file = options.scheduleFile;
     import.microbatches = options.microbatches;
     import.replicas = place.replicas;
     manager.addPass(createPipelineImportSchedule(import));
-    manager.addPass(createPipelineGatherStatistics({options.microbatches}));
-    manager.addPass(createPipelineSumReplicas());
   } else {
-    if (!open)
-      place.schedule = options.schedule;
-    manager.addPass(createPipelinePlace(place));
-    // What orders sum must be known before them.
-    manager.addPass(createPipelineGatherStatistics({options.microbatches}));
-    manager.addPass(createPipelineSumReplicas());
     manager.addPass(createPipelineGenerateSchedule(
         {options.schedule, open, options.microbatches}));
   }

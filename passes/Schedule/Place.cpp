@@ -9,6 +9,7 @@
 
 #include "passes/Schedule/Passes.h"
 
+#include "Common.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Schedule/Generators.h"
 
@@ -30,6 +31,11 @@ struct PlacePass : penstock::impl::PipelinePlaceBase<PlacePass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (!file.empty()) {
+      if (failed(penstock::placeByTable(module, file, replicas)))
+        signalPassFailure();
+      return;
+    }
     auto stages = llvm::to_vector(module.getOps<penstock::pipeline::StageOp>());
     int64_t count = stages.size();
     Placement layout;

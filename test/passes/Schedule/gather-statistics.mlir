@@ -122,6 +122,53 @@ func.func private @twice(%x: tensor<3xf32>, %m: tensor<3xf32> {pipeline.into = 1
 
 // -----
 
+// A stage where nothing is trained gets the tasks that do it, once.
+// CHECK: pipeline.stage @still devices [0, 1]
+// CHECK: pipeline.task @still.F forward of @still
+// CHECK: pipeline.put %{{.*}} to @mean.seen
+// CHECK: pipeline.put %{{.*}} to @var.seen
+// CHECK: pipeline.task @still.B backward of @still(%[[K:.*]]) {
+// CHECK: pipeline.take @mean.seen
+// CHECK: pipeline.write %{{.*}} to @mean.rows
+// CHECK: pipeline.take @var.seen
+// CHECK: pipeline.write %{{.*}} to @var.rows
+// CHECK: pipeline.task @still.U update of @still(%{{.*}}) {
+// CHECK: func.call @mean.move
+// CHECK: func.call @var.move
+// CHECK-NOT: pipeline.task
+// CHECK: func.func private @both
+#id = affine_map<(d0) -> (d0)>
+pipeline.stage @still devices [0, 1]
+pipeline.channel @x : [tensor<3xf32>] source("x")
+pipeline.variable @mean : tensor<3xf32> statistic of @still
+pipeline.variable @var : tensor<3xf32> statistic of @still
+pipeline.task @still.F forward of @still(%k) {
+  %x = pipeline.take @x : tensor<3xf32>
+  %m = pipeline.read @mean : tensor<3xf32>
+  %v = pipeline.read @var : tensor<3xf32>
+  %n:2 = func.call @both(%x, %m, %v) : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>)
+  pipeline.write %n#0 to @mean : tensor<3xf32>
+  pipeline.write %n#1 to @var : tensor<3xf32>
+}
+func.func private @both(%x: tensor<3xf32>, %m: tensor<3xf32> {pipeline.into = 0 : i64}, %v: tensor<3xf32> {pipeline.into = 1 : i64}) -> (tensor<3xf32>, tensor<3xf32>) {
+  %e = tensor.empty() : tensor<3xf32>
+  %s = arith.addf %x, %x : tensor<3xf32>
+  %t = arith.mulf %x, %x : tensor<3xf32>
+  %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%m, %s : tensor<3xf32>, tensor<3xf32>) outs(%e : tensor<3xf32>) {
+  ^bb0(%old: f32, %new: f32, %out: f32):
+    %b = arith.addf %old, %new : f32
+    linalg.yield %b : f32
+  } -> tensor<3xf32>
+  %o = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%v, %t : tensor<3xf32>, tensor<3xf32>) outs(%e : tensor<3xf32>) {
+  ^bb0(%old: f32, %new: f32, %out: f32):
+    %b = arith.addf %old, %new : f32
+    linalg.yield %b : f32
+  } -> tensor<3xf32>
+  return %n, %o : tensor<3xf32>, tensor<3xf32>
+}
+
+// -----
+
 // One replica sees all microbatches.
 // CHECK: pipeline.stage @one
 // CHECK-NOT: rows

@@ -1,6 +1,7 @@
 // The table of torch.distributed.pipelining: a row per device.
 // RUN: rm -rf %t && split-file %s %t
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule=file=%t/v.csv | FileCheck %s --check-prefix=RUNS
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place=file=%t/v.csv | FileCheck %s --check-prefix=PLACES
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule=file=%t/v.csv --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=PROVED
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule=file=%t/sends.csv --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=SENDS
 
@@ -10,6 +11,9 @@
 // RUNS: pipeline.stage @s1 devices [1]
 // RUNS: pipeline.stage @s2 devices [1]
 // RUNS: pipeline.stage @s3 devices [0]
+// PLACES: pipeline.stage @s0 devices [0]
+// PLACES: pipeline.stage @s2 devices [1]
+// PLACES-NOT: pipeline.schedule
 // RUNS:      pipeline.schedule @train microbatches(2) {
 // RUNS-NEXT:   pipeline.order 0 {
 // RUNS-NEXT:     pipeline.repeat updates {
