@@ -16,17 +16,15 @@
 
 #include "penstock/Schedule/Transfers.h"
 
-#include "PlaceRecv.h"
+#include "ModuloSchedule.h"
 #include "Tables.h"
 #include "TransfersByTime.h"
 #include "TransfersByTurn.h"
 #include "UpdateItems.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 using namespace llvm;
@@ -39,17 +37,6 @@ namespace {
 struct PhaseLoop {
   size_t order;
   int loop;
-};
-
-struct Transfer {
-  int channel;
-  bool send;
-  /// When, modulo the period; then by rank of the producer.
-  int64_t time, rank;
-  /// Messages that the representative is ahead of number 0.
-  int64_t shift = 0;
-  /// iteration * (entries + 1) + entry that it stands before.
-  int64_t position = 0;
 };
 
 /// Tasks in the order of the dataflow.
@@ -83,9 +70,7 @@ private:
   bool placePhase(ArrayRef<PhaseLoop> phase);
   bool checkEnds(ArrayRef<PhaseLoop> phase);
   bool findOffsets(ArrayRef<PhaseLoop> phase);
-  bool relax(ArrayRef<PhaseLoop> phase);
   void placeLoop(const PhaseLoop &at);
-  std::vector<Transfer> transfersOf(int device, const Loop &loop);
 
   bool fail(std::string text) {
     error = std::move(text);
@@ -100,9 +85,9 @@ private:
   std::vector<Order> &orders;
   std::vector<int64_t> rank;
   std::vector<std::vector<PhaseLoop>> phases;
-  /// Of the phase that is placed: its period, offsets by task.
-  int64_t period = 1;
-  std::map<int, int64_t> offset;
+  /// Of the phase that is placed: nodes by task, and their times.
+  std::map<int, int> nodes;
+  ModuloTimes times;
   std::string error;
 };
 
@@ -130,7 +115,7 @@ void Placement::findPhases() {
 
 /// Both ends of a channel must be in this phase, once.
 bool Placement::checkEnds(ArrayRef<PhaseLoop> phase) {
-  offset.clear();
+  nodes.clear();
   for (const PhaseLoop &at : phase) {
     std::vector<int> here;
     for (const Item &item : orders[at.order].loops[at.loop].items) {
@@ -141,14 +126,14 @@ bool Placement::checkEnds(ArrayRef<PhaseLoop> phase) {
         return fail("@" + model.tasks[item.id].name +
                     " stands in a loop twice; write its transfers out");
       here.push_back(item.id);
-      offset[item.id] = 0;
+      nodes.try_emplace(item.id, int(nodes.size()));
     }
   }
   for (const Channel &channel : model.channels) {
     if (!channel.hasPeer())
       continue;
-    bool sends = offset.count(channel.producer);
-    bool receives = offset.count(channel.consumer);
+    bool sends = nodes.count(channel.producer);
+    bool receives = nodes.count(channel.consumer);
     if (sends != receives)
       return fail("the ends of @" + channel.name +
                   " stand in loops at different places of their orders");
@@ -169,153 +154,60 @@ bool Placement::checkEnds(ArrayRef<PhaseLoop> phase) {
   return true;
 }
 
-/// Raises offsets to what the orders and channels ask for; false when they
-/// still rise.
-bool Placement::relax(ArrayRef<PhaseLoop> phase) {
-  for (auto &entry : offset)
-    entry.second = 0;
-  bool changed = true;
-  for (size_t round = 0; changed && round <= offset.size() + 1; ++round) {
-    changed = false;
-    auto raise = [&](int task, int64_t least) {
-      int64_t &mine = offset[task];
-      changed |= mine < least;
-      mine = std::max(mine, least);
-    };
-    for (const PhaseLoop &at : phase) {
-      ArrayRef<Item> items = orders[at.order].loops[at.loop].items;
-      for (auto [index, item] : llvm::enumerate(items)) {
-        // The entry before it; before the first, the last of the iteration
-        // before.
-        const Item &former = index ? items[index - 1] : items.back();
-        int64_t wrap = index ? 0 : 1;
-        raise(item.id, offset[former.id] + duration(former.id) +
-                           period * (former.ahead - item.ahead - wrap));
-      }
-    }
-    for (const Channel &channel : model.channels)
-      if (!channel.isSource() && !channel.isSink() &&
-          offset.count(channel.producer) && offset.count(channel.consumer))
-        raise(channel.consumer,
-              offset[channel.producer] + duration(channel.producer));
-  }
-  return !changed;
-}
-
 bool Placement::findOffsets(ArrayRef<PhaseLoop> phase) {
-  int64_t total = 1;
-  period = 1;
+  int64_t total = 1, most = 1;
+  std::vector<Precedence> precedences;
   for (const PhaseLoop &at : phase) {
+    ArrayRef<Item> items = orders[at.order].loops[at.loop].items;
     int64_t load = 0;
-    for (const Item &item : orders[at.order].loops[at.loop].items)
+    for (auto [index, item] : llvm::enumerate(items)) {
       load += duration(item.id);
-    period = std::max(period, load);
+      // The entry before it; before the first, the last of the iteration
+      // before.
+      const Item &former = index ? items[index - 1] : items.back();
+      precedences.push_back({nodes[former.id], nodes[item.id],
+                             duration(former.id),
+                             item.ahead - former.ahead + (index ? 0 : 1)});
+    }
+    most = std::max(most, load);
     total += load;
   }
-  for (; period <= total; ++period)
-    if (relax(phase))
-      return true;
-  return fail("the orders contradict the channels: some task waits for a "
-              "later one");
-}
-
-/// The transfers of a loop, one message of each, in sequence within a period.
-std::vector<Transfer> Placement::transfersOf(int device, const Loop &loop) {
-  int64_t entries = loop.items.size();
-  std::vector<Transfer> transfers;
-  std::vector<int64_t> starts;
-  for (const Item &item : loop.items)
-    starts.push_back(period * item.ahead + offset[item.id]);
-  auto add = [&](int channel, bool send, int64_t position) {
-    int producer = model.channels[channel].producer;
-    int64_t time = offset[producer] + duration(producer);
-    if (!send)
-      position = placeRecv(starts, period, time);
-    int64_t shift = -llvm::divideFloorSigned(time, period);
-    transfers.push_back({channel, send, time + period * shift, rank[producer],
-                         shift, position + shift * (entries + 1)});
-  };
-  for (auto [index, item] : llvm::enumerate(loop.items)) {
-    for (int channel : model.tasks[item.id].puts)
-      if (model.channels[channel].hasPeer())
-        add(channel, true, -item.ahead * (entries + 1) + int64_t(index) + 1);
-    for (int channel : model.tasks[item.id].takes)
-      if (model.channels[channel].hasPeer())
-        add(channel, false, 0);
-  }
-  llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
-    return std::tie(a.time, a.rank, a.channel) <
-           std::tie(b.time, b.rank, b.channel);
-  });
-  // A receive must not overtake what comes before it in the sequence; twice
-  // round, as the sequence is a circle.
-  int64_t reached = std::numeric_limits<int64_t>::min() / 2;
-  for (int round = 0; round < 2; ++round) {
-    for (Transfer &transfer : transfers) {
-      if (!transfer.send)
-        transfer.position = std::max(transfer.position, reached);
-      reached = std::max(reached, transfer.position);
-    }
-    reached -= entries + 1;
-  }
-  return transfers;
+  for (const Channel &channel : model.channels)
+    if (!channel.isSource() && !channel.isSink() &&
+        nodes.count(channel.producer) && nodes.count(channel.consumer))
+      precedences.push_back({nodes[channel.producer], nodes[channel.consumer],
+                             duration(channel.producer), 0});
+  std::optional<ModuloTimes> found =
+      findModuloTimes(int(nodes.size()), precedences, most, total);
+  if (!found)
+    return fail("the orders contradict the channels: some task waits for a "
+                "later one");
+  times = std::move(*found);
+  return true;
 }
 
 void Placement::placeLoop(const PhaseLoop &at) {
-  Order &order = orders[at.order];
-  Loop &loop = order.loops[at.loop];
-  int64_t entries = loop.items.size();
-  std::vector<Transfer> transfers = transfersOf(order.device, loop);
-
-  // 1. By the entry that they stand before.
-  struct Placed {
-    int64_t iteration;
-    size_t sequence;
-    Item item;
+  Loop &loop = orders[at.order].loops[at.loop];
+  std::vector<ModuloEntry> entries;
+  for (const Item &item : loop.items)
+    entries.push_back({item, times.starts[nodes[item.id]], /*fetchAhead=*/1});
+  ModuloLoop placed(model, entries, times.period, /*messages=*/1);
+  // One message of each; it moves when the run ends that it is sent from.
+  auto timeOf = [&](int channel) {
+    int producer = model.channels[channel].producer;
+    return times.starts[nodes[producer]] + duration(producer);
   };
-  std::vector<std::vector<Placed>> before(entries + 1);
-  for (auto [sequence, transfer] : llvm::enumerate(transfers)) {
-    int64_t iteration = llvm::divideFloorSigned(transfer.position, entries + 1);
-    Item item;
-    item.kind = transfer.send ? EventKind::Send : EventKind::Recv;
-    item.id = transfer.channel;
-    item.ahead = transfer.shift - iteration;
-    before[transfer.position - iteration * (entries + 1)].push_back(
-        {iteration, sequence, item});
+  for (auto [index, item] : llvm::enumerate(loop.items)) {
+    const Task &task = model.tasks[item.id];
+    for (int channel : task.puts)
+      if (model.channels[channel].hasPeer())
+        placed.addSend(index, channel, timeOf(channel), rank[item.id], 0);
+    for (int channel : task.takes)
+      if (model.channels[channel].hasPeer())
+        placed.addRecv(channel, timeOf(channel),
+                       rank[model.channels[channel].producer], 0);
   }
-  // Of two that stand together, the one of the earlier period comes first.
-  for (std::vector<Placed> &placed : before)
-    llvm::sort(placed, [](const Placed &a, const Placed &b) {
-      return std::tie(b.iteration, a.sequence) <
-             std::tie(a.iteration, b.sequence);
-    });
-
-  // 2. The loop anew. Data come one microbatch ahead, results leave at once.
-  std::vector<Item> items;
-  for (int64_t index = 0; index <= entries; ++index) {
-    auto addLocal = [&](const Item &run, bool send) {
-      const Task &task = model.tasks[run.id];
-      for (int channel : send ? task.puts : task.takes) {
-        const Channel &c = model.channels[channel];
-        if (!(send ? c.isSink() : c.isSource()))
-          continue;
-        Item item;
-        item.kind = send ? EventKind::Send : EventKind::Recv;
-        item.id = channel;
-        item.ahead = run.ahead + (send ? 0 : 1);
-        items.push_back(item);
-      }
-    };
-    if (index > 0)
-      addLocal(loop.items[index - 1], /*send=*/true);
-    for (const Placed &placed : before[index])
-      items.push_back(placed.item);
-    if (index == entries)
-      break;
-    addLocal(loop.items[index], /*send=*/false);
-    items.push_back(loop.items[index]);
-  }
-  loop.items = std::move(items);
+  loop.items = placed.write();
 }
 
 bool Placement::placePhase(ArrayRef<PhaseLoop> phase) {

@@ -16,14 +16,13 @@
 
 #include "TransfersByTurn.h"
 
-#include "PlaceRecv.h"
+#include "ModuloSchedule.h"
 #include "Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 using namespace llvm;
@@ -49,23 +48,6 @@ struct TurnLoop {
   std::vector<Entry> entries;
 };
 
-/// A run begins at least `weight` after another one so many turns before.
-struct Edge {
-  int from, to;
-  int64_t weight, turns;
-};
-
-struct Transfer {
-  EventKind kind;
-  int id;
-  /// When, modulo the period; then by rank of the producer, then by number.
-  int64_t time, rank, number;
-  /// Turns that the representative is ahead of turn 0.
-  int64_t shift;
-  /// iteration * (entries + 1) + entry that it stands before.
-  int64_t position;
-};
-
 class TurnPlacement {
 public:
   TurnPlacement(const Model &model, ArrayRef<int64_t> rank,
@@ -79,10 +61,9 @@ private:
   void addNodes();
   bool unroll(Order &order);
   void addEdges();
-  bool relax(int64_t candidate);
   bool findPeriod();
   void findTransferTimes();
-  std::vector<Transfer> transfersOf(const TurnLoop &loop) const;
+  void addTransfers(const TurnLoop &loop, ModuloLoop &placed) const;
   void write(TurnLoop &loop) const;
 
   /// A stage is as wide as it has work: all stages take a microbatch in the
@@ -105,10 +86,9 @@ private:
   std::vector<TurnLoop> loops;
   /// By task, and by group.
   std::vector<int> firstNodes, groupNodes;
-  std::vector<Edge> edges;
-  /// By node.
-  std::vector<int64_t> starts;
-  int64_t period = 1;
+  int nodes = 0;
+  std::vector<Precedence> edges;
+  ModuloTimes found;
   /// By channel and microbatch of a turn.
   std::vector<std::vector<int64_t>> times;
 };
@@ -128,7 +108,6 @@ int64_t TurnPlacement::getTurn() const {
 }
 
 void TurnPlacement::addNodes() {
-  int nodes = 0;
   for (const Task &task : model.tasks) {
     firstNodes.push_back(nodes);
     nodes += task.perUpdate() ? int(model.stages[task.stage].devices.size())
@@ -136,7 +115,6 @@ void TurnPlacement::addNodes() {
   }
   for (size_t group = 0; group < model.groups.size(); ++group)
     groupNodes.push_back(nodes++);
-  starts.resize(nodes);
 }
 
 /// The entries of one turn; false if it is no plain loop over microbatches.
@@ -194,7 +172,7 @@ void TurnPlacement::addEdges() {
   // 3. What is summed has been made, by all.
   auto forAll = [&](int task, function_ref<void(int)> visit) {
     int end = size_t(task) + 1 < firstNodes.size() ? firstNodes[task + 1]
-              : groupNodes.empty()                 ? int(starts.size())
+              : groupNodes.empty()                 ? nodes
                                                    : groupNodes.front();
     for (int node = firstNodes[task]; node < end; ++node)
       visit(node);
@@ -211,44 +189,19 @@ void TurnPlacement::addEdges() {
   }
 }
 
-/// Raises starts to what the edges ask for; false when they still rise.
-bool TurnPlacement::relax(int64_t candidate) {
-  llvm::fill(starts, 0);
-  for (size_t round = 0; round <= starts.size(); ++round) {
-    bool changed = false;
-    for (const Edge &edge : edges) {
-      int64_t least = starts[edge.from] + edge.weight - candidate * edge.turns;
-      changed |= starts[edge.to] < least;
-      starts[edge.to] = std::max(starts[edge.to], least);
-    }
-    if (!changed)
-      return true;
-  }
-  return false;
-}
-
-/// The shortest period that the edges leave room for. More time helps unless
-/// something waits for itself within a turn.
 bool TurnPlacement::findPeriod() {
-  int64_t low = 1, high = 1;
+  int64_t most = 1, total = 1;
   for (const TurnLoop &loop : loops) {
     int64_t load = 0;
     for (const Entry &entry : loop.entries)
       load += duration(entry.item.id);
-    low = std::max(low, load);
-    high += load;
+    most = std::max(most, load);
+    total += load;
   }
-  if (!relax(high))
-    return false;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (relax(middle))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  period = low;
-  return relax(period);
+  std::optional<ModuloTimes> times = findModuloTimes(nodes, edges, most, total);
+  if (times)
+    found = std::move(*times);
+  return times.has_value();
 }
 
 /// A message moves when the run that it is sent from ends; with several
@@ -261,7 +214,7 @@ void TurnPlacement::findTransferTimes() {
       continue;
     std::vector<int64_t> &list = times[id];
     for (int64_t k = 0; k < turn; ++k)
-      list.push_back(starts[nodeOf(channel.producer, k)] +
+      list.push_back(found.starts[nodeOf(channel.producer, k)] +
                      duration(channel.producer));
     int64_t width =
         model.stages[model.tasks[channel.consumer].stage].devices.size();
@@ -269,7 +222,7 @@ void TurnPlacement::findTransferTimes() {
       changed = false;
       for (int64_t k = 0; k < turn; ++k) {
         int64_t former =
-            k < width ? list[k - width + turn] - period : list[k - width];
+            k < width ? list[k - width + turn] - found.period : list[k - width];
         changed |= list[k] < former;
         list[k] = std::max(list[k], former);
       }
@@ -277,20 +230,8 @@ void TurnPlacement::findTransferTimes() {
   }
 }
 
-/// The transfers and sums of a loop in sequence within a period.
-std::vector<Transfer> TurnPlacement::transfersOf(const TurnLoop &loop) const {
-  int64_t entries = loop.entries.size();
-  std::vector<Transfer> transfers;
-  std::vector<int64_t> entryStarts;
-  for (const Entry &entry : loop.entries)
-    entryStarts.push_back(period * entry.item.ahead + starts[entry.node]);
-  auto add = [&](EventKind kind, int id, int64_t time, int64_t ofRank,
-                 int64_t number, int64_t position) {
-    int64_t shift = -llvm::divideFloorSigned(time, period);
-    transfers.push_back({kind, id, time + period * shift, ofRank,
-                         number + turn * shift, shift,
-                         position + shift * (entries + 1)});
-  };
+void TurnPlacement::addTransfers(const TurnLoop &loop,
+                                 ModuloLoop &placed) const {
   std::vector<int> summed;
   for (auto [index, entry] : llvm::enumerate(loop.entries)) {
     const Task &task = model.tasks[entry.item.id];
@@ -298,110 +239,34 @@ std::vector<Transfer> TurnPlacement::transfersOf(const TurnLoop &loop) const {
       if (!llvm::is_contained(summed, group) &&
           llvm::is_contained(model.groups[group].devices, loop.order->device)) {
         summed.push_back(group);
-        add(EventKind::AllReduce, group, starts[groupNodes[group]],
-            std::numeric_limits<int64_t>::max(), 0, int64_t(index));
+        placed.addSum(index, group, found.starts[groupNodes[group]]);
       }
     if (task.perUpdate())
       continue;
     int64_t number = entry.node - firstNodes[entry.item.id];
     for (int channel : task.puts)
       if (model.channels[channel].hasPeer())
-        add(EventKind::Send, channel, times[channel][number],
-            rank[entry.item.id], number,
-            -entry.item.ahead * (entries + 1) + int64_t(index) + 1);
+        placed.addSend(index, channel, times[channel][number],
+                       rank[entry.item.id], number);
     for (int channel : task.takes)
       if (model.channels[channel].hasPeer())
-        add(EventKind::Recv, channel, times[channel][number],
-            rank[model.channels[channel].producer], number,
-            placeRecv(entryStarts, period, times[channel][number]));
+        placed.addRecv(channel, times[channel][number],
+                       rank[model.channels[channel].producer], number);
   }
-  llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
-    return std::tie(a.time, a.rank, a.id, a.number) <
-           std::tie(b.time, b.rank, b.id, b.number);
-  });
-  // Nothing may overtake what comes before it in the sequence; twice round, as
-  // the sequence is a circle.
-  int64_t reached = std::numeric_limits<int64_t>::min() / 2;
-  for (int round = 0; round < 2; ++round) {
-    for (Transfer &transfer : transfers)
-      reached = transfer.position = std::max(transfer.position, reached);
-    reached -= entries + 1;
-  }
-  return transfers;
-}
-
-/// Data come one microbatch ahead of the run that takes them.
-static void addData(const Model &model, const Item &run, int64_t ahead,
-                    std::vector<Item> &items) {
-  for (int channel : model.tasks[run.id].takes)
-    if (model.channels[channel].isSource()) {
-      Item &item = items.emplace_back();
-      item.kind = EventKind::Recv;
-      item.id = channel;
-      item.ahead = ahead;
-    }
-}
-
-/// Results leave at once.
-static void addResults(const Model &model, const Item &run,
-                       std::vector<Item> &items) {
-  for (int channel : model.tasks[run.id].puts)
-    if (model.channels[channel].isSink()) {
-      Item &item = items.emplace_back();
-      item.kind = EventKind::Send;
-      item.id = channel;
-      item.ahead = run.ahead;
-    }
 }
 
 void TurnPlacement::write(TurnLoop &turnLoop) const {
-  int64_t entries = turnLoop.entries.size();
-
-  // 1. By the entry that they stand before.
-  struct Placed {
-    int64_t iteration;
-    size_t sequence;
-    Item item;
-  };
-  std::vector<std::vector<Placed>> before(entries + 1);
-  for (auto [sequence, transfer] : llvm::enumerate(transfersOf(turnLoop))) {
-    int64_t iteration = llvm::divideFloorSigned(transfer.position, entries + 1);
-    Item item;
-    item.kind = transfer.kind;
-    item.id = transfer.id;
-    item.ahead = transfer.shift - iteration;
-    // A sum stands before what needs it.
-    int64_t index = transfer.position - iteration * (entries + 1);
-    if (transfer.kind == EventKind::AllReduce)
-      item.every = turnLoop.entries[index].item.every;
-    before[index].push_back({iteration, sequence, item});
+  // Data come one microbatch ahead of the run that takes them.
+  std::vector<ModuloEntry> entries;
+  for (const Entry &entry : turnLoop.entries) {
+    int64_t number = entry.node - firstNodes[entry.item.id];
+    bool isLast = number / turnLoop.width + 1 == turnLoop.slots;
+    entries.push_back({entry.item, found.starts[entry.node], isLast ? 1 : 0});
   }
-  // Of two that stand together, the one of the earlier period comes first.
-  for (std::vector<Placed> &placed : before)
-    llvm::sort(placed, [](const Placed &a, const Placed &b) {
-      return std::tie(b.iteration, a.sequence) <
-             std::tie(a.iteration, b.sequence);
-    });
-
-  // 2. The loop anew. Data come one microbatch ahead, results leave at once.
-  Loop loop{LoopKind::Microbatches, turnLoop.slots, {}};
-  for (int64_t index = 0; index <= entries; ++index) {
-    if (index > 0)
-      addResults(model, turnLoop.entries[index - 1].item, loop.items);
-    for (const Placed &placed : before[index])
-      loop.items.push_back(placed.item);
-    if (index == entries)
-      break;
-    const Entry &entry = turnLoop.entries[index];
-    if (!model.tasks[entry.item.id].perUpdate()) {
-      int64_t number = entry.node - firstNodes[entry.item.id];
-      bool isLast = number / turnLoop.width + 1 == turnLoop.slots;
-      addData(model, entry.item, entry.item.ahead + (isLast ? 1 : 0),
-              loop.items);
-    }
-    loop.items.push_back(entry.item);
-  }
-  turnLoop.order->loops = {std::move(loop)};
+  ModuloLoop placed(model, entries, found.period, turn);
+  addTransfers(turnLoop, placed);
+  turnLoop.order->loops = {
+      {LoopKind::Microbatches, turnLoop.slots, placed.write()}};
 }
 
 std::optional<std::string> TurnPlacement::place() {
