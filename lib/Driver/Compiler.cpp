@@ -285,9 +285,13 @@ int Compilation::run() {
   if (failed(parseRateSchedule(options.rateSchedule, error)))
     return fail("--lr-schedule=" + options.rateSchedule + ": " + error);
   FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
-  if (failed(method) ||
-      failed(checkMethod(*method, options.microbatches, options.replicas,
-                         *optimizer, error)))
+  // Planned replicas are as many as the method takes: of one that wants a
+  // certain number, a replica for every microbatch.
+  std::vector<int64_t> widths = options.replicas;
+  if (options.choosesReplicas)
+    widths = {options.microbatches};
+  if (failed(method) || failed(checkMethod(*method, options.microbatches,
+                                           widths, *optimizer, error)))
     return fail("--method=" + options.method + ": " + error);
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
