@@ -39,7 +39,7 @@ using Compress = void (*)(uint32_t (&state)[8], const uint8_t *block);
 void compressPortably(uint32_t (&state)[8], const uint8_t *block) {
   uint32_t w[64];
   for (int i = 0; i < 16; ++i)
-    w[i] = loadBigEndian(block + 4 * i);
+    w[i] = loadBigEndian(block + 4 * size_t(i));
   for (int i = 16; i < 64; ++i) {
     uint32_t s0 =
         std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
