@@ -50,7 +50,14 @@ struct TaskSet {
 
 /// The invariant of the level: which ops and types may be there.
 mlir::LogicalResult verifyLevel(Subject &subject);
-/// C1, C4 to C6, C11 to C13, C15 to C19: variables, channels, tasks.
+/// C1, C29: variables.
+mlir::LogicalResult verifyVariables(Subject &subject);
+/// C11, C12, C15 to C18 of a task's reads and writes. `versioned` are the
+/// variables that an update task writes.
+mlir::LogicalResult
+verifyAccesses(Subject &subject, pipeline::TaskOp task,
+               const llvm::DenseSet<mlir::StringAttr> &versioned);
+/// C4 to C6, C13, C19 of tasks and channels, and all of variables.
 mlir::LogicalResult verifyTasks(Subject &subject);
 /// C4, C5 and C13 of tasks that run together.
 mlir::LogicalResult verifyTaskSet(Subject &subject, const TaskSet &set);

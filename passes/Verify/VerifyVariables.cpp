@@ -1,0 +1,223 @@
+//===- VerifyVariables.cpp - Who reads and writes which variable ----------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rules C1, C11, C12, C15 to C18 and C29 of docs/ir.md.
+//===----------------------------------------------------------------------===//
+
+#include "Rules.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+static bool hasRead(TaskOp task, FlatSymbolRefAttr variable) {
+  return llvm::any_of(task.getBody().getOps<ReadOp>(), [&](ReadOp read) {
+    return read.getVariableAttr() == variable;
+  });
+}
+
+/// A gradient that an update uses and leaves as it is has nothing that could be
+/// added to.
+static bool isOverwritten(TaskOp task, FlatSymbolRefAttr gradient) {
+  auto module = task->getParentOfType<ModuleOp>();
+  return llvm::any_of(module.getOps<TaskOp>(), [&](TaskOp update) {
+    return update.getKind() == TaskKind::Update && !update.isBodyless() &&
+           hasRead(update, gradient) &&
+           llvm::none_of(update.getBody().getOps<WriteOp>(),
+                         [&](WriteOp write) {
+                           return write.getVariableAttr() == gradient;
+                         });
+  });
+}
+
+/// The statistic of which a gradient holds what microbatches move it by.
+static VariableOp getStatistic(Subject &subject, VariableOp gradient) {
+  auto name = gradient->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  auto whose =
+      name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
+  return whose && gradient.getRole() == Role::Gradient &&
+                 whose.getRole() == Role::Statistic
+             ? whose
+             : VariableOp();
+}
+
+/// C12: who may write what.
+static LogicalResult verifyWriter(Subject &subject, TaskOp task, WriteOp write,
+                                  VariableOp variable) {
+  Role role = variable.getRole();
+  TaskKind kind = task.getKind();
+  bool allowed = false;
+  switch (role) {
+  case Role::Parameter:
+  case Role::Optimizer:
+  case Role::Compensation:
+  case Role::Master:
+  case Role::Prepacked:
+    allowed = kind == TaskKind::Update;
+    break;
+  case Role::Gradient:
+    allowed = kind == TaskKind::Backward || kind == TaskKind::WeightGrad ||
+              kind == TaskKind::Update;
+    break;
+  case Role::Statistic:
+    allowed = kind == TaskKind::Forward;
+    // Or by what backwards have noted.
+    if (kind == TaskKind::Update)
+      for (ReadOp read : task.getBody().getOps<ReadOp>())
+        if (auto noted = subject.symbols.lookup<VariableOp>(read.getVariable()))
+          allowed |= getStatistic(subject, noted) == variable;
+    break;
+  case Role::Scalar:
+    allowed = kind == TaskKind::Norm || kind == TaskKind::Update;
+    break;
+  }
+  if (!allowed)
+    return write.emitOpError("in a ")
+           << stringifyTaskKind(kind) << " task writes " << stringifyRole(role)
+           << " " << write.getVariableAttr();
+  if (role == Role::Gradient && kind != TaskKind::Update &&
+      !hasRead(task, write.getVariableAttr()) &&
+      !isOverwritten(task, write.getVariableAttr()))
+    return write.emitOpError("of gradient ")
+           << write.getVariableAttr()
+           << " does not accumulate: the task does not read it";
+  return success();
+}
+
+/// C11, C15 and C16 of one read or write.
+static LogicalResult verifyAccess(Subject &subject, TaskOp task, Operation *op,
+                                  FlatSymbolRefAttr name, Type type,
+                                  VariableOp &variable) {
+  variable = subject.resolve<VariableOp>(op, name);
+  if (!variable)
+    return failure();
+  if (variable.getType() != type)
+    return op->emitOpError("has type ")
+           << type << ", but " << name << " is " << variable.getType();
+  if (variable.getStageAttr() && variable.getStageAttr() != task.getStageAttr())
+    return op->emitOpError("of ")
+           << name << ", which is of stage " << variable.getStageAttr()
+           << ", in a task of stage " << task.getStageAttr();
+  return success();
+}
+
+/// The variable that a value was read from, or is written to.
+static VariableOp getVariable(Subject &subject, Value value) {
+  if (auto read = value.getDefiningOp<ReadOp>())
+    return subject.symbols.lookup<VariableOp>(read.getVariable());
+  for (Operation *user : value.getUsers())
+    if (auto write = dyn_cast<WriteOp>(user))
+      return subject.symbols.lookup<VariableOp>(write.getVariable());
+  return {};
+}
+
+/// C29: prepacked weights are written by whoever writes the weights, as a
+/// function of what it writes.
+static LogicalResult verifyPrepacked(Subject &subject, VariableOp prepacked) {
+  auto name = prepacked->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  auto weights =
+      name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
+  if (!weights || !prepacked->hasAttr(kPrepackingAttr))
+    return prepacked.emitOpError("does not say by '")
+           << kParameterAttr << "' and '" << kPrepackingAttr
+           << "' what is prepacked for what";
+  if (weights.getStageAttr() != prepacked.getStageAttr())
+    return prepacked.emitOpError("is of another stage than ") << name;
+  auto find = [](TaskOp task, VariableOp variable) {
+    auto writes = task.getBody().getOps<WriteOp>();
+    auto it = llvm::find_if(writes, [&](WriteOp write) {
+      return write.getVariable() == variable.getSymName();
+    });
+    return it == writes.end() ? Value() : (*it).getValue();
+  };
+  for (TaskOp task : subject.module.getOps<TaskOp>()) {
+    if (task.isBodyless())
+      continue;
+    Value from = find(task, weights), to = find(task, prepacked);
+    auto call = to ? to.getDefiningOp<func::CallOp>() : func::CallOp();
+    if (from || to)
+      if (!from || !call ||
+          llvm::to_vector(call.getOperands()) != SmallVector<Value>{from})
+        return task.emitOpError("does not write ")
+               << FlatSymbolRefAttr::get(prepacked) << " as a function of what "
+               << "it writes to " << name;
+  }
+  return success();
+}
+
+static LogicalResult reportRole(Operation *op, StringRef what,
+                                VariableOp variable) {
+  InFlightDiagnostic diagnostic = op->emitOpError(what);
+  if (!variable)
+    return diagnostic << ", but no variable holds it";
+  return diagnostic << ", " << FlatSymbolRefAttr::get(variable) << " is "
+                    << stringifyRole(variable.getRole());
+}
+
+static LogicalResult verifyReads(Subject &subject, TaskOp task,
+                                 const llvm::DenseSet<StringAttr> &versioned) {
+  for (ReadOp read : task.getBody().getOps<ReadOp>()) {
+    VariableOp variable;
+    if (failed(verifyAccess(subject, task, read, read.getVariableAttr(),
+                            read.getValue().getType(), variable)))
+      return failure();
+    // Evaluation stands between segments and sees the newest version.
+    bool hasLag = versioned.contains(variable.getSymNameAttr()) &&
+                  task.countsMicrobatches() &&
+                  task.getKind() != TaskKind::Evaluate &&
+                  variable.getRole() != Role::Gradient;
+    if (!subject.isFrom(Level::Schedule) || read.getLag().has_value() == hasLag)
+      continue;
+    if (hasLag)
+      return read.emitOpError("of ")
+             << read.getVariableAttr()
+             << ", which an update task writes, needs a lag at level schedule";
+    return read.emitOpError("of ")
+           << read.getVariableAttr() << " sees the newest value and has no lag";
+  }
+  for (CompensateOp op : task.getBody().getOps<CompensateOp>()) {
+    VariableOp variable = getVariable(subject, op.getDelta());
+    if (!variable || variable.getRole() != Role::Compensation)
+      return reportRole(op, "needs a delta of role compensation", variable);
+  }
+  for (PredictOp op : task.getBody().getOps<PredictOp>()) {
+    // What a function makes of the state need not be written.
+    VariableOp variable = getVariable(subject, op.getVelocity());
+    bool isComputed = op.getVelocity().getDefiningOp<func::CallOp>();
+    if (variable ? variable.getRole() != Role::Optimizer : !isComputed)
+      return reportRole(op, "needs a direction of role optimizer", variable);
+  }
+  return success();
+}
+
+LogicalResult
+penstock::verifyAccesses(Subject &subject, TaskOp task,
+                         const llvm::DenseSet<StringAttr> &versioned) {
+  if (failed(verifyReads(subject, task, versioned)))
+    return failure();
+  for (WriteOp write : task.getBody().getOps<WriteOp>()) {
+    VariableOp variable;
+    if (failed(verifyAccess(subject, task, write, write.getVariableAttr(),
+                            write.getValue().getType(), variable)) ||
+        failed(verifyWriter(subject, task, write, variable)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult penstock::verifyVariables(Subject &subject) {
+  for (VariableOp variable : subject.module.getOps<VariableOp>()) {
+    if (variable.getStageAttr() &&
+        !subject.resolve<StageOp>(variable, variable.getStageAttr()))
+      return failure();
+    if (subject.isFrom(Level::Stages) && !variable.getStageAttr())
+      return variable.emitOpError("has no stage at level ")
+             << getLevelName(subject.level);
+    if (variable.getRole() == Role::Prepacked &&
+        failed(verifyPrepacked(subject, variable)))
+      return failure();
+  }
+  return success();
+}
