@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Support/ByteSize.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -71,19 +72,13 @@ LogicalResult MethodAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // What there is
 //===----------------------------------------------------------------------===//
 
-/// Bytes of a value in memory; i1 takes one.
-static int64_t getBytes(RankedTensorType type) {
-  return type.getNumElements() *
-         std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
-}
-
 LogicalResult VariableOp::verify() {
   RankedTensorType type = getTensorType();
   if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
     return emitOpError("needs a static shape of numbers, got ") << type;
-  if (getInit() && getInit()->getLength() != getBytes(type))
+  if (getInit() && getInit()->getLength() != getByteSize(type))
     return emitOpError("init has ") << getInit()->getLength() << " bytes, "
-                                    << type << " takes " << getBytes(type);
+                                    << type << " takes " << getByteSize(type);
   return success();
 }
 

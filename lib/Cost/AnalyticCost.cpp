@@ -10,6 +10,7 @@
 #include "penstock/Cost/AnalyticCost.h"
 
 #include "dialects/Nn/Convolution.h"
+#include "penstock/Support/ByteSize.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -23,9 +24,7 @@ double penstock::getTypeBytes(Type type) {
   if (!tensor || !tensor.hasStaticShape() ||
       !tensor.getElementType().isIntOrFloat())
     return 0;
-  double bits = tensor.getElementTypeBitWidth();
-  return static_cast<double>(tensor.getNumElements()) *
-         std::max(1.0, bits / 8.0);
+  return static_cast<double>(getByteSize(tensor));
 }
 
 /// Points of the iteration space, 0 when it is not static.

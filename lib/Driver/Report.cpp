@@ -10,8 +10,6 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Partition/Passes.h"
-#include "passes/Schedule/Passes.h"
-#include "passes/Schedule/Simulate.h"
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Import/Import.h"
 #include "penstock/Schedule/Engine.h"
@@ -33,10 +31,6 @@ llvm::MapVector<StringAttr, unsigned> Report::numberStages(ModuleOp module) {
   for (StageOp stage : module.getOps<StageOp>())
     numbers.insert({stage.getSymNameAttr(), numbers.size()});
   return numbers;
-}
-
-static int64_t getBytes(RankedTensorType type) {
-  return static_cast<int64_t>(getTypeBytes(type));
 }
 
 void Report::collectStages(ModuleOp module) {
@@ -70,144 +64,6 @@ void Report::collectStages(ModuleOp module) {
   for (ChannelOp channel : module.getOps<ChannelOp>())
     if (channel.getSource() && channel.getTensorType(0).getRank() > 0)
       microbatchSize = channel.getTensorType(0).getDimSize(0);
-}
-
-/// What an update adds to a long run: devices begin the next one at once.
-static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
-                             size_t stages) {
-  // A long timeline is not worth the time.
-  constexpr uint64_t kMostRuns = 1 << 17;
-  if (schedule.getMicrobatches() * stages > kMostRuns)
-    return one.bubble;
-  PipelineSimulateOptions options;
-  options.updates = 3;
-  FailureOr<Simulation> fewer = simulateSchedule(schedule, options);
-  options.updates = 4;
-  FailureOr<Simulation> more = simulateSchedule(schedule, options);
-  if (failed(fewer) || failed(more) || more->makespan <= fewer->makespan)
-    return one.bubble;
-  double busy = (1 - one.bubble) * one.makespan;
-  return std::max(0.0, 1 - busy / (more->makespan - fewer->makespan));
-}
-
-/// What was measured of each stage, and what the simulation makes of it.
-void Report::collectSeconds(ScheduleOp schedule) {
-  auto module = schedule->getParentOfType<ModuleOp>();
-  auto measured = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
-  if (!measured || measured.size() != static_cast<int64_t>(3 * stages.size()))
-    return;
-  for (auto [index, stage] : llvm::enumerate(stages)) {
-    stage.forwardSeconds = measured[3 * index];
-    stage.backwardSeconds = measured[3 * index + 1];
-    stage.updateSeconds = measured[3 * index + 2];
-  }
-  // The second of two segments costs what an update costs where none drains.
-  PipelineSimulateOptions options;
-  options.costs = "measured";
-  options.updates = timelineUpdates;
-  FailureOr<Simulation> once = simulateSchedule(schedule, options);
-  options.updates = 2 * timelineUpdates;
-  FailureOr<Simulation> twice = simulateSchedule(schedule, options);
-  if (succeeded(once) && succeeded(twice))
-    predictedSeconds = (twice->makespan - once->makespan) /
-                       static_cast<double>(timelineUpdates);
-}
-
-void Report::collectSchedule(ModuleOp module) {
-  auto numbers = numberStages(module);
-  stages.resize(numbers.size());
-  for (ScheduleOp schedule : module.getOps<ScheduleOp>()) {
-    if (schedule.getRole() != "train")
-      continue;
-    microbatches = schedule.getMicrobatches();
-    // Of what does not drain, enough to see it full.
-    PipelineSimulateOptions options;
-    if (schedule.getMethod())
-      options.updates = llvm::divideCeilSigned(
-          2 * static_cast<int64_t>(stages.size()), microbatches);
-    timelineUpdates = options.updates;
-    FailureOr<Simulation> simulation = simulateSchedule(schedule, options);
-    if (failed(simulation))
-      continue;
-    predictedBubble = simulation->bubble;
-    steadyBubble = steadyBubbleOf(schedule, *simulation, stages.size());
-    collectSeconds(schedule);
-    // Wider than a screen it says nothing.
-    if (llvm::all_of(simulation->timeline, [](const std::string &line) {
-          return line.size() <= 160;
-        }))
-      timeline = std::move(simulation->timeline);
-  }
-  updated.clear();
-  bool drains = true;
-  // A pipe of replicas fills with as many microbatches per place.
-  llvm::SmallDenseSet<Attribute> places;
-  int64_t width = 1;
-  for (auto [stage, report] : llvm::zip(module.getOps<StageOp>(), stages)) {
-    places.insert(stage.getDevicesAttr());
-    if (auto devices = stage.getDevices())
-      width = std::max<int64_t>(width, devices->size());
-    auto lags = stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
-    if (!lags || lags.size() != 2)
-      continue;
-    drains = false;
-    report.lagForward = lags[0];
-    report.lagBackward = lags[1];
-  }
-  if (!drains)
-    speedupOverFlush =
-        static_cast<double>(microbatches + (places.size() - 1) * width) /
-        static_cast<double>(microbatches);
-  for (TaskOp task : module.getOps<TaskOp>()) {
-    if (task.isBodyless())
-      continue;
-    if (task.getKind() == TaskKind::Update)
-      for (WriteOp write : task.getBody().getOps<WriteOp>())
-        updated.insert(write.getVariable());
-    StageReport &stage = stages[numbers.lookup(task.getStageAttr().getAttr())];
-    for (ReadOp read : task.getBody().getOps<ReadOp>()) {
-      int64_t lag = read.getLag().value_or(0);
-      if (task.getKind() == TaskKind::Forward)
-        stage.lagForward = std::max(stage.lagForward, lag);
-      else
-        stage.lagBackward = std::max(stage.lagBackward, lag);
-    }
-  }
-  ends.clear();
-  for (TaskOp task : module.getOps<TaskOp>()) {
-    if (task.isBodyless() || task.getKind() == TaskKind::Evaluate)
-      continue;
-    int64_t stage = numbers.lookup(task.getStageAttr().getAttr());
-    for (PutOp put : task.getBody().getOps<PutOp>())
-      ends.try_emplace(put.getChannel(), -1, -1).first->second.first = stage;
-    for (TakeOp take : task.getBody().getOps<TakeOp>())
-      ends.try_emplace(take.getChannel(), -1, -1).first->second.second = stage;
-  }
-  // What a stage's forward puts and its backward takes.
-  llvm::DenseMap<StringAttr, StringAttr> forwardStage;
-  for (TaskOp task : module.getOps<TaskOp>())
-    if (task.getKind() == TaskKind::Forward && !task.isBodyless())
-      for (PutOp put : task.getBody().getOps<PutOp>())
-        forwardStage[put.getChannelAttr().getAttr()] =
-            task.getStageAttr().getAttr();
-  for (StageReport &stage : stages)
-    stage.residualsPerMicrobatch = 0;
-  for (TaskOp task : module.getOps<TaskOp>()) {
-    if ((task.getKind() != TaskKind::Backward &&
-         task.getKind() != TaskKind::InputGrad) ||
-        task.isBodyless())
-      continue;
-    StringAttr stage = task.getStageAttr().getAttr();
-    for (TakeOp take : task.getBody().getOps<TakeOp>())
-      if (forwardStage.lookup(take.getChannelAttr().getAttr()) == stage)
-        for (Type type : take.getResultTypes())
-          stages[numbers.lookup(stage)].residualsPerMicrobatch +=
-              getBytes(cast<RankedTensorType>(type));
-  }
-  for (StageReport &stage : stages)
-    stage.tau = static_cast<double>(stage.lagForward - stage.lagBackward) /
-                static_cast<double>(microbatches);
-  collectVariables(module);
 }
 
 bool Report::isAsynchronous() const {

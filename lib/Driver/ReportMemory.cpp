@@ -12,7 +12,7 @@
 #include "dialects/Onnx/DiscardableAttributes.h"
 #include "dialects/Pipeline/Replicas.h"
 #include "passes/Program/LiveBytes.h"
-#include "penstock/Cost/AnalyticCost.h"
+#include "penstock/Support/ByteSize.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -21,10 +21,6 @@
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
-
-static int64_t getBytes(RankedTensorType type) {
-  return static_cast<int64_t>(getTypeBytes(type));
-}
 
 namespace {
 /// Bytes of an arena that belong to something.
@@ -117,7 +113,7 @@ private:
 
 static void addVariable(StageBytes &bytes, VariableOp variable,
                         int64_t versions) {
-  int64_t each = getBytes(variable.getTensorType());
+  int64_t each = getByteSize(variable.getTensorType());
   switch (variable.getRole()) {
   case Role::Parameter:
     bytes.versions += (versions - 1) * each;
@@ -172,7 +168,7 @@ void Report::collectVariables(ModuleOp module) {
     for (StageBytes *row : rows.of(number)) {
       addVariable(*row, variable, versions);
       if (isOfCopy(variable, symbols))
-        row->tied += versions * getBytes(variable.getTensorType());
+        row->tied += versions * getByteSize(variable.getTensorType());
     }
     switch (variable.getRole()) {
     case Role::Parameter:
@@ -266,7 +262,7 @@ void Report::collectProgram(ModuleOp module) {
           }
       auto channel = symbols.lookup<ChannelOp>(name);
       bool isStaging = static_cast<int64_t>(field) == getStagingField(channel);
-      int64_t size = getBytes(channel.getTensorType(isStaging ? 0 : field));
+      int64_t size = getByteSize(channel.getTensorType(isStaging ? 0 : field));
       for (uint64_t i = 0; i < slot.getRing().value_or(1); ++i) {
         int64_t at = slot.getPlace(static_cast<int64_t>(i));
         int64_t fresh = claimed[device].claim(at, at + size);

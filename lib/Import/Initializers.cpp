@@ -10,6 +10,7 @@
 #include "Importer.h"
 
 #include "dialects/Onnx/Onnx.h"
+#include "penstock/Support/ByteSize.h"
 #include "penstock/Support/MappedFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -75,9 +75,6 @@ llvm::Expected<mlir::RankedTensorType>
 getTensorType(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> dims,
               int64_t dataType);
 
-/// Its size in memory.
-uint64_t getByteSize(mlir::RankedTensorType type);
-
 /// The values of a tensor, from bytes as ONNX lays them out.
 mlir::DenseElementsAttr getElements(mlir::RankedTensorType type,
                                     llvm::StringRef bytes);

@@ -10,6 +10,7 @@
 #include "ModelFile.h"
 
 #include "penstock/Import/OperatorRegistry.h"
+#include "penstock/Support/ByteSize.h"
 
 #include "llvm/Support/CheckedArithmetic.h"
 
@@ -48,11 +49,6 @@ Expected<RankedTensorType> penstock::onnx::getTensorType(MLIRContext *context,
     count = *product;
   }
   return RankedTensorType::get(dims, element);
-}
-
-uint64_t penstock::onnx::getByteSize(RankedTensorType type) {
-  unsigned bits = type.getElementTypeBitWidth();
-  return uint64_t(type.getNumElements()) * ((bits + 7) / 8);
 }
 
 DenseElementsAttr penstock::onnx::getElements(RankedTensorType type,
@@ -122,7 +118,7 @@ penstock::onnx::getElements(MLIRContext *context, const TensorProto &tensor) {
   if (!type)
     return type.takeError();
   std::string bytes = imageOf(tensor);
-  if (bytes.size() != getByteSize(*type))
+  if (static_cast<int64_t>(bytes.size()) != getByteSize(*type))
     return createStringError("its type needs " + Twine(getByteSize(*type)) +
                              " bytes, but it has " + Twine(bytes.size()));
   return getElements(*type, bytes);

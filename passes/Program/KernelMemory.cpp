@@ -12,6 +12,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Program/PackTemporaries.h"
 #include "penstock/Codegen/LibraryScratch.h"
+#include "penstock/Support/ByteSize.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -21,11 +22,7 @@ using namespace mlir;
 using namespace penstock;
 
 int64_t penstock::getBufferBytes(Type type) {
-  auto memref = cast<MemRefType>(type);
-  Type element = memref.getElementType();
-  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  return memref.getNumElements() *
-         static_cast<int64_t>(llvm::divideCeil(bits, 8));
+  return getByteSize(cast<MemRefType>(type));
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
 #include "penstock/Autodiff/Autodiff.h"
+#include "penstock/Support/ByteSize.h"
 
 namespace penstock {
 #define GEN_PASS_DEF_PIPELINEDIFFERENTIATE
@@ -60,13 +61,6 @@ bool isTrained(VariableOp variable) {
   return variable && variable.getRole() == Role::Parameter &&
          !variable.getFrozen() &&
          isa<FloatType>(variable.getTensorType().getElementType());
-}
-
-int64_t getBytes(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  Type element = tensor.getElementType();
-  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  return tensor.getNumElements() * llvm::divideCeil(bits, 8);
 }
 
 } // namespace
@@ -244,7 +238,7 @@ void DifferentiatePass::report(ForwardStage &stage,
                                const Differentiation &backward) {
   int64_t bytes = 0;
   for (Value residual : backward.residuals)
-    bytes += getBytes(residual.getType());
+    bytes += getByteSize(cast<ShapedType>(residual.getType()));
   emitRemark(stage.task.getLoc())
       << "stage @" << stage.stage.getSymName() << " keeps " << bytes
       << " bytes of residuals per microbatch";
