@@ -7,6 +7,7 @@
 // way. So the nodes of both are imported, and onnx-resolve-shapes takes one.
 //===----------------------------------------------------------------------===//
 
+#include "Functions.h"
 #include "GraphImporter.h"
 #include "ModelFile.h"
 
@@ -25,7 +26,7 @@ LogicalResult GraphImporter::importBody(const ::onnx::GraphProto &graph,
                                         SmallVectorImpl<Value> &results) {
   scope.prefix = prefix;
   scope.nodes = &graph.node();
-  if (++scope.depth > 64)
+  if (++scope.depth > kMaxDepth)
     return emitError() << "nodes '" << prefix << "' are nested too deep";
   for (const ::onnx::TensorProto &tensor : graph.initializer()) {
     Expected<DenseElementsAttr> value =

@@ -57,6 +57,11 @@ private:
     bool isBranch = false;
   };
 
+  using ImportFn = llvm::LogicalResult (GraphImporter::*)(
+      const ::onnx::NodeProto &node, const std::string &name, Scope &scope);
+  /// What imports a node of the standard that has subgraphs; null for others.
+  static ImportFn getControlFlow(const ::onnx::NodeProto &node);
+
   template <typename Proto>
   llvm::LogicalResult readOpsets(const Proto &proto, Scope &scope,
                                  llvm::StringRef what);

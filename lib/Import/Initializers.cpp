@@ -10,6 +10,7 @@
 #include "Importer.h"
 
 #include "dialects/Onnx/Onnx.h"
+#include "penstock/Import/OperatorRegistry.h"
 #include "penstock/Support/ByteSize.h"
 #include "penstock/Support/MappedFile.h"
 
@@ -162,12 +163,10 @@ static unsigned countReaders(BlockArgument argument) {
   bool hasParts = false;
   for (OpOperand &use : argument.getUses()) {
     auto node = dyn_cast<NodeOp>(use.getOwner());
-    StringRef type = node ? node.getOpType() : StringRef();
-    if (type == "Shape" || type == "Size" ||
-        (type == "CastLike" && use.getOperandNumber() == 1))
+    const Operator *entry = node ? lookupOperator(node) : nullptr;
+    if (entry && entry->shapes.contains(use.getOperandNumber()))
       continue;
-    if (type == "Slice" || type == "Split" || type == "ScatterND" ||
-        type == "ScatterElements")
+    if (entry && entry->parts.contains(use.getOperandNumber()))
       hasParts = true;
     else
       readers.insert(use.getOwner());

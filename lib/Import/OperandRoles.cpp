@@ -10,7 +10,7 @@
 
 #include "OperandRoles.h"
 
-#include "penstock/Import/OperatorRegistry.h"
+#include "Functions.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -41,7 +41,7 @@ public:
   Collector(const ::onnx::ModelProto &model, OperandRoles &roles)
       : roles(roles) {
     for (const ::onnx::FunctionProto &function : model.functions())
-      functions[keyOf(function.domain(), function.name())] = &function;
+      functions[getFunctionKey(function.domain(), function.name())] = &function;
   }
 
   template <typename Nodes> void visit(const Nodes &nodes, Scope &scope) {
@@ -52,17 +52,10 @@ public:
   template <typename Proto>
   static void readOpsets(const Proto &proto, Scope &scope) {
     for (const auto &import : proto.opset_import())
-      scope.opsets[normalize(import.domain())] = import.version();
+      scope.opsets[normalizeDomain(import.domain())] = import.version();
   }
 
 private:
-  static StringRef normalize(StringRef domain) {
-    return domain == "ai.onnx" ? StringRef() : domain;
-  }
-  static std::string keyOf(StringRef domain, StringRef name) {
-    return (normalize(domain) + ":" + name).str();
-  }
-
   void visitNode(const NodeProto &node, Scope &scope);
   void visitCall(const NodeProto &node, const ::onnx::FunctionProto &function,
                  const Scope &scope);
@@ -89,9 +82,9 @@ void Collector::visitCall(const NodeProto &node,
 
 void Collector::visitNode(const NodeProto &node, Scope &scope) {
   // Deeper is refused by the import.
-  if (scope.depth > 64)
+  if (scope.depth > kMaxDepth)
     return;
-  auto function = functions.find(keyOf(node.domain(), node.op_type()));
+  auto function = functions.find(getFunctionKey(node.domain(), node.op_type()));
   if (function != functions.end())
     return visitCall(node, *function->second, scope);
   for (const ::onnx::AttributeProto &attribute : node.attribute())
@@ -100,7 +93,7 @@ void Collector::visitNode(const NodeProto &node, Scope &scope) {
       ++branch.depth;
       visit(attribute.g().node(), branch);
     }
-  StringRef domain = normalize(node.domain());
+  StringRef domain = normalizeDomain(node.domain());
   const Operator *entry =
       lookupOperator(domain, node.op_type(), scope.opsets.lookup(domain));
   if (entry && entry->elements == Operator::Same && node.input_size() == 1 &&
@@ -112,10 +105,9 @@ void Collector::visitNode(const NodeProto &node, Scope &scope) {
     StringRef name = scope.resolve(node.input(i));
     if (name.empty())
       continue;
-    bool known = entry && i < 32;
-    bool statistic = known && entry->statistics >> i & 1;
+    bool statistic = entry && entry->statistics.contains(i);
     (statistic ? roles.statistics : roles.others).insert(name);
-    if (known && entry->extents >> i & 1)
+    if (entry && entry->extents.contains(i))
       roles.extents.insert(name);
   }
 }

@@ -73,14 +73,26 @@ struct Operator {
   /// Null: the operator is known only where its operands are constant.
   LowerFn lower;
   Derivative derivative;
-  /// Which operands (bit i is operand i) hold running statistics, which the
-  /// node itself moves, and which say how large the result is. Neither are
-  /// weights.
-  uint32_t statistics = 0, extents = 0;
+  /// Some of the operands: bit i is operand i.
+  struct Operands {
+    uint32_t bits = 0;
+    bool contains(unsigned i) const { return i < 32 && (bits >> i & 1); }
+  };
+  /// Those that hold running statistics, which the node itself moves, and those
+  /// that say how large the result is. Neither are weights.
+  Operands statistics = {}, extents = {};
+  /// Those of which only the type or shape matters, and those of which the node
+  /// reads a part, or makes a copy with another part.
+  Operands shapes = {}, parts = {};
   Elements elements = Computed;
   /// Null: all operands may hold any integers.
   RangeFn range = nullptr;
 };
+
+/// The domain as the table has it: "ai.onnx" is "".
+inline llvm::StringRef normalizeDomain(llvm::StringRef domain) {
+  return domain == "ai.onnx" ? llvm::StringRef() : domain;
+}
 
 /// The whole table, ordered by (domain, type, since).
 llvm::ArrayRef<Operator> getOperators();

@@ -299,4 +299,5 @@ void penstock::onnx::addConstants(OperatorTable &table) {
   table.add("Cast", {6, 9, 13, 19, 21, 23}, inferCast, foldCast, lowerCast);
   table.set("Cast", &Operator::elements, Operator::Moved);
   table.add("CastLike", {15, 19, 21, 23}, inferCastLike, foldCast, lowerCast);
+  table.markOperands("CastLike", &Operator::shapes, {1});
 }

@@ -496,5 +496,7 @@ void penstock::onnx::addIndexing(OperatorTable &table) {
             lowerScatterElements);
   table.add("ScatterND", {11, 13, 16, 18}, inferScatterND, nullptr,
             lowerScatterND);
+  for (StringRef type : {"Scatter", "ScatterElements", "ScatterND"})
+    table.markOperands(type, &Operator::parts, {0});
   table.add("OneHot", {9, 11}, inferOneHot, nullptr, lowerOneHot);
 }

@@ -372,6 +372,8 @@ void penstock::onnx::addMovement(OperatorTable &table) {
   table.add("Slice", {1, 10, 11, 13}, inferSlice, foldSlice, lowerSlice);
   table.add("Concat", {4, 11, 13}, inferConcat, foldConcat, lowerConcat);
   table.add("Split", {2, 11, 13, 18}, inferSplit, foldSplit, lowerSplit);
+  for (StringRef type : {"Slice", "Split"})
+    table.markOperands(type, &Operator::parts, {0});
   table.add("Expand", {8, 13}, inferExpand, foldExpand, lowerExpand);
   table.set("Expand", &Operator::elements, Operator::Moved);
 }

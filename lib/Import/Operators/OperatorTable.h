@@ -35,12 +35,12 @@ struct OperatorTable {
   }
 
   /// Says what operands of `type` are, in all its versions; see Operator.
-  void markOperands(llvm::StringRef type, uint32_t Operator::*role,
+  void markOperands(llvm::StringRef type, Operator::Operands Operator::*role,
                     std::initializer_list<unsigned> operands) {
     for (Operator &entry : entries)
       if (entry.domain.empty() && entry.type == type)
         for (unsigned i : operands)
-          entry.*role |= 1u << i;
+          (entry.*role).bits |= 1u << i;
   }
 
   /// Sets a field of `type`, in all its versions.

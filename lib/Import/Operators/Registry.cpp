@@ -75,8 +75,7 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
 
 const Operator *penstock::onnx::lookupOperator(StringRef domain, StringRef type,
                                                int64_t opset) {
-  if (domain == "ai.onnx")
-    domain = "";
+  domain = normalizeDomain(domain);
   ArrayRef<Operator> entries = getOperators();
   const Operator *next =
       llvm::upper_bound(entries, std::tuple(domain, type, opset),

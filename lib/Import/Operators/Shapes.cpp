@@ -283,4 +283,6 @@ void penstock::onnx::addShapes(OperatorTable &table) {
             lowerFolded<foldShape>, Operator::Inactive);
   table.add("Size", {1, 13, 19, 21, 23}, inferSize, foldSize,
             lowerFolded<foldSize>, Operator::Inactive);
+  for (StringRef type : {"Shape", "Size"})
+    table.markOperands(type, &Operator::shapes, {0});
 }
