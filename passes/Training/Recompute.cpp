@@ -10,11 +10,9 @@
 // is none).
 //===----------------------------------------------------------------------===//
 
-#include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
-#include "passes/Training/RecomputePlan.h"
+#include "passes/Training/RecomputeRewrite.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <limits>
@@ -30,21 +28,6 @@ using namespace penstock::pipeline;
 
 namespace {
 
-/// The two tasks of a stage, and the channel between them.
-struct RecomputeStage {
-  StageOp stage;
-  TaskOp forward, backward;
-  func::CallOp forwardCall, backwardCall;
-  func::FuncOp forwardFunction, backwardFunction;
-  ChannelOp channel;
-  PutOp put;
-  TakeOp take;
-  RecomputeProblem problem;
-  /// Per field of the channel: the value of the forward function; null for one
-  /// that the task only passes on.
-  SmallVector<Value> fields;
-};
-
 class RecomputePass
     : public penstock::impl::PipelineRecomputeBase<RecomputePass> {
   using PipelineRecomputeBase::PipelineRecomputeBase;
@@ -53,7 +36,6 @@ class RecomputePass
   std::optional<RecomputeStage> find(StageOp stage);
   void describe(RecomputeStage &stage);
   RecomputePlan plan(const RecomputeStage &stage, unsigned number);
-  void apply(RecomputeStage &stage, const RecomputePlan &plan);
   void report(RecomputeStage &stage, const RecomputePlan &plan);
 
   SymbolTable *symbols = nullptr;
@@ -63,20 +45,6 @@ class RecomputePass
 template <typename Op> Op findOne(TaskOp task) {
   auto ops = llvm::to_vector(task.getBody().getOps<Op>());
   return ops.size() == 1 ? ops.front() : Op();
-}
-
-/// Moves each of the ops, which are in order, to its first user.
-void sinkToUsers(ArrayRef<Operation *> ops) {
-  for (Operation *op : llvm::reverse(ops)) {
-    Operation *first = nullptr;
-    for (Operation *user : op->getUsers()) {
-      Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
-      if (!first || ancestor->isBeforeInBlock(first))
-        first = ancestor;
-    }
-    if (first)
-      op->moveBefore(first);
-  }
 }
 
 } // namespace
@@ -104,7 +72,7 @@ void RecomputePass::runOnOperation() {
     if (chosen.dropped.empty())
       continue;
     matched = true;
-    apply(*stage, chosen);
+    applyRecomputePlan(*stage, chosen, table);
   }
   if (!matched && policy != "full" && policy != "budget")
     emitWarning(getOperation().getLoc())
@@ -207,201 +175,4 @@ void RecomputePass::report(RecomputeStage &stage, const RecomputePlan &plan) {
              getStoredBytes(stage.problem.residuals.getArrayRef()),
              plan.ops.size(), plan.seconds * 1e6, least)
              .str();
-}
-
-/// The forward function returns what is stored and what leaves the stage.
-static void changeForward(RecomputeStage &stage, const RecomputePlan &plan,
-                          llvm::MapVector<Value, Value> &valueOf) {
-  func::FuncOp function = stage.forwardFunction;
-  func::CallOp call = stage.forwardCall;
-  Operation *terminator = function.front().getTerminator();
-  SmallVector<Value> results;
-  SmallVector<std::pair<Value, unsigned>> moved; // Of the old call.
-  for (auto [result, value] :
-       llvm::zip(call.getResults(), terminator->getOperands())) {
-    if (result.use_empty() && !plan.stored.contains(value))
-      continue;
-    moved.push_back({result, results.size()});
-    results.push_back(value);
-  }
-  for (Value value : plan.stored)
-    if (value.getDefiningOp() && !llvm::is_contained(results, value))
-      results.push_back(value);
-  terminator->setOperands(results);
-  OpBuilder builder(call);
-  function.setFunctionType(builder.getFunctionType(
-      function.getArgumentTypes(), ValueRange(results).getTypes()));
-  auto renewed = func::CallOp::create(builder, call.getLoc(), function,
-                                      call.getOperands());
-  for (unsigned argument = 0; argument < function.getNumArguments(); ++argument)
-    if (auto into = function.getArgAttrOfType<IntegerAttr>(argument, kIntoAttr))
-      for (auto [old, index] : moved)
-        if (cast<OpResult>(old).getResultNumber() == into.getInt())
-          function.setArgAttr(argument, kIntoAttr,
-                              builder.getI64IntegerAttr(index));
-  for (auto [old, index] : moved)
-    old.replaceAllUsesWith(renewed.getResult(index));
-  for (auto [index, value] : llvm::enumerate(results))
-    valueOf[value] = renewed.getResult(index);
-  for (auto [argument, operand] :
-       llvm::zip(function.getArguments(), call.getOperands()))
-    valueOf[argument] = operand;
-  call.erase();
-  stage.forwardCall = renewed;
-}
-
-void RecomputePass::apply(RecomputeStage &stage, const RecomputePlan &plan) {
-  OpBuilder builder(&getContext());
-  Location loc = stage.take.getLoc();
-
-  // 1. What the backward function was given, by the value of the forward.
-  IRMapping mapping;
-  func::CallOp call = stage.backwardCall;
-  func::FuncOp function = stage.backwardFunction;
-  Block &body = function.front();
-  for (auto [field, taken] : llvm::zip(stage.fields, stage.take.getValues()))
-    for (auto [index, operand] : llvm::enumerate(call.getOperands()))
-      if (field && operand == taken)
-        mapping.map(field, function.getArgument(index));
-  llvm::StringMap<unsigned> readAs;
-  for (auto [index, operand] : llvm::enumerate(call.getOperands()))
-    if (auto read = operand.getDefiningOp<ReadOp>())
-      readAs[read.getVariable()] = index;
-
-  // 2. The forward task puts less; what it only passes on stays.
-  SmallVector<Value> kept; // Values of the forward function, in order.
-  SmallVector<Value> puts, forwarded;
-  for (auto [field, value] : llvm::zip(stage.fields, stage.put.getValues()))
-    if (!field)
-      forwarded.push_back(value);
-  SmallVector<Value> oldTaken;
-  for (auto [field, taken] : llvm::zip(stage.fields, stage.take.getValues()))
-    if (!field)
-      oldTaken.push_back(taken);
-  llvm::append_range(kept, plan.stored);
-  stage.put.erase();
-  llvm::MapVector<Value, Value> valueOf;
-  changeForward(stage, plan, valueOf);
-  for (Value value : kept)
-    puts.push_back(valueOf.lookup(value));
-  llvm::append_range(puts, forwarded);
-  builder.setInsertionPointToEnd(&stage.forward.getBody().front());
-  if (!puts.empty())
-    PutOp::create(builder, loc, puts, FlatSymbolRefAttr::get(stage.channel));
-  stage.channel.setTypesAttr(
-      builder.getTypeArrayAttr(llvm::to_vector(ValueRange(puts).getTypes())));
-
-  // 3. The ops that run again, at first in front of the others, with arguments
-  //    for what they need.
-  SmallVector<Value> operands(call.getOperands());
-  auto addArgument = [&](Value value, Value operand) {
-    mapping.map(value, body.addArgument(value.getType(), value.getLoc()));
-    operands.push_back(operand);
-  };
-  builder.setInsertionPoint(call);
-  TakeOp take;
-  if (!puts.empty())
-    take = TakeOp::create(builder, loc, ValueRange(puts).getTypes(),
-                          stage.channel.getSymName());
-  for (auto [index, value] : llvm::enumerate(kept)) {
-    if (!mapping.contains(value)) {
-      addArgument(value, take.getValues()[index]);
-      continue;
-    }
-    unsigned argument =
-        cast<BlockArgument>(mapping.lookup(value)).getArgNumber();
-    operands[argument] = take.getValues()[index];
-  }
-  for (auto [index, old] : llvm::enumerate(oldTaken))
-    old.replaceAllUsesWith(take.getValues()[kept.size() + index]);
-  bool readsParameters = false;
-  for (Operation *op : plan.ops) {
-    op->walk([&](Operation *nested) {
-      for (Value value : nested->getOperands()) {
-        auto argument = dyn_cast<BlockArgument>(value);
-        if (!argument || argument.getOwner() != stage.problem.block ||
-            stage.problem.data.contains(value))
-          continue;
-        Value operand = stage.forwardCall.getOperand(argument.getArgNumber());
-        auto read = operand.getDefiningOp<ReadOp>();
-        readsParameters |= !!read;
-        if (mapping.contains(value))
-          continue;
-        if (read && readAs.contains(read.getVariable())) {
-          mapping.map(value, function.getArgument(readAs[read.getVariable()]));
-          continue;
-        }
-        addArgument(value, read
-                               ? builder.clone(*read)->getResult(0)
-                               : cloneScalar(builder, operand, stage.backward));
-      }
-    });
-  }
-  OpBuilder inner = OpBuilder::atBlockBegin(&body);
-  SmallVector<Operation *> clones;
-  for (Operation *op : plan.ops) {
-    // What is stored comes from its argument, also where an op runs again for
-    // another of its results.
-    IRMapping before = mapping;
-    Operation *clone = inner.clone(*op, mapping);
-    for (Value result : op->getResults())
-      if (plan.stored.contains(result))
-        mapping.map(result, before.lookup(result));
-    clones.push_back(clone);
-  }
-  for (auto [field, taken] : llvm::zip(stage.fields, stage.take.getValues()))
-    for (auto [index, operand] : llvm::enumerate(call.getOperands()))
-      if (field && plan.dropped.contains(field) && operand == taken)
-        function.getArgument(index).replaceAllUsesWith(mapping.lookup(field));
-  sinkToUsers(clones);
-
-  // 4. Arguments in their usual order: taken, read, accumulators, scalars.
-  auto rank = [&](unsigned index) {
-    Value operand = operands[index];
-    if (auto read = operand.getDefiningOp<ReadOp>()) {
-      auto variable = symbols->lookup<VariableOp>(read.getVariable());
-      return variable && variable.getRole() == Role::Gradient ? 2 : 1;
-    }
-    return isa<RankedTensorType>(operand.getType()) ? 0 : 3;
-  };
-  SmallVector<unsigned> order;
-  for (unsigned index = 0; index < operands.size(); ++index) {
-    bool isDropped =
-        index < call.getNumOperands() &&
-        operands[index].getDefiningOp() == stage.take.getOperation();
-    if (!isDropped)
-      order.push_back(index);
-  }
-  llvm::sort(order, [&](unsigned a, unsigned b) {
-    return std::pair(rank(a), a) < std::pair(rank(b), b);
-  });
-  SmallVector<Attribute> attributes;
-  for (unsigned index : order)
-    attributes.push_back(index < call.getNumOperands()
-                             ? Attribute(function.getArgAttrDict(index))
-                             : Attribute());
-  unsigned old = body.getNumArguments();
-  SmallVector<Value> ordered;
-  for (unsigned index : order) {
-    Value argument = body.getArgument(index);
-    argument.replaceAllUsesWith(
-        body.addArgument(argument.getType(), argument.getLoc()));
-    ordered.push_back(operands[index]);
-  }
-  body.eraseArguments(0, old);
-  function.removeArgAttrsAttr();
-  function.setFunctionType(builder.getFunctionType(
-      ValueRange(ordered).getTypes(), function.getResultTypes()));
-  for (auto [index, attribute] : llvm::enumerate(attributes))
-    if (attribute)
-      function.setArgAttrs(index, cast<DictionaryAttr>(attribute));
-  auto renewed =
-      func::CallOp::create(builder, call.getLoc(), function, ordered);
-  call.replaceAllUsesWith(renewed.getResults());
-  call.erase();
-  stage.take.erase();
-  if (puts.empty())
-    symbols->erase(stage.channel);
-  if (readsParameters)
-    stage.backward->setDiscardableAttr(kRecomputesAttr, builder.getUnitAttr());
 }
