@@ -127,3 +127,54 @@ func.func private @twice(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
   %n = linalg.exp ins(%x : tensor<6xf32>) outs(%e : tensor<6xf32>) -> tensor<6xf32>
   return %n, %n : tensor<6xf32>, tensor<6xf32>
 }
+
+// -----
+
+// Both results begin with the same part. Each is written in its own buffer,
+// part by part; where one was the other's start, a copy would come too late.
+// CHECK-LABEL: func.func private @same_start.kernel(
+// CHECK-SAME:    %[[X:.*]]: memref<5x7xf32>, %[[Y:.*]]: memref<5x4xf32>, %[[Z:.*]]: memref<5x4xf32>, %[[A:.*]]: memref<5x11xf32>, %[[B:.*]]: memref<5x11xf32>) {
+// CHECK-DAG:     memref.subview %[[A]][0, 0]
+// CHECK-DAG:     memref.subview %[[A]][0, 7]
+// CHECK-DAG:     memref.subview %[[B]][0, 0]
+// CHECK-DAG:     memref.subview %[[B]][0, 7]
+// CHECK:         return
+func.func private @same_start(%x: tensor<5x7xf32>, %y: tensor<5x4xf32>, %z: tensor<5x4xf32>) -> (tensor<5x11xf32>, tensor<5x11xf32>) {
+  %e = tensor.empty() : tensor<5x11xf32>
+  // expected-remark@+1 {{a copy of 'memref<5x7xf32>' could not be avoided}}
+  %start = tensor.insert_slice %x into %e[0, 0] [5, 7] [1, 1] : tensor<5x7xf32> into tensor<5x11xf32>
+  // expected-remark@+1 {{could not be avoided}}
+  %a = tensor.insert_slice %y into %start[0, 7] [5, 4] [1, 1] : tensor<5x4xf32> into tensor<5x11xf32>
+  // expected-remark@+1 {{could not be avoided}}
+  %b = tensor.insert_slice %z into %start[0, 7] [5, 4] [1, 1] : tensor<5x4xf32> into tensor<5x11xf32>
+  return %a, %b : tensor<5x11xf32>, tensor<5x11xf32>
+}
+
+// -----
+
+// A result is made from a tensor of which another result is a part: the
+// tensor stays out of both buffers.
+// CHECK-LABEL: func.func private @part_of_start.kernel(
+// CHECK-SAME:    %[[X:.*]]: memref<7xf32>, %[[I:.*]]: index, %[[A:.*]]: memref<7xf32>, %[[B:.*]]: memref<3xf32>, %[[S:.*]]: memref<64xi8> {pipeline.scratch}) {
+// CHECK:         %[[T:.*]] = memref.view %[[S]]
+// CHECK:         linalg.generic {{.*}} outs(%[[T]]
+// CHECK:         linalg.copy ins(%[[T]] {{.*}} outs(%[[A]]
+// CHECK:         memref.store %{{.*}}, %[[A]]
+// CHECK:         %[[PART:.*]] = memref.subview %[[T]]
+// CHECK:         linalg.copy ins(%[[PART]] {{.*}} outs(%[[B]]
+// CHECK-NEXT:    return
+// expected-remark@+1 {{could not be avoided}}
+func.func private @part_of_start(%x: tensor<7xf32>, %i: index) -> (tensor<7xf32>, tensor<3xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<7xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<7xf32>) outs(%e : tensor<7xf32>) {
+    ^bb0(%a: f32, %b: f32): %r = arith.maximumf %a, %zero : f32  linalg.yield %r : f32 } -> tensor<7xf32>
+  %a = scf.for %k = %c0 to %i step %c1 iter_args(%t = %s) -> tensor<7xf32> {
+    %u = tensor.insert %zero into %t[%k] : tensor<7xf32>
+    scf.yield %u : tensor<7xf32>
+  }
+  %part = tensor.extract_slice %s[2] [3] [1] : tensor<7xf32> to tensor<3xf32>
+  return %a, %part : tensor<7xf32>, tensor<3xf32>
+}
