@@ -128,7 +128,9 @@ Value GridSample::locate(Emitter &inside, Value n, int64_t size) const {
     place = math::RoundEvenOp::create(inside.builder, inside.loc, place);
   if (padding == Reflection)
     return reflect(inside, place, size);
-  if (padding == Zeros)
+  // Cubic weights are those of the place, also beyond the border: PyTorch and
+  // ONNX Runtime clip what is read there, ONNX's reference the place.
+  if (padding == Zeros || mode == Cubic)
     return place;
   return inside.select(
       isOutside(inside, place, low(), high(size)),
