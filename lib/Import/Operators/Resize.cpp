@@ -22,6 +22,10 @@ namespace {
 /// Up to since-version 9, Resize was called Upsample.
 constexpr int64_t kScalesAreOperands = 9, kHasRoi = 11;
 
+/// The nearest_mode of versions without one. They do not say it, but their
+/// example and ONNX Runtime round down, and up where the input shrinks.
+constexpr StringLiteral kOldNearest = "";
+
 /// Input elements outside of the input have the weight of the nearest inside,
 /// or none with exclude_outside.
 using Weights = SmallVector<std::pair<int64_t, double>>;
@@ -59,7 +63,7 @@ private:
 LogicalResult Resize::bindAttributes(NodeBinder &node) {
   if (node.getSince() < kHasRoi) {
     coordinates = "asymmetric";
-    nearest = "floor";
+    nearest = kOldNearest;
   }
   if (failed(node.attribute("mode", mode)) ||
       failed(node.attribute("coordinate_transformation_mode", coordinates)) ||
@@ -81,7 +85,8 @@ LogicalResult Resize::bindAttributes(NodeBinder &node) {
                              "a mode of the specification");
   if (!llvm::is_contained(
           {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"},
-          StringRef(nearest)))
+          StringRef(nearest)) &&
+      node.getSince() >= kHasRoi)
     return node.badAttribute("nearest_mode", "round_prefer_floor, "
                                              "round_prefer_ceil, floor or "
                                              "ceil");
@@ -232,7 +237,9 @@ double Resize::locate(const Axis &axis, int64_t o, bool &isOutside) const {
 }
 
 /// Which element is nearest to a place.
-static double roundTo(double place, StringRef how) {
+static double roundTo(double place, double scale, StringRef how) {
+  if (how == kOldNearest)
+    how = scale < 1 ? "ceil" : "floor";
   if (how == "floor")
     return std::floor(place);
   if (how == "ceil")
@@ -280,7 +287,8 @@ Weights Resize::getWeights(const Axis &axis, int64_t o, bool &isOutside) const {
     return {};
   Weights taps;
   if (mode == "nearest")
-    taps.emplace_back(static_cast<int64_t>(roundTo(place, nearest)), 1.0);
+    taps.emplace_back(static_cast<int64_t>(roundTo(place, axis.scale, nearest)),
+                      1.0);
   else
     taps = getTaps(place, axis.scale);
   Weights weights;

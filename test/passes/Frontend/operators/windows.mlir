@@ -89,3 +89,14 @@ func.func @linear(%x: tensor<1x3x2xf32>) -> tensor<1x3x4xf32> {
   %y = onnx.node "Resize"(%x, %none, %s) since 13 {mode = "linear"} : (tensor<1x3x2xf32>, none, tensor<3xf32>) -> tensor<1x3x4xf32>
   return %y : tensor<1x3x4xf32>
 }
+
+// -----
+
+// Version 10 rounds up where the input shrinks: elements 0, 5/3 and 10/3.
+// CHECK-LABEL: @nearest_of_version_10
+// CHECK: arith.constant dense<{{\[\[}}1.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00], [0.000000e+00, 0.000000e+00, 1.000000e+00, 0.000000e+00, 0.000000e+00], [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 1.000000e+00]]>
+func.func @nearest_of_version_10(%x: tensor<1x3x5xf32>) -> tensor<1x3x3xf32> {
+  %s = arith.constant dense<[1.0, 1.0, 0.6]> : tensor<3xf32>
+  %y = onnx.node "Resize"(%x, %s) since 10 : (tensor<1x3x5xf32>, tensor<3xf32>) -> tensor<1x3x3xf32>
+  return %y : tensor<1x3x3xf32>
+}
