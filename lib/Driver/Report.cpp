@@ -159,7 +159,7 @@ llvm::json::Value Report::toJson() const {
 }
 
 /// 1234567 as "1.18 MiB".
-static std::string formatBytes(int64_t bytes) {
+std::string penstock::formatBytes(int64_t bytes) {
   static constexpr llvm::StringLiteral kUnits[] = {"B", "KiB", "MiB", "GiB",
                                                    "TiB"};
   double value = static_cast<double>(bytes);
@@ -234,11 +234,7 @@ void Report::print(llvm::raw_ostream &stream) const {
       stream << llvm::formatv("{0,12}", formatBytes(size));
     stream << "\n";
   }
-  for (auto [index, stage] : llvm::enumerate(stages))
-    for (auto [device, arena] : llvm::zip(stage.devices, stage.arenas))
-      if (arena != stage.arenas.front())
-        stream << llvm::formatv("stage {0}: the arena of device {1} has {2}\n",
-                                index, device, formatBytes(arena));
+  printReplicaArenas(stream);
   if (speedupOverFlush > 1 || llvm::any_of(stages, [](const StageReport &s) {
         return s.lagForward > 0;
       }))

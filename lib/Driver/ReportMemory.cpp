@@ -14,6 +14,8 @@
 #include "passes/Program/LiveBytes.h"
 #include "penstock/Support/ByteSize.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
@@ -304,5 +306,37 @@ void Report::collectProgram(ModuleOp module) {
                          stage.bytes.gradients + stage.bytes.optimizer +
                          stage.bytes.residuals + stage.bytes.temporaries +
                          stage.bytes.channels;
+  }
+}
+
+/// "1, 3-7": runs of devices next to each other, of an increasing list.
+static std::string formatDevices(ArrayRef<int64_t> devices) {
+  std::string text;
+  while (!devices.empty()) {
+    size_t count = 1;
+    while (count < devices.size() &&
+           devices[count] == devices.front() + static_cast<int64_t>(count))
+      ++count;
+    text += (text.empty() ? "" : ", ") + std::to_string(devices.front());
+    if (count > 1)
+      text += (count > 2 ? "-" : ", ") + std::to_string(devices[count - 1]);
+    devices = devices.drop_front(count);
+  }
+  return text;
+}
+
+void Report::printReplicaArenas(llvm::raw_ostream &stream) const {
+  for (auto [index, stage] : llvm::enumerate(stages)) {
+    llvm::MapVector<int64_t, SmallVector<int64_t>> devicesOf;
+    for (auto [device, arena] : llvm::zip(stage.devices, stage.arenas))
+      if (arena != stage.arenas.front())
+        devicesOf[arena].push_back(device);
+    for (auto &[arena, devices] : devicesOf)
+      stream << llvm::formatv(
+          "stage {0}: the arena{1} of device{1} {2} ha{3} "
+          "{4}{5}\n",
+          index, devices.size() > 1 ? "s" : "", formatDevices(devices),
+          devices.size() > 1 ? "ve" : "s", formatBytes(arena),
+          devices.size() > 1 ? " each" : "");
   }
 }

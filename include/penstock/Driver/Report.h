@@ -110,11 +110,16 @@ private:
   double rateFactor(const StageReport &stage) const;
   bool isAsynchronous() const;
   void printVersions(llvm::raw_ostream &stream) const;
+  /// Where replicas allocate other than the first of their stage.
+  void printReplicaArenas(llvm::raw_ostream &stream) const;
 
   llvm::StringSet<> updated; ///< Variables that update tasks write.
   /// By channel: the stages that put and take, -1 for none.
   llvm::StringMap<std::pair<int64_t, int64_t>> ends;
 };
+
+/// As "1.5 MiB".
+std::string formatBytes(int64_t bytes);
 
 } // namespace penstock
 
