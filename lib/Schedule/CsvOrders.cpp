@@ -9,11 +9,11 @@
 #include "penstock/Schedule/Csv.h"
 
 #include "Compress.h"
+#include "FarTransfers.h"
 #include "penstock/Schedule/Transfers.h"
 
 #include "llvm/ADT/STLExtras.h"
 
-#include <cstdlib>
 #include <set>
 
 using namespace llvm;
@@ -22,14 +22,15 @@ namespace penstock::schedule {
 
 namespace {
 
-/// Cells of one row as entries of an order.
+/// Cells of one row as entries of an order, without the transfers of some
+/// channels.
 class RowWriter {
 public:
   RowWriter(const Model &model, const CsvSchedule &schedule, int device,
-            std::string &error)
-      : model(model), schedule(schedule), device(device), error(error),
-        runs(model.tasks.size()) {}
-  std::optional<Order> write();
+            ArrayRef<int> left, std::string &error)
+      : model(model), schedule(schedule), device(device), left(left),
+        error(error), runs(model.tasks.size()) {}
+  std::optional<std::vector<Item>> write();
 
 private:
   int find(int stage, char letter) const;
@@ -46,6 +47,7 @@ private:
   const Model &model;
   const CsvSchedule &schedule;
   int device;
+  ArrayRef<int> left;
   std::string &error;
   std::vector<Item> items;
   std::vector<int64_t> runs;
@@ -87,10 +89,7 @@ bool RowWriter::addRun(const CsvAction &action, int task) {
   return true;
 }
 
-/// One cell may stand for several messages, to or from several stages. Those of
-/// the nearest stage go first: a message to stage b from stage a then comes
-/// before those to stages behind b, and before those to b from stages before a,
-/// on all devices, so that those of one microbatch never wait in a circle.
+/// One cell may stand for several messages, those of the nearest stage first.
 void RowWriter::addTransfers(const CsvAction &action) {
   for (char letter : StringRef(action.letter == 'F' ? "F" : "BI")) {
     int task = find(action.stage, letter);
@@ -100,10 +99,8 @@ void RowWriter::addTransfers(const CsvAction &action) {
     SmallVector<std::pair<int, int>> channels;
     for (int id : action.isSend ? it.puts : it.takes) {
       const Channel &channel = model.channels[id];
-      if (!channel.hasPeer())
-        continue;
-      int other = action.isSend ? channel.consumer : channel.producer;
-      channels.push_back({std::abs(model.tasks[other].stage - it.stage), id});
+      if (channel.hasPeer() && !llvm::is_contained(left, id))
+        channels.push_back({distanceOf(model, channel), id});
     }
     llvm::sort(channels);
     for (auto [distance, channel] : channels)
@@ -134,10 +131,7 @@ bool RowWriter::addCell(const CsvAction &action) {
       tasks, [&](int task) { return task < 0 || addRun(action, task); });
 }
 
-std::optional<Order> RowWriter::write() {
-  Order order;
-  order.device = device;
-  order.loops.push_back({LoopKind::Updates, 1, {}});
+std::optional<std::vector<Item>> RowWriter::write() {
   for (const CsvAction &action : schedule.rows[device])
     if (!addCell(action))
       return std::nullopt;
@@ -154,6 +148,37 @@ std::optional<Order> RowWriter::write() {
       return std::nullopt;
     }
   }
+  return std::move(items);
+}
+
+/// Channels between devices that no cells stand for: one of the runs has none,
+/// or has them for the message of a nearer stage.
+static std::vector<int> findFar(const Model &model,
+                                const CsvSchedule &schedule) {
+  std::set<std::tuple<int, bool, bool>> cells;
+  for (ArrayRef<CsvAction> row : schedule.rows)
+    for (const CsvAction &action : row)
+      if (action.isTransfer)
+        cells.insert({action.stage, action.letter == 'F', action.isSend});
+  auto hasCell = [&](int task, bool isSend) {
+    const Task &it = model.tasks[task];
+    return cells.count({it.stage, it.letter == 'F', isSend}) > 0;
+  };
+  std::vector<int> far;
+  for (auto [id, channel] : llvm::enumerate(model.channels))
+    if (channel.hasPeer() && !model.tasks[channel.producer].perUpdate() &&
+        !(hasCell(channel.producer, true) && hasCell(channel.consumer, false) &&
+          isNearest(model, int(id))))
+      far.push_back(int(id));
+  return far;
+}
+
+/// What a device does in an update: its row, then what is done once.
+static Order orderOf(const Model &model, const CsvSchedule &schedule,
+                     int device, ArrayRef<Item> items) {
+  Order order;
+  order.device = device;
+  order.loops.push_back({LoopKind::Updates, 1, {}});
   appendCompressed(order, items);
   for (char letter : {'G', 'U'})
     for (auto [id, task] : llvm::enumerate(model.tasks))
@@ -177,16 +202,31 @@ ordersOf(const Model &model, const CsvSchedule &schedule, std::string &error) {
             " microbatches, the program " + std::to_string(model.microbatches);
     return std::nullopt;
   }
+  auto write = [&](ArrayRef<int> left) {
+    std::optional<std::vector<std::vector<Item>>> rows(std::in_place);
+    for (int device = 0; rows && device < int(schedule.rows.size()); ++device) {
+      std::optional<std::vector<Item>> items =
+          RowWriter(model, schedule, device, left, error).write();
+      if (items)
+        rows->push_back(std::move(*items));
+      else
+        rows.reset();
+    }
+    return rows;
+  };
+  std::vector<int> far;
+  if (schedule.hasTransfers)
+    far = findFar(model, schedule);
+  std::optional<std::vector<std::vector<Item>>> rows = write(far);
+  // What cannot be carried out is drawn with all that its cells stand for.
+  if (rows && !placeFarTransfers(model, far, *rows))
+    rows = write({});
+  if (!rows)
+    return std::nullopt;
   std::vector<Order> orders;
-  for (int device = 0; device < int(schedule.rows.size()); ++device) {
-    if (schedule.rows[device].empty())
-      continue;
-    std::optional<Order> order =
-        RowWriter(model, schedule, device, error).write();
-    if (!order)
-      return std::nullopt;
-    orders.push_back(std::move(*order));
-  }
+  for (auto [device, items] : llvm::enumerate(*rows))
+    if (!items.empty())
+      orders.push_back(orderOf(model, schedule, int(device), items));
   return orders;
 }
 
@@ -214,7 +254,8 @@ private:
     int64_t number;
   };
   std::vector<Pending> pending;
-  /// A table has one transfer for all messages of a run.
+  /// A table has one transfer for all messages of a run: that of the nearest
+  /// stage.
   std::set<std::tuple<int, bool, int64_t>> known;
 };
 
@@ -248,6 +289,7 @@ void CellWriter::addTransfer(const Event &event) {
   bool isSend = event.kind == EventKind::Send;
   int id = isSend ? channel.producer : channel.consumer;
   if (!channel.hasPeer() || id < 0 || model.tasks[id].perUpdate() ||
+      !isNearest(model, event.id) ||
       !known.insert({id, isSend, event.number}).second)
     return;
   const Task &task = model.tasks[id];

@@ -42,6 +42,21 @@
 // SENDS-NEXT:     pipeline.recv @dskip
 // SENDS-NEXT:     pipeline.run @s0.B
 
+// What stage 0 sends past the others has no cell: where it stood right behind
+// what stage 1 gets, stage 3 would have to receive it before anything else, or
+// all would wait in a circle.
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule=file=%t/past.csv --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=PAST
+// PAST: remark: proved:
+// PAST:      pipeline.order 0
+// PAST:      pipeline.send @h1
+// PAST-NEXT: pipeline.send @h1
+// PAST-NEXT: pipeline.send @skip
+// PAST-NEXT: pipeline.send @skip
+// PAST:      pipeline.order 3
+// PAST:      pipeline.recv @h3
+// PAST-NEXT: pipeline.recv @skip
+// PAST:      pipeline.run @s3.F
+
 // Stages with replicas stand in as many rows, which take turns: device 1 has the
 // even microbatches of stage 3, whatever its place. Sums are ours.
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule='file=%t/wide.csv replicas=2,1,1,2' --pipeline-sum-replicas --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=WIDE
@@ -125,6 +140,11 @@
 1RECV_F0,1F0,1SEND_F0,1RECV_B0,1B0,1SEND_B0
 2RECV_F0,2F0,2SEND_F0,2RECV_B0,2B0,2SEND_B0
 3RECV_F0,3F0,3B0,3SEND_B0
+//--- past.csv
+0F0,0F1,0SEND_F0,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1
+1RECV_F0,1RECV_F1,1F0,1F1,1SEND_F0,1SEND_F1,1RECV_B0,1B0,1SEND_B0,1RECV_B1,1B1,1SEND_B1
+2RECV_F0,2F0,2SEND_F0,2RECV_F1,2F1,2SEND_F1,2RECV_B0,2B0,2SEND_B0,2RECV_B1,2B1,2SEND_B1
+3RECV_F0,3F0,3RECV_F1,3F1,3B0,3SEND_B0,3B1,3SEND_B1
 //--- wide.csv
 0F0,0B0
 3F0,3B0

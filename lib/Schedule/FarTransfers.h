@@ -1,0 +1,34 @@
+//===- FarTransfers.h - Messages that a table has no cell of ----*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A table has one cell for what a run sends, and one for what it receives: they
+// stand for the message between the nearest stages. Others, which go past a
+// stage, get a place here.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_LIB_SCHEDULE_FARTRANSFERS_H
+#define PENSTOCK_LIB_SCHEDULE_FARTRANSFERS_H
+
+#include "penstock/Schedule/Order.h"
+
+namespace penstock::schedule {
+
+/// Whether a message comes from the nearest of the stages that its run receives
+/// from.
+bool isNearest(const Model &model, int channel);
+
+/// How far apart the stages at the ends of a channel are.
+int distanceOf(const Model &model, const Channel &channel);
+
+/// Adds the transfers of these channels to rows, by device, that have all
+/// others: where the rows get to them when they are carried out, each right
+/// behind the nearest message of its run if it can be. Where the rows cannot be
+/// carried out, or leave no place, they stay as they are: false.
+bool placeFarTransfers(const Model &model, llvm::ArrayRef<int> channels,
+                       llvm::MutableArrayRef<std::vector<Item>> rows);
+
+} // namespace penstock::schedule
+
+#endif // PENSTOCK_LIB_SCHEDULE_FARTRANSFERS_H

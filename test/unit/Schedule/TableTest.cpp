@@ -1,0 +1,155 @@
+//===- TableTest.cpp - Tables of stages that send past their neighbours ---===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// All small tables: what can be carried out between neighbours can be so with a
+// message from the first stage to the last, too, and no other.
+//===----------------------------------------------------------------------===//
+
+#include "Line.h"
+
+#include "penstock/Schedule/Csv.h"
+#include "penstock/Schedule/Transfers.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+
+using namespace penstock::schedule;
+
+namespace {
+
+constexpr int kStages = 3;
+
+/// The cells of one microbatch of a stage, in the order that they have.
+std::vector<std::string> chainOf(int stage, bool isForward) {
+  char letter = isForward ? 'F' : 'B';
+  bool receives = isForward ? stage > 0 : stage + 1 < kStages;
+  bool sends = isForward ? stage + 1 < kStages : stage > 0;
+  std::vector<std::string> chain;
+  if (receives)
+    chain.push_back(std::string("RECV_") + letter);
+  chain.push_back(std::string(1, letter));
+  if (sends)
+    chain.push_back(std::string("SEND_") + letter);
+  return chain;
+}
+
+/// All rows of a stage for so many microbatches: every sequence of its cells in
+/// which each chain, and the microbatches of each cell, are in order. Runs and
+/// transfers wait in queues of their own, so that rows with the same sequence
+/// of both are one: that whose runs stand as far ahead as they can.
+class Rows {
+public:
+  Rows(int stage, int microbatches, bool withTransfers)
+      : stage(stage), microbatches(microbatches) {
+    for (bool isForward : {true, false}) {
+      chains.push_back({});
+      for (const std::string &cell : chainOf(stage, isForward))
+        if (withTransfers || cell.size() == 1)
+          chains.back().push_back(cell);
+      counts.emplace_back(chains.back().size(), 0);
+    }
+    extend("", false);
+  }
+
+  std::vector<std::string> rows;
+
+private:
+  void extend(const std::string &row, bool afterTransfer) {
+    if (counts[1].back() == microbatches && counts[0].back() == microbatches) {
+      rows.push_back(row);
+      return;
+    }
+    for (size_t chain = 0; chain < chains.size(); ++chain)
+      for (size_t at = 0; at < chains[chain].size(); ++at) {
+        int number = counts[chain][at];
+        const std::string &cell = chains[chain][at];
+        bool isRun = cell.size() == 1;
+        if (number == microbatches ||
+            (at > 0 && counts[chain][at - 1] <= number))
+          continue;
+        // A backward follows its forward.
+        if (cell == "B" && counts[0][forwardRun()] <= number)
+          continue;
+        // It could stand before the transfer.
+        if (isRun && afterTransfer && !needsLast(row, cell, number))
+          continue;
+        ++counts[chain][at];
+        extend(row + (row.empty() ? "" : ",") + std::to_string(stage) + cell +
+                   std::to_string(number),
+               !isRun);
+        --counts[chain][at];
+      }
+  }
+  size_t forwardRun() const {
+    return std::find(chains[0].begin(), chains[0].end(), "F") -
+           chains[0].begin();
+  }
+  /// Whether the last cell of a row is what a run takes.
+  bool needsLast(const std::string &row, const std::string &cell,
+                 int number) const {
+    std::string last =
+        std::to_string(stage) + "RECV_" + cell + std::to_string(number);
+    return row.size() >= last.size() &&
+           row.compare(row.size() - last.size(), last.size(), last) == 0;
+  }
+
+  int stage, microbatches;
+  std::vector<std::vector<std::string>> chains;
+  std::vector<std::vector<int>> counts;
+};
+
+/// Whether a table can be carried out by a model.
+bool isProved(Model model, const std::string &text, bool withTransfers) {
+  std::string error;
+  std::optional<CsvSchedule> table = parseCsv(text, {}, error);
+  EXPECT_TRUE(table) << error << "\n" << text;
+  if (!table)
+    return false;
+  // Sizes follow from the orders.
+  for (Channel &channel : model.channels)
+    channel.slots = channel.staging = 0;
+  std::optional<std::vector<Order>> orders = ordersOf(model, *table, error);
+  EXPECT_TRUE(orders) << error << "\n" << text;
+  if (!orders)
+    return false;
+  if (withTransfers)
+    completeTransfers(model, *orders);
+  else if (placeTransfers(model, *orders))
+    return false;
+  return !verifyOrders(model, *orders).violation;
+}
+
+/// Tries all tables; how many there are, and how many can be carried out.
+std::pair<int, int> tryTables(int microbatches, bool withTransfers) {
+  Line plain(kStages, microbatches), skipping(kStages, microbatches, true);
+  std::vector<std::vector<std::string>> rows;
+  for (int stage = 0; stage < kStages; ++stage)
+    rows.push_back(Rows(stage, microbatches, withTransfers).rows);
+  int tables = 0, proved = 0;
+  for (const std::string &first : rows[0])
+    for (const std::string &second : rows[1])
+      for (const std::string &third : rows[2]) {
+        std::string text = first + "\n" + second + "\n" + third + "\n";
+        bool expected = isProved(plain.model, text, withTransfers);
+        EXPECT_EQ(isProved(skipping.model, text, withTransfers), expected)
+            << text;
+        ++tables;
+        proved += expected;
+      }
+  return {tables, proved};
+}
+
+TEST(Table, RunsOnly) {
+  // A stage runs F0 F1 B0 B1 or F0 B0 F1 B1. None waits for a later one where
+  // stages before one that runs both forwards first do so, too.
+  EXPECT_EQ(tryTables(2, /*withTransfers=*/false), std::pair(8, 4));
+}
+
+TEST(Table, WithTransfers) {
+  EXPECT_EQ(tryTables(2, /*withTransfers=*/true), std::pair(11550, 28));
+}
+
+} // namespace
