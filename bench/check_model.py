@@ -27,14 +27,13 @@ import tempfile
 
 import numpy
 import onnx
-import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 import measure
+from onnx_reference import (NOISE, Reference, Settings, expose_logits, with_batch_statistics,
+                            without_dropout)
 
 LOSSES, GRADIENTS, OUTPUTS = 1e-4, 3e-2, 1e-4
-# Of a loss that ONNX Runtime computes in f32, relative.
-NOISE = 5e-8
 RATE = 2.0**20
 KINDS = {"tensor(int64)": numpy.int64, "tensor(int32)": numpy.int32,
          "tensor(double)": numpy.float64, "tensor(bool)": numpy.bool_}
@@ -46,133 +45,6 @@ class Refused(Exception):
 
 class Failed(Exception):
     """What is not as it should be."""
-
-
-def without_dropout(model):
-    """Whether there was one that drops."""
-    changed = False
-    for node in model.graph.node:
-        if node.op_type == "Dropout" and node.domain in ("", "ai.onnx"):
-            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1],
-                                           name=node.name))
-            changed = True
-    return changed
-
-
-def batch_statistics(node, rank, opset):
-    """The nodes of a batch normalisation in training."""
-    x, scale, bias = node.input[:3]
-    y, name = node.output[0], f"{node.output[0]}/statistics/"
-    epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
-    axes, nodes = [0, *range(2, rank)], []
-
-    def add(kind, inputs, output="", **attributes):
-        output = output or f"{name}{len(nodes)}"
-        nodes.append(helper.make_node(kind, inputs, [output], **attributes))
-        return output
-
-    def number(value, kind=numpy.float32):
-        return add("Constant", [], value=numpy_helper.from_array(numpy.array(value, kind)))
-
-    def mean(value):
-        if opset < 18:
-            return add("ReduceMean", [value], axes=axes, keepdims=1)
-        return add("ReduceMean", [value, number(axes, numpy.int64)], keepdims=1)
-    places = number([1, -1] + [1] * (rank - 2), numpy.int64)
-    centered = add("Sub", [x, mean(x)])
-    variance = add("Add", [mean(add("Mul", [centered, centered])), number(epsilon)])
-    normal = add("Div", [centered, add("Sqrt", [variance])])
-    scaled = add("Mul", [normal, add("Reshape", [scale, places])])
-    add("Add", [scaled, add("Reshape", [bias, places])], output=y)
-    return nodes
-
-
-def with_batch_statistics(model):
-    """Batch normalisations as training computes them."""
-    opset = max((i.version for i in model.opset_import if i.domain in ("", "ai.onnx")), default=1)
-    ranks = {value.name: len(value.type.tensor_type.shape.dim)
-             for value in [*onnx.shape_inference.infer_shapes(model).graph.value_info,
-                           *model.graph.input]}
-    nodes = []
-    for node in model.graph.node:
-        if node.op_type == "BatchNormalization" and node.domain in ("", "ai.onnx"):
-            nodes += batch_statistics(node, ranks.get(node.input[0], 4), opset)
-        else:
-            nodes.append(node)
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-
-
-def expose_logits(model, name):
-    """What a Softmax or Sigmoid at the end reads, as an output."""
-    makers = {output: node for node in model.graph.node for output in node.output}
-    while makers[name].op_type == "Identity":
-        name = makers[name].input[0]
-    name = makers[name].input[0]
-    if name not in [output.name for output in model.graph.output]:
-        model.graph.output.append(helper.make_empty_tensor_value_info(name))
-    return name
-
-
-class Reference:
-    """ONNX Runtime's loss, as a function of the trained weights."""
-
-    def __init__(self, model, trained, settings):
-        # An initializer that is an input as well can be given another value.
-        inputs = {value.name for value in model.graph.input}
-        self.weights = {}
-        for tensor in model.graph.initializer:
-            if tensor.name in trained:
-                self.weights[tensor.name] = numpy_helper.to_array(tensor)
-                if tensor.name not in inputs:
-                    model.graph.input.append(helper.make_tensor_value_info(
-                        tensor.name, tensor.data_type, list(tensor.dims)))
-        model.ir_version = max(model.ir_version, 4)
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        onnxruntime.set_default_logger_severity(4)
-        options.intra_op_num_threads = 1
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        self.session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        self.names = [output.name for output in self.session.get_outputs()]
-        self.settings, self.noise = settings, NOISE
-
-    def run(self, data, weights=None):
-        return dict(zip(self.names, self.session.run(None, {**data, **(weights or self.weights)})))
-
-    def loss(self, data, labels, weights=None):
-        output = numpy.asarray(self.run(data, weights)[self.settings.output], numpy.float64)
-        return self.settings.loss_of(output, labels)
-
-
-class Settings:
-    """What the flags say of the loss."""
-
-    def __init__(self, flags, model):
-        def value(name, default):
-            return next((flag.partition("=")[2] for flag in flags if flag.startswith(f"--{name}=")),
-                        default)
-        self.loss, self.axis = value("loss", "output"), int(value("class-axis", "-1"))
-        self.output = value("loss-input", model.graph.output[0].name)
-
-    def labels(self, draw, output):
-        if self.loss == "softmax-cross-entropy":
-            shape = numpy.delete(output.shape, self.axis)
-            return draw.integers(0, output.shape[self.axis], shape)
-        return draw.random(output.shape, numpy.float32)
-
-    def loss_of(self, output, labels):
-        if self.loss == "output":
-            return float(output.reshape(()))
-        if self.loss == "mse":
-            return float(numpy.mean((output - labels)**2))
-        if self.loss == "bce-with-logits":
-            return float(numpy.mean(numpy.logaddexp(0, output) - labels * output))
-        logits = numpy.moveaxis(output, self.axis, -1)
-        logits = logits - numpy.max(logits, -1, keepdims=True)
-        logs = logits - numpy.log(numpy.sum(numpy.exp(logits), -1, keepdims=True))
-        return float(-numpy.mean(numpy.take_along_axis(logs, labels[..., None], -1)))
 
 
 def run(*command):
@@ -278,105 +150,137 @@ def check_outputs(path, folder, flags, inputs, reference):
     return worst
 
 
-def check(path, folder, flags, updates=3, integers=2, limit=60):
-    """The largest errors; raises Refused or Failed."""
-    draw, model = numpy.random.default_rng(0), onnx.load(path)
-    # Half precision rounds to 3 digits, in an order of its own.
-    slack = 100 if any(t.data_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-                       for t in model.graph.initializer) else 1
-    (folder / "data").mkdir(parents=True, exist_ok=True)
-    settings = Settings(flags, model)
-    dropout = without_dropout(model)
-    if dropout:
-        path = folder / "without_dropout.onnx"
-        onnx.save(model, path)
-    program = folder / "program"
-    # What ONNX Runtime is asked for: the same weights, once per form.
-    said = compile_model(path, program, ["--optimizer=sgd", "--explain", *flags])
-    if "is part of --loss" in said:
-        settings.output = expose_logits(model, settings.output)
-    plan = json.loads(run(program, "--plan").stdout)
-    trained, size = set(plan["trained"]), plan["microbatch_size"]
-    if not trained:
-        raise Refused("nothing is trained: the weights are no initializers")
-    inference = Reference(onnx.ModelProto.FromString(model.SerializeToString()), trained, settings)
-    if "--batch-norm=frozen" not in flags:
-        with_batch_statistics(model)
-    reference = Reference(model, trained, settings)
-    reference.noise = NOISE * slack**2
+class Check:
+    """One model, trained by penstockc and by ONNX Runtime on the same data."""
 
-    # 1. Data.
-    shapes, inputs = input_shapes(program), {}
-    needed = {value.name: value for value in reference.session.get_inputs()
-              if value.name not in trained}
-    for name, (kind, shape) in shapes.items():
-        if name not in needed:
-            continue
-        shape = (size * updates, *shape)
-        inputs[name] = (draw.standard_normal(shape).astype(kind) if kind.startswith("float") else
-                        draw.integers(0, integers, shape).astype(kind))
-    # ONNX Runtime wants all inputs, also those that no output depends on.
-    rest = {name: numpy.zeros([d if isinstance(d, int) else size for d in needed[name].shape],
-                              KINDS.get(needed[name].type, numpy.float32))
-            for name in set(needed) - set(inputs)}
-    parts = [{**rest, **{name: value[k * size:(k + 1) * size] for name, value in inputs.items()}}
-             for k in range(updates)]
-    output = reference.run(parts[0])[settings.output]
-    labels = [None] * updates
-    if settings.loss != "output":
-        labels = [settings.labels(draw, output) for _ in range(updates)]
-        numpy.save(folder / "data" / "labels.npy", numpy.concatenate(labels))
-    for name, value in inputs.items():
-        numpy.save(folder / "data" / file_name(name), value)
+    def __init__(self, path, folder, flags, updates, integers):
+        self.path, self.folder, self.flags, self.updates = path, folder, flags, updates
+        self.draw, model = numpy.random.default_rng(0), onnx.load(path)
+        # Half precision rounds to 3 digits, in an order of its own.
+        self.slack = 100 if any(t.data_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+                                for t in model.graph.initializer) else 1
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        self.settings = Settings(flags, model)
+        self.errors = {"dropout": without_dropout(model)}
+        if self.errors["dropout"]:
+            self.path = folder / "without_dropout.onnx"
+            onnx.save(model, self.path)
+        self.compile(model)
+        self.draw_data(integers)
+        self.first = dict(self.reference.weights)
 
-    # 2. Losses, with the weights of every update.
-    first, errors = dict(reference.weights), {"parameters": len(trained), "dropout": dropout}
-    losses, _ = train(program, folder, shapes, updates, plan_rate(flags))
-    errors["losses"] = 0.0
-    for k in range(updates):
-        if k:
-            saved = train(program, folder, shapes, k, plan_rate(flags))[1]
-            reference.weights = {name: saved[name] for name in first}
-        expected = reference.loss(parts[k], labels[k])
-        if losses[k] is None or not numpy.isfinite(expected):
-            if losses[k] is None and not numpy.isfinite(expected):
-                break
-            raise Failed(f"the loss of update {k + 1} is {losses[k]}, ONNX Runtime's {expected}")
-        errors["losses"] = max(errors["losses"],
-                               abs(losses[k] - expected) / max(abs(expected), 1e-3))
-    if errors["losses"] > LOSSES * slack:
-        raise Failed(f"losses differ from ONNX Runtime's by {errors['losses']:.1e}")
+    def compile(self, model):
+        """The program, and what ONNX Runtime makes of the model in training and in inference."""
+        self.program = self.folder / "program"
+        # What ONNX Runtime is asked for: the same weights, once per form.
+        said = compile_model(self.path, self.program,
+                             ["--optimizer=sgd", "--explain", *self.flags])
+        if "is part of --loss" in said:
+            self.settings.output = expose_logits(model, self.settings.output)
+        plan = json.loads(run(self.program, "--plan").stdout)
+        self.trained, self.size = set(plan["trained"]), plan["microbatch_size"]
+        if not self.trained:
+            raise Refused("nothing is trained: the weights are no initializers")
+        self.errors["parameters"] = len(self.trained)
+        self.inference = Reference(onnx.ModelProto.FromString(model.SerializeToString()),
+                                   self.trained, self.settings)
+        if "--batch-norm=frozen" not in self.flags:
+            with_batch_statistics(model)
+        self.reference = Reference(model, self.trained, self.settings)
+        self.reference.noise = NOISE * self.slack**2
 
-    # 3. Gradients.
-    rate = RATE if slack == 1 else 1.0  # Half precision ends at 65504.
-    reference.weights, stepped = first, train(program, folder, shapes, 1, rate)[1]
-    names = sorted(trained)
-    names = names[::max(1, -(-len(names) // limit))]
-    errors["gradients"], errors["unmeasured"], wrong = 0.0, 0, {}
-    for name in names:
-        gradient = (first[name].astype(numpy.float64) - stepped[name].astype(numpy.float64)) / rate
-        error = gradient_error(reference, parts[0], labels[0], name, gradient, draw)
-        if error is None:
-            errors["unmeasured"] += 1
-        else:
-            errors["gradients"] = max(errors["gradients"], error)
+    def draw_data(self, integers):
+        """Files for the program, and per update what ONNX Runtime gets."""
+        self.shapes, inputs, size = input_shapes(self.program), {}, self.size
+        needed = {value.name: value for value in self.reference.session.get_inputs()
+                  if value.name not in self.trained}
+        for name, (kind, shape) in self.shapes.items():
+            if name not in needed:
+                continue
+            shape = (size * self.updates, *shape)
+            inputs[name] = (self.draw.standard_normal(shape).astype(kind)
+                            if kind.startswith("float") else
+                            self.draw.integers(0, integers, shape).astype(kind))
+        # ONNX Runtime wants all inputs, also those that no output depends on.
+        rest = {name: numpy.zeros([d if isinstance(d, int) else size for d in needed[name].shape],
+                                  KINDS.get(needed[name].type, numpy.float32))
+                for name in set(needed) - set(inputs)}
+        self.parts = [{**rest, **{name: value[k * size:(k + 1) * size]
+                                  for name, value in inputs.items()}}
+                      for k in range(self.updates)]
+        output = self.reference.run(self.parts[0])[self.settings.output]
+        self.labels = [None] * self.updates
+        if self.settings.loss != "output":
+            self.labels = [self.settings.labels(self.draw, output) for _ in range(self.updates)]
+            numpy.save(self.folder / "data" / "labels.npy", numpy.concatenate(self.labels))
+        for name, value in inputs.items():
+            numpy.save(self.folder / "data" / file_name(name), value)
+
+    def train(self, updates, rate):
+        return train(self.program, self.folder, self.shapes, updates, rate)
+
+    def check_losses(self):
+        """With the weights of every update."""
+        rate, worst = plan_rate(self.flags), 0.0
+        losses, _ = self.train(self.updates, rate)
+        for k in range(self.updates):
+            if k:
+                saved = self.train(k, rate)[1]
+                self.reference.weights = {name: saved[name] for name in self.first}
+            expected = self.reference.loss(self.parts[k], self.labels[k])
+            if losses[k] is None or not numpy.isfinite(expected):
+                if losses[k] is None and not numpy.isfinite(expected):
+                    break
+                raise Failed(f"the loss of update {k + 1} is {losses[k]}, "
+                             f"ONNX Runtime's {expected}")
+            worst = max(worst, abs(losses[k] - expected) / max(abs(expected), 1e-3))
+        self.errors["losses"] = worst
+        if worst > LOSSES * self.slack:
+            raise Failed(f"losses differ from ONNX Runtime's by {worst:.1e}")
+
+    def check_gradients(self, limit):
+        """Of at most `limit` parameters."""
+        rate = RATE if self.slack == 1 else 1.0  # Half precision ends at 65504.
+        self.reference.weights, stepped = self.first, self.train(1, rate)[1]
+        names = sorted(self.trained)
+        names = names[::max(1, -(-len(names) // limit))]
+        self.errors.update(gradients=0.0, unmeasured=0, checked=len(names))
+        wrong = {}
+        for name in names:
+            gradient = (self.first[name].astype(numpy.float64) -
+                        stepped[name].astype(numpy.float64)) / rate
+            error = gradient_error(self.reference, self.parts[0], self.labels[0], name, gradient,
+                                   self.draw)
+            if error is None:
+                self.errors["unmeasured"] += 1
+                continue
+            self.errors["gradients"] = max(self.errors["gradients"], error)
             if error > GRADIENTS:
                 wrong[name] = error
-    errors["checked"] = len(names)
-    if wrong:
-        worst = max(wrong, key=wrong.get)
-        raise Failed(f"gradients of {len(wrong)} of {len(names)} parameters differ from central "
-                     f"differences, that of '{worst}' by {wrong[worst]:.1e}")
+        if wrong:
+            worst = max(wrong, key=wrong.get)
+            raise Failed(f"gradients of {len(wrong)} of {len(names)} parameters differ from "
+                         f"central differences, that of '{worst}' by {wrong[worst]:.1e}")
 
-    # 4. Inference. It has outputs that training does not need, and may be refused.
-    try:
-        errors["outputs"] = check_outputs(path, folder, [
-            flag for flag in flags if not flag.startswith("--loss")], parts[0], inference)
-    except Refused:
-        errors["outputs"] = None
-    if errors["outputs"] is not None and errors["outputs"] > OUTPUTS * slack:
-        raise Failed(f"outputs differ from ONNX Runtime's by {errors['outputs']:.1e}")
-    return errors
+    def check_inference(self):
+        """It has outputs that training does not need, and may be refused."""
+        flags = [flag for flag in self.flags if not flag.startswith("--loss")]
+        try:
+            error = check_outputs(self.path, self.folder, flags, self.parts[0], self.inference)
+        except Refused:
+            error = None
+        self.errors["outputs"] = error
+        if error is not None and error > OUTPUTS * self.slack:
+            raise Failed(f"outputs differ from ONNX Runtime's by {error:.1e}")
+
+
+def check(path, folder, flags, updates=3, integers=2, limit=60):
+    """The largest errors; raises Refused or Failed."""
+    one = Check(path, folder, flags, updates, integers)
+    one.check_losses()
+    one.check_gradients(limit)
+    one.check_inference()
+    return one.errors
 
 
 def plan_rate(flags):
