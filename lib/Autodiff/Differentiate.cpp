@@ -97,6 +97,40 @@ sortArguments(const Pullback &pullback, func::FuncOp forward) {
   return sorted;
 }
 
+/// Makes the backward function of one forward function.
+class Differentiator {
+public:
+  Differentiator(func::FuncOp forward, const DifferentiationRequest &request,
+                 func::FuncOp backward)
+      : forward(forward), request(request), backward(backward),
+        source(forward.front()), block(*backward.addEntryBlock()),
+        pullback(block) {}
+
+  FailureOr<Differentiation> run();
+
+private:
+  void seedCotangents();
+  LogicalResult pullBackOps();
+  void returnResults();
+  void orderArguments();
+  void describeArgument(ArgumentRole role, Value value);
+
+  func::FuncOp forward;
+  const DifferentiationRequest &request;
+  func::FuncOp backward;
+  Block &source, &block;
+  Pullback pullback;
+
+  Differentiation result;
+  /// Gradients of data, each once, then the accumulators.
+  SmallVector<Value> results;
+  /// The cotangent of each argument that is data.
+  SmallVector<std::pair<unsigned, Value>> inputGradients;
+  SmallVector<std::pair<Pullback::ArgumentKey, Value>> arguments;
+  /// The arguments that something uses, in their final order.
+  SmallVector<Value> ordered;
+};
+
 } // namespace
 
 SmallVector<bool> penstock::findActiveResults(func::FuncOp forward,
@@ -107,23 +141,11 @@ SmallVector<bool> penstock::findActiveResults(func::FuncOp forward,
       [&](Value result) { return active.contains(result); });
 }
 
-FailureOr<Differentiation>
-penstock::differentiate(func::FuncOp forward,
-                        const DifferentiationRequest &request, StringRef name) {
-  Location loc = forward.getLoc();
-  Block &source = forward.front();
-  OpBuilder builder(forward->getContext());
-  builder.setInsertionPointAfter(forward);
-  auto backward =
-      func::FuncOp::create(builder, loc, name, builder.getFunctionType({}, {}));
-  backward.setPrivate();
-  Block *block = backward.addEntryBlock();
-  Pullback pullback(*block);
+/// Where cotangents start: at arguments that have one, and at results.
+void Differentiator::seedCotangents() {
   setKinds(forward, request.isParameter, pullback);
   for (Value value : findActive(forward, request.isWanted))
     pullback.setActive(value);
-
-  // 1. Where cotangents start.
   for (auto [index, argument] : llvm::enumerate(forward.getArguments())) {
     if (!pullback.isActive(argument))
       continue;
@@ -142,34 +164,33 @@ penstock::differentiate(func::FuncOp forward,
     if (seed.kind == Seed::Argument) {
       cotangent = pullback.getArgument(ArgumentRole::ResultCotangent, value);
     } else {
+      OpBuilder &builder = pullback.getBuilder();
       auto type = cast<RankedTensorType>(value.getType());
       cotangent = arith::ConstantOp::create(
-          pullback.getBuilder(), value.getLoc(),
+          builder, value.getLoc(),
           DenseElementsAttr::get(
               type, builder.getFloatAttr(type.getElementType(), seed.value)));
     }
     pullback.add(value, cotangent, value.getLoc());
   }
+}
 
-  // 2. Every op from the last one back.
+/// Every op that a cotangent reaches, from the last one back.
+LogicalResult Differentiator::pullBackOps() {
   for (Operation &op : llvm::reverse(source.without_terminator())) {
-    if (llvm::none_of(op.getResults(), [&](Value result) {
-          return pullback.getCotangent(result);
+    if (llvm::none_of(op.getResults(), [&](Value value) {
+          return pullback.getCotangent(value);
         }))
       continue;
     auto rule = dyn_cast<DifferentiableOpInterface>(op);
-    if (failed(rule ? rule.pullBack(pullback) : reportNoRule(&op))) {
-      backward.erase();
+    if (failed(rule ? rule.pullBack(pullback) : reportNoRule(&op)))
       return failure();
-    }
   }
-
   keepOperandsOfNormalizations(source, pullback);
+  return success();
+}
 
-  // 3. The results: gradients of data, each once, then the accumulators.
-  Differentiation result;
-  SmallVector<Value> results;
-  SmallVector<std::pair<unsigned, Value>> inputGradients;
+void Differentiator::returnResults() {
   for (auto [index, argument] : llvm::enumerate(forward.getArguments())) {
     Value cotangent = pullback.getCotangent(argument);
     if (!cotangent || request.isParameter[index])
@@ -185,52 +206,56 @@ penstock::differentiate(func::FuncOp forward,
       results.push_back(cotangent);
   }
   result.firstAccumulatorResult = results.size();
-  auto arguments = sortArguments(pullback, forward);
+  arguments = sortArguments(pullback, forward);
   for (auto &[key, argument] : arguments)
     if (key.first == static_cast<int>(ArgumentRole::Accumulator))
       results.push_back(pullback.getCotangent(key.second));
-  func::ReturnOp::create(pullback.getBuilder(), loc, results);
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
+  func::ReturnOp::create(pullback.getBuilder(), forward.getLoc(), results);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();
+}
 
-  // 4. The arguments in their final order, without those that nothing uses.
-  SmallVector<Type> types;
-  SmallVector<Value> ordered;
+/// What the argument is that `value` of the forward has in this role.
+void Differentiator::describeArgument(ArgumentRole role, Value value) {
+  auto number = [&] { return cast<BlockArgument>(value).getArgNumber(); };
+  switch (role) {
+  case ArgumentRole::ResultCotangent:
+    result.cotangents.push_back(
+        llvm::find(source.getTerminator()->getOperands(), value) -
+        source.getTerminator()->operand_begin());
+    break;
+  case ArgumentRole::ArgumentCotangent:
+    result.priorCotangents.push_back(number());
+    break;
+  case ArgumentRole::Residual:
+    result.residuals.push_back(value);
+    break;
+  case ArgumentRole::Parameter:
+    result.parameters.push_back(number());
+    break;
+  case ArgumentRole::Accumulator:
+    result.accumulators.push_back(number());
+    break;
+  case ArgumentRole::Scalar:
+    result.scalars.push_back(number());
+    break;
+  }
+}
+
+/// The arguments in their final order, without those that nothing uses.
+void Differentiator::orderArguments() {
   for (auto &[key, argument] : arguments) {
-    auto [role, value] = key;
+    auto role = static_cast<ArgumentRole>(key.first);
     bool isReturned =
         llvm::any_of(inputGradients, [&, argument = argument](auto &pair) {
           return pair.second == argument;
         });
     if (argument.use_empty() && !isReturned &&
-        role != static_cast<int>(ArgumentRole::ResultCotangent))
+        role != ArgumentRole::ResultCotangent)
       continue;
-    auto forwardArgument = dyn_cast<BlockArgument>(value);
-    switch (static_cast<ArgumentRole>(role)) {
-    case ArgumentRole::ResultCotangent:
-      result.cotangents.push_back(
-          llvm::find(source.getTerminator()->getOperands(), value) -
-          source.getTerminator()->operand_begin());
-      break;
-    case ArgumentRole::ArgumentCotangent:
-      result.priorCotangents.push_back(forwardArgument.getArgNumber());
-      break;
-    case ArgumentRole::Residual:
-      result.residuals.push_back(value);
-      break;
-    case ArgumentRole::Parameter:
-      result.parameters.push_back(forwardArgument.getArgNumber());
-      break;
-    case ArgumentRole::Accumulator:
-      result.accumulators.push_back(forwardArgument.getArgNumber());
-      break;
-    case ArgumentRole::Scalar:
-      result.scalars.push_back(forwardArgument.getArgNumber());
-      break;
-    }
+    describeArgument(role, key.second);
     ordered.push_back(argument);
-    types.push_back(argument.getType());
   }
   for (auto [index, cotangent] : inputGradients) {
     bool isResult = !isa<BlockArgument>(cotangent);
@@ -239,18 +264,43 @@ penstock::differentiate(func::FuncOp forward,
         {index, isResult,
          static_cast<unsigned>(llvm::find(among, cotangent) - among.begin())});
   }
+}
+
+FailureOr<Differentiation> Differentiator::run() {
+  // 1. The body.
+  seedCotangents();
+  if (failed(pullBackOps())) {
+    backward.erase();
+    return failure();
+  }
+
+  // 2. What goes in and out.
+  returnResults();
+  orderArguments();
   // Nothing to compute: at most cotangents are passed on as they are.
   if (results.empty()) {
     backward.erase();
     return result;
   }
-  unsigned old = block->getNumArguments();
+  unsigned old = block.getNumArguments();
   for (Value argument : ordered)
     argument.replaceAllUsesWith(
-        block->addArgument(argument.getType(), argument.getLoc()));
-  block->eraseArguments(0, old);
-  backward.setFunctionType(
-      builder.getFunctionType(types, ValueRange(results).getTypes()));
+        block.addArgument(argument.getType(), argument.getLoc()));
+  block.eraseArguments(0, old);
+  backward.setFunctionType(FunctionType::get(backward.getContext(),
+                                             block.getArgumentTypes(),
+                                             ValueRange(results).getTypes()));
   result.function = backward;
   return result;
+}
+
+FailureOr<Differentiation>
+penstock::differentiate(func::FuncOp forward,
+                        const DifferentiationRequest &request, StringRef name) {
+  OpBuilder builder(forward->getContext());
+  builder.setInsertionPointAfter(forward);
+  auto backward = func::FuncOp::create(builder, forward.getLoc(), name,
+                                       builder.getFunctionType({}, {}));
+  backward.setPrivate();
+  return Differentiator(forward, request, backward).run();
 }
