@@ -38,14 +38,46 @@ class SplitBackwardPass
     : public penstock::impl::PipelineSplitBackwardBase<SplitBackwardPass> {
   using PipelineSplitBackwardBase::PipelineSplitBackwardBase;
   void runOnOperation() override;
-  LogicalResult split(TaskOp task);
-  void createFunction(Half &half, func::CallOp call, func::FuncOp whole,
-                      const Twine &name);
-  TaskOp createTask(TaskOp whole, TaskKind kind, StringRef letter);
-  ChannelOp createChannel(const Twine &name, ArrayRef<Value> values,
-                          Location loc);
+};
 
-  SymbolTable *symbols = nullptr;
+/// Splits one backward task.
+class Splitter {
+public:
+  Splitter(TaskOp task, SymbolTable &symbols)
+      : task(task), symbols(symbols), builder(task.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  bool divideResults();
+  void divideOps();
+  void createFunctions();
+  void createFunction(Half &half, const Twine &name);
+  void moveInto();
+  TaskOp createTask(TaskKind kind, StringRef letter);
+  ChannelOp createChannel(const Twine &name, ArrayRef<Value> values);
+  void createInputTask();
+  void createWeightTask();
+  void cloneOwn(Value operand, TaskOp into, IRMapping &values);
+
+  /// What the whole is called with for an argument.
+  Value operandOf(Value argument) {
+    return call.getOperand(cast<BlockArgument>(argument).getArgNumber());
+  }
+
+  TaskOp task;
+  SymbolTable &symbols;
+  OpBuilder builder;
+  func::CallOp call;
+  func::FuncOp whole;
+  Half input, weight;
+  /// The results of the whole that each half has.
+  SmallVector<unsigned> inputResults, weightResults;
+  /// What the first task passes on to the second, and the values of the whole
+  /// that this is.
+  SmallVector<Value> passed, passedOn;
+  /// Null where it passes on nothing.
+  ChannelOp channel;
 };
 
 /// Made again by whoever needs it.
@@ -86,21 +118,19 @@ SmallVector<Operation *> slice(Block &block, ArrayRef<Value> values) {
 } // namespace
 
 void SplitBackwardPass::runOnOperation() {
-  SymbolTable table(getOperation());
-  symbols = &table;
+  SymbolTable symbols(getOperation());
   SmallVector<TaskOp> backwards;
   for (auto task : getOperation().getOps<TaskOp>())
     if (task.getKind() == TaskKind::Backward && !task.isBodyless())
       backwards.push_back(task);
   for (TaskOp task : backwards)
-    if (failed(split(task)))
+    if (failed(Splitter(task, symbols).run()))
       return signalPassFailure();
 }
 
 /// A function of the half's ops, whose arguments are, in this order, what is
 /// taken, what the other half computed, and what is read.
-void SplitBackwardPass::createFunction(Half &half, func::CallOp call,
-                                       func::FuncOp whole, const Twine &name) {
+void Splitter::createFunction(Half &half, const Twine &name) {
   llvm::DenseSet<Operation *> inside(half.ops.begin(), half.ops.end());
   llvm::DenseSet<Value> used(half.results.begin(), half.results.end());
   for (Operation *op : half.ops)
@@ -120,7 +150,6 @@ void SplitBackwardPass::createFunction(Half &half, func::CallOp call,
         half.arguments.insert(result);
   addArguments(/*read=*/true);
 
-  OpBuilder builder(&getContext());
   auto type = builder.getFunctionType(
       ValueRange(half.arguments.getArrayRef()).getTypes(),
       ValueRange(half.results).getTypes());
@@ -137,49 +166,35 @@ void SplitBackwardPass::createFunction(Half &half, func::CallOp call,
   for (Value result : half.results)
     results.push_back(mapping.lookup(result));
   func::ReturnOp::create(builder, whole.getLoc(), results);
-  symbols->insert(half.function, whole->getIterator());
+  symbols.insert(half.function, whole->getIterator());
 }
 
-TaskOp SplitBackwardPass::createTask(TaskOp whole, TaskKind kind,
-                                     StringRef letter) {
-  OpBuilder builder(&getContext());
-  auto task = TaskOp::create(builder, whole.getLoc(),
-                             (whole.getStage() + "." + letter).str(), kind,
-                             whole.getStage());
-  symbols->insert(task, whole->getIterator());
-  task->setDiscardableAttrs(whole->getDiscardableAttrDictionary());
-  task.addBody();
-  return task;
+TaskOp Splitter::createTask(TaskKind kind, StringRef letter) {
+  // The table inserts it.
+  OpBuilder detached(task.getContext());
+  auto half = TaskOp::create(detached, task.getLoc(),
+                             (task.getStage() + "." + letter).str(), kind,
+                             task.getStage());
+  symbols.insert(half, task->getIterator());
+  half->setDiscardableAttrs(task->getDiscardableAttrDictionary());
+  half.addBody();
+  return half;
 }
 
-ChannelOp SplitBackwardPass::createChannel(const Twine &name,
-                                           ArrayRef<Value> values,
-                                           Location loc) {
-  OpBuilder builder(&getContext());
-  auto channel = ChannelOp::create(
-      builder, loc, name.str(),
+ChannelOp Splitter::createChannel(const Twine &name, ArrayRef<Value> values) {
+  OpBuilder detached(task.getContext());
+  auto created = ChannelOp::create(
+      detached, task.getLoc(), name.str(),
       builder.getTypeArrayAttr(llvm::to_vector(ValueRange(values).getTypes())),
       StringAttr(), StringAttr(), IntegerAttr(), IntegerAttr());
-  insertAfterLast(getOperation(), *symbols, channel);
-  return channel;
+  insertAfterLast(task->getParentOfType<ModuleOp>(), symbols, created);
+  return created;
 }
 
-LogicalResult SplitBackwardPass::split(TaskOp task) {
-  auto calls = llvm::to_vector(task.getBody().getOps<func::CallOp>());
-  auto puts = llvm::to_vector(task.getBody().getOps<PutOp>());
-  auto writes = llvm::to_vector(task.getBody().getOps<WriteOp>());
-  if (calls.size() != 1 || puts.empty() || writes.empty())
-    return success();
-  func::CallOp call = calls.front();
-  auto whole = symbols->lookup<func::FuncOp>(call.getCallee());
-  if (!whole || whole.isDeclaration())
-    return call.emitError()
-           << "@" << call.getCallee() << " has no body that could be split";
+/// Which results are input cotangents, which are gradients. Whether there are
+/// both.
+bool Splitter::divideResults() {
   Operation *terminator = whole.front().getTerminator();
-
-  // 1. Which results are input cotangents, which are gradients.
-  Half input, weight;
-  SmallVector<unsigned> inputResults, weightResults;
   for (OpResult result : call.getResults()) {
     bool isGradient = llvm::any_of(
         result.getUsers(), [](Operation *user) { return isa<WriteOp>(user); });
@@ -188,10 +203,11 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
     (isGradient ? weightResults : inputResults)
         .push_back(result.getResultNumber());
   }
-  if (input.results.empty())
-    return success();
+  return !input.results.empty();
+}
 
-  // 2. The halves. The second takes from the first what both would compute.
+/// The second half takes from the first what both would compute.
+void Splitter::divideOps() {
   input.ops = slice(whole.front(), input.results);
   llvm::DenseSet<Operation *> first(input.ops.begin(), input.ops.end());
   for (Operation *op : slice(whole.front(), weight.results))
@@ -210,13 +226,22 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
       kept.insert(op);
   }
   llvm::erase_if(weight.ops, [&](Operation *op) { return !kept.contains(op); });
+}
+
+/// The first half also returns what the second takes from it.
+void Splitter::createFunctions() {
   StringRef stage = task.getStage();
-  createFunction(weight, call, whole, stage + ".weight_grad");
+  createFunction(weight, stage + ".weight_grad");
   for (Value argument : weight.arguments)
     if (argument.getDefiningOp() &&
         !llvm::is_contained(input.results, argument))
       input.results.push_back(argument);
-  createFunction(input, call, whole, stage + ".input_grad");
+  createFunction(input, stage + ".input_grad");
+  moveInto();
+}
+
+/// Accumulators name the result that goes into them, which has another number.
+void Splitter::moveInto() {
   for (auto [index, value] : llvm::enumerate(weight.arguments)) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (!argument)
@@ -227,23 +252,22 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
       continue;
     unsigned position =
         llvm::find(weightResults, into.getInt()) - weightResults.begin();
-    weight.function.setArgAttr(
-        index, kIntoAttr,
-        IntegerAttr::get(IntegerType::get(&getContext(), 64), position));
+    weight.function.setArgAttr(index, kIntoAttr,
+                               builder.getI64IntegerAttr(position));
   }
+}
 
-  // 3. The first task: it takes all, and passes on what the second needs.
-  auto operandOf = [&](Value value) {
-    return call.getOperand(cast<BlockArgument>(value).getArgNumber());
-  };
-  TaskOp inputTask = createTask(task, TaskKind::InputGrad, "I");
-  OpBuilder builder = OpBuilder::atBlockEnd(&inputTask.getBody().front());
-  auto cloneOwn = [&](Value operand, TaskOp into, IRMapping &values) {
-    if (auto read = operand.getDefiningOp<ReadOp>())
-      builder.clone(*read, values);
-    else if (isOwn(operand))
-      values.map(operand, cloneScalar(builder, operand, into));
-  };
+void Splitter::cloneOwn(Value operand, TaskOp into, IRMapping &values) {
+  if (auto read = operand.getDefiningOp<ReadOp>())
+    builder.clone(*read, values);
+  else if (isOwn(operand))
+    values.map(operand, cloneScalar(builder, operand, into));
+}
+
+/// It takes all, and passes on what the second needs.
+void Splitter::createInputTask() {
+  TaskOp inputTask = createTask(TaskKind::InputGrad, "I");
+  builder.setInsertionPointToEnd(&inputTask.getBody().front());
   IRMapping mapping;
   for (auto take : task.getBody().getOps<TakeOp>())
     builder.clone(*take, mapping);
@@ -256,11 +280,10 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
       }));
   for (auto [index, result] : llvm::enumerate(inputResults))
     mapping.map(call.getResult(result), inputCall.getResult(index));
-  for (PutOp put : puts)
+  for (auto put : task.getBody().getOps<PutOp>())
     builder.clone(*put, mapping);
-  SmallVector<Value> passed, passedOn;
   for (Value value : weight.arguments) {
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (isa<BlockArgument>(value)) {
       if (isOwn(operandOf(value)))
         continue;
       passed.push_back(mapping.lookup(operandOf(value)));
@@ -270,17 +293,17 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
     }
     passedOn.push_back(value);
   }
+  if (passed.empty())
+    return;
+  channel = createChannel(task.getStage() + ".weight_residuals", passed);
+  PutOp::create(builder, task.getLoc(), passed,
+                FlatSymbolRefAttr::get(channel));
+}
 
-  // 4. The second task.
-  ChannelOp channel;
-  if (!passed.empty()) {
-    channel = createChannel(stage + ".weight_residuals", passed, task.getLoc());
-    PutOp::create(builder, task.getLoc(), passed,
-                  FlatSymbolRefAttr::get(channel));
-  }
-  TaskOp weightTask = createTask(task, TaskKind::WeightGrad, "W");
+void Splitter::createWeightTask() {
+  TaskOp weightTask = createTask(TaskKind::WeightGrad, "W");
   builder.setInsertionPointToEnd(&weightTask.getBody().front());
-  IRMapping second;
+  IRMapping mapping;
   llvm::DenseMap<Value, Value> operands;
   if (channel) {
     auto take =
@@ -291,20 +314,42 @@ LogicalResult SplitBackwardPass::split(TaskOp task) {
   }
   for (Value value : weight.arguments)
     if (!operands.contains(value)) {
-      cloneOwn(operandOf(value), weightTask, second);
-      operands[value] = second.lookup(operandOf(value));
+      cloneOwn(operandOf(value), weightTask, mapping);
+      operands[value] = mapping.lookup(operandOf(value));
     }
   auto weightCall = func::CallOp::create(
       builder, call.getLoc(), weight.function,
       llvm::map_to_vector(weight.arguments,
                           [&](Value value) { return operands.lookup(value); }));
   for (auto [index, result] : llvm::enumerate(weightResults))
-    second.map(call.getResult(result), weightCall.getResult(index));
-  for (WriteOp write : writes)
-    builder.clone(*write, second);
+    mapping.map(call.getResult(result), weightCall.getResult(index));
+  for (auto write : task.getBody().getOps<WriteOp>())
+    builder.clone(*write, mapping);
+}
 
-  symbols->erase(task);
-  if (SymbolTable::symbolKnownUseEmpty(whole, getOperation()))
-    symbols->erase(whole);
+LogicalResult Splitter::run() {
+  // 1. What there is to split: one call that makes cotangents and gradients.
+  auto calls = llvm::to_vector(task.getBody().getOps<func::CallOp>());
+  if (calls.size() != 1 || task.getBody().getOps<PutOp>().empty() ||
+      task.getBody().getOps<WriteOp>().empty())
+    return success();
+  call = calls.front();
+  whole = symbols.lookup<func::FuncOp>(call.getCallee());
+  if (!whole || whole.isDeclaration())
+    return call.emitError()
+           << "@" << call.getCallee() << " has no body that could be split";
+  if (!divideResults())
+    return success();
+
+  // 2. The halves, and their tasks.
+  divideOps();
+  createFunctions();
+  createInputTask();
+  createWeightTask();
+
+  // 3. The whole goes.
+  symbols.erase(task);
+  if (SymbolTable::symbolKnownUseEmpty(whole, symbols.getOp()))
+    symbols.erase(whole);
   return success();
 }
