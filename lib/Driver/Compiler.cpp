@@ -25,6 +25,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
@@ -168,7 +169,12 @@ bool Compilation::lower(Level from) {
       training.splitBackward = splitsBackward;
       training.infer = options.infer;
       training.recompute =
-          options.recompute == "auto" ? "budget" : options.recompute;
+          llvm::StringSwitch<RecomputePolicy>(options.recompute)
+              .Case("none", RecomputePolicy::None)
+              .Case("full", RecomputePolicy::Full)
+              .Case("auto", RecomputePolicy::Budget)
+              .Default(RecomputePolicy::Matching);
+      training.recomputeNodes = options.recompute;
       for (int64_t bytes : options.recomputeBudgets)
         training.recomputeBudgets.push_back(bytes);
       buildLowerStagesToTrainingPipeline(manager, training);

@@ -9,6 +9,8 @@
 #ifndef PENSTOCK_PASSES_TRAINING_PASSES_H
 #define PENSTOCK_PASSES_TRAINING_PASSES_H
 
+#include "passes/Training/RecomputePolicy.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -46,10 +48,12 @@ struct LowerStagesToTrainingOptions
       *this, "clip-scope",
       llvm::cl::desc("global: one norm for all stages; stage: one for each"),
       llvm::cl::init("global")};
-  Option<std::string> recompute{
-      *this, "recompute",
-      llvm::cl::desc("none, full, budget, or an expression of ONNX nodes"),
-      llvm::cl::init("none")};
+  Option<RecomputePolicy> recompute{
+      *this, "recompute", llvm::cl::desc("What backwards compute again"),
+      llvm::cl::init(RecomputePolicy::None), recomputePolicies()};
+  Option<std::string> recomputeNodes{
+      *this, "recompute-nodes",
+      llvm::cl::desc("For matching: a regular expression of ONNX nodes")};
   ListOption<int64_t> recomputeBudgets{
       *this, "recompute-budgets",
       llvm::cl::desc("Bytes per microbatch that a stage may store")};

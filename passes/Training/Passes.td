@@ -11,14 +11,15 @@
 
 include "mlir/Pass/PassBase.td"
 
-def PipelineDeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
+def PipelineDeriveEvaluate
+    : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that evaluate the model";
   let description = [{
     Every stage gets a task of kind `evaluate` that calls a copy of its forward
     function over the same channels. Where the loss is one `nn.cross_entropy`,
     its stage also puts how many labels were predicted (`correct`; the first
-    index of the largest logit) and how many there were (`count`). Functions that
-    are equal become one. Ops that training changes are in inference form.
+    index of the largest logit) and how many there were (`count`). Functions
+    that are equal become one. Ops that training changes are in inference form.
 
     With `infer` these tasks replace the forward tasks, and nothing is counted:
     the program does not train.
@@ -47,7 +48,8 @@ def PipelineDeriveEvaluate : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"
                            "::mlir::tensor::TensorDialect"];
 }
 
-def PipelineExpandTraining : Pass<"pipeline-expand-training", "::mlir::ModuleOp"> {
+def PipelineExpandTraining
+    : Pass<"pipeline-expand-training", "::mlir::ModuleOp"> {
   let summary = "Expands mode-dependent ops in training form";
   let description = [{
     Ops with `ModeDependentOpInterface` in the forward functions (batch
@@ -119,10 +121,10 @@ def PipelineRecompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
     the ops that made them run again in the backward function, each just before
     its first use. They start from what stays stored, read the parameters as the
     backward task reads them, and get its microbatch number; so every value is
-    bit for bit what the forward had. What depends on statistics that the forward
-    changes stays stored. A task whose recomputation reads parameters is marked:
-    `pipeline-assign-versions` refuses it under methods whose backward sees other
-    weights than the forward saw.
+    bit for bit what the forward had. What depends on statistics that the
+    forward changes stays stored. A task whose recomputation reads parameters is
+    marked: `pipeline-assign-versions` refuses it under methods whose backward
+    sees other weights than the forward saw.
 
     ```mlir
     pipeline.task @s0.F forward of @s0(%k) {
@@ -137,17 +139,19 @@ def PipelineRecompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"policy", "policy", "std::string", "\"none\"",
-           "none; full: all from the stage's inputs; budget: the cheapest until "
-           "what is stored fits the stage's budget; else a regular expression "
-           "of ONNX nodes">,
+    Option<"policy", "policy", "::penstock::RecomputePolicy",
+           "::penstock::RecomputePolicy::None", "What backwards compute again",
+           "::penstock::recomputePolicies()">,
+    Option<"nodes", "nodes", "std::string", "",
+           "For matching: a regular expression of ONNX nodes">,
     ListOption<"budgets", "budgets", "int64_t",
-               "Bytes per microbatch that a stage may store, in the order of the "
-               "stages; -1: no limit">
+               "Bytes per microbatch that a stage may store, in the order of "
+               "the stages; -1: no limit">
   ];
 }
 
-def PipelineSplitBackward : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
+def PipelineSplitBackward
+    : Pass<"pipeline-split-backward", "::mlir::ModuleOp"> {
   let summary = "Splits backward tasks into input and weight gradients";
   let description = [{
     The part of a backward function that the input cotangents need becomes the
@@ -204,7 +208,8 @@ def PipelineOverwriteGradients
                            "::mlir::tensor::TensorDialect"];
 }
 
-def PipelineInsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
+def PipelineInsertOptimizer
+    : Pass<"pipeline-insert-optimizer", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that update the parameters";
   let description = [{
     Every stage with gradients gets a task of kind `update`: per parameter one
@@ -243,15 +248,16 @@ def PipelineInsertOptimizer : Pass<"pipeline-insert-optimizer", "::mlir::ModuleO
                            "::mlir::tensor::TensorDialect"];
 }
 
-def PipelineClipGradients : Pass<"pipeline-clip-gradients", "::mlir::ModuleOp"> {
+def PipelineClipGradients
+    : Pass<"pipeline-clip-gradients", "::mlir::ModuleOp"> {
   let summary = "Bounds the norm of the gradients";
   let description = [{
     Multiplies the gradients of an update by min(1, max-norm / (norm + 1e-6)). A
-    task of kind `norm` per stage sums the squares of each gradient. With `global`
-    scope every stage has zeros for the parameters of the others, a group adds
-    them up over the stages, and every update adds the squares in the order of
-    the parameters in the module. With `stage` scope each stage has a norm of its
-    own, and nothing waits for another stage.
+    task of kind `norm` per stage sums the squares of each gradient. With
+    `global` scope every stage has zeros for the parameters of the others, a
+    group adds them up over the stages, and every update adds the squares in the
+    order of the parameters in the module. With `stage` scope each stage has a
+    norm of its own, and nothing waits for another stage.
 
     ```mlir
     pipeline.variable @s0.squares : tensor<2xf64> scalar of @s0

@@ -25,6 +25,7 @@ void penstock::buildLowerStagesToTrainingPipeline(
   // The halves of a split backward share what is made again.
   PipelineRecomputeOptions recompute;
   recompute.policy = options.recompute;
+  recompute.nodes = options.recomputeNodes;
   for (int64_t bytes : options.recomputeBudgets)
     recompute.budgets.push_back(bytes);
   manager.addPass(createPipelineRecompute(recompute));

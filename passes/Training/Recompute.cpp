@@ -50,12 +50,12 @@ template <typename Op> Op findOne(TaskOp task) {
 } // namespace
 
 void RecomputePass::runOnOperation() {
-  if (policy == "none")
+  if (policy == RecomputePolicy::None)
     return;
   std::string problem;
-  if (policy != "full" && policy != "budget" &&
-      !llvm::Regex(policy).isValid(problem)) {
-    getOperation().emitError() << "--recompute=" << policy << ": " << problem;
+  if (policy == RecomputePolicy::Matching &&
+      !llvm::Regex(nodes).isValid(problem)) {
+    getOperation().emitError() << "--recompute=" << nodes << ": " << problem;
     return signalPassFailure();
   }
   SymbolTable table(getOperation());
@@ -74,9 +74,9 @@ void RecomputePass::runOnOperation() {
     matched = true;
     applyRecomputePlan(*stage, chosen, table);
   }
-  if (!matched && policy != "full" && policy != "budget")
+  if (!matched && policy == RecomputePolicy::Matching)
     emitWarning(getOperation().getLoc())
-        << "--recompute=" << policy
+        << "--recompute=" << nodes
         << ": no node of this name keeps anything for the backward that could "
            "be computed again";
 }
@@ -149,21 +149,27 @@ void RecomputePass::describe(RecomputeStage &stage) {
 
 RecomputePlan RecomputePass::plan(const RecomputeStage &stage,
                                   unsigned number) {
-  if (policy == "full")
+  switch (policy) {
+  case RecomputePolicy::None:
+    return {};
+  case RecomputePolicy::Full:
     return planFullRecompute(stage.problem);
-  if (policy == "budget") {
+  case RecomputePolicy::Budget: {
     int64_t bytes = number < budgets.size() && budgets[number] >= 0
                         ? budgets[number]
                         : std::numeric_limits<int64_t>::max();
     return planRecomputeWithin(stage.problem, bytes);
   }
-  return planMatchingRecompute(stage.problem, llvm::Regex(policy));
+  case RecomputePolicy::Matching:
+    return planMatchingRecompute(stage.problem, llvm::Regex(nodes));
+  }
+  llvm_unreachable("no such policy");
 }
 
 void RecomputePass::report(RecomputeStage &stage, const RecomputePlan &plan) {
   // Where the cheapest plan is looked for, and not proved to be found.
   std::string least;
-  if (policy == "budget" && plan.leastSeconds < plan.seconds)
+  if (policy == RecomputePolicy::Budget && plan.leastSeconds < plan.seconds)
     least = llvm::formatv("; at least {0:F2} us are needed",
                           plan.leastSeconds * 1e6);
   emitRemark(stage.backward.getLoc())
