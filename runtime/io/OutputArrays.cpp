@@ -112,7 +112,8 @@ Error OutputArrays::open(const penstock_program &program,
     // 1. Its name.
     std::string name = channel.sink;
     std::replace(name.begin(), name.end(), '/', '_');
-    std::string path = folder + "/" + name + ".npy";
+    std::string path = folder;
+    path.append("/").append(name).append(".npy");
     for (const auto &other : arrays)
       if (other->path == path)
         return userError("--outputs: outputs '%s' and '%s' would both be '%s'",

@@ -137,7 +137,7 @@ void Instance::buildEndpoints() {
     uint64_t size = 1 + program.group_count;
     for (const Endpoint &endpoint : endpoints)
       if (!endpoint.isSource && !endpoint.sink)
-        size += 2 * endpoint.channel->capacity();
+        size += uint64_t(2) * endpoint.channel->capacity();
     device->transfers.resize(std::bit_ceil(size));
     device->transferMask = device->transfers.size() - 1;
   }

@@ -22,7 +22,7 @@ Error penstock_run::compareLosses(const std::vector<float> &again) const {
     if (std::memcmp(&losses[i], &again[i], sizeof(float)) != 0)
       return notEqual("verify: the loss of update %lld, microbatch %lld "
                       "differs: %.9g in the pipeline, %.9g on one device",
-                      (long long)(i / microbatches + 1),
+                      (long long)(i / microbatches) + 1,
                       (long long)(i % microbatches), losses[i], again[i]);
   return {};
 }
@@ -95,6 +95,7 @@ Error penstock_run::replay(int64_t updates) {
 
   // 2. Compare.
   std::vector<float> again;
+  again.reserve(values.losses.size());
   for (const SinkRing::Item &item : values.losses)
     again.push_back(floatOf(item));
   if (Error error = compareLosses(again))

@@ -38,7 +38,7 @@ struct penstock_run {
   uint64_t lossCount() const { return losses.size(); }
 
   /// Stores the error and returns its code.
-  int report(Error error) {
+  int report(const Error &error) {
     lastError = error.text;
     return error.code;
   }

@@ -188,7 +188,8 @@ std::string PartedConvolution::State::plan() {
       return fail("compute");
     const char *name = "";
     oneDnn().dnnl_primitive_desc_query(part.compute.type,
-                                       dnnl_query_impl_info_str, 0, &name);
+                                       dnnl_query_impl_info_str, 0,
+                                       static_cast<void *>(&name));
     implementation = name;
     if (!slowImplementation(part.compute.type).empty())
       return "oneDNN has only its slow reference implementation (" +

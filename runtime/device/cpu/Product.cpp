@@ -86,10 +86,11 @@ size_t Product::State::findKind(int64_t part, Packing packing, uint32_t rank,
                                 bool accumulates) {
   const OneDnn &dnnl = oneDnn();
   int64_t m = sizes[rank], n = sizes[rank + 1];
-  for (size_t i = kinds.size(); i-- > 0 && kinds[i].part == part;)
-    if (kinds[i].m == m && kinds[i].n == n && kinds[i].k == k &&
-        kinds[i].accumulates == accumulates)
-      return i;
+  for (size_t i = kinds.size(); i > 0 && kinds[i - 1].part == part; --i)
+    if (const Kind &kind = kinds[i - 1]; kind.m == m && kind.n == n &&
+                                         kind.k == k &&
+                                         kind.accumulates == accumulates)
+      return i - 1;
   kinds.push_back({{}, part, packing, m, n, k, accumulates});
   Step &step = kinds.back().step;
   // The strides of a single matrix come behind those of the batch.
@@ -100,15 +101,16 @@ size_t Product::State::findKind(int64_t part, Packing packing, uint32_t rank,
   bool packsB = packing == Packing::TurnB || packing == Packing::CopyB;
   dnnl_memory_desc_t a, b, c;
   dnnl_matmul_desc_t operation;
-  if (!describeMatrix(rank, sizes, packsA ? turnedA : gemm.stride_a + skipped,
-                      m, k, a) ||
-      !describeMatrix(rank, sizes, packsB ? packedB : gemm.stride_b + skipped,
-                      k, n, b) ||
-      !describeMatrix(rank, sizes, packsC ? column : gemm.stride_c + skipped, m,
-                      n, c) ||
-      dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr, &c) !=
-          dnnl_success ||
-      !(step.type = chooseProduct(operation, accumulates)))
+  if (describeMatrix(rank, sizes, packsA ? turnedA : gemm.stride_a + skipped, m,
+                     k, a) &&
+      describeMatrix(rank, sizes, packsB ? packedB : gemm.stride_b + skipped, k,
+                     n, b) &&
+      describeMatrix(rank, sizes, packsC ? column : gemm.stride_c + skipped, m,
+                     n, c) &&
+      dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr, &c) ==
+          dnnl_success)
+    step.type = chooseProduct(operation, accumulates);
+  if (!step.type)
     error = "oneDNN does not take this product";
   else if (!slowImplementation(step.type).empty())
     error = "oneDNN has only its reference implementation";

@@ -66,6 +66,7 @@ penstock::runtime::divideProduct(const penstock_gemm_descriptor &gemm,
   if (count < kFewMultiplications * double(parts))
     parts = 1;
   std::vector<Range> ranges;
+  ranges.reserve(parts);
   for (int64_t i = 0; i < parts; ++i)
     ranges.push_back({dimension, units * i / parts * unit,
                       i + 1 < parts ? units * (i + 1) / parts * unit : size});

@@ -133,7 +133,7 @@ template <int kSize> struct Block {
       loadSome(first + l * sampleStride, elements, block[l]);
     // Streams of sixteen samples are more than the processor foresees.
     for (int64_t l = 0; l < kLanes; ++l)
-      __builtin_prefetch(first + l * sampleStride + 2 * kLanes);
+      __builtin_prefetch(first + l * sampleStride + int64_t(2) * kLanes);
     transpose(block);
     for (int64_t i = 0; i < elements; ++i)
       store(block[i], walk.next() + sample);
@@ -143,7 +143,7 @@ template <int kSize> struct Block {
     for (int64_t i = 0; i < elements; ++i)
       load(walk.next() + sample, block[i]);
     for (int64_t l = 0; l < kLanes; ++l)
-      __builtin_prefetch(first + l * sampleStride + 2 * kLanes, 1);
+      __builtin_prefetch(first + l * sampleStride + int64_t(2) * kLanes, 1);
     transpose(block);
     for (int64_t l = 0; l < kLanes; ++l)
       storeSome(block[l], elements, first + l * sampleStride);

@@ -151,7 +151,7 @@ PENSTOCK_INLINE void windows(const float *from, int64_t count, bool isTurned,
     // A vector of the last windows would reach behind them.
     float copy[kLanes * kWindow + kLanes - kWindow];
     const float *group = from + i * kWindow;
-    prefetch(group + 4 * kLanes * kWindow);
+    prefetch(group + kWindow * 4 * kLanes);
     if (i + kLanes >= count) {
       std::copy_n(group, lanes * kWindow, copy);
       group = copy;
