@@ -68,7 +68,8 @@ class Nn_ConvolutionOp<string mnemonic>
                        DeclareOpInterfaceMethods<ConditionallySpeculatable>,
                        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let arguments = (ins Nn_Floats:$first, Nn_Floats:$second, Nn_Floats:$init,
-      Optional<MemRefRankOf<[F32], [1]>>:$prepacked, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+      Optional<MemRefRankOf<[F32], [1]>>:$prepacked,
+      DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
       DenseI64ArrayAttr:$pads, ConfinedAttr<I64Attr, [IntPositive]>:$groups,
       OptionalAttr<Nn_ConvolutionLayoutAttr>:$layout,
       OptionalAttr<Nn_ScratchAttr>:$scratch);
@@ -95,7 +96,8 @@ class Nn_ConvolutionOp<string mnemonic>
     if (::llvm::isa<::mlir::RankedTensorType>(init.getType()))
       types.push_back(init.getType());
     build($_builder, $_state, types, first, second, init,
-          /*prepacked=*/::mlir::Value(), strides, dilations, pads, groups, /*layout=*/nullptr, /*scratch=*/nullptr);
+          /*prepacked=*/::mlir::Value(), strides, dilations, pads, groups,
+          /*layout=*/nullptr, /*scratch=*/nullptr);
   }]>];
   let hasVerifier = 1;
 }

@@ -12,7 +12,8 @@
 
 include "mlir/IR/EnumAttr.td"
 
-def Nn_ScatterKind : I32EnumAttr<"ScatterKind", "how an update joins what is there",
+def Nn_ScatterKind : I32EnumAttr<
+    "ScatterKind", "how an update joins what is there",
     [I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Add", 1, "add">,
      I32EnumAttrCase<"Mul", 2, "mul">, I32EnumAttrCase<"Max", 3, "max">,
      I32EnumAttrCase<"Min", 4, "min">]> {
@@ -85,8 +86,8 @@ def Nn_CumulativeSumOp
   let summary = "Sums of the elements up to each one along an axis";
   let description = [{
     Element k along axis `dim` is the sum of the elements 0 to k, or to k - 1
-    with `exclusive`; with `reverse`, of the elements from the end. Added in this
-    order.
+    with `exclusive`; with `reverse`, of the elements from the end. Added in
+    this order.
 
     ```mlir
     %y = nn.cumulative_sum %x dim(1) exclusive : tensor<5x3xf32>

@@ -31,7 +31,8 @@ def Nn_RandomBitsOp : Nn_Op<"random_bits", [Pure]> {
 }
 
 def Nn_DropoutOp : Nn_Op<"dropout",
-    [Pure, AllTypesMatch<["input", "result"]>, AllShapesMatch<["input", "mask"]>,
+    [Pure, AllTypesMatch<["input", "result"]>,
+     AllShapesMatch<["input", "mask"]>,
      DeclareOpInterfaceMethods<ModeDependentOpInterface>]> {
   let summary = "Drops elements at random in training";
   let description = [{

@@ -4,8 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One op for every ONNX operator. What an operator means (types, folding,
-// lowering) is in a table keyed by (domain, op_type, since-version), so that the
-// next operator is an entry there and nothing here.
+// lowering) is in a table keyed by (domain, op_type, since-version), so that
+// the next operator is an entry there and nothing here.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_DIALECTS_ONNX_ONNXOPS_TD
@@ -83,8 +83,8 @@ def Onnx_LoopOp : Onnx_Op<"loop", [SingleBlock, RecursiveMemoryEffects]> {
     first carried values. The body takes the number of the run, the condition
     and the carried values; it yields the next condition, the next carried
     values, and what each run adds to the scan outputs. Results are the carried
-    values, then the scan outputs: the elements of all runs, joined along the new
-    axis that `scan_axes` names for each, the last run first where
+    values, then the scan outputs: the elements of all runs, joined along the
+    new axis that `scan_axes` names for each, the last run first where
     `scan_reversed`.
 
     ```mlir

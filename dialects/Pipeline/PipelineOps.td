@@ -129,7 +129,8 @@ def Pipeline_GroupOp : Pipeline_Op<"group", [Symbol, InModule]> {
 
 def Pipeline_TaskOp : Pipeline_Op<"task",
     [Symbol, InModule, IsolatedFromAbove, SingleBlock, NoTerminator,
-     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+     DeclareOpInterfaceMethods<OpAsmOpInterface,
+                               ["getAsmBlockArgumentNames"]>]> {
   let summary = "One step of a stage: local, without loops or waiting";
   let description = [{
     Takes from channels, reads variables, calls pure functions, puts and writes.
@@ -176,7 +177,8 @@ def Pipeline_TakeOp : Pipeline_Op<"take", [InTask, Pipeline_WritesState]> {
 
 def Pipeline_PutOp : Pipeline_Op<"put", [InTask, Pipeline_WritesState]> {
   let summary = "Puts a message into a channel";
-  let arguments = (ins Variadic<Pipeline_Tensor>:$values, FlatSymbolRefAttr:$channel);
+  let arguments = (ins Variadic<Pipeline_Tensor>:$values,
+                       FlatSymbolRefAttr:$channel);
   let assemblyFormat = "$values `to` $channel attr-dict `:` type($values)";
 }
 
@@ -186,7 +188,8 @@ def Pipeline_ReadOp : Pipeline_Op<"read", [InTask, Pipeline_ReadsState]> {
     Microbatch k reads the version after max(0, floor((k - lag) / M)) updates of
     the segment. Without a lag: the newest.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$variable, OptionalAttr<NonNegative>:$lag);
+  let arguments = (ins FlatSymbolRefAttr:$variable,
+                       OptionalAttr<NonNegative>:$lag);
   let results = (outs Pipeline_Tensor:$value);
   let assemblyFormat = [{
     $variable (`lag` `(` $lag^ `)`)? attr-dict `:` type($value)
@@ -202,7 +205,8 @@ def Pipeline_WriteOp : Pipeline_Op<"write", [InTask, Pipeline_WritesState]> {
 def Pipeline_CompensateOp : Pipeline_Op<"compensate",
     [Pure, InTask, AllTypesMatch<["weight", "delta", "result"]>]> {
   let summary = "w - tau * delta (PipeMare, T2)";
-  let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$delta, F64Attr:$tau);
+  let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$delta,
+                       F64Attr:$tau);
   let results = (outs Pipeline_Tensor:$result);
   let assemblyFormat = [{
     $weight `,` $delta `tau` `(` $tau `)` attr-dict `:` type($result)
@@ -212,8 +216,8 @@ def Pipeline_CompensateOp : Pipeline_Op<"compensate",
 def Pipeline_PredictOp : Pipeline_Op<"predict",
     [Pure, InTask, AllTypesMatch<["weight", "velocity", "result"]>]> {
   let summary = "w - steps * lr * v (SpecTrain)";
-  let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$velocity, AnyFloat:$rate,
-                       F64Attr:$steps);
+  let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$velocity,
+                       AnyFloat:$rate, F64Attr:$steps);
   let results = (outs Pipeline_Tensor:$result);
   let assemblyFormat = [{
     $weight `,` $velocity `,` $rate `steps` `(` $steps `)` attr-dict
@@ -221,7 +225,8 @@ def Pipeline_PredictOp : Pipeline_Op<"predict",
   }];
 }
 
-def Pipeline_HyperparameterOp : Pipeline_Op<"hyperparameter", [Pure, InTaskOrFunction,
+def Pipeline_HyperparameterOp : Pipeline_Op<"hyperparameter",
+    [Pure, InTaskOrFunction,
      DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "A number that the user may set when the program runs";
   let description = [{
@@ -258,8 +263,8 @@ def Pipeline_ScheduleOp : Pipeline_Op<"schedule",
   }];
   let extraClassDeclaration = [{
     bool isBodyless() { return getBody().empty(); }
-    /// What it is for, `train`, `evaluate` or `infer`: the name without the number that
-    /// it got because the model has that name too.
+    /// What it is for, `train`, `evaluate` or `infer`: the name without the
+    /// number that it got because the model has that name too.
     ::llvm::StringRef getRole() {
       auto [role, number] = getSymName().rsplit('_');
       unsigned ignored;
@@ -284,9 +289,11 @@ def Pipeline_RepeatOp : Pipeline_Op<"repeat",
     segment, r: replicas of the stage), `microbatches n` once in n of these,
     `times n` n times.
   }];
-  let arguments = (ins Pipeline_RepeatKindAttr:$kind, OptionalAttr<Positive>:$count);
+  let arguments = (ins Pipeline_RepeatKindAttr:$kind,
+                       OptionalAttr<Positive>:$count);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`` $kind `` custom<RepeatCount>($count) $body attr-dict";
+  let assemblyFormat =
+      "`` $kind `` custom<RepeatCount>($count) $body attr-dict";
 }
 
 // An entry with ahead(a) in a loop of c iterations runs in iteration j exactly
@@ -309,13 +316,15 @@ def Pipeline_RunOp : Pipeline_Entry<"run"> {
 
 def Pipeline_SendOp : Pipeline_Entry<"send"> {
   let summary = "Queues the next message of a channel for sending";
-  let arguments = (ins FlatSymbolRefAttr:$channel, OptionalAttr<I64Attr>:$ahead);
+  let arguments = (ins FlatSymbolRefAttr:$channel,
+                       OptionalAttr<I64Attr>:$ahead);
   let assemblyFormat = "$channel (`ahead` `(` $ahead^ `)`)? attr-dict";
 }
 
 def Pipeline_RecvOp : Pipeline_Entry<"recv"> {
   let summary = "Queues the next message of a channel for receiving";
-  let arguments = (ins FlatSymbolRefAttr:$channel, OptionalAttr<I64Attr>:$ahead);
+  let arguments = (ins FlatSymbolRefAttr:$channel,
+                       OptionalAttr<I64Attr>:$ahead);
   let assemblyFormat = "$channel (`ahead` `(` $ahead^ `)`)? attr-dict";
 }
 
@@ -391,8 +400,9 @@ def Pipeline_ScratchOp : Pipeline_Op<"scratch", [Pure, InFunction,
   let summary = "Temporary memory of one kernel call";
   let description = [{
     Its temporaries, and the scratch of its library calls, which is where these
-    say themselves. `at` is set by `pipeline-plan-memory`: calls of different kernels may share bytes, as one
-    runs at a time, and all calls of a kernel on a device have one place.
+    say themselves. `at` is set by `pipeline-plan-memory`: calls of different
+    kernels may share bytes, as one runs at a time, and all calls of a kernel on
+    a device have one place.
   }];
   let arguments = (ins OptionalAttr<NonNegative>:$at);
   let results = (outs AnyMemRef:$buffer);
@@ -465,7 +475,8 @@ def Pipeline_GemmOp : Pipeline_Op<"gemm",
                        OptionalAttr<Nn_ScratchAttr>:$scratch);
   let assemblyFormat = [{
     $a `,` $b `,` $c `sizes` $sizes `strides` $strides_a $strides_b $strides_c
-    (`accumulate` $accumulate^)? (`scratch` $scratch^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+    (`accumulate` $accumulate^)? (`scratch` $scratch^)? attr-dict `:` type($a)
+    `,` type($b) `,` type($c)
   }];
 }
 

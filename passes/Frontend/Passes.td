@@ -59,8 +59,8 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"loss", "loss", "std::string", /*default=*/"\"output\"",
-           "softmax-cross-entropy, bce-with-logits, mse, or output: the model's "
-           "own scalar">,
+           "softmax-cross-entropy, bce-with-logits, mse, or output: the "
+           "model's own scalar">,
     Option<"lossInput", "loss-input", "std::string", /*default=*/"",
            "Name of the output that enters the loss (default: the first)">,
     Option<"classAxis", "class-axis", "int64_t", /*default=*/"-1",

@@ -38,8 +38,8 @@ def NnExpandComposites : Pass<"nn-expand-composites"> {
   let summary = "Expands composites into linalg generics";
   let description = [{
     Normalisations, pooling, and convolutions that the library has no fast
-    implementation of become loops; other convolutions stay.
-    `linalg.softmax`, `nn.log_softmax`, `nn.cross_entropy` and `nn.cross_entropy_grad` become
+    implementation of become loops; other convolutions stay. `linalg.softmax`,
+    `nn.log_softmax`, `nn.cross_entropy` and `nn.cross_entropy_grad` become
     `linalg.generic` ops in the form that is stable for large logits. Labels are
     compared with column numbers, so labels out of range address nothing; they
     make the loss and the gradient of their row NaN. Labels equal to `ignore` do
@@ -142,9 +142,9 @@ def PipelineAddDeviceArgument
   let summary = "Passes the device through all functions";
   let description = [{
     Every function that the module defines, device programs included, gets a
-    leading argument `!llvm.ptr`: the `penstock_device` that runs it, which calls
-    of the runtime need. Calls pass their own. Functions of nested modules that
-    are declarations of functions of this one follow suit.
+    leading argument `!llvm.ptr`: the `penstock_device` that runs it, which
+    calls of the runtime need. Calls pass their own. Functions of nested modules
+    that are declarations of functions of this one follow suit.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
@@ -194,10 +194,10 @@ def PipelineMergeReductions
     : Pass<"pipeline-merge-reductions", "::mlir::func::FuncOp"> {
   let summary = "Computes sums over the same tensors in one loop";
   let description = [{
-    Two `linalg.generic` ops on tensors with the same loops, whose sums go to the
-    same dimensions, become one when the second reads a tensor that the first
-    reads, or an elementwise result of it. A result that only the other wanted
-    is no longer written. The order of each sum is what it was.
+    Two `linalg.generic` ops on tensors with the same loops, whose sums go to
+    the same dimensions, become one when the second reads a tensor that the
+    first reads, or an elementwise result of it. A result that only the other
+    wanted is no longer written. The order of each sum is what it was.
 
     ```mlir
     %d, %b = linalg.generic ins(%dy, %y) { mask; addf }     // and %d as a whole
@@ -239,7 +239,8 @@ def PipelineFuseRows
 
 def PipelineOutlineKernels
     : Pass<"pipeline-outline-kernels", "::mlir::ModuleOp"> {
-  let summary = "Moves each loop of a stage's functions to a function of its own";
+  let summary =
+      "Moves each loop of a stage's functions to a function of its own";
   let description = [{
     `linalg` ops on buffers and loops over rows become private functions that
     are never inlined; what they take from outside is passed, constants come

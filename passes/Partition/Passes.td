@@ -41,12 +41,13 @@ def PipelineSendParameters
     : Pass<"pipeline-send-parameters", "::mlir::ModuleOp"> {
   let summary = "Gives a parameter that several stages read one owner";
   let description = [{
-    For asynchronous methods, after the cut: the first stage that reads a trained
-    parameter owns it. Its forward makes a copy of the version that it read,
-    which later stages use in the place of the parameter, also in expressions
-    of parameters such as a transposition. From there on the copy is an
-    activation: it is sent with the microbatch, kept for the backward, and its
-    cotangent comes back and is added to the owner's gradient of that microbatch.
+    For asynchronous methods, after the cut: the first stage that reads a
+    trained parameter owns it. Its forward makes a copy of the version that it
+    read, which later stages use in the place of the parameter, also in
+    expressions of parameters such as a transposition. From there on the copy is
+    an activation: it is sent with the microbatch, kept for the backward, and
+    its cotangent comes back and is added to the owner's gradient of that
+    microbatch.
 
     ```mlir
     %z = linalg.contract ... ins(%h, %w : ...)   // on stage 1; stage 0 reads %w, too
@@ -60,8 +61,10 @@ def PipelineSendParameters
                            "::mlir::tensor::TensorDialect"];
 }
 
-def PipelineSeparateReads : Pass<"pipeline-separate-reads", "::mlir::ModuleOp"> {
-  let summary = "Give every reader of a trained parameter an argument of its own";
+def PipelineSeparateReads
+    : Pass<"pipeline-separate-reads", "::mlir::ModuleOp"> {
+  let summary =
+      "Give every reader of a trained parameter an argument of its own";
   let description = [{
     A parameter that several ONNX nodes read becomes as many arguments of the
     function, all of the one variable, with the expressions of parameters in
@@ -81,14 +84,15 @@ def PipelineSeparateReads : Pass<"pipeline-separate-reads", "::mlir::ModuleOp"> 
   }];
 }
 
-def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> {
+def PipelineOutlineStages
+    : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> {
   let summary = "Give each stage its function, its task and its channels";
   let description = [{
     The function of the forward task becomes one function and one task per
-    stage. A value that crosses from stage i to stage j gets a channel. Constants
-    and expressions of parameters only are cloned into the stages that use them.
-    A parameter that several stages read has a copy on each, which says whose it
-    is if it trains (`pipeline.parameter`). A result that no stage
+    stage. A value that crosses from stage i to stage j gets a channel.
+    Constants and expressions of parameters only are cloned into the stages that
+    use them. A parameter that several stages read has a copy on each, which
+    says whose it is if it trains (`pipeline.parameter`). A result that no stage
     computes, an input or a weight as it is, is copied by the last one.
 
     ```mlir
@@ -104,12 +108,13 @@ def PipelineOutlineStages : Pass<"pipeline-outline-stages", "::mlir::ModuleOp"> 
                            "::mlir::tensor::TensorDialect"];
 }
 
-def PipelineTieParameters : Pass<"pipeline-tie-parameters", "::mlir::ModuleOp"> {
+def PipelineTieParameters
+    : Pass<"pipeline-tie-parameters", "::mlir::ModuleOp"> {
   let summary = "Keep the copies of a parameter on several stages equal";
   let description = [{
-    For synchronous training: the copies form a group. Their gradients are summed
-    over the stages before every update (see `pipeline-differentiate`), and equal
-    updates keep them equal. They are saved once.
+    For synchronous training: the copies form a group. Their gradients are
+    summed over the stages before every update (see `pipeline-differentiate`),
+    and equal updates keep them equal. They are saved once.
 
     ```mlir
     pipeline.variable @w : !w parameter of @s0 init <"m.onnx", 64, 308>

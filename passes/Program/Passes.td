@@ -34,7 +34,8 @@ def PipelineFuseAdjustedWeights
                            "::mlir::tensor::TensorDialect"];
 }
 
-def PipelineLowerSchedule : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
+def PipelineLowerSchedule
+    : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn schedules into one function per device";
   let description = [{
     Loops of an order become `scf` loops, entries calls of bufferised functions
@@ -83,8 +84,8 @@ def PipelineShareScratch
     The scratch of a library call is one more temporary of its kernel, alive at
     the call only. All of them are placed anew in the last argument of the
     kernel, which gets one if it has none. Each call then says how much scratch
-    it has and where, and each convolution how it is computed. Runs once library calls are known
-    (`pipeline-select-library`), and before kernels are called.
+    it has and where, and each convolution how it is computed. Runs once library
+    calls are known (`pipeline-select-library`), and before kernels are called.
 
     ```mlir
     func.func private @f.kernel(%a: memref<2x8x16x24xf32>, .., %s: memref<24576xi8> {pipeline.scratch}) {
@@ -108,13 +109,13 @@ def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every slot its place in the arena of its device";
   let description = [{
     Variables come first, those of one role (and number of versions) side by
-    side in the order of the module. The slots of channels and the temporaries of
-    kernels follow; from what the device functions do it is known when each is in
-    use, and those that never are together may share bytes. Rings become as short
-    as the messages of their field allow. Where rings as such leave much unused,
-    every message of an update has a place of its own (`places`). The
-    temporaries of a kernel have one place on a device, as its library calls are
-    prepared for it.
+    side in the order of the module. The slots of channels and the temporaries
+    of kernels follow; from what the device functions do it is known when each
+    is in use, and those that never are together may share bytes. Rings become
+    as short as the messages of their field allow. Where rings as such leave
+    much unused, every message of an update has a place of its own (`places`).
+    The temporaries of a kernel have one place on a device, as its library calls
+    are prepared for it.
   }];
   let options = [
     Option<"alignment", "alignment", "uint64_t", "64",
@@ -125,7 +126,8 @@ def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
            "Threads that each device computes with">];
 }
 
-def PipelineVerifyProgram : Pass<"pipeline-verify-program", "::mlir::ModuleOp"> {
+def PipelineVerifyProgram
+    : Pass<"pipeline-verify-program", "::mlir::ModuleOp"> {
   let summary = "Prove that device programs are right: rules S8 and S9";
   let description = [{
     Interprets the device functions of each schedule for several segments: every

@@ -49,10 +49,11 @@ def PipelineGatherStatistics
     : Pass<"pipeline-gather-statistics", "::mlir::ModuleOp"> {
   let summary = "Moves running statistics of replicated stages at the update";
   let description = [{
-    A statistic moves with every microbatch in turn; a replica sees but some. Its
-    forward sends what a microbatch moves it by to the backward, which notes it in
-    rows that are summed over the replicas, and the update moves it by one row
-    after the other: the same operations in the same order as with one replica.
+    A statistic moves with every microbatch in turn; a replica sees but some.
+    Its forward sends what a microbatch moves it by to the backward, which notes
+    it in rows that are summed over the replicas, and the update moves it by one
+    row after the other: the same operations in the same order as with one
+    replica.
     A stage without backward or update, as nothing is trained there, gets those.
 
     ```mlir
@@ -93,8 +94,8 @@ def PipelineGatherStatistics
 def PipelineSumReplicas : Pass<"pipeline-sum-replicas", "::mlir::ModuleOp"> {
   let summary = "Adds up the gradients of the replicas of a stage";
   let description = [{
-    Every replica of a stage has a gradient from its own microbatches. A group per
-    stage says that they are summed before the update, in the order of the
+    Every replica of a stage has a gradient from its own microbatches. A group
+    per stage says that they are summed before the update, in the order of the
     replicas. Gradients of tied parameters are in groups already, whose sums run
     over all replicas of all stages.
 
@@ -142,11 +143,12 @@ def PipelineImportSchedule
     : Pass<"pipeline-import-schedule", "::mlir::ModuleOp"> {
   let summary = "Reads the order of every device from a table";
   let description = [{
-    A CSV file in the format of `torch.distributed.pipelining`: a row per device,
-    an action per cell: stage, letter, microbatch. Places the stages as the table
-    has them. Rows with `SEND_F`, `RECV_F`, `SEND_B`, `RECV_B` keep their
-    transfers; those of others are placed by `pipeline-order-transfers`. A stage
-    with r replicas stands in r rows, microbatch k in that of replica k modulo r.
+    A CSV file in the format of `torch.distributed.pipelining`: a row per
+    device, an action per cell: stage, letter, microbatch. Places the stages as
+    the table has them. Rows with `SEND_F`, `RECV_F`, `SEND_B`, `RECV_B` keep
+    their transfers; those of others are placed by `pipeline-order-transfers`. A
+    stage with r replicas stands in r rows, microbatch k in that of replica k
+    modulo r.
 
     ```
     0F0,0F1,0B0,0B1
@@ -180,8 +182,8 @@ def PipelineAssignVersions
     | pipedream:vertical-sync | the most a  | same     | `weight_stash`       |
     | 2bw                     | M           | M        | `double_buffer`      |
 
-    `sync` needs a schedule that drains at every update, the others one loop over
-    all microbatches.
+    `sync` needs a schedule that drains at every update, the others one loop
+    over all microbatches.
 
     ```mlir
     %w = pipeline.read @fc1 : tensor<7x11xf32>
@@ -210,8 +212,8 @@ def PipelineOrderTransfers
   let summary = "Places sends, receives and sums in the orders";
   let description = [{
     All devices must agree on the sequence of transfers, since both ends block.
-    It is read off a modulo schedule of the runs: a send stands behind its run, a
-    receive is posted before the run during which the message gets ready. Data
+    It is read off a modulo schedule of the runs: a send stands behind its run,
+    a receive is posted before the run during which the message gets ready. Data
     are fetched one microbatch ahead, results leave at once.
 
     ```mlir
@@ -272,7 +274,8 @@ def PipelineSimulate : Pass<"pipeline-simulate", "::mlir::ModuleOp"> {
     Option<"backward", "backward", "double", "2.0",
            "Unit cost of backward; half of it for each half">,
     Option<"update", "update", "double", "0.0", "Unit cost of updates">,
-    Option<"comm", "comm", "double", "0.0", "Cost of a transfer between devices">,
+    Option<"comm", "comm", "double", "0.0",
+           "Cost of a transfer between devices">,
     Option<"updates", "updates", "int64_t", "1", "Updates in the segment">,
     Option<"timeline", "timeline", "bool", "false",
            "Draw the timeline on stdout">
