@@ -308,6 +308,7 @@ bool Executor::stepReduce(int id, const Event &event) {
         return false;
   }
   ++steps;
+  time += costOfGroup(event.id);
   setDone(reduceDone[event.id], event.number, time);
   for (int member : group.devices) {
     devices[member].transfer.time = time;

@@ -86,6 +86,9 @@ private:
   double costOfChannel(int channel) const {
     return costs.channel.empty() ? 0 : costs.channel[channel];
   }
+  double costOfGroup(int group) const {
+    return costs.group.empty() ? 0 : costs.group[group];
+  }
 
   const Model &model;
   Costs costs;

@@ -269,7 +269,8 @@ def PipelineSimulate : Pass<"pipeline-simulate", "::mlir::ModuleOp"> {
     Option<"costs", "costs", "std::string", "\"unit\"",
            "unit: by kind of task, from the options below; analytic: "
            "arithmetic operations of the tasks' functions; measured: seconds "
-           "in the module's attribute pipeline.stage_seconds">,
+           "in the module's attribute pipeline.stage_seconds; seconds: these, "
+           "or else what arithmetic and traffic of the functions would take">,
     Option<"forward", "forward", "double", "1.0", "Unit cost of forward">,
     Option<"backward", "backward", "double", "2.0",
            "Unit cost of backward; half of it for each half">,

@@ -86,8 +86,9 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   if (options.costs == "measured" && !measured)
     return schedule.emitOpError("has no measured costs: the module needs ")
            << pipeline::kStageSecondsAttr;
+  bool inSeconds = measured || options.costs == "seconds";
   std::vector<double> seconds;
-  if (measured)
+  if (inSeconds)
     seconds = getTaskSeconds(schedule->getParentOfType<ModuleOp>(), *imported);
   for (auto [id, task] : llvm::enumerate(model.tasks)) {
     if (options.costs == "analytic") {
@@ -98,7 +99,7 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
       continue;
     }
     char letter = task.letter;
-    if (measured) {
+    if (inSeconds) {
       costs.task[id] = seconds[id];
       continue;
     }
@@ -110,7 +111,10 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   for (auto [id, channel] : llvm::enumerate(model.channels))
     if (channel.hasPeer())
       costs.channel[id] =
-          measured ? getTransferSeconds(imported->channels[id]) : options.comm;
+          inSeconds ? getTransferSeconds(imported->channels[id]) : options.comm;
+  if (inSeconds)
+    for (pipeline::GroupOp group : imported->groups)
+      costs.group.push_back(getSumSeconds(group));
 
   // 2. One segment.
   std::vector<Order> byDevice(model.devices);
@@ -129,8 +133,11 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   Execution execution = run(options.updates, /*recordRuns=*/true);
   if (execution.violation)
     return reportViolation(schedule, *imported, *execution.violation);
-  Simulation result{execution.makespan, bubbleOf(model, execution),
+  Simulation result{execution.makespan, bubbleOf(model, execution), 0,
                     drawTimeline(model, execution)};
+  for (const Interval &interval : execution.runs)
+    if (!model.tasks[interval.task].perUpdate())
+      result.work += interval.end - interval.start;
 
   // 3. What never drains has a fill and a drain once in a training: the steady
   // state between them counts, which is what a longer segment adds.
@@ -157,11 +164,12 @@ struct SimulatePass : penstock::impl::PipelineSimulateBase<SimulatePass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if ((costs != "unit" && costs != "analytic" && costs != "measured") ||
+    if ((costs != "unit" && costs != "analytic" && costs != "measured" &&
+         costs != "seconds") ||
         updates < 1) {
-      module.emitError(updates < 1
-                           ? "updates must be at least 1"
-                           : "costs must be unit, analytic or measured");
+      module.emitError(
+          updates < 1 ? "updates must be at least 1"
+                      : "costs must be unit, analytic, measured or seconds");
       return signalPassFailure();
     }
     penstock::PipelineSimulateOptions options;

@@ -62,6 +62,28 @@ penstock::getTaskSeconds(ModuleOp module, const schedule::Imported &imported) {
   return seconds;
 }
 
+/// The variables of every stage that takes part, and those of one of them.
+double penstock::getSumSeconds(pipeline::GroupOp group) {
+  double parts = 0, bytes = 0;
+  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
+    double own = 0;
+    std::optional<ArrayRef<int64_t>> devices;
+    for (auto name : member.getAsRange<FlatSymbolRefAttr>()) {
+      auto variable =
+          SymbolTable::lookupNearestSymbolFrom<pipeline::VariableOp>(group,
+                                                                     name);
+      own += getTypeBytes(variable.getType());
+      if (FlatSymbolRefAttr stage = variable.getStageAttr())
+        devices = SymbolTable::lookupNearestSymbolFrom<pipeline::StageOp>(group,
+                                                                          stage)
+                      .getDevices();
+    }
+    parts += devices ? static_cast<double>(devices->size()) : 1;
+    bytes = std::max(bytes, own);
+  }
+  return 2 * (parts - 1) / parts * bytes / MachineRates().bytesPerSecond;
+}
+
 double penstock::getTransferSeconds(pipeline::ChannelOp channel) {
   double bytes = 0;
   for (Type type : channel.getTypes().getAsValueRange<TypeAttr>())

@@ -19,6 +19,10 @@ namespace penstock {
 std::vector<double> getTaskSeconds(mlir::ModuleOp module,
                                    const schedule::Imported &imported);
 
+/// Of a sum over all devices of a group: each of them adds up its share, and
+/// gathers those of the others.
+double getSumSeconds(pipeline::GroupOp group);
+
 /// Of a message between devices, which are threads: a copy.
 double getTransferSeconds(pipeline::ChannelOp channel);
 

@@ -203,8 +203,8 @@ std::optional<Violation> walkDevice(const Model &model, int device,
 
 /// What takes how long in an execution.
 struct Costs {
-  /// By task and by channel. Empty: all zero.
-  std::vector<double> task, channel;
+  /// By task, by channel and by group. Empty: all zero.
+  std::vector<double> task, channel, group;
 };
 
 struct Interval {

@@ -5,6 +5,7 @@
 // RUN: not penstock-opt %s --pipeline-simulate='costs=guess' 2>&1 | FileCheck %s --check-prefix=COSTS
 // RUN: not penstock-opt %s --pipeline-simulate='updates=0' 2>&1 | FileCheck %s --check-prefix=UPDATES
 // RUN: penstock-opt %s --pipeline-simulate='costs=analytic timeline' -o /dev/null | FileCheck %s --check-prefix=ANALYTIC
+// RUN: penstock-opt %s --pipeline-simulate='costs=seconds timeline' -o /dev/null | FileCheck %s --check-prefix=SECONDS
 
 // FLUSH:      @train, 1 update: makespan 10, bubble 0.2000
 // FLUSH-NEXT: 0: F0 F1 .  B0 F2 B1 F3 B2 .  B3 U
@@ -18,11 +19,13 @@
 // BUBBLE: @train microbatches(4) predicted_bubble({{0.19999|0.2[0}]}}
 
 // BODY: calls a function without a body, so that it has no analytic cost; use costs=unit
-// COSTS: error: costs must be unit, analytic or measured
+// COSTS: error: costs must be unit, analytic, measured or seconds
 // UPDATES: error: updates must be at least 1
 
 // 30 multiplications per microbatch.
 // ANALYTIC: @train, 1 update: makespan 60, bubble 0.0000
+// Its traffic: 360 bytes per microbatch, two operands and a result, at 20 GB/s.
+// SECONDS: @train, 1 update: makespan 3.6e-08, bubble 0.0000
 !t = tensor<5x6xf32>
 #id = affine_map<(i, j) -> (i, j)>
 pipeline.stage @s devices [0]

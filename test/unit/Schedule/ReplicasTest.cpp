@@ -220,6 +220,27 @@ double slownessOf(const Widths &widths, int64_t microbatches) {
          (3.0 * static_cast<double>(fill * microbatches));
 }
 
+TEST(Replicas, SumsTakeTime) {
+  // One microbatch each, and the sum before the update.
+  Line line = makeLine({2}, 2);
+  auto orders = generate(line.model, "1f1b");
+  ASSERT_TRUE(orders.has_value());
+  ASSERT_EQ(placeTransfers(line.model, *orders), std::nullopt);
+  ASSERT_EQ(line.size(*orders), "");
+  Costs costs;
+  for (const Task &task : line.model.tasks)
+    costs.task.push_back(task.letter == 'F' ? 1 : task.letter == 'B' ? 2 : 0.5);
+  costs.group = {4};
+  Execution execution = execute(
+      line.model,
+      [&](int device, int64_t n) {
+        return expand(line.model, (*orders)[device], n);
+      },
+      /*updates=*/2, Awaits::Implied, costs, /*recordRuns=*/true);
+  ASSERT_FALSE(execution.violation);
+  EXPECT_DOUBLE_EQ(execution.makespan, 2 * (1 + 2 + 4 + 0.5));
+}
+
 TEST(Replicas, Throughput) {
   // Behind wide stages, one of a replica hides that they wait for each other.
   const int64_t kUpdates[] = {1, 2, 8};
