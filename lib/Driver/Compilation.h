@@ -5,7 +5,8 @@
 //
 // What a run of penstockc holds while it takes a module from level to level.
 // Its steps stand in Compiler.cpp (the levels), PlanRecord.cpp, PlanChoice.cpp,
-// PlanChecks.cpp and Product.cpp.
+// PlanChecks.cpp and Product.cpp. Where sizes of microbatches are tried, there
+// is one for each of them (PlanMicrobatches.cpp).
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_LIB_DRIVER_COMPILATION_H
@@ -24,6 +25,8 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <optional>
+
 namespace penstock {
 
 struct ReplicaRequest;
@@ -31,12 +34,32 @@ struct StagePlan;
 
 class Compilation {
 public:
-  explicit Compilation(const CompileOptions &options)
-      : options(options), context(makeRegistry()) {
+  explicit Compilation(const CompileOptions &options,
+                       llvm::raw_ostream &log = llvm::errs())
+      : options(options), log(log), context(makeRegistry()) {
     context.printOpOnDiagnostic(false);
   }
 
   int run();
+
+  /// Decides what the options leave open, down to level `target`: the exit
+  /// status. Stops early where it is sure that an update takes longer than
+  /// `toBeat` seconds by simulation, and then says that it is beaten.
+  int plan(Level target, std::optional<double> toBeat = std::nullopt);
+  /// What is asked for of what was planned.
+  int finish();
+  bool isBeaten() const { return beaten; }
+  /// What its updates take at least, where it is.
+  double getLeastSeconds() const { return leastSeconds; }
+  /// The level of what is asked for; code is made when all is decided.
+  Level getTarget() const {
+    return options.product == Product::Ir ? options.level : Level::Llvm;
+  }
+  const Report &getReport() const { return report; }
+  const CompileOptions &getOptions() const { return options; }
+  /// Of what does not fit: what the device of a stage needs that is the
+  /// furthest over the limit.
+  std::optional<int64_t> getSmallestNeed() const { return smallestNeed; }
 
 private:
   static mlir::DialectRegistry makeRegistry() {
@@ -49,9 +72,13 @@ private:
   /// asked to hear.
   void installDiagnostics();
   int fail(const llvm::Twine &message, int code = kUserError) {
-    llvm::errs() << "penstockc: " << message << "\n";
+    log << "penstockc: " << message << "\n";
     return code;
   }
+  /// Of several, of which one will be finished.
+  bool isCandidate() const { return toBeat.has_value(); }
+  /// Whether nothing can come of it that is faster than what there is.
+  bool checkBeaten();
 
   int checkFiles();
   int checkWeightFiles();
@@ -93,10 +120,11 @@ private:
   bool cutAsPlanned(const StagePlan &plan);
   bool fitsMemory() const;
   int checkMemory();
-  int writeProduct(OutputFile &output);
+  int writeProduct();
   int writeReports();
 
   CompileOptions options;
+  llvm::raw_ostream &log; ///< Errors, warnings and remarks.
   mlir::MLIRContext context;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> diagnostics;
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -105,8 +133,14 @@ private:
   bool isParsing = false;
   bool splitsBackward = false;
   bool isTrial = false; ///< What goes wrong is no mistake of the user.
+  bool beaten = false;
+  std::optional<double> toBeat;
+  double leastSeconds = 0;
+  int64_t askedDevices = 0;
+  std::optional<int64_t> smallestNeed;
   Level level = Level::Onnx;
   Report report;
+  std::optional<OutputFile> output;
 };
 
 } // namespace penstock

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compilation.h"
+#include "PlanMicrobatches.h"
 
 #include "passes/Frontend/Passes.h"
 #include "passes/Partition/Passes.h"
@@ -49,20 +50,20 @@ void Compilation::installDiagnostics() {
         auto printPlace = [&](Location location) {
           if (auto place = dyn_cast<FileLineColLoc>(location);
               place && !isModel)
-            llvm::errs() << ":" << place.getLine() << ":" << place.getColumn();
+            log << ":" << place.getLine() << ":" << place.getColumn();
         };
         std::string message = diagnostic.str();
         StringRef text = message; // The parser prints ops into it.
         // What is wrong with the order of a table is the table's mistake.
         bool isTable = level == Level::Training && isModel &&
                        !options.scheduleFile.empty();
-        llvm::errs() << (isTable ? options.scheduleFile : options.input);
+        log << (isTable ? options.scheduleFile : options.input);
         printPlace(diagnostic.getLocation());
-        llvm::errs() << ": "
-                     << (severity == DiagnosticSeverity::Error     ? ""
-                         : severity == DiagnosticSeverity::Warning ? "warning: "
-                                                                   : "note: ")
-                     << (isParsing ? text.split('\n').first.rtrim() : text);
+        log << ": "
+            << (severity == DiagnosticSeverity::Error     ? ""
+                : severity == DiagnosticSeverity::Warning ? "warning: "
+                                                          : "note: ")
+            << (isParsing ? text.split('\n').first.rtrim() : text);
         // A drawing (of a deadlock) keeps its lines, a sentence has one. The
         // parser's notes say nothing without the text that they point at.
         auto notes = diagnostic.getNotes();
@@ -71,11 +72,11 @@ void Compilation::installDiagnostics() {
         for (Diagnostic &note : notes) {
           if (isParsing)
             break;
-          llvm::errs() << (isSentence ? "; " : "\n") << note.str();
+          log << (isSentence ? "; " : "\n") << note.str();
           if (isSentence && note.getLocation() != diagnostic.getLocation())
             printPlace(note.getLocation());
         }
-        llvm::errs() << "\n";
+        log << "\n";
         return success();
       });
 }
@@ -282,6 +283,14 @@ bool Compilation::lowerToProgram(Level target) {
 }
 
 int Compilation::run() {
+  if (int code = plan(getTarget()))
+    return code;
+  return finish();
+}
+
+int Compilation::plan(Level target, std::optional<double> least) {
+  toBeat = least;
+  askedDevices = options.devices;
   installDiagnostics();
   std::string error;
   FailureOr<OptimizerSpec> optimizer =
@@ -304,8 +313,8 @@ int Compilation::run() {
   if (int code = checkFiles())
     return code;
   // An output that cannot be written is better known before the work is done.
-  OutputFile output(options.output);
-  if (!output.check(llvm::errs()))
+  output.emplace(options.output);
+  if (!output->check(log))
     return kUserError;
   if (!adoptSchedule(options, splitsBackward, error))
     return fail(error);
@@ -321,8 +330,6 @@ int Compilation::run() {
   report.clipGradNorm = options.clipGradNorm;
   report.recompute = options.recompute;
 
-  bool wantsCode = options.product != Product::Ir;
-  Level target = wantsCode ? Level::Llvm : options.level;
   if (target < level)
     return fail(options.input + " is at level " + getLevelName(level) +
                 " already, after --emit=" + getLevelName(target));
@@ -347,6 +354,8 @@ int Compilation::run() {
 
   if (int code = choosePlan(target))
     return code;
+  if (beaten)
+    return kDone;
   // Mistakes of a model or a plan show by level training; what fails later is
   // ours, unless the user wrote the program.
   if (!lowerTo(std::min(target, Level::Training)))
@@ -360,22 +369,27 @@ int Compilation::run() {
   bool isOurs = isModel && options.scheduleFile.empty();
   if (!lowerTo(std::min(target, Level::Schedule)))
     return isOurs ? kDefect : kUserError;
-  if (int code = writeSchedule())
+  if (checkBeaten())
+    return kDone;
+  if (int code = isCandidate() ? kDone : writeSchedule())
     return code;
   if (!lowerToProgram(target))
     return isModel ? kDefect : kUserError;
-  if (int code = checkMemory())
-    return code;
+  return checkMemory();
+}
+
+int Compilation::finish() {
   if (int code = writeReports())
     return code;
-  return writeProduct(output);
+  return writeProduct();
 }
 
 int penstock::compile(const CompileOptions &options) {
   // A textual model gets a binary copy beside the output; it goes with it.
   std::string copy = options.output + ".onnx";
   bool hadCopy = llvm::sys::fs::exists(copy);
-  int code = Compilation(options).run();
+  int code = options.choosesMicrobatches ? compileFastest(options)
+                                         : Compilation(options).run();
   if (code != kDone && !hadCopy)
     (void)llvm::sys::fs::remove(copy);
   return code;

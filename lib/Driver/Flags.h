@@ -43,11 +43,14 @@ struct Flags {
   Text precision = text("precision", "Type of the arithmetic: f32", "f32");
   Texts dims = texts("dim", "Bind a symbolic dimension: NAME=N or INPUT:AXIS=N",
                      "name=n");
-  Count microbatchSize =
-      count("microbatch-size", "Samples per microbatch; binds the batch "
-                               "dimension");
+  Text microbatchSize =
+      text("microbatch-size", "Samples per microbatch, which binds the batch "
+                              "dimension; auto: planned, with --global-batch");
   Count microbatches =
       count("microbatches", "Microbatches per weight update (default 1)", 1);
+  Count globalBatch =
+      count("global-batch", "Samples per weight update, in place of one of "
+                            "--microbatch-size and --microbatches");
   Text loss = text("loss",
                    "Loss: softmax-cross-entropy, bce-with-logits, mse or "
                    "output (default: the model's own scalar output)",

@@ -35,6 +35,8 @@ private:
   bool checkMode();
   /// Once nothing is wrong: a mistake is said in one line.
   void warnOfIgnored();
+  bool checkMicrobatches();
+  bool checkGlobalBatch(bool isAuto);
   bool checkModel();
   bool checkPlan();
   bool checkSchedule();

@@ -41,7 +41,8 @@ bool OptionChecker::checkEmpty() {
                        {&flags.march, &flags.lossInput, &flags.ignoreLabel,
                         &flags.train, &flags.freeze, &flags.stages,
                         &flags.scheduleFile, &flags.emitSchedule, &flags.clip,
-                        &flags.deviceMemory, &flags.gpuArch, &flags.reportJson},
+                        &flags.microbatchSize, &flags.deviceMemory,
+                        &flags.gpuArch, &flags.reportJson},
                        errors);
 }
 
@@ -117,9 +118,82 @@ void OptionChecker::warnOfIgnored() {
              << " has no effect with --mode=infer\n";
 }
 
+bool OptionChecker::checkMicrobatches() {
+  StringRef size = flags.microbatchSize;
+  bool isAuto = size == "auto";
+  if (!size.empty() && !isAuto) {
+    int64_t samples;
+    if (size.getAsInteger(10, samples))
+      return fail("--microbatch-size=" + size +
+                  ": a number of samples or auto is needed");
+    if (!positive("microbatch-size", samples))
+      return false;
+    options.microbatchSize = samples;
+  }
+  options.microbatches = flags.microbatches;
+  if (!positive("microbatches", options.microbatches))
+    return false;
+  if (options.microbatches > kMostMicrobatches)
+    return fail("--microbatches=" + Twine(options.microbatches) + ": at most " +
+                Twine(kMostMicrobatches) + " per update");
+  if (flags.globalBatch.getNumOccurrences())
+    return checkGlobalBatch(isAuto);
+  return !isAuto || fail("--microbatch-size=auto needs --global-batch=B, the "
+                         "samples of an update");
+}
+
+/// The samples of an update are those of a microbatch times their number.
+bool OptionChecker::checkGlobalBatch(bool isAuto) {
+  std::string flag = "--global-batch=" + std::to_string(flags.globalBatch);
+  constexpr int64_t kMostSamples = 1LL << 31;
+  if (!positive("global-batch", flags.globalBatch))
+    return false;
+  if (flags.globalBatch > kMostSamples)
+    return fail(Twine(flag) + ": at most 2^31 samples");
+  if (options.infer)
+    return fail(Twine(flag) + ": --mode=infer has no updates; say "
+                              "--microbatch-size=N");
+  if (!flags.scheduleFile.empty())
+    return fail(Twine(flag) + ": a table says how many microbatches there "
+                              "are; say --microbatch-size=N");
+  options.globalBatch = flags.globalBatch;
+  bool hasCount = flags.microbatches.getNumOccurrences();
+  if (!hasCount && !isAuto && !options.microbatchSize)
+    return fail(Twine(flag) + " needs one of --microbatch-size=N, "
+                              "--microbatch-size=auto and --microbatches=M");
+  // As many as there can be, until it is decided: replicas divide the batch.
+  int64_t part = hasCount                 ? options.microbatches
+                 : options.microbatchSize ? *options.microbatchSize
+                                          : 1;
+  int64_t other = options.globalBatch / part;
+  if (options.globalBatch % part != 0 ||
+      (hasCount && options.microbatchSize && *options.microbatchSize != other))
+    return fail(Twine(flag) + " is not " +
+                (hasCount ? "--microbatches=" : "--microbatch-size=") +
+                Twine(part) + " times " +
+                (hasCount && options.microbatchSize
+                     ? "--microbatch-size=" + Twine(*options.microbatchSize)
+                 : hasCount ? Twine("a --microbatch-size")
+                            : Twine("a number of --microbatches")));
+  if (hasCount) {
+    options.microbatchSize = other;
+    return true;
+  }
+  if (isAuto && StringRef(options.input).ends_with(".mlir"))
+    return fail("--microbatch-size=auto: " + options.input +
+                " is a printed program, whose shapes are decided");
+  options.choosesMicrobatches = isAuto;
+  options.microbatches = other;
+  if (!isAuto && other > kMostMicrobatches)
+    return fail(Twine(flag) + ": there are at most " +
+                Twine(kMostMicrobatches) +
+                " microbatches in an update, and "
+                "these would be " +
+                Twine(other));
+  return true;
+}
+
 bool OptionChecker::checkModel() {
-  // A schedule is proved by executing it.
-  constexpr int64_t kMostMicrobatches = 65536;
   for (StringRef dim : flags.dims) {
     auto [name, value] = dim.rsplit('=');
     int64_t size;
@@ -131,12 +205,6 @@ bool OptionChecker::checkModel() {
       return fail("--dim " + name + " is given as " + Twine(it->second) +
                   " and as " + Twine(size));
   }
-  if (flags.microbatchSize.getNumOccurrences()) {
-    if (!positive("microbatch-size", flags.microbatchSize))
-      return false;
-    options.microbatchSize = flags.microbatchSize;
-  }
-  options.microbatches = flags.microbatches;
   options.loss = flags.loss;
   options.lossInput = flags.lossInput;
   options.classAxis = flags.classAxis;
@@ -168,11 +236,7 @@ bool OptionChecker::checkModel() {
       return fail("--class-axis=" + Twine(options.classAxis) +
                   " needs --loss=softmax-cross-entropy");
   }
-  if (options.microbatches > kMostMicrobatches)
-    return fail("--microbatches=" + Twine(options.microbatches) + ": at most " +
-                Twine(kMostMicrobatches) + " per update");
-  return positive("microbatches", options.microbatches) &&
-         checkRegex("train", options.trainRegex) &&
+  return checkRegex("train", options.trainRegex) &&
          checkRegex("freeze", options.freezeRegex);
 }
 
@@ -201,7 +265,7 @@ bool OptionChecker::checkDefaults() {
 
 bool OptionChecker::check() {
   if (!checkEmpty() || !checkProduct() || !checkMode() || !checkDefaults() ||
-      !checkModel() || !checkPlan())
+      !checkMicrobatches() || !checkModel() || !checkPlan())
     return false;
   warnOfIgnored();
   return true;

@@ -38,7 +38,9 @@ std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
   options.recomputeBudgets.assign(budgets.begin(), budgets.end());
   isTrial = true;
   std::optional<Report> result;
-  if (cutAsPlanned(plan) && lowerTo(Level::Program))
+  // What is beaten is built no further, and nor is what comes behind it.
+  if (!beaten && cutAsPlanned(plan) && lowerTo(Level::Schedule) &&
+      !checkBeaten() && lowerTo(Level::Program))
     result = report;
   options = asked;
   isTrial = false;
@@ -65,6 +67,8 @@ int Compilation::chooseWithin(int64_t limit) {
       });
   if (failed(answer))
     return kUserError;
+  if (beaten)
+    return kDone;
   options.recomputeBudgets = answer->budgets;
   // A plan that nothing could be compiled for says why when it is compiled.
   if (request.replicas && answer->worstStage < 0)
@@ -84,6 +88,7 @@ int Compilation::chooseWithin(int64_t limit) {
           : "none of the plans that were built fits, and this is the closest",
       answer->worstStage, answer->worstBytes, answer->worstBytes - limit,
       request.mayRecompute ? "" : "--recompute=auto, ");
+  smallestNeed = answer->worstBytes;
   return fail(text, kDoesNotFit);
 }
 
@@ -94,9 +99,9 @@ void Compilation::measureStages() {
       !(*module)->hasAttr(pipeline::kStageSecondsAttr))
     return;
   if (!profileStages(*module, options, reason))
-    llvm::errs() << options.input
-                 << ": warning: --profile: stages are not measured, since "
-                 << reason << "; the sums of their nodes are used\n";
+    log << options.input
+        << ": warning: --profile: stages are not measured, since " << reason
+        << "; the sums of their nodes are used\n";
 }
 
 ReplicaRequest Compilation::getReplicaRequest() const {
@@ -151,13 +156,13 @@ void Compilation::warnOfFewerDevices(const StagePlan &plan) {
   int64_t used = sum(plan.replicas) / chunksPerDevice(options);
   if (plan.replicas.empty() || used == options.devices)
     return;
-  llvm::errs() << options.input << ": warning: --devices=" << options.devices
-               << ": the plan uses " << used << ", as "
-               << (options.choosesReplicas
-                       ? "numbers of replicas divide --microbatches=" +
-                             std::to_string(options.microbatches)
-                       : "the model has too few nodes that compute")
-               << "\n";
+  log << options.input << ": warning: --devices=" << options.devices
+      << ": the plan uses " << used << ", as "
+      << (options.choosesReplicas
+              ? "numbers of replicas divide --microbatches=" +
+                    std::to_string(options.microbatches)
+              : "the model has too few nodes that compute")
+      << "\n";
 }
 
 /// The fastest plan, whatever memory it needs.
@@ -195,9 +200,9 @@ int Compilation::choosePlan(Level target) {
     if (!lowerTo(Level::Graph))
       return kUserError;
     if (!profileUnits(*module, options, reason))
-      llvm::errs() << options.input
-                   << ": warning: --profile: costs are not measured, since "
-                   << reason << "; analytic ones are used\n";
+      log << options.input
+          << ": warning: --profile: costs are not measured, since " << reason
+          << "; analytic ones are used\n";
   }
   if (plansReplicas()) {
     if (!lowerTo(Level::Graph))
@@ -214,11 +219,9 @@ int Compilation::choosePlan(Level target) {
     options.stages = options.devices * chunks;
     if (options.stages > *units) {
       int64_t fewer = std::max<int64_t>(*units / chunks, 1);
-      llvm::errs() << options.input
-                   << ": warning: --devices=" << options.devices
-                   << ": the model has " << *units
-                   << " nodes that compute, so that it uses " << fewer
-                   << " devices\n";
+      log << options.input << ": warning: --devices=" << options.devices
+          << ": the model has " << *units
+          << " nodes that compute, so that it uses " << fewer << " devices\n";
       options.devices = fewer;
       options.stages = options.devices * chunks;
     }

@@ -88,6 +88,8 @@ bool OptionChecker::checkPlan() {
       (clip.getAsDouble(options.clipGradNorm) || !(options.clipGradNorm > 0) ||
        !std::isfinite(options.clipGradNorm)))
     return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
+  if (flags.globalBatch.getNumOccurrences())
+    options.given.insert(flags.microbatches.ArgStr.str());
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
            &flags.microbatches, &flags.optimizer, &flags.rateSchedule,
            &flags.clip, &flags.batchNorm, &flags.convolution, &flags.schedule,

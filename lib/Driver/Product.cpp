@@ -29,20 +29,20 @@ int Compilation::writeSchedule() {
   if (!writeScheduleTable(*module, options.emitTransfers, file.stream()))
     return fail("--emit-schedule=" + options.emitSchedule +
                 ": there is no training schedule at this level");
-  return file.commit(llvm::errs()) ? kDone : kUserError;
+  return file.commit(log) ? kDone : kUserError;
 }
 
 int Compilation::writeReports() {
   if (options.report) {
     report.print(llvm::outs());
-    if (!flushOutput("penstockc", llvm::errs()))
+    if (!flushOutput("penstockc", log))
       return kUserError;
   }
   if (options.reportJson.empty())
     return kDone;
   OutputFile file(options.reportJson);
   file.stream() << llvm::formatv("{0:2}", report.toJson()) << "\n";
-  return file.commit(llvm::errs()) ? kDone : kUserError;
+  return file.commit(log) ? kDone : kUserError;
 }
 
 /// A library of the runtime, beside the compiler: in an installation, or in a
@@ -61,7 +61,7 @@ static std::string findRuntimeLibrary(StringRef name) {
   return "";
 }
 
-int Compilation::writeProduct(OutputFile &output) {
+int Compilation::writeProduct() {
   if (options.product == Product::Ir && options.level != Level::Llvm) {
     // Locations name ONNX nodes: what comes until the stages are cut needs
     // them.
@@ -70,8 +70,8 @@ int Compilation::writeProduct(OutputFile &output) {
       flags.enableDebugInfo();
     else
       flags.printNameLocAsPrefix();
-    module->print(output.stream(), flags);
-    return output.commit(llvm::errs()) ? kDone : kUserError;
+    module->print(output->stream(), flags);
+    return output->commit(log) ? kDone : kUserError;
   }
 
   TargetOptions target;
@@ -98,13 +98,13 @@ int Compilation::writeProduct(OutputFile &output) {
 
   if (options.product == Product::Ir) {
     OpPrintingFlags flags;
-    module->print(output.stream(), flags);
-    return output.commit(llvm::errs()) ? kDone : kUserError;
+    module->print(output->stream(), flags);
+    return output->commit(log) ? kDone : kUserError;
   }
   if (options.product == Product::Object) {
-    if (failed(emitObject(*module, target, output.stream())))
+    if (failed(emitObject(*module, target, output->stream())))
       return kDefect;
-    return output.commit(llvm::errs()) ? kDone : kUserError;
+    return output->commit(log) ? kDone : kUserError;
   }
 
   std::string start = findRuntimeLibrary("libpenstock_start.a");
@@ -113,11 +113,11 @@ int Compilation::writeProduct(OutputFile &output) {
     return fail(
         "cannot find libpenstock_runtime.a beside the compiler; install "
         "Penstock with cmake --install");
-  OutputFile object((output.temporaryPath() + ".o").str());
+  OutputFile object((output->temporaryPath() + ".o").str());
   if (failed(emitObject(*module, target, object.stream())))
     return kDefect;
   object.flush();
-  if (!object.check(llvm::errs()))
+  if (!object.check(log))
     return kUserError;
   std::vector<std::string> libraries = {start,    runtime,     "-ldl",
                                         "-lgomp", "-lpthread", "-lm"};
@@ -125,8 +125,8 @@ int Compilation::writeProduct(OutputFile &output) {
   if (StringRef sanitize = PENSTOCK_SANITIZE; !sanitize.empty())
     libraries.push_back(("-fsanitize=" + sanitize).str());
   if (failed(linkExecutable({object.temporaryPath().str()},
-                            output.temporaryPath(), libraries,
+                            output->temporaryPath(), libraries,
                             module->getLoc())))
     return kUserError;
-  return output.commit(llvm::errs()) ? kDone : kUserError;
+  return output->commit(log) ? kDone : kUserError;
 }

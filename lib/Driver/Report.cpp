@@ -152,6 +152,7 @@ llvm::json::Value Report::toJson() const {
       {"predicted_bubble", predictedBubble},
       {"steady_bubble", steadyBubble},
       {"predicted_seconds", predictedSeconds},
+      {"simulated_seconds", simulatedSeconds},
       {"predicted_speedup_over_flush", speedupOverFlush},
       {"trained", toArray(trained)},
       {"frozen", toArray(frozen)},

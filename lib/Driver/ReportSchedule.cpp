@@ -38,27 +38,35 @@ static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
   return std::max(0.0, 1 - busy / (more->makespan - fewer->makespan));
 }
 
-/// What was measured of each stage, and what the simulation makes of it.
+/// What was measured of each stage, and what the simulation makes of it, or of
+/// what is reckoned.
 void Report::collectSeconds(ScheduleOp schedule) {
   auto module = schedule->getParentOfType<ModuleOp>();
   auto measured = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
-  if (!measured || measured.size() != static_cast<int64_t>(3 * stages.size()))
-    return;
+  bool isMeasured =
+      measured && measured.size() == static_cast<int64_t>(3 * stages.size());
   for (auto [index, stage] : llvm::enumerate(stages)) {
+    if (!isMeasured)
+      break;
     stage.forwardSeconds = measured[3 * index];
     stage.backwardSeconds = measured[3 * index + 1];
     stage.updateSeconds = measured[3 * index + 2];
   }
   // The second of two segments costs what an update costs where none drains.
   PipelineSimulateOptions options;
-  options.costs = "measured";
+  options.costs = "seconds";
   options.updates = timelineUpdates;
   FailureOr<Simulation> once = simulateSchedule(schedule, options);
   options.updates = 2 * timelineUpdates;
   FailureOr<Simulation> twice = simulateSchedule(schedule, options);
-  if (succeeded(once) && succeeded(twice))
-    predictedSeconds = (twice->makespan - once->makespan) /
-                       static_cast<double>(timelineUpdates);
+  if (failed(once) || failed(twice))
+    return;
+  auto updates = static_cast<double>(timelineUpdates);
+  simulatedSeconds = (twice->makespan - once->makespan) / updates;
+  workSeconds = once->work / updates;
+  simulatedDevices = once->timeline.size();
+  if (isMeasured)
+    predictedSeconds = simulatedSeconds;
 }
 
 void Report::collectSchedule(ModuleOp module) {

@@ -27,6 +27,9 @@ namespace penstock {
 /// code.
 enum class Product { Ir, Object, Executable };
 
+/// Per update: a schedule is proved by executing it.
+constexpr int64_t kMostMicrobatches = 65536;
+
 struct CompileOptions {
   std::string input;
   std::string output;
@@ -38,6 +41,9 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims;
   std::optional<int64_t> microbatchSize;
   int64_t microbatches = 1;
+  int64_t globalBatch = 0; ///< Samples of an update; 0: not said.
+  /// --microbatch-size=auto: of the divisors of the batch, the fastest.
+  bool choosesMicrobatches = false;
 
   /// Forward only: every output is written, nothing trains.
   bool infer = false;

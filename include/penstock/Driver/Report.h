@@ -78,6 +78,12 @@ struct Report {
   double steadyBubble = 0;
   /// Of one update, from measured costs; 0 without them.
   double predictedSeconds = 0;
+  /// The same from measured costs or, without them, from those that the cuts
+  /// are planned by: plans of one model are compared by it.
+  double simulatedSeconds = 0;
+  /// Of that: forwards and backwards, of all devices together.
+  double workSeconds = 0;
+  int64_t simulatedDevices = 0;
   /// Updates per second of a pipeline that never drains over those of one that
   /// drains at every update, if every stage takes as long: (M + p - 1) / M.
   /// Synchronous: 1.
@@ -90,6 +96,14 @@ struct Report {
   /// line per device; F forward, B backward (two units of time), U update.
   std::vector<std::string> timeline;
   int64_t timelineUpdates = 1;
+
+  /// Of the device that takes most.
+  int64_t getLargestArena() const {
+    int64_t most = 0;
+    for (const StageReport &stage : stages)
+      most = std::max(most, stage.getLargestArena());
+    return most;
+  }
 
   /// Each takes what its level knows; a level that was skipped leaves zeros.
   void collectStages(mlir::ModuleOp module);
