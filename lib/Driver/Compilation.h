@@ -117,7 +117,9 @@ private:
            (options.choosesStages && !options.replicas.empty());
   }
   ReplicaRequest getReplicaRequest() const;
+  int cutByWidths();
   bool cutAsPlanned(const StagePlan &plan);
+  bool cutAsPlanned(const StagePlan &plan, const ReplicaRequest *request);
   bool fitsMemory() const;
   int checkMemory();
   int writeProduct();

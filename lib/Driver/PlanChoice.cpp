@@ -142,14 +142,34 @@ void Compilation::adoptReplicas(const StagePlan &plan) {
 }
 
 bool Compilation::cutAsPlanned(const StagePlan &plan) {
-  std::optional<ReplicaRequest> request;
-  if (plansReplicas())
-    request = getReplicaRequest();
+  if (!plansReplicas())
+    return cutAsPlanned(plan, nullptr);
+  ReplicaRequest request = getReplicaRequest();
+  return cutAsPlanned(plan, &request);
+}
+
+bool Compilation::cutAsPlanned(const StagePlan &plan,
+                               const ReplicaRequest *request) {
   adoptReplicas(plan);
   if (plan.cuts.empty() && plan.replicas.empty())
     return true;
-  return succeeded(
-      insertBoundaries(*module, plan, request ? &*request : nullptr));
+  return succeeded(insertBoundaries(*module, plan, request));
+}
+
+/// A number of stages that differ in width: a wide one has more to do. Where
+/// they cannot be planned, it is said when the model is cut.
+int Compilation::cutByWidths() {
+  ReplicaRequest request = getReplicaRequest();
+  if (options.choosesStages || options.infer || !options.splitAt.empty() ||
+      level > Level::Graph || request.chunks > 1 ||
+      llvm::all_equal(options.replicas))
+    return kDone;
+  if (!lowerTo(Level::Graph))
+    return kUserError;
+  FailureOr<std::optional<StagePlan>> plan = planReplicas(*module, request);
+  if (failed(plan))
+    return kUserError;
+  return !*plan || cutAsPlanned(**plan, &request) ? kDone : kUserError;
 }
 
 void Compilation::warnOfFewerDevices(const StagePlan &plan) {
@@ -226,6 +246,8 @@ int Compilation::choosePlan(Level target) {
       options.stages = options.devices * chunks;
     }
   }
+  if (int code = cutByWidths())
+    return code;
   if (!options.deviceMemory ||
       (!options.choosesStages && options.recompute != "auto"))
     return kDone;
