@@ -11,12 +11,13 @@ implementation of oneDNN is fastest, with these strides and with plain matrices
 of the same sizes; with --copies=8 the operands come from memory.
 
 Regions stand between two small products, so that nothing else joins them: bias
-and GELU, softmax, layer norm, AdamW. Linux perf says how long their kernels take
-(user time of one thread, the mean over a training, the least of three).
-region_rate computes the same in C++ by hand, by least means as well, torch eager
-in this process, the best of its rounds, and a copy shows what memory allows. The goals are the ratios to torch that were
-reached by hand on a Zen 5; how fast torch is differs from machine to machine,
-which is what the other two are for. With --priority our programs, the C++ and
+and GELU, softmax, layer norm, AdamW. Linux perf says which share of an update
+their kernels take (user time of one thread, over three trainings), trainings
+without perf how long an update takes, the least of three. region_rate computes
+the same in C++ by hand, by least means as well, torch eager in this process, the
+best of its rounds, and a copy shows what memory allows. The goals are the ratios
+to torch that were reached by hand on a Zen 5; how fast torch is differs from
+machine to machine, which is what the other two are for. With --priority our programs, the C++ and
 torch run at real-time priority (chrt), in bursts of seconds, for a machine that
 others use. Needs perf, torch and onnx.
 """
@@ -41,6 +42,7 @@ import training_steps
 
 ROUNDS = 15
 TRAININGS = 3
+RATE = 2000  # samples per second
 NARROW = 16  # columns of the products around a region
 PRODUCT_GOAL = 0.85
 PARTS = ("forward", "backward")
@@ -111,7 +113,7 @@ def symbols(program, data, steps):
     """Samples of user time by symbol."""
     with tempfile.TemporaryDirectory() as folder:
         record = folder + "/samples"
-        subprocess.run([*PRIORITY, "perf", "record", "-q", "-e", "cpu-clock:u", "-F", "5000",
+        subprocess.run([*PRIORITY, "perf", "record", "-q", "-e", "cpu-clock:u", "-F", str(RATE),
                         "-o", record, program, *data, "--steps", str(steps)],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         text = subprocess.run(["perf", "script", "-i", record, "-F", "ip,sym"], check=True,
@@ -121,21 +123,24 @@ def symbols(program, data, steps):
 
 def user_seconds(program, data, steps):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    measure.wall(program, data, steps)
+    subprocess.run([*PRIORITY, program, *data, "--steps", str(steps)], check=True,
+                   stdout=subprocess.DEVNULL)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
 def kernel_times(program, data, seconds):
-    """Milliseconds per update by symbol."""
+    """Milliseconds per update by symbol: samples tell shares of an update only,
+    since taking them takes time, in virtual machines a third of all."""
     once = (user_seconds(program, data, 21) - user_seconds(program, data, 1)) / 20
     steps = int(seconds / min(max(once, 1e-4), seconds / 20))
-    best = None
+    update, samples = float("inf"), collections.Counter()
     for _ in range(TRAININGS):
-        long, short = symbols(program, data, 1 + steps), symbols(program, data, 1)
-        times = {key: (long[key] - short[key]) / 5 / steps for key in long}
-        if best is None or sum(times.values()) < sum(best.values()):
-            best = times
-    return best
+        update = min(update, (user_seconds(program, data, 1 + steps) -
+                              user_seconds(program, data, 1)) / steps)
+        samples.update(symbols(program, data, 1 + steps))
+        samples.subtract(symbols(program, data, 1))
+    total = sum(samples.values())
+    return {key: 1e3 * update * count / total for key, count in samples.items()}
 
 
 def best_ms(call, before=lambda: None):
