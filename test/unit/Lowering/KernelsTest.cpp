@@ -225,6 +225,32 @@ TEST(Math, SpecialValues) {
   EXPECT_EQ(y[3], -INFINITY);
 }
 
+/// Between the least and the largest numbers, and around 0.
+TEST(Math, Exponential) {
+  std::vector<float> x;
+  for (float value = -86.9f; value < 88.7f; value += 1.0f / 512)
+    x.push_back(value);
+  for (float value = 1e-9f; value < 1; value *= 1.01f) {
+    x.push_back(value);
+    x.push_back(-value);
+  }
+  x.push_back(88.7228f); // just below the largest number
+  std::vector<float> y = runUnary("math.exp", x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    double expected = std::exp(double(x[i]));
+    auto nearest = static_cast<float>(expected);
+    double ulp = nearest - std::nextafter(nearest, 0.0f);
+    ASSERT_NEAR(y[i], expected, ulp) << x[i];
+  }
+  y = runUnary("math.exp", {0.0f, -0.0f, 88.73f, 89.0f, -87.0f, -88.0f});
+  EXPECT_EQ(y[0], 1.0f);
+  EXPECT_EQ(y[1], 1.0f);
+  EXPECT_EQ(y[2], INFINITY);
+  EXPECT_EQ(y[3], INFINITY);
+  EXPECT_EQ(y[4], 0.0f);
+  EXPECT_EQ(y[5], 0.0f);
+}
+
 /// Everywhere, and small arguments relative to what they are.
 TEST(Math, ErrorFunction) {
   std::vector<float> x;
