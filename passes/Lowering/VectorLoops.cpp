@@ -84,7 +84,10 @@ private:
   Value index(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
-  Value combine(unsigned output, Value a, Value b);
+  /// Joins a value, or a partial result, with a partial result.
+  Value combine(unsigned output, Value value, Value accumulator);
+  /// The same op on these operands, of whose type the result is.
+  Value clone(Operation &inner, ValueRange operands);
   Value fold(unsigned output, Value vector);
 
   OpBuilder &builder;
@@ -195,6 +198,19 @@ void LoopWriter::writeParallel() {
   step({}, size - full);
 }
 
+/// What partial results begin with. None of them is NaN where NaN does not
+/// count.
+static TypedAttr getStart(Operation *combiner, Type element) {
+  if (isa<math::FmaOp>(combiner))
+    return FloatAttr::get(element, 0.0);
+  if (isa<arith::MaxNumFOp, arith::MinNumFOp>(combiner)) {
+    const auto &semantics = cast<FloatType>(element).getFloatSemantics();
+    bool isNegative = isa<arith::MaxNumFOp>(combiner);
+    return FloatAttr::get(element, APFloat::getInf(semantics, isNegative));
+  }
+  return *arith::getNeutralElement(combiner);
+}
+
 /// Element i of a row goes to accumulator (i / width) mod n, and the rest
 /// behind the last n vectors to the first ones in turn, in all rows alike. Then
 /// the accumulators are joined in pairs, then the halves of the vector.
@@ -206,9 +222,7 @@ void LoopWriter::writeReduction() {
   for (unsigned output : reductions) {
     Operation *combiner = getCombiner(op, output);
     Type element = op.getRegionOutputArgs()[output].getType();
-    TypedAttr neutral = isa<math::FmaOp>(combiner)
-                            ? TypedAttr(builder.getFloatAttr(element, 0.0))
-                            : *arith::getNeutralElement(combiner);
+    TypedAttr neutral = getStart(combiner, element);
     Value start = arith::ConstantOp::create(
         builder, loc, DenseElementsAttr::get(vectorOf(element), neutral));
     accumulators.append(count, start);
@@ -228,7 +242,12 @@ void LoopWriter::writeReduction() {
     }
     OpOperand &operand = *op.getDpsInitOperand(output);
     Value old = loadScalar(operand);
-    Value result = combine(output, old, fold(output, level.front()));
+    Value sum = fold(output, level.front());
+    Operation *combiner = getCombiner(op, output);
+    // Unlike partial results, what was there may be NaN.
+    Value result = isa<math::FmaOp>(combiner)
+                       ? Value(arith::AddFOp::create(builder, loc, old, sum))
+                       : clone(*combiner, {old, sum});
     memref::StoreOp::create(builder, loc, result, operand.get(),
                             indices(operand));
   }
@@ -288,12 +307,25 @@ Value LoopWriter::fold(unsigned output, Value vector) {
   return vector::ExtractOp::create(builder, loc, vector, 0);
 }
 
-Value LoopWriter::combine(unsigned output, Value a, Value b) {
+Value LoopWriter::combine(unsigned output, Value value, Value accumulator) {
   Operation *combiner = getCombiner(op, output);
   if (isa<math::FmaOp>(combiner))
-    return arith::AddFOp::create(builder, loc, a, b);
-  OperationState state(loc, combiner->getName(), {a, b}, {a.getType()},
-                       combiner->getAttrs());
+    return arith::AddFOp::create(builder, loc, value, accumulator);
+  if (isa<arith::MaxNumFOp, arith::MinNumFOp>(combiner)) {
+    // The accumulator is never NaN, so that one instruction leaves out those
+    // of the values; else it takes three.
+    auto isBetter = isa<arith::MaxNumFOp>(combiner) ? arith::CmpFPredicate::OGT
+                                                    : arith::CmpFPredicate::OLT;
+    Value better =
+        arith::CmpFOp::create(builder, loc, isBetter, value, accumulator);
+    return arith::SelectOp::create(builder, loc, better, value, accumulator);
+  }
+  return clone(*combiner, {value, accumulator});
+}
+
+Value LoopWriter::clone(Operation &inner, ValueRange operands) {
+  OperationState state(loc, inner.getName(), operands,
+                       {operands.front().getType()}, inner.getAttrs());
   return builder.create(state)->getResult(0);
 }
 
@@ -340,6 +372,16 @@ SmallVector<Value> LoopWriter::step(ArrayRef<Value> accumulators,
     SmallVector<Value> operands;
     for (Value operand : inner.getOperands())
       operands.push_back(lookup(operand));
+    if (const auto *reduction = llvm::find_if(
+            reductions,
+            [&](unsigned output) { return getCombiner(op, output) == &inner; });
+        reduction != reductions.end() &&
+        isa<arith::MaxNumFOp, arith::MinNumFOp>(inner)) {
+      Value accumulator = accumulators[reduction - reductions.begin()];
+      Value value = operands[operands[0] == accumulator ? 1 : 0];
+      mapping.map(inner.getResult(0), combine(*reduction, value, accumulator));
+      continue;
+    }
     SmallVector<Type> types;
     for (Type type : inner.getResultTypes())
       types.push_back(vectorOf(type));

@@ -220,3 +220,26 @@ func.func @diagonal(%d: memref<3x3xf32>, %x: memref<3x7x11xf32>) {
     ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
   return
 }
+
+// -----
+
+// A row maximum that leaves out NaN: partial results begin at -inf and are
+// never NaN, so that the greater of two is a choice by one comparison. What was
+// there before may be NaN.
+// CHECK-LABEL: func.func @row_max(
+// CHECK-DAG:     %[[LEAST:.*]] = arith.constant dense<0xFF800000> : vector<8xf32>
+// CHECK:         %[[A:.*]]:4 = scf.for {{.*}} iter_args(%[[PART:[a-z0-9]+]] = %[[LEAST]],
+// CHECK:           %[[X:.*]] = vector.load
+// CHECK:           %[[GREATER:.*]] = arith.cmpf ogt, %[[X]], %[[PART]]
+// CHECK:           arith.select %[[GREATER]], %[[X]], %[[PART]]
+// CHECK-NOT:     arith.maxnumf {{.*}} : vector
+// CHECK:         %[[OLD:.*]] = memref.load
+// CHECK:         arith.maxnumf %[[OLD]], %{{.*}} : f32
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @row_max(%x: memref<1x64xf32>, %y: memref<1xf32>) {
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+    ins(%x : memref<1x64xf32>) outs(%y : memref<1xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.maxnumf %a, %o : f32  linalg.yield %r : f32 }
+  return
+}

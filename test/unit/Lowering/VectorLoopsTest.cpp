@@ -252,4 +252,37 @@ func.func private @divide(%x: tensor<21xi64>, %y: tensor<21xi64>) -> tensor<21xi
     EXPECT_EQ(r[i], p[i] / q[i]);
 }
 
+/// NaN anywhere in a row, and in all of it, also in lanes behind the last whole
+/// vector.
+TEST(VectorLoops, MaximumLeavesOutNaN) {
+  constexpr int rows = 5, columns = 75;
+  auto kernels = Kernels::compile(R"mlir(
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func private @largest(%x: tensor<5x75xf32>) -> tensor<5xf32> {
+  %start = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<5xf32>
+  %f = linalg.fill ins(%start : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+  %r = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<5x75xf32>) outs(%f : tensor<5xf32>) {
+    ^bb0(%a: f32, %o: f32): %v = arith.maxnumf %a, %o : f32  linalg.yield %v : f32 } -> tensor<5xf32>
+  return %r : tensor<5xf32>
+})mlir");
+  ASSERT_TRUE(kernels);
+  std::vector<float> x = randomVector(rows * columns, 42), y(rows, NAN);
+  for (int j : {0, 17, 63, 64, 74})
+    x[columns + j] = NAN;
+  for (int j = 0; j < columns; ++j) {
+    x[2 * columns + j] = NAN;
+    x[3 * columns + j] = -INFINITY;
+  }
+  x[3 * columns + 70] = NAN;
+  kernels->call("largest", {x.data(), y.data()});
+  for (int i = 0; i < rows; ++i) {
+    float expected = -INFINITY;
+    for (int j = 0; j < columns; ++j)
+      expected = std::fmax(expected, x[i * columns + j]);
+    EXPECT_EQ(y[i], expected) << i;
+  }
+}
+
 } // namespace
