@@ -243,3 +243,24 @@ func.func @row_max(%x: memref<1x64xf32>, %y: memref<1xf32>) {
     ^bb0(%a: f32, %o: f32): %r = arith.maxnumf %a, %o : f32  linalg.yield %r : f32 }
   return
 }
+
+// -----
+
+// Partial sums of products are joined by additions, as is what was there.
+// CHECK-LABEL: func.func @dot(
+// CHECK-DAG:     %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<8xf32>
+// CHECK:         %[[A:.*]]:2 = scf.for {{.*}} iter_args(%[[P:[a-z0-9]+]] = %[[ZERO]], %[[Q:[a-z0-9]+]] = %[[ZERO]])
+// CHECK:           math.fma %{{.*}}, %{{.*}}, %[[P]] : vector<8xf32>
+// CHECK:           math.fma %{{.*}}, %{{.*}}, %[[Q]] : vector<8xf32>
+// CHECK-NOT:     math.fma
+// CHECK:         arith.addf %[[A]]#0, %[[A]]#1 : vector<8xf32>
+// CHECK:         %[[OLD:.*]] = memref.load
+// CHECK:         arith.addf %[[OLD]], %{{.*}} : f32
+#i = affine_map<(i) -> (i)>
+#none = affine_map<(i) -> ()>
+func.func @dot(%x: memref<16xf32>, %y: memref<f32>) {
+  linalg.generic {indexing_maps = [#i, #i, #none], iterator_types = ["reduction"]}
+    ins(%x, %x : memref<16xf32>, memref<16xf32>) outs(%y : memref<f32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32): %r = math.fma %a, %b, %o : f32  linalg.yield %r : f32 }
+  return
+}
