@@ -32,6 +32,7 @@ CLASSES = [
     ("start-up", r"Sha256|compressWith|Npy|WireFormat"),
     ("convolution", r"conv_(fwd|bwd)|wino|transform(Inputs|Outputs|Cotangents|Windows)|addWindows"),
     ("product", r"gemm|matmul"),
+    ("packing", r"^turnAvx|memmove|memcpy"),
     ("reorder", r"reorder|single_blk|jit_trans|transpose"),
     ("optimizer", r"^(sgd|adam|adamw)\."),
     ("elementwise", r"\.elementwise"),
