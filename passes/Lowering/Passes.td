@@ -72,7 +72,8 @@ def PipelineVectorLoops
     Every `linalg` op on static buffers becomes `scf` loops around `vector` ops.
     The vector dimension is the innermost one that each operand lacks or has as
     its fastest index; the others become loops. A reduction along the vector
-    dimension has up to four accumulators and an explicit tree at its end. They
+    dimension has up to four accumulators and an explicit tree at its end. Those
+    of a maximum that leaves out NaN begin at -inf and are never NaN. They
     are kept through the other loops of the reduction, too: the innermost ones,
     and if those are shorter than 256 elements all of them, which then go inside
     the parallel ones. The bits depend on the op and the width alone. The rest
