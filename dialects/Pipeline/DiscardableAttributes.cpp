@@ -106,7 +106,7 @@ static const AttributeRule rules[] = {
      [](Operation *op, Attribute value) {
        auto variable = dyn_cast<VariableOp>(op);
        return variable && variable.getRole() == Role::Prepacked &&
-              isa<penstock::nn::PrepackingAttr>(value);
+              isa<penstock::nn::PrepackingAttr, PanelsAttr>(value);
      },
      "what weights are prepacked for, on a variable that holds them"},
     {kTiedAttr, isTied, "byte ranges by name, on a parameter"},

@@ -55,8 +55,9 @@ inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
 inline constexpr llvm::StringLiteral kRangeAttr = "pipeline.range";
 /// @w: the parameter that a variable belongs to or a channel carries.
 inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
-/// #nn.prepacking, on a variable that holds prepacked weights: for which
-/// convolution. `pipeline.parameter` says of which variable they are.
+/// #nn.prepacking or #pipeline.panels, on a variable that holds prepacked
+/// weights: for which convolution, or in which order. `pipeline.parameter` says
+/// of which variable they are.
 inline constexpr llvm::StringLiteral kPrepackingAttr = "pipeline.prepacking";
 /// {name = #pipeline.bytes}, on a parameter: where other initialisers are that
 /// have its value.

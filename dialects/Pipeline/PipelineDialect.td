@@ -61,6 +61,27 @@ def Pipeline_RangeAttr : Pipeline_Attr<"Range", "range"> {
   let genVerifyDecl = 1;
 }
 
+def Pipeline_PanelsAttr : Pipeline_Attr<"Panels", "panels"> {
+  let summary = "Weights of a product, prepacked";
+  let description = [{
+    A matrix of so many rows and columns, whose elements have these strides in
+    the weights, in panels of `width` columns, one behind the other. The rows of
+    a panel are `stride` elements apart. The last panel may have more columns.
+
+    ```mlir
+    #pipeline.panels<[1024, 4096] strides [1, 1024] width 384 stride 400>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$sizes,
+                        ArrayRefParameter<"int64_t">:$strides,
+                        "int64_t":$width, "int64_t":$stride);
+  let assemblyFormat = [{
+    `<` `[` $sizes `]` `strides` `[` $strides `]` `width` $width
+    `stride` $stride `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 class Pipeline_I32Enum<string name, string summary, list<I32EnumAttrCase> cases>
     : I32EnumAttr<name, summary, cases> {
   let cppNamespace = "::penstock::pipeline";

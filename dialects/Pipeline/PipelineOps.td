@@ -459,7 +459,9 @@ def Pipeline_GemmOp : Pipeline_Op<"gemm",
   let description = [{
     C = A.B, or C += A.B with `accumulate`, for every index of the batch
     dimensions. `sizes` is [batch..., m, n, k]; strides are in elements, as
-    [batch..., row, column]. In kernel functions only.
+    [batch..., row, column]. In kernel functions only. With `panels`, B is what
+    pipeline.pack_panels makes, of so many columns each; its strides are those
+    in a panel.
 
     ```mlir
     pipeline.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
@@ -472,11 +474,34 @@ def Pipeline_GemmOp : Pipeline_Op<"gemm",
                        DenseI64ArrayAttr:$strides_b,
                        DenseI64ArrayAttr:$strides_c,
                        UnitAttr:$accumulate,
+                       OptionalAttr<I64Attr>:$panels,
                        OptionalAttr<Nn_ScratchAttr>:$scratch);
   let assemblyFormat = [{
     $a `,` $b `,` $c `sizes` $sizes `strides` $strides_a $strides_b $strides_c
-    (`accumulate` $accumulate^)? (`scratch` $scratch^)? attr-dict `:` type($a)
-    `,` type($b) `,` type($c)
+    (`accumulate` $accumulate^)? (`panels` `(` $panels^ `)`)?
+    (`scratch` $scratch^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+  }];
+}
+
+def Pipeline_PackPanelsOp : Pipeline_Op<"pack_panels"> {
+  let summary = "Brings weights into the order that products read fastest";
+  let description = [{
+    So that a product that reads them often need not do it in each call.
+    `pipeline-prepack-weights` decides where that pays. In kernel functions
+    only.
+
+    ```mlir
+    pipeline.pack_panels %w to %p
+      as <[1024, 4096] strides [1, 1024] width 384 stride 400>
+      : memref<4096x1024xf32>, memref<4505600xf32>
+    ```
+  }];
+  let arguments = (ins Arg<MemRefOf<[F32]>, "", [MemRead]>:$weights,
+                       Arg<MemRefRankOf<[F32], [1]>, "", [MemWrite]>:$prepacked,
+                       Pipeline_PanelsAttr:$panels);
+  let assemblyFormat = [{
+    $weights `to` $prepacked `as` $panels attr-dict
+    `:` type($weights) `,` type($prepacked)
   }];
 }
 

@@ -354,5 +354,37 @@ LogicalResult GemmOp::verify() {
     if (strides.size() != rank - 1)
       return emitOpError("needs ")
              << rank - 1 << " strides per operand, got " << strides.size();
+  if (getPanels() && (rank != 3 || *getPanels() <= 0 ||
+                      cast<MemRefType>(getB().getType()).getRank() != 1))
+    return emitOpError("reads panels of some columns from a vector, and has no "
+                       "batch dimensions");
+  return success();
+}
+
+LogicalResult
+PanelsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                   ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides,
+                   int64_t width, int64_t stride) {
+  auto isPositive = [](int64_t value) { return value > 0; };
+  if (sizes.size() != 2 || strides.size() != 2 ||
+      !llvm::all_of(sizes, isPositive) || !llvm::all_of(strides, isPositive) ||
+      width <= 0 || stride < std::min(width, sizes[1]))
+    return emitError() << "a matrix has two sizes and strides, and rows of its "
+                          "panels do not overlap";
+  return success();
+}
+
+LogicalResult PackPanelsOp::verify() {
+  PanelsAttr panels = getPanels();
+  ArrayRef<int64_t> sizes = panels.getSizes(), strides = panels.getStrides();
+  MemRefType weights = getWeights().getType(),
+             prepacked = getPrepacked().getType();
+  if (!weights.getLayout().isIdentity() || !weights.hasStaticShape() ||
+      (sizes[0] - 1) * strides[0] + (sizes[1] - 1) * strides[1] >=
+          weights.getNumElements())
+    return emitOpError("does not find ") << panels << " in " << weights;
+  if (!prepacked.hasStaticShape() || prepacked.getNumElements() == 0 ||
+      prepacked.getNumElements() % (sizes[0] * panels.getStride()) != 0)
+    return emitOpError("does not fill ") << prepacked << " with " << panels;
   return success();
 }

@@ -17,26 +17,71 @@
 using namespace mlir;
 using namespace penstock;
 
-static FailureOr<int64_t> query(pipeline::GemmOp gemm, int64_t threads,
-                                std::string &reason) {
+std::optional<penstock_gemm_descriptor>
+penstock::describeProduct(pipeline::GemmOp gemm) {
   ArrayRef<int64_t> sizes = gemm.getSizes();
   ArrayRef<int64_t> batch = sizes.drop_back(3);
-  penstock_gemm_descriptor descriptor = {};
-  descriptor.element = PENSTOCK_F32;
-  descriptor.batch_rank = static_cast<uint32_t>(batch.size());
-  if (batch.size() > PENSTOCK_MAX_BATCH_RANK) {
+  auto element = cast<MemRefType>(gemm.getA().getType()).getElementType();
+  if (batch.size() > PENSTOCK_MAX_BATCH_RANK || !element.isF32())
+    return std::nullopt;
+  penstock_gemm_descriptor result = {};
+  result.element = PENSTOCK_F32;
+  result.batch_rank = static_cast<uint32_t>(batch.size());
+  llvm::copy(batch, result.batch);
+  llvm::copy(gemm.getStridesA(), result.stride_a);
+  llvm::copy(gemm.getStridesB(), result.stride_b);
+  llvm::copy(gemm.getStridesC(), result.stride_c);
+  result.m = sizes[batch.size()];
+  result.n = sizes[batch.size() + 1];
+  result.k = sizes[batch.size() + 2];
+  result.accumulate = gemm.getAccumulate();
+  if (std::optional<uint64_t> panel = gemm.getPanels()) {
+    result.weights = PENSTOCK_WEIGHTS_PREPACKED;
+    result.panel = static_cast<int64_t>(*panel);
+  }
+  return result;
+}
+
+penstock_gemm_descriptor
+penstock::describePacking(pipeline::PanelsAttr panels) {
+  penstock_gemm_descriptor result = {};
+  result.element = PENSTOCK_F32;
+  result.k = panels.getSizes()[0];
+  result.n = panels.getSizes()[1];
+  llvm::copy(panels.getStrides(), result.stride_b);
+  result.stride_c[0] = panels.getStride();
+  result.stride_c[1] = 1;
+  result.weights = PENSTOCK_WEIGHTS_PREPACK;
+  result.panel = panels.getWidth();
+  return result;
+}
+
+std::optional<ProductPanels> penstock::choosePanels(pipeline::GemmOp gemm) {
+  std::optional<penstock_gemm_descriptor> descriptor = describeProduct(gemm);
+  if (!descriptor)
+    return std::nullopt;
+  std::optional<runtime::PrepackedProduct> prepacked =
+      runtime::prepackProduct(*descriptor);
+  if (!prepacked)
+    return std::nullopt;
+  const penstock_gemm_descriptor &packing = prepacked->prepack;
+  auto panels =
+      pipeline::PanelsAttr::get(gemm.getContext(), {packing.k, packing.n},
+                                ArrayRef(packing.stride_b).take_front(2),
+                                packing.panel, packing.stride_c[0]);
+  return ProductPanels{panels,
+                       static_cast<int64_t>(prepacked->bytes / sizeof(float)),
+                       prepacked->gains};
+}
+
+static FailureOr<int64_t> query(pipeline::GemmOp gemm, int64_t threads,
+                                std::string &reason) {
+  std::optional<penstock_gemm_descriptor> descriptor = describeProduct(gemm);
+  if (!descriptor) {
     reason = "it has too many batch dimensions";
     return failure();
   }
-  llvm::copy(batch, descriptor.batch);
-  llvm::copy(gemm.getStridesA(), descriptor.stride_a);
-  llvm::copy(gemm.getStridesB(), descriptor.stride_b);
-  llvm::copy(gemm.getStridesC(), descriptor.stride_c);
-  descriptor.m = sizes[batch.size()];
-  descriptor.n = sizes[batch.size() + 1];
-  descriptor.k = sizes[batch.size() + 2];
-  descriptor.accumulate = gemm.getAccumulate();
-  runtime::Product product(descriptor, threads);
+  runtime::Product product(*descriptor, threads);
   if (!product.getError().empty()) {
     reason = product.getError();
     return failure();

@@ -110,9 +110,9 @@ struct Flags {
                           "Winograd's, too, which rounds more) or direct",
                           "fastest");
   Text prepack = text("prepack",
-                      "Weights of convolutions that are reordered once per "
-                      "update instead of once per microbatch: auto (where it "
-                      "pays and fits; default), none or all",
+                      "Weights of convolutions and products that are reordered "
+                      "once per update instead of once per microbatch: auto "
+                      "(where it pays and fits; default), none or all",
                       "auto");
   Text recompute = text("recompute",
                         "What the backward computes again instead of storing "

@@ -36,6 +36,7 @@ public:
   uint32_t getIndex(nn::PrepackingAttr prepacking) const {
     return entries.find(keyOf(prepacking)) - entries.begin();
   }
+  int64_t size() const { return static_cast<int64_t>(entries.size()); }
   /// The replay runs all of them on its one device.
   std::vector<Constant> getTable(ConstantBuilder &constants,
                                  std::optional<int64_t> device) const;

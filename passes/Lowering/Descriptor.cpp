@@ -143,7 +143,7 @@ std::vector<Constant> ProgramTable::getDevices() {
 
 FailureOr<std::vector<Constant>>
 ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
-                           const FileTable &files,
+                           const FileTable &files, const GemmTable &gemms,
                            const ConvolutionTable &convs) {
   std::vector<Constant> table;
   // By name; an initialiser of another name with the value of the first has an
@@ -187,8 +187,11 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
       weights = numbers.lookup(
           variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr)
               .getValue());
-      prepacking = convs.getIndex(
-          variable->getAttrOfType<nn::PrepackingAttr>(kPrepackingAttr));
+      Attribute form = variable->getAttr(kPrepackingAttr);
+      if (auto panels = dyn_cast<PanelsAttr>(form))
+        prepacking = convs.size() + gemms.getIndex(panels);
+      else
+        prepacking = convs.getIndex(cast<nn::PrepackingAttr>(form));
     }
     auto addVariable = [&](StringRef name, BytesAttr bytes) {
       table.push_back(Constant::fields(
@@ -330,7 +333,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   // 1. What needs a look at the module.
   Symbols symbol{prefix};
   FailureOr<std::vector<Constant>> variableTable =
-      getVariables(constants, symbol, files, convs);
+      getVariables(constants, symbol, files, gemms, convs);
   if (failed(variableTable))
     return failure();
   FailureOr<std::vector<Constant>> channelTable = getChannels(constants);

@@ -9,7 +9,7 @@
 
 #include "passes/Lowering/GemmTable.h"
 
-#include "penstock/abi.h"
+#include "penstock/Codegen/LibraryScratch.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -23,16 +23,13 @@ ArrayAttr GemmTable::getKey(GemmOp gemm, int64_t device,
       {TypeAttr::get(element), gemm.getSizesAttr(), gemm.getStridesAAttr(),
        gemm.getStridesBAttr(), gemm.getStridesCAttr(),
        builder.getBoolAttr(gemm.getAccumulate()),
+       builder.getI64IntegerAttr(gemm.getPanels().value_or(0)),
        builder.getI64IntegerAttr(device), scratch.getKey(gemm.getContext())});
 }
 
 LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
-  size_t rank = gemm.getSizes().size();
-  auto element = cast<MemRefType>(gemm.getA().getType()).getElementType();
-  if (rank < 3 || rank - 3 > PENSTOCK_MAX_BATCH_RANK || !element.isF32() ||
-      gemm.getStridesA().size() + 1 != rank ||
-      gemm.getStridesB().size() + 1 != rank ||
-      gemm.getStridesC().size() + 1 != rank)
+  std::optional<penstock_gemm_descriptor> descriptor = describeProduct(gemm);
+  if (!descriptor)
     return gemm.emitError() << "the library multiplies f32 matrices with up to "
                             << PENSTOCK_MAX_BATCH_RANK << " batch dimensions";
   if (auto number = numbers.find(gemm); number != numbers.end()) {
@@ -42,9 +39,10 @@ LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
     return success();
   }
   ScratchPlace scratch = places.get(gemm);
-  auto *it =
-      products.insert({getKey(gemm, device, scratch), Product{scratch, device}})
-          .first;
+  auto *it = products
+                 .insert({getKey(gemm, device, scratch),
+                          Product{*descriptor, scratch, device}})
+                 .first;
   numbers[gemm] = it - products.begin();
   return success();
 }
@@ -57,21 +55,27 @@ LogicalResult GemmTable::addUnused(GemmOp gemm) {
 
 uint32_t GemmTable::getIndex(GemmOp gemm) const { return numbers.at(gemm); }
 
+static ArrayAttr keyOf(PanelsAttr panels) {
+  return ArrayAttr::get(panels.getContext(), {panels});
+}
+
+void GemmTable::add(PanelsAttr panels) {
+  products.insert({keyOf(panels), Product{describePacking(panels),
+                                          ScratchPlace(), 0, /*shared=*/true}});
+}
+
+uint32_t GemmTable::getIndex(PanelsAttr panels) const {
+  return products.find(keyOf(panels)) - products.begin();
+}
+
 std::vector<Constant> GemmTable::getTable(ConstantBuilder &constants,
                                           std::optional<int64_t> device) const {
   std::vector<Constant> table;
   for (auto &[key, product] : products) {
-    auto field = [&](unsigned i) {
-      return cast<DenseI64ArrayAttr>(key[i]).asArrayRef();
-    };
-    ArrayRef<int64_t> sizes = field(1);
-    size_t batchRank = sizes.size() - 3;
-    SmallVector<int64_t> batch(sizes.take_front(batchRank));
-    batch.resize(PENSTOCK_MAX_BATCH_RANK, 0);
-    auto strides = [&](ArrayRef<int64_t> values) {
-      SmallVector<int64_t> padded(values);
-      padded.resize(PENSTOCK_MAX_BATCH_RANK + 2, 0);
-      return Constant::integers(padded);
+    const penstock_gemm_descriptor &gemm = product.descriptor;
+    auto list = [](const auto &values) {
+      return Constant::integers(
+          SmallVector<int64_t>(std::begin(values), std::end(values)));
     };
     constexpr auto kNone = static_cast<int32_t>(PENSTOCK_NO_DEVICE);
     bool isReplayed = product.device != kNone && product.scratch.isReplayed();
@@ -80,12 +84,12 @@ std::vector<Constant> GemmTable::getTable(ConstantBuilder &constants,
                         ? static_cast<int32_t>(PENSTOCK_EVERY_DEVICE)
                         : product.device;
     table.push_back(Constant::fields(
-        {Constant::i32(PENSTOCK_F32), Constant::i32(batchRank),
-         Constant::integers(batch), Constant::i64(sizes[batchRank]),
-         Constant::i64(sizes[batchRank + 1]),
-         Constant::i64(sizes[batchRank + 2]), strides(field(2)),
-         strides(field(3)), strides(field(4)),
-         Constant::i32(cast<BoolAttr>(key[5]).getValue()), Constant::i32(where),
+        {Constant::i32(gemm.element), Constant::i32(gemm.batch_rank),
+         list(gemm.batch), Constant::i64(gemm.m), Constant::i64(gemm.n),
+         Constant::i64(gemm.k), list(gemm.stride_a), list(gemm.stride_b),
+         list(gemm.stride_c), Constant::i32(gemm.accumulate),
+         Constant::i32(where), Constant::i32(gemm.weights),
+         Constant::i64(gemm.panel),
          product.scratch.getConstant(constants, device.has_value())}));
   }
   return table;

@@ -11,6 +11,7 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Lowering/ScratchPlaces.h"
+#include "penstock/abi.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -28,12 +29,16 @@ public:
   /// A product that no device runs, in a kernel that nothing calls.
   mlir::LogicalResult addUnused(pipeline::GemmOp gemm);
   uint32_t getIndex(pipeline::GemmOp gemm) const;
+  /// What prepacks weights, on any device: at updates, and at the start.
+  void add(pipeline::PanelsAttr panels);
+  uint32_t getIndex(pipeline::PanelsAttr panels) const;
   /// The replay runs all products on its one device.
   std::vector<Constant> getTable(ConstantBuilder &constants,
                                  std::optional<int64_t> device) const;
 
 private:
   struct Product {
+    penstock_gemm_descriptor descriptor;
     ScratchPlace scratch;
     int64_t device = 0;
     bool shared = false;

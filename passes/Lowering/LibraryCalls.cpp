@@ -36,6 +36,8 @@ LogicalResult penstock::collectLibraryCalls(ModuleOp root, GemmTable &gemms,
           return WalkResult(convs.add(op, device.getInt()));
         if (auto prepack = dyn_cast<nn::PrepackWeightsOp>(op))
           return WalkResult(convs.add(op, prepack.getPrepacking()));
+        if (auto pack = dyn_cast<PackPanelsOp>(op))
+          gemms.add(pack.getPanels());
         if (auto call = dyn_cast<func::CallOp>(op))
           if (auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee()))
             reached.insert(callee);
@@ -51,10 +53,15 @@ LogicalResult penstock::collectLibraryCalls(ModuleOp root, GemmTable &gemms,
       return WalkResult(gemms.addUnused(gemm));
     if (nn::Convolution::match(op))
       return WalkResult(convs.add(op, std::nullopt));
-    if (auto variable = dyn_cast<VariableOp>(op))
-      if (auto prepacking =
-              variable->getAttrOfType<nn::PrepackingAttr>(kPrepackingAttr))
-        return WalkResult(convs.add(op, prepacking));
+    if (auto pack = dyn_cast<PackPanelsOp>(op))
+      gemms.add(pack.getPanels());
+    if (auto variable = dyn_cast<VariableOp>(op)) {
+      Attribute prepacking = variable->getAttr(kPrepackingAttr);
+      if (auto panels = dyn_cast_or_null<PanelsAttr>(prepacking))
+        gemms.add(panels);
+      else if (prepacking)
+        return WalkResult(convs.add(op, cast<nn::PrepackingAttr>(prepacking)));
+    }
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -99,45 +106,46 @@ static Value getPointer(OpBuilder &builder, Location loc, RuntimeCalls &runtime,
   return LLVM::IntToPtrOp::create(builder, loc, runtime.pointer, address);
 }
 
-static LogicalResult convertGemms(RuntimeCalls &runtime,
-                                  const GemmTable &gemms) {
-  SmallVector<GemmOp> ops;
-  runtime.root.walk([&](GemmOp gemm) { ops.push_back(gemm); });
-  for (GemmOp gemm : ops) {
-    auto function = gemm->getParentOfType<func::FuncOp>();
-    if (!hasDevice(function, runtime))
-      return gemm.emitError(kNeedsDevice);
-    OpBuilder builder(gemm);
-    Location loc = gemm.getLoc();
-    SmallVector<Value> operands{
-        function.getArgument(0),
-        LLVM::ConstantOp::create(
-            builder, loc, runtime.i32,
-            builder.getI32IntegerAttr(gemms.getIndex(gemm)))};
-    for (Value buffer : {gemm.getA(), gemm.getB(), gemm.getC()})
-      operands.push_back(getPointer(builder, loc, runtime, buffer));
-    runtime.call(builder, loc, "penstock_gemm", runtime.none, operands);
-    gemm.erase();
-  }
-  return success();
-}
-
-/// The number of the descriptor, and the addresses of the tensors.
-static void callConvolution(RuntimeCalls &runtime, Operation *op,
-                            uint32_t number, ValueRange tensors) {
+/// The number of the descriptor, and the addresses of the operands; none for
+/// a null value.
+static void callLibrary(RuntimeCalls &runtime, Operation *op, StringRef name,
+                        uint32_t number, ValueRange operands) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
-  SmallVector<Value> operands{
+  SmallVector<Value> arguments{
       op->getParentOfType<func::FuncOp>().getArgument(0),
       LLVM::ConstantOp::create(builder, loc, runtime.i32,
                                builder.getI32IntegerAttr(number))};
-  for (Value buffer : tensors)
-    operands.push_back(
+  for (Value buffer : operands)
+    arguments.push_back(
         buffer
             ? getPointer(builder, loc, runtime, buffer)
             : LLVM::ZeroOp::create(builder, loc, runtime.pointer).getResult());
-  runtime.call(builder, loc, "penstock_conv", runtime.none, operands);
+  runtime.call(builder, loc, name, runtime.none, arguments);
   op->erase();
+}
+
+static LogicalResult convertGemms(RuntimeCalls &runtime,
+                                  const GemmTable &gemms) {
+  SmallVector<Operation *> ops;
+  runtime.root.walk([&](Operation *op) {
+    if (isa<GemmOp, PackPanelsOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    if (!hasDevice(op->getParentOfType<func::FuncOp>(), runtime))
+      return op->emitError(kNeedsDevice);
+    if (auto pack = dyn_cast<PackPanelsOp>(op)) {
+      callLibrary(runtime, op, "penstock_gemm",
+                  gemms.getIndex(pack.getPanels()),
+                  {Value(), pack.getWeights(), pack.getPrepacked()});
+      continue;
+    }
+    auto gemm = cast<GemmOp>(op);
+    callLibrary(runtime, op, "penstock_gemm", gemms.getIndex(gemm),
+                {gemm.getA(), gemm.getB(), gemm.getC()});
+  }
+  return success();
 }
 
 static LogicalResult convertConvolutions(RuntimeCalls &runtime,
@@ -148,18 +156,18 @@ static LogicalResult convertConvolutions(RuntimeCalls &runtime,
       ops.push_back(op);
   });
   for (Operation *op : ops) {
-    auto function = op->getParentOfType<func::FuncOp>();
-    if (!hasDevice(function, runtime))
+    if (!hasDevice(op->getParentOfType<func::FuncOp>(), runtime))
       return op->emitError(kNeedsDevice);
     if (auto prepack = dyn_cast<nn::PrepackWeightsOp>(op)) {
-      callConvolution(runtime, op, convs.getIndex(prepack.getPrepacking()),
-                      {Value(), prepack.getWeights(), prepack.getPrepacked()});
+      callLibrary(runtime, op, "penstock_conv",
+                  convs.getIndex(prepack.getPrepacking()),
+                  {Value(), prepack.getWeights(), prepack.getPrepacked()});
       continue;
     }
     nn::Convolution conv = *nn::Convolution::match(op);
-    callConvolution(runtime, op, convs.getIndex(op),
-                    {conv.input, conv.prepacked ? conv.prepacked : conv.weights,
-                     conv.output});
+    callLibrary(runtime, op, "penstock_conv", convs.getIndex(op),
+                {conv.input, conv.prepacked ? conv.prepacked : conv.weights,
+                 conv.output});
   }
   return success();
 }

@@ -78,7 +78,8 @@ private:
   std::vector<Constant> getDevices();
   mlir::FailureOr<std::vector<Constant>>
   getVariables(ConstantBuilder &constants, const Symbols &symbol,
-               const FileTable &files, const ConvolutionTable &convs);
+               const FileTable &files, const GemmTable &gemms,
+               const ConvolutionTable &convs);
   mlir::FailureOr<std::vector<Constant>>
   getChannels(ConstantBuilder &constants);
   std::vector<Constant> getTasks(ConstantBuilder &constants);

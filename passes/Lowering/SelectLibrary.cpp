@@ -105,7 +105,7 @@ struct SelectLibraryPass
         builder, contract.getLoc(), a, b, c, sizes,
         strides(product->left, m, k), strides(product->right, k, n),
         strides(MatrixProduct::C, m, n), /*accumulate=*/!fill,
-        /*scratch=*/nullptr);
+        /*panels=*/nullptr, /*scratch=*/nullptr);
 
     if (failed(gemmScratchBytes(gemm, threads, &reason))) {
       contract.emitRemark("becomes loops: ") << reason;

@@ -51,11 +51,11 @@ def PipelinePrepackWeights
     : Pass<"pipeline-prepack-weights", "::mlir::ModuleOp"> {
   let summary = "Reorders weights once per update, not once per microbatch";
   let description = [{
-    Where a convolution reads a variable as its weights, several times between
-    two updates or without any, and the library would reorder them in each call,
-    a variable of role `prepacked` holds them as the library likes them. It has
-    as many versions, is read at the same lag, and is written by whoever writes
-    the weights. The primitives stay the same, and so do the bits. Runs on
+    Where a convolution reads a variable as its weights, or a product as its
+    right operand, several times between two updates or without any, and each
+    call would reorder them, a variable of role `prepacked` holds them as the
+    library likes them. It has as many versions, is read at the same lag, and is
+    written by whoever writes the weights. The bits stay the same. Runs on
     bufferised functions that are not called by device functions yet; a nested
     module (the replay program) gets the same variables.
 
@@ -72,7 +72,7 @@ def PipelinePrepackWeights
   let dependentDialects = ["::mlir::func::FuncDialect"];
   let options = [
     Option<"policy", "policy", "std::string", "\"auto\"",
-           "auto: where it saves 3 % of a call; all: wherever it can; none">,
+           "auto: where it pays; all: wherever it can; none">,
     Option<"threads", "threads", "uint64_t", "1",
            "Threads that each device computes with">];
 }

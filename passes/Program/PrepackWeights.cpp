@@ -4,12 +4,12 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Weights in the library's own order are a variable beside the weights: who
-// writes these, writes both, and convolutions read them at the same lag.
+// writes these, writes both, and library calls read them at the same lag.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/DeviceBuilder.h"
 #include "passes/Program/Passes.h"
-#include "penstock/Codegen/ConvolutionLibrary.h"
+#include "passes/Program/Prepacking.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -24,11 +24,6 @@ using namespace penstock::pipeline;
 
 namespace {
 
-/// Fewer weights are reordered in microseconds, which a call of its own takes,
-/// too; and where more windows meet each weight, reordering is less than 3 % of
-/// a call (docs/performance.md).
-constexpr int64_t kFewWeights = 1 << 14, kManyWindows = 256;
-
 /// A call of a function, with the variable that is the weights there.
 struct Use {
   ModuleOp module;
@@ -38,14 +33,22 @@ struct Use {
   VariableOp weights;
 };
 
-/// A convolution whose weights are an argument of its function.
+/// A library call whose weights are an argument of its function.
 struct Candidate {
   func::FuncOp function, kernel;
-  Operation *conv;
-  unsigned argument;
-  nn::PrepackingAttr prepacking;
-  int64_t floats;
+  Operation *op;
+  Prepacking prepacking;
   SmallVector<Use> uses;
+
+  Attribute form() const { return prepacking.form; }
+  unsigned argument() const { return prepacking.weights.getArgNumber(); }
+  RankedTensorType type() const {
+    return RankedTensorType::get({prepacking.floats},
+                                 Float32Type::get(form().getContext()));
+  }
+  Type weightsType() const {
+    return func::FuncOp(function).getArgumentTypes()[argument()];
+  }
 };
 
 struct PrepackWeightsPass
@@ -56,7 +59,7 @@ struct PrepackWeightsPass
   LogicalResult collect(func::FuncOp function);
   bool collectUses(Candidate &candidate);
   bool pays(const Candidate &candidate) const;
-  bool isReadOften(Use use) const;
+  bool isReadOften(Use use, int64_t calls) const;
   static bool isWritten(Use use);
   void prepack(Candidate &candidate);
   VariableOp getPrepacked(const Use &use, const Candidate &candidate);
@@ -67,7 +70,7 @@ struct PrepackWeightsPass
   SmallVector<ModuleOp> modules;
   SmallVector<Candidate> candidates;
   llvm::MapVector<std::pair<Operation *, Attribute>, VariableOp> prepacked;
-  llvm::MapVector<Attribute, std::string> functions;
+  llvm::MapVector<std::pair<Attribute, Type>, std::string> functions;
 };
 
 } // namespace
@@ -95,9 +98,9 @@ void PrepackWeightsPass::runOnOperation() {
       prepack(candidate);
   for (Candidate &candidate : candidates) {
     bool isThere = llvm::all_of(candidate.uses, [&](const Use &use) {
-      return prepacked.contains({use.weights, candidate.prepacking});
+      return prepacked.contains({use.weights, candidate.form()});
     });
-    if (isThere && !nn::Convolution::match(candidate.conv)->prepacked)
+    if (isThere && !isPrepacked(candidate.op))
       prepack(candidate);
   }
 }
@@ -108,28 +111,17 @@ LogicalResult PrepackWeightsPass::collect(func::FuncOp function) {
   if (!kernel || kernel.isDeclaration())
     return success();
   WalkResult result = kernel.walk([&](Operation *op) {
-    std::optional<nn::Convolution> conv = nn::Convolution::match(op);
-    if (!conv || conv->kind == nn::Convolution::WeightGrad || conv->prepacked)
+    FailureOr<std::optional<Prepacking>> prepacking =
+        readPrepacking(op, threads);
+    if (failed(prepacking))
+      return WalkResult::interrupt();
+    if (!*prepacking)
       return WalkResult::advance();
-    auto weights = dyn_cast<BlockArgument>(conv->weights);
-    if (!weights || weights.getOwner() != &kernel.front() ||
+    BlockArgument weights = (*prepacking)->weights;
+    if (weights.getOwner() != &kernel.front() ||
         weights.getArgNumber() >= function.getNumArguments())
       return WalkResult::advance();
-    FailureOr<LibraryConvolution> planned =
-        requireLibraryConvolution(op, threads);
-    if (failed(planned))
-      return WalkResult::interrupt();
-    conv->layout =
-        static_cast<nn::ConvolutionLayout>(planned->descriptor.layout);
-    if (!planned->prepackedBytes)
-      return WalkResult::advance();
-    Candidate candidate{function,
-                        kernel,
-                        op,
-                        weights.getArgNumber(),
-                        conv->getPrepacking(),
-                        static_cast<int64_t>(planned->prepackedBytes / 4),
-                        {}};
+    Candidate candidate{function, kernel, op, **prepacking, {}};
     if (collectUses(candidate))
       candidates.push_back(std::move(candidate));
     return WalkResult::advance();
@@ -146,7 +138,8 @@ bool PrepackWeightsPass::collectUses(Candidate &candidate) {
       for (auto call : task.getBody().getOps<func::CallOp>()) {
         if (call.getCallee() != candidate.function.getSymName())
           continue;
-        auto read = call.getOperand(candidate.argument).getDefiningOp<ReadOp>();
+        auto read =
+            call.getOperand(candidate.argument()).getDefiningOp<ReadOp>();
         auto weights =
             read ? module.lookupSymbol<VariableOp>(read.getVariableAttr())
                  : VariableOp();
@@ -168,9 +161,9 @@ bool PrepackWeightsPass::isWritten(Use use) {
   });
 }
 
-/// Several times between two updates, or without any. The replay has one device
+/// So many times between two updates, or without any. The replay has one device
 /// for all replicas, and does what the program does.
-bool PrepackWeightsPass::isReadOften(Use use) const {
+bool PrepackWeightsPass::isReadOften(Use use, int64_t calls) const {
   if (!isWritten(use))
     return true;
   if (use.module != modules.front() || use.task.getKind() == TaskKind::Evaluate)
@@ -180,28 +173,24 @@ bool PrepackWeightsPass::isReadOften(Use use) const {
   int64_t replicas = std::max<int64_t>(
       stage ? stage.getDevices().value_or(ArrayRef<int64_t>()).size() : 0, 1);
   return llvm::any_of(module.getOps<ScheduleOp>(), [&](ScheduleOp schedule) {
-    return static_cast<int64_t>(schedule.getMicrobatches()) >= 2 * replicas;
+    return static_cast<int64_t>(schedule.getMicrobatches()) >= calls * replicas;
   });
 }
 
 bool PrepackWeightsPass::pays(const Candidate &candidate) const {
-  nn::PrepackingAttr conv = candidate.prepacking;
-  int64_t weights = ShapedType::getNumElements(conv.getWeights());
-  ArrayRef<int64_t> output = conv.getOutput();
-  int64_t windows =
-      output.front() * ShapedType::getNumElements(output.drop_front(2));
-  if (policy == "auto" && (weights < kFewWeights || windows > kManyWindows))
+  const Prepacking &prepacking = candidate.prepacking;
+  if (policy == "auto" && !prepacking.pays)
     return false;
+  int64_t calls = policy == "auto" ? prepacking.calls : 2;
   return llvm::any_of(candidate.uses,
-                      [&](const Use &use) { return isReadOften(use); });
+                      [&](const Use &use) { return isReadOften(use, calls); });
 }
 
-/// The convolution reads another argument, which every call gets from a
+/// The call reads another argument, which every call gets from a
 /// variable.
 void PrepackWeightsPass::prepack(Candidate &candidate) {
-  Location loc = candidate.conv->getLoc();
-  Type f32 = Float32Type::get(&getContext());
-  auto tensor = RankedTensorType::get({candidate.floats}, f32);
+  Location loc = candidate.op->getLoc();
+  RankedTensorType tensor = candidate.type();
   unsigned index = candidate.function.getNumArguments();
   // 1. The function, and its declarations in other modules.
   for (ModuleOp module : modules) {
@@ -211,9 +200,8 @@ void PrepackWeightsPass::prepack(Candidate &candidate) {
       (void)function.insertArgument(index, tensor, {}, loc);
   }
   (void)candidate.kernel.insertArgument(index, getMemRefType(tensor), {}, loc);
-  nn::Convolution::setLayout(candidate.conv, candidate.prepacking.getLayout());
-  nn::Convolution::setPrepacked(candidate.conv,
-                                candidate.kernel.getArgument(index));
+  setPrepacked(candidate.op, candidate.form(),
+               candidate.kernel.getArgument(index));
   // 2. Its calls.
   for (const Use &use : candidate.uses) {
     VariableOp variable = getPrepacked(use, candidate);
@@ -231,24 +219,21 @@ void PrepackWeightsPass::prepack(Candidate &candidate) {
 /// The variable, with as many versions as the weights have, and its writers.
 VariableOp PrepackWeightsPass::getPrepacked(const Use &use,
                                             const Candidate &candidate) {
-  VariableOp &known = prepacked[{use.weights, candidate.prepacking}];
+  VariableOp &known = prepacked[{use.weights, candidate.form()}];
   if (known)
     return known;
   VariableOp weights = use.weights;
   ModuleOp module = use.module;
   SymbolTable symbols(module);
   OpBuilder builder(&getContext());
-  auto tensor = RankedTensorType::get({candidate.floats}, builder.getF32Type());
+  RankedTensorType tensor = candidate.type();
   auto variable = VariableOp::create(
       builder, weights.getLoc(),
-      (weights.getSymName() + (candidate.prepacking.getInputGrad()
-                                   ? ".prepacked_backward"
-                                   : ".prepacked"))
-          .str(),
+      (weights.getSymName() + getPrepackedSuffix(candidate.form())).str(),
       tensor, Role::Prepacked, weights.getStageAttr(), BytesAttr());
   auto name = FlatSymbolRefAttr::get(weights);
   variable->setAttr(kParameterAttr, name);
-  variable->setAttr(kPrepackingAttr, candidate.prepacking);
+  variable->setAttr(kPrepackingAttr, candidate.form());
   symbols.insert(variable, std::next(weights->getIterator()));
   auto ownName = FlatSymbolRefAttr::get(variable);
   for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
@@ -276,7 +261,7 @@ VariableOp PrepackWeightsPass::getPrepacked(const Use &use,
 
 /// What prepacks, as a function on tensors that is declared and its kernel.
 StringRef PrepackWeightsPass::getFunction(const Candidate &candidate) {
-  std::string &name = functions[candidate.prepacking];
+  std::string &name = functions[{candidate.form(), candidate.weightsType()}];
   if (!name.empty())
     return name;
   ModuleOp root = getOperation();
@@ -290,17 +275,16 @@ StringRef PrepackWeightsPass::getFunction(const Candidate &candidate) {
     name = ("prepack." + Twine(number++)).str();
   while (isTaken(name) || isTaken(name + kKernelSuffix));
 
-  Location loc = candidate.conv->getLoc();
+  Location loc = candidate.op->getLoc();
   OpBuilder builder = OpBuilder::atBlockEnd(root.getBody());
-  Type f32 = builder.getF32Type();
-  auto from = MemRefType::get(candidate.prepacking.getWeights(), f32);
-  auto to = MemRefType::get({candidate.floats}, f32);
+  auto from = getMemRefType(cast<RankedTensorType>(candidate.weightsType()));
+  auto to = getMemRefType(candidate.type());
   auto kernel = func::FuncOp::create(builder, loc, (name + kKernelSuffix).str(),
                                      builder.getFunctionType({from, to}, {}));
   kernel.setPrivate();
   builder.setInsertionPointToEnd(kernel.addEntryBlock());
-  nn::PrepackWeightsOp::create(builder, loc, kernel.getArgument(0),
-                               kernel.getArgument(1), candidate.prepacking);
+  createPrepacking(builder, loc, candidate.form(), kernel.getArgument(0),
+                   kernel.getArgument(1));
   func::ReturnOp::create(builder, loc);
   return name;
 }
@@ -310,12 +294,9 @@ FlatSymbolRefAttr PrepackWeightsPass::declare(ModuleOp module,
   StringRef name = getFunction(candidate);
   if (!module.lookupSymbol(name)) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    Type f32 = builder.getF32Type();
     auto function = func::FuncOp::create(
-        builder, candidate.conv->getLoc(), name,
-        builder.getFunctionType(
-            RankedTensorType::get(candidate.prepacking.getWeights(), f32),
-            RankedTensorType::get({candidate.floats}, f32)));
+        builder, candidate.op->getLoc(), name,
+        builder.getFunctionType(candidate.weightsType(), candidate.type()));
     function.setPrivate();
   }
   return FlatSymbolRefAttr::get(module.getContext(), name);

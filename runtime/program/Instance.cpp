@@ -92,8 +92,8 @@ Error Instance::check() const {
       return defect("variable '%s' has no place", variable.name);
     if (variable.role == PENSTOCK_ROLE_PREPACKED &&
         (variable.prepacked_from >= program.variable_count ||
-         variable.prepacked_by >= program.conv_count))
-      return defect("variable '%s' has no weights, or no convolution",
+         variable.prepacked_by >= program.conv_count + program.gemm_count))
+      return defect("variable '%s' has no weights, or nothing that prepacks",
                     variable.name);
     if (variable.file >= int32_t(program.file_count))
       return defect("variable '%s' names no file", variable.name);
@@ -159,10 +159,14 @@ Error Instance::prepackWeights(penstock_device &device) {
         variable.role == PENSTOCK_ROLE_PREPACKED ? find(variable) : nullptr;
     if (!result)
       continue;
-    char *weights = find(program.variables[variable.prepacked_from]);
-    if (!weights || !device.convs.run(variable.prepacked_by, nullptr,
-                                      reinterpret_cast<float *>(weights),
-                                      reinterpret_cast<float *>(result)))
+    uint32_t by = variable.prepacked_by;
+    auto *weights = reinterpret_cast<float *>(
+        find(program.variables[variable.prepacked_from]));
+    auto *to = reinterpret_cast<float *>(result);
+    if (!weights || !(by < program.conv_count
+                          ? device.convs.run(by, nullptr, weights, to)
+                          : device.gemms.run(&device, by - program.conv_count,
+                                             nullptr, weights, to)))
       return defect("the weights of '%s' cannot be prepacked", variable.name);
   }
   return {};

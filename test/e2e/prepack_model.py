@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a CNN whose convolutions read their weights in the library's own order.
+"""Writes a model whose convolutions and products can read prepacked weights.
 
     prepack_model.py MODEL.onnxtext
 
 Windows with stride 2, of one element, and in groups, each with enough weights;
-one of them, read twice, has a bias that is trained, too. Only the standard
-library is needed.
+one of them, read twice, has a bias that is trained, too. Linear layers as
+exporters write them, over four positions of each image, so that their products
+have enough rows. Only the standard library is needed.
 """
 
 import functools
@@ -18,9 +19,11 @@ import onnx_text
 def main(path):
     weights = functools.partial(onnx_text.weights, random.Random(11))
     initializers = ",\n ".join([
-        "int64[4] image = {-1, 1, 8, 8}",
+        "int64[4] image = {-1, 1, 8, 8}", "int64[2] rows = {-1, 64}",
+        "int64[2] together = {-1, 512}",
         weights("w1", 64, 1, 3, 3), weights("w2", 40, 64, 3, 3), weights("w3", 448, 40, 1, 1),
         weights("w4", 64, 224, 3, 3), weights("w5", 64, 64, 2, 2), weights("b5", 64),
+        weights("fc1", 256, 64), weights("fc2", 128, 256), weights("positions", 10, 512),
         weights("head", 10, 64)])
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"""<ir_version: 8, opset_import: ["" : 20]>
@@ -40,7 +43,16 @@ prepack (float[N, 64] x) => (float[N, 10] y)
   a5 = Relu (c5)
   c6 = Conv <strides = [2, 2]> (a5, w5, b5)
   flat = Flatten (c6)
-  y = Gemm <transB = 1> (flat, head)
+  y1 = Gemm <transB = 1> (flat, head)
+  last = Transpose <perm = [0, 2, 3, 1]> (a5)
+  p = Reshape (last, rows)
+  l1 = Gemm <transB = 1> (p, fc1)
+  t1 = Tanh (l1)
+  l2 = Gemm <transB = 1> (t1, fc2)
+  t2 = Tanh (l2)
+  q = Reshape (t2, together)
+  y2 = Gemm <transB = 1> (q, positions)
+  y = Add (y1, y2)
 }}
 """)
 

@@ -12,8 +12,29 @@
 #define PENSTOCK_CODEGEN_LIBRARYSCRATCH_H
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "penstock/abi.h"
+
+#include <optional>
 
 namespace penstock {
+
+/// As the runtime gets it, without the device and scratch. None where it has no
+/// place for it.
+std::optional<penstock_gemm_descriptor> describeProduct(pipeline::GemmOp gemm);
+
+/// The call that packs panels.
+penstock_gemm_descriptor describePacking(pipeline::PanelsAttr panels);
+
+/// How a product reads its right operand fastest.
+struct ProductPanels {
+  pipeline::PanelsAttr panels;
+  int64_t floats;
+  /// It is faster so than as it lies in memory.
+  bool gains;
+};
+
+/// None where its bits would be others.
+std::optional<ProductPanels> choosePanels(pipeline::GemmOp gemm);
 
 /// Bytes of scratch that the product needs on a device of `threads` threads.
 /// Fails, without a diagnostic, when the library cannot be loaded or has no

@@ -11,6 +11,7 @@
 
 #include "penstock/product.h"
 
+#include "runtime/device/cpu/Panels.h"
 #include "runtime/device/cpu/ProductPlan.h"
 #include "runtime/device/cpu/Step.h"
 #include "runtime/device/cpu/Turn.h"
@@ -64,7 +65,7 @@ struct Product::State {
   size_t findKind(int64_t part, Packing packing, uint32_t rank,
                   const int64_t *sizes, int64_t k, bool accumulates);
   void addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
-                const int64_t *sizes, Call call);
+                const int64_t *sizes, Call call, int64_t firstColumn);
   void addPart(int64_t part, const Range &range);
 };
 
@@ -121,25 +122,36 @@ size_t Product::State::findKind(int64_t part, Packing packing, uint32_t rank,
   return kinds.size() - 1;
 }
 
-/// The blocks of rows and columns, and of k.
+/// The blocks of rows and columns, and of k; no block has columns of two panels
+/// of weights.
 void Product::State::addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
-                              const int64_t *sizes, Call call) {
+                              const int64_t *sizes, Call call,
+                              int64_t firstColumn) {
   int64_t block[PENSTOCK_MAX_BATCH_RANK + 2];
   std::copy_n(sizes, rank + 2, block);
   const int64_t *strideA = gemm.stride_a + gemm.batch_rank,
                 *strideB = gemm.stride_b + gemm.batch_rank,
                 *strideC = gemm.stride_c + gemm.batch_rank;
+  bool arePrepacked = gemm.weights == PENSTOCK_WEIGHTS_PREPACKED;
+  Panels panels(gemm);
+  auto placeOfB = [&](int64_t row, int64_t column) {
+    return arePrepacked ? panels.placeOf(row, column)
+                        : row * strideB[0] + column * strideB[1];
+  };
   int64_t &m = block[rank], &n = block[rank + 1];
   for (int64_t row = 0; row < sizes[rank]; row += m) {
     m = endOfBlock(row, sizes[rank], blocks.rows) - row;
     for (int64_t column = 0; column < sizes[rank + 1]; column += n) {
       n = endOfBlock(column, sizes[rank + 1], blocks.columns) - column;
+      int64_t columnB = firstColumn + column;
+      if (arePrepacked)
+        n = std::min(n, panels.endOf(panels.panelOf(columnB)) - columnB);
       for (int64_t k = 0; k < gemm.k && error.empty(); k += kBlockK)
         calls.push_back(
             {findKind(part, blocks.packing, rank, block,
                       std::min(kBlockK, gemm.k - k), gemm.accumulate || k > 0),
              part, call.atA + row * strideA[0] + k * strideA[1],
-             call.atB + k * strideB[0] + column * strideB[1],
+             call.atB + placeOfB(k, columnB),
              call.atC + row * strideC[0] + column * strideC[1]});
     }
   }
@@ -154,12 +166,13 @@ void Product::State::addPart(int64_t part, const Range &range) {
   Call first = {0, part, 0, 0, range.begin * gemm.stride_c[range.dimension]};
   if (range.dimension != rank + 1)
     first.atA = range.begin * gemm.stride_a[range.dimension];
-  if (range.dimension != rank)
+  if (range.dimension < rank)
     first.atB = range.begin * gemm.stride_b[range.dimension];
+  int64_t firstColumn = range.dimension == rank + 1 ? range.begin : 0;
   Blocks blocks = chooseBlocks(sizes[rank], sizes[rank + 1], gemm.k,
                                gemm.stride_a + rank, gemm.stride_b + rank);
   if (blocks.packing == Packing::None && !packsC)
-    return addCalls(part, blocks, rank, sizes, first);
+    return addCalls(part, blocks, rank, sizes, first, firstColumn);
   // Matrix by matrix.
   int64_t batches = 1;
   for (uint32_t i = 0; i < rank; ++i)
@@ -172,12 +185,19 @@ void Product::State::addPart(int64_t part, const Range &range) {
       call.atB += at * gemm.stride_b[i];
       call.atC += at * gemm.stride_c[i];
     }
-    addCalls(part, blocks, 0, sizes + rank, call);
+    addCalls(part, blocks, 0, sizes + rank, call, firstColumn);
   }
 }
 
 Product::Product(const penstock_gemm_descriptor &gemm, int64_t threads)
     : state(std::make_unique<State>(gemm)) {
+  state->error = checkPanels(gemm);
+  if (!state->error.empty())
+    return;
+  if (gemm.weights == PENSTOCK_WEIGHTS_PREPACK) {
+    state->parts = Panels(gemm).getParts();
+    return;
+  }
   const OneDnn &dnnl = oneDnn();
   if (!dnnl.error.empty()) {
     state->error = dnnl.error;
@@ -212,6 +232,8 @@ uint64_t Product::getScratchBytes() const {
 }
 
 bool Product::prepare(char *scratch) {
+  if (state->gemm.weights == PENSTOCK_WEIGHTS_PREPACK)
+    return true;
   const OneDnn &dnnl = oneDnn();
   int former = dnnl.getThreads();
   dnnl.setThreads(1);
@@ -242,6 +264,10 @@ bool Product::run(int64_t part, const float *a, const float *b,
                   float *c) const {
   const OneDnn &dnnl = oneDnn();
   const penstock_gemm_descriptor &gemm = state->gemm;
+  if (gemm.weights == PENSTOCK_WEIGHTS_PREPACK) {
+    Panels(gemm).pack(part, b, gemm.stride_b, c);
+    return true;
+  }
   char *scratch = state->scratch + state->scratchOfPart * uint64_t(part);
   float *packed = reinterpret_cast<float *>(scratch + state->libraryBytes);
   float *packedC = reinterpret_cast<float *>(scratch + state->libraryBytes +
@@ -259,11 +285,11 @@ bool Product::run(int64_t part, const float *a, const float *b,
     case Packing::None:
       break;
     case Packing::TurnA:
-      turn(left, columnA, kind.m, kind.k, packed);
+      turn(left, columnA, kind.m, kind.k, packed, turnedStride(kind.k));
       left = packed;
       break;
     case Packing::TurnB:
-      turn(right, strideB[1], kind.k, kind.n, packed);
+      turn(right, strideB[1], kind.k, kind.n, packed, turnedStride(kind.n));
       right = packed;
       break;
     case Packing::CopyB:

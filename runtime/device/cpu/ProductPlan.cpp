@@ -18,9 +18,6 @@ namespace {
 constexpr double kFewMultiplications = 1 << 18;
 /// Parts begin at multiples of these.
 constexpr int64_t kRows = 8, kColumns = 16;
-/// With fewer rows, or with one column, the library computes by algorithms
-/// that round otherwise: no part or block is so small unless the product is.
-constexpr int64_t kFewRows = 16;
 /// Rows of a transposed A that is turned at a time, and columns of B that are
 /// turned or copied. The copies stay in the second cache.
 constexpr int64_t kTurnedRows = 256, kTurnedColumns = 384, kCopiedColumns = 512;
@@ -39,6 +36,11 @@ constexpr int64_t kLongSum = 256, kSharedSets = 1024, kRowsForCopy = 64;
 bool packsItself(int64_t m, int64_t n, bool isTurnedA, int64_t rowB) {
   return 1.0 / double(m) + 1.0 / double(n) < 0.00196 ||
          (isTurnedA && rowB % kSharedSets == 0);
+}
+
+/// A matrix of so many rows and columns lies by columns.
+bool isTurned(int64_t rows, int64_t columns, const int64_t *strides) {
+  return strides[0] == 1 && strides[1] != 1 && rows > 1 && columns > 1;
 }
 
 } // namespace
@@ -76,9 +78,8 @@ penstock::runtime::divideProduct(const penstock_gemm_descriptor &gemm,
 Blocks penstock::runtime::chooseBlocks(int64_t m, int64_t n, int64_t k,
                                        const int64_t *strideA,
                                        const int64_t *strideB) {
-  bool isTurnedA = strideA[0] == 1 && strideA[1] != 1 && m > 1 && k > 1;
-  bool isTurnedB = strideB[0] == 1 && strideB[1] != 1 && n > 1 && k > 1;
-  if (isTurnedB) {
+  bool isTurnedA = isTurned(m, k, strideA);
+  if (isTurned(k, n, strideB)) {
     if (m > kFewRows && m <= kManyRows)
       return {Packing::TurnB, m, kTurnedColumns};
     return {Packing::None, m, n};
@@ -102,4 +103,17 @@ Blocks penstock::runtime::chooseBlocks(int64_t m, int64_t n, int64_t k,
 int64_t penstock::runtime::endOfBlock(int64_t begin, int64_t size,
                                       int64_t step) {
   return size - begin < step + kFewRows ? size : begin + step;
+}
+
+bool penstock::runtime::canPrepack(const penstock_gemm_descriptor &gemm) {
+  bool isAlike = !isTurned(gemm.k, gemm.n, gemm.stride_b) ||
+                 gemm.m <= kManyRows; // The library would turn it itself.
+  return gemm.batch_rank == 0 && gemm.weights == PENSTOCK_WEIGHTS_AS_THEY_ARE &&
+         gemm.m > kFewRows && gemm.n >= kFewRows && isAlike;
+}
+
+bool penstock::runtime::gainsByPanels(const penstock_gemm_descriptor &gemm) {
+  bool sharesSets = gemm.stride_b[0] % kSharedSets == 0 && gemm.k > kLongSum;
+  return gemm.n >= kManyElements &&
+         (isTurned(gemm.k, gemm.n, gemm.stride_b) || sharesSets);
 }

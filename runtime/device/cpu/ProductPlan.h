@@ -16,6 +16,13 @@
 
 namespace penstock::runtime {
 
+/// With fewer rows, or with one column, the library computes by algorithms
+/// that round otherwise: no part or block is so small unless the product is.
+inline constexpr int64_t kFewRows = 16;
+/// Columns of a panel of weights that are prepacked: their rows for one call
+/// stay in the second cache.
+inline constexpr int64_t kPanelColumns = 384;
+
 /// A range of one dimension, 0 to rank - 1 of the batch, then rows and columns.
 struct Range {
   uint32_t dimension;
@@ -40,6 +47,11 @@ struct Blocks {
 /// For an m x k by k x n product; strides are of rows and of columns.
 Blocks chooseBlocks(int64_t m, int64_t n, int64_t k, const int64_t *strideA,
                     const int64_t *strideB);
+
+/// Whether a product with its right operand in panels has the bits that it has
+/// without, and whether it is faster.
+bool canPrepack(const penstock_gemm_descriptor &gemm);
+bool gainsByPanels(const penstock_gemm_descriptor &gemm);
 
 /// Where the block that begins at `begin` ends: what would be left over for a
 /// block of few rows or columns belongs to it.

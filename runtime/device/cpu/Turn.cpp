@@ -17,8 +17,7 @@ using namespace penstock::runtime;
 namespace {
 
 PENSTOCK_INLINE void turnBody(const float *from, int64_t stride, int64_t rows,
-                              int64_t columns, float *to) {
-  int64_t width = turnedStride(columns);
+                              int64_t columns, float *to, int64_t width) {
   for (int64_t j = 0; j < columns; j += kLanes) {
     int64_t count = std::min<int64_t>(kLanes, columns - j);
     int64_t i = 0;
@@ -44,18 +43,18 @@ PENSTOCK_INLINE void turnBody(const float *from, int64_t stride, int64_t rows,
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) static void
 turnAvx512(const float *from, int64_t stride, int64_t rows, int64_t columns,
-           float *to) {
-  turnBody(from, stride, rows, columns, to);
+           float *to, int64_t width) {
+  turnBody(from, stride, rows, columns, to, width);
 }
 __attribute__((target("avx2"))) static void
 turnAvx2(const float *from, int64_t stride, int64_t rows, int64_t columns,
-         float *to) {
-  turnBody(from, stride, rows, columns, to);
+         float *to, int64_t width) {
+  turnBody(from, stride, rows, columns, to, width);
 }
 #endif
 
 void penstock::runtime::turn(const float *from, int64_t stride, int64_t rows,
-                             int64_t columns, float *to) {
+                             int64_t columns, float *to, int64_t width) {
 #if defined(__x86_64__)
   static const int vectors = [] {
     __builtin_cpu_init();
@@ -64,9 +63,9 @@ void penstock::runtime::turn(const float *from, int64_t stride, int64_t rows,
                                              : 0;
   }();
   if (vectors == 2)
-    return turnAvx512(from, stride, rows, columns, to);
+    return turnAvx512(from, stride, rows, columns, to, width);
   if (vectors == 1)
-    return turnAvx2(from, stride, rows, columns, to);
+    return turnAvx2(from, stride, rows, columns, to, width);
 #endif
-  turnBody(from, stride, rows, columns, to);
+  turnBody(from, stride, rows, columns, to, width);
 }

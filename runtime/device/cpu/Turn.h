@@ -20,10 +20,10 @@ inline int64_t turnedStride(int64_t columns) {
   return ((columns + 15) / 16 | 1) * 16;
 }
 
-/// to[i * turnedStride(columns) + j] = from[j * stride + i] for i below `rows`
-/// and j below `columns`.
+/// to[i * width + j] = from[j * stride + i] for i below `rows` and j below
+/// `columns`; up to the next multiple of 16 columns, rows get zeros.
 void turn(const float *from, int64_t stride, int64_t rows, int64_t columns,
-          float *to);
+          float *to, int64_t width);
 
 } // namespace penstock::runtime
 

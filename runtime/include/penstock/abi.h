@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define PENSTOCK_ABI_VERSION 6u
+#define PENSTOCK_ABI_VERSION 7u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -98,8 +98,9 @@ typedef struct {
 /* A variable. `name` is the initialiser's name for parameters and statistics.
  * `file` < 0: starts at zero; else the bytes are at files[file] + file_offset,
  * type.bytes long, little-endian raw data. `frozen`: never written.
- * One of role PREPACKED starts as what convolution `prepacked_by` makes of the
- * start of variable `prepacked_from`, which is on the same devices. */
+ * One of role PREPACKED starts as what convolution `prepacked_by` (from
+ * conv_count on: a product) makes of the start of variable `prepacked_from`,
+ * which is on the same devices. */
 typedef struct {
   const char *name;
   uint32_t role;
@@ -162,9 +163,24 @@ typedef struct {
   const uint64_t *offsets;
 } penstock_scratch;
 
+enum {
+  PENSTOCK_WEIGHTS_AS_THEY_ARE = 0,
+  /* The weights are what a call with PREPACK of the same convolution or product
+   * made. */
+  PENSTOCK_WEIGHTS_PREPACKED = 1,
+  /* The call reorders the weights, as the library likes them in the convolution
+   * or product that is described, into its result, and reads nothing else. */
+  PENSTOCK_WEIGHTS_PREPACK = 2
+};
+
 /* C = A.B, or C += A.B when accumulate: for every index of the batch
  * dimensions a product of m x k by k x n. Strides are in elements, listed as
- * batch..., row, column; of A (m, k), of B (k, n), of C (m, n). */
+ * batch..., row, column; of A (m, k), of B (k, n), of C (m, n).
+ * The weights are B. Prepacked, they lie in panels of `panel` columns (the last
+ * one has up to 15 more, or fewer), one behind the other, each with k rows
+ * that are stride_b[0] apart; PREPACK makes such panels at C, with rows
+ * stride_c[0] apart, of a B as the strides say. There are no batch dimensions
+ * then. */
 typedef struct {
   uint32_t element;
   uint32_t batch_rank;
@@ -175,6 +191,8 @@ typedef struct {
   int64_t stride_c[PENSTOCK_MAX_BATCH_RANK + 2];
   uint32_t accumulate;
   uint32_t device;
+  uint32_t weights;
+  int64_t panel;
   penstock_scratch scratch;
 } penstock_gemm_descriptor;
 
@@ -202,15 +220,6 @@ enum {
   PENSTOCK_CONV_TILES_2X2 = 4,
   /* The same with 4x4 outputs. */
   PENSTOCK_CONV_TILES_4X4 = 5
-};
-
-enum {
-  PENSTOCK_WEIGHTS_AS_THEY_ARE = 0,
-  /* The weights are what a call with PREPACK of the same convolution made. */
-  PENSTOCK_WEIGHTS_PREPACKED = 1,
-  /* The call reorders the weights, as the library likes them in the convolution
-   * that is described, into `output`, and reads no input. */
-  PENSTOCK_WEIGHTS_PREPACK = 2
 };
 
 /* A convolution of input (batch, input_channels, spatial...) with weights

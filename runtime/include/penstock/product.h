@@ -14,9 +14,21 @@
 #include "penstock/abi.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace penstock::runtime {
+
+/// How a product reads its weights in panels: descriptors that make these and
+/// that multiply by them. None where the bits would be others.
+struct PrepackedProduct {
+  penstock_gemm_descriptor prepack, product;
+  uint64_t bytes;
+  /// It multiplies faster so, whatever making them takes.
+  bool gains;
+};
+std::optional<PrepackedProduct>
+prepackProduct(const penstock_gemm_descriptor &gemm);
 
 /// Parts of a product may be computed at the same time.
 class Product {

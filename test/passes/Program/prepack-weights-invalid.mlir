@@ -63,3 +63,35 @@ func.func private @f(%x: memref<2x32x6x6xf32>, %w: memref<48x32x3x3xf32>, %y: me
   nn.conv %x, %w outs(%y) prepacked(%p : memref<13824xf32>) strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) : memref<2x32x6x6xf32>, memref<48x32x3x3xf32>, memref<2x48x4x4xf32>
   return
 }
+
+// -----
+
+func.func private @f(%w: memref<8x16xf32>, %p: memref<256xf32>) {
+  // expected-error @below {{does not find #pipeline.panels<[16, 9] strides[1, 16] width 384 stride 16> in 'memref<8x16xf32>'}}
+  pipeline.pack_panels %w to %p as <[16, 9] strides [1, 16] width 384 stride 16> : memref<8x16xf32>, memref<256xf32>
+  return
+}
+
+// -----
+
+func.func private @f(%w: memref<8x16xf32>, %p: memref<250xf32>) {
+  // expected-error @below {{does not fill 'memref<250xf32>' with #pipeline.panels}}
+  pipeline.pack_panels %w to %p as <[16, 8] strides [1, 16] width 384 stride 16> : memref<8x16xf32>, memref<250xf32>
+  return
+}
+
+// -----
+
+func.func private @f(%w: memref<8x16xf32>, %p: memref<256xf32>) {
+  // expected-error @below {{a matrix has two sizes and strides, and rows of its panels do not overlap}}
+  pipeline.pack_panels %w to %p as <[16, 8] strides [1, 16] width 384 stride 7> : memref<8x16xf32>, memref<256xf32>
+  return
+}
+
+// -----
+
+func.func private @f(%a: memref<20x16xf32>, %w: memref<16x16xf32>, %c: memref<20x8xf32>) {
+  // expected-error @below {{reads panels of some columns from a vector, and has no batch dimensions}}
+  pipeline.gemm %a, %w, %c sizes [20, 8, 16] strides [16, 1] [16, 1] [8, 1] panels(384) : memref<20x16xf32>, memref<16x16xf32>, memref<20x8xf32>
+  return
+}
