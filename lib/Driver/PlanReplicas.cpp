@@ -37,6 +37,7 @@ ReplicaPlanner::solve(int64_t count, StageShapeFilter isAllowed) const {
   options.devices = {count * request.chunks};
   options.bandwidths = {units.rates.bytesPerSecond};
   options.microbatches = request.microbatches;
+  options.countsMemory = false; // Of a compiled program, it is known.
   options.allows = [&](int64_t first, int64_t last, int64_t replicas,
                        int64_t after) {
     return request.allowsStage(replicas, after) &&

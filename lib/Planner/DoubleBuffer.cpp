@@ -4,9 +4,9 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // See DoubleBuffer.h. Times of a microbatch are those of the profile, scaled by
-// samples. A stage's memory is two versions of its weights, an activation set
-// per microbatch in flight, and inputs; with recomputation one set and the
-// inputs.
+// samples. A stage's memory is what its schedule keeps: versions of its
+// weights, activation sets and inputs of the microbatches in flight, and
+// buffers; with recomputation one set and the inputs.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Planner/DoubleBuffer.h"
@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 using namespace llvm;
 using namespace penstock;
@@ -33,7 +35,8 @@ private:
   /// The stages of a depth, with times of one microbatch.
   std::vector<PlanStage> makeStages(int64_t width, int64_t depth,
                                     double samples) const;
-  bool fits(std::vector<PlanStage> &stages, PipelineExecution execution) const;
+  bool fits(std::vector<PlanStage> &stages, double samples,
+            PipelineExecution execution, int64_t accumulation);
   double getSeconds(const std::vector<PlanStage> &stages,
                     PipelineExecution execution, double accumulation) const;
   void tryExecution(int64_t width, int64_t depth, PipelineExecution execution);
@@ -47,6 +50,8 @@ private:
 
   const std::vector<PlanState> &states;
   const DoubleBufferOptions &options;
+  /// By depth, whether pipelined, and microbatches of a replica per batch.
+  std::map<std::tuple<int64_t, bool, int64_t>, std::vector<StageCounts>> counts;
   std::vector<int64_t> blockEnds; ///< One past the last state of each.
   std::optional<DoubleBufferPlan> best;
 };
@@ -98,32 +103,42 @@ std::vector<PlanStage> Search::makeStages(int64_t width, int64_t depth,
     stage.times.allReduce = 2 * static_cast<double>(width - 1) /
                             static_cast<double>(width) * stage.weightBytes /
                             widthBandwidth;
-    stage.memoryBytes =
-        index > 0 ? scale(samples) * states[first - 1].cutBytes : 0;
     stages.push_back(stage);
     first = end;
   }
   return stages;
 }
 
-/// Turns the bytes of a stage's input, which `memoryBytes` holds so far, into
-/// those of the stage.
-bool Search::fits(std::vector<PlanStage> &stages,
-                  PipelineExecution execution) const {
+/// Counts what each stage needs. A replica is a pipeline by itself.
+bool Search::fits(std::vector<PlanStage> &stages, double samples,
+                  PipelineExecution execution, int64_t accumulation) {
   auto depth = static_cast<int64_t>(stages.size());
   bool isPipelined = execution != PipelineExecution::OneAtATime;
-  for (PlanStage &stage : stages) {
-    stage.inFlight = isPipelined ? depth : 1;
-    auto inputs = static_cast<double>(stage.inFlight);
-    double sets = execution == PipelineExecution::Recomputed ? 1 : inputs;
-    double versions = isPipelined ? 2 : 1;
+  auto [known, isNew] =
+      counts.try_emplace({depth, isPipelined, isPipelined ? accumulation : 1});
+  if (isNew)
+    known->second = countSchedule(SmallVector<int64_t>(depth, 1),
+                                  isPipelined ? PlannedMethod::DoubleBuffered
+                                              : PlannedMethod::OneAtATime,
+                                  isPipelined ? accumulation : 1);
+  bool fits = true;
+  for (auto [stage, count] : zip_equal(stages, known->second)) {
+    auto carry = [&](int64_t state) {
+      return scale(samples) * states[state].cutBytes;
+    };
+    StageSizes sizes{stage.weightBytes, stage.activationBytes, 0, 0};
+    if (&stage != &stages.front())
+      sizes.input = carry(stage.first - 1);
+    if (&stage != &stages.back())
+      sizes.output = carry(stage.last);
+    stage.inFlight = count.inFlight;
     stage.memoryBytes =
-        (versions + options.memory.weightCopies) * stage.weightBytes +
-        sets * stage.activationBytes + inputs * stage.memoryBytes;
-    if (options.memory.limit > 0 && stage.memoryBytes > options.memory.limit)
-      return false;
+        getStageBytes(sizes, count, options.memory.weightCopies,
+                      execution == PipelineExecution::Recomputed);
+    fits &=
+        options.memory.limit <= 0 || stage.memoryBytes <= options.memory.limit;
   }
-  return true;
+  return fits;
 }
 
 double Search::getSeconds(const std::vector<PlanStage> &stages,
@@ -155,7 +170,7 @@ void Search::tryExecution(int64_t width, int64_t depth,
       continue;
     std::vector<PlanStage> stages =
         makeStages(width, depth, static_cast<double>(samples));
-    if (!fits(stages, execution))
+    if (!fits(stages, static_cast<double>(samples), execution, accumulation))
       continue;
     double seconds =
         getSeconds(stages, execution, static_cast<double>(accumulation));

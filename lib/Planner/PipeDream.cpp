@@ -12,10 +12,12 @@
 #include "penstock/Support/Assert.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <set>
+#include <tuple>
 
 using namespace llvm;
 using namespace penstock;
@@ -45,12 +47,19 @@ private:
   std::vector<Cell> cells;
 };
 
+/// What is supposed of a stage before its neighbours are known: no more than
+/// its schedule needs, or no less, with all other devices behind it.
+enum class Supposed { Least, Most };
+
+/// First and last state, replicas, and devices behind.
+using Shape = std::tuple<int64_t, int64_t, int64_t, int64_t>;
+
 class Solver {
 public:
   Solver(const std::vector<PlanState> &states, const PipeDreamOptions &options,
-         bool worstCase)
+         Supposed supposed, std::set<Shape> &tooLarge)
       : states(states), options(options), count(states.size()),
-        worstCase(worstCase) {
+        supposed(supposed), tooLarge(tooLarge) {
     for (int64_t components : options.devices)
       total *= components;
     contains.assign(count, BitVector(count));
@@ -96,7 +105,10 @@ private:
                  int64_t components, int64_t replicas);
   bool fits(size_t level, int64_t i, int64_t j, int64_t components,
             int64_t replicas) const;
-  double getMemory(int64_t i, int64_t j, int64_t inFlight) const;
+  double getMemory(int64_t i, int64_t j, const StageCounts &counts) const;
+  StageCounts suppose(int64_t i, int64_t j, int64_t replicas,
+                      int64_t after) const;
+  bool countMemory(Plan &plan);
   void solveLevel(size_t level);
   void solveRange(size_t level, int64_t i, int64_t j, int64_t components);
   void trace(size_t level, int64_t i, int64_t j, PlanStage outer, Plan &plan);
@@ -106,7 +118,8 @@ private:
   const std::vector<PlanState> &states;
   const PipeDreamOptions &options;
   int64_t count;
-  bool worstCase; ///< Assume that all other devices follow a stage.
+  Supposed supposed;
+  std::set<Shape> &tooLarge; ///< Stages that did not fit in a whole plan.
   int64_t total = 1;
   std::vector<BitVector> contains;
   std::vector<Table> tables;
@@ -152,12 +165,35 @@ double Solver::combine(size_t level, int64_t i, int64_t split, int64_t j,
   return time;
 }
 
-double Solver::getMemory(int64_t i, int64_t j, int64_t inFlight) const {
-  double input = i > 0 ? cutBytes(i - 1) : 0;
-  double output = j + 1 < count ? cutBytes(j) : 0;
-  double flight = static_cast<double>(inFlight);
-  return (flight + options.memory.weightCopies) * weights(i, j) +
-         flight * (activations(i, j) + input) + 2 * (input + output);
+double Solver::getMemory(int64_t i, int64_t j,
+                         const StageCounts &counts) const {
+  return getStageBytes({weights(i, j), activations(i, j),
+                        i > 0 ? cutBytes(i - 1) : 0,
+                        j + 1 < count ? cutBytes(j) : 0},
+                       counts, options.memory.weightCopies);
+}
+
+/// Without replicas both are what it is.
+StageCounts Solver::suppose(int64_t i, int64_t j, int64_t replicas,
+                            int64_t after) const {
+  bool isMost = supposed == Supposed::Most;
+  StageCounts counts;
+  counts.inFlight = divideCeilSigned(after + replicas, replicas);
+  counts.versions = isMost || options.straight
+                        ? counts.inFlight
+                        : std::min<int64_t>(counts.inFlight, 2);
+  bool differ = isMost && !options.straight;
+  if (i > 0) {
+    // One replica or more before it, each with its share of all from there on.
+    counts.inputs =
+        differ ? divideCeilSigned(2 * total - after - replicas, replicas) : 1;
+    counts.inputGradients = 1;
+  }
+  if (j + 1 < count) {
+    counts.outputs = 1;
+    counts.outputGradients = differ ? counts.inFlight : 1;
+  }
+  return counts;
 }
 
 /// Whether there may be a stage that is the last one of `components`.
@@ -169,17 +205,20 @@ bool Solver::fits(size_t level, int64_t i, int64_t j, int64_t components,
     return false;
   if (options.memory.limit == 0)
     return true;
-  double after = static_cast<double>(options.devices[level] - components);
-  auto share = static_cast<double>(replicas);
+  int64_t after = options.devices[level] - components;
   if (isReleased())
-    return std::ceil(after / share) * (activations(i, j) + weights(i, j)) <=
+    return static_cast<double>(divideCeilSigned(after, replicas)) *
+               (activations(i, j) + weights(i, j)) <=
            options.memory.limit;
   if (level > 0)
     return true; // Stages of the lowest level are what a device holds.
-  if (worstCase)
-    after = static_cast<double>(total - components);
-  auto inFlight = static_cast<int64_t>(std::ceil((after + share) / share));
-  return getMemory(i, j, inFlight) <= options.memory.limit;
+  if (isTop(level) && tooLarge.count({i, j, replicas, after}))
+    return false;
+  // How many devices follow is known exactly on one level only.
+  if (supposed == Supposed::Most)
+    after = total - components;
+  return getMemory(i, j, suppose(i, j, replicas, after)) <=
+         options.memory.limit;
 }
 
 void Solver::solveRange(size_t level, int64_t i, int64_t j,
@@ -314,16 +353,31 @@ std::optional<Plan> Solver::solve() {
   llvm::sort(plan.cuts, [](const PlanCut &a, const PlanCut &b) {
     return a.after < b.after;
   });
-  int64_t behind = 0;
-  for (PlanStage &stage : reverse(plan.stages)) {
-    stage.inFlight = (behind + 2 * stage.replicas - 1) / stage.replicas;
-    behind += stage.replicas;
-    stage.memoryBytes = getMemory(stage.first, stage.last, stage.inFlight);
-    if (!isReleased() && options.memory.limit > 0 &&
-        stage.memoryBytes > options.memory.limit)
-      return std::nullopt;
-  }
+  if ((options.countsMemory || options.memory.limit > 0) && !countMemory(plan))
+    return std::nullopt;
   return plan;
+}
+
+/// In the schedule of the whole plan. Whether it fits; notes what does not.
+bool Solver::countMemory(Plan &plan) {
+  SmallVector<int64_t> replicas;
+  for (const PlanStage &stage : plan.stages)
+    replicas.push_back(stage.replicas);
+  std::vector<StageCounts> counts =
+      countSchedule(replicas, PlannedMethod::Stashing);
+  int64_t after = 0;
+  bool fits = true;
+  for (auto [stage, found] : reverse(zip_equal(plan.stages, counts))) {
+    stage.inFlight = found.inFlight;
+    stage.memoryBytes = getMemory(stage.first, stage.last, found);
+    if (!isReleased() && options.memory.limit > 0 &&
+        stage.memoryBytes > options.memory.limit) {
+      tooLarge.insert({stage.first, stage.last, stage.replicas, after});
+      fits = false;
+    }
+    after += stage.replicas;
+  }
+  return fits;
 }
 
 std::optional<Plan>
@@ -332,13 +386,23 @@ penstock::planPipeDream(const std::vector<PlanState> &states,
   PENSTOCK_ASSERT(!states.empty() && !options.devices.empty() &&
                       options.devices.size() == options.bandwidths.size(),
                   "nothing to plan");
-  // How many devices follow a stage is known exactly on one level only. The
-  // first try leaves out those of other components, and may find that its plan
-  // does not fit after all; the second counts them all.
-  if (std::optional<Plan> plan =
-          Solver(states, options, /*worstCase=*/false).solve())
-    return plan;
-  if (options.memory.limit == 0 || options.devices.size() == 1)
+  // What a stage needs depends on its neighbours, too. A plan that may fit by
+  // what is sure of its stages is counted as a whole, and what does not fit
+  // there is left out; where that comes to nothing, or there are several
+  // levels, the most that a stage might need is supposed.
+  std::set<Shape> tooLarge;
+  bool isFlat = options.devices.size() == 1;
+  constexpr int kMostTrials = 64;
+  for (int trial = 0; trial < (isFlat ? kMostTrials : 1); ++trial) {
+    size_t known = tooLarge.size();
+    if (std::optional<Plan> plan =
+            Solver(states, options, Supposed::Least, tooLarge).solve())
+      return plan;
+    if (tooLarge.size() == known)
+      break; // There is none to count.
+  }
+  if (options.memory.limit == 0 || tooLarge.empty())
     return std::nullopt;
-  return Solver(states, options, /*worstCase=*/true).solve();
+  tooLarge.clear();
+  return Solver(states, options, Supposed::Most, tooLarge).solve();
 }

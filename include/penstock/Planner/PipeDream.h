@@ -41,6 +41,7 @@ struct PipeDreamOptions {
   /// Of transfers, Released only; 0: transfers are not counted.
   double compressionRatio = 1;
   MemoryModel memory;
+  bool countsMemory = true; ///< Also without a limit.
   /// Which states may be a stage on how many devices, with how many behind it;
   /// all, unless set. For one level of devices.
   std::function<bool(int64_t first, int64_t last, int64_t replicas,

@@ -11,6 +11,7 @@
 #define PENSTOCK_PLANNER_PLAN_H
 
 #include "penstock/Planner/LayerGraph.h"
+#include "penstock/Planner/ScheduleCounts.h"
 
 #include <string>
 #include <vector>
@@ -62,13 +63,25 @@ struct Plan {
   double getSpeedup() const { return oneDeviceSeconds / slowestSeconds; }
 };
 
-/// How to count the memory of a stage, in bytes: `inFlight` sets of activations
-/// with as many versions of the weights, `weightCopies` times the weights for
-/// gradients and optimizer state, and buffers for what comes in and goes out.
+/// How much memory a stage has, in bytes. What it needs is counted in its
+/// schedule: sets of activations and versions of the weights, `weightCopies`
+/// times the weights for gradients and optimizer state, and buffers for what
+/// comes in and goes out.
 struct MemoryModel {
   double limit = 0; ///< 0: none.
   double weightCopies = 1;
 };
+
+/// Sizes of a stage, in bytes: `input` is what it receives per microbatch,
+/// `output` what it sends; their gradients are as large.
+struct StageSizes {
+  double weights = 0, activations = 0, input = 0, output = 0;
+};
+
+/// Bytes of a stage with these counts. Activations are kept from forward to
+/// backward, and the input with them; with recomputation, only the input.
+double getStageBytes(const StageSizes &sizes, const StageCounts &counts,
+                     double weightCopies, bool recomputes = false);
 
 } // namespace penstock
 

@@ -87,8 +87,8 @@ TEST(DoubleBuffer, WideWhenActivationsAreHeavy) {
   EXPECT_NEAR(plan->plan.getSpeedup(), 4, 1e-3);
 }
 
-/// Two versions of the weights and an activation set for each microbatch in
-/// flight, or one set and recomputation.
+/// Two versions of the weights and an activation set for each microbatch that
+/// the stage has in flight, or one set and recomputation.
 TEST(DoubleBuffer, RecomputesWhenMemoryDemandsIt) {
   DoubleBufferOptions options = makeOptions();
   options.devices = 2;
@@ -98,21 +98,26 @@ TEST(DoubleBuffer, RecomputesWhenMemoryDemandsIt) {
   std::vector<PlanState> states = makeBlocks(8);
   for (PlanState &state : states)
     state.activationBytes *= 10;
-  // Depth 2, microbatch 1, stage 1: weights (2 + 1) * 400, sets of 400 and
-  // inputs of 10, two of each in flight.
+  // Depth 2, microbatch 1, stage 0: weights (2 + 1) * 400, two sets of 400 in
+  // flight, and an output of 10 and its gradient; stage 1: one set, an input of
+  // 10 that is kept, and the same buffers.
   options.memory.limit = 1200 + 800 + 20;
   auto plan = planDoubleBuffer(states, options);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->depth, 2);
   EXPECT_EQ(plan->execution, PipelineExecution::Pipelined);
-  EXPECT_EQ(plan->plan.stages[1].memoryBytes, options.memory.limit);
+  EXPECT_EQ(plan->plan.stages[0].memoryBytes, options.memory.limit);
+  EXPECT_EQ(plan->plan.stages[0].inFlight, 2);
+  EXPECT_EQ(plan->plan.stages[1].memoryBytes, 1200 + 400 + 10 + 20);
+  EXPECT_EQ(plan->plan.stages[1].inFlight, 1);
   options.memory.limit -= 1;
   plan = planDoubleBuffer(states, options);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->execution, PipelineExecution::Recomputed);
-  EXPECT_EQ(plan->plan.stages[1].memoryBytes, 1200 + 400 + 20);
+  EXPECT_EQ(plan->plan.stages[0].memoryBytes, 1200 + 400 + 20);
+  EXPECT_EQ(plan->plan.stages[1].memoryBytes, 1200 + 400 + 10 + 20);
   // One pass after the other needs no second version.
-  options.memory.limit = 1200 + 400 + 20 - 1;
+  options.memory.limit = 1200 + 400 + 10 + 20 - 1;
   plan = planDoubleBuffer(states, options);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->execution, PipelineExecution::OneAtATime);
@@ -187,13 +192,15 @@ double tryEverything(const LayerGraph &graph,
                              wide / microbatches);
             sum += time;
             longest = std::max(longest, time);
-            // Two versions under a pipe, gradients and optimizer state; as many
-            // sets as there are stages, or one and as many inputs.
-            double inFlight = isPipelined ? double(depth) : 1;
+            // Two versions under a pipe, gradients and optimizer state; a set
+            // for every stage from here on, or one and as many inputs; a buffer
+            // for each of what comes and goes.
+            double inFlight = isPipelined ? double(depth - first / each) : 1;
             double bytes =
                 ((isPipelined ? 2 : 1) + options.memory.weightCopies) *
                     weights +
-                (recomputes ? 1 : inFlight) * activations + inFlight * input;
+                (recomputes ? 1 : inFlight) * activations + inFlight * input +
+                2 * input + 2 * output;
             fits &= options.memory.limit <= 0 || bytes <= options.memory.limit;
           }
           if (fits)
