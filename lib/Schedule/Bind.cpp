@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Generators/Families.h"
+#include "Unblock.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -269,6 +270,9 @@ generate(const Model &model, const ScheduleSpec &spec, const Times &times,
     orders.push_back(bindOrder(model, problem, generated[layout.places[device]],
                                device, tasks));
   }
+  // Those of one width are proved as they are.
+  if (problems.size() > 1)
+    unblock(model, orders);
   return orders;
 }
 

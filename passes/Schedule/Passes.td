@@ -53,8 +53,8 @@ def PipelineGatherStatistics
     Its forward sends what a microbatch moves it by to the backward, which notes
     it in rows that are summed over the replicas, and the update moves it by one
     row after the other: the same operations in the same order as with one
-    replica.
-    A stage without backward or update, as nothing is trained there, gets those.
+    replica. A stage without backward or update, as nothing is trained there,
+    gets those.
 
     ```mlir
     pipeline.channel @bn.mean.seen : [tensor<5xf32>]
@@ -269,8 +269,7 @@ def PipelineSimulate : Pass<"pipeline-simulate", "::mlir::ModuleOp"> {
     Option<"costs", "costs", "std::string", "\"unit\"",
            "unit: by kind of task, from the options below; analytic: "
            "arithmetic operations of the tasks' functions; measured: seconds "
-           "in the module's attribute pipeline.stage_seconds; seconds: these, "
-           "or else what arithmetic and traffic of the functions would take">,
+           "in the module's attribute pipeline.stage_seconds">,
     Option<"forward", "forward", "double", "1.0", "Unit cost of forward">,
     Option<"backward", "backward", "double", "2.0",
            "Unit cost of backward; half of it for each half">,

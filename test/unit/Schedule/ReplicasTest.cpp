@@ -121,6 +121,41 @@ TEST(Replicas, OpenOrdersHold) {
       }
 }
 
+TEST(Replicas, DrainingOrdersHold) {
+  // Whatever the widths; a wide stage behind a narrow one wants more of it.
+  for (const char *schedule : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-auto"})
+    for (const Widths &widths : kWidths)
+      for (int64_t updates : {1, 2}) {
+        int64_t M = leastMicrobatches(widths) * updates;
+        if (M > 32)
+          continue;
+        Line line = makeLine(widths, M, /*skip=*/true);
+        std::optional<std::vector<Order>> orders =
+            generate(line.model, schedule);
+        ASSERT_TRUE(orders);
+        EXPECT_EQ(placeTransfers(line.model, *orders), std::nullopt)
+            << schedule << " on " << widths.size() << " stages, M " << M;
+        EXPECT_EQ(line.size(*orders), "");
+      }
+}
+
+TEST(Replicas, NarrowStageGoesOn) {
+  // Device 0 of 1F1B runs ahead by two; the second stage wants one more for
+  // each of its replicas.
+  Line line = makeLine({1, 3, 2}, 6);
+  std::vector<Order> orders = *generate(line.model, "1f1b");
+  EXPECT_EQ(runsOf(line.model, orders[0], 1),
+            "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5 U0 ");
+  EXPECT_EQ(runsOf(line.model, orders[1], 1), "F0 F3 B0 B3 U0 ");
+  EXPECT_EQ(runsOf(line.model, orders[4], 1), "F0 B0 F2 B2 F4 B4 U0 ");
+  // Where nothing waits in a circle, orders stay as they are.
+  line = makeLine({3, 1, 2}, 6);
+  orders = *generate(line.model, "1f1b");
+  EXPECT_EQ(runsOf(line.model, orders[0], 1), "F0 F3 B0 B3 U0 ");
+  EXPECT_EQ(runsOf(line.model, orders[3], 1),
+            "F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 B5 U0 ");
+}
+
 TEST(Replicas, StaleVersionsAreGone) {
   // One version less than PipeDream keeps is too few, on every stage.
   Line line = makeLine({3, 1, 2}, 6);
