@@ -173,9 +173,8 @@ LogicalResult GraphImporter::importNode(const NodeProto &node,
       return emitNodeError(node, name, scope)
              << "attribute '" << attribute.name() << "' is given twice";
     // Another version may have it: axes, for example, that became an operand.
-    if (normalizeDomain(node.domain()).empty() &&
-        !isStandardAttribute(node.op_type(), getSince(node, scope),
-                             attribute.name()))
+    if (!isKnownAttribute(normalizeDomain(node.domain()).str(), node.op_type(),
+                          getSince(node, scope), attribute.name()))
       return emitNodeError(node, name, scope)
              << "attribute '" << attribute.name()
              << "' is not one of this operator in this version; export the "

@@ -219,6 +219,24 @@ static constexpr NewAttributes kNewAttributes[] = {
     {23, " RMSNormalization ", " axis epsilon stash_type "},
     {23, " RotaryEmbedding ", " interleaved num_heads rotary_embedding_dim "}};
 
+// Those of com.microsoft, of which libonnx knows nothing, as ONNX Runtime has
+// them.
+static constexpr NewAttributes kMicrosoftAttributes[] = {
+    {1, " BiasGelu FastGelu Gelu ", " "},
+    {1, " EmbedLayerNormalization ", " epsilon mask_index_type "},
+    {1, " FusedConv ",
+     " activation activation_params auto_pad dilations group kernel_shape "
+     "pads strides "},
+    {1, " FusedGemm ",
+     " activation activation_alpha activation_beta activation_gamma alpha "
+     "beta transA transB "},
+    {1, " FusedMatMul ", " alpha transA transB transBatchA transBatchB "},
+    {1, " LayerNormalization SimplifiedLayerNormalization ",
+     " axis epsilon stash_type "},
+    {1, " QuickGelu ", " alpha "},
+    {1, " SkipLayerNormalization SkipSimplifiedLayerNormalization ",
+     " epsilon "}};
+
 // The newest opset of which libonnx has the schemas.
 static constexpr int64_t kNewestKnown = 17;
 
@@ -226,15 +244,24 @@ static bool hasWord(const char *words, const std::string &word) {
   return std::strstr(words, (" " + word + " ").c_str());
 }
 
-bool penstock::onnx::isStandardAttribute(const std::string &type, int64_t since,
-                                         const std::string &name) {
+bool penstock::onnx::isKnownAttribute(const std::string &domain,
+                                      const std::string &type, int64_t since,
+                                      const std::string &name) {
   const char *names = nullptr;
-  for (const NewAttributes &row : kNewAttributes)
-    if (row.since <= since && hasWord(row.types, type))
-      names = row.names;
+  auto search = [&](const auto &rows) {
+    for (const NewAttributes &row : rows)
+      if (row.since <= since && hasWord(row.types, type))
+        names = row.names;
+  };
+  if (domain.empty())
+    search(kNewAttributes);
+  else if (domain == "com.microsoft")
+    search(kMicrosoftAttributes);
   if (names)
     return hasWord(names, name);
   bool known = true;
+  if (!domain.empty())
+    return known;
   guarded([&]() -> std::string {
     if (const ::onnx::OpSchema *schema = ::onnx::OpSchemaRegistry::Schema(
             type, int(std::min(since, kNewestKnown)), ""))

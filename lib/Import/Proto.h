@@ -36,10 +36,10 @@ std::string readAttributeDefaults(
 /// domain; 0 when the standard has no such operator.
 int64_t getStandardSinceVersion(const std::string &type, int64_t opset);
 
-/// Whether the standard gives `type` an attribute of this name at since-version
-/// `since`. True for operators that are not in the standard.
-bool isStandardAttribute(const std::string &type, int64_t since,
-                         const std::string &name);
+/// Whether `type` has an attribute of this name at since-version `since`. True
+/// for operators that are not known here.
+bool isKnownAttribute(const std::string &domain, const std::string &type,
+                      int64_t since, const std::string &name);
 
 } // namespace penstock::onnx
 
