@@ -45,7 +45,7 @@ private:
   bool checkMirror(const schedule::ScheduleSpec &spec);
   /// Flags whose machinery is not in this build: only the default is there.
   bool checkDefaults();
-  bool checkRegex(llvm::StringRef flag, llvm::StringRef text,
+  bool checkRegex(llvm::StringRef flag, std::string &text,
                   llvm::StringRef wants = "a regular expression");
   bool positive(llvm::StringRef flag, int64_t value) {
     return value >= 1 || fail("--" + flag + "=" + llvm::Twine(value) +

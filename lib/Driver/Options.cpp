@@ -9,6 +9,8 @@
 
 #include "OptionChecker.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Regex.h"
 
 using namespace llvm;
@@ -87,12 +89,47 @@ bool OptionChecker::checkProduct() {
   return true;
 }
 
-bool OptionChecker::checkRegex(StringRef flag, StringRef text,
+/// POSIX's extended expressions do not know Perl's classes, and take \d for a
+/// d: writes \d, \s and \w as what they stand for. What other letters mean
+/// behind a backslash is a `problem`.
+static std::string expandClasses(StringRef text, std::string &problem) {
+  std::string result;
+  size_t set = StringRef::npos; // Where the members of a [set] begin.
+  for (size_t i = 0; i < text.size(); ++i) {
+    bool isInSet = set != StringRef::npos;
+    if (text[i] == '[' && !isInSet)
+      set = i + (text.substr(i + 1).starts_with("^") ? 2 : 1);
+    else if (text[i] == ']' && isInSet && i > set)
+      set = StringRef::npos;
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      result += text[i];
+      continue;
+    }
+    char letter = text[++i];
+    StringRef members = StringSwitch<StringRef>(StringRef(&letter, 1).lower())
+                            .Case("d", "0-9")
+                            .Case("s", "[:space:]")
+                            .Case("w", "[:alnum:]_")
+                            .Default("");
+    if (!isAlpha(letter))
+      (result += '\\') += letter;
+    else if (isInSet && isLower(letter) && !members.empty())
+      result += members;
+    else if (!isInSet && !members.empty())
+      result += ((isLower(letter) ? "[" : "[^") + members + "]").str();
+    else
+      problem = (Twine("\\") + Twine(letter) + " has no meaning there").str();
+  }
+  return result;
+}
+
+bool OptionChecker::checkRegex(StringRef flag, std::string &text,
                                StringRef wants) {
-  std::string problem;
-  if (!text.empty() && !Regex(text).isValid(problem))
+  std::string problem, expanded = expandClasses(text, problem);
+  if (!text.empty() && (!problem.empty() || !Regex(expanded).isValid(problem)))
     return fail("--" + flag + "=" + text + ": " + wants +
                 " is needed, and this is no regular expression: " + problem);
+  text = expanded;
   return true;
 }
 
