@@ -340,6 +340,7 @@ ARCHITECTURES = [
                  tokens(CLASSES, 9)),
     Architecture("lstm_language_model", own.LanguageModel, {"x": tokens(29, 9)}, tokens(29, 9)),
     Architecture("transformer", own.EncoderDecoder, {"x": tokens(29, 9)}, tokens(29, 9)),
-    Architecture("unet", lambda: own.UNet(CLASSES), {"x": image(20)}, tokens(CLASSES, 20, 20)),
+    Architecture("unet", lambda: own.UNet(CLASSES, (8, 12, 16), groups=2, depth=1),
+                 {"x": image(20)}, tokens(CLASSES, 20, 20)),
     Architecture("wavenet", own.WaveNet, {"x": tokens(17, 31)}, tokens(17, 31)),
 ]

@@ -5,17 +5,21 @@ from torch import nn
 
 
 class UNet(nn.Module):
-    def __init__(self, classes):
+    """Of three levels, with `depth` convolutions in a block; widths must be multiples of groups."""
+
+    def __init__(self, classes, widths, groups, depth):
         super().__init__()
 
         def block(inputs, outputs):
-            return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(2, outputs),
-                                 nn.SiLU())
-        self.down1, self.down2, self.middle = block(3, 8), block(8, 12), block(12, 16)
-        self.up2 = nn.ConvTranspose2d(16, 12, 2, stride=2)
-        self.up1 = nn.ConvTranspose2d(12, 8, 2, stride=2)
-        self.merge2, self.merge1 = block(24, 12), block(16, 8)
-        self.pool, self.head = nn.MaxPool2d(2), nn.Conv2d(8, classes, 1)
+            return nn.Sequential(*(layer for k in range(depth) for layer in (
+                nn.Conv2d(outputs if k else inputs, outputs, 3, padding=1),
+                nn.GroupNorm(groups, outputs), nn.SiLU())))
+        a, b, c = widths
+        self.down1, self.down2, self.middle = block(3, a), block(a, b), block(b, c)
+        self.up2 = nn.ConvTranspose2d(c, b, 2, stride=2)
+        self.up1 = nn.ConvTranspose2d(b, a, 2, stride=2)
+        self.merge2, self.merge1 = block(2 * b, b), block(2 * a, a)
+        self.pool, self.head = nn.MaxPool2d(2), nn.Conv2d(a, classes, 1)
 
     def forward(self, x):
         first = self.down1(x)

@@ -64,7 +64,7 @@ MODELS = [
      lambda: torch.randint(96, (64,)), lambda: torch.randint(96, (64,))),
     ("resnet18", training_steps.resnet18, 8, lambda: torch.randn(3, 32, 32),
      lambda: torch.randint(10, ())),
-    ("unet", training_steps.UNet, 2, lambda: torch.randn(3, 64, 64),
+    ("unet", training_steps.unet, 2, lambda: torch.randn(3, 64, 64),
      lambda: torch.randint(5, (64, 64))),
     ("bert", bert, 4, lambda: torch.randint(500, (48,)), lambda: torch.randint(7, ())),
 ]

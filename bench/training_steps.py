@@ -23,6 +23,7 @@ import numpy
 import torch
 from torch import nn
 
+import architectures_own
 import measure
 
 RATE, MOMENTUM, CHECKED = 0.01, 0.9, 3
@@ -66,27 +67,8 @@ class Gpt(nn.Module):
         return self.head(self.norm(y))
 
 
-class UNet(nn.Module):
-    def __init__(self, width=32):
-        super().__init__()
-
-        def block(inputs, outputs):
-            return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(8, outputs),
-                                 nn.SiLU(), nn.Conv2d(outputs, outputs, 3, padding=1),
-                                 nn.GroupNorm(8, outputs), nn.SiLU())
-        self.down1, self.down2 = block(3, width), block(width, 2 * width)
-        self.middle = block(2 * width, 4 * width)
-        self.up2 = nn.ConvTranspose2d(4 * width, 2 * width, 2, stride=2)
-        self.up1 = nn.ConvTranspose2d(2 * width, width, 2, stride=2)
-        self.merge2, self.merge1 = block(4 * width, 2 * width), block(2 * width, width)
-        self.pool, self.head = nn.MaxPool2d(2), nn.Conv2d(width, 5, 1)
-
-    def forward(self, x):
-        first = self.down1(x)
-        second = self.down2(self.pool(first))
-        y = self.up2(self.middle(self.pool(second)))
-        y = self.up1(self.merge2(torch.cat([y, second], 1)))
-        return self.head(self.merge1(torch.cat([y, first], 1))).permute(0, 2, 3, 1)
+def unet():
+    return architectures_own.UNet(5, (32, 64, 128), groups=8, depth=2)
 
 
 def resnet18():
@@ -101,7 +83,7 @@ MODELS = [
     ("mlp", Mlp, 64, lambda: torch.randn(1024), lambda: torch.randint(1024, ())),
     ("resnet18", resnet18, 16, lambda: torch.randn(3, 32, 32), lambda: torch.randint(10, ())),
     ("gpt", Gpt, 8, lambda: torch.randint(256, (128,)), lambda: torch.randint(256, (128,))),
-    ("unet", UNet, 4, lambda: torch.randn(3, 64, 64), lambda: torch.randint(5, (64, 64))),
+    ("unet", unet, 4, lambda: torch.randn(3, 64, 64), lambda: torch.randint(5, (64, 64))),
 ]
 
 
