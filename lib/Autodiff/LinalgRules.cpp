@@ -80,54 +80,6 @@ static LogicalResult pullBackContract(linalg::ContractOp op,
   return success();
 }
 
-/// dx = y * (dy - sum(dy * y)), the sum along the softmax dimension.
-static LogicalResult pullBackSoftmax(linalg::SoftmaxOp op, Pullback &pullback) {
-  Value result = op->getResult(0);
-  Value dy = pullback.getCotangent(result);
-  Value y = pullback.getPrimal(result);
-  OpBuilder &builder = pullback.getBuilder();
-  Location loc = op.getLoc();
-  auto type = cast<RankedTensorType>(dy.getType());
-  int64_t rank = type.getRank(), dimension = op.getDimension();
-  AffineMap identity = builder.getMultiDimIdentityMap(rank);
-  AffineMap reduced = identity.dropResult(dimension);
-  SmallVector<utils::IteratorType> iterators(rank,
-                                             utils::IteratorType::parallel);
-  SmallVector<int64_t> shape(type.getShape());
-  shape.erase(shape.begin() + dimension);
-  auto sumType = RankedTensorType::get(shape, type.getElementType());
-
-  iterators[dimension] = utils::IteratorType::reduction;
-  Value sum =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(sumType), ValueRange{dy, y},
-          ValueRange(createZeros(builder, loc, sumType)),
-          ArrayRef<AffineMap>{identity, identity, reduced}, iterators,
-          [](OpBuilder &body, Location loc, ValueRange arguments) {
-            Value product =
-                arith::MulFOp::create(body, loc, arguments[0], arguments[1]);
-            Value sum = arith::AddFOp::create(body, loc, arguments[2], product);
-            linalg::YieldOp::create(body, loc, sum);
-          })
-          .getResult(0);
-  iterators[dimension] = utils::IteratorType::parallel;
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  Value dx =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(type), ValueRange{dy, y, sum},
-          ValueRange(empty),
-          ArrayRef<AffineMap>{identity, identity, reduced, identity}, iterators,
-          [](OpBuilder &body, Location loc, ValueRange arguments) {
-            Value centred =
-                arith::SubFOp::create(body, loc, arguments[0], arguments[2]);
-            Value dx = arith::MulFOp::create(body, loc, arguments[1], centred);
-            linalg::YieldOp::create(body, loc, dx);
-          })
-          .getResult(0);
-  pullback.add(op.getInput(), dx, loc);
-  return success();
-}
-
 /// The filled tensor depends on the scalar only.
 static LogicalResult pullBackFill(linalg::FillOp op, Pullback &pullback) {
   if (pullback.isActive(op.getInputs()[0]))

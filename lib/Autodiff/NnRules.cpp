@@ -45,52 +45,6 @@ static LogicalResult pullBackCrossEntropy(nn::CrossEntropyOp op,
   return success();
 }
 
-/// dx = dy - exp(y) * sum(dy), the sum along the softmax axis.
-static LogicalResult pullBackLogSoftmax(nn::LogSoftmaxOp op,
-                                        Pullback &pullback) {
-  Value dy = pullback.getCotangent(op.getResult());
-  Value y = pullback.getPrimal(op.getResult());
-  OpBuilder &builder = pullback.getBuilder();
-  Location loc = op.getLoc();
-  auto type = cast<RankedTensorType>(dy.getType());
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  AffineMap reduced = identity.dropResult(op.getDim());
-  SmallVector<utils::IteratorType> iterators(type.getRank(),
-                                             utils::IteratorType::parallel);
-  SmallVector<int64_t> shape(type.getShape());
-  shape.erase(shape.begin() + op.getDim());
-  auto sumType = RankedTensorType::get(shape, type.getElementType());
-
-  iterators[op.getDim()] = utils::IteratorType::reduction;
-  Value sum = linalg::GenericOp::create(
-                  builder, loc, TypeRange(sumType), ValueRange(dy),
-                  ValueRange(createZeros(builder, loc, sumType)),
-                  ArrayRef<AffineMap>{identity, reduced}, iterators,
-                  [](OpBuilder &body, Location loc, ValueRange elements) {
-                    Value sum = arith::AddFOp::create(body, loc, elements[1],
-                                                      elements[0]);
-                    linalg::YieldOp::create(body, loc, sum);
-                  })
-                  .getResult(0);
-  iterators[op.getDim()] = utils::IteratorType::parallel;
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  Value dx =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(type), ValueRange{dy, y, sum},
-          ValueRange(empty),
-          ArrayRef<AffineMap>{identity, identity, reduced, identity}, iterators,
-          [](OpBuilder &body, Location loc, ValueRange elements) {
-            Value softmax = math::ExpOp::create(body, loc, elements[1]);
-            Value share =
-                arith::MulFOp::create(body, loc, softmax, elements[2]);
-            Value dx = arith::SubFOp::create(body, loc, elements[0], share);
-            linalg::YieldOp::create(body, loc, dx);
-          })
-          .getResult(0);
-  pullback.add(op.getInput(), dx, loc);
-  return success();
-}
-
 void penstock::registerNnRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, nn::NnDialect *) {
     context->loadDialect<arith::ArithDialect, linalg::LinalgDialect,

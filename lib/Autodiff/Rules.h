@@ -9,6 +9,7 @@
 #ifndef PENSTOCK_LIB_AUTODIFF_RULES_H
 #define PENSTOCK_LIB_AUTODIFF_RULES_H
 
+#include "dialects/Nn/Nn.h"
 #include "penstock/Autodiff/Pullback.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -31,6 +32,11 @@ llvm::LogicalResult pullBackStructured(mlir::linalg::LinalgOp op,
 /// Whether a result of such an op depends on an operand with a derivative.
 bool structuredCarriesGradient(mlir::linalg::LinalgOp op, mlir::Value operand,
                                mlir::Value result);
+
+/// Those of a softmax and of its logarithm.
+llvm::LogicalResult pullBackSoftmax(mlir::linalg::SoftmaxOp op,
+                                    Pullback &pullback);
+llvm::LogicalResult pullBackLogSoftmax(nn::LogSoftmaxOp op, Pullback &pullback);
 
 /// Where the backward reads normalised values element by element only, it takes
 /// the operand of the normalisation, and normalises again on the way.
