@@ -38,8 +38,7 @@ static LogicalResult lowerBinary(NodeBinder &node, OpBuilder &builder,
     return (inside.*scalar)(scalars[0], scalars[1]);
   };
   results.push_back(emitter.elementwise(
-      cast<RankedTensorType>(node.node.getOutputs()[0].getType()),
-      {node.operand(0), node.operand(1)}, body));
+      resultType(node), {node.operand(0), node.operand(1)}, body));
   return success();
 }
 
@@ -48,7 +47,7 @@ static LogicalResult lowerBinary(NodeBinder &node, OpBuilder &builder,
 template <std::optional<int64_t> (*onIntegers)(int64_t, int64_t),
           double (*onFloats)(double, double)>
 static LogicalResult foldLeft(NodeBinder &node, Constants &results) {
-  auto type = cast<RankedTensorType>(node.node.getOutputs()[0].getType());
+  auto type = resultType(node);
   std::optional<ConstantTensor> sum;
   for (unsigned i = 0; i < node.size(); ++i) {
     DenseElementsAttr constant = node.constant(i);
@@ -137,8 +136,7 @@ static LogicalResult lowerVariadic(NodeBinder &node, OpBuilder &builder,
     return sum;
   };
   results.push_back(emitter.elementwise(
-      cast<RankedTensorType>(node.node.getOutputs()[0].getType()),
-      SmallVector<Value>(node.node.getInputs()), body));
+      resultType(node), SmallVector<Value>(node.node.getInputs()), body));
   return success();
 }
 

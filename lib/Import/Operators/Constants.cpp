@@ -15,10 +15,6 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 //===--- Constant ---===//
 
 /// The tensor that the node's one attribute gives.

@@ -19,10 +19,6 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 //===--- What is emitted ---===//
 
 Value penstock::onnx::emitSlice(Emitter &emitter, Value value,

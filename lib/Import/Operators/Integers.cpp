@@ -13,10 +13,6 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 /// Two operands of one type that broadcast.
 static LogicalResult inferTwo(NodeBinder &node, ArrayRef<StringRef> names,
                               Types &types) {
@@ -144,18 +140,6 @@ static LogicalResult inferBitwise(NodeBinder &node, Types &types) {
                  succeeded(requireIntegers(node)));
 }
 
-template <typename BitOp>
-static LogicalResult lowerBitwise(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  auto body = [](Emitter &inside, ArrayRef<Value> scalars) -> Value {
-    return BitOp::create(inside.builder, inside.loc, scalars[0], scalars[1]);
-  };
-  results.push_back(emitter.elementwise(
-      resultType(node), {node.operand(0), node.operand(1)}, body));
-  return success();
-}
-
 static LogicalResult inferBitwiseNot(NodeBinder &node, Types &types) {
   if (failed(node.operands({"X"}, 1)) || failed(requireIntegers(node)))
     return failure();
@@ -172,12 +156,12 @@ void penstock::onnx::addIntegerOperators(OperatorTable &table) {
   table.add("Mod", {10, 13}, inferMod, foldMod, lowerMod);
   table.add("BitShift", {11}, inferBitShift, nullptr, lowerBitShift,
             Operator::Inactive);
-  table.add("BitwiseAnd", {18}, inferBitwise, nullptr,
-            lowerBitwise<arith::AndIOp>, Operator::Inactive);
-  table.add("BitwiseOr", {18}, inferBitwise, nullptr,
-            lowerBitwise<arith::OrIOp>, Operator::Inactive);
-  table.add("BitwiseXor", {18}, inferBitwise, nullptr,
-            lowerBitwise<arith::XOrIOp>, Operator::Inactive);
+  table.add("BitwiseAnd", {18}, inferBitwise, nullptr, lowerToOp<arith::AndIOp>,
+            Operator::Inactive);
+  table.add("BitwiseOr", {18}, inferBitwise, nullptr, lowerToOp<arith::OrIOp>,
+            Operator::Inactive);
+  table.add("BitwiseXor", {18}, inferBitwise, nullptr, lowerToOp<arith::XOrIOp>,
+            Operator::Inactive);
   table.add("BitwiseNot", {18}, inferBitwiseNot, nullptr,
             lowerUnary<bitwiseNot>, Operator::Inactive);
 }

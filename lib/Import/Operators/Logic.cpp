@@ -12,10 +12,6 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 //===--- Comparisons ---===//
 
 namespace {
@@ -101,18 +97,6 @@ static LogicalResult inferLogic(NodeBinder &node, Types &types) {
       failed(node.broadcast(1, shape)))
     return failure();
   types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
-}
-
-template <typename LogicOp>
-static LogicalResult lowerLogic(NodeBinder &node, OpBuilder &builder,
-                                Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  auto body = [](Emitter &inside, ArrayRef<Value> scalars) -> Value {
-    return LogicOp::create(inside.builder, inside.loc, scalars[0], scalars[1]);
-  };
-  results.push_back(emitter.elementwise(
-      resultType(node), {node.operand(0), node.operand(1)}, body));
   return success();
 }
 
@@ -307,11 +291,11 @@ void penstock::onnx::addLogic(OperatorTable &table) {
   addCompare<Compare::Greater>(table, "Greater", {7, 9, 13});
   addCompare<Compare::LessOrEqual>(table, "LessOrEqual", {12, 16});
   addCompare<Compare::GreaterOrEqual>(table, "GreaterOrEqual", {12, 16});
-  table.add("And", {7}, inferLogic, foldLogic<bothOf>,
-            lowerLogic<arith::AndIOp>, Operator::Inactive);
-  table.add("Or", {7}, inferLogic, foldLogic<anyOf>, lowerLogic<arith::OrIOp>,
+  table.add("And", {7}, inferLogic, foldLogic<bothOf>, lowerToOp<arith::AndIOp>,
             Operator::Inactive);
-  table.add("Xor", {7}, inferLogic, foldLogic<oneOf>, lowerLogic<arith::XOrIOp>,
+  table.add("Or", {7}, inferLogic, foldLogic<anyOf>, lowerToOp<arith::OrIOp>,
+            Operator::Inactive);
+  table.add("Xor", {7}, inferLogic, foldLogic<oneOf>, lowerToOp<arith::XOrIOp>,
             Operator::Inactive);
   table.add("Not", {1}, inferNot, foldNot, lowerUnary<logicalNot>,
             Operator::Inactive);

@@ -97,6 +97,12 @@ void addSignal(OperatorTable &table);
 
 //===--- Shared by several files ---===//
 
+/// The type of a result of the node, once it is known.
+inline mlir::RankedTensorType resultType(NodeBinder &node, unsigned i = 0) {
+  return mlir::cast<mlir::RankedTensorType>(
+      node.node.getOutputs()[i].getType());
+}
+
 /// One operand, the result has its type.
 llvm::LogicalResult inferFloatUnary(NodeBinder &node, Types &types);
 llvm::LogicalResult inferArithmeticUnary(NodeBinder &node, Types &types);
@@ -110,6 +116,20 @@ llvm::LogicalResult lowerUnary(NodeBinder &node, mlir::OpBuilder &builder,
     return scalar(node, inside, scalars[0]);
   };
   results.push_back(emitter.elementwise(node.type(0), node.operand(0), body));
+  return mlir::success();
+}
+
+/// Lowers a node of two operands to one linalg.generic of one op.
+template <typename ScalarOp>
+llvm::LogicalResult lowerToOp(NodeBinder &node, mlir::OpBuilder &builder,
+                              Values &results) {
+  Emitter emitter(builder, node.getLoc());
+  auto body = [](Emitter &inside,
+                 llvm::ArrayRef<mlir::Value> scalars) -> mlir::Value {
+    return ScalarOp::create(inside.builder, inside.loc, scalars[0], scalars[1]);
+  };
+  results.push_back(emitter.elementwise(
+      resultType(node), {node.operand(0), node.operand(1)}, body));
   return mlir::success();
 }
 

@@ -13,10 +13,6 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 namespace {
 struct Pad {
   SmallVector<int64_t> low, high;

@@ -18,10 +18,6 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 static int64_t product(ArrayRef<int64_t> sizes) {
   int64_t result = 1;
   for (int64_t size : sizes)

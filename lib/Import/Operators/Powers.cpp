@@ -30,7 +30,7 @@ static LogicalResult foldPow(NodeBinder &node, Constants &results) {
   if (!constants[0] || !constants[1] || isa<FloatType>(node.elementType(0)) ||
       isa<FloatType>(node.elementType(1)))
     return success();
-  auto type = cast<RankedTensorType>(node.node.getOutputs()[0].getType());
+  auto type = resultType(node);
   ConstantTensor base = ConstantTensor(constants[0]).broadcast(type.getShape());
   ConstantTensor power =
       ConstantTensor(constants[1]).broadcast(type.getShape());
@@ -75,7 +75,7 @@ static Value integerPower(Emitter &emitter, Value base, Value exponent) {
 static LogicalResult lowerPow(NodeBinder &node, OpBuilder &builder,
                               Values &results) {
   Emitter emitter(builder, node.getLoc());
-  auto type = cast<RankedTensorType>(node.node.getOutputs()[0].getType());
+  auto type = resultType(node);
   // Squares and roots are what norms are written with.
   std::optional<double> exponent;
   if (DenseElementsAttr constant = node.constant(1))

@@ -13,10 +13,6 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 //===--- Tile ---===//
 
 static LogicalResult bindTile(NodeBinder &node, SmallVector<int64_t> &repeats) {

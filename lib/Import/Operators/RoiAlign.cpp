@@ -14,10 +14,6 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 //===--- RoiAlign ---===//
 
 namespace {

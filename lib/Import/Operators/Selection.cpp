@@ -19,10 +19,6 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node, unsigned i = 0) {
-  return cast<RankedTensorType>(node.node.getOutputs()[i].getType());
-}
-
 static LogicalResult readAxis(NodeBinder &node, std::optional<int64_t> &axis) {
   if (failed(node.attribute("axis", axis)))
     return failure();

@@ -13,11 +13,6 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-/// The type that the node's result has after inference.
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 static LogicalResult lowerToReshape(NodeBinder &node, OpBuilder &builder,
                                     Values &results) {
   Emitter emitter(builder, node.getLoc());

@@ -16,10 +16,6 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static RankedTensorType resultType(NodeBinder &node) {
-  return cast<RankedTensorType>(node.node.getOutputs()[0].getType());
-}
-
 /// The number that a constant operand holds.
 static LogicalResult readScalar(NodeBinder &node, unsigned i, double &value) {
   DenseElementsAttr constant = node.constant(i);
