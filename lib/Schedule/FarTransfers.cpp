@@ -29,10 +29,12 @@ int distanceOf(const Model &model, const Channel &channel) {
 
 bool isNearest(const Model &model, int channel) {
   const Channel &own = model.channels[channel];
-  return llvm::all_of(model.tasks[own.consumer].takes, [&](int other) {
+  auto isNoNearer = [&](int other) {
     const Channel &it = model.channels[other];
     return !it.hasPeer() || distanceOf(model, it) >= distanceOf(model, own);
-  });
+  };
+  return llvm::all_of(model.tasks[own.producer].puts, isNoNearer) &&
+         llvm::all_of(model.tasks[own.consumer].takes, isNoNearer);
 }
 
 namespace {

@@ -15,8 +15,8 @@
 
 namespace penstock::schedule {
 
-/// Whether a message comes from the nearest of the stages that its run receives
-/// from.
+/// Whether no message that either of its runs sends or receives joins nearer
+/// stages than this one.
 bool isNearest(const Model &model, int channel);
 
 /// How far apart the stages at the ends of a channel are.

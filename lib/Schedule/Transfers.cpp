@@ -264,7 +264,7 @@ std::optional<std::string> Placement::place() {
     if (auto why = placeTransfersByTime(model, rank, orders))
       return why;
   } else {
-    placeUpdateTransfers(model, rank, orders);
+    placeUpdateTransfers(model, rank, orders, /*ofMicrobatches=*/true);
   }
   placeSums(model, orders);
   return std::nullopt;
@@ -283,7 +283,8 @@ bool completeTransfers(const Model &model, std::vector<Order> &orders) {
     return items;
   };
   size_t before = size();
-  placeUpdateTransfers(model, rankTasks(model), orders);
+  placeUpdateTransfers(model, rankTasks(model), orders,
+                       /*ofMicrobatches=*/false);
   placeSums(model, orders);
   return size() != before;
 }

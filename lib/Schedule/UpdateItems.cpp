@@ -23,7 +23,7 @@ namespace penstock::schedule {
 /// and none of a microbatch in between, so that nothing can wait in a circle.
 /// What stands there already stays.
 static void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
-                                 Order &order) {
+                                 Order &order, bool ofMicrobatches) {
   Loop &loop = order.loops.front();
   auto inSequence = [&](ArrayRef<int> channels) {
     SmallVector<int> result;
@@ -51,7 +51,8 @@ static void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
       transfer.id = channel;
       items.push_back(transfer);
     };
-    bool isRun = item.loop < 0 && item.kind == EventKind::Run;
+    bool isRun = item.loop < 0 && item.kind == EventKind::Run &&
+                 (ofMicrobatches || model.tasks[item.id].perUpdate());
     if (isRun)
       for (int channel : inSequence(model.tasks[item.id].takes))
         add(channel, EventKind::Recv);
@@ -133,10 +134,10 @@ static void placeSums(const Model &model, const Tables &tables, Order &order) {
 }
 
 void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
-                          std::vector<Order> &orders) {
+                          std::vector<Order> &orders, bool ofMicrobatches) {
   for (Order &order : orders)
     if (!order.loops.empty() && order.loops.front().kind == LoopKind::Updates)
-      placeUpdateTransfers(model, rank, order);
+      placeUpdateTransfers(model, rank, order, ofMicrobatches);
 }
 
 void placeSums(const Model &model, std::vector<Order> &orders) {
