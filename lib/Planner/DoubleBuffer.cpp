@@ -50,8 +50,11 @@ private:
 
   const std::vector<PlanState> &states;
   const DoubleBufferOptions &options;
-  /// By depth, whether pipelined, and microbatches of a replica per batch.
-  std::map<std::tuple<int64_t, bool, int64_t>, std::vector<StageCounts>> counts;
+  /// By depth, whether pipelined, and microbatches of a replica per batch;
+  /// nothing where there is no such schedule.
+  std::map<std::tuple<int64_t, bool, int64_t>,
+           std::optional<std::vector<StageCounts>>>
+      counts;
   std::vector<int64_t> blockEnds; ///< One past the last state of each.
   std::optional<DoubleBufferPlan> best;
 };
@@ -121,8 +124,10 @@ bool Search::fits(std::vector<PlanStage> &stages, double samples,
                                   isPipelined ? PlannedMethod::DoubleBuffered
                                               : PlannedMethod::OneAtATime,
                                   isPipelined ? accumulation : 1);
-  bool fits = true;
-  for (auto [stage, count] : zip_equal(stages, known->second)) {
+  bool fits = known->second.has_value();
+  if (!fits)
+    return false;
+  for (auto [stage, count] : zip_equal(stages, *known->second)) {
     auto carry = [&](int64_t state) {
       return scale(samples) * states[state].cutBytes;
     };

@@ -363,11 +363,14 @@ bool Solver::countMemory(Plan &plan) {
   SmallVector<int64_t> replicas;
   for (const PlanStage &stage : plan.stages)
     replicas.push_back(stage.replicas);
-  std::vector<StageCounts> counts =
+  std::optional<std::vector<StageCounts>> counts =
       countSchedule(replicas, PlannedMethod::Stashing);
+  plan.isSchedulable = counts.has_value();
+  if (!counts)
+    return true; // It is for the caller to say so.
   int64_t after = 0;
   bool fits = true;
-  for (auto [stage, found] : reverse(zip_equal(plan.stages, counts))) {
+  for (auto [stage, found] : reverse(zip_equal(plan.stages, *counts))) {
     stage.inFlight = found.inFlight;
     stage.memoryBytes = getMemory(stage.first, stage.last, found);
     if (!isReleased() && options.memory.limit > 0 &&

@@ -13,7 +13,6 @@
 #include "penstock/Schedule/Transfers.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
@@ -30,13 +29,14 @@ public:
 
   /// Every read of weights of a stage is so many microbatches late.
   void setLags(ArrayRef<int64_t> lags);
-  std::vector<StageCounts> count(std::vector<Order> orders) const;
+  /// Nothing where the schedule is refused.
+  std::optional<std::vector<StageCounts>>
+  count(std::vector<Order> orders) const;
 
   Model model;
 
 private:
   static constexpr int kTasks = 3; ///< F, B and U of every stage.
-  int addChannel(int producer, int consumer);
 
   /// By stage; -1 for what the ends of the line have not.
   std::vector<int> residuals, inputs, gradients;
@@ -78,35 +78,20 @@ LineModel::LineModel(ArrayRef<int64_t> replicas, int64_t microbatches) {
                                model.stages.back().devices.end()}});
   }
   auto stages = static_cast<int>(replicas.size());
-  addChannel(-1, 0);
-  addChannel(kTasks * (stages - 1), -1);
+  model.addChannel("x", -1, 0);
+  model.addChannel("loss", kTasks * (stages - 1), -1);
   for (int stage = 0; stage < stages; ++stage) {
     int forward = kTasks * stage, backward = forward + 1;
-    residuals.push_back(addChannel(forward, backward));
-    inputs.push_back(stage > 0 ? addChannel(forward - kTasks, forward) : -1);
-    gradients.push_back(stage > 0 ? addChannel(backward, backward - kTasks)
-                                  : -1);
+    std::string name = std::to_string(stage);
+    residuals.push_back(
+        model.addChannel("residuals" + name, forward, backward));
+    inputs.push_back(
+        stage > 0 ? model.addChannel("h" + name, forward - kTasks, forward)
+                  : -1);
+    gradients.push_back(
+        stage > 0 ? model.addChannel("dh" + name, backward, backward - kTasks)
+                  : -1);
   }
-}
-
-int LineModel::addChannel(int producer, int consumer) {
-  auto id = static_cast<int>(model.channels.size());
-  Channel channel;
-  channel.name = "c" + std::to_string(id);
-  channel.producer = producer;
-  channel.consumer = consumer;
-  channel.local = producer >= 0 && consumer >= 0 &&
-                  model.tasks[producer].stage == model.tasks[consumer].stage;
-  if (producer >= 0)
-    model.tasks[producer].puts.push_back(id);
-  if (consumer >= 0) {
-    model.tasks[consumer].takes.push_back(id);
-    channel.slotUsers.tasks.push_back(consumer);
-  }
-  if (!channel.local && producer >= 0)
-    channel.stagingUsers.sends.push_back(id);
-  model.channels.push_back(std::move(channel));
-  return id;
 }
 
 void LineModel::setLags(ArrayRef<int64_t> lags) {
@@ -115,11 +100,14 @@ void LineModel::setLags(ArrayRef<int64_t> lags) {
       task.reads.front().lag = lags[task.stage];
 }
 
-std::vector<StageCounts> LineModel::count(std::vector<Order> orders) const {
+std::optional<std::vector<StageCounts>>
+LineModel::count(std::vector<Order> orders) const {
   std::optional<std::string> why = placeTransfers(model, orders);
+  if (why)
+    return std::nullopt;
   Proof proof = verifyOrders(model, orders);
-  if (why || proof.violation)
-    report_fatal_error("the schedule of a line of stages is refused");
+  if (proof.violation)
+    return std::nullopt;
   const Needs &needs = proof.needs;
   std::vector<StageCounts> counts(model.stages.size());
   for (auto [stage, found] : enumerate(counts)) {
@@ -178,9 +166,9 @@ static std::vector<StageCounts> getClosedForms(ArrayRef<int64_t> replicas,
   return counts;
 }
 
-std::vector<StageCounts> penstock::countSchedule(ArrayRef<int64_t> replicas,
-                                                 PlannedMethod method,
-                                                 int64_t microbatches) {
+std::optional<std::vector<StageCounts>>
+penstock::countSchedule(ArrayRef<int64_t> replicas, PlannedMethod method,
+                        int64_t microbatches) {
   constexpr int64_t kMostRuns = 1 << 14;
   auto depth = static_cast<int64_t>(replicas.size());
   int64_t devices = 0;

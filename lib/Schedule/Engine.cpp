@@ -27,6 +27,28 @@ bool EventList::next(Event &event) {
   return true;
 }
 
+int Model::addChannel(std::string name, int producer, int consumer) {
+  auto id = static_cast<int>(channels.size());
+  Channel channel;
+  channel.name = std::move(name);
+  channel.producer = producer;
+  channel.consumer = consumer;
+  channel.local = producer >= 0 && consumer >= 0 &&
+                  stages[tasks[producer].stage].devices ==
+                      stages[tasks[consumer].stage].devices;
+  if (producer >= 0) {
+    tasks[producer].puts.push_back(id);
+    if (!channel.local)
+      channel.stagingUsers.sends.push_back(id);
+  }
+  if (consumer >= 0) {
+    tasks[consumer].takes.push_back(id);
+    channel.slotUsers.tasks.push_back(consumer);
+  }
+  channels.push_back(std::move(channel));
+  return id;
+}
+
 void Needs::include(const Needs &other) {
   auto raise = [](std::vector<int64_t> &to, ArrayRef<int64_t> from) {
     to.resize(std::max(to.size(), from.size()));

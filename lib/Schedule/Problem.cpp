@@ -58,40 +58,19 @@ Problem::Problem(const ScheduleSpec &spec, int devices, int64_t microbatches,
   }
 
   char backward = split ? 'I' : 'B';
-  addChannel("x", -1, task('F', 0));
-  addChannel("labels", -1, task('F', stages - 1));
-  addChannel("loss", task('F', stages - 1), -1);
+  model.addChannel("x", -1, task('F', 0));
+  model.addChannel("labels", -1, task('F', stages - 1));
+  model.addChannel("loss", task('F', stages - 1), -1);
   for (int i = 0; i < stages; ++i) {
     std::string name = std::to_string(i), next = std::to_string(i + 1);
-    addChannel("residuals" + name, task('F', i), task(backward, i));
+    model.addChannel("residuals" + name, task('F', i), task(backward, i));
     if (split)
-      addChannel("weight_residuals" + name, task('I', i), task('W', i));
+      model.addChannel("weight_residuals" + name, task('I', i), task('W', i));
     if (i + 1 == stages)
       continue;
-    addChannel("h" + next, task('F', i), task('F', i + 1));
-    addChannel("dh" + next, task(backward, i + 1), task(backward, i));
+    model.addChannel("h" + next, task('F', i), task('F', i + 1));
+    model.addChannel("dh" + next, task(backward, i + 1), task(backward, i));
   }
-}
-
-void Problem::addChannel(std::string name, int producer, int consumer) {
-  int id = model.channels.size();
-  Channel channel;
-  channel.name = std::move(name);
-  channel.producer = producer;
-  channel.consumer = consumer;
-  if (producer >= 0) {
-    model.tasks[producer].puts.push_back(id);
-    if (consumer >= 0)
-      channel.local = model.stages[stageOf(producer)].devices ==
-                      model.stages[stageOf(consumer)].devices;
-    if (!channel.local)
-      channel.stagingUsers.sends.push_back(id);
-  }
-  if (consumer >= 0) {
-    model.tasks[consumer].takes.push_back(id);
-    channel.slotUsers.tasks.push_back(consumer);
-  }
-  model.channels.push_back(std::move(channel));
 }
 
 int Problem::task(char letter, int stage) const {

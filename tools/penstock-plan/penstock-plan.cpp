@@ -200,6 +200,16 @@ static int failMemory(const Plan *plan, double limit) {
   return fail(text, kDoesNotFit);
 }
 
+/// Memory cannot be counted in a schedule that there is not.
+static int failSchedule(const Plan &plan) {
+  std::string widths;
+  for (const PlanStage &stage : plan.stages)
+    widths += (widths.empty() ? "" : ",") + std::to_string(stage.replicas);
+  return fail("the fastest plan has stages on " + Twine(widths) +
+              " devices, for which there is no schedule; use other --devices, "
+              "or --straight");
+}
+
 static int print(const PlanReport &report) {
   if (asJson)
     outs() << formatv("{0:2}", toJson(report)) << "\n";
@@ -343,6 +353,8 @@ static int run() {
     plan = planPipeDream(states.states, options);
     return failMemory(plan ? &*plan : nullptr, memory);
   }
+  if (!plan->isSchedulable)
+    return failSchedule(*plan);
   return print({*graph, states.states, *plan, nullptr, title});
 }
 

@@ -54,7 +54,9 @@ struct LevelStage {
 };
 
 struct Plan {
-  std::vector<PlanStage> stages;  ///< Flat: replicas of all levels multiplied.
+  std::vector<PlanStage> stages; ///< Flat: replicas of all levels multiplied.
+  /// Whether its schedule has been proved, where memory was counted in it.
+  bool isSchedulable = true;
   std::vector<LevelStage> levels; ///< From the highest level down.
   std::vector<PlanCut> cuts;
   double slowestSeconds = 0;

@@ -14,6 +14,7 @@
 #include "llvm/ADT/ArrayRef.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace penstock {
@@ -37,10 +38,11 @@ enum class PlannedMethod {
 /// Counts of every stage of a line, by its replicas. Stashing updates as often
 /// as it can: with as many microbatches as all numbers of replicas divide;
 /// double buffers after so many, one per stage at least. Of schedules too long
-/// to walk, closed forms that are no less.
-std::vector<StageCounts> countSchedule(llvm::ArrayRef<int64_t> replicas,
-                                       PlannedMethod method,
-                                       int64_t microbatches = 1);
+/// to walk, closed forms that are no less. Nothing where transfers have no
+/// place or the proof refuses the schedule: there is no such program.
+std::optional<std::vector<StageCounts>>
+countSchedule(llvm::ArrayRef<int64_t> replicas, PlannedMethod method,
+              int64_t microbatches = 1);
 
 } // namespace penstock
 

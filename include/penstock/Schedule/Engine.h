@@ -106,6 +106,10 @@ struct Model {
   std::vector<Channel> channels;
   std::vector<Task> tasks;
   std::vector<Group> groups;
+
+  /// A channel from one task to another, -1 for the host: its number. It is
+  /// local where both tasks run on the same devices, which are known by then.
+  int addChannel(std::string name, int producer, int consumer);
 };
 
 /// The version that microbatch k reads.

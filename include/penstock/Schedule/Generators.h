@@ -100,9 +100,6 @@ public:
   double timeOf(int task) const;
   /// The stages of a device, in the order of the model.
   llvm::SmallVector<int, 2> stagesOf(int device) const;
-
-private:
-  void addChannel(std::string name, int producer, int consumer);
 };
 
 /// What is wrong with these numbers for this schedule, or nothing.

@@ -310,7 +310,7 @@ static bool fitsWithin(const std::vector<PlanState> &states, double limit,
   for (const Part &part : parts)
     widths.push_back(part.use);
   std::vector<StageCounts> counts =
-      countSchedule(widths, PlannedMethod::Stashing);
+      *countSchedule(widths, PlannedMethod::Stashing);
   return llvm::all_of(llvm::zip(parts, counts), [&](auto pair) {
     auto [part, found] = pair;
     auto total = [&](double PlanState::*member) {

@@ -34,8 +34,8 @@ static void expectSingleBuffers(const std::vector<StageCounts> &counts) {
 TEST(ScheduleCounts, WithoutReplicas) {
   for (int64_t depth = 1; depth <= 8; ++depth) {
     Widths widths(depth, 1);
-    auto stashing = countSchedule(widths, PlannedMethod::Stashing);
-    auto single = countSchedule(widths, PlannedMethod::OneAtATime);
+    auto stashing = *countSchedule(widths, PlannedMethod::Stashing);
+    auto single = *countSchedule(widths, PlannedMethod::OneAtATime);
     for (int64_t stage = 0; stage < depth; ++stage) {
       EXPECT_EQ(stashing[stage].inFlight, depth - stage);
       EXPECT_EQ(stashing[stage].versions, depth - stage);
@@ -47,7 +47,7 @@ TEST(ScheduleCounts, WithoutReplicas) {
     for (int64_t microbatches = depth; microbatches <= 2 * depth;
          ++microbatches) {
       auto buffered =
-          countSchedule(widths, PlannedMethod::DoubleBuffered, microbatches);
+          *countSchedule(widths, PlannedMethod::DoubleBuffered, microbatches);
       for (int64_t stage = 0; stage < depth; ++stage) {
         EXPECT_EQ(buffered[stage].inFlight, depth - stage);
         EXPECT_EQ(buffered[stage].versions, 2);
@@ -73,7 +73,7 @@ TEST(ScheduleCounts, WithReplicas) {
     ++plans;
     int64_t devices = 0;
     std::vector<StageCounts> counts =
-        countSchedule(widths, PlannedMethod::Stashing);
+        *countSchedule(widths, PlannedMethod::Stashing);
     for (size_t stage = widths.size(); stage-- > 0;) {
       const StageCounts &found = counts[stage];
       devices += widths[stage];
@@ -100,13 +100,13 @@ TEST(ScheduleCounts, WithReplicas) {
 /// the next turn.
 TEST(ScheduleCounts, NarrowBehindWide) {
   for (int64_t width : {2, 3, 7, 15})
-    EXPECT_EQ(countSchedule({width, 1}, PlannedMethod::Stashing)[1].inputs,
+    EXPECT_EQ((*countSchedule({width, 1}, PlannedMethod::Stashing))[1].inputs,
               width);
 }
 
 /// Too long to walk.
 TEST(ScheduleCounts, OfThousands) {
-  auto counts = countSchedule({4095, 1}, PlannedMethod::Stashing);
+  auto counts = *countSchedule({4095, 1}, PlannedMethod::Stashing);
   EXPECT_EQ(counts[0].inFlight, 2);
   EXPECT_EQ(counts[0].versions, 2);
   EXPECT_EQ(counts[1].inFlight, 1);

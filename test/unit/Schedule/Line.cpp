@@ -15,26 +15,6 @@ using namespace llvm;
 
 namespace penstock::schedule {
 
-int Line::addChannel(std::string name, int producer, int consumer) {
-  int id = model.channels.size();
-  Channel channel;
-  channel.name = std::move(name);
-  channel.producer = producer;
-  channel.consumer = consumer;
-  channel.local = producer >= 0 && consumer >= 0 &&
-                  model.tasks[producer].stage == model.tasks[consumer].stage;
-  if (producer >= 0)
-    model.tasks[producer].puts.push_back(id);
-  if (consumer >= 0) {
-    model.tasks[consumer].takes.push_back(id);
-    channel.slotUsers.tasks.push_back(consumer);
-  }
-  if (!channel.local && producer >= 0)
-    channel.stagingUsers.sends.push_back(id);
-  model.channels.push_back(std::move(channel));
-  return id;
-}
-
 Line::Line(int stages, int64_t microbatches, bool skip) {
   model.microbatches = microbatches;
   model.devices = stages;
@@ -62,19 +42,20 @@ Line::Line(int stages, int64_t microbatches, bool skip) {
     model.tasks[first + 2].reads = {{w, std::nullopt}, {g, std::nullopt}};
     model.tasks[first + 2].writes = {w, g};
   }
-  addChannel("x", -1, forward[0]);
-  addChannel("labels", -1, forward[stages - 1]);
-  addChannel("loss", forward[stages - 1], -1);
+  model.addChannel("x", -1, forward[0]);
+  model.addChannel("labels", -1, forward[stages - 1]);
+  model.addChannel("loss", forward[stages - 1], -1);
   for (int i = 0; i < stages; ++i) {
-    addChannel("residuals" + std::to_string(i), forward[i], backward[i]);
+    model.addChannel("residuals" + std::to_string(i), forward[i], backward[i]);
     if (i + 1 == stages)
       continue;
-    addChannel("h" + std::to_string(i + 1), forward[i], forward[i + 1]);
-    addChannel("dh" + std::to_string(i + 1), backward[i + 1], backward[i]);
+    model.addChannel("h" + std::to_string(i + 1), forward[i], forward[i + 1]);
+    model.addChannel("dh" + std::to_string(i + 1), backward[i + 1],
+                     backward[i]);
   }
   if (skip && stages > 2) {
-    addChannel("skip", forward[0], forward[stages - 1]);
-    addChannel("dskip", backward[stages - 1], backward[0]);
+    model.addChannel("skip", forward[0], forward[stages - 1]);
+    model.addChannel("dskip", backward[stages - 1], backward[0]);
   }
 }
 

@@ -25,7 +25,6 @@ struct Line {
   /// By stage.
   std::vector<int> forward, backward, update, weight;
 
-  int addChannel(std::string name, int producer, int consumer);
   int channel(llvm::StringRef name) const;
   /// Sets every size to what the orders need; what is wrong with them, or "".
   std::string size(llvm::ArrayRef<Order> orders);
