@@ -26,6 +26,10 @@ LogicalResult Importer::importInputs(GraphImporter &graph) {
   for (const TensorRecord &tensor : file->getInitializers())
     initializerNames.insert(tensor.name);
   buffers.insert_range(file->getBuffers());
+  parameters.insert_range(file->getParameters());
+  for (const FoldedTensor &tensor : file->getFolded())
+    if (tensor.parameters.empty())
+      buffers.insert(tensor.name);
   roles.emplace(file->getModel());
   for (const ValueInfoProto &input : file->getModel().graph().input()) {
     // Old models list their initialisers among the inputs.

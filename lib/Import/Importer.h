@@ -54,6 +54,8 @@ private:
   mlir::FailureOr<bool> isFrozen(const TensorRecord &tensor,
                                  mlir::RankedTensorType type,
                                  const ByteRange &range);
+  Weight *findWeight(llvm::StringRef name);
+  mlir::LogicalResult unfoldInitializers(GraphImporter &graph);
   mlir::LogicalResult tieInitializers(GraphImporter &graph);
   void warnIfUnmatched(llvm::StringRef flag, llvm::StringRef pattern);
   void warnOfMerged();
@@ -81,8 +83,11 @@ private:
   llvm::StringSet<> initializerNames;
   /// Of initialisers that are no weights.
   std::optional<OperandRoles> roles;
-  /// Initialisers that the exporter marks as no parameters.
+  /// Initialisers that the exporter marks as no parameters, or computed of
+  /// such.
   llvm::StringSet<> buffers;
+  /// Initialisers that it marks as parameters.
+  llvm::StringSet<> parameters;
   llvm::StringSet<> symbols;
 };
 

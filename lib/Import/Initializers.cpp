@@ -70,10 +70,10 @@ FailureOr<bool> Importer::isFrozen(const TensorRecord &tensor,
   }
   // --train names all that trains. Without it, everything does but what the
   // exporter calls a buffer, and scalars, which are an epsilon, a scale or an
-  // exponent.
-  bool selected = options.trainRegex.empty()
-                      ? type.getRank() > 0 && !buffers.contains(tensor.name)
-                      : *train;
+  // exponent unless it calls them parameters.
+  bool isParameter = type.getRank() ? !buffers.contains(tensor.name)
+                                    : parameters.contains(tensor.name);
+  bool selected = options.trainRegex.empty() ? isParameter : *train;
   return *freeze || !finite || !selected;
 }
 
@@ -216,6 +216,52 @@ void Importer::warnOfMerged() {
                           "initializers (PyTorch: optimize=False)";
 }
 
+Weight *Importer::findWeight(StringRef name) {
+  auto found = llvm::find_if(weights, [&](const Weight &weight) {
+    return weight.tensor->name == name;
+  });
+  return found == weights.end() ? nullptr : found;
+}
+
+/// Where the exporter's optimiser left a parameter in the file and what it
+/// computed of it beside it, they would train apart. The same values in another
+/// shape become the parameter again.
+LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
+  if (!options.onlyLossOutput)
+    return success();
+  for (const FoldedTensor &tensor : file->getFolded()) {
+    Weight *folded = findWeight(tensor.name);
+    if (!folded || folded->frozen)
+      continue;
+    for (StringRef name : tensor.parameters) {
+      Weight *source = findWeight(name);
+      if (!source || source->frozen)
+        continue;
+      if (tensor.parameters.size() > 1 ||
+          source->range.bytes != folded->range.bytes)
+        return error("initializer '" + tensor.name +
+                     "' is what the exporter's optimiser computed of "
+                     "parameter '" +
+                     name +
+                     "', which would train apart from it; export the model "
+                     "without that (PyTorch: optimize=False), or hold one of "
+                     "them with --freeze");
+      Location nameLoc = NameLoc::get(builder.getStringAttr(tensor.name));
+      auto dims =
+          DenseElementsAttr(builder.getI64TensorAttr(folded->tensor->dims));
+      Value shape = arith::ConstantOp::create(builder, nameLoc, dims);
+      auto node = NodeOp::create(builder, nameLoc, TypeRange(folded->type),
+                                 builder.getStringAttr("Reshape"),
+                                 ValueRange{graph.lookup(name), shape},
+                                 builder.getI64IntegerAttr(14), StringAttr(),
+                                 DictionaryAttr());
+      graph.redefine(tensor.name, node.getResult(0));
+      source->tied.push_back({folded->tensor->name, folded->range});
+    }
+  }
+  return success();
+}
+
 /// The second of a pair becomes the first. Nodes have not been imported, so
 /// that they only ever see the first.
 LogicalResult Importer::tieInitializers(GraphImporter &graph) {
@@ -227,20 +273,15 @@ LogicalResult Importer::tieInitializers(GraphImporter &graph) {
       for (auto it = replaced.find(*name); it != replaced.end();
            it = replaced.find(*name))
         *name = it->second;
-    auto find = [&](StringRef name) {
-      return llvm::find_if(weights, [&](const Weight &weight) {
-        return weight.tensor->name == name;
-      });
-    };
     for (const std::string &name : {first, second}) {
       if (!initializerNames.contains(name))
         return error(Twine(flag) + "the model has no initializer '" + name +
                      "'");
-      if (find(name) == weights.end())
+      if (!findWeight(name))
         return error(Twine(flag) + "initializer '" + name +
                      "' is no float tensor that could train");
     }
-    Weight &kept = *find(first), &other = *find(second);
+    Weight &kept = *findWeight(first), &other = *findWeight(second);
     if (&kept == &other)
       return error(Twine(flag) + "these are one initializer");
     if (kept.type != other.type || kept.range.bytes != other.range.bytes)
@@ -262,7 +303,7 @@ LogicalResult Importer::importInitializers(GraphImporter &graph) {
   for (const TensorRecord &tensor : file->getInitializers())
     if (failed(importInitializer(graph, tensor)))
       return failure();
-  if (failed(tieInitializers(graph)))
+  if (failed(unfoldInitializers(graph)) || failed(tieInitializers(graph)))
     return failure();
   warnIfUnmatched("--train", options.trainRegex);
   warnIfUnmatched("--freeze", options.freezeRegex);

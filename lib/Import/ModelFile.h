@@ -10,8 +10,8 @@
 #ifndef PENSTOCK_LIB_IMPORT_MODELFILE_H
 #define PENSTOCK_LIB_IMPORT_MODELFILE_H
 
+#include "FoldedTensors.h"
 #include "Proto.h"
-#include "WireFormat.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -42,6 +42,12 @@ public:
   }
   /// Names of what the exporter marks as a buffer or constant.
   llvm::ArrayRef<std::string> getBuffers() const { return record.buffers; }
+  /// Names of what it marks as a parameter.
+  llvm::ArrayRef<std::string> getParameters() const {
+    return record.parameters;
+  }
+  /// What it computed of parameters or constants.
+  std::vector<FoldedTensor> getFolded() const { return findFolded(record); }
   bool hasSparseInitializers() const { return record.hasSparseInitializers; }
 
   /// The file that the byte ranges refer to: the model, or its binary copy.

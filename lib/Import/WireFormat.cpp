@@ -24,6 +24,7 @@ constexpr uint64_t kGraphInitializer = 5;
 constexpr uint64_t kGraphInput = 11;
 constexpr uint64_t kGraphValueInfo = 13;
 constexpr uint64_t kGraphSparseInitializer = 15;
+constexpr uint64_t kGraphMetadata = 16;
 constexpr uint64_t kValueName = 1;
 constexpr uint64_t kValueMetadata = 4;
 constexpr uint64_t kTensorDims = 1;
@@ -246,12 +247,12 @@ static Error readTensor(StringRef bytes, const Field &message,
   return Error::success();
 }
 
-/// What `torch.export` took a value for. Libonnx 1.12 knows no metadata of
-/// values yet.
+/// What `torch.export` took a value for, and what it was folded from. Libonnx
+/// 1.12 knows no metadata of values yet.
 static Error readValueInfo(StringRef bytes, const Field &message,
                            ModelRecord &model) {
   std::string name;
-  bool isBuffer = false;
+  std::string kind;
   FieldReader reader(bytes, message);
   while (!reader.done()) {
     Field field;
@@ -266,12 +267,15 @@ static Error readValueInfo(StringRef bytes, const Field &message,
     std::pair<std::string, std::string> entry;
     if (Error error = readStringPair(bytes, field, entry))
       return error;
-    isBuffer |=
-        entry.first == "pkg.torch.export.graph_signature.InputSpec.kind" &&
-        (entry.second == "BUFFER" || entry.second == "CONSTANT_TENSOR");
+    if (entry.first == "pkg.torch.export.graph_signature.InputSpec.kind")
+      kind = std::move(entry.second);
+    if (entry.first == "pkg.onnxscript.optimizer.folded_from")
+      model.folded.push_back({name, std::move(entry.second)});
   }
-  if (isBuffer)
+  if (kind == "BUFFER" || kind == "CONSTANT_TENSOR")
     model.buffers.push_back(std::move(name));
+  else if (kind == "PARAMETER")
+    model.parameters.push_back(std::move(name));
   return Error::success();
 }
 
@@ -301,6 +305,13 @@ static Error readGraph(StringRef bytes, const Field &message,
         field.type == Delimited)
       if (Error error = readValueInfo(bytes, field, model))
         return error;
+    if (field.number == kGraphMetadata && field.type == Delimited) {
+      std::pair<std::string, std::string> entry;
+      if (Error error = readStringPair(bytes, field, entry))
+        return error;
+      if (entry.first == "pkg.torch.export.ExportedProgram.graph_signature")
+        model.signature = std::move(entry.second);
+    }
     model.hasSparseInitializers |= field.number == kGraphSparseInitializer;
     skeleton +=
         bytes.substr(field.begin, reader.getPosition() - field.begin).str();

@@ -51,6 +51,13 @@ struct ModelRecord {
   /// Names of inputs and initialisers that the exporter says are buffers or
   /// constants, and no parameters. Only PyTorch's newer exporter says.
   std::vector<std::string> buffers;
+  /// Names of what it says are parameters.
+  std::vector<std::string> parameters;
+  /// What PyTorch's newer exporter prints of the program's inputs: which of
+  /// them are parameters. Empty in other files.
+  std::string signature;
+  /// Names of what its optimiser computed, and the printed list of what from.
+  std::vector<std::pair<std::string, std::string>> folded;
 };
 
 /// Takes apart the encoded ModelProto `bytes`. The error says at which byte it

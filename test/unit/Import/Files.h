@@ -87,18 +87,37 @@ inline onnx::ValueInfoProto *addInput(onnx::ModelProto &model,
   return input;
 }
 
-/// Says of the value `name` what it was to torch.export. The field is younger
-/// than libonnx 1.12, which keeps what it does not know.
-inline void markValue(onnx::ModelProto &model, const std::string &name,
-                      const std::string &kind) {
+/// Adds metadata to `message`, which has them as the field of this number.
+/// They are younger than libonnx 1.12, which keeps what it does not know.
+template <typename Message>
+inline void addMetadata(Message &message, unsigned field,
+                        const std::string &key, const std::string &value) {
   onnx::StringStringEntryProto entry;
-  entry.set_key("pkg.torch.export.graph_signature.InputSpec.kind");
-  entry.set_value(kind);
-  std::string bytes = entry.SerializeAsString();
+  entry.set_key(key);
+  entry.set_value(value);
+  std::string bytes;
+  for (uint64_t number :
+       {uint64_t(field << 3 | 2), uint64_t(entry.ByteSizeLong())}) {
+    for (; number >= 0x80; number >>= 7)
+      bytes.push_back(char(number | 0x80));
+    bytes.push_back(char(number));
+  }
+  message.MergeFromString(bytes + entry.SerializeAsString());
+}
+
+/// Notes something of the value `name`.
+inline void noteValue(onnx::ModelProto &model, const std::string &name,
+                      const std::string &key, const std::string &value) {
   onnx::ValueInfoProto *info = model.mutable_graph()->add_value_info();
   info->set_name(name);
-  // Field 4, a message of less than 128 bytes.
-  info->MergeFromString("\x22" + std::string(1, char(bytes.size())) + bytes);
+  addMetadata(*info, 4, key, value);
+}
+
+/// Says of the value `name` what it was to torch.export.
+inline void markValue(onnx::ModelProto &model, const std::string &name,
+                      const std::string &kind) {
+  noteValue(model, name, "pkg.torch.export.graph_signature.InputSpec.kind",
+            kind);
 }
 
 /// z = MatMul(x, w), x: 5x2, w: 2x3, without the values of w.

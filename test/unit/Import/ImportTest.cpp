@@ -202,6 +202,72 @@ TEST_F(Import, BuffersOfTheExporterDoNotTrain) {
   EXPECT_FALSE(variable(*module, "inv_freq").getFrozen());
 }
 
+// A scalar is an epsilon or a factor, unless the exporter says that it trains.
+TEST_F(Import, ScalarsThatAreParametersTrain) {
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  for (StringRef name : {"temperature", "factor"})
+    addInitializer(model, name.str(), {})
+        ->set_raw_data(bytesOf(std::vector<float>{0.5}));
+  markValue(model, "temperature", "PARAMETER");
+  addNode(model, "Mul", {"z", "temperature"}, "t");
+  addNode(model, "Mul", {"t", "factor"}, "s");
+  model.mutable_graph()->mutable_output(0)->set_name("s");
+
+  OwningOpRef<ModuleOp> module = import(model);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  ASSERT_TRUE(bool(variable(*module, "temperature")));
+  EXPECT_FALSE(variable(*module, "temperature").getFrozen());
+  EXPECT_FALSE(bool(variable(*module, "factor")));
+}
+
+// The exporter's optimiser computes what depends on no input: of constants, it
+// is one. Of a parameter that is still there, it must not train on its own.
+TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
+  auto makeFolded = [](const std::string &sources, float last) {
+    ::onnx::ModelProto model = makeModel();
+    addMetadata(*model.mutable_graph(), 16,
+                "pkg.torch.export.ExportedProgram.graph_signature",
+                "\n# inputs\np_w: PARAMETER target='w'\n"
+                "b_c: BUFFER target='c' persistent=True\nx: USER_INPUT\n");
+    addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+    std::vector<float> values = kWeights;
+    values.back() = last;
+    addInitializer(model, "val_1", {3, 2})->set_raw_data(bytesOf(values));
+    noteValue(model, "val_1", "pkg.onnxscript.optimizer.folded_from", sources);
+    addNode(model, "MatMul", {"z", "val_1"}, "s");
+    model.mutable_graph()->mutable_output(0)->set_name("s");
+    return model;
+  };
+
+  ImportOptions options;
+  options.onlyLossOutput = true;
+  OwningOpRef<ModuleOp> module =
+      import(makeFolded("['c', 'val_0']", 7), options);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_FALSE(bool(variable(*module, "val_1")) &&
+               !variable(*module, "val_1").getFrozen());
+
+  // Of a parameter that is not in the file any more, it stands for that.
+  module = import(makeFolded("['v', 'val_0']", 7), options);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+
+  // The same values in another shape are the parameter.
+  module = import(makeFolded("['val_0', 'w']", 6), options);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_FALSE(bool(variable(*module, "val_1")));
+  auto tied = variable(*module, "w")
+                  ->getAttrOfType<DictionaryAttr>(pipeline::kTiedAttr);
+  ASSERT_TRUE(bool(tied));
+  EXPECT_TRUE(tied.contains("val_1"));
+
+  EXPECT_EQ(errorOf(makeFolded("['val_0', 'w']", 7), options),
+            "m.onnx: initializer 'val_1' is what the exporter's optimiser "
+            "computed of parameter 'w', which would train apart from it; "
+            "export the model without that (PyTorch: optimize=False), or hold "
+            "one of them with --freeze\n");
+}
+
 // Running statistics are buffers, too, and move: also where the exporter put
 // the normalisation into a function, or an Identity before it.
 TEST_F(Import, StatisticsThatAreBuffersMove) {
