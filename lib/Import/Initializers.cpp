@@ -225,14 +225,20 @@ Weight *Importer::findWeight(StringRef name) {
 
 /// Where the exporter's optimiser left a parameter in the file and what it
 /// computed of it beside it, they would train apart. The same values in another
-/// shape become the parameter again.
+/// shape become the parameter again. What stands for a parameter that is gone
+/// trains, and is another one if it is more than reordered.
 LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
   if (!options.onlyLossOutput)
     return success();
+  SmallVector<FoldedTensor> standIns;
   for (const FoldedTensor &tensor : file->getFolded()) {
     Weight *folded = findWeight(tensor.name);
     if (!folded || folded->frozen)
       continue;
+    if (!tensor.parameters.empty() &&
+        none_of(tensor.parameters,
+                [&](const auto &name) { return findWeight(name); }))
+      standIns.push_back(tensor);
     for (StringRef name : tensor.parameters) {
       Weight *source = findWeight(name);
       if (!source || source->frozen)
@@ -259,6 +265,15 @@ LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
       source->tied.push_back({folded->tensor->name, folded->range});
     }
   }
+  if (!standIns.empty())
+    emitWarning(loc) << standIns.size()
+                     << " initializers are what the exporter's optimiser "
+                        "computed of parameters, the first '"
+                     << standIns.front().name << "' of '"
+                     << standIns.front().parameters.front()
+                     << "', and train in their place: as they would where it "
+                        "only reordered them; to train the parameters, export "
+                        "without that (PyTorch: optimize=False)";
   return success();
 }
 

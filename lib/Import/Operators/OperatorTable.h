@@ -84,6 +84,7 @@ void addSoftmaxAndLosses(OperatorTable &table);
 void addShapes(OperatorTable &table);
 void addMovement(OperatorTable &table);
 void addIndexing(OperatorTable &table);
+void addOneHot(OperatorTable &table);
 void addPadding(OperatorTable &table);
 void addRearrangements(OperatorTable &table);
 void addConstants(OperatorTable &table);

@@ -55,6 +55,7 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addShapes(table);
     addMovement(table);
     addIndexing(table);
+    addOneHot(table);
     addPadding(table);
     addRearrangements(table);
     addConstants(table);

@@ -44,6 +44,25 @@ func.func private @folded(%x: tensor<5x3x7xf32>) -> tensor<*xf32> {
 
 // -----
 
+// What TorchScript makes of repeat_interleave: how often each axis is repeated.
+
+// CHECK-LABEL: func.func private @repeated
+// CHECK-NEXT:    %[[REPEATS:.*]] = arith.constant dense<[1, 1, 3]> : tensor<3xi64>
+// CHECK-NEXT:    %[[Z:.*]] = onnx.node "Tile"(%{{.*}}, %[[REPEATS]]) since 13 : (tensor<2x4x5xf32>, tensor<3xi64>) -> tensor<2x4x15xf32>
+// CHECK-NEXT:    return %[[Z]]
+func.func private @repeated(%x: tensor<2x4x5xf32>) -> tensor<*xf32> {
+  %axis = arith.constant dense<-1> : tensor<1xi64>
+  %depth = arith.constant dense<3> : tensor<i64>
+  %values = arith.constant dense<[1, 3]> : tensor<2xi64>
+  %flat = arith.constant dense<-1> : tensor<1xi64>
+  %h = onnx.node "OneHot"(%axis, %depth, %values) since 11 {axis = -1 : i64} : (tensor<1xi64>, tensor<i64>, tensor<2xi64>) -> tensor<*xf32>
+  %r = onnx.node "Reshape"(%h, %flat) since 14 : (tensor<*xf32>, tensor<1xi64>) -> tensor<*xf32>
+  %z = onnx.node "Tile"(%x, %r) since 13 : (tensor<2x4x5xf32>, tensor<*xf32>) -> tensor<*xf32>
+  return %z : tensor<*xf32>
+}
+
+// -----
+
 // All unsupported nodes, in one error.
 // expected-error @below {{3 nodes are not supported: 2 x QLinearConv, since-version 10 ('QLinearConv#0', 'QLinearConv#1'); 1 x Mystery, since-version 99 ('Mystery#2')}}
 module {

@@ -229,6 +229,7 @@ TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
     addMetadata(*model.mutable_graph(), 16,
                 "pkg.torch.export.ExportedProgram.graph_signature",
                 "\n# inputs\np_w: PARAMETER target='w'\n"
+                "p_v: PARAMETER target='v'\n"
                 "b_c: BUFFER target='c' persistent=True\nx: USER_INPUT\n");
     addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
     std::vector<float> values = kWeights;
@@ -248,9 +249,20 @@ TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
   EXPECT_FALSE(bool(variable(*module, "val_1")) &&
                !variable(*module, "val_1").getFrozen());
 
+  // Whoever names it trains it.
+  options.trainRegex = "val";
+  module = import(makeFolded("['c', 'val_0']", 7), options);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_FALSE(variable(*module, "val_1").getFrozen());
+  options.trainRegex.clear();
+
   // Of a parameter that is not in the file any more, it stands for that.
   module = import(makeFolded("['v', 'val_0']", 7), options);
   ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_TRUE(StringRef(diagnostics)
+                  .contains("1 initializers are what the exporter's optimiser "
+                            "computed of parameters, the first 'val_1' of 'v'"))
+      << diagnostics;
 
   // The same values in another shape are the parameter.
   module = import(makeFolded("['val_0', 'w']", 6), options);
