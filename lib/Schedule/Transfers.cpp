@@ -264,7 +264,7 @@ std::optional<std::string> Placement::place() {
     if (auto why = placeTransfersByTime(model, rank, orders))
       return why;
   } else {
-    placeUpdateTransfers(model, rank, orders, /*ofMicrobatches=*/true);
+    placeTransfersOutsideOfLoops(model, rank, orders);
   }
   placeSums(model, orders);
   return std::nullopt;
@@ -283,8 +283,7 @@ bool completeTransfers(const Model &model, std::vector<Order> &orders) {
     return items;
   };
   size_t before = size();
-  placeUpdateTransfers(model, rankTasks(model), orders,
-                       /*ofMicrobatches=*/false);
+  placeUpdateTransfers(model, rankTasks(model), orders);
   placeSums(model, orders);
   return size() != before;
 }

@@ -11,6 +11,7 @@
 #include "Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <algorithm>
 
@@ -18,13 +19,14 @@ using namespace llvm;
 
 namespace penstock::schedule {
 
-/// Messages that count updates: a send stands behind its run, a receive before
-/// the run that takes. All devices have them in the sequence of the dataflow,
-/// and none of a microbatch in between, so that nothing can wait in a circle.
-/// What stands there already stays.
-static void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
-                                 Order &order, bool ofMicrobatches) {
-  Loop &loop = order.loops.front();
+/// The transfers of some tasks that stand outside of loops over microbatches: a
+/// send stands behind its run, a receive before the run that takes. All devices
+/// have them in the sequence of the dataflow, and none of a microbatch in
+/// between, so that nothing can wait in a circle. What stands there already
+/// stays.
+static void placeTransfersOf(llvm::function_ref<bool(const Task &)> isWanted,
+                             const Model &model, ArrayRef<int64_t> rank,
+                             Loop &loop) {
   auto inSequence = [&](ArrayRef<int> channels) {
     SmallVector<int> result;
     for (int channel : channels)
@@ -52,7 +54,7 @@ static void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
       items.push_back(transfer);
     };
     bool isRun = item.loop < 0 && item.kind == EventKind::Run &&
-                 (ofMicrobatches || model.tasks[item.id].perUpdate());
+                 isWanted(model.tasks[item.id]);
     if (isRun)
       for (int channel : inSequence(model.tasks[item.id].takes))
         add(channel, EventKind::Recv);
@@ -133,11 +135,23 @@ static void placeSums(const Model &model, const Tables &tables, Order &order) {
   loop.items = std::move(items);
 }
 
-void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
-                          std::vector<Order> &orders, bool ofMicrobatches) {
+static void placeTransfersOf(llvm::function_ref<bool(const Task &)> isWanted,
+                             const Model &model, ArrayRef<int64_t> rank,
+                             std::vector<Order> &orders) {
   for (Order &order : orders)
     if (!order.loops.empty() && order.loops.front().kind == LoopKind::Updates)
-      placeUpdateTransfers(model, rank, order, ofMicrobatches);
+      placeTransfersOf(isWanted, model, rank, order.loops.front());
+}
+
+void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
+                          std::vector<Order> &orders) {
+  placeTransfersOf([](const Task &task) { return task.perUpdate(); }, model,
+                   rank, orders);
+}
+
+void placeTransfersOutsideOfLoops(const Model &model, ArrayRef<int64_t> rank,
+                                  std::vector<Order> &orders) {
+  placeTransfersOf([](const Task &) { return true; }, model, rank, orders);
 }
 
 void placeSums(const Model &model, std::vector<Order> &orders) {

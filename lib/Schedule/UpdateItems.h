@@ -13,11 +13,16 @@
 
 namespace penstock::schedule {
 
-/// The transfers of tasks that stand in orders over updates outside of loops:
-/// those that run once per update and, with `ofMicrobatches`, the others as
-/// well. `rank` is the place of every task in the dataflow.
+/// The transfers of the tasks that run once per update, in orders over updates.
+/// `rank` is the place of every task in the dataflow.
 void placeUpdateTransfers(const Model &model, llvm::ArrayRef<int64_t> rank,
-                          std::vector<Order> &orders, bool ofMicrobatches);
+                          std::vector<Order> &orders);
+
+/// The transfers of all tasks that stand in orders over updates outside of
+/// their loops over microbatches, at the places that placeUpdateTransfers has.
+void placeTransfersOutsideOfLoops(const Model &model,
+                                  llvm::ArrayRef<int64_t> rank,
+                                  std::vector<Order> &orders);
 
 /// The sums over devices, before the tasks that need them.
 void placeSums(const Model &model, std::vector<Order> &orders);
