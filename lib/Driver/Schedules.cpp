@@ -72,7 +72,10 @@ bool penstock::adoptSchedule(CompileOptions &options, bool &splitsBackward,
     return fail(why);
   int64_t devices = table->rows.size();
   if (options.method != "sync")
-    return fail("a table is for --method=sync, not for --method=" +
+    // No entry of an update can stand behind one of the next, so that all
+    // weights it reads are those before it.
+    return fail("a table ends every update before the next one begins, which "
+                "is --method=sync, not --method=" +
                 options.method);
   if (options.choosesStages)
     return fail("it has " + Twine(table->stages) +
