@@ -47,7 +47,8 @@ def PipelineSendParameters
     expressions of parameters such as a transposition. From there on the copy is
     an activation: it is sent with the microbatch, kept for the backward, and
     its cotangent comes back and is added to the owner's gradient of that
-    microbatch.
+    microbatch. What statistics see cannot come back so: they stay as they are,
+    for pipeline-outline-stages to refuse.
 
     ```mlir
     %z = linalg.contract ... ins(%h, %w : ...)   // on stage 1; stage 0 reads %w, too

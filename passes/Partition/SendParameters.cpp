@@ -6,7 +6,8 @@
 // The owner's forward makes a copy of what it reads, which is an activation
 // from there on: it travels with the microbatch, and its cotangent travels back
 // into the owner's gradient. So all stages see one version, whatever the
-// method.
+// method. A statistic moves with what each of its nodes sees, and no copy of it
+// could: stages that share one are refused by pipeline-outline-stages.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Partition/Passes.h"
@@ -90,6 +91,7 @@ struct SendParameters
     auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
         read, read.getVariableAttr());
     return variable && !variable.getFrozen() &&
+           variable.getRole() != Role::Statistic &&
            isa<FloatType>(variable.getTensorType().getElementType());
   }
 
