@@ -24,6 +24,29 @@
 // RUN: not penstock-opt /dev/null --onnx-attach-loss='loss=mse' 2>&1 | FileCheck %s --check-prefix=EMPTY
 // EMPTY: error: the program has no forward task
 
+// RUN: not penstock-opt %t/two-tasks.mlir --onnx-attach-loss='loss=mse' 2>&1 | FileCheck %t/two-tasks.mlir
+// RUN: not penstock-opt %t/two-calls.mlir --onnx-attach-loss='loss=mse' 2>&1 | FileCheck %t/two-calls.mlir
+
+//--- two-tasks.mlir
+// A program that is cut into stages.
+// CHECK: error: a loss is attached to a program of one forward task
+pipeline.stage @m
+pipeline.task @m.F forward of @m(%k) {
+}
+pipeline.task @m.G forward of @m(%k) {
+}
+
+//--- two-calls.mlir
+// CHECK: error: a loss is attached to a task with one call
+pipeline.stage @m
+pipeline.channel @x : [tensor<5xf32>] source("x")
+func.func private @f(tensor<5xf32>) -> tensor<5xf32>
+pipeline.task @m.F forward of @m(%k) {
+  %x = pipeline.take @x : tensor<5xf32>
+  %h = func.call @f(%x) : (tensor<5xf32>) -> tensor<5xf32>
+  %y = func.call @f(%h) : (tensor<5xf32>) -> tensor<5xf32>
+}
+
 //--- model.mlir
 // Three outputs; the variable @v and the input @y reach only the last.
 pipeline.stage @m

@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --onnx-resolve-shapes --split-input-file | FileCheck %s
+// RUN: penstock-opt %s --onnx-resolve-shapes --split-input-file --verify-diagnostics | FileCheck %s
 
 // Without a condition, those of the body do not count. Loops are in loops, and
 // an If in them is the branch that this run takes.
@@ -45,4 +45,19 @@ func.func @never(%x: tensor<5xf32>) -> tensor<*xf32> {
     onnx.yield %c, %1, %1 : tensor<*xf32>, tensor<*xf32>, tensor<*xf32>
   } : (none, tensor<i1>, tensor<5xf32>) -> (tensor<*xf32>, tensor<*xf32>)
   return %0#0 : tensor<*xf32>
+}
+
+// -----
+
+// Without a number of runs and without a condition it never ends.
+func.func @endless(%x: tensor<5xf32>) -> tensor<*xf32> {
+  %none = onnx.absent
+  // expected-error @below {{it has neither a number of runs nor a condition}}
+  %0 = onnx.loop(%none, %none, %x) scans [] reversed [] {
+  ^bb0(%i: tensor<*xf32>, %c: tensor<*xf32>, %s: tensor<*xf32>):
+    %false = arith.constant dense<false> : tensor<i1>
+    %1 = onnx.node "Tanh"(%s) since 13 : (tensor<*xf32>) -> tensor<*xf32>
+    onnx.yield %false, %1 : tensor<i1>, tensor<*xf32>
+  } : (none, none, tensor<5xf32>) -> tensor<*xf32>
+  return %0 : tensor<*xf32>
 }

@@ -119,7 +119,7 @@ pipeline.schedule @train microbatches(2) {
   pipeline.order 0 {
     pipeline.repeat updates {
       pipeline.repeat times 4 {
-        // expected-error @below {{does not handle evenly spaced microbatches}}
+        // expected-error @below {{does not handle evenly spaced microbatches: give entries of @F in one loop the same 'ahead', or write the loop out}}
         pipeline.run @F ahead(2)
         pipeline.run @F
       }
@@ -480,5 +480,46 @@ pipeline.task @B backward of @s(%k) {
 pipeline.schedule @train microbatches(2) {
   pipeline.order 0 {
     pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @F pipeline.run @B } }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+func.func private @f(tensor<4xf32>) -> tensor<4xf32>
+func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<4xf32>
+  %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  pipeline.put %y to @loss : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(5) {
+  pipeline.order 0 {
+    // expected-error @below {{S1: goes on by 2 microbatches, which do not divide the 5 of an update}}
+    pipeline.repeat microbatches 2 { pipeline.recv @x pipeline.recv @x pipeline.run @F pipeline.run @F pipeline.send @loss pipeline.send @loss }
+  }
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+func.func private @f(tensor<4xf32>) -> tensor<4xf32>
+func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
+pipeline.task @F forward of @s(%k) {
+  %x = pipeline.take @x : tensor<4xf32>
+  %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  pipeline.put %y to @loss : tensor<4xf32>
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 {
+    pipeline.repeat microbatches 2 {
+      // expected-error @below {{S1: 1 entries instead of 2 for one channel or group in one iteration of a loop over microbatches}}
+      pipeline.recv @x
+      pipeline.run @F pipeline.run @F pipeline.send @loss pipeline.send @loss
+    }
   }
 }

@@ -51,7 +51,7 @@ pipeline.variable @w : tensor<48x32x3x3xf32> parameter {pipeline.prepacking = #f
 // -----
 
 func.func private @f(%w: memref<48x32x5x3xf32>, %p: memref<13824xf32>) {
-  // expected-error @below {{of 'memref<48x32x5x3xf32>' is for other weights}}
+  // expected-error @below {{of 'memref<48x32x5x3xf32>' is for other weights: #nn.prepacking<[2, 32, 6, 6] by[48, 32, 3, 3] to[2, 48, 4, 4] strides[1, 1] dilations[1, 1] pads[0, 0, 0, 0] groups 1 layout library>}}
   nn.prepack_weights %w to %p as <[2, 32, 6, 6] by [48, 32, 3, 3] to [2, 48, 4, 4] strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups 1 layout library> : memref<48x32x5x3xf32>, memref<13824xf32>
   return
 }
@@ -94,4 +94,16 @@ func.func private @f(%a: memref<20x16xf32>, %w: memref<16x16xf32>, %c: memref<20
   // expected-error @below {{reads panels of some columns from a vector, and has no batch dimensions}}
   pipeline.gemm %a, %w, %c sizes [20, 8, 16] strides [16, 1] [16, 1] [8, 1] panels(384) : memref<20x16xf32>, memref<16x16xf32>, memref<20x8xf32>
   return
+}
+
+// -----
+
+#form = #nn.prepacking<[2, 32, 6, 6] by [48, 32, 3, 3] to [2, 48, 4, 4] strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups 1 layout library>
+pipeline.stage @s0
+pipeline.stage @s1
+pipeline.variable @w : tensor<48x32x3x3xf32> parameter of @s0
+// expected-error @below {{is of another stage than @w}}
+pipeline.variable @w.prepacked : tensor<13824xf32> prepacked of @s1 {pipeline.parameter = @w, pipeline.prepacking = #form}
+pipeline.task @s0.F forward of @s0(%k) {
+  %0 = pipeline.read @w : tensor<48x32x3x3xf32>
 }

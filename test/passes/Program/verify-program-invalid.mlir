@@ -11,7 +11,7 @@ func.func private @f() -> index
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %n = func.call @f() : () -> index
-  // expected-error @below {{S8: uses a number that does not follow from the arguments}}
+  // expected-error @below {{S8: uses a number that does not follow from the arguments of the device function}}
   pipeline.mark @F[%n]
   return
 }
@@ -25,7 +25,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @f(%t: memref<64xi8> {pipeline.scratch}) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0 : i8
-  // expected-error @below {{uses temporary memory other than by a view}}
+  // expected-error @below {{uses temporary memory other than by a view at a constant offset}}
   memref.store %z, %t[%c0] : memref<64xi8>
   return
 }

@@ -3,6 +3,7 @@
 // RUN: penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=4 replay=0' | FileCheck %s --check-prefix=BUBBLE
 // RUN: not penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=4 replay=0' --pipeline-simulate='costs=analytic' 2>&1 | FileCheck %s --check-prefix=BODY
 // RUN: not penstock-opt %s --pipeline-simulate='costs=guess' 2>&1 | FileCheck %s --check-prefix=COSTS
+// RUN: not penstock-opt %s --pipeline-simulate='costs=measured' 2>&1 | FileCheck %s --check-prefix=MEASURED
 // RUN: not penstock-opt %s --pipeline-simulate='updates=0' 2>&1 | FileCheck %s --check-prefix=UPDATES
 // RUN: penstock-opt %s --pipeline-simulate='costs=analytic timeline' -o /dev/null | FileCheck %s --check-prefix=ANALYTIC
 // RUN: penstock-opt %s --pipeline-simulate='costs=seconds timeline' -o /dev/null | FileCheck %s --check-prefix=SECONDS
@@ -20,6 +21,7 @@
 
 // BODY: calls a function without a body, so that it has no analytic cost; use costs=unit
 // COSTS: error: costs must be unit, analytic, measured or seconds
+// MEASURED: error: 'pipeline.schedule' op has no measured costs: the module needs pipeline.stage_seconds
 // UPDATES: error: updates must be at least 1
 
 // 30 multiplications per microbatch.

@@ -358,3 +358,28 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
   } -> tensor<f32>
   return %r : tensor<f32>
 }
+
+// -----
+
+// A loss that adds up the probabilities which cross-entropy gives beside it.
+pipeline.stage @s0
+pipeline.channel @y : [tensor<3xi64>] source("y")
+pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.variable @w : tensor<3x5xf32> parameter of @s0
+pipeline.task @s0.F forward of @s0(%k) {
+  %y = pipeline.take @y : tensor<3xi64>
+  %w = pipeline.read @w : tensor<3x5xf32>
+  %l = func.call @f(%y, %w) : (tensor<3xi64>, tensor<3x5xf32>) -> tensor<f32>
+  pipeline.put %l to @loss : tensor<f32>
+}
+func.func private @f(%y: tensor<3xi64>, %w: tensor<3x5xf32>) -> tensor<f32> {
+  // expected-error @below {{a gradient flows into the probabilities of 'nn.cross_entropy': use a softmax of its own}}
+  %l, %p = nn.cross_entropy %w, %y : (tensor<3x5xf32>, tensor<3xi64>) -> (tensor<f32>, tensor<3x5xf32>)
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]}
+      ins(%p : tensor<3x5xf32>) outs(%l : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}

@@ -3,6 +3,7 @@
 // RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-recompute='policy=budget budgets=460,-1' 2>&1 | FileCheck %s --check-prefix=BUDGET
 // RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-recompute=policy=full --pipeline-split-backward --pipeline-verify | FileCheck %s --check-prefix=SPLIT
 // RUN: not penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-recompute='policy=matching nodes=(' 2>&1 | FileCheck %s --check-prefix=REGEX
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-recompute='policy=matching nodes=nothing' 2>&1 -o /dev/null | FileCheck %s --check-prefix=NOTHING
 // RUN: not penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='recompute=full optimizer=sgd' --lower-training-to-schedule='method=naive replay=false' 2>&1 | FileCheck %s --check-prefix=NAIVE
 
 // Only what the stage takes is stored; the backward runs the forward again, with
@@ -37,5 +38,6 @@
 // SPLIT-LABEL: pipeline.task @s1.W
 // SPLIT: pipeline.take @s1.weight_residuals : tensor<5x13xf32>, tensor<5x3xf32>
 
+// NOTHING: warning: --recompute=nothing: no node of this name keeps anything for the backward that could be computed again
 // REGEX: error: --recompute=(: parentheses not balanced
 // NAIVE: error: 'pipeline.task' op runs ops of the forward again, but method naive does not keep the weights that the forward saw
