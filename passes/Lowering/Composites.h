@@ -16,6 +16,9 @@ namespace penstock {
 /// Replaces nn.conv or one of its gradients, on tensors, by loops.
 void expandConvolution(mlir::Operation *op);
 
+/// linalg.softmax, nn.log_softmax, nn.cross_entropy and its gradient.
+void populateExpandCrossEntropy(mlir::RewritePatternSet &patterns);
+
 /// nn.max_pool, nn.sum_pool and their gradients.
 void populateExpandPooling(mlir::RewritePatternSet &patterns);
 
@@ -24,6 +27,7 @@ void populateExpandNormalize(mlir::RewritePatternSet &patterns);
 
 /// nn.random_bits.
 void populateExpandRandom(mlir::RewritePatternSet &patterns);
+
 /// nn.gather and nn.scatter.
 void populateExpandIndexing(mlir::RewritePatternSet &patterns);
 

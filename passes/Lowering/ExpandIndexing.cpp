@@ -12,11 +12,10 @@
 #include "dialects/Nn/Nn.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Lowering/Composites.h"
+#include "passes/Lowering/IndexWalker.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -33,189 +32,6 @@ TypedAttr getMark(Type element) {
                     ? APInt::getZero(width)
                     : APInt::getSignedMinValue(width);
   return IntegerAttr::get(element, value);
-}
-
-/// Emits for one gather or scatter: `space` is what it iterates over, `data`
-/// where the positions are.
-class Walker {
-public:
-  Walker(OpBuilder &builder, Location loc, RankedTensorType space,
-         RankedTensorType data, ValueRange indices, AffineMap at,
-         ArrayAttr indexMaps)
-      : builder(builder), loc(loc), space(space), data(data), indices(indices),
-        at(at) {
-    for (Attribute map : indexMaps)
-      this->indexMaps.push_back(cast<AffineMapAttr>(map).getValue());
-    countRowAxes();
-  }
-
-  /// Nothing is at any position.
-  bool hasNoPositions() const {
-    return llvm::is_contained(data.getShape(), 0) ||
-           llvm::is_contained(space.getShape(), 0);
-  }
-  int64_t outerRank() const { return space.getRank() - rowAxes; }
-  /// Rows that are worth a vector loop.
-  bool hasRows() const {
-    int64_t size = 1;
-    for (int64_t extent : space.getShape().take_back(rowAxes))
-      size *= extent;
-    return rowAxes > 0 && size >= 4;
-  }
-  RankedTensorType rowType() const {
-    return RankedTensorType::get(space.getShape().take_back(rowAxes),
-                                 space.getElementType());
-  }
-
-  struct Position {
-    /// Indices into the data, in range.
-    SmallVector<Value> at;
-    /// Whether they are the ones that were meant.
-    Value valid;
-  };
-  /// The position of an iteration; `values` are its index tensors' elements.
-  /// With rows, the row's own axes have no index.
-  Position find(OpBuilder &b, ValueRange iteration, ValueRange values,
-                bool rows);
-  /// The elements of the index tensors at an iteration.
-  SmallVector<Value> loadIndices(OpBuilder &b, ValueRange iteration);
-
-  /// The row of `tensor` at a position of its leading axes.
-  struct Slice {
-    SmallVector<OpFoldResult> offsets, sizes, strides;
-  };
-  Slice rowAt(ValueRange position);
-
-  /// A loop over the first `rank` axes of the space, through which `start` is
-  /// carried.
-  Value loop(int64_t rank, Value start,
-             function_ref<Value(OpBuilder &, ValueRange, Value)> body);
-
-  Value select(OpBuilder &b, Value condition, Value a, Value other) {
-    return arith::SelectOp::create(b, loc, condition, a, other);
-  }
-  Value index(OpBuilder &b, int64_t value) {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  }
-
-  OpBuilder &builder;
-  Location loc;
-  RankedTensorType space, data;
-  ValueRange indices;
-  AffineMap at;
-  SmallVector<AffineMap> indexMaps;
-  int64_t rowAxes = 0;
-
-private:
-  void countRowAxes();
-};
-
-/// How many of the last axes of data and space go together, and say nothing
-/// else.
-void Walker::countRowAxes() {
-  int64_t limit = std::min(data.getRank(), space.getRank());
-  for (; rowAxes < limit; ++rowAxes) {
-    unsigned dim = space.getRank() - 1 - rowAxes;
-    unsigned axis = data.getRank() - 1 - rowAxes;
-    auto here = dyn_cast<AffineDimExpr>(at.getResult(axis));
-    if (!here || here.getPosition() != dim)
-      return;
-    for (auto [other, result] : llvm::enumerate(at.getResults()))
-      if (other != axis && result.isFunctionOfDim(dim))
-        return;
-    if (llvm::any_of(indexMaps,
-                     [&](AffineMap map) { return map.isFunctionOfDim(dim); }))
-      return;
-  }
-}
-
-SmallVector<Value> Walker::loadIndices(OpBuilder &b, ValueRange iteration) {
-  SmallVector<Value> values;
-  for (auto [tensor, map] : llvm::zip_equal(indices, indexMaps)) {
-    SmallVector<Value> where;
-    for (AffineExpr result : map.getResults()) {
-      if (auto constant = dyn_cast<AffineConstantExpr>(result))
-        where.push_back(index(b, constant.getValue()));
-      else
-        where.push_back(iteration[cast<AffineDimExpr>(result).getPosition()]);
-    }
-    values.push_back(tensor::ExtractOp::create(b, loc, tensor, where));
-  }
-  return values;
-}
-
-Walker::Position Walker::find(OpBuilder &b, ValueRange iteration,
-                              ValueRange values, bool rows) {
-  Position position;
-  int64_t rank = data.getRank() - (rows ? rowAxes : 0);
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    AffineExpr result = at.getResult(axis);
-    if (auto dim = dyn_cast<AffineDimExpr>(result)) {
-      position.at.push_back(iteration[dim.getPosition()]);
-      continue;
-    }
-    Value value = arith::IndexCastOp::create(
-        b, loc, b.getIndexType(),
-        values[cast<AffineSymbolExpr>(result).getPosition()]);
-    int64_t extent = data.getDimSize(axis);
-    Value zero = index(b, 0), size = index(b, extent);
-    Value negative =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, value, zero);
-    value =
-        select(b, negative, arith::AddIOp::create(b, loc, value, size), value);
-    Value valid =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, value, size);
-    value = arith::MaxSIOp::create(b, loc, value, zero);
-    value = arith::MinSIOp::create(b, loc, value, index(b, extent - 1));
-    position.at.push_back(value);
-    position.valid =
-        position.valid
-            ? Value(arith::AndIOp::create(b, loc, position.valid, valid))
-            : valid;
-  }
-  return position;
-}
-
-Walker::Slice Walker::rowAt(ValueRange position) {
-  Slice slice;
-  for (Value offset : position) {
-    slice.offsets.push_back(offset);
-    slice.sizes.push_back(builder.getIndexAttr(1));
-  }
-  for (int64_t extent : space.getShape().take_back(rowAxes)) {
-    slice.offsets.push_back(builder.getIndexAttr(0));
-    slice.sizes.push_back(builder.getIndexAttr(extent));
-  }
-  slice.strides.assign(slice.offsets.size(), builder.getIndexAttr(1));
-  return slice;
-}
-
-Value Walker::loop(int64_t rank, Value start,
-                   function_ref<Value(OpBuilder &, ValueRange, Value)> body) {
-  SmallVector<Value> iteration;
-  std::function<Value(OpBuilder &, Value)> nest = [&](OpBuilder &b,
-                                                      Value carried) -> Value {
-    auto depth = static_cast<int64_t>(iteration.size());
-    if (depth == rank)
-      return body(b, iteration, carried);
-    if (space.getDimSize(depth) == 1) {
-      iteration.push_back(index(b, 0));
-      Value result = nest(b, carried);
-      iteration.pop_back();
-      return result;
-    }
-    auto loop = scf::ForOp::create(
-        b, loc, index(b, 0), index(b, space.getDimSize(depth)), index(b, 1),
-        carried,
-        [&](OpBuilder &inside, Location, Value counter, ValueRange values) {
-          iteration.push_back(counter);
-          Value result = nest(inside, values.front());
-          iteration.pop_back();
-          scf::YieldOp::create(inside, loc, result);
-        });
-    return loop.getResult(0);
-  };
-  return nest(builder, start);
 }
 
 /// One op on a row: `body` has the elements of `inputs` and the old one.
@@ -242,8 +58,8 @@ struct ExpandGather : OpRewritePattern<nn::GatherOp> {
                                 PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     RankedTensorType type = op.getResult().getType();
-    Walker walker(rewriter, loc, type, op.getData().getType(), op.getIndices(),
-                  op.getAt(), op.getIndexMaps());
+    IndexWalker walker(rewriter, loc, type, op.getData().getType(),
+                       op.getIndices(), op.getAt(), op.getIndexMaps());
     Value mark = arith::ConstantOp::create(rewriter, loc,
                                            getMark(type.getElementType()));
     Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
@@ -258,16 +74,17 @@ struct ExpandGather : OpRewritePattern<nn::GatherOp> {
     return success();
   }
 
-  static Value rows(Walker &walker, nn::GatherOp op, Value mark, Value empty) {
+  static Value rows(IndexWalker &walker, nn::GatherOp op, Value mark,
+                    Value empty) {
     Location loc = op.getLoc();
     return walker.loop(
         walker.outerRank(), empty,
         [&](OpBuilder &b, ValueRange iteration, Value carried) -> Value {
-          Walker::Position from =
+          IndexWalker::Position from =
               walker.find(b, iteration, walker.loadIndices(b, iteration),
-                          /*rows=*/true);
-          Walker::Slice source = walker.rowAt(from.at);
-          Walker::Slice target = walker.rowAt(iteration);
+                          IndexWalker::Unit::Row);
+          IndexWalker::Slice source = walker.rowAt(from.at);
+          IndexWalker::Slice target = walker.rowAt(iteration);
           RankedTensorType rowType = walker.rowType();
           Value row = tensor::ExtractSliceOp::create(
               b, loc, rowType, op.getData(), source.offsets, source.sizes,
@@ -287,7 +104,7 @@ struct ExpandGather : OpRewritePattern<nn::GatherOp> {
         });
   }
 
-  static Value elements(Walker &walker, nn::GatherOp op, Value mark,
+  static Value elements(IndexWalker &walker, nn::GatherOp op, Value mark,
                         Value empty) {
     Location loc = op.getLoc();
     OpBuilder &builder = walker.builder;
@@ -303,8 +120,9 @@ struct ExpandGather : OpRewritePattern<nn::GatherOp> {
                  SmallVector<Value> iteration;
                  for (int64_t d = 0; d < rank; ++d)
                    iteration.push_back(linalg::IndexOp::create(b, loc, d));
-                 Walker::Position from = walker.find(
-                     b, iteration, scalars.drop_back(), /*rows=*/false);
+                 IndexWalker::Position from =
+                     walker.find(b, iteration, scalars.drop_back(),
+                                 IndexWalker::Unit::Element);
                  Value value =
                      tensor::ExtractOp::create(b, loc, op.getData(), from.at);
                  if (from.valid)
@@ -358,9 +176,9 @@ struct ExpandScatter : OpRewritePattern<nn::ScatterOp> {
   LogicalResult matchAndRewrite(nn::ScatterOp op,
                                 PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Walker walker(rewriter, loc, op.getUpdates().getType(),
-                  op.getInit().getType(), op.getIndices(), op.getAt(),
-                  op.getIndexMaps());
+    IndexWalker walker(rewriter, loc, op.getUpdates().getType(),
+                       op.getInit().getType(), op.getIndices(), op.getAt(),
+                       op.getIndexMaps());
     if (walker.hasNoPositions()) {
       rewriter.replaceOp(op, op.getInit());
       return success();
@@ -378,8 +196,9 @@ struct ExpandScatter : OpRewritePattern<nn::ScatterOp> {
             rows ? walker.outerRank() : walker.space.getRank(),
             getStart(rewriter, op),
             [&](OpBuilder &b, ValueRange iteration, Value carried) -> Value {
-              Walker::Position to = walker.find(
-                  b, iteration, walker.loadIndices(b, iteration), rows);
+              IndexWalker::Position to = walker.find(
+                  b, iteration, walker.loadIndices(b, iteration),
+                  rows ? IndexWalker::Unit::Row : IndexWalker::Unit::Element);
               if (!rows) {
                 Value update = tensor::ExtractOp::create(
                     b, loc, op.getUpdates(), iteration);
@@ -387,8 +206,8 @@ struct ExpandScatter : OpRewritePattern<nn::ScatterOp> {
                 return tensor::InsertOp::create(
                     b, loc, join(b, old, update, to.valid), carried, to.at);
               }
-              Walker::Slice source = walker.rowAt(iteration);
-              Walker::Slice target = walker.rowAt(to.at);
+              IndexWalker::Slice source = walker.rowAt(iteration);
+              IndexWalker::Slice target = walker.rowAt(to.at);
               Value update = tensor::ExtractSliceOp::create(
                   b, loc, walker.rowType(), op.getUpdates(), source.offsets,
                   source.sizes, source.strides);
