@@ -110,6 +110,14 @@ def Pipeline_TaskKind : Pipeline_I32Enum<"TaskKind", "what a task does", [
 def Pipeline_TaskKindAttr
     : EnumAttr<Pipeline_Dialect, Pipeline_TaskKind, "kind">;
 
+def Pipeline_ScheduleRole
+    : Pipeline_I32Enum<"ScheduleRole", "what a schedule is for", [
+  I32EnumAttrCase<"Train", 0, "train">,
+  I32EnumAttrCase<"Evaluate", 1, "evaluate">,
+  I32EnumAttrCase<"Infer", 2, "infer">]>;
+def Pipeline_ScheduleRoleAttr
+    : EnumAttr<Pipeline_Dialect, Pipeline_ScheduleRole, "schedule_role">;
+
 def Pipeline_RepeatKind : Pipeline_I32Enum<"RepeatKind", "what a loop counts", [
   I32EnumAttrCase<"Updates", 0, "updates">,
   I32EnumAttrCase<"Microbatches", 1, "microbatches">,

@@ -25,4 +25,23 @@ def VersionStorageOpInterface : OpInterface<"VersionStorageOpInterface"> {
   ];
 }
 
+def ScheduleEntryOpInterface : OpInterface<"ScheduleEntryOpInterface"> {
+  let cppNamespace = "::penstock::pipeline";
+  let description = [{
+    What a schedule lists: the run of a task, or a transfer. An entry that runs
+    ahead by a in a loop of c iterations runs in iteration j exactly when
+    0 <= j + a < c; a period of m keeps those with (j + a + 1) mod m = 0.
+  }];
+  let methods = [
+    InterfaceMethod<"The task, channel or group whose next microbatch, message "
+                    "or sum it handles.",
+                    "::mlir::FlatSymbolRefAttr", "getSubjectAttr">,
+    InterfaceMethod<"How many iterations of its loop it runs ahead.",
+                    "int64_t", "getAheadOr0">,
+    InterfaceMethod<"It runs once in so many iterations; none if in all.",
+                    "::std::optional<uint64_t>", "getPeriod", (ins), "",
+                    [{ return ::std::nullopt; }]>
+  ];
+}
+
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINEINTERFACES_TD

@@ -217,29 +217,27 @@ def Pipeline_ScheduleOp : Pipeline_Op<"schedule",
     [Symbol, InModule, SingleBlock, NoTerminator]> {
   let summary = "What each device does, in order";
   let description = [{
-    `microbatches` is M, the microbatches per weight update. At level `program`
-    the orders have become functions and the schedule is a declaration.
-    `predicted_bubble`, when known, is the idle share of the simulation.
-    `method` is the asynchronous one that the lags of stages and reads are of.
+    `role` is what the program runs it for: `to train` unless said, `to
+    evaluate` or `to infer`. `microbatches` is M, the microbatches per weight
+    update. At level `program` the orders have become functions and the schedule
+    is a declaration. `predicted_bubble`, when known, is the idle share of the
+    simulation. `method` is the asynchronous one that the lags of stages and
+    reads are of.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Positive:$microbatches,
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       DefaultValuedAttr<Pipeline_ScheduleRoleAttr,
+                           "::penstock::pipeline::ScheduleRole::Train">:$role,
+                       Positive:$microbatches,
                        OptionalAttr<F64Attr>:$predicted_bubble,
                        OptionalAttr<Pipeline_MethodAttr>:$method);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
-    $sym_name `microbatches` `(` $microbatches `)`
+    $sym_name (`to` `` $role^)? `microbatches` `(` $microbatches `)`
     (`predicted_bubble` `(` $predicted_bubble^ `)`)? (`method` $method^)?
     `` custom<OptionalBody>($body) attr-dict-with-keyword
   }];
   let extraClassDeclaration = [{
     bool isBodyless() { return getBody().empty(); }
-    /// What it is for, `train`, `evaluate` or `infer`: the name without the
-    /// number that it got because the model has that name too.
-    ::llvm::StringRef getRole() {
-      auto [role, number] = getSymName().rsplit('_');
-      unsigned ignored;
-      return number.getAsInteger(10, ignored) ? getSymName() : role;
-    }
   }];
 }
 
@@ -266,16 +264,24 @@ def Pipeline_RepeatOp : Pipeline_Op<"repeat",
       "`` $kind `` custom<RepeatCount>($count) $body attr-dict";
 }
 
-// An entry with ahead(a) in a loop of c iterations runs in iteration j exactly
-// when 0 <= j + a < c; every(m) keeps those with (j + a + 1) mod m = 0.
-class Pipeline_Entry<string mnemonic> : Pipeline_Op<mnemonic, [InSchedule]> {
+// ScheduleEntryOpInterface says what `ahead` and `every` mean.
+class Pipeline_Entry<string mnemonic, string subject>
+    : Pipeline_Op<mnemonic, [InSchedule, ScheduleEntryOpInterface]> {
   code entryDeclaration = [{
+    ::mlir::FlatSymbolRefAttr getSubjectAttr() { return get}] # subject # [{Attr(); }
     int64_t getAheadOr0() { return getAhead().value_or(0); }
   }];
   let extraClassDeclaration = entryDeclaration;
 }
 
-def Pipeline_RunOp : Pipeline_Entry<"run"> {
+class Pipeline_PeriodicEntry<string mnemonic, string subject>
+    : Pipeline_Entry<mnemonic, subject> {
+  let extraClassDeclaration = entryDeclaration # [{
+    ::std::optional<uint64_t> getPeriod() { return getEvery(); }
+  }];
+}
+
+def Pipeline_RunOp : Pipeline_PeriodicEntry<"run", "Task"> {
   let summary = "Runs a task on its next microbatch or update";
   let arguments = (ins FlatSymbolRefAttr:$task, OptionalAttr<I64Attr>:$ahead,
                        OptionalAttr<Positive>:$every);
@@ -284,21 +290,21 @@ def Pipeline_RunOp : Pipeline_Entry<"run"> {
   }];
 }
 
-def Pipeline_SendOp : Pipeline_Entry<"send"> {
+def Pipeline_SendOp : Pipeline_Entry<"send", "Channel"> {
   let summary = "Queues the next message of a channel for sending";
   let arguments = (ins FlatSymbolRefAttr:$channel,
                        OptionalAttr<I64Attr>:$ahead);
   let assemblyFormat = "$channel (`ahead` `(` $ahead^ `)`)? attr-dict";
 }
 
-def Pipeline_RecvOp : Pipeline_Entry<"recv"> {
+def Pipeline_RecvOp : Pipeline_Entry<"recv", "Channel"> {
   let summary = "Queues the next message of a channel for receiving";
   let arguments = (ins FlatSymbolRefAttr:$channel,
                        OptionalAttr<I64Attr>:$ahead);
   let assemblyFormat = "$channel (`ahead` `(` $ahead^ `)`)? attr-dict";
 }
 
-def Pipeline_AllReduceOp : Pipeline_Entry<"all_reduce"> {
+def Pipeline_AllReduceOp : Pipeline_PeriodicEntry<"all_reduce", "Group"> {
   let summary = "Queues the sum over a group, in the order (stage, replica)";
   let arguments = (ins FlatSymbolRefAttr:$group, OptionalAttr<I64Attr>:$ahead,
                        OptionalAttr<Positive>:$every);

@@ -73,7 +73,7 @@ void Report::collectSchedule(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
   for (ScheduleOp schedule : module.getOps<ScheduleOp>()) {
-    if (schedule.getRole() != "train")
+    if (schedule.getRole() != ScheduleRole::Train)
       continue;
     microbatches = schedule.getMicrobatches();
     // Of what does not drain, enough to see it full.

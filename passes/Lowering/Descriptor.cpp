@@ -292,7 +292,7 @@ ProgramTable::getSchedules(ConstantBuilder &constants, const Symbols &symbol) {
     if (auto predicted = schedule.getPredictedBubble())
       bubble = predicted->convertToDouble();
     table.push_back(Constant::fields(
-        {constants.string(schedule.getRole()),
+        {constants.string(stringifyScheduleRole(schedule.getRole())),
          Constant::i32(schedule.getMicrobatches()), Constant::f64(bubble),
          constants.table(symbol.table("functions." + name),
                          std::move(entries))}));

@@ -221,7 +221,7 @@ LogicalResult DeviceConverter::convert(StringRef name) {
   if (auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr)) {
     auto schedule =
         SymbolTable::lookupNearestSymbolFrom<ScheduleOp>(function, name);
-    evaluates = schedule && schedule.getRole() == "evaluate";
+    evaluates = schedule && schedule.getRole() == ScheduleRole::Evaluate;
   }
   Block &entry = function.getBody().front();
   if (entry.getArgument(0).getType() != runtime.pointer)

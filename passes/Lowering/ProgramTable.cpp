@@ -17,15 +17,14 @@ using namespace penstock;
 using namespace penstock::pipeline;
 
 /// Whether a transfer's channel joins replicas.
-static bool isReplicated(Operation *op) {
-  auto name = op->getAttrOfType<FlatSymbolRefAttr>("channel");
+static bool isReplicated(Operation *op, FlatSymbolRefAttr name) {
   auto channel = SymbolTable::lookupNearestSymbolFrom<ChannelOp>(op, name);
   return channel && pipeline::getWays(channel) > 1;
 }
 
-LogicalResult ProgramTable::setEnd(Operation *op, int64_t &end,
-                                   int64_t device) {
-  if (end >= 0 && end != device && !isReplicated(op))
+LogicalResult ProgramTable::setEnd(Operation *op, FlatSymbolRefAttr channel,
+                                   int64_t &end, int64_t device) {
+  if (end >= 0 && end != device && !isReplicated(op, channel))
     return op->emitError() << "device " << device
                            << " is an end of this channel, but device " << end
                            << " is the same end elsewhere";
@@ -65,9 +64,11 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
                                                   slot.getStride().value_or(0),
                                                   slot.getRing().value_or(1)};
       } else if (auto send = dyn_cast<StartSendOp>(op)) {
-        ok = setEnd(op, channels[send.getChannel()].sender, device);
+        ok = setEnd(op, send.getChannelAttr(),
+                    channels[send.getChannel()].sender, device);
       } else if (auto recv = dyn_cast<StartRecvOp>(op)) {
-        ok = setEnd(op, channels[recv.getChannel()].receiver, device);
+        ok = setEnd(op, recv.getChannelAttr(),
+                    channels[recv.getChannel()].receiver, device);
       } else if (auto sum = dyn_cast<StartAllReduceOp>(op)) {
         groups.insert(sum.getGroup());
       } else if (auto await = dyn_cast<AwaitOp>(op)) {

@@ -89,7 +89,9 @@ private:
   std::vector<Constant> getRanges(ConstantBuilder &constants);
   int64_t getMicrobatchSize();
 
-  mlir::LogicalResult setEnd(mlir::Operation *op, int64_t &end, int64_t device);
+  mlir::LogicalResult setEnd(mlir::Operation *op,
+                             mlir::FlatSymbolRefAttr channel, int64_t &end,
+                             int64_t device);
   int64_t getStage(llvm::StringRef name) const;
 
   mlir::ModuleOp module;

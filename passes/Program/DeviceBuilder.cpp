@@ -68,7 +68,7 @@ Value DeviceBuilder::toGlobal(Value n, Share share) {
 Value DeviceBuilder::getNumber(Operation *entry) {
   const Number &number = numbers.find(entry)->second;
   if (turn) {
-    std::optional<int64_t> every = getEvery(entry);
+    std::optional<int64_t> every = getPeriod(entry);
     if (every && *every > 1)
       return emit<arith::DivUIOp>(turn, constant(*every));
     // With one entry per task and channel, the microbatch itself.
@@ -157,7 +157,7 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
         return run.emitError()
                << "S1: " << run.getTaskAttr() << " runs " << number.perIteration
                << " times instead of " << expected << " in one iteration";
-      std::optional<int64_t> every = getEvery(run);
+      std::optional<int64_t> every = getPeriod(run);
       int64_t period = task.countsMicrobatches() ? 1 : turns;
       if (open && every.value_or(1) != period)
         return run.emitError()
@@ -201,7 +201,7 @@ LogicalResult DeviceBuilder::emitBody(RepeatOp repeat, const Loop &loop) {
   bool outermost = repeat.getKind() != RepeatKind::Times;
   // Neighbours with the same `ahead` and `every` share their tests.
   auto isLike = [](Operation *a, Operation *b) {
-    return getAhead(a) == getAhead(b) && getEvery(a) == getEvery(b);
+    return getAhead(a) == getAhead(b) && getPeriod(a) == getPeriod(b);
   };
   for (auto it = loop.body->begin(); it != loop.body->end();) {
     Operation *leader = &*it;
@@ -217,7 +217,7 @@ LogicalResult DeviceBuilder::emitBody(RepeatOp repeat, const Loop &loop) {
       if (loop.range.getExtra())
         current = emit<arith::AddIOp>(scale(first, turnsPerUpdate), index);
       (open ? turn : update) = current;
-      std::optional<int64_t> every = getEvery(leader);
+      std::optional<int64_t> every = getPeriod(leader);
       if (every && *every > 1) {
         Value rest = emit<arith::RemUIOp>(add(current, 1), constant(*every));
         Value due = arith::CmpIOp::create(

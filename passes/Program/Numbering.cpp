@@ -13,15 +13,14 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
-int64_t penstock::getAhead(Operation *entry) {
-  auto ahead = entry->getAttrOfType<IntegerAttr>("ahead");
-  return ahead ? ahead.getInt() : 0;
+int64_t penstock::getAhead(Operation *item) {
+  auto entry = dyn_cast<ScheduleEntryOpInterface>(item);
+  return entry ? entry.getAheadOr0() : 0;
 }
 
-std::optional<int64_t> penstock::getEvery(Operation *entry) {
-  if (auto every = entry->getAttrOfType<IntegerAttr>("every"))
-    return every.getInt();
-  return std::nullopt;
+std::optional<int64_t> penstock::getPeriod(Operation *item) {
+  auto entry = dyn_cast<ScheduleEntryOpInterface>(item);
+  return entry ? entry.getPeriod() : std::nullopt;
 }
 
 LoopRange LoopRange::get(Block &body) {
@@ -38,14 +37,8 @@ namespace {
 using Key = std::pair<StringAttr, Attribute>;
 
 Key getKey(Operation *entry) {
-  StringAttr kind = entry->getName().getIdentifier();
-  if (auto run = dyn_cast<RunOp>(entry))
-    return {kind, run.getTaskAttr()};
-  if (auto send = dyn_cast<SendOp>(entry))
-    return {kind, send.getChannelAttr()};
-  if (auto recv = dyn_cast<RecvOp>(entry))
-    return {kind, recv.getChannelAttr()};
-  return {kind, cast<AllReduceOp>(entry).getGroupAttr()};
+  return {entry->getName().getIdentifier(),
+          cast<ScheduleEntryOpInterface>(entry).getSubjectAttr()};
 }
 
 class Numbering {

@@ -28,9 +28,10 @@ struct LoopRange {
   int64_t getShift(int64_t ahead) const { return furthest - ahead; }
 };
 
-/// `ahead` and `every` of an entry; 0 and none of an inner loop.
-int64_t getAhead(mlir::Operation *entry);
-std::optional<int64_t> getEvery(mlir::Operation *entry);
+/// How far an item of a loop runs ahead, and its period: those of an entry, 0
+/// and none of an inner loop.
+int64_t getAhead(mlir::Operation *item);
+std::optional<int64_t> getPeriod(mlir::Operation *item);
 
 /// Where an entry stands in the sequence of its task or channel: in one
 /// iteration of the outermost loop, its number is base + sum of factor * index

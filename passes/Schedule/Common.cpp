@@ -59,13 +59,15 @@ FailureOr<schedule::CsvSchedule> placeByTable(ModuleOp module, StringRef file,
   return std::move(*table);
 }
 
-void addSchedule(ModuleOp module, StringRef name,
+void addSchedule(ModuleOp module, pipeline::ScheduleRole role,
                  const schedule::Imported &imported,
                  ArrayRef<schedule::Order> orders) {
   OpBuilder builder(module.getContext());
   builder.setInsertionPointToEnd(module.getBody());
   auto schedule = pipeline::ScheduleOp::create(
-      builder, module.getLoc(), builder.getStringAttr(name),
+      builder, module.getLoc(),
+      builder.getStringAttr(pipeline::stringifyScheduleRole(role)),
+      pipeline::ScheduleRoleAttr::get(builder.getContext(), role),
       builder.getI64IntegerAttr(imported.model.microbatches), FloatAttr(),
       pipeline::MethodAttr());
   for (const schedule::Order &order : orders)
@@ -89,8 +91,10 @@ LogicalResult addEvaluation(ModuleOp module) {
   if (failed(imported))
     return failure();
   if (!imported->tasks.empty())
-    addSchedule(module, trains ? "evaluate" : "infer", *imported,
-                schedule::generateEvaluation(imported->model));
+    addSchedule(module,
+                trains ? pipeline::ScheduleRole::Evaluate
+                       : pipeline::ScheduleRole::Infer,
+                *imported, schedule::generateEvaluation(imported->model));
   return success();
 }
 

@@ -25,8 +25,8 @@ mlir::FailureOr<schedule::CsvSchedule>
 placeByTable(mlir::ModuleOp module, llvm::StringRef file,
              llvm::ArrayRef<int64_t> replicas);
 
-/// Writes a schedule of the module from orders.
-void addSchedule(mlir::ModuleOp module, llvm::StringRef name,
+/// Writes a schedule of the module from orders, named like its role.
+void addSchedule(mlir::ModuleOp module, pipeline::ScheduleRole role,
                  const schedule::Imported &imported,
                  llvm::ArrayRef<schedule::Order> orders);
 

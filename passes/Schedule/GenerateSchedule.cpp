@@ -59,8 +59,8 @@ struct GenerateSchedulePass
     if (imported->tasks.empty())
       return success();
     if (open) {
-      penstock::addSchedule(module, "train", *imported,
-                            generateOpen(imported->model));
+      penstock::addSchedule(module, penstock::pipeline::ScheduleRole::Train,
+                            *imported, generateOpen(imported->model));
       return success();
     }
     Times times;
@@ -84,7 +84,8 @@ struct GenerateSchedulePass
         generate(imported->model, *spec, times, error, taskTimes);
     if (!orders)
       return module.emitError(error);
-    penstock::addSchedule(module, "train", *imported, *orders);
+    penstock::addSchedule(module, penstock::pipeline::ScheduleRole::Train,
+                          *imported, *orders);
     return success();
   }
 };

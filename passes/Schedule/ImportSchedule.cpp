@@ -54,7 +54,8 @@ struct PipelineImportSchedule
         ordersOf(imported->model, table, error);
     if (!orders)
       return module.emitError("schedule file ") << file << ": " << error;
-    penstock::addSchedule(module, "train", *imported, *orders);
+    penstock::addSchedule(module, penstock::pipeline::ScheduleRole::Train,
+                          *imported, *orders);
     return success();
   }
 };

@@ -170,7 +170,7 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
         replay, TaskSet::Training, training.getMicrobatches(), Sizes::Ignore);
     if (failed(imported))
       return failure();
-    penstock::addSchedule(replay, training.getSymName(), *imported,
+    penstock::addSchedule(replay, training.getRole(), *imported,
                           generateReplay(imported->model));
     auto schedule = *replay.getOps<pipeline::ScheduleOp>().begin();
     if (failed(penstock::orderTransfers(schedule)))

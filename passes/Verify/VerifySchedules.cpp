@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules C2, C7, C8, C20 and C22 to C25 of docs/ir.md.
+// Rules C2, C7, C8, C20, C22 to C25 and C30 of docs/ir.md.
 //===----------------------------------------------------------------------===//
 
 #include "Rules.h"
@@ -100,6 +100,7 @@ public:
   LogicalResult verify();
 
 private:
+  LogicalResult verifyRole();
   LogicalResult verifyOverwrites();
   LogicalResult verifyRun(RunOp run, int64_t device);
   LogicalResult verifyTransfer(Operation *op, FlatSymbolRefAttr name,
@@ -265,6 +266,19 @@ LogicalResult ScheduleRules::verifyOverwrites() {
   return success();
 }
 
+/// C30: what evaluates runs evaluate tasks, and is called so where the program
+/// trains as well.
+LogicalResult ScheduleRules::verifyRole() {
+  ScheduleRole expected = !set.evaluates ? ScheduleRole::Train
+                          : trains       ? ScheduleRole::Evaluate
+                                         : ScheduleRole::Infer;
+  if (set.tasks.empty() || schedule.getRole() == expected)
+    return success();
+  return schedule.emitOpError("has the role ")
+         << stringifyScheduleRole(schedule.getRole())
+         << ", but what it runs is to " << stringifyScheduleRole(expected);
+}
+
 LogicalResult ScheduleRules::verify() {
   trains = penstock::pipeline::trains(subject.module);
   // The ends of channels, among the tasks that this schedule runs.
@@ -285,7 +299,7 @@ LogicalResult ScheduleRules::verify() {
              << schedule.getMicrobatches() << " microbatches for "
              << getDevices(stage).size() << " replicas of stage @"
              << stage.getSymName() << ": not a multiple";
-  if (failed(verifyOverwrites()))
+  if (failed(verifyRole()) || failed(verifyOverwrites()))
     return failure();
   for (OrderOp order : schedule.getBody().getOps<OrderOp>()) {
     int64_t device = order.getDevice();
@@ -318,7 +332,13 @@ LogicalResult penstock::verifySchedules(Subject &subject) {
     return success();
   if (failed(verifyPlacement(subject)))
     return failure();
+  llvm::SmallDenseSet<ScheduleRole> roles;
   for (ScheduleOp schedule : subject.module.getOps<ScheduleOp>()) {
+    // C30: the runtime finds it by its role.
+    if (subject.isFrom(Level::Program) &&
+        !roles.insert(schedule.getRole()).second)
+      return schedule.emitOpError("is the second schedule with the role ")
+             << stringifyScheduleRole(schedule.getRole());
     if (schedule.isBodyless()) {
       if (!subject.isFrom(Level::Program))
         return schedule.emitOpError("needs orders before level program");

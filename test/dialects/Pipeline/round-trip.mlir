@@ -228,10 +228,10 @@ func.func @kernel(%n: index, %a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memr
 // CHECK: pipeline.schedule @b microbatches(1) predicted_bubble(5.000000e-01) method <pipedream vertical_sync(true)>
 // CHECK: pipeline.schedule @c microbatches(4) method <"2bw"> {
 // CHECK: pipeline.schedule @d microbatches(1) method <pipemare anneal_steps(500) decay(0.1353531234567891) warmup_steps(7)>
-// CHECK: pipeline.schedule @e microbatches(1) method <pipemare>
+// CHECK: pipeline.schedule @e to evaluate microbatches(1) method <pipemare>
 
 pipeline.schedule @a microbatches(1) method <naive>
 pipeline.schedule @b microbatches(1) predicted_bubble(0.5) method <pipedream vertical_sync(true)>
 pipeline.schedule @c microbatches(4) method <"2bw"> { pipeline.order 0 { } }
 pipeline.schedule @d microbatches(1) method <pipemare anneal_steps(500) decay(0.1353531234567891) warmup_steps(7)>
-pipeline.schedule @e microbatches(1) method <pipemare>
+pipeline.schedule @e to evaluate microbatches(1) method <pipemare>

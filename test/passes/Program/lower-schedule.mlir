@@ -293,7 +293,7 @@ pipeline.channel @seen : [!t] sink("seen") staging(1)
 // CHECK-LABEL: func.func @evaluate.0(
 // CHECK-SAME:    %first: index, %updates: index, %[[NEWEST:.*]]: index)
 // CHECK:         pipeline.slot @w[%[[NEWEST]]] ring(2)
-pipeline.schedule @evaluate microbatches(1) {
+pipeline.schedule @evaluate to evaluate microbatches(1) {
   pipeline.order 0 {
     pipeline.repeat microbatches {
       pipeline.recv @x

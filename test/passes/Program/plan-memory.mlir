@@ -15,7 +15,7 @@ pipeline.variable @b.grad : tensor<17xf32> gradient of @s
 pipeline.variable @single : tensor<f32> parameter of @s
 pipeline.variable @unused : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
-pipeline.schedule @evaluate microbatches(1)
+pipeline.schedule @evaluate to evaluate microbatches(1)
 
 // CHECK: pipeline.arena 0 bytes(1280) threads(1)
 // DENSE: pipeline.arena 0 bytes(424) threads(2) alignment(4)

@@ -385,7 +385,7 @@ pipeline.stage @s devices [0]
 pipeline.task @E evaluate of @s
 pipeline.variable @w : tensor<f32> parameter of @s
 pipeline.weight_stash @w depth(2)
-pipeline.schedule @evaluate microbatches(1)
+pipeline.schedule @evaluate to evaluate microbatches(1)
 pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func @evaluate.0(%first: index, %updates: index, %version: index)

@@ -51,7 +51,7 @@
 // SHARED-NOT:   pipeline.order
 
 // EVAL:      pipeline.schedule @train microbatches(1)
-// EVAL:      pipeline.schedule @evaluate microbatches(1) {
+// EVAL:      pipeline.schedule @evaluate to evaluate microbatches(1) {
 // EVAL-NEXT:   pipeline.order 0 {
 // EVAL-NEXT:     pipeline.repeat microbatches {
 // EVAL-NEXT:       pipeline.run @s0.E

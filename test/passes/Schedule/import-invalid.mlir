@@ -131,7 +131,7 @@ pipeline.task @a.F forward of @a(%k) {
 pipeline.task @a.E evaluate of @a(%k) {
   %x = pipeline.take @x : !t
 }
-pipeline.schedule @evaluate microbatches(4) {
+pipeline.schedule @evaluate to evaluate microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates {
     pipeline.repeat times 4 {
       pipeline.recv @x

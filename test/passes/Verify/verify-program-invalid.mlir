@@ -137,3 +137,11 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
   pipeline.start_all_reduce @g[%n], %b : memref<2xf32>
   return
 }
+
+// -----
+
+// C30
+pipeline.stage @s devices [0]
+pipeline.schedule @train microbatches(2)
+// expected-error @+1 {{is the second schedule with the role train}}
+pipeline.schedule @again microbatches(2)

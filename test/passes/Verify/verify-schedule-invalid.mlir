@@ -609,3 +609,38 @@ pipeline.schedule @train microbatches(2) {
     }
   }
 }
+
+// -----
+
+// C30: what a schedule is for is what it runs.
+pipeline.stage @s0 devices [0]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s0.E evaluate of @s0(%k) {
+}
+// expected-error @+1 {{has the role train, but what it runs is to evaluate}}
+pipeline.schedule @test microbatches(2) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @s0.E } } }
+}
+
+// -----
+
+// C30
+pipeline.stage @s0 devices [0]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+// expected-error @+1 {{has the role evaluate, but what it runs is to train}}
+pipeline.schedule @evaluate to evaluate microbatches(2) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @s0.F } } }
+}
+
+// -----
+
+// C30: without training, evaluate tasks are all there is.
+pipeline.stage @s0 devices [0]
+pipeline.task @s0.E evaluate of @s0(%k) {
+}
+// expected-error @+1 {{has the role evaluate, but what it runs is to infer}}
+pipeline.schedule @evaluate to evaluate microbatches(2) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @s0.E } } }
+}
