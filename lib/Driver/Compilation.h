@@ -5,8 +5,8 @@
 //
 // What a run of penstockc holds while it takes a module from level to level.
 // Its steps stand in Compiler.cpp (the levels), PlanRecord.cpp, PlanChoice.cpp,
-// PlanChecks.cpp and Product.cpp. Where sizes of microbatches are tried, there
-// is one for each of them (PlanMicrobatches.cpp).
+// PlanChecks.cpp and Product.cpp. Where several settings are tried, there is
+// one for each of them (PlanFastest.cpp).
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_LIB_DRIVER_COMPILATION_H
@@ -29,6 +29,7 @@
 
 namespace penstock {
 
+struct ReplicaProposals;
 struct ReplicaRequest;
 struct StagePlan;
 
@@ -46,6 +47,8 @@ public:
   /// status. Stops early where it is sure that an update takes longer than
   /// `toBeat` seconds by simulation, and then says that it is beaten.
   int plan(Level target, std::optional<double> toBeat = std::nullopt);
+  /// In place of a plan: stages and replicas that might be fast.
+  mlir::FailureOr<ReplicaProposals> proposeReplicas();
   /// What is asked for of what was planned.
   int finish();
   bool isBeaten() const { return beaten; }
@@ -57,6 +60,8 @@ public:
   }
   const Report &getReport() const { return report; }
   const CompileOptions &getOptions() const { return options; }
+  /// How many plans were compiled to their memory.
+  int64_t getTrials() const { return trials; }
   /// Of what does not fit: what the device of a stage needs that is the
   /// furthest over the limit.
   std::optional<int64_t> getSmallestNeed() const { return smallestNeed; }
@@ -100,6 +105,8 @@ private:
   /// Decides what `auto` leaves open.
   int choosePlan(Level target);
   int chooseWithin(int64_t limit);
+  /// With --profile, at level graph.
+  void measureNodes();
   /// With --profile, once the stages are decided.
   void measureStages();
   /// The plan of a candidate; the module stays as it is.
@@ -111,6 +118,7 @@ private:
   int checkDevices();
   int writeSchedule();
   int chooseReplicas();
+  int failWithoutReplicas();
   /// Whether cuts are planned for stages with replicas.
   bool plansReplicas() const {
     return options.choosesReplicas ||
@@ -140,6 +148,7 @@ private:
   double leastSeconds = 0;
   int64_t askedDevices = 0;
   std::optional<int64_t> smallestNeed;
+  int64_t trials = 0;
   Level level = Level::Onnx;
   Report report;
   std::optional<OutputFile> output;

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compilation.h"
-#include "PlanMicrobatches.h"
+#include "PlanFastest.h"
 
 #include "passes/Frontend/Passes.h"
 #include "passes/Partition/Passes.h"
@@ -330,6 +330,9 @@ int Compilation::plan(Level target, std::optional<double> least) {
   report.clipGradNorm = options.clipGradNorm;
   report.recompute = options.recompute;
 
+  if (options.choosesStages && level > Level::Graph)
+    return fail("--stages=auto: " + options.input + " is at level " +
+                getLevelName(level) + ", where its stages are cut");
   if (target < level)
     return fail(options.input + " is at level " + getLevelName(level) +
                 " already, after --emit=" + getLevelName(target));
@@ -388,8 +391,9 @@ int penstock::compile(const CompileOptions &options) {
   // A textual model gets a binary copy beside the output; it goes with it.
   std::string copy = options.output + ".onnx";
   bool hadCopy = llvm::sys::fs::exists(copy);
-  int code = options.choosesMicrobatches ? compileFastest(options)
-                                         : Compilation(options).run();
+  int code = options.choosesMicrobatches || options.choosesReplicas
+                 ? compileFastest(options)
+                 : Compilation(options).run();
   if (code != kDone && !hadCopy)
     (void)llvm::sys::fs::remove(copy);
   return code;

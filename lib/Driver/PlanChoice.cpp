@@ -11,6 +11,7 @@
 #include "Compilation.h"
 
 #include "PlanSearch.h"
+#include "PlanSettings.h"
 #include "passes/Partition/Passes.h"
 #include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Schedules.h"
@@ -18,6 +19,7 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -37,6 +39,7 @@ std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
   adoptReplicas(plan);
   options.recomputeBudgets.assign(budgets.begin(), budgets.end());
   isTrial = true;
+  ++trials;
   std::optional<Report> result;
   // What is beaten is built no further, and nor is what comes behind it.
   if (!beaten && cutAsPlanned(plan) && lowerTo(Level::Schedule) &&
@@ -92,6 +95,14 @@ int Compilation::chooseWithin(int64_t limit) {
   return fail(text, kDoesNotFit);
 }
 
+void Compilation::measureNodes() {
+  std::string reason;
+  if (options.profile && !profileUnits(*module, options, reason))
+    log << options.input
+        << ": warning: --profile: costs are not measured, since " << reason
+        << "; analytic ones are used\n";
+}
+
 void Compilation::measureStages() {
   // Without costs of nodes it has been said why nothing can be measured.
   std::string reason;
@@ -133,12 +144,9 @@ ReplicaRequest Compilation::getReplicaRequest() const {
 void Compilation::adoptReplicas(const StagePlan &plan) {
   if (plan.replicas.empty())
     return;
-  options.devices = sum(plan.replicas) / chunksPerDevice(options);
+  setReplicas(options, plan.replicas, chunksPerDevice(options));
   options.stages = plan.replicas.size();
-  options.replicas.assign(plan.replicas.begin(), plan.replicas.end());
-  if (llvm::all_equal(options.replicas))
-    options.replicas.resize(plan.replicas.front() > 1);
-  options.choosesStages = options.choosesReplicas = false;
+  options.choosesStages = false;
 }
 
 bool Compilation::cutAsPlanned(const StagePlan &plan) {
@@ -154,6 +162,20 @@ bool Compilation::cutAsPlanned(const StagePlan &plan,
   if (plan.cuts.empty() && plan.replicas.empty())
     return true;
   return succeeded(insertBoundaries(*module, plan, request));
+}
+
+FailureOr<ReplicaProposals> Compilation::proposeReplicas() {
+  // Of a candidate nothing is written.
+  if (plan(Level::Graph, std::numeric_limits<double>::infinity()) != kDone)
+    return failure();
+  measureNodes();
+  FailureOr<ReplicaProposals> proposals =
+      penstock::proposeReplicas(*module, getReplicaRequest());
+  if (succeeded(proposals) && proposals->plans.empty()) {
+    failWithoutReplicas();
+    return failure();
+  }
+  return proposals;
 }
 
 /// A number of stages that differ in width: a wide one has more to do. Where
@@ -174,15 +196,21 @@ int Compilation::cutByWidths() {
 
 void Compilation::warnOfFewerDevices(const StagePlan &plan) {
   int64_t used = sum(plan.replicas) / chunksPerDevice(options);
-  if (plan.replicas.empty() || used == options.devices)
+  // Where widths are chosen, it is said when all have been compared.
+  if (plan.replicas.empty() || used == options.devices ||
+      options.choosesReplicas)
     return;
   log << options.input << ": warning: --devices=" << options.devices
-      << ": the plan uses " << used << ", as "
-      << (options.choosesReplicas
-              ? "numbers of replicas divide --microbatches=" +
-                    std::to_string(options.microbatches)
-              : "the model has too few nodes that compute")
-      << "\n";
+      << ": the plan uses " << used
+      << ", as the model has too few nodes that compute\n";
+}
+
+int Compilation::failWithoutReplicas() {
+  return fail("--stages=auto: there is no plan of these replicas for "
+              "--schedule=" +
+              options.schedule + ", --method=" + options.method +
+              " and --microbatches=" + llvm::Twine(options.microbatches) +
+              "; use other --devices or --microbatches");
 }
 
 /// The fastest plan, whatever memory it needs.
@@ -192,20 +220,13 @@ int Compilation::chooseReplicas() {
   if (failed(plan))
     return kUserError;
   if (!*plan)
-    return fail("--stages=auto: there is no plan of these replicas for "
-                "--schedule=" +
-                options.schedule + ", --method=" + options.method +
-                " and --microbatches=" + llvm::Twine(options.microbatches) +
-                "; use other --devices or --microbatches");
+    return failWithoutReplicas();
   warnOfFewerDevices(**plan);
   return cutAsPlanned(**plan) ? kDone : kUserError;
 }
 
 int Compilation::choosePlan(Level target) {
   bool recomputes = options.recompute != "none";
-  if (options.choosesStages && level > Level::Graph)
-    return fail("--stages=auto: " + options.input + " is at level " +
-                getLevelName(level) + ", where its stages are cut");
   if (recomputes && level > Level::Stages)
     return fail("--recompute=" + options.recompute + ": " + options.input +
                 " is at level " + getLevelName(level) +
@@ -216,13 +237,9 @@ int Compilation::choosePlan(Level target) {
   if (target <= Level::Graph)
     return kDone;
   if (options.profile) {
-    std::string reason;
     if (!lowerTo(Level::Graph))
       return kUserError;
-    if (!profileUnits(*module, options, reason))
-      log << options.input
-          << ": warning: --profile: costs are not measured, since " << reason
-          << "; analytic ones are used\n";
+    measureNodes();
   }
   if (plansReplicas()) {
     if (!lowerTo(Level::Graph))

@@ -103,6 +103,27 @@ ReplicaPlanner::plan(StageShapeFilter isAllowed) const {
   return best;
 }
 
+ReplicaProposals ReplicaPlanner::propose() const {
+  ReplicaProposals proposals;
+  proposals.total = states.back().seconds;
+  proposals.chunks = request.chunks;
+  proposals.units = static_cast<int64_t>(states.size());
+  auto all = [](const StageShape &) { return true; };
+  auto add = [&](const std::optional<StagePlan> &plan) {
+    if (plan && llvm::none_of(proposals.plans, [&](const StagePlan &other) {
+          return other.replicas == plan->replicas;
+        }))
+      proposals.plans.push_back(*plan);
+  };
+  for (int64_t count = request.devices; count > 0; --count) {
+    if (!request.areEqual)
+      add(solve(count, all));
+    for (int64_t width = 1; width <= count; ++width)
+      add(solveEqual(count, width, all));
+  }
+  return proposals;
+}
+
 StageTimes ReplicaPlanner::getTimes(int64_t begin, int64_t end,
                                     int64_t width) const {
   auto share = static_cast<double>(width);
@@ -127,15 +148,6 @@ double ReplicaPlanner::getSeconds(int64_t begin, int64_t end,
   return std::max({times.compute, times.allReduce, times.input, times.output});
 }
 
-double ReplicaPlanner::getSlowest(const StagePlan &plan) const {
-  double slowest = 0;
-  for (const StageShape &shape :
-       plan.getShapes(static_cast<int64_t>(states.size())))
-    slowest =
-        std::max(slowest, getSeconds(shape.begin, shape.end, shape.replicas));
-  return slowest;
-}
-
 void ReplicaPlanner::explain(ModuleOp module, const StagePlan &plan) const {
   for (auto [index, shape] :
        llvm::enumerate(plan.getShapes(static_cast<int64_t>(states.size())))) {
@@ -153,63 +165,33 @@ void ReplicaPlanner::explain(ModuleOp module, const StagePlan &plan) const {
   units.explain(plan.cuts, [&](int64_t stage, int64_t begin, int64_t end) {
     return getSeconds(begin, end, plan.replicas[stage]);
   });
-  if (request.widths.empty())
-    explainWidths(module, plan);
 }
 
-/// What it would be if a device went from a stage to the next, or back, the
-/// cuts as they are; or, where all stages are equally wide, with the best cuts
-/// for other widths.
-void ReplicaPlanner::explainWidths(ModuleOp module,
-                                   const StagePlan &plan) const {
-  auto describe = [&](const StagePlan &other) {
-    return llvm::formatv(
-               "  {0} --replicas={1:$[,]}: slowest stage {2:F2} us",
-               other.replicas == plan.replicas ? "here " : "or",
-               llvm::make_range(other.replicas.begin(), other.replicas.end()),
-               getSlowest(other) * 1e6)
-        .str();
-  };
-  InFlightDiagnostic remark = module.emitRemark(
-      "replicas of the stages, and others that there might be");
-  remark.attachNote() << describe(plan);
-  int64_t count = 0;
-  for (int64_t width : plan.replicas)
-    count += width;
-  if (request.areEqual) {
-    for (int64_t width = 1; width <= count / request.chunks; ++width)
-      if (width != plan.replicas.front())
-        if (std::optional<StagePlan> other =
-                solveEqual(count / request.chunks, width,
-                           [](const StageShape &) { return true; }))
-          remark.attachNote() << describe(*other);
-    return;
-  }
-  for (size_t left = 0; left + 1 < plan.replicas.size(); ++left)
-    for (int64_t more : {-1, 1}) {
-      StagePlan other = plan;
-      other.replicas[left] += more;
-      other.replicas[left + 1] -= more;
-      if (llvm::all_of(other.getShapes(static_cast<int64_t>(states.size())),
-                       [&](const StageShape &shape) {
-                         return shape.replicas > 0 &&
-                                request.microbatches % shape.replicas == 0 &&
-                                request.allowsStage(shape.replicas,
-                                                    shape.after);
-                       }))
-        remark.attachNote() << describe(other);
-    }
-}
-
-FailureOr<std::optional<StagePlan>>
-penstock::planReplicas(ModuleOp module, const ReplicaRequest &request) {
+/// Calls `ask` with a planner for the nodes of the module.
+template <typename Result>
+static FailureOr<Result>
+askPlanner(ModuleOp module, const ReplicaRequest &request,
+           llvm::function_ref<Result(const ReplicaPlanner &)> ask) {
   FailureOr<ForwardProgram> program = ForwardProgram::find(module);
   if (failed(program))
     return failure();
   Units units = Units::collect(*program);
   if (units.units.empty())
     return module.emitError("has no node that computes");
-  return ReplicaPlanner(*program, units, request).plan([](const StageShape &) {
-    return true;
-  });
+  return ask(ReplicaPlanner(*program, units, request));
+}
+
+FailureOr<std::optional<StagePlan>>
+penstock::planReplicas(ModuleOp module, const ReplicaRequest &request) {
+  return askPlanner<std::optional<StagePlan>>(
+      module, request, [](const ReplicaPlanner &planner) {
+        return planner.plan([](const StageShape &) { return true; });
+      });
+}
+
+FailureOr<ReplicaProposals>
+penstock::proposeReplicas(ModuleOp module, const ReplicaRequest &request) {
+  return askPlanner<ReplicaProposals>(
+      module, request,
+      [](const ReplicaPlanner &planner) { return planner.propose(); });
 }

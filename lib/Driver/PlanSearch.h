@@ -40,6 +40,16 @@ struct ReplicaRequest {
   std::function<bool(int64_t width, int64_t after)> allowsStage;
 };
 
+/// Stages that might be fast, whatever memory they need.
+struct ReplicaProposals {
+  /// For every width that all stages may have, on any number of devices, and
+  /// the fastest of all widths for each number of devices. None twice.
+  std::vector<StagePlan> plans;
+  double total = 0;   ///< Seconds of one microbatch on all stages.
+  int64_t chunks = 1; ///< Stages of a device.
+  int64_t units = 1;  ///< Nodes that compute.
+};
+
 /// PipeDream's dynamic programme over cuts and replicas, on the line of nodes
 /// and one level of devices.
 class ReplicaPlanner {
@@ -51,6 +61,7 @@ public:
   /// divide the microbatches; where no plan uses all devices, the best that
   /// uses as many as can be.
   std::optional<StagePlan> plan(StageShapeFilter isAllowed) const;
+  ReplicaProposals propose() const;
   /// Says what each stage of a plan consists of, and where else cuts might be
   /// and replicas, as remarks.
   void explain(mlir::ModuleOp module, const StagePlan &plan) const;
@@ -63,8 +74,6 @@ private:
   /// Of one stage, as the programme counts them.
   StageTimes getTimes(int64_t begin, int64_t end, int64_t width) const;
   double getSeconds(int64_t begin, int64_t end, int64_t width) const;
-  double getSlowest(const StagePlan &plan) const;
-  void explainWidths(mlir::ModuleOp module, const StagePlan &plan) const;
 
   const Units &units;
   const ReplicaRequest &request;
@@ -113,6 +122,10 @@ mlir::LogicalResult insertBoundaries(mlir::ModuleOp module,
 /// are none.
 mlir::FailureOr<std::optional<StagePlan>>
 planReplicas(mlir::ModuleOp module, const ReplicaRequest &request);
+
+/// What is worth comparing with each other.
+mlir::FailureOr<ReplicaProposals>
+proposeReplicas(mlir::ModuleOp module, const ReplicaRequest &request);
 
 /// `module` is at level graph, without boundaries, where cuts are chosen.
 mlir::FailureOr<PlanAnswer> searchPlan(mlir::ModuleOp module,
