@@ -32,6 +32,8 @@ namespace penstock {
 struct ReplicaProposals;
 struct ReplicaRequest;
 struct StagePlan;
+struct StageSearchProblem;
+struct StageSearchResult;
 
 class Compilation {
 public:
@@ -49,6 +51,10 @@ public:
   int plan(Level target, std::optional<double> toBeat = std::nullopt);
   /// In place of a plan: stages and replicas that might be fast.
   mlir::FailureOr<ReplicaProposals> proposeReplicas();
+  /// The same, for plans that are compiled to their memory: see
+  /// CompiledMemory.h.
+  std::optional<StageSearchResult>
+  searchPlans(const StageSearchProblem &problem, std::string &reason);
   /// What is asked for of what was planned.
   int finish();
   bool isBeaten() const { return beaten; }

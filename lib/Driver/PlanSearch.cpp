@@ -29,8 +29,6 @@ public:
   PlanAnswer run();
 
 private:
-  /// Bytes of the device of each stage.
-  static std::vector<int64_t> getNeeds(const Report &report);
   std::optional<std::vector<int64_t>> measure(const StagePlan &plan,
                                               bool recompute);
   std::vector<StageShape> shapesOf(const StagePlan &plan) const {
@@ -47,7 +45,7 @@ private:
 };
 } // namespace
 
-std::vector<int64_t> PlanSearch::getNeeds(const Report &report) {
+std::vector<int64_t> penstock::getNeeds(const Report &report) {
   std::vector<int64_t> needs;
   for (const StageReport &stage : report.stages)
     needs.push_back(stage.getLargestArena());

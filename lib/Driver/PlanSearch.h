@@ -105,6 +105,9 @@ struct PlanAnswer {
   int64_t trials = 0;
 };
 
+/// Bytes of the device of each stage.
+std::vector<int64_t> getNeeds(const Report &report);
+
 /// The report of a candidate, or nothing if it cannot be compiled.
 using BuildPlan = std::function<std::optional<Report>(
     const StagePlan &plan, llvm::ArrayRef<int64_t> budgets)>;

@@ -118,6 +118,10 @@ static void printLevels(const PlanReport &report, raw_ostream &stream) {
                       stage.replicas == 1 ? "" : "s");
 }
 
+static StringRef getMemorySource(const Plan &plan) {
+  return plan.isCompiled ? "compiled program" : "layer sizes";
+}
+
 void penstock::printPlan(const PlanReport &report, raw_ostream &stream) {
   const Plan &plan = report.plan;
   stream << report.title << "\n";
@@ -138,6 +142,11 @@ void penstock::printPlan(const PlanReport &report, raw_ostream &stream) {
                       found->samplesPerSecond);
   printStages(report, stream);
   printLevels(report, stream);
+  stream << "memory: "
+         << (plan.isCompiled
+                 ? "what the compiled program allocates"
+                 : "sizes of layers, as often as the schedule holds them")
+         << "\n";
   for (const PlanCut &cut : plan.cuts) {
     if (cut.alternatives.empty())
       continue;
@@ -187,6 +196,7 @@ json::Value penstock::toJson(const PlanReport &report) {
                                 {"alternatives", std::move(others)}});
   }
   json::Object object{{"stages", std::move(stages)},
+                      {"memory", getMemorySource(plan)},
                       {"slowest_seconds", plan.slowestSeconds},
                       {"speedup_over_one", plan.getSpeedup()},
                       {"one_device_seconds", plan.oneDeviceSeconds},

@@ -34,6 +34,8 @@ static LogicalResult lower(ModuleOp module, StringRef loss) {
   manager.addPass(createConvertOnnxToGraph());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+  manager.addPass(createFoldTransposes());
+  manager.addPass(createCSEPass());
   return manager.run(module);
 }
 

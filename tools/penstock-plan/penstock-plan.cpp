@@ -7,12 +7,14 @@
 // spread its layers over devices. Needs none of them.
 //===----------------------------------------------------------------------===//
 
+#include "CompiledPlan.h"
 #include "ModelLayers.h"
 #include "penstock/Driver/Compiler.h"
 #include "penstock/Planner/DoubleBuffer.h"
 #include "penstock/Planner/PipeDream.h"
 #include "penstock/Planner/PlanPrinter.h"
 #include "penstock/Support/CommandLine.h"
+#include "penstock/Training/OptimizerSpec.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -95,11 +97,20 @@ static cl::opt<bool> profile("profile",
                              cl::desc("Measure what the model's nodes cost on "
                                       "this machine"),
                              cl::cat(category));
+static cl::opt<std::string>
+    optimizer("optimizer", cl::init("sgd:lr=0.01"),
+              cl::desc("With --loss: whose state devices hold (default sgd)"),
+              cl::cat(category));
 static cl::opt<bool> asJson("json", cl::desc("Print JSON"), cl::cat(category));
 
 static int fail(const Twine &message, int code = kUserError) {
   reportError("penstock-plan", message, errs());
   return code;
+}
+
+static bool isModel() {
+  return StringRef(input).ends_with(".onnx") ||
+         StringRef(input).ends_with(".onnxtext");
 }
 
 /// Numbers between commas that are at least `least`.
@@ -121,8 +132,7 @@ static bool parseList(StringRef flag, StringRef text, double least,
 }
 
 static bool loadGraph(std::optional<LayerGraph> &graph) {
-  if (StringRef(input).ends_with(".onnx") ||
-      StringRef(input).ends_with(".onnxtext")) {
+  if (isModel()) {
     ImportOptions options;
     for (StringRef text : dims) {
       auto [name, number] = text.rsplit('=');
@@ -143,6 +153,14 @@ static bool loadGraph(std::optional<LayerGraph> &graph) {
       if (!profileBatch.getNumOccurrences())
         profileBatch = microbatchSize;
     }
+    if (optimizer.getNumOccurrences()) {
+      std::string error;
+      if (loss.empty() || mlir::failed(parseOptimizerSpec(optimizer, error))) {
+        fail("--optimizer=" + Twine(optimizer) + ": " +
+             (loss.empty() ? "a model is trained with --loss=.. only" : error));
+        return false;
+      }
+    }
     graph = loadModelLayers(input, options, loss, profile);
     return graph.has_value();
   }
@@ -158,7 +176,8 @@ static bool loadGraph(std::optional<LayerGraph> &graph) {
   for (auto [flag, occurrences] :
        {std::pair("dim", dims.getNumOccurrences()),
         {"microbatch-size", microbatchSize.getNumOccurrences()},
-        {"loss", loss.getNumOccurrences()}})
+        {"loss", loss.getNumOccurrences()},
+        {"optimizer", optimizer.getNumOccurrences()}})
     if (occurrences) {
       fail("--" + Twine(flag) + " is for models, and " + input +
            " is a profile");
@@ -191,13 +210,30 @@ static int failMemory(const Plan *plan, double limit) {
                                    [](const PlanStage &a, const PlanStage &b) {
                                      return a.memoryBytes < b.memoryBytes;
                                    });
-    text +=
-        formatv("; in the fastest one, stage {0} needs {1:F0} bytes, {2:F0} "
-                "more than its device has",
-                worst - plan->stages.begin(), worst->memoryBytes,
-                worst->memoryBytes - limit);
+    text += formatv("; in {3}, stage {0} needs {1:F0} bytes, {2:F0} "
+                    "more than its device has",
+                    worst - plan->stages.begin(), worst->memoryBytes,
+                    worst->memoryBytes - limit,
+                    plan->isCompiled ? "the closest that was compiled"
+                                     : "the fastest one");
   }
   return fail(text, kDoesNotFit);
+}
+
+/// What a program of the model is compiled with.
+static CompileOptions getCompileOptions() {
+  CompileOptions compile;
+  compile.input = input;
+  compile.method = "pipedream";
+  compile.optimizer = optimizer;
+  compile.loss = loss;
+  if (microbatchSize.getNumOccurrences())
+    compile.microbatchSize = microbatchSize;
+  for (StringRef text : dims) {
+    auto [name, number] = text.rsplit('=');
+    (void)number.getAsInteger(10, compile.dims[name.str()]);
+  }
+  return compile;
 }
 
 /// Memory cannot be counted in a schedule that there is not.
@@ -347,6 +383,14 @@ static int run() {
   if (algorithm == "2bw")
     return runDoubleBuffer(*graph, states.states, title, options.devices,
                            options.bandwidths, options.memory);
+  if (algorithm == "paper" && isModel() && !loss.empty() &&
+      options.devices.size() == 1 && isLine(states.states)) {
+    bool fits = false;
+    if (std::optional<Plan> plan = planCompiled(*graph, states.states, options,
+                                                getCompileOptions(), fits))
+      return fits ? print({*graph, states.states, *plan, nullptr, title})
+                  : failMemory(&*plan, options.memory.limit);
+  }
   std::optional<Plan> plan = planPipeDream(states.states, options);
   if (!plan) {
     double memory = std::exchange(options.memory.limit, 0);

@@ -57,6 +57,9 @@ struct Plan {
   std::vector<PlanStage> stages; ///< Flat: replicas of all levels multiplied.
   /// Whether its schedule has been proved, where memory was counted in it.
   bool isSchedulable = true;
+  /// Whether memory is what its compiled program allocates, and not reckoned
+  /// from sizes of layers.
+  bool isCompiled = false;
   std::vector<LevelStage> levels; ///< From the highest level down.
   std::vector<PlanCut> cuts;
   double slowestSeconds = 0;
