@@ -78,10 +78,6 @@ static FailureOr<SmallVector<Value>> resolveNode(NodeOp node) {
   return constants;
 }
 
-static bool isIf(NodeOp node) {
-  return node.getOpType() == "If" && node.getDomainName().empty();
-}
-
 /// Constants are operands of folded nodes only, afterwards.
 static void dropDeadOps(func::FuncOp function) {
   for (Operation &op :
@@ -148,7 +144,7 @@ static LogicalResult resolveAny(Operation *op) {
   auto node = dyn_cast<NodeOp>(op);
   if (!node)
     return success();
-  if (isIf(node))
+  if (node.isIf())
     return resolveIf(node);
   return isSequenceNode(node) ? resolveSequenceNode(node, resolveNode)
                               : LogicalResult(resolveNode(node));
@@ -161,7 +157,7 @@ static LogicalResult resolveOperand(OpOperand &operand) {
     return success();
   op->removeAttr(kBranchAttr);
   auto node = dyn_cast<NodeOp>(op);
-  if (!node || !isIf(node)) {
+  if (!node || !node.isIf()) {
     // The body of a loop reads values from outside, too.
     WalkResult resolved = op->walk([&](Operation *inner) {
       for (OpOperand &read : inner->getOpOperands()) {
@@ -184,6 +180,8 @@ static LogicalResult resolveFunction(func::FuncOp function) {
     if (failed(resolveAny(&op)))
       return failure();
   dropDeadOps(function);
+  if (failed(checkSequencesRead(function)))
+    return failure();
   Block &block = function.getBody().front();
   function.setFunctionType(
       FunctionType::get(function.getContext(), block.getArgumentTypes(),
@@ -197,7 +195,7 @@ void OnnxResolveShapes::runOnOperation() {
   // 1. What the operator table does not know, all of it at once.
   UnsupportedNodes unsupported;
   module.walk([&](NodeOp node) {
-    if (!isSequenceNode(node) && !isIf(node) && !node->hasAttr(kBranchAttr))
+    if (!isSequenceNode(node) && !node.isIf() && !node->hasAttr(kBranchAttr))
       unsupported.addIfUnknown(node);
   });
   if (!unsupported.empty()) {

@@ -4,7 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An element of a split is a Slice (and a Squeeze); an element of a constructed
-// sequence is the operand itself; a concatenation is a Concat.
+// sequence is the operand itself; a concatenation is a Concat. A sequence that
+// another one becomes by an insertion or a removal is a constructed one.
 //===----------------------------------------------------------------------===//
 
 #include "Sequences.h"
@@ -20,14 +21,16 @@ using namespace penstock::onnx;
 
 namespace {
 
-enum class Kind { None, Split, Construct, At, Length, Concat };
+enum class Kind { None, Split, Construct, Insert, Erase, At, Length, Concat };
 
 Kind kindOf(NodeOp node) {
   if (!node || !node.getDomainName().empty())
     return Kind::None;
   return llvm::StringSwitch<Kind>(node.getOpType())
       .Case("SplitToSequence", Kind::Split)
-      .Case("SequenceConstruct", Kind::Construct)
+      .Cases({"SequenceConstruct", "SequenceEmpty"}, Kind::Construct)
+      .Case("SequenceInsert", Kind::Insert)
+      .Case("SequenceErase", Kind::Erase)
       .Case("SequenceAt", Kind::At)
       .Case("SequenceLength", Kind::Length)
       .Case("ConcatFromSequence", Kind::Concat)
@@ -152,6 +155,59 @@ Value Reader::getElement(int64_t index) {
   return emit("Squeeze", {piece, axes});
 }
 
+/// The position that operand `number` gives in a sequence of `size`, `last`
+/// without one. Only an insertion can be behind all elements.
+static FailureOr<int64_t> getPosition(NodeOp node, unsigned number,
+                                      int64_t size, int64_t last) {
+  if (node.getInputs().size() <= number ||
+      node.getInputs()[number].getDefiningOp<AbsentOp>())
+    return last;
+  std::optional<SmallVector<int64_t>> position =
+      getIntegers(node.getInputs()[number]);
+  if (!position || position->size() != 1)
+    return emitNodeError(node) << "'position' must be a constant number";
+  int64_t index = position->front();
+  index += index < 0 ? size : 0;
+  if (index < 0 || index > last)
+    return emitNodeError(node)
+           << "position " << position->front() << " of a sequence of " << size;
+  return index;
+}
+
+/// The sequence with one element more or less.
+static Value emitChanged(NodeOp node, Reader &reader) {
+  bool inserts = kindOf(node) == Kind::Insert;
+  if (inserts && node.getInputs().size() < 2) {
+    emitNodeError(node) << "it has no tensor to insert";
+    return nullptr;
+  }
+  int64_t size = reader.size(), last = inserts ? size : size - 1;
+  if (last < 0) {
+    emitNodeError(node) << "the sequence is empty";
+    return nullptr;
+  }
+  FailureOr<int64_t> position = getPosition(node, inserts ? 2 : 1, size, last);
+  if (failed(position))
+    return nullptr;
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < size; ++i) {
+    if (!inserts && i == *position)
+      continue;
+    elements.push_back(reader.getElement(i));
+    if (!elements.back())
+      return nullptr;
+  }
+  if (inserts)
+    elements.insert(elements.begin() + *position, node.getInputs()[1]);
+  OpBuilder &builder = reader.getBuilder();
+  return NodeOp::create(
+             builder, node.getLoc(),
+             TypeRange(UnrankedTensorType::get(builder.getF32Type())),
+             builder.getStringAttr("SequenceConstruct"), elements,
+             builder.getI64IntegerAttr(11), StringAttr(), DictionaryAttr())
+      .getResult(0);
+}
+
 static LogicalResult replaceReader(NodeOp node, Reader &reader) {
   OpBuilder &builder = reader.getBuilder();
   Value result;
@@ -160,17 +216,15 @@ static LogicalResult replaceReader(NodeOp node, Reader &reader) {
     result = arith::ConstantOp::create(
         builder, node.getLoc(), DenseElementsAttr::get(type, reader.size()));
   } else if (kindOf(node) == Kind::At) {
-    std::optional<SmallVector<int64_t>> position;
-    if (node.getInputs().size() == 2)
-      position = getIntegers(node.getInputs()[1]);
-    if (!position || position->size() != 1)
-      return emitNodeError(node) << "'position' must be a constant number";
-    int64_t index = position->front();
-    index += index < 0 ? reader.size() : 0;
-    if (index < 0 || index >= reader.size())
-      return emitNodeError(node) << "position " << position->front()
-                                 << " of a sequence of " << reader.size();
-    result = reader.getElement(index);
+    if (node.getInputs().size() != 2)
+      return emitNodeError(node) << "it has no 'position'";
+    FailureOr<int64_t> position =
+        getPosition(node, 1, reader.size(), reader.size() - 1);
+    if (failed(position))
+      return failure();
+    result = reader.getElement(*position);
+  } else if (kindOf(node) == Kind::Insert || kindOf(node) == Kind::Erase) {
+    result = emitChanged(node, reader);
   } else {
     if (!node.getParam("axis"))
       return emitNodeError(node) << "it has no attribute 'axis'";
@@ -220,29 +274,41 @@ bool penstock::isSequenceNode(NodeOp node) {
   return kindOf(node) != Kind::None;
 }
 
+static LogicalResult emitEscape(NodeOp node) {
+  return emitNodeError(node) << "its result is a sequence, which only nodes "
+                                "over sequences can read here";
+}
+
 LogicalResult penstock::resolveSequenceNode(NodeOp node,
                                             ResolveNodeFn resolve) {
-  if (node.getOutputs().size() != 1 || node.getInputs().empty())
+  Kind kind = kindOf(node);
+  if (node.getOutputs().size() != 1 ||
+      (node.getInputs().empty() && kind != Kind::Construct))
     return emitNodeError(node)
            << "it has " << node.getInputs().size() << " inputs and "
            << node.getOutputs().size() << " outputs";
-  Kind kind = kindOf(node);
   if (kind == Kind::Split || kind == Kind::Construct) {
-    for (Operation *user : node->getUsers()) {
-      Kind use = kindOf(dyn_cast<NodeOp>(user));
-      if (use != Kind::At && use != Kind::Length && use != Kind::Concat)
-        return emitNodeError(node)
-               << "its result is a sequence, which only SequenceAt, "
-                  "SequenceLength and ConcatFromSequence can read here";
-    }
+    // Loops and Ifs go when they are resolved.
+    for (Operation *user : node->getUsers())
+      if (auto reader = dyn_cast<NodeOp>(user);
+          reader && !reader.isIf() && !isSequenceNode(reader))
+        return emitEscape(node);
     return success();
   }
   auto maker = node.getInputs().front().getDefiningOp<NodeOp>();
   if (kindOf(maker) != Kind::Split && kindOf(maker) != Kind::Construct)
-    return emitNodeError(node) << "it reads a sequence that no SplitToSequence "
-                                  "or SequenceConstruct makes";
+    return emitNodeError(node)
+           << "it reads a sequence that no SplitToSequence, SequenceConstruct, "
+              "SequenceEmpty, SequenceInsert or SequenceErase makes";
   Reader reader(node, maker, resolve);
   if (failed(reader.findElements()))
     return failure();
   return replaceReader(node, reader);
+}
+
+LogicalResult penstock::checkSequencesRead(func::FuncOp function) {
+  for (NodeOp node : function.getOps<NodeOp>())
+    if (isSequenceNode(node))
+      return emitEscape(node);
+  return success();
 }

@@ -12,6 +12,7 @@
 
 #include "dialects/Onnx/Onnx.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace penstock {
@@ -32,8 +33,7 @@ mlir::Value emitResolved(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value emitIntegers(mlir::OpBuilder &builder, mlir::Location loc,
                          llvm::ArrayRef<int64_t> values);
 
-/// SplitToSequence, SequenceConstruct, SequenceAt, SequenceLength, or
-/// ConcatFromSequence.
+/// SplitToSequence, ConcatFromSequence, or one of Sequence*.
 bool isSequenceNode(onnx::NodeOp node);
 
 /// Replaces a node that reads a sequence by nodes over tensors, each of which
@@ -42,6 +42,9 @@ bool isSequenceNode(onnx::NodeOp node);
 /// have their types.
 llvm::LogicalResult resolveSequenceNode(onnx::NodeOp node,
                                         ResolveNodeFn resolve);
+
+/// An error for a sequence that is left when dead nodes have gone.
+llvm::LogicalResult checkSequencesRead(mlir::func::FuncOp function);
 
 } // namespace penstock
 
