@@ -369,7 +369,7 @@ int Compilation::plan(Level target, std::optional<double> least) {
     if (int code = checkRecompute())
       return code;
   }
-  bool isOurs = isModel && options.scheduleFile.empty();
+  bool isOurs = isModel && !restrictsOrders(options);
   if (!lowerTo(std::min(target, Level::Schedule)))
     return isOurs ? kDefect : kUserError;
   if (checkBeaten())

@@ -104,6 +104,12 @@ bool penstock::adoptSchedule(CompileOptions &options, bool &splitsBackward,
   return true;
 }
 
+bool penstock::restrictsOrders(const CompileOptions &options) {
+  std::optional<schedule::ScheduleSpec> spec = specOf(options);
+  return !options.scheduleFile.empty() ||
+         (spec && spec->get("memory-limit") > 0);
+}
+
 std::string penstock::checkSchedule(const CompileOptions &options,
                                     int64_t stages) {
   std::optional<schedule::ScheduleSpec> spec = specOf(options);

@@ -271,8 +271,13 @@ generate(const Model &model, const ScheduleSpec &spec, const Times &times,
                                device, tasks));
   }
   // Those of one width are proved as they are.
-  if (problems.size() > 1)
+  if (problems.size() > 1) {
     unblock(model, orders);
+    error = refuseInFlight(model, orders,
+                           problems.begin()->second.first.memoryLimit);
+    if (!error.empty())
+      return std::nullopt;
+  }
   return orders;
 }
 

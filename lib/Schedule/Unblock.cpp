@@ -14,6 +14,7 @@
 #include "Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 
@@ -154,6 +155,38 @@ void Unblocking::unblock(std::vector<Order> &orders) {
 
 void unblock(const Model &model, std::vector<Order> &orders) {
   Unblocking(model).unblock(orders);
+}
+
+/// Of one stage, between their forward and their backward or its first half.
+static int64_t countInFlight(const Model &model, const Order &order) {
+  int64_t most = 0;
+  std::vector<int64_t> inFlight(model.stages.size());
+  std::unique_ptr<EventStream> stream = expand(model, order, 1);
+  Event event;
+  while (stream->next(event)) {
+    if (event.kind != EventKind::Run)
+      continue;
+    const Task &task = model.tasks[event.id];
+    if (task.letter == 'F')
+      most = std::max(most, ++inFlight[task.stage]);
+    else if (task.letter == 'B' || task.letter == 'I')
+      --inFlight[task.stage];
+  }
+  return most;
+}
+
+std::string refuseInFlight(const Model &model, ArrayRef<Order> orders,
+                           double memoryLimit) {
+  if (memoryLimit > 0)
+    for (const Order &order : orders)
+      if (int64_t inFlight = countInFlight(model, order);
+          double(inFlight) > memoryLimit)
+        return llvm::formatv(
+            "device {0} has {1} microbatches in flight, since wider stages "
+            "behind it wait for them, and the memory-limit of zb-auto allows "
+            "fewer: change it, or use stages of the same width",
+            order.device, inFlight);
+  return "";
 }
 
 } // namespace penstock::schedule

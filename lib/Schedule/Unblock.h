@@ -13,6 +13,8 @@
 
 #include "penstock/Schedule/Order.h"
 
+#include <string>
+
 namespace penstock::schedule {
 
 /// Carries out orders of runs that drain at every update; where all devices
@@ -20,6 +22,13 @@ namespace penstock::schedule {
 /// Every task still runs for its microbatches in order. Orders that do not wait
 /// in a circle stay as they are.
 void unblock(const Model &model, std::vector<Order> &orders);
+
+/// A schedule keeps to its memory among stages of one width; what wider ones
+/// want of a narrow one may be more. Says which device has more microbatches of
+/// a stage between forward and backward than `memoryLimit` (0: any number), or
+/// is empty.
+std::string refuseInFlight(const Model &model, llvm::ArrayRef<Order> orders,
+                           double memoryLimit);
 
 } // namespace penstock::schedule
 

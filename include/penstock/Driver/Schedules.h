@@ -28,6 +28,10 @@ llvm::SmallVector<int64_t> replicasByPlace(const CompileOptions &options,
 bool adoptSchedule(CompileOptions &options, bool &splitsBackward,
                    std::string &error);
 
+/// Whether the user bounds what orders there are, by a table or by memory that
+/// a schedule keeps to: then it may be theirs that there is none.
+bool restrictsOrders(const CompileOptions &options);
+
 /// What is wrong with the schedule for so many stages, or nothing.
 std::string checkSchedule(const CompileOptions &options, int64_t stages);
 

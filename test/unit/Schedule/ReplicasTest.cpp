@@ -156,6 +156,38 @@ TEST(Replicas, NarrowStageGoesOn) {
             "F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 B5 U0 ");
 }
 
+TEST(Replicas, MemoryLimitHolds) {
+  // A narrow stage that wider ones want more of is refused, not let beyond it.
+  int kept = 0, refused = 0;
+  for (const Widths &widths : kWidths)
+    for (int limit : {1, 2, 3}) {
+      int64_t M = leastMicrobatches(widths) * 2;
+      if (M > 32)
+        continue;
+      Line line = makeLine(widths, M);
+      std::string error, text = "zb-auto:memory-limit=" + std::to_string(limit);
+      ScheduleSpec spec = *parseScheduleSpec(text, error);
+      std::optional<std::vector<Order>> orders =
+          generate(line.model, spec, {}, error);
+      if (!orders) {
+        ++refused;
+        EXPECT_NE(error.find("microbatches in flight"), std::string::npos)
+            << error;
+        continue;
+      }
+      ++kept;
+      for (const Order &order : *orders) {
+        int inFlight = 0;
+        for (char letter : runsOf(line.model, order, 1)) {
+          inFlight += letter == 'F' ? 1 : letter == 'B' ? -1 : 0;
+          EXPECT_LE(inFlight, limit);
+        }
+      }
+    }
+  EXPECT_GT(kept, 20);
+  EXPECT_GT(refused, 3);
+}
+
 TEST(Replicas, StaleVersionsAreGone) {
   // One version less than PipeDream keeps is too few, on every stage.
   Line line = makeLine({3, 1, 2}, 6);
