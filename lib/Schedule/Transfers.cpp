@@ -9,9 +9,10 @@
 // time, then by dataflow. A send stands behind its run. A receive is posted
 // before the run that ends at that time, so that the sender need not wait for
 // this device; as the runs have times too, nothing can wait in a circle.
-// Orders in which a task stands several times go another way: see
-// TransfersByTime.cpp, and loops of stages of different width that never drain:
-// see TransfersByTurn.cpp. What happens once per update is in UpdateItems.cpp.
+// Orders in which a task stands several times go another way, and those that
+// fill the pipe faster than so: see TransfersByTime.cpp, and loops of stages of
+// different width that never drain: see TransfersByTurn.cpp. What happens once
+// per update is in UpdateItems.cpp.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Schedule/Transfers.h"
@@ -59,13 +60,16 @@ std::vector<int64_t> rankTasks(const Model &model) {
 
 class Placement {
 public:
-  Placement(const Model &model, std::vector<Order> &orders)
-      : model(model), orders(orders), rank(rankTasks(model)) {}
+  Placement(const Model &model, std::vector<Order> &orders,
+            ArrayRef<double> taskTimes)
+      : model(model), orders(orders), taskTimes(taskTimes),
+        rank(rankTasks(model)) {}
 
   std::optional<std::string> place();
 
 private:
   bool placeInLoops();
+  bool fillsFaster() const;
   void findPhases();
   bool placePhase(ArrayRef<PhaseLoop> phase);
   bool checkEnds(ArrayRef<PhaseLoop> phase);
@@ -83,6 +87,7 @@ private:
 
   const Model &model;
   std::vector<Order> &orders;
+  ArrayRef<double> taskTimes;
   std::vector<int64_t> rank;
   std::vector<std::vector<PhaseLoop>> phases;
   /// Of the phase that is placed: nodes by task, and their times.
@@ -243,6 +248,28 @@ bool Placement::placeInLoops() {
   return true;
 }
 
+/// Whether a forward runs ahead of one it sends to by more than a microbatch
+/// for each stage on the way, in loops of orders that drain. A turn of a loop
+/// has one message of each channel: while the pipe fills, a stage that goes
+/// back already receives one in the time of two runs, and all stages before it,
+/// which have only forwards yet, would send no faster, at every update.
+bool Placement::fillsFaster() const {
+  std::map<int, int64_t> ahead;
+  for (const Order &order : orders)
+    for (const Loop &loop : order.loops)
+      for (const Item &item : loop.items)
+        if (item.loop < 0 && model.tasks[item.id].letter == 'F')
+          ahead[item.id] = item.ahead;
+  return llvm::any_of(model.channels, [&](const Channel &channel) {
+    if (!channel.hasPeer())
+      return false;
+    auto from = ahead.find(channel.producer), to = ahead.find(channel.consumer);
+    return from != ahead.end() && to != ahead.end() &&
+           from->second - to->second > model.tasks[channel.consumer].stage -
+                                           model.tasks[channel.producer].stage;
+  });
+}
+
 std::optional<std::string> Placement::place() {
   bool drains = true;
   for (const Order &order : orders) {
@@ -257,7 +284,10 @@ std::optional<std::string> Placement::place() {
   if (!drains && joinsWidths(model)) {
     if (auto why = placeTransfersByTurn(model, rank, orders))
       return why;
-  } else if (!placeInLoops()) {
+  } else if (drains && fillsFaster() &&
+             !placeTransfersByTime(model, rank, written, taskTimes)) {
+    orders = std::move(written);
+  } else if (written = orders; !placeInLoops()) {
     if (!drains)
       return error;
     orders = std::move(written);
@@ -271,8 +301,9 @@ std::optional<std::string> Placement::place() {
 }
 
 std::optional<std::string> placeTransfers(const Model &model,
-                                          std::vector<Order> &orders) {
-  return Placement(model, orders).place();
+                                          std::vector<Order> &orders,
+                                          ArrayRef<double> taskTimes) {
+  return Placement(model, orders, taskTimes).place();
 }
 
 bool completeTransfers(const Model &model, std::vector<Order> &orders) {

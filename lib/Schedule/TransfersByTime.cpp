@@ -167,13 +167,17 @@ static std::vector<Item> itemsOf(const Model &model, ArrayRef<Interval> runs,
 
 std::optional<std::string> placeTransfersByTime(const Model &model,
                                                 ArrayRef<int64_t> rank,
-                                                std::vector<Order> &orders) {
+                                                std::vector<Order> &orders,
+                                                ArrayRef<double> taskTimes) {
   for (const Order &order : orders)
     if (!order.loops.empty() && order.loops.front().kind != LoopKind::Updates)
       return "the orders do not drain at every update";
   auto duration = [&](int task) {
     const Task &it = model.tasks[task];
-    return it.perUpdate() ? 0.0 : it.letter == 'B' ? 2.0 : 1.0;
+    return it.perUpdate()       ? 0.0
+           : !taskTimes.empty() ? taskTimes[task]
+           : it.letter == 'B'   ? 2.0
+                                : 1.0;
   };
   Dataflow result = flow(model, orders, duration, 0);
   if (!result.circle.empty()) {

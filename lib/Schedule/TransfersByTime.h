@@ -14,11 +14,12 @@
 namespace penstock::schedule {
 
 /// For orders over updates that drain. `rank` is the place of every task in the
-/// dataflow. The first line of what is returned says why it cannot; more lines
-/// draw where the devices are stuck.
-std::optional<std::string> placeTransfersByTime(const Model &model,
-                                                llvm::ArrayRef<int64_t> rank,
-                                                std::vector<Order> &orders);
+/// dataflow, `taskTimes` as placeTransfers has them. The first line of what is
+/// returned says why it cannot; more lines draw where the devices are stuck.
+std::optional<std::string>
+placeTransfersByTime(const Model &model, llvm::ArrayRef<int64_t> rank,
+                     std::vector<Order> &orders,
+                     llvm::ArrayRef<double> taskTimes = {});
 
 } // namespace penstock::schedule
 

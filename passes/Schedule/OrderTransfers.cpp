@@ -10,6 +10,7 @@
 #include "passes/Schedule/Passes.h"
 
 #include "Common.h"
+#include "TaskTimes.h"
 #include "penstock/Schedule/Transfers.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -34,10 +35,16 @@ LogicalResult orderTransfers(pipeline::ScheduleOp schedule) {
       });
     });
   });
+  // Functions may be declarations, without costs.
+  std::vector<double> taskTimes =
+      getTaskSeconds(schedule->getParentOfType<ModuleOp>(), *imported);
+  if (llvm::all_of(taskTimes, [](double time) { return time == 0; }))
+    taskTimes.clear();
   if (hasTransfers) {
     if (!completeTransfers(imported->model, imported->orders))
       return success();
-  } else if (auto why = placeTransfers(imported->model, imported->orders)) {
+  } else if (auto why =
+                 placeTransfers(imported->model, imported->orders, taskTimes)) {
     auto [sentence, drawing] = StringRef(*why).split('\n');
     InFlightDiagnostic diagnostic =
         schedule.emitOpError("cannot be given its transfers: ");

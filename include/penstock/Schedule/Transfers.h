@@ -13,9 +13,12 @@
 
 namespace penstock::schedule {
 
-/// Places them, or says why it cannot.
-std::optional<std::string> placeTransfers(const Model &model,
-                                          std::vector<Order> &orders);
+/// Places them, or says why it cannot. `taskTimes`, by task, say in which
+/// sequence they come where forwards fill the pipe faster than one at a time; a
+/// whole backward takes two units without them, all else one.
+std::optional<std::string>
+placeTransfers(const Model &model, std::vector<Order> &orders,
+               llvm::ArrayRef<double> taskTimes = {});
 
 /// What happens once per update, for orders that have the transfers of their
 /// microbatches: adds the messages of updates and the sums that they lack, and

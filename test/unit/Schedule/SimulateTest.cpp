@@ -23,7 +23,10 @@ Execution simulate(const Line &line, llvm::ArrayRef<Order> orders, double f,
                    double b, double comm, int64_t updates = 1) {
   Costs costs;
   for (const Task &task : line.model.tasks)
-    costs.task.push_back(task.letter == 'F' ? f : task.letter == 'B' ? b : 0);
+    costs.task.push_back(task.letter == 'F'   ? f
+                         : task.letter == 'B' ? b
+                         : task.perUpdate()   ? 0
+                                              : b / 2); // A half.
   for (const Channel &channel : line.model.channels)
     costs.channel.push_back(channel.hasPeer() ? comm : 0);
   return execute(
@@ -61,6 +64,30 @@ TEST(Simulate, ClosedForms) {
                         double(p - 1) / (m + p - 1), 1e-12);
           }
         }
+}
+
+TEST(Simulate, ZeroBubble) {
+  // The closed forms of the runs, (p - 1) (F + I - W) and nothing at all, hold
+  // with transfers between them.
+  std::string error;
+  for (int p = 1; p <= 6; ++p)
+    for (int m : {2 * p, 2 * p + 3, 32})
+      for (const char *name : {"zb-h1", "zb-h2"}) {
+        Problem problem(*parseScheduleSpec(name, error), p, m);
+        std::vector<Order> orders = generate(problem);
+        Line line(1, 1);
+        line.model = problem.model;
+        ASSERT_EQ(placeTransfers(line.model, orders), std::nullopt);
+        ASSERT_EQ(line.size(orders), "") << name << " " << p << " " << m;
+        auto makespan = [&](int64_t updates) {
+          return simulate(line, orders, 1, 2, 0, updates).makespan;
+        };
+        EXPECT_DOUBLE_EQ(makespan(1), 3 * m + p - 1)
+            << name << " " << p << " " << m;
+        EXPECT_DOUBLE_EQ(makespan(4) - makespan(3),
+                         name == std::string("zb-h2") ? 3 * m : 3 * m + p - 1)
+            << name << " " << p << " " << m;
+      }
 }
 
 TEST(Simulate, MessagesInFlight) {
