@@ -231,7 +231,8 @@ bool Parser::checkRuns() {
       return fail("stage " + Twine(stage) + " runs forward for " +
                   Twine(forward) + " of " + Twine(result.microbatches) +
                   " microbatches");
-    if (backward != forward)
+    // Where nothing is trained up to there, none is needed: ordersOf knows.
+    if (backward != forward && backward != 0)
       return fail("stage " + Twine(stage) + " runs backward for " +
                   Twine(backward) + " of " + Twine(forward) + " microbatches");
   }

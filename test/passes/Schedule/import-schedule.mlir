@@ -88,6 +88,8 @@
 // RUN: %{refuse} WORD
 // REDEFINE: %{refused} = pair
 // RUN: %{refuse} PAIR
+// REDEFINE: %{refused} = part
+// RUN: %{refuse} PART
 // REDEFINE: %{refused} = missing
 // RUN: %{refuse} MISSING
 // REDEFINE: %{refused} = number
@@ -120,7 +122,8 @@
 // TWICE: error: schedule file {{.*}}: row 2, cell 2 ('0B0'): stage 0 is in row 1 already; without --replicas, a stage has one device
 // WORD: error: schedule file {{.*}}: row 1, cell 2 ('0X0') is no action; actions are stage, letter, microbatch, as in 2F0, or transfers, as in 2SEND_F0
 // PAIR: error: schedule file {{.*}}: row 1, cell 2 ('(0F1;0B0)TOGETHER') is no action: a pair is written (0F1;3B0)OVERLAP_F_B
-// MISSING: error: schedule file {{.*}}: stage 0 runs backward for 0 of 1 microbatches
+// MISSING: error: schedule file {{.*}}: row 3: stage 2 runs B for 0 of 1 microbatches
+// PART: error: schedule file {{.*}}: stage 0 runs backward for 1 of 2 microbatches
 // NUMBER: error: schedule file {{.*}}: row 1, cell 1 ('0F') is without a microbatch
 // STAGES: error: schedule file {{.*}} has 2 stages, the program 4
 // EMPTY: error: schedule file {{.*}}: there is no action
@@ -187,7 +190,12 @@
 //--- pair.csv
 0F0,(0F1;0B0)TOGETHER
 //--- missing.csv
-0F0
+0F0,0B0
+1F0,1B0
+2F0
+3F0,3B0
+//--- part.csv
+0F0,0F1,0B0
 //--- number.csv
 0F
 //--- stages.csv
