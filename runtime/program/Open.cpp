@@ -104,7 +104,8 @@ Error penstock_run::open() {
       return error;
   for (auto [flag, path] : {std::pair("log", &options.log),
                             {"save", &options.save},
-                            {"trace", &options.trace}})
+                            {"trace", &options.trace},
+                            {"memory", &options.memory}})
     if (Error error = options.checkOverwrite(flag, *path, program))
       return error;
   if (!options.trace.empty())
