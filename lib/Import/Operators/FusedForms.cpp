@@ -78,15 +78,17 @@ template <Value (*activation)(NodeBinder &, Emitter &, Value)>
 static LogicalResult lowerBiased(NodeBinder &node, OpBuilder &builder,
                                  Values &results) {
   Emitter emitter(builder, node.getLoc());
-  SmallVector<Value> operands = {node.operand(0)};
+  Value sum = node.operand(0);
+  // In an op of its own, so that the sum is a value of the forward wherever a
+  // derivative reads it: a backward may have another bias.
   if (node.has(1))
-    operands.push_back(node.operand(1));
+    sum = emitter.elementwise(node.type(0), {sum, node.operand(1)},
+                              [](Emitter &inside, ArrayRef<Value> scalars) {
+                                return inside.add(scalars[0], scalars[1]);
+                              });
   results.push_back(emitter.elementwise(
-      node.type(0), operands, [&](Emitter &inside, ArrayRef<Value> scalars) {
-        Value x = scalars[0];
-        if (scalars.size() == 2)
-          x = inside.add(x, scalars[1]);
-        return activation(node, inside, x);
+      node.type(0), sum, [&](Emitter &inside, ArrayRef<Value> scalars) {
+        return activation(node, inside, scalars[0]);
       }));
   return success();
 }

@@ -153,38 +153,29 @@ void DirectionWriter::stepRnn(Value input) {
 
 void DirectionWriter::stepGru(Value input) {
   enum { Update, Reset, New };
-  auto activated = [&](Value a, Value b, Value bias) {
-    SmallVector<Value> operands = {a, b};
-    if (bias)
-      operands.push_back(bias);
-    return elementwise(operands, [&](Emitter &e, ArrayRef<Value> in) {
-      Value sum = in.size() == 3 ? e.add(in[1], in[2]) : in[1];
-      return activate(e, 0, e.add(in[0], sum));
+  auto activated = [&](Value a, Value b) {
+    return elementwise({a, b}, [&](Emitter &e, ArrayRef<Value> in) {
+      return activate(e, 0, e.add(in[0], in[1]));
     });
   };
   // The rows of R in two parts where the last depends on the reset.
   int64_t rows = r.linearBeforeReset ? 3 * r.hidden : 2 * r.hidden;
   Value weights = slice(recurrent, {0, 0}, {rows, r.hidden});
-  Value before =
-      product(hidden, weights, RankedTensorType::get({r.batch, rows}, element));
-  Value updateBias, resetBias, newBias;
-  if (r.linearBeforeReset && recurrentBias) {
-    updateBias = part(recurrentBias, Update);
-    resetBias = part(recurrentBias, Reset);
-    newBias = part(recurrentBias, New);
-  }
-  Value update =
-      activated(gate(input, Update), gate(before, Update), updateBias);
-  Value reset = activated(gate(input, Reset), gate(before, Reset), resetBias);
+  auto type = RankedTensorType::get({r.batch, rows}, element);
+  Value before = product(hidden, weights, type);
+  // In an op of its own, so that the sum is a value of the forward wherever a
+  // derivative reads it: a backward may have another bias.
+  if (r.linearBeforeReset && recurrentBias)
+    before = emitter.elementwise(
+        type, {before, recurrentBias},
+        [](Emitter &e, ArrayRef<Value> in) { return e.add(in[0], in[1]); });
+  Value update = activated(gate(input, Update), gate(before, Update));
+  Value reset = activated(gate(input, Reset), gate(before, Reset));
   Value inner;
   if (r.linearBeforeReset) {
-    SmallVector<Value> operands = {reset, gate(before, New)};
-    if (newBias)
-      operands.push_back(newBias);
-    inner = elementwise(operands, [&](Emitter &e, ArrayRef<Value> in) {
-      Value linear = in.size() == 3 ? e.add(in[1], in[2]) : in[1];
-      return e.mul(in[0], linear);
-    });
+    inner = elementwise(
+        {reset, gate(before, New)},
+        [](Emitter &e, ArrayRef<Value> in) { return e.mul(in[0], in[1]); });
   } else {
     Value kept =
         elementwise({reset, hidden}, [](Emitter &e, ArrayRef<Value> in) {
@@ -211,15 +202,21 @@ void DirectionWriter::stepLstm(Value input) {
   for (int64_t number : {Input, Forget, New})
     operands.append({gate(input, number), gate(before, number)});
   operands.push_back(cell);
-  // Peepholes come in the order input, output, forget.
+  // Peepholes come in the order input, output, forget. What they show is a
+  // value of the forward, too.
+  auto shown = [&](int64_t number, Value state) {
+    return elementwise(
+        {part(peepholes, number), state},
+        [](Emitter &e, ArrayRef<Value> in) { return e.mul(in[0], in[1]); });
+  };
   if (peepholes)
-    operands.append({part(peepholes, 0), part(peepholes, 2)});
+    operands.append({shown(0, cell), shown(2, cell)});
   cell = elementwise(operands, [&](Emitter &e, ArrayRef<Value> in) {
     Value old = in[6];
     Value open = e.add(in[0], in[1]), keep = e.add(in[2], in[3]);
     if (peepholes) {
-      open = e.add(open, e.mul(in[7], old));
-      keep = e.add(keep, e.mul(in[8], old));
+      open = e.add(open, in[7]);
+      keep = e.add(keep, in[8]);
     }
     open = activate(e, 0, open);
     keep = r.inputForget ? e.sub(e.scalar(element, 1), open)
@@ -229,11 +226,11 @@ void DirectionWriter::stepLstm(Value input) {
   });
   SmallVector<Value> last = {gate(input, Output), gate(before, Output), cell};
   if (peepholes)
-    last.push_back(part(peepholes, 1));
+    last.push_back(shown(1, cell));
   hidden = elementwise(last, [&](Emitter &e, ArrayRef<Value> in) {
     Value open = e.add(in[0], in[1]);
     if (peepholes)
-      open = e.add(open, e.mul(in[3], in[2]));
+      open = e.add(open, in[3]);
     open = activate(e, 0, open);
     // The cell itself is not clipped.
     unsigned each = r.activations.size() / r.directions;
