@@ -17,6 +17,7 @@
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
 #include "penstock/Training/MethodSpec.h"
+#include "penstock/one_line.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -83,7 +84,7 @@ private:
   /// asked to hear.
   void installDiagnostics();
   int fail(const llvm::Twine &message, int code = kUserError) {
-    log << "penstockc: " << message << "\n";
+    log << "penstockc: " << toOneLine(message.str()) << "\n";
     return code;
   }
   /// Of several, of which one will be finished.

@@ -53,7 +53,9 @@ void Compilation::installDiagnostics() {
             log << ":" << place.getLine() << ":" << place.getColumn();
         };
         std::string message = diagnostic.str();
-        StringRef text = message; // The parser prints ops into it.
+        StringRef text = message;
+        if (isParsing) // The parser prints ops into it.
+          text = text.split('\n').first.rtrim();
         // What is wrong with the order of a table is the table's mistake.
         bool isTable = level == Level::Training && isModel &&
                        !options.scheduleFile.empty();
@@ -63,16 +65,16 @@ void Compilation::installDiagnostics() {
             << (severity == DiagnosticSeverity::Error     ? ""
                 : severity == DiagnosticSeverity::Warning ? "warning: "
                                                           : "note: ")
-            << (isParsing ? text.split('\n').first.rtrim() : text);
-        // A drawing (of a deadlock) keeps its lines, a sentence has one. The
-        // parser's notes say nothing without the text that they point at.
+            << toOneLine(text);
+        // A drawing (of a deadlock) has a line per note, a sentence has one.
+        // The parser's notes say nothing without the text that they point at.
         auto notes = diagnostic.getNotes();
         bool isSentence = severity == DiagnosticSeverity::Error &&
                           llvm::hasSingleElement(notes);
         for (Diagnostic &note : notes) {
           if (isParsing)
             break;
-          log << (isSentence ? "; " : "\n") << note.str();
+          log << (isSentence ? "; " : "\n") << toOneLine(note.str());
           if (isSentence && note.getLocation() != diagnostic.getLocation())
             printPlace(note.getLocation());
         }

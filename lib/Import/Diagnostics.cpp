@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Import/Import.h"
+#include "penstock/one_line.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -17,14 +18,12 @@ ModelDiagnosticHandler::ModelDiagnosticHandler(MLIRContext *context,
     : ScopedDiagnosticHandler(context) {
   setHandler([file = file.str(), &stream](Diagnostic &diagnostic) {
     auto print = [&](Diagnostic &line) {
-      std::string text = line.str();
-      std::replace(text.begin(), text.end(), '\n', ' ');
       stream << file << ": ";
       if (line.getSeverity() == DiagnosticSeverity::Warning)
         stream << "warning: ";
       else if (line.getSeverity() != DiagnosticSeverity::Error)
         stream << "note: ";
-      stream << text << "\n";
+      stream << toOneLine(line.str()) << "\n";
     };
     print(diagnostic);
     for (Diagnostic &note : diagnostic.getNotes())

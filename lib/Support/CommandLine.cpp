@@ -7,17 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Support/CommandLine.h"
+#include "penstock/one_line.h"
 
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
 
 void penstock::reportError(StringRef tool, const Twine &message,
                            raw_ostream &errors) {
-  std::string line = message.str();
-  llvm::replace(line, '\n', ' ');
-  errors << tool << ": " << line << "\n";
+  errors << tool << ": " << penstock::toOneLine(message.str()) << "\n";
 }
 
 bool penstock::parseFlags(StringRef tool, StringRef overview, int argc,

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/io/DataSet.h"
+#include "penstock/one_line.h"
 
 #include <algorithm>
 #include <bit>
@@ -254,7 +255,7 @@ Error DataSet::open(
       std::fprintf(stderr,
                    "note: --%s %s: what was compiled does not depend on this "
                    "input\n",
-                   dataFlag, name.c_str());
+                   dataFlag, penstock::toOneLine(name).c_str());
       continue;
     }
     if (std::find(names.begin(), names.end(), name) == names.end())

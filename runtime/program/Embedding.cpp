@@ -7,6 +7,7 @@
 // becomes its code, and its sentence is kept for penstock_error.
 //===----------------------------------------------------------------------===//
 
+#include "penstock/one_line.h"
 #include "runtime/program/Run.h"
 
 using namespace penstock::runtime;
@@ -48,7 +49,8 @@ void penstock_close(penstock_run *run) {
   if (!run)
     return;
   if (Error error = run->finish())
-    std::fprintf(stderr, "penstock: %s\n", error.text.c_str());
+    std::fprintf(stderr, "penstock: %s\n",
+                 penstock::toOneLine(error.text).c_str());
   delete run;
 }
 

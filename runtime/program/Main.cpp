@@ -7,6 +7,7 @@
 // them, verify, save, and print the table. Results go to stdout.
 //===----------------------------------------------------------------------===//
 
+#include "penstock/one_line.h"
 #include "runtime/program/Run.h"
 
 #include <algorithm>
@@ -128,6 +129,6 @@ extern "C" int penstock_main(int argc, char **argv,
   if (!error)
     return PENSTOCK_DONE;
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s\n", error.text.c_str());
+  std::fprintf(stderr, "error: %s\n", penstock::toOneLine(error.text).c_str());
   return error.code;
 }

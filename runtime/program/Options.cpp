@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/program/Options.h"
+#include "penstock/one_line.h"
 #include "runtime/io/DataSet.h"
 #include "runtime/io/File.h"
 
@@ -269,13 +270,14 @@ std::string penstock::runtime::helpText(const penstock_program &program,
     if (hasSamples && !shape.empty() && shape[0] == program.microbatch_size)
       dimensions.replace(1, format("%lld", (long long)shape[0]).size(),
                          "samples");
-    return format("  %-22s %s %s\n", name, elementName(type.element),
-                  dimensions.c_str());
+    return format("  %-22s %s %s\n", penstock::toOneLine(name).c_str(),
+                  elementName(type.element), dimensions.c_str());
   };
   for (const std::string &name : sourceNames(program)) {
     bool isLabels = name == "labels" && !isInference;
     text += isLabels ? " --labels FILE.npy"
-                     : format(" --data %s=FILE.npy", name.c_str());
+                     : format(" --data %s=FILE.npy",
+                              penstock::toOneLine(name).c_str());
     for (uint32_t i = 0; i < program.channel_count; ++i) {
       const penstock_channel &channel = program.channels[i];
       if (!channel.source || name != channel.source)

@@ -7,6 +7,7 @@
 // and results.
 //===----------------------------------------------------------------------===//
 
+#include "penstock/one_line.h"
 #include "runtime/program/Run.h"
 
 #include <algorithm>
@@ -49,7 +50,8 @@ void penstock_run::logUpdates(SinkValues &values,
       std::string reason = trainData.suspects(
           (loggedUpdates - 1) * int64_t(microbatches), microbatches);
       std::fprintf(stderr, "warning: the loss is not finite at step %lld: %s\n",
-                   (long long)loggedUpdates, reason.c_str());
+                   (long long)loggedUpdates,
+                   penstock::toOneLine(reason).c_str());
     }
     if (!logError)
       logError = log.write(loggedUpdates, loss, rate, seconds);

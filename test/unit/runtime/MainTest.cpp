@@ -134,6 +134,9 @@ TEST_F(MainTest, SaysInOneLineWhatIsWrong) {
   EXPECT_EQ(err, "error: --trace: '" + folder.path + "' is a folder\n");
   EXPECT_EQ(run({"--steps=1", "--log=a", "--save=a"}), 1);
   EXPECT_EQ(err, "error: --log and --save name the same file 'a'\n");
+  EXPECT_EQ(run({"--steps=1", "--data", "a\nb\x1b=c"}), 1);
+  EXPECT_EQ(err, "error: --data: unknown input 'a\\nb\\x1b', the model's "
+                 "inputs are 'x'\n");
   linear.program.replay = nullptr;
   EXPECT_EQ(run({"--steps=1", "--verify"}), 1);
   EXPECT_EQ(err, "error: --verify: this program was compiled without its "
