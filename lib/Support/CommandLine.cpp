@@ -10,6 +10,7 @@
 #include "penstock/one_line.h"
 
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 
 using namespace llvm;
 
@@ -20,6 +21,12 @@ void penstock::reportError(StringRef tool, const Twine &message,
 
 bool penstock::parseFlags(StringRef tool, StringRef overview, int argc,
                           const char *const *argv, raw_ostream &errors) {
+  // A file takes the lowest number that is free: that of a standard stream, if
+  // it is closed, and would get what is printed there.
+  if (std::error_code error = sys::Process::FixupStandardFileDescriptors()) {
+    reportError(tool, "standard streams: " + error.message(), errors);
+    return false;
+  }
   // LLVM says more than one line, and starts with the program's path or name.
   std::string text;
   raw_string_ostream stream(text);

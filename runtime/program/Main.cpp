@@ -11,6 +11,8 @@
 #include "runtime/program/Run.h"
 
 #include <algorithm>
+#include <fcntl.h>
+#include <unistd.h>
 
 using namespace penstock::runtime;
 
@@ -98,6 +100,15 @@ static Error inferAndPrint(penstock_run &run) {
   return {};
 }
 
+/// A file takes the lowest number that is free: that of a standard stream, if
+/// it is closed, and would get what is printed there. Of what holds the number
+/// instead, writing fails as it would have.
+static void holdStandardStreams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0)
+      (void)open("/dev/null", O_RDONLY);
+}
+
 /// Ends what only prints.
 static int finishOutput() {
   if (std::fflush(stdout) == 0)
@@ -108,6 +119,7 @@ static int finishOutput() {
 
 extern "C" int penstock_main(int argc, char **argv,
                              const penstock_program *program) {
+  holdStandardStreams();
   penstock_run run(*program);
   Error error = run.options.parse(argc, argv);
   if (!error && run.options.help) {
