@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
-llvm::MapVector<StringAttr, unsigned> Report::numberStages(ModuleOp module) {
+Report::StageNumbers Report::numberStages(ModuleOp module) {
   llvm::MapVector<StringAttr, unsigned> numbers;
   for (StageOp stage : module.getOps<StageOp>())
     numbers.insert({stage.getSymNameAttr(), numbers.size()});

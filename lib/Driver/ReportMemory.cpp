@@ -210,74 +210,124 @@ void Report::collectVariables(ModuleOp module) {
       frozen.push_back(name.str());
 }
 
-/// Adds the bytes of channels and temporaries to their stages.
-void Report::collectProgram(ModuleOp module) {
-  collectVariables(module);
-  Rows rows(stages);
-  SymbolTable symbols(module);
-  // A buffer belongs to the stage that takes it there, or else to the one that
-  // puts it; what no task of training has, to the first stage of the device.
-  // A channel that no transfer uses stays on its stage.
+namespace {
+/// The bytes of channels and temporaries in the arenas of a program. Every byte
+/// counts once, for the first of residuals, transfers and temporaries that it
+/// belongs to, as they share bytes where they are not needed at the same time.
+class ArenaBytes {
+public:
+  using Ends = llvm::StringMap<std::pair<int64_t, int64_t>>;
+
+  ArenaBytes(ModuleOp module, MutableArrayRef<StageReport> stages,
+             const Ends &ends)
+      : module(module), symbols(module), stages(stages), ends(ends),
+        rows(stages) {
+    collectBuffers();
+  }
+
+  void addChannels();
+  void addArenas();
+
+private:
+  /// A ring of messages on a device, and the schedule's function that has it.
+  struct Ring {
+    int64_t device;
+    SlotOp slot;
+    ChannelOp channel;
+    int64_t getField() { return slot.getField().value_or(0); }
+    int64_t getLength() { return slot.getRing().value_or(1); }
+  };
+
+  void collectBuffers();
+  void addRing(Ring ring, int64_t StageBytes::*kind);
+  StageBytes &getRow(Ring ring);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  MutableArrayRef<StageReport> stages;
+  const Ends &ends;
+  Rows rows;
+  SmallVector<Ring> rings;
   llvm::DenseSet<StringAttr> transferred;
+  std::map<int64_t, SmallVector<ScratchOp>> scratches;
+  std::map<int64_t, ClaimedBytes> claimed;
+  /// What tied parameters take, by device, channel and field.
+  std::map<std::tuple<int64_t, StringRef, int64_t>, int64_t> tied;
+};
+} // namespace
+
+void ArenaBytes::collectBuffers() {
   module.walk([&](Operation *op) {
     if (auto send = dyn_cast<StartSendOp>(op))
       transferred.insert(send.getChannelAttr().getAttr());
     else if (auto recv = dyn_cast<StartRecvOp>(op))
       transferred.insert(recv.getChannelAttr().getAttr());
   });
-  // Every byte of an arena counts once, for the first of residuals, transfers
-  // and temporaries that it belongs to, as they share bytes where they are not
-  // needed at the same time.
-  llvm::MapVector<std::tuple<int64_t, StringAttr, StringAttr, uint64_t>, SlotOp>
-      rings;
-  std::map<int64_t, ClaimedBytes> claimed;
-  std::map<int64_t, SmallVector<ScratchOp>> scratches;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-    auto deviceAttr = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
-    if (!deviceAttr || !rows.has(deviceAttr.getInt()))
+    auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
+    if (!device || !rows.has(device.getInt()))
       continue;
-    int64_t device = deviceAttr.getInt();
+    llvm::DenseSet<std::pair<StringAttr, int64_t>> known;
     function.walk([&](SlotOp slot) {
-      if (!symbols.lookup<ChannelOp>(slot.getSymbol()))
-        return;
-      rings.insert(
-          {{device, function.getSymNameAttr(), slot.getSymbolAttr().getAttr(),
-            slot.getField().value_or(0)},
-           slot});
+      auto channel = symbols.lookup<ChannelOp>(slot.getSymbol());
+      if (channel &&
+          known
+              .insert({channel.getSymNameAttr(),
+                       static_cast<int64_t>(slot.getField().value_or(0))})
+              .second)
+        rings.push_back({device.getInt(), slot, channel});
     });
-    function.walk(
-        [&](ScratchOp scratch) { scratches[device].push_back(scratch); });
+    function.walk([&](ScratchOp scratch) {
+      scratches[device.getInt()].push_back(scratch);
+    });
   }
-  std::map<std::tuple<int64_t, StringRef, uint64_t>, int64_t> tied;
-  for (bool leaves : {false, true})
-    for (auto &[key, slot] : rings) {
-      auto [device, function, name, field] = key;
-      if (transferred.contains(name) != leaves)
-        continue;
-      StageBytes *bytes = &rows.ofDevice(device);
-      auto end = ends.find(name.getValue());
-      if (end != ends.end())
-        for (int64_t stage : {end->second.second, end->second.first})
-          if (stage >= 0 && llvm::is_contained(stages[stage].devices, device)) {
-            bytes = &rows.of(stage, device);
-            break;
-          }
-      auto channel = symbols.lookup<ChannelOp>(name);
-      bool isStaging = static_cast<int64_t>(field) == getStagingField(channel);
-      int64_t size = getByteSize(channel.getTensorType(isStaging ? 0 : field));
-      for (uint64_t i = 0; i < slot.getRing().value_or(1); ++i) {
-        int64_t at = slot.getPlace(static_cast<int64_t>(i));
-        int64_t fresh = claimed[device].claim(at, at + size);
-        (leaves ? bytes->channels : bytes->residuals) += fresh;
-      }
-      // Evaluation has no more of them than training, if elsewhere.
-      if (channel->hasAttr(kParameterAttr)) {
-        int64_t all = size * static_cast<int64_t>(slot.getRing().value_or(1));
-        int64_t &known = tied[{device, name.getValue(), field}];
-        bytes->tied += std::max<int64_t>(0, all - known);
-        known = std::max(known, all);
-      }
-    }
+}
+
+/// A buffer belongs to the stage that takes it there, or else to the one that
+/// puts it; what no task of training has, to the first stage of the device.
+StageBytes &ArenaBytes::getRow(Ring ring) {
+  auto end = ends.find(ring.channel.getSymName());
+  if (end != ends.end())
+    for (int64_t stage : {end->second.second, end->second.first})
+      if (stage >= 0 && llvm::is_contained(stages[stage].devices, ring.device))
+        return rows.of(stage, ring.device);
+  return rows.ofDevice(ring.device);
+}
+
+void ArenaBytes::addRing(Ring ring, int64_t StageBytes::*kind) {
+  StageBytes &bytes = getRow(ring);
+  ChannelOp channel = ring.channel;
+  int64_t field = ring.getField();
+  bool isStaging = field == getStagingField(channel);
+  int64_t size = getByteSize(channel.getTensorType(isStaging ? 0 : field));
+  for (int64_t i = 0; i < ring.getLength(); ++i) {
+    int64_t at = ring.slot.getPlace(i);
+    bytes.*kind += claimed[ring.device].claim(at, at + size);
+  }
+  // Evaluation has no more of them than training, if elsewhere.
+  if (channel->hasAttr(kParameterAttr)) {
+    int64_t all = size * ring.getLength();
+    int64_t &known = tied[{ring.device, channel.getSymName(), field}];
+    bytes.tied += std::max<int64_t>(0, all - known);
+    known = std::max(known, all);
+  }
+}
+
+/// A channel that no transfer uses stays on its stage.
+void ArenaBytes::addChannels() {
+  auto isTransferred = [&](Ring ring) {
+    return transferred.contains(ring.slot.getSymbolAttr().getAttr());
+  };
+  for (const Ring &ring : rings)
+    if (!isTransferred(ring))
+      addRing(ring, &StageBytes::residuals);
+  for (const Ring &ring : rings)
+    if (isTransferred(ring))
+      addRing(ring, &StageBytes::channels);
+}
+
+/// Arenas as a whole, and what is left of them for temporaries.
+void ArenaBytes::addArenas() {
   llvm::DenseMap<int64_t, int64_t> arenas;
   for (ArenaOp arena : module.getOps<ArenaOp>())
     arenas[arena.getDevice()] = static_cast<int64_t>(arena.getBytes());
@@ -307,6 +357,13 @@ void Report::collectProgram(ModuleOp module) {
                          stage.bytes.residuals + stage.bytes.temporaries +
                          stage.bytes.channels;
   }
+}
+
+void Report::collectProgram(ModuleOp module) {
+  collectVariables(module);
+  ArenaBytes bytes(module, stages, ends);
+  bytes.addChannels();
+  bytes.addArenas();
 }
 
 /// "1, 3-7": runs of devices next to each other, of an increasing list.

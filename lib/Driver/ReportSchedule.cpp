@@ -72,6 +72,15 @@ void Report::collectSeconds(ScheduleOp schedule) {
 void Report::collectSchedule(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
+  collectSimulation(module);
+  collectAges(module, numbers);
+  collectEnds(module, numbers);
+  collectResiduals(module, numbers);
+  collectVariables(module);
+}
+
+/// Bubbles, times and the timeline, of the schedule that trains.
+void Report::collectSimulation(ModuleOp module) {
   for (ScheduleOp schedule : module.getOps<ScheduleOp>()) {
     if (schedule.getRole() != ScheduleRole::Train)
       continue;
@@ -94,6 +103,10 @@ void Report::collectSchedule(ModuleOp module) {
         }))
       timeline = std::move(simulation->timeline);
   }
+}
+
+/// How old the weights are that each stage reads, and what that saves.
+void Report::collectAges(ModuleOp module, const StageNumbers &numbers) {
   updated.clear();
   bool drains = true;
   // A pipe of replicas fills with as many microbatches per place.
@@ -129,6 +142,13 @@ void Report::collectSchedule(ModuleOp module) {
         stage.lagBackward = std::max(stage.lagBackward, lag);
     }
   }
+  for (StageReport &stage : stages)
+    stage.tau = static_cast<double>(stage.lagForward - stage.lagBackward) /
+                static_cast<double>(microbatches);
+}
+
+/// The stages at both ends of each channel.
+void Report::collectEnds(ModuleOp module, const StageNumbers &numbers) {
   ends.clear();
   for (TaskOp task : module.getOps<TaskOp>()) {
     if (task.isBodyless() || task.getKind() == TaskKind::Evaluate)
@@ -139,7 +159,10 @@ void Report::collectSchedule(ModuleOp module) {
     for (TakeOp take : task.getBody().getOps<TakeOp>())
       ends.try_emplace(take.getChannel(), -1, -1).first->second.second = stage;
   }
-  // What a stage's forward puts and its backward takes.
+}
+
+/// What a stage's forward puts and its backward takes.
+void Report::collectResiduals(ModuleOp module, const StageNumbers &numbers) {
   llvm::DenseMap<StringAttr, StringAttr> forwardStage;
   for (TaskOp task : module.getOps<TaskOp>())
     if (task.getKind() == TaskKind::Forward && !task.isBodyless())
@@ -160,8 +183,4 @@ void Report::collectSchedule(ModuleOp module) {
           stages[numbers.lookup(stage)].residualsPerMicrobatch +=
               getByteSize(cast<RankedTensorType>(type));
   }
-  for (StageReport &stage : stages)
-    stage.tau = static_cast<double>(stage.lagForward - stage.lagBackward) /
-                static_cast<double>(microbatches);
-  collectVariables(module);
 }

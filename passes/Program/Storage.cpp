@@ -30,13 +30,36 @@ FailureOr<Storage> Storage::get(ScheduleOp schedule) {
 LogicalResult Storage::collect(ScheduleOp schedule) {
   module = schedule->getParentOfType<ModuleOp>();
   trains = pipeline::trains(module);
+  // 1. What there is.
   for (auto op : module.getOps<VersionStorageOpInterface>()) {
     auto variable = resolve<VariableOp>(module, op, op.getVariableAttr());
     if (!variable)
       return failure();
     versions[variable] = op.getVersions();
   }
+  if (failed(collectTasks(schedule)))
+    return failure();
+  for (Operation *op : tasks)
+    if (failed(collectUses(schedule, cast<TaskOp>(op))))
+      return failure();
 
+  // 2. What is transferred, and where it waits for that.
+  if (failed(collectReceived(schedule)) || failed(collectSent(schedule)) ||
+      failed(checkOrigins()))
+    return failure();
+  for (Operation *channel : sent) {
+    FailureOr<Buffer> buffer = getSendBuffer(cast<ChannelOp>(channel));
+    if (failed(buffer))
+      return failure();
+    PENSTOCK_ASSERT(!buffer->isVariable(),
+                    "what is put is not stored in a variable");
+    sendBuffers[channel] = *buffer;
+  }
+  return success();
+}
+
+/// The tasks that a schedule runs, each on a device that has its stage.
+LogicalResult Storage::collectTasks(ScheduleOp schedule) {
   WalkResult result = schedule.walk([&](RunOp run) {
     auto task = resolve<TaskOp>(module, run, run.getTaskAttr());
     if (!task)
@@ -53,41 +76,45 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
     tasks.insert(task);
     return WalkResult::advance();
   });
-  if (result.wasInterrupted())
-    return failure();
+  return failure(result.wasInterrupted());
+}
 
-  for (Operation *op : tasks) {
-    auto task = cast<TaskOp>(op);
-    if (task.isBodyless())
-      return task.emitError()
-             << "is run by " << schedule.getSymNameAttr() << " but has no body";
-    for (Operation &inner : task.getBody().front()) {
-      if (auto put = dyn_cast<PutOp>(inner)) {
-        auto channel = resolve<ChannelOp>(module, put, put.getChannelAttr());
-        if (!channel)
-          return failure();
-        puts.insert({channel, put});
-      } else if (auto take = dyn_cast<TakeOp>(inner)) {
-        auto channel = resolve<ChannelOp>(module, take, take.getChannelAttr());
-        if (!channel)
-          return failure();
-        takes.insert({channel, take});
-      } else if (auto write = dyn_cast<WriteOp>(inner)) {
-        auto variable =
-            resolve<VariableOp>(module, write, write.getVariableAttr());
-        if (!variable)
-          return failure();
-        if (!write.getValue().getDefiningOp<func::CallOp>())
-          return write.emitError("only a result of a call can be written: "
-                                 "nothing is ever copied");
-        if (!task.countsMicrobatches())
-          updated.insert(variable);
-        if (task.getKind() == TaskKind::Norm)
-          ofNorms.insert(variable);
-      }
+/// What a task puts, takes and writes.
+LogicalResult Storage::collectUses(ScheduleOp schedule, TaskOp task) {
+  if (task.isBodyless())
+    return task.emitError()
+           << "is run by " << schedule.getSymNameAttr() << " but has no body";
+  for (Operation &inner : task.getBody().front()) {
+    if (auto put = dyn_cast<PutOp>(inner)) {
+      auto channel = resolve<ChannelOp>(module, put, put.getChannelAttr());
+      if (!channel)
+        return failure();
+      puts.insert({channel, put});
+    } else if (auto take = dyn_cast<TakeOp>(inner)) {
+      auto channel = resolve<ChannelOp>(module, take, take.getChannelAttr());
+      if (!channel)
+        return failure();
+      takes.insert({channel, take});
+    } else if (auto write = dyn_cast<WriteOp>(inner)) {
+      auto variable =
+          resolve<VariableOp>(module, write, write.getVariableAttr());
+      if (!variable)
+        return failure();
+      if (!write.getValue().getDefiningOp<func::CallOp>())
+        return write.emitError("only a result of a call can be written: "
+                               "nothing is ever copied");
+      if (!task.countsMicrobatches())
+        updated.insert(variable);
+      if (task.getKind() == TaskKind::Norm)
+        ofNorms.insert(variable);
     }
   }
+  return success();
+}
 
+/// Channels that bring something from outside or from other devices; what
+/// another task puts there is sent, too.
+LogicalResult Storage::collectReceived(ScheduleOp schedule) {
   for (auto &[channel, take] : takes) {
     auto put = puts.find(channel);
     if (cast<ChannelOp>(channel).getSource()) {
@@ -101,6 +128,11 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
       sent.insert(channel);
     }
   }
+  return success();
+}
+
+/// Channels that lead outside. All that is put is taken, or leaves.
+LogicalResult Storage::collectSent(ScheduleOp schedule) {
   for (auto &[channel, put] : puts) {
     for (Value value : put.getValues())
       if (!value.getDefiningOp() ||
@@ -113,16 +145,6 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
       return put.emitError()
              << "puts into " << put.getChannelAttr() << ", from which "
              << schedule.getSymNameAttr() << " runs no task that takes";
-  }
-  if (failed(checkOrigins()))
-    return failure();
-  for (Operation *channel : sent) {
-    FailureOr<Buffer> buffer = getSendBuffer(cast<ChannelOp>(channel));
-    if (failed(buffer))
-      return failure();
-    PENSTOCK_ASSERT(!buffer->isVariable(),
-                    "what is put is not stored in a variable");
-    sendBuffers[channel] = *buffer;
   }
   return success();
 }

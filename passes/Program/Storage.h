@@ -93,6 +93,11 @@ private:
   }
 
   mlir::LogicalResult collect(pipeline::ScheduleOp schedule);
+  mlir::LogicalResult collectTasks(pipeline::ScheduleOp schedule);
+  mlir::LogicalResult collectUses(pipeline::ScheduleOp schedule,
+                                  pipeline::TaskOp task);
+  mlir::LogicalResult collectReceived(pipeline::ScheduleOp schedule);
+  mlir::LogicalResult collectSent(pipeline::ScheduleOp schedule);
   mlir::LogicalResult checkOrigins();
   /// The devices that run the task of this op.
   llvm::ArrayRef<int64_t> getPlaces(mlir::Operation *op) const;

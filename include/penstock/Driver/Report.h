@@ -115,9 +115,13 @@ struct Report {
 
 private:
   /// The number of each stage, in the order of the module.
-  static llvm::MapVector<mlir::StringAttr, unsigned>
-  numberStages(mlir::ModuleOp module);
+  using StageNumbers = llvm::MapVector<mlir::StringAttr, unsigned>;
+  static StageNumbers numberStages(mlir::ModuleOp module);
+  void collectSimulation(mlir::ModuleOp module);
   void collectSeconds(pipeline::ScheduleOp schedule);
+  void collectAges(mlir::ModuleOp module, const StageNumbers &numbers);
+  void collectEnds(mlir::ModuleOp module, const StageNumbers &numbers);
+  void collectResiduals(mlir::ModuleOp module, const StageNumbers &numbers);
   /// Parameters, versions, and the bytes of both.
   void collectVariables(mlir::ModuleOp module);
   /// By what PipeMare's T1 multiplies the rate of a stage when it begins.
