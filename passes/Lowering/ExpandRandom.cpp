@@ -43,7 +43,7 @@ public:
     Value product1 = multiply(0xCD9E8D57, counter[2]);
     Value next[4] = {mix(high(product1), counter[1], key0), low(product1),
                      mix(high(product0), counter[3], key1), low(product0)};
-    std::copy(std::begin(next), std::end(next), counter);
+    llvm::copy(next, counter);
   }
   Value add(Value a, Value b) {
     return arith::AddIOp::create(builder, loc, a, b);

@@ -114,7 +114,7 @@ uint32_t ProgramTable::getEndpoint(StringRef name) const {
 }
 
 int64_t ProgramTable::getWays(StringRef name) const {
-  auto channel = channels.find(name);
+  const auto *channel = channels.find(name);
   return channel == channels.end() ? 1 : channel->second.ways;
 }
 
@@ -131,6 +131,6 @@ uint32_t ProgramTable::getHyperparameter(StringRef name) const {
 }
 
 int64_t ProgramTable::getStage(StringRef name) const {
-  auto stage = llvm::find(stages, name);
+  const auto *stage = llvm::find(stages, name);
   return stage == stages.end() ? 0 : stage - stages.begin();
 }
