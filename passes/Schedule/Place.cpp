@@ -12,6 +12,7 @@
 #include "Common.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Schedule/Generators.h"
+#include "penstock/Support/Assert.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -37,86 +38,92 @@ struct PlacePass : penstock::impl::PipelinePlaceBase<PlacePass> {
       return;
     }
     auto stages = llvm::to_vector(module.getOps<penstock::pipeline::StageOp>());
-    int64_t count = stages.size();
-    Placement layout;
-    int64_t perDevice = chunks;
+    FailureOr<Layout> layout = chooseLayout(stages.size());
+    if (failed(layout))
+      return signalPassFailure();
+    auto placeOf = [&](size_t index, int replica) -> int64_t {
+      int chunk =
+          chunkOfStage(index, stages.size(), layout->places * layout->perPlace);
+      return deviceOf(layout->placement, chunk, layout->places, replica);
+    };
+
+    // 1. The devices of a place: as many as its stages have replicas. Widths
+    // are one for all, or one per stage, and then every stage has its place.
+    std::vector<int64_t> widths(layout->places, 0);
+    for (size_t index : llvm::seq(stages.size())) {
+      int64_t &width = widths[placeOf(index, 0)];
+      PENSTOCK_ASSERT(!width || width == widthOf(index),
+                      "stages that share devices have equally many");
+      width = widthOf(index);
+    }
+    std::vector<int64_t> first(layout->places, 0);
+    for (int64_t place = 1; place < layout->places; ++place)
+      first[place] = first[place - 1] + widths[place - 1];
+
+    // 2. Those of a stage.
+    for (auto [index, stage] : llvm::enumerate(stages)) {
+      int64_t place = placeOf(index, 0);
+      SmallVector<int64_t, 2> devices;
+      if (layout->placement == Placement::Mirror)
+        devices = {place, placeOf(index, 1)};
+      else
+        llvm::append_range(
+            devices, llvm::seq(first[place], first[place] + widths[place]));
+      stage.setDevices(devices);
+    }
+  }
+
+  /// Places are devices, or as many as a stage has replicas; each has some
+  /// chunks of neighbouring stages.
+  struct Layout {
+    Placement placement;
+    int64_t places = 0, perPlace = 1;
+  };
+
+  /// That of the schedule, or the one that the options name.
+  FailureOr<Layout> chooseLayout(int64_t count) {
+    ModuleOp module = getOperation();
+    Layout layout{Placement::Line, 0, chunks};
     if (!schedule.empty()) {
       std::string error;
       std::optional<ScheduleSpec> spec = parseScheduleSpec(schedule, error);
-      if (!spec) {
-        module.emitError(error);
-        return signalPassFailure();
-      }
-      layout = spec->placement();
-      perDevice = spec->chunks();
-    } else if (placement == "line") {
-      layout = Placement::Line;
+      if (!spec)
+        return module.emitError(error);
+      layout.placement = spec->placement();
+      layout.perPlace = spec->chunks();
     } else if (placement == "loop") {
-      layout = Placement::Loop;
+      layout.placement = Placement::Loop;
     } else if (placement == "wave") {
-      layout = Placement::Wave;
-    } else {
-      module.emitError("placement '")
-          << placement << "' is not known; there are line, loop, wave";
-      return signalPassFailure();
+      layout.placement = Placement::Wave;
+    } else if (placement != "line") {
+      return module.emitError("placement '")
+             << placement << "' is not known; there are line, loop, wave";
     }
 
-    FailureOr<int64_t> placeCount = countPlaces(count);
-    if (failed(placeCount))
-      return signalPassFailure();
-    if (layout == Placement::Mirror && !replicas.empty()) {
-      module.emitError("schedule ")
-          << schedule << " has two replicas of every stage by itself";
-      return signalPassFailure();
-    }
+    FailureOr<int64_t> given = countPlaces(count);
+    if (failed(given))
+      return failure();
+    if (layout.placement == Placement::Mirror && !replicas.empty())
+      return module.emitError("schedule ")
+             << schedule << " has two replicas of every stage by itself";
 
-    // How many devices, and stages that share a chunk of one.
-    if (layout == Placement::Line || layout == Placement::Mirror)
-      perDevice = 1;
-    else if (perDevice <= 0)
-      perDevice =
-          *placeCount > 0 ? std::max<int64_t>(1, count / *placeCount) : 1;
-    int64_t wanted = *placeCount == 0 ? std::max<int64_t>(1, count / perDevice)
-                                      : *placeCount;
-    if (wanted < 0 || wanted * perDevice > count) {
-      InFlightDiagnostic diagnostic = module.emitError("cannot place ");
-      diagnostic << count << " stages on " << wanted << " devices";
-      if (perDevice > 1)
-        diagnostic << ", each with " << perDevice << ": it takes "
-                   << (wanted > 0 ? wanted : 1) * perDevice;
-      else
-        diagnostic << ": between 1 and " << count << " can be used";
-      return signalPassFailure();
-    }
-    // By place, the devices of its replicas.
-    std::vector<int64_t> widths(wanted, 0);
-    for (auto [index, stage] : llvm::enumerate(stages)) {
-      int chunk = chunkOfStage(index, count, wanted * perDevice);
-      int64_t &width = widths[deviceOf(layout, chunk, wanted)];
-      int64_t own = widthOf(index);
-      if (width && width != own) {
-        stage.emitError("has ")
-            << own << " replicas, and another stage on its device has " << width
-            << ": stages that share a device have equally many";
-        return signalPassFailure();
-      }
-      width = own;
-    }
-    std::vector<int64_t> first(wanted, 0);
-    for (int64_t place = 1; place < wanted; ++place)
-      first[place] = first[place - 1] + widths[place - 1];
-    for (auto [index, stage] : llvm::enumerate(stages)) {
-      int chunk = chunkOfStage(index, count, wanted * perDevice);
-      int64_t place = deviceOf(layout, chunk, wanted);
-      SmallVector<int64_t, 2> places;
-      if (layout == Placement::Mirror)
-        places = {place, deviceOf(layout, chunk, wanted, 1)};
-      else
-        llvm::append_range(
-            places,
-            llvm::seq<int64_t>(first[place], first[place] + widths[place]));
-      stage.setDevices(places);
-    }
+    if (layout.placement == Placement::Line ||
+        layout.placement == Placement::Mirror)
+      layout.perPlace = 1;
+    else if (layout.perPlace <= 0)
+      layout.perPlace = *given > 0 ? std::max<int64_t>(1, count / *given) : 1;
+    layout.places =
+        *given == 0 ? std::max<int64_t>(1, count / layout.perPlace) : *given;
+    if (layout.places >= 0 && layout.places * layout.perPlace <= count)
+      return layout;
+    InFlightDiagnostic diagnostic = module.emitError("cannot place ");
+    diagnostic << count << " stages on " << layout.places << " devices";
+    if (layout.perPlace > 1)
+      diagnostic << ", each with " << layout.perPlace << ": it takes "
+                 << std::max<int64_t>(1, layout.places) * layout.perPlace;
+    else
+      diagnostic << ": between 1 and " << count << " can be used";
+    return diagnostic;
   }
 
   /// How many replicas stage number `index` has.
