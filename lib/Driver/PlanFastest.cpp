@@ -29,7 +29,7 @@ using namespace penstock;
 /// After so many plans that were compiled to their memory no setting is begun:
 /// of large models fewer, since each of their plans takes longer.
 static int64_t getMostTrials(int64_t units) {
-  constexpr int64_t kMostUnits = int64_t(1) << 16, kLeast = 64;
+  constexpr int64_t kMostUnits = int64_t(1) << 14, kLeast = 24;
   return units > 0 ? std::max(kLeast, kMostUnits / units)
                    : std::numeric_limits<int64_t>::max();
 }
