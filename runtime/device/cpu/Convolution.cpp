@@ -10,6 +10,7 @@
 #include "penstock/onednn.h"
 
 #include "runtime/device/cpu/ColumnConvolution.h"
+#include "runtime/device/cpu/OutputWindowConvolution.h"
 #include "runtime/device/cpu/PartedConvolution.h"
 #include "runtime/device/cpu/TileConvolution.h"
 
@@ -36,6 +37,8 @@ static std::unique_ptr<ConvolutionMethod> makeMethod(uint32_t layout) {
   case PENSTOCK_CONV_TILES_2X2:
   case PENSTOCK_CONV_TILES_4X4:
     return std::make_unique<TileConvolution>();
+  case PENSTOCK_CONV_OUTPUT_WINDOWS:
+    return std::make_unique<OutputWindowConvolution>();
   default:
     return std::make_unique<PartedConvolution>();
   }

@@ -98,6 +98,15 @@ findWinograd(const penstock_conv_descriptor &conv) {
   return std::nullopt;
 }
 
+/// Whether the library has nothing better in its own layout than products of
+/// matrices, which of groups of one channel have one row.
+static bool isGemm(penstock_conv_descriptor conv) {
+  conv.layout = PENSTOCK_CONV_LIBRARY;
+  Convolution convolution;
+  return convolution.plan(conv).empty() &&
+         convolution.getImplementation().find("gemm") != std::string::npos;
+}
+
 std::string
 penstock::runtime::chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
                                            bool isDirect) {
@@ -132,6 +141,8 @@ penstock::runtime::chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
   if (isWeightGrad && descriptor.groups == 1 &&
       (isProduct || hasFewWindows || isSparse))
     order.insert(order.begin(), PENSTOCK_CONV_COLUMNS);
+  if (isWeightGrad && isDepthwise && isGemm(descriptor))
+    order.insert(order.begin(), PENSTOCK_CONV_OUTPUT_WINDOWS);
   std::optional<uint32_t> winograd = findWinograd(descriptor);
   if (winograd && !isDirect)
     order.insert(order.begin(), *winograd);

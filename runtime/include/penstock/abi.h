@@ -219,7 +219,10 @@ enum {
    * from and to tensors as they are. */
   PENSTOCK_CONV_TILES_2X2 = 4,
   /* The same with 4x4 outputs. */
-  PENSTOCK_CONV_TILES_4X4 = 5
+  PENSTOCK_CONV_TILES_4X4 = 5,
+  /* The gradient of the weights of groups of one channel as a convolution of
+   * every sample with its output as the window, reordered like LIBRARY. */
+  PENSTOCK_CONV_OUTPUT_WINDOWS = 6
 };
 
 /* A convolution of input (batch, input_channels, spatial...) with weights

@@ -120,7 +120,10 @@ const Shape shapes[] = {
     {1, 1, 96, 100, {14, 13}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
     {9, 1, 24, 70, {37, 19}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
     {9, 1, 34, 70, {18, 39}, {1, 1}, {2, 2}, {1, 1}, {0, 0}, {0, 0}},
-    {8, 1, 20, 24, {9, 15}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}};
+    {8, 1, 20, 24, {9, 15}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    // One channel per group, large windows.
+    {3, 37, 37, 37, {17, 15}, {7, 5}, {1, 1}, {1, 1}, {3, 2}, {3, 2}},
+    {2, 48, 48, 48, {19, 16}, {5, 7}, {2, 1}, {1, 2}, {2, 6}, {2, 5}}};
 
 /// Which kinds of which shapes a layout is for.
 bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
@@ -138,6 +141,9 @@ bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
   case PENSTOCK_CONV_TILES_2X2:
   case PENSTOCK_CONV_TILES_4X4:
     return isSmallWindow && shape.groups == 1;
+  case PENSTOCK_CONV_OUTPUT_WINDOWS:
+    return kind == PENSTOCK_CONV_WEIGHT_GRAD && shape.groups > 8 &&
+           shape.inputs == shape.groups;
   default:
     return true;
   }
@@ -164,7 +170,7 @@ TEST(ConvolutionTest, EqualsLoops) {
       double largest = 0;
       for (double value : expected)
         largest = std::max(largest, std::abs(value));
-      for (uint32_t layout : {0u, 1u, 2u, 3u, 4u, 5u}) {
+      for (uint32_t layout : {0u, 1u, 2u, 3u, 4u, 5u, 6u}) {
         if (!takes(shape, kind, layout))
           continue;
         conv.layout = layout;
@@ -197,7 +203,9 @@ TEST(ConvolutionTest, EqualsLoops) {
         };
         std::vector<float> found = compute(1);
         // Tiles share their largest values' errors.
-        bool hasTiles = layout >= PENSTOCK_CONV_WINOGRAD;
+        bool hasTiles = layout == PENSTOCK_CONV_WINOGRAD ||
+                        layout == PENSTOCK_CONV_TILES_2X2 ||
+                        layout == PENSTOCK_CONV_TILES_4X4;
         double worst = 0;
         for (size_t i = 0; i < found.size(); ++i) {
           double scale = hasTiles ? largest : 5 + std::abs(expected[i]);
@@ -314,6 +322,10 @@ TEST(ConvolutionTest, ChoosesLayouts) {
   EXPECT_EQ(choose(shapes[10], PENSTOCK_CONV_INPUT_GRAD), 5u);
   EXPECT_EQ(choose(shapes[10], PENSTOCK_CONV_WEIGHT_GRAD), 5u);
   EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_FORWARD, true), 1u);
+  // A channel per group: a small window and large ones.
+  EXPECT_EQ(choose(shapes[3], PENSTOCK_CONV_WEIGHT_GRAD), 1u);
+  EXPECT_EQ(choose(shapes[18], PENSTOCK_CONV_WEIGHT_GRAD), 6u);
+  EXPECT_EQ(choose(shapes[19], PENSTOCK_CONV_WEIGHT_GRAD), 6u);
 }
 
 TEST(ConvolutionTest, Refuses) {

@@ -1,0 +1,80 @@
+//===- OutputWindowConvolution.cpp - Outputs as windows -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Samples times channels are the groups of one convolution; then samples are
+// summed in their order.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cpu/OutputWindowConvolution.h"
+
+#include "penstock/convolution.h"
+
+#include "runtime/device/cpu/Step.h"
+
+using namespace penstock::runtime;
+
+std::string
+OutputWindowConvolution::plan(const penstock_conv_descriptor &descriptor) {
+  conv = descriptor;
+  const std::string refusal = "oneDNN cannot compute the " + describe(conv);
+  if (conv.kind != PENSTOCK_CONV_WEIGHT_GRAD || conv.groups == 1 ||
+      conv.input_channels != conv.groups || conv.output_channels != conv.groups)
+    return refusal;
+  penstock_conv_descriptor other = conv;
+  other.kind = PENSTOCK_CONV_FORWARD;
+  other.layout = PENSTOCK_CONV_LIBRARY;
+  other.batch = 1;
+  other.groups = conv.batch * conv.groups;
+  other.input_channels = other.output_channels = other.groups;
+  taps = 1;
+  for (uint32_t i = 0; i < conv.spatial_rank; ++i) {
+    taps *= conv.kernel[i];
+    other.kernel[i] = conv.output[i];
+    other.output[i] = conv.kernel[i];
+    other.stride[i] = conv.dilation[i];
+    other.dilation[i] = conv.stride[i];
+    // Less than none where windows leave out what is last of the input.
+    other.pad_after[i] = (conv.kernel[i] - 1) * conv.dilation[i] +
+                         (conv.output[i] - 1) * conv.stride[i] + 1 -
+                         conv.input[i] - conv.pad_before[i];
+  }
+  if (!turned.plan(other).empty() ||
+      turned.getImplementation().find("jit_dw") == std::string::npos)
+    return refusal;
+  return "";
+}
+
+std::string OutputWindowConvolution::getImplementation() const {
+  return "output windows, " + turned.getImplementation();
+}
+
+uint64_t OutputWindowConvolution::getScratchBytes() const {
+  return aligned(turned.getScratchBytes()) +
+         conv.batch * conv.groups * taps * sizeof(float);
+}
+
+bool OutputWindowConvolution::prepare(char *scratch) {
+  results =
+      reinterpret_cast<float *>(scratch + aligned(turned.getScratchBytes()));
+  return turned.prepare(scratch);
+}
+
+void OutputWindowConvolution::sum(int64_t channel) const {
+  for (int64_t n = 0; n < conv.batch; ++n)
+    for (int64_t tap = 0; tap < taps; ++tap)
+      weights[channel * taps + tap] +=
+          results[(n * conv.groups + channel) * taps + tap];
+}
+
+bool OutputWindowConvolution::run(const float *input, const float *weights,
+                                  const float *output) {
+  this->weights = const_cast<float *>(weights);
+  if (!turned.run(input, output, results))
+    return false;
+  oneDnn().runParts(conv.groups, this, [](void *closure, int64_t index, int) {
+    static_cast<OutputWindowConvolution *>(closure)->sum(index);
+  });
+  return true;
+}
