@@ -9,8 +9,12 @@
 
 #include "FoldedTensors.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+
+#include <algorithm>
 
 using namespace llvm;
 using namespace penstock::onnx;
@@ -54,4 +58,45 @@ std::vector<FoldedTensor> penstock::onnx::findFolded(const ModelRecord &model) {
         tensor.parameters.push_back(source.str());
   }
   return folded;
+}
+
+/// Whether the elements have these bytes, too, when the axes stand in `order`.
+static bool equalsPermuted(StringRef bytes, ArrayRef<int64_t> sizes,
+                           ArrayRef<int64_t> strides, ArrayRef<int64_t> order,
+                           size_t width) {
+  SmallVector<int64_t> index(sizes.size());
+  for (size_t at = 0; at < bytes.size(); at += width) {
+    int64_t from = 0;
+    for (auto [i, axis] : zip_equal(index, order))
+      from += i * strides[axis];
+    if (bytes.substr(at, width) != bytes.substr(from * width, width))
+      return false;
+    for (size_t i = sizes.size(); i-- > 0;) {
+      if (++index[i] < sizes[order[i]])
+        break;
+      index[i] = 0;
+    }
+  }
+  return true;
+}
+
+bool penstock::onnx::equalsTranspose(StringRef bytes, ArrayRef<int64_t> shape) {
+  // Axes of one element are in no order.
+  SmallVector<int64_t> sizes(
+      make_filter_range(shape, [](int64_t size) { return size != 1; }));
+  SmallVector<int64_t> strides(sizes.size());
+  int64_t count = 1;
+  for (size_t i = sizes.size(); i-- > 0; count *= sizes[i])
+    strides[i] = count;
+  if (count == 0)
+    return false;
+  // Of more axes there are too many orders to look at.
+  constexpr size_t kMostAxes = 6;
+  if (sizes.size() > kMostAxes)
+    return true;
+  auto order = to_vector(seq<int64_t>(0, sizes.size()));
+  while (std::next_permutation(order.begin(), order.end()))
+    if (equalsPermuted(bytes, sizes, strides, order, bytes.size() / count))
+      return true;
+  return false;
 }

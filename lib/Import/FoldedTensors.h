@@ -24,6 +24,11 @@ struct FoldedTensor {
 /// Nothing for files that do not say which tensors are parameters.
 std::vector<FoldedTensor> findFolded(const ModelRecord &model);
 
+/// Whether some transpose of a tensor has its bytes in the same order, as that
+/// of zeros has: then these do not say which of its elements is which. True,
+/// too, of more than six axes.
+bool equalsTranspose(llvm::StringRef bytes, llvm::ArrayRef<int64_t> shape);
+
 } // namespace penstock::onnx
 
 #endif // PENSTOCK_LIB_IMPORT_FOLDEDTENSORS_H

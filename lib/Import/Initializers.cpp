@@ -225,7 +225,8 @@ Weight *Importer::findWeight(StringRef name) {
 
 /// Where the exporter's optimiser left a parameter in the file and what it
 /// computed of it beside it, they would train apart. The same values in another
-/// shape become the parameter again. What stands for a parameter that is gone
+/// shape become the parameter again, if these tell a reshape from a transpose.
+/// What stands for a parameter that is gone
 /// trains, and is another one if it is more than reordered.
 LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
   if (!options.onlyLossOutput)
@@ -244,7 +245,8 @@ LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
       if (!source || source->frozen)
         continue;
       if (tensor.parameters.size() > 1 ||
-          source->range.bytes != folded->range.bytes)
+          source->range.bytes != folded->range.bytes ||
+          equalsTranspose(source->range.bytes, source->tensor->dims))
         return error("initializer '" + tensor.name +
                      "' is what the exporter's optimiser computed of "
                      "parameter '" +

@@ -9,6 +9,7 @@
 #include "Files.h"
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "lib/Import/FoldedTensors.h"
 #include "penstock/Import/Import.h"
 
 #include "dialects/Onnx/Onnx.h"
@@ -278,6 +279,31 @@ TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
             "computed of parameter 'w', which would train apart from it; "
             "export the model without that (PyTorch: optimize=False), or hold "
             "one of them with --freeze\n");
+
+  // Of zeros nobody can tell which is which: it may be a transpose.
+  ::onnx::ModelProto zeros = makeFolded("['val_0', 'w']", 0);
+  for (::onnx::TensorProto &tensor :
+       *zeros.mutable_graph()->mutable_initializer())
+    tensor.set_raw_data(bytesOf(std::vector<float>(6)));
+  EXPECT_TRUE(StringRef(errorOf(zeros, options))
+                  .contains("'val_1' is what the exporter's optimiser computed "
+                            "of parameter 'w'"));
+}
+
+TEST(FoldedTensorsTest, ValuesTellATransposeFromAReshape) {
+  auto equals = [](std::vector<float> values, std::vector<int64_t> shape) {
+    return penstock::onnx::equalsTranspose(bytesOf(values), shape);
+  };
+  EXPECT_FALSE(equals({1, 2, 3, 4, 5, 6}, {2, 3}));
+  EXPECT_TRUE(equals({0, 0, 0, 0, 0, 0}, {2, 3}));
+  // A vector has one order, whatever its values.
+  EXPECT_FALSE(equals({0, 0, 0}, {1, 3, 1}));
+  EXPECT_FALSE(equals({}, {0, 3}));
+  // A symmetric matrix; one that is not; the last two axes of three.
+  EXPECT_TRUE(equals({1, 2, 2, 1}, {2, 1, 2}));
+  EXPECT_FALSE(equals({1, 2, 3, 1}, {2, 2}));
+  EXPECT_TRUE(equals({1, 2, 2, 3, 4, 5, 5, 6}, {2, 2, 2}));
+  EXPECT_FALSE(equals({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2}));
 }
 
 // Running statistics are buffers, too, and move: also where the exporter put
