@@ -26,7 +26,8 @@ struct penstock_run {
   Error infer();
   Error save(const std::string &path);
   Error replay(int64_t updates);
-  /// Writes the trace, once.
+  /// Writes the trace, once, and says whether the log could be written: what
+  /// has been trained until then is not given up for it.
   Error finish();
   /// The table that ends a run.
   std::string summary() const;
@@ -54,6 +55,7 @@ struct penstock_run {
 
 private:
   Error openFiles();
+  Error writeTraceOnce();
   Error openData();
   void logUpdates(penstock::runtime::SinkValues &values,
                   const penstock_schedule &schedule,

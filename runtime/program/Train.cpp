@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 using namespace penstock::runtime;
 
@@ -110,7 +111,7 @@ Error penstock_run::train(int64_t updates) {
         double(device->waitedNanoseconds.load() - waited[device->index]) * 1e-9;
   segments.push_back({updatesDone, updates});
   updatesDone += updates;
-  return logError;
+  return {};
 }
 
 Error penstock_run::evaluate(penstock_results &results) {
@@ -168,7 +169,7 @@ Error penstock_run::save(const std::string &path) {
   return writer->write(path, patches);
 }
 
-Error penstock_run::finish() {
+Error penstock_run::writeTraceOnce() {
   if (options.trace.empty() || isTraceWritten || startTime == 0)
     return {};
   isTraceWritten = true;
@@ -183,4 +184,10 @@ Error penstock_run::finish() {
                  "warning: --trace: the last %llu slices are left out\n",
                  (unsigned long long)lost);
   return writeTrace(options.trace, program, buffers, startTime);
+}
+
+Error penstock_run::finish() {
+  if (Error error = writeTraceOnce())
+    return error;
+  return std::exchange(logError, Error());
 }
