@@ -69,15 +69,12 @@ Error MappedFile::open(const std::string &path, const char *what) {
 }
 
 OutputFile::OutputFile(OutputFile &&other)
-    : target(std::move(other.target)),
-      temporary(std::exchange(other.temporary, {})),
-      descriptor(std::exchange(other.descriptor, -1)) {}
+    : target(std::move(other.target)), file(std::move(other.file)),
+      isSpecial(other.isSpecial), special(std::exchange(other.special, -1)) {}
 
 OutputFile::~OutputFile() {
-  if (descriptor >= 0)
-    ::close(descriptor);
-  if (!temporary.empty())
-    unlink(temporary.c_str());
+  if (special >= 0)
+    ::close(special);
 }
 
 Error OutputFile::failed(const char *action) {
@@ -91,22 +88,17 @@ Error OutputFile::create(const std::string &path) {
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) &&
       !S_ISDIR(info.st_mode)) {
     // A device or a pipe is written to, not replaced.
-    descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    return descriptor < 0 ? failed("open") : Error();
+    isSpecial = true;
+    special = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    return special < 0 ? failed("open") : Error();
   }
-  std::string name = path + format(".tmp%d", int(getpid()));
-  descriptor =
-      ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0)
-    return failed("create");
-  temporary = std::move(name);
-  return {};
+  return file.create(path, O_WRONLY) ? Error() : failed("create");
 }
 
 Error OutputFile::append(const void *data, uint64_t size) {
   const char *bytes = static_cast<const char *>(data);
   while (size) {
-    ssize_t done = write(descriptor, bytes, size);
+    ssize_t done = write(getDescriptor(), bytes, size);
     if (done < 0 && errno == EINTR)
       continue;
     if (done <= 0)
@@ -120,7 +112,7 @@ Error OutputFile::append(const void *data, uint64_t size) {
 Error OutputFile::overwrite(uint64_t offset, const void *data, uint64_t size) {
   const char *bytes = static_cast<const char *>(data);
   while (size) {
-    ssize_t done = pwrite(descriptor, bytes, size, offset);
+    ssize_t done = pwrite(getDescriptor(), bytes, size, offset);
     if (done < 0 && errno == EINTR)
       continue;
     if (done <= 0)
@@ -133,21 +125,17 @@ Error OutputFile::overwrite(uint64_t offset, const void *data, uint64_t size) {
 }
 
 Error OutputFile::close() {
-  int open = std::exchange(descriptor, -1);
-  if (open >= 0 && ::close(open) != 0)
-    return failed("write");
-  return {};
+  if (getDescriptor() < 0)
+    return {};
+  bool isWritten =
+      isSpecial ? ::close(std::exchange(special, -1)) == 0 : file.close();
+  return isWritten ? Error() : failed("write");
 }
 
 Error OutputFile::commit() {
   if (Error error = close())
     return error;
-  if (temporary.empty())
-    return {};
-  if (rename(temporary.c_str(), target.c_str()) != 0)
-    return failed("rename to");
-  temporary.clear();
-  return {};
+  return isSpecial || file.rename(target) ? Error() : failed("rename to");
 }
 
 std::string penstock::runtime::folderOf(const std::string &path) {

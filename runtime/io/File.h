@@ -11,6 +11,7 @@
 #ifndef PENSTOCK_RUNTIME_IO_FILE_H
 #define PENSTOCK_RUNTIME_IO_FILE_H
 
+#include "runtime/io/TemporaryFile.h"
 #include "runtime/program/Error.h"
 
 #include <cstdint>
@@ -41,7 +42,8 @@ private:
   uint64_t length = 0;
 };
 
-/// Writes to a temporary file; commit() renames it, the destructor removes it.
+/// Writes to a temporary file, which commit() renames; without it, nothing is
+/// left of it. A device or a pipe is written to as it is.
 class OutputFile {
 public:
   OutputFile() = default;
@@ -60,8 +62,12 @@ public:
 private:
   Error failed(const char *action);
 
-  std::string target, temporary;
-  int descriptor = -1;
+  int getDescriptor() const { return isSpecial ? special : file.get(); }
+
+  std::string target;
+  TemporaryFile file;
+  bool isSpecial = false; ///< A device or a pipe.
+  int special = -1;
 };
 
 /// The folder part of a path, "." when it has none.

@@ -22,8 +22,6 @@ using namespace penstock::runtime;
 OutputArray::~OutputArray() {
   if (mapped)
     munmap(mapped, length);
-  if (!temporary.empty())
-    unlink(temporary.c_str());
 }
 
 Error OutputArray::failed(const char *action) {
@@ -44,22 +42,15 @@ Error OutputArray::create(int64_t rows, int64_t batch) {
   length = header + (batch ? type.bytes / batch * rows : type.bytes);
 
   // 2. The file.
-  std::string name = path + format(".tmp%d", int(getpid()));
-  int descriptor =
-      ::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0)
+  if (!file.create(path, O_RDWR))
     return failed("create");
-  temporary = std::move(name);
-  errno = posix_fallocate(descriptor, 0, off_t(length));
+  errno = posix_fallocate(file.get(), 0, off_t(length));
   if (errno == 0) {
     void *place = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED,
-                       descriptor, 0);
+                       file.get(), 0);
     if (place != MAP_FAILED)
       mapped = static_cast<char *>(place);
   }
-  int reason = errno;
-  ::close(descriptor);
-  errno = reason;
   if (!mapped)
     return failed("write");
   std::memcpy(mapped, text.data(), header);
@@ -77,12 +68,9 @@ Error OutputArray::commit() {
   int status = msync(mapped, length, MS_ASYNC);
   munmap(mapped, length);
   mapped = nullptr;
-  if (status != 0)
+  if (status != 0 || !file.close())
     return failed("write");
-  if (rename(temporary.c_str(), path.c_str()) != 0)
-    return failed("rename to");
-  temporary.clear();
-  return {};
+  return file.rename(path) ? Error() : failed("rename to");
 }
 
 OutputArrays::~OutputArrays() {

@@ -12,6 +12,7 @@
 #define PENSTOCK_RUNTIME_IO_OUTPUTARRAYS_H
 
 #include "runtime/io/DataSet.h"
+#include "runtime/io/TemporaryFile.h"
 
 namespace penstock::runtime {
 
@@ -39,7 +40,7 @@ public:
 private:
   Error failed(const char *action);
 
-  std::string temporary;
+  TemporaryFile file;
   char *mapped = nullptr;
   uint64_t length = 0, header = 0;
 };
