@@ -55,12 +55,20 @@ static bool isPlan(Operation *op, Attribute value) {
          });
 }
 
+BytesAttr penstock::pipeline::getBytes(Attribute tied) {
+  auto transposed = dyn_cast<TransposedAttr>(tied);
+  return transposed ? transposed.getBytes() : dyn_cast<BytesAttr>(tied);
+}
+
 static bool isTied(Operation *op, Attribute value) {
   auto variable = dyn_cast<VariableOp>(op);
   auto others = dyn_cast<DictionaryAttr>(value);
   return variable && variable.getRole() == Role::Parameter && others &&
-         llvm::all_of(others, [](NamedAttribute other) {
-           return isa<BytesAttr>(other.getValue());
+         llvm::all_of(others, [&](NamedAttribute other) {
+           if (auto transposed = dyn_cast<TransposedAttr>(other.getValue()))
+             return static_cast<int64_t>(transposed.getOrder().size()) ==
+                    variable.getTensorType().getRank();
+           return bool(getBytes(other.getValue()));
          });
 }
 
@@ -109,7 +117,9 @@ static const AttributeRule rules[] = {
               isa<penstock::nn::PrepackingAttr, PanelsAttr>(value);
      },
      "what weights are prepacked for, on a variable that holds them"},
-    {kTiedAttr, isTied, "byte ranges by name, on a parameter"},
+    {kTiedAttr, isTied,
+     "byte ranges by name, on a parameter, transposed where they have its "
+     "rank"},
     {kPartsAttr,
      [](Operation *op, Attribute value) {
        auto variable = dyn_cast<VariableOp>(op);

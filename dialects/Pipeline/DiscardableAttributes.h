@@ -59,8 +59,8 @@ inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
 /// weights: for which convolution, or in which order. `pipeline.parameter` says
 /// of which variable they are.
 inline constexpr llvm::StringLiteral kPrepackingAttr = "pipeline.prepacking";
-/// {name = #pipeline.bytes}, on a parameter: where other initialisers are that
-/// have its value.
+/// {name = #pipeline.bytes or #pipeline.transposed}, on a parameter: where
+/// other initialisers are that have its value, or that of a transpose.
 inline constexpr llvm::StringLiteral kTiedAttr = "pipeline.tied";
 /// r : i64, on a gradient of a program on one device: it is kept in so many
 /// parts, as by the replicas of its stage. Microbatch k adds to part k modulo

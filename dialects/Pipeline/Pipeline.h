@@ -41,4 +41,9 @@ struct State : mlir::SideEffects::Resource::Base<State> {
 #define GET_OP_CLASSES
 #include "dialects/Pipeline/PipelineOps.h.inc"
 
+namespace penstock::pipeline {
+/// Where the bytes of an entry of kTiedAttr are.
+BytesAttr getBytes(mlir::Attribute tied);
+} // namespace penstock::pipeline
+
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H

@@ -45,6 +45,21 @@ def Pipeline_BytesAttr : Pipeline_Attr<"Bytes", "bytes"> {
   let genVerifyDecl = 1;
 }
 
+def Pipeline_TransposedAttr : Pipeline_Attr<"Transposed", "transposed"> {
+  let summary = "A range of bytes in a file that holds a transpose";
+  let description = [{
+    Axis i of what the file holds is axis `order[i]` of the variable.
+
+    ```mlir
+    #pipeline.transposed<#pipeline.bytes<"model.onnx", 64, 24> order [1, 0]>
+    ```
+  }];
+  let parameters = (ins "::penstock::pipeline::BytesAttr":$bytes,
+                        ArrayRefParameter<"int64_t">:$order);
+  let assemblyFormat = "`<` qualified($bytes) `order` `[` $order `]` `>`";
+  let genVerifyDecl = 1;
+}
+
 def Pipeline_RangeAttr : Pipeline_Attr<"Range", "range"> {
   let summary = "Which integers a value may be";
   let description = [{

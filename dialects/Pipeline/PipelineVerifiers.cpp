@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -30,6 +31,14 @@ LogicalResult BytesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (offset < 0 || length < 0)
     return emitError() << "a byte range cannot be negative, got offset "
                        << offset << " and length " << length;
+  return success();
+}
+
+LogicalResult
+TransposedAttr::verify(function_ref<InFlightDiagnostic()> emitError, BytesAttr,
+                       ArrayRef<int64_t> order) {
+  if (!isPermutationVector(order))
+    return emitError() << "the order of a transpose must have each axis once";
   return success();
 }
 

@@ -60,16 +60,16 @@ std::vector<FoldedTensor> penstock::onnx::findFolded(const ModelRecord &model) {
   return folded;
 }
 
-/// Whether the elements have these bytes, too, when the axes stand in `order`.
-static bool equalsPermuted(StringRef bytes, ArrayRef<int64_t> sizes,
-                           ArrayRef<int64_t> strides, ArrayRef<int64_t> order,
-                           size_t width) {
+/// Whether `bytes` are those of `source` with its axes in `order`.
+static bool equalsPermuted(StringRef bytes, StringRef source,
+                           ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides,
+                           ArrayRef<int64_t> order, size_t width) {
   SmallVector<int64_t> index(sizes.size());
   for (size_t at = 0; at < bytes.size(); at += width) {
     int64_t from = 0;
     for (auto [i, axis] : zip_equal(index, order))
       from += i * strides[axis];
-    if (bytes.substr(at, width) != bytes.substr(from * width, width))
+    if (bytes.substr(at, width) != source.substr(from * width, width))
       return false;
     for (size_t i = sizes.size(); i-- > 0;) {
       if (++index[i] < sizes[order[i]])
@@ -80,23 +80,39 @@ static bool equalsPermuted(StringRef bytes, ArrayRef<int64_t> sizes,
   return true;
 }
 
-bool penstock::onnx::equalsTranspose(StringRef bytes, ArrayRef<int64_t> shape) {
-  // Axes of one element are in no order.
-  SmallVector<int64_t> sizes(
-      make_filter_range(shape, [](int64_t size) { return size != 1; }));
+std::optional<SmallVector<int64_t>>
+penstock::onnx::findOrder(StringRef source, ArrayRef<int64_t> shape,
+                          StringRef bytes) {
+  // Axes of one element are in no order: they come first.
+  SmallVector<int64_t> axes, order, sizes;
+  for (auto [axis, size] : enumerate(shape)) {
+    (size == 1 ? order : axes).push_back(axis);
+    if (size != 1)
+      sizes.push_back(size);
+  }
   SmallVector<int64_t> strides(sizes.size());
   int64_t count = 1;
   for (size_t i = sizes.size(); i-- > 0; count *= sizes[i])
     strides[i] = count;
-  if (count == 0)
-    return false;
   // Of more axes there are too many orders to look at.
   constexpr size_t kMostAxes = 6;
-  if (sizes.size() > kMostAxes)
-    return true;
-  auto order = to_vector(seq<int64_t>(0, sizes.size()));
-  while (std::next_permutation(order.begin(), order.end()))
-    if (equalsPermuted(bytes, sizes, strides, order, bytes.size() / count))
-      return true;
-  return false;
+  if (count == 0 || source.size() != bytes.size() || sizes.size() > kMostAxes)
+    return std::nullopt;
+  auto permutation = to_vector(seq<int64_t>(0, sizes.size()));
+  std::optional<SmallVector<int64_t>> found;
+  do {
+    if (!equalsPermuted(bytes, source, sizes, strides, permutation,
+                        source.size() / count))
+      continue;
+    if (found)
+      return std::nullopt;
+    found = permutation;
+  } while (std::next_permutation(permutation.begin(), permutation.end()));
+  if (!found)
+    return std::nullopt;
+  if (is_sorted(*found))
+    return to_vector(seq<int64_t>(0, shape.size()));
+  for (int64_t &axis : *found)
+    order.push_back(axes[axis]);
+  return order;
 }

@@ -12,6 +12,10 @@
 
 #include "WireFormat.h"
 
+#include "llvm/ADT/SmallVector.h"
+
+#include <optional>
+
 namespace penstock::onnx {
 
 /// A tensor that the exporter computed.
@@ -24,10 +28,13 @@ struct FoldedTensor {
 /// Nothing for files that do not say which tensors are parameters.
 std::vector<FoldedTensor> findFolded(const ModelRecord &model);
 
-/// Whether some transpose of a tensor has its bytes in the same order, as that
-/// of zeros has: then these do not say which of its elements is which. True,
+/// The order of axes in which a tensor of this shape, whose bytes are `source`,
+/// has `bytes`. Nothing if none has, or several, as of zeros or a symmetric
+/// matrix: then the values do not say which of the elements is which. Nothing,
 /// too, of more than six axes.
-bool equalsTranspose(llvm::StringRef bytes, llvm::ArrayRef<int64_t> shape);
+std::optional<llvm::SmallVector<int64_t>>
+findOrder(llvm::StringRef source, llvm::ArrayRef<int64_t> shape,
+          llvm::StringRef bytes);
 
 } // namespace penstock::onnx
 

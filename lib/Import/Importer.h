@@ -32,8 +32,14 @@ struct Weight {
   ByteRange range;
   bool frozen;
   pipeline::Role role;
-  /// Others that are the same parameter (--tie).
-  llvm::SmallVector<std::pair<llvm::StringRef, ByteRange>> tied = {};
+  /// Others that are the same parameter (--tie, folded copies), and those that
+  /// are a transpose of it, whose axes are the parameter's in `order`.
+  struct Tied {
+    llvm::StringRef name;
+    ByteRange range;
+    llvm::SmallVector<int64_t> order = {};
+  };
+  llvm::SmallVector<Tied> tied = {};
 };
 
 /// Imports one model.
@@ -55,6 +61,8 @@ private:
                                  mlir::RankedTensorType type,
                                  const ByteRange &range);
   Weight *findWeight(llvm::StringRef name);
+  void redefineAsOrdered(GraphImporter &graph, Weight &source,
+                         const Weight &folded, llvm::ArrayRef<int64_t> order);
   mlir::LogicalResult unfoldInitializers(GraphImporter &graph);
   mlir::LogicalResult tieInitializers(GraphImporter &graph);
   void warnIfUnmatched(llvm::StringRef flag, llvm::StringRef pattern);

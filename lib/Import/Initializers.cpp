@@ -15,6 +15,7 @@
 #include "penstock/Support/MappedFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/Regex.h"
 
@@ -223,10 +224,44 @@ Weight *Importer::findWeight(StringRef name) {
   return found == weights.end() ? nullptr : found;
 }
 
+/// `folded` becomes `source` with its axes in this order, in its own shape.
+void Importer::redefineAsOrdered(GraphImporter &graph, Weight &source,
+                                 const Weight &folded,
+                                 ArrayRef<int64_t> order) {
+  StringRef name = folded.tensor->name;
+  Location nameLoc = NameLoc::get(builder.getStringAttr(name));
+  auto makeNode = [&](StringRef op, int64_t version, RankedTensorType type,
+                      ValueRange operands, ArrayRef<NamedAttribute> params) {
+    return NodeOp::create(builder, nameLoc, TypeRange(type),
+                          builder.getStringAttr(op), operands,
+                          builder.getI64IntegerAttr(version), StringAttr(),
+                          builder.getDictionaryAttr(params))
+        .getResult(0);
+  };
+  Value value = graph.lookup(source.tensor->name);
+  Weight::Tied &tied =
+      source.tied.emplace_back(Weight::Tied{name, folded.range});
+  RankedTensorType type = source.type;
+  if (!is_sorted(order)) {
+    tied.order = to_vector(order);
+    type = type.clone(applyPermutation(type.getShape(), order));
+    value = makeNode(
+        "Transpose", 13, type, value,
+        builder.getNamedAttr("perm", builder.getDenseI64ArrayAttr(order)));
+  }
+  if (type != folded.type) {
+    auto dims =
+        DenseElementsAttr(builder.getI64TensorAttr(folded.tensor->dims));
+    Value shape = arith::ConstantOp::create(builder, nameLoc, dims);
+    value = makeNode("Reshape", 14, folded.type, {value, shape}, {});
+  }
+  graph.redefine(name, value);
+}
+
 /// Where the exporter's optimiser left a parameter in the file and what it
 /// computed of it beside it, they would train apart. The same values in another
-/// shape become the parameter again, if these tell a reshape from a transpose.
-/// What stands for a parameter that is gone
+/// shape, or in the order of a transpose, become the parameter again, if these
+/// say which of its elements is which. What stands for a parameter that is gone
 /// trains, and is another one if it is more than reordered.
 LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
   if (!options.onlyLossOutput)
@@ -244,9 +279,12 @@ LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
       Weight *source = findWeight(name);
       if (!source || source->frozen)
         continue;
-      if (tensor.parameters.size() > 1 ||
-          source->range.bytes != folded->range.bytes ||
-          equalsTranspose(source->range.bytes, source->tensor->dims))
+      std::optional<SmallVector<int64_t>> order;
+      if (tensor.parameters.size() == 1 &&
+          source->type.getElementType() == folded->type.getElementType())
+        order = findOrder(source->range.bytes, source->tensor->dims,
+                          folded->range.bytes);
+      if (!order)
         return error("initializer '" + tensor.name +
                      "' is what the exporter's optimiser computed of "
                      "parameter '" +
@@ -254,17 +292,7 @@ LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
                      "', which would train apart from it; export the model "
                      "without that (PyTorch: optimize=False), or hold one of "
                      "them with --freeze");
-      Location nameLoc = NameLoc::get(builder.getStringAttr(tensor.name));
-      auto dims =
-          DenseElementsAttr(builder.getI64TensorAttr(folded->tensor->dims));
-      Value shape = arith::ConstantOp::create(builder, nameLoc, dims);
-      auto node = NodeOp::create(builder, nameLoc, TypeRange(folded->type),
-                                 builder.getStringAttr("Reshape"),
-                                 ValueRange{graph.lookup(name), shape},
-                                 builder.getI64IntegerAttr(14), StringAttr(),
-                                 DictionaryAttr());
-      graph.redefine(tensor.name, node.getResult(0));
-      source->tied.push_back({folded->tensor->name, folded->range});
+      redefineAsOrdered(graph, *source, *folded, *order);
     }
   }
   if (!standIns.empty())

@@ -59,10 +59,13 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
                                  weight.range.bytes.size()),
         weight.frozen ? builder.getUnitAttr() : UnitAttr());
     NamedAttrList tied;
-    for (const auto &[name, range] : weight.tied)
-      tied.set(name,
-               pipeline::BytesAttr::get(builder.getContext(), range.file,
-                                        range.offset, range.bytes.size()));
+    for (const auto &[name, range, order] : weight.tied) {
+      auto bytes = pipeline::BytesAttr::get(builder.getContext(), range.file,
+                                            range.offset, range.bytes.size());
+      tied.set(name, order.empty() ? Attribute(bytes)
+                                   : pipeline::TransposedAttr::get(
+                                         builder.getContext(), bytes, order));
+    }
     if (!tied.empty())
       variable->setAttr(pipeline::kTiedAttr,
                         tied.getDictionary(builder.getContext()));

@@ -193,21 +193,32 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
       else
         prepacking = convs.getIndex(cast<nn::PrepackingAttr>(form));
     }
-    auto addVariable = [&](StringRef name, BytesAttr bytes) {
+    auto addVariable = [&](StringRef name, BytesAttr bytes,
+                           Constant fileOrder) {
       table.push_back(Constant::fields(
           {constants.string(name),
            Constant::i32(static_cast<int64_t>(variable.getRole())),
            Constant::i32(getStage(stage)), Constant::i32(variable.getFrozen()),
            *tensor, Constant::i32(bytes ? files.getIndex(bytes.getFile()) : -1),
-           Constant::i64(bytes ? bytes.getOffset() : 0),
+           Constant::i64(bytes ? bytes.getOffset() : 0), fileOrder,
            Constant::i32(versions), Constant::i32(copyCount), copyTable,
            Constant::i32(weights), Constant::i32(prepacking)}));
     };
-    addVariable(variable.getSymName(), init);
+    addVariable(variable.getSymName(), init, Constant::null());
     // One place, and several initialisers that are saved from it.
     if (DictionaryAttr ties = tiesOf(variable))
-      for (NamedAttribute other : ties)
-        addVariable(other.getName(), cast<BytesAttr>(other.getValue()));
+      for (NamedAttribute other : ties) {
+        StringRef name = other.getName();
+        Constant order = Constant::null();
+        if (auto transposed = dyn_cast<TransposedAttr>(other.getValue())) {
+          std::vector<Constant> axes;
+          for (int64_t axis : transposed.getOrder())
+            axes.push_back(Constant::i32(axis));
+          order =
+              constants.table(symbol.table("order." + name), std::move(axes));
+        }
+        addVariable(name, getBytes(other.getValue()), order);
+      }
   }
   return table;
 }

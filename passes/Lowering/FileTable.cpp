@@ -66,7 +66,7 @@ LogicalResult FileTable::collect(ModuleOp root) {
         return failure();
     if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
       for (NamedAttribute other : tied)
-        if (failed(add(variable, cast<BytesAttr>(other.getValue()).getFile())))
+        if (failed(add(variable, getBytes(other.getValue()).getFile())))
           return failure();
   }
   return success();

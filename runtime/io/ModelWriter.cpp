@@ -10,9 +10,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/io/ModelWriter.h"
+#include "runtime/io/Npy.h"
 #include "runtime/io/WireFormat.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 using namespace penstock::runtime;
@@ -20,6 +22,30 @@ using namespace penstock::runtime;
 bool penstock::runtime::isSaved(const penstock_variable &variable) {
   return !variable.frozen && (variable.role == PENSTOCK_ROLE_PARAMETER ||
                               variable.role == PENSTOCK_ROLE_STATISTIC);
+}
+
+std::vector<char>
+penstock::runtime::inFileOrder(const penstock_variable &variable,
+                               const char *values) {
+  const penstock_tensor &type = variable.type;
+  uint64_t width = elementBytes(type.element);
+  std::vector<uint64_t> strides(type.rank, width);
+  for (uint32_t i = type.rank; i-- > 1;)
+    strides[i - 1] = strides[i] * uint64_t(type.shape[i]);
+  std::vector<char> ordered(type.bytes);
+  std::vector<int64_t> index(type.rank);
+  for (uint64_t to = 0, from = 0; to < type.bytes; to += width) {
+    std::memcpy(ordered.data() + to, values + from, width);
+    for (uint32_t i = type.rank; i-- > 0;) {
+      uint32_t axis = variable.file_order[i];
+      from += strides[axis];
+      if (++index[i] < type.shape[axis])
+        break;
+      from -= strides[axis] * uint64_t(index[i]);
+      index[i] = 0;
+    }
+  }
+  return ordered;
 }
 
 Error ModelWriter::checkExternal(const std::string &path,

@@ -28,6 +28,10 @@ struct Patch {
 /// Whether saving writes this variable.
 bool isSaved(const penstock_variable &variable);
 
+/// The values of a variable that has a file order, in that.
+std::vector<char> inFileOrder(const penstock_variable &variable,
+                              const char *values);
+
 class ModelWriter {
 public:
   /// `files` are the mapped files of the program.

@@ -179,7 +179,7 @@ Error Instance::openDevice(penstock_device &device,
   char *arena = device.arena.base();
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
-    if (variable.file < 0)
+    if (variable.file < 0 || variable.file_order)
       continue;
     const MappedFile &file = files[variable.file];
     if (variable.file_offset > file.size() ||

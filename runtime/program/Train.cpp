@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <utility>
 
 using namespace penstock::runtime;
@@ -159,12 +160,16 @@ Error penstock_run::save(const std::string &path) {
     if (Error error = writer->check(path))
       return error;
   std::vector<Patch> patches;
+  std::deque<std::vector<char>> transposes;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
-    if (isSaved(variable))
-      patches.push_back({variable.file, variable.file_offset,
-                         instance->value(variable, updatesDone),
-                         variable.type.bytes});
+    if (!isSaved(variable))
+      continue;
+    const char *values = instance->value(variable, updatesDone);
+    if (variable.file_order)
+      values = transposes.emplace_back(inFileOrder(variable, values)).data();
+    patches.push_back(
+        {variable.file, variable.file_offset, values, variable.type.bytes});
   }
   return writer->write(path, patches);
 }

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define PENSTOCK_ABI_VERSION 7u
+#define PENSTOCK_ABI_VERSION 8u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -98,6 +98,8 @@ typedef struct {
 /* A variable. `name` is the initialiser's name for parameters and statistics.
  * `file` < 0: starts at zero; else the bytes are at files[file] + file_offset,
  * type.bytes long, little-endian raw data. `frozen`: never written.
+ * With a `file_order`, the file holds a transpose: its axis i is axis
+ * file_order[i] of the variable, which another entry for the same place starts.
  * One of role PREPACKED starts as what convolution `prepacked_by` (from
  * conv_count on: a product) makes of the start of variable `prepacked_from`,
  * which is on the same devices. */
@@ -109,6 +111,7 @@ typedef struct {
   penstock_tensor type;
   int32_t file;
   uint64_t file_offset;
+  const uint32_t *file_order;
   uint32_t versions;
   uint32_t placement_count;
   const penstock_placement *placements;

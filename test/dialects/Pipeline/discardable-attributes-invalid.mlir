@@ -73,13 +73,23 @@ pipeline.stage @s {pipeline.parameter = @w}
 
 // -----
 
-// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter}}
+// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter, transposed where they have its rank}}
 pipeline.variable @w : tensor<2xf32> parameter {pipeline.tied = {v = 1}}
 
 // -----
 
-// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter}}
+// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter, transposed where they have its rank}}
 pipeline.variable @w : tensor<2xf32> gradient {pipeline.tied = {v = #pipeline.bytes<"f", 0, 8>}}
+
+// -----
+
+// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter, transposed where they have its rank}}
+pipeline.variable @w : tensor<2xf32> parameter {pipeline.tied = {v = #pipeline.transposed<#pipeline.bytes<"f", 0, 8> order [1, 0]>}}
+
+// -----
+
+// expected-error @+1 {{the order of a transpose must have each axis once}}
+pipeline.variable @w : tensor<2x3xf32> parameter {pipeline.tied = {v = #pipeline.transposed<#pipeline.bytes<"f", 0, 24> order [1, 1]>}}
 
 // -----
 

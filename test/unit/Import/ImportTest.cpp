@@ -290,20 +290,72 @@ TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
                             "of parameter 'w'"));
 }
 
-TEST(FoldedTensorsTest, ValuesTellATransposeFromAReshape) {
-  auto equals = [](std::vector<float> values, std::vector<int64_t> shape) {
-    return penstock::onnx::equalsTranspose(bytesOf(values), shape);
+// A transpose, as of an embedding that is the last layer, too, is the parameter
+// in that order.
+TEST_F(Import, FoldedTransposesAreWhatTheyComeFrom) {
+  auto makeFolded = [](const std::vector<float> &values) {
+    ::onnx::ModelProto model = makeModel();
+    addMetadata(*model.mutable_graph(), 16,
+                "pkg.torch.export.ExportedProgram.graph_signature",
+                "\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n");
+    addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+    addInitializer(model, "val_1", {1, 3, 2})->set_raw_data(bytesOf(values));
+    noteValue(model, "val_1", "pkg.onnxscript.optimizer.folded_from", "['w']");
+    addNode(model, "MatMul", {"z", "val_1"}, "s");
+    model.mutable_graph()->mutable_output(0)->set_name("s");
+    return model;
   };
-  EXPECT_FALSE(equals({1, 2, 3, 4, 5, 6}, {2, 3}));
-  EXPECT_TRUE(equals({0, 0, 0, 0, 0, 0}, {2, 3}));
+
+  ImportOptions options;
+  options.onlyLossOutput = true;
+  OwningOpRef<ModuleOp> module =
+      import(makeFolded({1, 4, 2, 5, 3, 6}), options);
+  ASSERT_TRUE(bool(module)) << diagnostics;
+  EXPECT_FALSE(bool(variable(*module, "val_1")));
+  auto tied = variable(*module, "w")
+                  ->getAttrOfType<DictionaryAttr>(pipeline::kTiedAttr);
+  ASSERT_TRUE(bool(tied));
+  auto transposed = tied.getAs<pipeline::TransposedAttr>("val_1");
+  ASSERT_TRUE(bool(transposed));
+  EXPECT_EQ(transposed.getOrder(), ArrayRef<int64_t>({1, 0}));
+  EXPECT_EQ(transposed.getBytes().getLength(), 24);
+  std::vector<std::string> nodes;
+  module->walk([&](penstock::onnx::NodeOp node) {
+    nodes.push_back(node.getOpType().str());
+  });
+  EXPECT_EQ(nodes, std::vector<std::string>(
+                       {"Transpose", "Reshape", "MatMul", "MatMul"}));
+
+  EXPECT_TRUE(StringRef(errorOf(makeFolded({1, 4, 2, 5, 6, 3}), options))
+                  .contains("'val_1' is what the exporter's optimiser computed "
+                            "of parameter 'w'"));
+}
+
+TEST(FoldedTensorsTest, ValuesTellTheOrderOfAxes) {
+  using Order = std::vector<int64_t>;
+  auto find = [](std::vector<float> source, std::vector<int64_t> shape,
+                 std::vector<float> values) {
+    std::optional<SmallVector<int64_t>> order =
+        penstock::onnx::findOrder(bytesOf(source), shape, bytesOf(values));
+    return order ? Order(order->begin(), order->end()) : Order({-1});
+  };
+  std::vector<float> matrix = {1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(find(matrix, {2, 3}, matrix), Order({0, 1}));
+  EXPECT_EQ(find(matrix, {2, 3}, {1, 4, 2, 5, 3, 6}), Order({1, 0}));
+  EXPECT_EQ(find(matrix, {2, 3}, {1, 4, 2, 5, 3, 7}), Order({-1}));
+  EXPECT_EQ(find(matrix, {2, 3}, {1, 2, 3}), Order({-1}));
+  EXPECT_EQ(find({0, 0, 0, 0, 0, 0}, {2, 3}, {0, 0, 0, 0, 0, 0}), Order({-1}));
   // A vector has one order, whatever its values.
-  EXPECT_FALSE(equals({0, 0, 0}, {1, 3, 1}));
-  EXPECT_FALSE(equals({}, {0, 3}));
-  // A symmetric matrix; one that is not; the last two axes of three.
-  EXPECT_TRUE(equals({1, 2, 2, 1}, {2, 1, 2}));
-  EXPECT_FALSE(equals({1, 2, 3, 1}, {2, 2}));
-  EXPECT_TRUE(equals({1, 2, 2, 3, 4, 5, 5, 6}, {2, 2, 2}));
-  EXPECT_FALSE(equals({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2}));
+  EXPECT_EQ(find({0, 0, 0}, {1, 3, 1}, {0, 0, 0}), Order({0, 1, 2}));
+  EXPECT_EQ(find({}, {0, 3}, {}), Order({-1}));
+  // A symmetric matrix; one that is not; axes of one element between others.
+  EXPECT_EQ(find({1, 2, 2, 1}, {2, 1, 2}, {1, 2, 2, 1}), Order({-1}));
+  EXPECT_EQ(find({1, 2, 3, 1}, {2, 1, 2}, {1, 3, 2, 1}), Order({1, 2, 0}));
+  // Three axes; the last two cannot be told apart.
+  std::vector<float> cube = {1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_EQ(find(cube, {2, 2, 2}, {1, 5, 2, 6, 3, 7, 4, 8}), Order({1, 2, 0}));
+  EXPECT_EQ(find({1, 2, 2, 3, 4, 5, 5, 6}, {2, 2, 2}, {1, 2, 2, 3, 4, 5, 5, 6}),
+            Order({-1}));
 }
 
 // Running statistics are buffers, too, and move: also where the exporter put

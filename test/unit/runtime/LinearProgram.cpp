@@ -317,11 +317,11 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
     files.push_back({weightsPath.c_str(), weightsText.size(), {}});
   int32_t file = int32_t(files.size()) - 1;
   variables = {{"w1", PENSTOCK_ROLE_PARAMETER, 0, 0, matrix(kW1Shape), file,
-                w1Offset, 1, 1, &kPlaceW1, 0, 0},
+                w1Offset, nullptr, 1, 1, &kPlaceW1, 0, 0},
                {"w2", PENSTOCK_ROLE_PARAMETER, 1, 0, matrix(kW2Shape), file,
-                w2Offset, 1, 1, &kPlaceW2, 0, 0},
+                w2Offset, nullptr, 1, 1, &kPlaceW2, 0, 0},
                {"w1.grad", PENSTOCK_ROLE_GRADIENT, 0, 0, matrix(kW1Shape), -1,
-                0, 1, 1, &kPlaceG1, 0, 0}};
+                0, nullptr, 1, 1, &kPlaceG1, 0, 0}};
   replayVariables = {variables[2], variables[1], variables[0]};
   replayVariables[1].placements = &kAloneW2;
   channels = {

@@ -9,6 +9,8 @@
 
 #include "LinearProgram.h"
 
+#include "runtime/io/ModelWriter.h"
+
 #include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -95,6 +97,44 @@ TEST_F(ProgramTest, TrainsAndSavesLikeOneLoop) {
   std::memcpy(&model[linear.w1Offset], w1.data(), 4 * w1.size());
   std::memcpy(&model[linear.w2Offset], w2.data(), 4 * w2.size());
   EXPECT_EQ(readText(folder / "out/trained.onnx"), model);
+}
+
+// A tensor of the file that is a transpose is not what the weights start as,
+// and is saved in its own order.
+TEST_F(ProgramTest, SavesTransposes) {
+  const uint32_t order[] = {1, 0};
+  linear.variables[1].file_order = order;
+  Session run(&linear, data());
+  ASSERT_EQ(run.code, 0) << run.error();
+  ASSERT_EQ(penstock_train(run.run, 2), 0) << run.error();
+  ASSERT_EQ(penstock_save(run.run, (folder / "trained.onnx").c_str()), 0)
+      << run.error();
+
+  std::vector<float> w1 = linear.w1, w2(linear.w2.size());
+  linear.trainSerially(2, 0.05f, w1, w2);
+  std::vector<float> transposed;
+  for (int o = 0; o < kO; ++o)
+    for (int h = 0; h < kH; ++h)
+      transposed.push_back(w2[h * kO + o]);
+  std::string model = linear.modelText;
+  std::memcpy(&model[linear.w1Offset], w1.data(), 4 * w1.size());
+  std::memcpy(&model[linear.w2Offset], transposed.data(),
+              4 * transposed.size());
+  EXPECT_EQ(readText(folder / "trained.onnx"), model);
+}
+
+TEST(ModelWriterTest, OrdersAxesAsTheFileHasThem) {
+  const int64_t shape[] = {2, 1, 3, 2};
+  const uint32_t order[] = {2, 1, 3, 0};
+  penstock_variable variable = {};
+  variable.type = {PENSTOCK_I16, 4, shape, 24};
+  variable.file_order = order;
+  const int16_t values[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  std::vector<char> ordered = penstock::runtime::inFileOrder(
+      variable, reinterpret_cast<const char *>(values));
+  const int16_t expected[] = {0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11};
+  ASSERT_EQ(ordered.size(), sizeof(expected));
+  EXPECT_EQ(std::memcmp(ordered.data(), expected, sizeof(expected)), 0);
 }
 
 TEST_F(ProgramTest, SegmentsAddUpToOneRun) {
