@@ -50,14 +50,15 @@ static Value sigmoid(NodeBinder &, Emitter &emitter, Value x) {
 }
 
 /// log(1 + exp(x)); from where it rounds to x on, x itself. The exponential is
-/// kept finite there, so that the derivative is a number on both sides.
+/// kept finite there, so that the derivative is a number on both sides. At the
+/// limit itself the minimum has none, so x is taken there already.
 static Value softplus(NodeBinder &, Emitter &emitter, Value x) {
   Type type = x.getType();
   double where = type.isF64() ? 40 : type.isF16() ? 10 : 20;
   Value limit = emitter.scalar(type, where);
   Value power = math1<math::ExpOp>(emitter, emitter.min(x, limit));
-  return emitter.select(emitter.less(limit, x), x,
-                        math1<math::Log1pOp>(emitter, power));
+  return emitter.select(emitter.less(x, limit),
+                        math1<math::Log1pOp>(emitter, power), x);
 }
 
 static LogicalResult inferGelu(NodeBinder &node, Types &types) {

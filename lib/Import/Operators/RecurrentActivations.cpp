@@ -72,11 +72,11 @@ Value Activation::apply(Emitter &e, Value x) const {
   }
   if (name == "Softsign")
     return e.div(x, e.add(one, math::AbsFOp::create(e.builder, e.loc, x)));
-  // Softplus: x itself from where it rounds to it.
+  // Softplus: x itself from where it rounds to it, the limit included.
   Value limit = number(20);
   Value power = exp(e.min(x, limit));
-  return e.select(e.less(limit, x), x,
-                  math::Log1pOp::create(e.builder, e.loc, power));
+  return e.select(e.less(x, limit),
+                  math::Log1pOp::create(e.builder, e.loc, power), x);
 }
 
 LogicalResult Recurrence::bindActivations(NodeBinder &node) {
