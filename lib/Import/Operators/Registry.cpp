@@ -59,6 +59,7 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addPadding(table);
     addRearrangements(table);
     addConstants(table);
+    addFourierTransforms(table);
     addGridSample(table);
     addPatches(table);
     addQuantization(table);

@@ -229,3 +229,24 @@ TEST(Gradient, MovingOperators) {
       {integers("[2, -1, 0, 7]", 4), "dense<3> : tensor<i64>", "2"}, "3x4");
   checkAll("moving operators", cases);
 }
+
+TEST(Gradient, FourierTransforms) {
+  Cases cases;
+  auto add = [&](const char *attributes, const char *operand, int length,
+                 const char *result) {
+    std::string size = "dense<" + std::to_string(length) + "> : tensor<i64>";
+    cases.push_back({std::string("DFT ") + attributes + " of " + operand,
+                     node("DFT", 20, attributes,
+                          {operand, size, "dense<1> : tensor<i64>"}, result),
+                     "d"});
+  };
+  add("onesided = 1", "2x7x3x1", 6, "2x4x3x2");
+  add("inverse = 1", "2x3x2", 5, "2x5x2");
+  // Spectra of real numbers: of an even length, an odd one, with frequencies
+  // that are missing, and with some that are too many.
+  add("inverse = 1, onesided = 1", "2x4x3x2", 6, "2x6x3x1");
+  add("inverse = 1, onesided = 1", "2x4x2", 7, "2x7x1");
+  add("inverse = 1, onesided = 1", "2x3x2", 8, "2x8x1");
+  add("inverse = 1, onesided = 1", "2x5x2", 4, "2x4x1");
+  checkAll("Fourier transforms", cases);
+}

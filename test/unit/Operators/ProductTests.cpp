@@ -346,6 +346,23 @@ TEST(Attention, RefusesHalfACacheAndHeadsThatDoNotFit) {
             std::string::npos);
 }
 
+//===--- DFT ---===//
+
+// Half of the spectrum of real numbers becomes these again; of the first
+// frequency and the middle one, imaginary parts do not count.
+TEST(Dft, InvertsHalfASpectrum) {
+  std::map<std::string, NodeAttribute> attributes = {{"inverse", int64_t(1)},
+                                                     {"onesided", int64_t(1)}};
+  HostTensor even = tensor<float>({1, 3, 2}, {10, 7, -2, 2, -2, 5});
+  HostTensor odd =
+      tensor<float>({1, 3, 2}, {15, 0, -2.5f, 3.4409548f, -2.5f, 0.81229924f});
+  HostTensor axis = tensor<int64_t>({}, {1}), five = tensor<int64_t>({}, {5});
+  expectNear(run("DFT", 17, attributes, {even}, {{1, {1, 4, 1}}}),
+             {1, 2, 3, 4});
+  expectNear(run("DFT", 20, attributes, {odd, five, axis}, {{1, {1, 5, 1}}}, 1),
+             {1, 2, 3, 4, 5});
+}
+
 //===--- com.microsoft ---===//
 
 TEST(FusedForms, AddTheBiasBeforeTheActivation) {
