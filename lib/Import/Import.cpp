@@ -154,8 +154,10 @@ OwningOpRef<ModuleOp> Importer::run() {
 
   // 3. Only what the outputs need; static types for it.
   dropDeadCode();
-  if (options.onlyLossOutput)
+  if (options.onlyLossOutput) {
     warnOfMerged();
+    warnOfHeldScalars();
+  }
   if (failed(bindArguments()))
     return nullptr;
 

@@ -67,6 +67,7 @@ private:
   mlir::LogicalResult tieInitializers(GraphImporter &graph);
   void warnIfUnmatched(llvm::StringRef flag, llvm::StringRef pattern);
   void warnOfMerged();
+  void warnOfHeldScalars();
   mlir::LogicalResult importOutputs(GraphImporter &graph);
   void dropDeadCode();
   mlir::LogicalResult bindArguments();

@@ -217,6 +217,31 @@ void Importer::warnOfMerged() {
                           "initializers (PyTorch: optimize=False)";
 }
 
+/// PyTorch's older exporter writes what a module has, parameters and buffers,
+/// and does not say which is which. A scalar of it, like a temperature, may be
+/// one that PyTorch would train.
+void Importer::warnOfHeldScalars() {
+  if (!options.trainRegex.empty() || !parameters.empty() || !buffers.empty() ||
+      file->getModel().producer_name() != "pytorch")
+    return;
+  SmallVector<StringRef> held;
+  for (auto [op, attribute] : constants) {
+    StringRef name = cast<StringAttr>(attribute).getValue();
+    // What it folded has names of its own.
+    if (cast<RankedTensorType>(op->getResultTypes().front()).getRank() == 0 &&
+        !name.starts_with("onnx::") &&
+        !cantFail(matches("--freeze", options.freezeRegex, name)))
+      held.push_back(name);
+  }
+  if (!held.empty())
+    emitWarning(loc) << held.size()
+                     << " scalar initializers do not train, the first '"
+                     << held.front()
+                     << "': the file does not say whether they are "
+                        "parameters; if they are, name all that trains with "
+                        "--train, else hold them with --freeze";
+}
+
 Weight *Importer::findWeight(StringRef name) {
   auto found = llvm::find_if(weights, [&](const Weight &weight) {
     return weight.tensor->name == name;

@@ -222,6 +222,39 @@ TEST_F(Import, ScalarsThatAreParametersTrain) {
   EXPECT_FALSE(bool(variable(*module, "factor")));
 }
 
+// PyTorch's older exporter marks nothing: whoever trains is told.
+TEST_F(Import, WarnsOfScalarsThatMayBeParameters) {
+  ::onnx::ModelProto model = makeModel();
+  model.set_producer_name("pytorch");
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  for (StringRef name : {"onnx::Mul_5", "temperature", "unused"})
+    addInitializer(model, name.str(), {})
+        ->set_raw_data(bytesOf(std::vector<float>{0.5}));
+  addNode(model, "Mul", {"z", "temperature"}, "t");
+  addNode(model, "Mul", {"t", "onnx::Mul_5"}, "s");
+  model.mutable_graph()->mutable_output(0)->set_name("s");
+  auto warnings = [&](const ImportOptions &options) {
+    EXPECT_TRUE(bool(import(model, options))) << diagnostics;
+    return diagnostics;
+  };
+
+  ImportOptions options;
+  EXPECT_EQ(warnings(options), "");
+  options.onlyLossOutput = true;
+  EXPECT_TRUE(StringRef(warnings(options))
+                  .contains("1 scalar initializers do not train, the first "
+                            "'temperature': "))
+      << diagnostics;
+  options.freezeRegex = "^temp";
+  EXPECT_EQ(warnings(options), "");
+  options.freezeRegex.clear();
+  options.trainRegex = "w";
+  EXPECT_EQ(warnings(options), "");
+  options.trainRegex.clear();
+  markValue(model, "w", "PARAMETER");
+  EXPECT_EQ(warnings(options), "");
+}
+
 // The exporter's optimiser computes what depends on no input: of constants, it
 // is one. Of a parameter that is still there, it must not train on its own.
 TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
