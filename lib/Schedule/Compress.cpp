@@ -42,11 +42,13 @@ private:
 
 } // namespace
 
-/// The shortest period that holds at the anchor, as far as it goes.
+/// The period that saves most of those that hold at the anchor. The shortest
+/// may be a few entries in each turn of a loop.
 Period Compressor::findAt(size_t anchor, size_t first, size_t last) const {
   // No schedule that is of use repeats itself less often.
   constexpr size_t kLongest = 4096;
   size_t most = std::min(kLongest, (last - anchor) / 2);
+  Period best;
   for (size_t length = 1; length <= most; ++length) {
     auto from = keys.begin() + anchor;
     if (!std::equal(from, from + length, from + length))
@@ -56,9 +58,14 @@ Period Compressor::findAt(size_t anchor, size_t first, size_t last) const {
       --left;
     while (right < last && keys[right] == keys[right - length])
       ++right;
-    return {left, length, (right - left) / length};
+    Period found{left, length, (right - left) / length};
+    if (found.saved() > best.saved())
+      best = found;
+    // Where two periods hold over the length of both, so does what divides
+    // them: until then there are only multiples of this one.
+    length = std::max(length, right - anchor - length);
   }
-  return {};
+  return best;
 }
 
 void Compressor::emit(size_t first, size_t last) {
