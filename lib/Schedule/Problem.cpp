@@ -73,6 +73,12 @@ Problem::Problem(const ScheduleSpec &spec, int devices, int64_t microbatches,
   }
 }
 
+Problem Problem::withMicrobatches(int64_t count) const {
+  Problem problem = *this;
+  problem.microbatches = problem.model.microbatches = count;
+  return problem;
+}
+
 int Problem::task(char letter, int stage) const {
   int first = stage * tasksPerStage(spec);
   bool split = spec.splitsBackward();
@@ -104,6 +110,23 @@ double Problem::timeOf(int task) const {
   default:
     return 0;
   }
+}
+
+double Problem::loadOf(int device) const {
+  double load = 0;
+  for (int stage : stagesOf(device))
+    for (int task = this->task('F', stage), updater = this->task('U', stage);
+         task < updater; ++task)
+      load += timeOf(task);
+  return load;
+}
+
+int Problem::busiestDevice() const {
+  int busiest = 0;
+  for (int device = 1; device < devices; ++device)
+    if (loadOf(device) > loadOf(busiest))
+      busiest = device;
+  return busiest;
 }
 
 SmallVector<int, 2> Problem::stagesOf(int device) const {

@@ -92,6 +92,19 @@ Simulation simulateRuns(const Problem &problem,
   return simulate(problem, orders);
 }
 
+bool Simulation::isShorterThan(const Simulation &other) const {
+  constexpr double kSlack = 1 + 1e-9;
+  if (makespan * kSlack < other.makespan)
+    return true;
+  return makespan <= other.makespan * kSlack &&
+         withBarrier * kSlack < other.withBarrier;
+}
+
+bool keepsLimit(const Problem &problem, const Simulation &simulation) {
+  return problem.memoryLimit == 0 ||
+         *llvm::max_element(simulation.peaks) <= problem.memoryLimit + 1e-9;
+}
+
 std::vector<std::string> drawTimeline(const Problem &problem,
                                       const Simulation &simulation) {
   Execution execution;

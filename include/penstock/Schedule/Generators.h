@@ -77,6 +77,9 @@ public:
   Problem(const ScheduleSpec &spec, int devices, int64_t microbatches,
           const Times &times = {});
 
+  /// The same with other microbatches.
+  Problem withMicrobatches(int64_t count) const;
+
   ScheduleSpec spec;
   /// p, M, and all stages: one per device, or one per chunk.
   int devices;
@@ -98,6 +101,10 @@ public:
   int stageOf(int task) const { return model.tasks[task].stage; }
   /// A task's duration, as a share of its stage's.
   double timeOf(int task) const;
+  /// What a device does per microbatch, in time.
+  double loadOf(int device) const;
+  /// The device with the most of it, the first of several.
+  int busiestDevice() const;
   /// The stages of a device, in the order of the model.
   llvm::SmallVector<int, 2> stagesOf(int device) const;
 };

@@ -28,7 +28,14 @@ struct Simulation {
   /// Why the orders do not run to their end, and the devices' states; or empty.
   std::string circle;
   std::vector<std::string> stuck;
+
+  /// Takes less time, or as much but less with a barrier; by more than what
+  /// sums of times are off.
+  bool isShorterThan(const Simulation &other) const;
 };
+
+/// Whether no device holds more than the problem's memory limit, if it has one.
+bool keepsLimit(const Problem &problem, const Simulation &simulation);
 
 Simulation simulate(const Problem &problem, llvm::ArrayRef<Order> orders);
 

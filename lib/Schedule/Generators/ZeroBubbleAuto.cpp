@@ -8,7 +8,8 @@
 // more where the gap would be wide; then forward and backward in turn. A weight
 // gradient fills a gap where it fits or where the device would become the most
 // idle of all, or makes room when memory is full. How wide is wide is tried
-// out; the handcrafted schedules compete.
+// out, on a few microbatches that are stretched to all (see Stretch.cpp); the
+// handcrafted schedules compete.
 //
 // F 18.5, I 18.1, W 9.3, transfers 0.6, p = 8, M = 24, the last two devices:
 //   6: F F F I F I F I F I ... I W W I W W I W W W ...
@@ -16,7 +17,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Greedy.h"
+#include "Stretch.h"
 #include "penstock/Schedule/Simulator.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 
@@ -153,24 +157,10 @@ static std::vector<Order> ordersOf(const Problem &problem,
   return orders;
 }
 
-static std::vector<Order> generateAuto(const Problem &problem) {
-  // 1. What is tried: everything, on as many microbatches as make up for
-  // fill and drain; what is best there is best for more.
-  Problem trial = problem;
-  constexpr int64_t kMost = 1 << 14;
-  if (problem.microbatches * problem.devices > kMost)
-    trial = Problem(problem.spec, problem.devices,
-                    std::min(problem.microbatches,
-                             std::max<int64_t>(4 * problem.devices,
-                                               kMost / problem.devices)),
-                    problem.times);
-  trial.memoryLimit = problem.memoryLimit;
-  trial.weightMemory = problem.weightMemory;
-  trial.stageTimes = problem.stageTimes;
-
-  // 2. The best of the search. Gaps that are filled alike are tried once.
-  Search search(trial);
-  std::optional<Knobs> best;
+/// The best of the search. Gaps that are filled alike are tried once.
+static std::vector<std::vector<int>> searchRuns(const Problem &problem) {
+  Search search(problem);
+  std::vector<std::vector<int>> best;
   double least = Greedy::kNever;
   std::vector<WarmUp> tried;
   for (double warmUpGap :
@@ -181,35 +171,52 @@ static std::vector<Order> generateAuto(const Problem &problem) {
     for (bool patient : {false, true})
       for (bool backwardFirst : {false, true}) {
         Knobs knobs{warmUpGap, patient, backwardFirst};
-        Greedy greedy(trial, Greedy::Clock::Problem);
+        Greedy greedy(problem, Greedy::Clock::Problem);
         if (search.schedule(greedy, knobs, warmUp, least) &&
-            (!best || greedy.makespan() < least)) {
-          best = knobs;
+            (best.empty() || greedy.makespan() < least)) {
           least = greedy.makespan();
+          best = std::move(greedy.runs);
         }
       }
     tried.push_back(std::move(warmUp));
   }
+  return best;
+}
 
-  // 3. The handcrafted ones, where they fit.
+static std::vector<Order> generateAuto(const Problem &problem) {
   std::vector<Order> result;
-  for (const Family *family : {&kZeroBubbleH1, &kZeroBubbleH2}) {
-    std::vector<Order> orders = family->generate(trial);
-    Simulation simulation = simulate(trial, orders);
-    double peak =
-        *std::max_element(simulation.peaks.begin(), simulation.peaks.end());
-    if ((problem.memoryLimit == 0 || peak <= problem.memoryLimit + 1e-9) &&
-        simulation.makespan < least) {
-      least = simulation.makespan;
-      result = family->generate(problem);
-    }
+  Simulation least;
+  least.makespan = Greedy::kNever;
+  auto consider = [&](std::vector<Order> orders) {
+    Simulation simulation = simulate(problem, orders);
+    if (!simulation.isShorterThan(least) || !keepsLimit(problem, simulation))
+      return;
+    least = std::move(simulation);
+    result = std::move(orders);
+  };
+
+  // 1. The search, on as many microbatches as make up for fill and drain,
+  // stretched; on twice as many where there it leaves the busiest device idle.
+  double ideal =
+      problem.loadOf(problem.busiestDevice()) * double(problem.microbatches);
+  constexpr int64_t kMost = 1 << 14;
+  for (int64_t perDevice : {4, 8}) {
+    int64_t count = perDevice * problem.devices;
+    if (perDevice > 4 && count * problem.devices > kMost)
+      break;
+    Problem trial =
+        problem.withMicrobatches(std::min(problem.microbatches, count));
+    std::vector<std::vector<int>> runs = searchRuns(trial);
+    int64_t more = problem.microbatches - trial.microbatches;
+    consider(ordersOf(problem, more ? stretch(trial, runs, more) : runs));
+    if (more == 0 || least.makespan <= ideal * (1 + 1e-9))
+      break;
   }
-  if (!result.empty())
-    return result;
-  Search whole(problem);
-  Greedy greedy(problem, Greedy::Clock::Problem);
-  whole.schedule(greedy, *best, whole.warmUp(*best), Greedy::kNever);
-  return ordersOf(problem, greedy.runs);
+
+  // 2. The handcrafted ones, where they fit.
+  for (const Family *family : {&kZeroBubbleH1, &kZeroBubbleH2})
+    consider(family->generate(problem));
+  return result;
 }
 
 static std::string refuseAuto(const Problem &problem) {
