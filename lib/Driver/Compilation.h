@@ -56,6 +56,8 @@ public:
   /// CompiledMemory.h.
   std::optional<StageSearchResult>
   searchPlans(const StageSearchProblem &problem, std::string &reason);
+  std::optional<std::vector<int64_t>>
+  measurePlan(const StagePlan &plan, int64_t units, std::string &reason);
   /// What is asked for of what was planned.
   int finish();
   bool isBeaten() const { return beaten; }
@@ -112,6 +114,8 @@ private:
   /// Decides what `auto` leaves open.
   int choosePlan(Level target);
   int chooseWithin(int64_t limit);
+  /// At level graph: whether as many nodes compute as are expected.
+  bool loadUnits(int64_t expected, std::string &reason);
   /// With --profile, at level graph.
   void measureNodes();
   /// With --profile, once the stages are decided.

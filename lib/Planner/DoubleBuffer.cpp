@@ -6,7 +6,8 @@
 // See DoubleBuffer.h. Times of a microbatch are those of the profile, scaled by
 // samples. A stage's memory is what its schedule keeps: versions of its
 // weights, activation sets and inputs of the microbatches in flight, and
-// buffers; with recomputation one set and the inputs.
+// buffers; with recomputation one set and the inputs. Since it may be that of a
+// program, which takes long to compile, what promises most is asked first.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Planner/DoubleBuffer.h"
@@ -23,6 +24,12 @@ using namespace llvm;
 using namespace penstock;
 
 namespace {
+/// A way of running a pipeline, with the largest microbatches that may fit.
+struct Choice {
+  DoubleBufferPlan plan;
+  int64_t order = 0; ///< Among equals, the first.
+};
+
 class Search {
 public:
   Search(const std::vector<PlanState> &states,
@@ -35,11 +42,14 @@ private:
   /// The stages of a depth, with times of one microbatch.
   std::vector<PlanStage> makeStages(int64_t width, int64_t depth,
                                     double samples) const;
-  bool fits(std::vector<PlanStage> &stages, double samples,
-            PipelineExecution execution, int64_t accumulation);
+  /// Counts what each stage needs, or asks; whether there is such a plan, and
+  /// it fits.
+  bool fits(DoubleBufferPlan &plan);
+  bool count(DoubleBufferPlan &plan);
   double getSeconds(const std::vector<PlanStage> &stages,
                     PipelineExecution execution, double accumulation) const;
-  void tryExecution(int64_t width, int64_t depth, PipelineExecution execution);
+  /// Takes the next smaller microbatch than `plan` has; whether there is one.
+  bool shrink(DoubleBufferPlan &plan) const;
 
   double scale(double samples) const {
     return samples / static_cast<double>(options.profileBatch);
@@ -56,7 +66,6 @@ private:
            std::optional<std::vector<StageCounts>>>
       counts;
   std::vector<int64_t> blockEnds; ///< One past the last state of each.
-  std::optional<DoubleBufferPlan> best;
 };
 } // namespace
 
@@ -112,20 +121,20 @@ std::vector<PlanStage> Search::makeStages(int64_t width, int64_t depth,
   return stages;
 }
 
-/// Counts what each stage needs. A replica is a pipeline by itself.
-bool Search::fits(std::vector<PlanStage> &stages, double samples,
-                  PipelineExecution execution, int64_t accumulation) {
-  auto depth = static_cast<int64_t>(stages.size());
-  bool isPipelined = execution != PipelineExecution::OneAtATime;
+/// A replica is a pipeline by itself.
+bool Search::count(DoubleBufferPlan &found) {
+  auto samples = static_cast<double>(found.microbatch);
+  std::vector<PlanStage> &stages = found.plan.stages;
+  bool isPipelined = found.execution != PipelineExecution::OneAtATime;
+  int64_t accumulation = isPipelined ? found.accumulation : 1;
   auto [known, isNew] =
-      counts.try_emplace({depth, isPipelined, isPipelined ? accumulation : 1});
+      counts.try_emplace({found.depth, isPipelined, accumulation});
   if (isNew)
-    known->second = countSchedule(SmallVector<int64_t>(depth, 1),
+    known->second = countSchedule(SmallVector<int64_t>(found.depth, 1),
                                   isPipelined ? PlannedMethod::DoubleBuffered
                                               : PlannedMethod::OneAtATime,
-                                  isPipelined ? accumulation : 1);
-  bool fits = known->second.has_value();
-  if (!fits)
+                                  accumulation);
+  if (!known->second)
     return false;
   for (auto [stage, count] : zip_equal(stages, *known->second)) {
     auto carry = [&](int64_t state) {
@@ -139,11 +148,27 @@ bool Search::fits(std::vector<PlanStage> &stages, double samples,
     stage.inFlight = count.inFlight;
     stage.memoryBytes =
         getStageBytes(sizes, count, options.memory.weightCopies,
-                      execution == PipelineExecution::Recomputed);
-    fits &=
-        options.memory.limit <= 0 || stage.memoryBytes <= options.memory.limit;
+                      found.execution == PipelineExecution::Recomputed);
   }
-  return fits;
+  return true;
+}
+
+bool Search::fits(DoubleBufferPlan &found) {
+  if (!count(found))
+    return false;
+  std::vector<PlanStage> &stages = found.plan.stages;
+  if (options.measure) {
+    std::optional<std::vector<int64_t>> bytes = options.measure(found);
+    if (!bytes || bytes->size() != stages.size())
+      return false;
+    for (auto [stage, need] : zip_equal(stages, *bytes))
+      stage.memoryBytes = static_cast<double>(need);
+    found.plan.isCompiled = true;
+  }
+  return options.memory.limit <= 0 ||
+         llvm::all_of(stages, [&](const PlanStage &stage) {
+           return stage.memoryBytes <= options.memory.limit;
+         });
 }
 
 double Search::getSeconds(const std::vector<PlanStage> &stages,
@@ -163,63 +188,77 @@ double Search::getSeconds(const std::vector<PlanStage> &stages,
   return time;
 }
 
-/// Takes the largest microbatch that fits.
-void Search::tryExecution(int64_t width, int64_t depth,
-                          PipelineExecution execution) {
-  for (int64_t samples = options.batch / width; samples >= 1; --samples) {
-    if (options.batch % (width * samples) != 0)
+bool Search::shrink(DoubleBufferPlan &found) const {
+  bool isPipelined = found.execution != PipelineExecution::OneAtATime;
+  while (--found.microbatch >= 1) {
+    int64_t step = found.width * found.microbatch;
+    if (options.batch % step != 0)
       continue;
-    int64_t accumulation = options.batch / (width * samples);
+    found.accumulation = options.batch / step;
     // The method needs as many microbatches per batch as there are stages.
-    if (execution != PipelineExecution::OneAtATime && accumulation < depth)
+    if (isPipelined && found.accumulation < found.depth)
       continue;
-    std::vector<PlanStage> stages =
-        makeStages(width, depth, static_cast<double>(samples));
-    if (!fits(stages, static_cast<double>(samples), execution, accumulation))
-      continue;
-    double seconds =
-        getSeconds(stages, execution, static_cast<double>(accumulation));
-    double rate = static_cast<double>(width * samples) / seconds;
-    if (!best || rate > best->samplesPerSecond) {
-      best.emplace();
-      best->width = width;
-      best->depth = depth;
-      best->microbatch = samples;
-      best->accumulation = accumulation;
-      best->execution = execution;
-      best->samplesPerSecond = rate;
-      best->plan.slowestSeconds = seconds;
-      best->plan.stages = std::move(stages);
-    }
-    return;
+    if (options.measure && !isPipelined && found.depth > 1 &&
+        found.accumulation > 1)
+      return false;
+    auto samples = static_cast<double>(found.microbatch);
+    Plan &plan = found.plan;
+    plan.stages = makeStages(found.width, found.depth, samples);
+    plan.slowestSeconds = getSeconds(plan.stages, found.execution,
+                                     static_cast<double>(found.accumulation));
+    // Of the samples that all replicas of the plan take in one step.
+    plan.oneDeviceSeconds =
+        scale(static_cast<double>(step)) * states.back().seconds;
+    found.samplesPerSecond = static_cast<double>(step) / plan.slowestSeconds;
+    return true;
   }
+  return false;
 }
 
 std::optional<DoubleBufferPlan> Search::run() {
   makeBlocks();
   auto blocks = static_cast<int64_t>(blockEnds.size());
+  std::vector<Choice> choices;
+  auto add = [&](int64_t width, int64_t depth, PipelineExecution execution) {
+    Choice choice;
+    choice.plan.width = width;
+    choice.plan.depth = depth;
+    choice.plan.execution = execution;
+    choice.plan.microbatch = options.batch / width + 1;
+    choice.order = static_cast<int64_t>(choices.size());
+    if (shrink(choice.plan))
+      choices.push_back(std::move(choice));
+  };
   for (int64_t width = 1; width <= options.devices; ++width) {
     for (int64_t depth = 1; width * depth <= options.devices && depth <= blocks;
          ++depth) {
       if (blocks % depth != 0)
         continue;
-      tryExecution(width, depth, PipelineExecution::OneAtATime);
+      add(width, depth, PipelineExecution::OneAtATime);
       if (depth == 1)
         continue;
-      tryExecution(width, depth, PipelineExecution::Pipelined);
-      tryExecution(width, depth, PipelineExecution::Recomputed);
+      add(width, depth, PipelineExecution::Pipelined);
+      add(width, depth, PipelineExecution::Recomputed);
     }
   }
-  if (best) {
-    Plan &plan = best->plan;
-    // Of the samples that all replicas of the plan take in one step.
-    plan.oneDeviceSeconds =
-        scale(static_cast<double>(best->width * best->microbatch)) *
-        states.back().seconds;
-    for (auto [stage, next] : zip(plan.stages, drop_begin(plan.stages)))
-      plan.cuts.push_back({1, stage.last, {}});
+  // Smaller microbatches do not make a pipeline faster.
+  while (!choices.empty()) {
+    auto first =
+        llvm::max_element(choices, [](const Choice &left, const Choice &right) {
+          return std::pair(left.plan.samplesPerSecond, -left.order) <
+                 std::pair(right.plan.samplesPerSecond, -right.order);
+        });
+    if (fits(first->plan)) {
+      DoubleBufferPlan found = std::move(first->plan);
+      for (auto [stage, next] :
+           zip(found.plan.stages, drop_begin(found.plan.stages)))
+        found.plan.cuts.push_back({1, stage.last, {}});
+      return found;
+    }
+    if (!shrink(first->plan))
+      choices.erase(first);
   }
-  return best;
+  return std::nullopt;
 }
 
 std::optional<DoubleBufferPlan>

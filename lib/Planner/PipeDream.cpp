@@ -200,7 +200,7 @@ StageCounts Solver::suppose(int64_t i, int64_t j, int64_t replicas,
 bool Solver::fits(size_t level, int64_t i, int64_t j, int64_t components,
                   int64_t replicas) const {
   if (options.microbatches % replicas != 0 ||
-      (options.allows &&
+      (level == 0 && options.allows &&
        !options.allows(i, j, replicas, options.devices[level] - components)))
     return false;
   if (options.memory.limit == 0)
@@ -286,10 +286,12 @@ void Solver::trace(size_t level, int64_t i, int64_t j, PlanStage outer,
     for (int64_t after = cell.split - 1; after <= cell.split + 1; ++after)
       if (after >= i && after < end && contains[end].test(after) &&
           isRange(i, after) &&
-          fits(level, after + 1, end, components, cell.lastReplicas))
-        cut.alternatives.push_back(
-            {after,
-             combine(level, i, after, end, components, cell.lastReplicas)});
+          fits(level, after + 1, end, components, cell.lastReplicas)) {
+        double seconds =
+            combine(level, i, after, end, components, cell.lastReplicas);
+        if (seconds < kInfinity)
+          cut.alternatives.push_back({after, seconds});
+      }
     plan.cuts.push_back(std::move(cut));
     end = cell.split;
     components -= cell.lastReplicas;

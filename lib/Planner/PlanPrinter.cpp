@@ -9,6 +9,7 @@
 #include "penstock/Planner/PlanPrinter.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
@@ -118,6 +119,37 @@ static void printLevels(const PlanReport &report, raw_ostream &stream) {
                       stage.replicas == 1 ? "" : "s");
 }
 
+/// As a shell takes it for one word.
+static std::string quote(StringRef word) {
+  bool isPlain = llvm::all_of(word, [](char letter) {
+    return isAlnum(letter) || StringRef("_@%+=:,./-").contains(letter);
+  });
+  if (isPlain)
+    return word.str();
+  std::string quoted = "'";
+  for (char letter : word)
+    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
+static void printProgram(const Plan &plan, raw_ostream &stream) {
+  stream << "memory: "
+         << (plan.isCompiled
+                 ? "what the compiled program allocates"
+                 : "sizes of layers, as often as the schedule holds them")
+         << "\n";
+  if (!plan.flags.empty()) {
+    stream << "program: penstockc";
+    for (StringRef flag : plan.flags)
+      stream << " " << quote(flag);
+    stream << "\n";
+  }
+  if (plan.branchedSeconds > 0)
+    stream << formatv("cuts between branches, of which programs have none: "
+                      "slowest stage {0}\n",
+                      formatSeconds(plan.branchedSeconds));
+}
+
 static StringRef getMemorySource(const Plan &plan) {
   return plan.isCompiled ? "compiled program" : "layer sizes";
 }
@@ -142,11 +174,7 @@ void penstock::printPlan(const PlanReport &report, raw_ostream &stream) {
                       found->samplesPerSecond);
   printStages(report, stream);
   printLevels(report, stream);
-  stream << "memory: "
-         << (plan.isCompiled
-                 ? "what the compiled program allocates"
-                 : "sizes of layers, as often as the schedule holds them")
-         << "\n";
+  printProgram(plan, stream);
   for (const PlanCut &cut : plan.cuts) {
     if (cut.alternatives.empty())
       continue;
@@ -201,6 +229,10 @@ json::Value penstock::toJson(const PlanReport &report) {
                       {"speedup_over_one", plan.getSpeedup()},
                       {"one_device_seconds", plan.oneDeviceSeconds},
                       {"cuts", std::move(cuts)}};
+  if (!plan.flags.empty())
+    object["flags"] = json::Array(plan.flags);
+  if (plan.branchedSeconds > 0)
+    object["branched_seconds"] = plan.branchedSeconds;
   if (!levels.empty())
     object["levels"] = std::move(levels);
   if (plan.dataParallelSeconds > 0)

@@ -75,15 +75,17 @@ private:
 } // namespace
 
 std::vector<StageShape> StagePlan::getShapes(int64_t units) const {
-  std::vector<StageShape> shapes(cuts.size() + 1);
+  if (!shapes.empty())
+    return shapes;
+  std::vector<StageShape> line(cuts.size() + 1);
   int64_t after = 0;
-  for (size_t stage = shapes.size(); stage-- > 0;) {
-    shapes[stage] = {stage > 0 ? cuts[stage - 1] : 0,
-                     stage < cuts.size() ? cuts[stage] : units,
-                     replicas.empty() ? 1 : replicas[stage], after};
-    after += shapes[stage].replicas;
+  for (size_t stage = line.size(); stage-- > 0;) {
+    line[stage] = {stage > 0 ? cuts[stage - 1] : 0,
+                   stage < cuts.size() ? cuts[stage] : units,
+                   replicas.empty() ? 1 : replicas[stage], after};
+    after += line[stage].replicas;
   }
-  return shapes;
+  return line;
 }
 
 std::optional<StagePlan>

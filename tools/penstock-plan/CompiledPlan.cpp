@@ -3,12 +3,13 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// See CompiledPlan.h. PipeDream's programme proposes, and what a stage was
-// found to need too much for is not proposed again.
+// See CompiledPlan.h. The planner proposes, and what a stage was found to need
+// too much for is not proposed again.
 //===----------------------------------------------------------------------===//
 
 #include "CompiledPlan.h"
 
+#include "ProgramFlags.h"
 #include "penstock/Driver/CompiledMemory.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -20,91 +21,197 @@
 using namespace llvm;
 using namespace penstock;
 
-bool penstock::isLine(const std::vector<PlanState> &states) {
-  return llvm::all_of(enumerate(states), [](const auto &state) {
-    return state.value().layers.count() == state.index() + 1 &&
-           state.value().layers.find_last() == static_cast<int>(state.index());
-  });
+namespace {
+/// Weights of a textual model stand beside what is compiled of it.
+class OutputPlace {
+public:
+  OutputPlace() {
+    if (!sys::fs::createTemporaryFile("penstock-plan", "", place)) {
+      remover.setFile(place);
+      copyRemover.setFile(place + ".onnx");
+    }
+  }
+  std::string get() const { return place.str().str(); }
+
+private:
+  SmallString<128> place;
+  FileRemover remover, copyRemover;
+};
+} // namespace
+
+static void sayWhy(const CompileOptions &compile, StringRef reason) {
+  errs() << "penstock-plan: note: " << compile.input
+         << ": its memory is reckoned from sizes of layers, since "
+         << reason.trim() << "\n";
 }
 
-static StageShape getShape(int64_t first, int64_t last, int64_t replicas,
-                           int64_t after) {
-  return {first, last + 1, replicas, after};
+/// Candidates are compiled to their memory, and no further.
+static CompileOptions getCandidate(CompileOptions compile,
+                                   const OutputPlace &place) {
+  compile.product = Product::Ir;
+  compile.level = Level::Program;
+  compile.choosesStages = true;
+  compile.output = place.get();
+  return compile;
 }
 
-std::optional<Plan> penstock::planCompiled(const LayerGraph &graph,
-                                           const std::vector<PlanState> &states,
-                                           PipeDreamOptions options,
-                                           CompileOptions compile, bool &fits) {
+/// Cuts and replicas of a plan. Stages of several levels are told apart by what
+/// is behind them in their group.
+static StagePlan getStages(const Plan &plan, const PipeDreamOptions &options) {
+  StagePlan stages;
+  stages.seconds = plan.slowestSeconds;
+  for (const PlanStage &stage : plan.stages) {
+    if (stage.first > 0)
+      stages.cuts.push_back(stage.first);
+    stages.replicas.push_back(stage.replicas);
+  }
+  int64_t after = options.devices.front();
+  for (const LevelStage &stage : plan.levels) {
+    if (stage.level > 1) {
+      after = options.devices.front();
+      continue;
+    }
+    after -= stage.replicas;
+    stages.shapes.push_back(
+        {stage.first, stage.last + 1, stage.replicas, after});
+  }
+  return stages;
+}
+
+/// The planner without a limit of its own, asked for stages that are allowed.
+static std::optional<Plan> propose(const std::vector<PlanState> &states,
+                                   PipeDreamOptions options,
+                                   StageShapeFilter isAllowed) {
+  options.allows = [&](int64_t first, int64_t last, int64_t replicas,
+                       int64_t after) {
+    return isAllowed({first, last + 1, replicas, after});
+  };
+  return planPipeDream(states, options);
+}
+
+std::optional<CompiledPlan>
+penstock::planCompiled(const LayerGraph &graph,
+                       const std::vector<PlanState> &states,
+                       PipeDreamOptions options, CompileOptions compile) {
   StageSearchProblem problem;
   problem.limit = options.memory.limit > 0
                       ? static_cast<int64_t>(options.memory.limit)
                       : std::numeric_limits<int64_t>::max();
   options.memory.limit = 0;
   options.countsMemory = false;
-  auto getStages = [&](const Plan &plan) {
-    StagePlan stages;
-    stages.seconds = plan.slowestSeconds;
-    for (const PlanStage &stage : plan.stages) {
-      if (stage.first > 0)
-        stages.cuts.push_back(stage.first);
-      stages.replicas.push_back(stage.replicas);
-    }
-    return stages;
-  };
   problem.propose =
       [&](StageShapeFilter isAllowed) -> std::optional<StagePlan> {
-    options.allows = [&](int64_t first, int64_t last, int64_t replicas,
-                         int64_t after) {
-      return isAllowed(getShape(first, last, replicas, after));
-    };
-    std::optional<Plan> plan = planPipeDream(states, options);
+    std::optional<Plan> plan = propose(states, options, isAllowed);
     if (!plan)
       return std::nullopt;
-    return getStages(*plan);
+    return getStages(*plan, options);
   };
   for (const Layer &layer : graph.layers) {
     problem.floorBytes.push_back(layer.weightBytes);
     problem.activationBytes.push_back(layer.weightBytes + layer.outputBytes);
   }
-  compile.product = Product::Ir;
-  compile.level = Level::Program;
-  compile.choosesStages = true;
-  compile.devices = options.devices.front();
-  // Weights of a textual model stand beside what is compiled of it.
-  SmallString<128> place;
-  if (sys::fs::createTemporaryFile("penstock-plan", "", place))
-    return std::nullopt;
-  FileRemover remover(place), copyRemover(place + ".onnx");
-  compile.output = place.str().str();
+  OutputPlace place;
+  compile.method = "pipedream";
+  compile.devices = 1;
+  for (int64_t members : options.devices)
+    compile.devices *= members;
   std::string reason;
   std::optional<StageSearchResult> found =
-      searchCompiled(compile, problem, reason);
+      searchCompiled(getCandidate(compile, place), problem, reason);
   if (!found) {
-    errs() << "penstock-plan: note: " << compile.input
-           << ": its memory is reckoned "
-           << "from sizes of layers, since " << StringRef(reason).trim()
-           << "\n";
+    sayWhy(compile, reason);
     return std::nullopt;
   }
-  fits = found->fits;
-  auto count = static_cast<int64_t>(states.size());
-  std::vector<StageShape> shapes = found->plan.getShapes(count);
-  options.allows = [&](int64_t first, int64_t last, int64_t replicas,
-                       int64_t after) {
-    return is_contained(shapes, getShape(first, last, replicas, after));
-  };
   // Without a limit it can also be said how fast other cuts would be.
   options.countsMemory = true;
-  PipeDreamOptions unlimited = options;
-  unlimited.allows = nullptr;
-  std::optional<Plan> plan = planPipeDream(states, unlimited);
-  if (plan && getStages(*plan).getShapes(count) != shapes)
-    plan = planPipeDream(states, options);
+  const std::vector<StageShape> &shapes = found->plan.shapes;
+  std::optional<Plan> plan = planPipeDream(states, options);
+  if (plan && getStages(*plan, options).shapes != shapes)
+    plan = propose(states, options, [&](const StageShape &shape) {
+      return is_contained(shapes, shape);
+    });
   if (!plan || plan->stages.size() != found->bytes.size())
     return std::nullopt;
   for (auto [stage, bytes] : zip_equal(plan->stages, found->bytes))
     stage.memoryBytes = static_cast<double>(bytes);
   plan->isCompiled = true;
-  return plan;
+  compile.microbatches = getMicrobatches(found->plan.replicas);
+  plan->flags = getFlags(compile, found->plan, graph);
+  return CompiledPlan{std::move(*plan), found->fits};
+}
+
+/// What a plan of PipeDream-2BW is compiled with. Without pipelining nothing
+/// needs a second version.
+static CompileOptions getProgram(CompileOptions compile,
+                                 const DoubleBufferPlan &found) {
+  bool isPipelined = found.execution != PipelineExecution::OneAtATime;
+  compile.method = isPipelined ? "2bw" : "sync";
+  compile.recompute =
+      found.execution == PipelineExecution::Recomputed ? "full" : "none";
+  compile.microbatchSize = found.microbatch;
+  compile.microbatches = found.accumulation * found.width;
+  compile.devices = found.width * found.depth;
+  return compile;
+}
+
+static StagePlan getStages(const DoubleBufferPlan &found) {
+  StagePlan stages;
+  stages.replicas.assign(found.depth, found.width);
+  for (const PlanStage &stage : drop_begin(found.plan.stages))
+    stages.cuts.push_back(stage.first);
+  return stages;
+}
+
+std::optional<CompiledDoubleBuffer>
+penstock::planCompiled(const LayerGraph &graph,
+                       const std::vector<PlanState> &states,
+                       DoubleBufferOptions options, CompileOptions compile) {
+  OutputPlace place;
+  auto units = static_cast<int64_t>(graph.layers.size());
+  std::string firstReason;
+  std::optional<CompiledDoubleBuffer> closest;
+  auto getMost = [](const Plan &plan) {
+    double most = 0;
+    for (const PlanStage &stage : plan.stages)
+      most = std::max(most, stage.memoryBytes);
+    return most;
+  };
+  options.measure = [&](const DoubleBufferPlan &candidate)
+      -> std::optional<std::vector<int64_t>> {
+    // What the weights alone rule out need not be compiled, but for the first,
+    // so that a refusal has something to name.
+    if (closest && options.memory.limit > 0 &&
+        llvm::any_of(candidate.plan.stages, [&](const PlanStage &stage) {
+          return stage.weightBytes > options.memory.limit;
+        }))
+      return std::nullopt;
+    CompileOptions program =
+        getCandidate(getProgram(compile, candidate), place);
+    if (candidate.width > 1)
+      program.replicas = {candidate.width};
+    std::string reason;
+    std::optional<std::vector<int64_t>> bytes =
+        measureCompiled(program, getStages(candidate), units, reason);
+    if (!bytes) {
+      if (firstReason.empty())
+        firstReason = reason;
+      return std::nullopt;
+    }
+    DoubleBufferPlan measured = candidate;
+    for (auto [stage, need] : zip_equal(measured.plan.stages, *bytes))
+      stage.memoryBytes = static_cast<double>(need);
+    measured.plan.isCompiled = true;
+    if (!closest || getMost(measured.plan) < getMost(closest->found.plan))
+      closest = CompiledDoubleBuffer{std::move(measured), false};
+    return bytes;
+  };
+  std::optional<DoubleBufferPlan> found = planDoubleBuffer(states, options);
+  if (!found) {
+    if (!closest)
+      sayWhy(compile, firstReason);
+    return closest;
+  }
+  found->plan.flags =
+      getFlags(getProgram(compile, *found), getStages(*found), graph);
+  return CompiledDoubleBuffer{std::move(*found), true};
 }

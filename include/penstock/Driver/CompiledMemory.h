@@ -14,10 +14,20 @@
 
 namespace penstock {
 
-/// Searches with every plan compiled down to its memory, with as many
-/// microbatches per update as all numbers of replicas divide. The problem is
-/// about the nodes of the model that compute, in their order. Nothing, and why,
-/// where it cannot be compiled or has other nodes.
+/// As many microbatches per update as all numbers of replicas divide.
+int64_t getMicrobatches(llvm::ArrayRef<int64_t> replicas);
+
+/// What the devices of each stage allocate that are cut so: the most of each.
+/// The options say everything else. Nothing, and why, where that cannot be
+/// compiled or the model has not as many nodes that compute as `units`.
+std::optional<std::vector<int64_t>>
+measureCompiled(const CompileOptions &options, const StagePlan &plan,
+                int64_t units, std::string &reason);
+
+/// Searches with every plan compiled down to its memory, with
+/// `getMicrobatches` of its replicas. The problem is about the nodes of the
+/// model that compute, in their order. Nothing, and why, where it cannot be
+/// compiled or has other nodes.
 std::optional<StageSearchResult>
 searchCompiled(const CompileOptions &options, const StageSearchProblem &problem,
                std::string &reason);

@@ -14,7 +14,19 @@
 
 #include "penstock/Planner/Plan.h"
 
+#include <functional>
+
 namespace penstock {
+
+enum class PipelineExecution { OneAtATime, Pipelined, Recomputed };
+
+struct DoubleBufferPlan {
+  Plan plan;
+  int64_t width = 1, depth = 1, microbatch = 1;
+  int64_t accumulation = 1; ///< Microbatches per batch and replica.
+  PipelineExecution execution = PipelineExecution::OneAtATime;
+  double samplesPerSecond = 0;
+};
 
 struct DoubleBufferOptions {
   int64_t devices = 1;
@@ -25,16 +37,11 @@ struct DoubleBufferOptions {
   int64_t blocks = 0;       ///< 0: every layer is one.
   double recomputeFactor = 4.0 / 3;
   MemoryModel memory;
-};
-
-enum class PipelineExecution { OneAtATime, Pipelined, Recomputed };
-
-struct DoubleBufferPlan {
-  Plan plan;
-  int64_t width = 1, depth = 1, microbatch = 1;
-  int64_t accumulation = 1; ///< Microbatches per batch and replica.
-  PipelineExecution execution = PipelineExecution::OneAtATime;
-  double samplesPerSecond = 0;
+  /// Where plans have programs: bytes of the stages, in place of sizes times
+  /// counts; nothing if there is no such program. Several microbatches of a
+  /// program's batch are always pipelined.
+  std::function<std::optional<std::vector<int64_t>>(const DoubleBufferPlan &)>
+      measure;
 };
 
 /// Searches; nothing when nothing fits. States must be those of a chain.

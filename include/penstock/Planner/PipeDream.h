@@ -42,8 +42,8 @@ struct PipeDreamOptions {
   double compressionRatio = 1;
   MemoryModel memory;
   bool countsMemory = true; ///< Also without a limit.
-  /// Which states may be a stage on how many devices, with how many behind it;
-  /// all, unless set. For one level of devices.
+  /// Which states may be a stage on how many devices of the lowest level, with
+  /// how many of their group behind it; all, unless set.
   std::function<bool(int64_t first, int64_t last, int64_t replicas,
                      int64_t after)>
       allows;

@@ -60,6 +60,11 @@ struct Plan {
   /// Whether memory is what its compiled program allocates, and not reckoned
   /// from sizes of layers.
   bool isCompiled = false;
+  /// What `penstockc` is told to make that program.
+  std::vector<std::string> flags;
+  /// Of the slowest stage, were there cuts between branches, of which programs
+  /// have none; 0: they are no faster.
+  double branchedSeconds = 0;
   std::vector<LevelStage> levels; ///< From the highest level down.
   std::vector<PlanCut> cuts;
   double slowestSeconds = 0;

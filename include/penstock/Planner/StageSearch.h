@@ -31,6 +31,8 @@ struct StagePlan {
   llvm::SmallVector<int64_t> cuts;
   llvm::SmallVector<int64_t> replicas; ///< Of each stage; empty: one.
   double seconds = 0;                  ///< Of the slowest stage.
+  /// As who proposes it tells stages apart; empty: by all devices behind them.
+  std::vector<StageShape> shapes = {};
 
   std::vector<StageShape> getShapes(int64_t units) const;
 };

@@ -1,0 +1,292 @@
+//===- PlanArguments.cpp - What the command line asks for -----------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See PlanArguments.h.
+//===----------------------------------------------------------------------===//
+
+#include "PlanArguments.h"
+
+#include "penstock/Support/CommandLine.h"
+#include "penstock/Training/OptimizerSpec.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace llvm;
+using namespace penstock;
+
+static cl::OptionCategory category("penstock-plan options");
+
+static cl::opt<std::string> input(cl::Positional,
+                                  cl::desc("MODEL.onnx|PROFILE.txt"),
+                                  cl::cat(category));
+static cl::opt<std::string>
+    devices("devices", cl::value_desc("N|N,N.."),
+            cl::desc("Devices; with several levels the number of members of a "
+                     "group, from the lowest level up (required)"),
+            cl::cat(category));
+static cl::opt<std::string>
+    bandwidth("bandwidth", cl::value_desc("B|B,B.."),
+              cl::desc("Bytes per second between the members, per level "
+                       "(default 1e9)"),
+              cl::cat(category));
+static cl::opt<std::string>
+    algorithm("algorithm", cl::init("paper"),
+              cl::desc("paper (PipeDream as published, default), pipedream (as "
+                       "its authors' planner computes it), 2bw"),
+              cl::cat(category));
+static cl::opt<bool> straight("straight", cl::desc("No replicas"),
+                              cl::cat(category));
+static cl::opt<std::string>
+    compression("compression-ratio", cl::init("1"),
+                cl::desc("For pipedream: by what transfers shrink, or none, "
+                         "which does not count them (default 1)"),
+                cl::cat(category));
+static cl::opt<std::string> deviceMemory("device-memory",
+                                         cl::desc("Memory of a device, e.g. "
+                                                  "16GiB"),
+                                         cl::cat(category));
+static cl::opt<double>
+    weightCopies("weight-copies", cl::init(1),
+                 cl::desc("Gradients and optimizer state, in copies of the "
+                          "weights (default 1; momentum 2, Adam 3)"),
+                 cl::cat(category));
+static cl::opt<int64_t>
+    batch("batch",
+          cl::desc("For 2bw: samples of a global batch (default: those of the "
+                   "profile, per device)"),
+          cl::init(0), cl::cat(category));
+static cl::opt<int64_t>
+    profileBatch("profile-batch", cl::init(1),
+                 cl::desc("For 2bw: samples that the profile's times are for "
+                          "(default 1; for a model --microbatch-size)"),
+                 cl::cat(category));
+static cl::opt<int64_t>
+    blocks("blocks", cl::init(0),
+           cl::desc("For 2bw: group the layers into as many blocks (default: "
+                    "each is one)"),
+           cl::cat(category));
+static cl::opt<double>
+    recomputeFactor("recompute-factor", cl::init(4.0 / 3),
+                    cl::desc("For 2bw: by what recomputation lengthens compute "
+                             "(default 4/3)"),
+                    cl::cat(category));
+static cl::list<std::string> dims("dim", cl::value_desc("name=n"),
+                                  cl::desc("Bind a symbolic dimension of the "
+                                           "model"),
+                                  cl::cat(category));
+static cl::opt<int64_t> microbatchSize("microbatch-size", cl::init(0),
+                                       cl::desc("Bind the batch dimension of "
+                                                "the model"),
+                                       cl::cat(category));
+static cl::opt<std::string>
+    loss("loss", cl::desc("Plan with this loss at the end of the model"),
+         cl::cat(category));
+static cl::opt<bool> profile("profile",
+                             cl::desc("Measure what the model's nodes cost on "
+                                      "this machine"),
+                             cl::cat(category));
+static cl::opt<std::string>
+    optimizer("optimizer", cl::init("sgd:lr=0.01"),
+              cl::desc("With --loss: whose state devices hold (default sgd)"),
+              cl::cat(category));
+static cl::opt<bool> asJson("json", cl::desc("Print JSON"), cl::cat(category));
+
+static bool fail(const Twine &message) {
+  reportError("penstock-plan", message, errs());
+  return false;
+}
+
+/// Numbers between commas that are at least `least`.
+template <typename Number>
+static bool parseList(StringRef flag, StringRef text, double least,
+                      std::vector<Number> &numbers) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts) {
+    double value;
+    if (part.trim().getAsDouble(value) || !std::isfinite(value) ||
+        value < least || static_cast<double>(Number(value)) != value) {
+      return fail("--" + flag + "=" + text + ": '" + part +
+                  "' is no positive number");
+    }
+    numbers.push_back(static_cast<Number>(value));
+  }
+  return true;
+}
+
+/// Numbers that LLVM's parser takes, and that mean nothing.
+static bool checkNumbers() {
+  auto need = [](bool holds, const auto &flag, StringRef what) {
+    std::string value;
+    raw_string_ostream(value)
+        << format("%.17g", static_cast<double>(flag.getValue()));
+    if (!holds)
+      fail("--" + flag.ArgStr + "=" + value + ": " + what + " is needed");
+    return holds;
+  };
+  // Products with the number of devices stay exact.
+  constexpr int64_t kMost = int64_t(1) << 40;
+  auto isCount = [&](const cl::opt<int64_t> &flag) {
+    return flag == flag.getDefault().getValue() || (flag >= 1 && flag <= kMost);
+  };
+  StringRef samples = "a number of samples from 1 to 2^40";
+  return need(weightCopies >= 0 && std::isfinite(weightCopies), weightCopies,
+              "a number of at least 0") &&
+         need(recomputeFactor >= 1 && std::isfinite(recomputeFactor),
+              recomputeFactor, "a number of at least 1") &&
+         need(isCount(profileBatch), profileBatch, samples) &&
+         need(isCount(batch), batch, samples) &&
+         need(isCount(blocks), blocks, "a number of blocks from 1 to 2^40");
+}
+
+static bool checkModel(PlanArguments &arguments) {
+  CompileOptions &compile = arguments.compile;
+  for (StringRef text : dims) {
+    auto [name, number] = text.rsplit('=');
+    int64_t size;
+    if (name.empty() || number.getAsInteger(10, size) || size < 1)
+      return fail("--dim " + text + ": expected NAME=N with N >= 1");
+    compile.dims[name.str()] = size;
+  }
+  if (microbatchSize.getNumOccurrences()) {
+    if (microbatchSize < 1)
+      return fail("--microbatch-size=" + Twine(microbatchSize) +
+                  ": a positive number is needed");
+    compile.microbatchSize = microbatchSize;
+    if (!profileBatch.getNumOccurrences())
+      profileBatch = microbatchSize;
+  }
+  if (optimizer.getNumOccurrences()) {
+    std::string error;
+    if (loss.empty() || mlir::failed(parseOptimizerSpec(optimizer, error)))
+      return fail(
+          "--optimizer=" + Twine(optimizer) + ": " +
+          (loss.empty() ? "a model is trained with --loss=.. only" : error));
+  }
+  compile.input = input;
+  compile.loss = loss;
+  compile.optimizer = optimizer;
+  return true;
+}
+
+static bool checkProfile() {
+  if (profile)
+    return fail("--profile: " + input + " is no model, but a profile already");
+  for (auto [flag, occurrences] :
+       {std::pair("dim", dims.getNumOccurrences()),
+        {"microbatch-size", microbatchSize.getNumOccurrences()},
+        {"loss", loss.getNumOccurrences()},
+        {"optimizer", optimizer.getNumOccurrences()}})
+    if (occurrences)
+      return fail("--" + Twine(flag) + " is for models, and " + input +
+                  " is a profile");
+  return true;
+}
+
+/// Levels of devices and what connects them.
+static bool checkDevices(PlanArguments &arguments) {
+  PipeDreamOptions &options = arguments.pipeDream;
+  if (!parseList("devices", devices, 1, options.devices))
+    return false;
+  for (int64_t members : options.devices)
+    arguments.total *= static_cast<double>(members);
+  if (arguments.total > 4096)
+    return fail("--devices=" + devices + ": at most 4096 devices");
+  if (bandwidth.empty())
+    options.bandwidths.assign(options.devices.size(), 1e9);
+  else if (!parseList("bandwidth", bandwidth, 1e-9, options.bandwidths))
+    return false;
+  if (options.bandwidths.size() != options.devices.size())
+    return fail(formatv(
+        "--bandwidth={0}: {1} levels, but --devices={2} has {3}", bandwidth,
+        options.bandwidths.size(), devices, options.devices.size()));
+  return true;
+}
+
+static bool checkAlgorithm(PlanArguments &arguments) {
+  PipeDreamOptions &options = arguments.pipeDream;
+  if (algorithm != "paper" && algorithm != "pipedream" && algorithm != "2bw")
+    return fail("--algorithm=" + algorithm +
+                ": unknown; algorithms are paper, pipedream, 2bw");
+  if (algorithm == "2bw" && (straight || options.devices.size() > 2))
+    return fail(straight ? "--straight: --algorithm=2bw chooses its width"
+                         : "--devices=" + devices +
+                               ": --algorithm=2bw knows servers and devices in "
+                               "them, two levels at most");
+  options.form =
+      algorithm == "pipedream" ? PipeDreamForm::Released : PipeDreamForm::Paper;
+  options.straight = straight;
+  if (compression == "none")
+    options.compressionRatio = 0;
+  else if (StringRef(compression).getAsDouble(options.compressionRatio) ||
+           !(options.compressionRatio > 0) ||
+           !std::isfinite(options.compressionRatio))
+    return fail("--compression-ratio=" + compression +
+                ": a positive number or none is needed");
+  if (!deviceMemory.empty()) {
+    std::optional<int64_t> bytes = parseBytes(deviceMemory);
+    if (!bytes)
+      return fail("--device-memory=" + deviceMemory +
+                  ": expected a size such as 16GiB or 512MiB");
+    options.memory.limit = static_cast<double>(*bytes);
+  }
+  if (!checkNumbers())
+    return false;
+  options.memory.weightCopies = weightCopies;
+  return true;
+}
+
+/// What --algorithm=2bw is told.
+static DoubleBufferOptions getDoubleBuffer(const PlanArguments &arguments) {
+  const PipeDreamOptions &asked = arguments.pipeDream;
+  DoubleBufferOptions options;
+  options.devices = static_cast<int64_t>(arguments.total);
+  options.devicesPerServer = asked.devices.front();
+  options.bandwidthInside = asked.bandwidths.front();
+  options.bandwidthBetween = asked.bandwidths.back();
+  options.profileBatch = profileBatch;
+  options.batch = batch ? batch : profileBatch * options.devices;
+  options.blocks = blocks;
+  options.recomputeFactor = recomputeFactor;
+  options.memory = asked.memory;
+  return options;
+}
+
+std::optional<PlanArguments> penstock::parseArguments(int argc,
+                                                      const char *const *argv) {
+  cl::HideUnrelatedOptions(category);
+  if (!parseFlags("penstock-plan", "spreads a model over devices\n", argc, argv,
+                  errs()))
+    return std::nullopt;
+  PlanArguments arguments;
+  arguments.input = input;
+  arguments.isModel = StringRef(input).ends_with(".onnx") ||
+                      StringRef(input).ends_with(".onnxtext");
+  arguments.algorithm = algorithm;
+  arguments.devices = devices;
+  arguments.deviceMemory = deviceMemory;
+  arguments.measures = profile;
+  arguments.asJson = asJson;
+  if (input.empty()) {
+    fail("no model or profile given; usage: penstock-plan "
+         "MODEL.onnx|PROFILE.txt --devices=N [options]");
+    return std::nullopt;
+  }
+  if (devices.empty()) {
+    fail("--devices=N is needed");
+    return std::nullopt;
+  }
+  if (!checkNotEmpty("penstock-plan", {&bandwidth, &deviceMemory, &loss},
+                     errs()) ||
+      !checkDevices(arguments) || !checkAlgorithm(arguments) ||
+      !(arguments.isModel ? checkModel(arguments) : checkProfile()))
+    return std::nullopt;
+  arguments.isTrained = arguments.isModel && !loss.empty();
+  arguments.doubleBuffer = getDoubleBuffer(arguments);
+  return arguments;
+}
