@@ -201,7 +201,12 @@ bool Compilation::lower(Level from) {
       LowerScheduleToProgramOptions program;
       program.threads = options.threads;
       // A plan that is tried needs to fit without.
-      program.prepack = isTrial ? "none" : options.prepack;
+      program.prepack = isTrial
+                            ? PrepackPolicy::None
+                            : llvm::StringSwitch<PrepackPolicy>(options.prepack)
+                                  .Case("none", PrepackPolicy::None)
+                                  .Case("all", PrepackPolicy::All)
+                                  .Default(PrepackPolicy::Auto);
       buildLowerScheduleToProgramPipeline(manager, program);
       break;
     }

@@ -10,6 +10,7 @@
 #define PENSTOCK_PASSES_PROGRAM_PASSES_H
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Program/PrepackPolicy.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -33,11 +34,10 @@ struct LowerScheduleToProgramOptions
   Option<uint64_t> threads{*this, "threads",
                            llvm::cl::desc("Threads of each device"),
                            llvm::cl::init(1)};
-  Option<std::string> prepack{
+  Option<PrepackPolicy> prepack{
       *this, "prepack",
-      llvm::cl::desc("Which weights are reordered once per update: auto, none "
-                     "or all"),
-      llvm::cl::init("auto")};
+      llvm::cl::desc("Which weights are reordered once per update"),
+      llvm::cl::init(PrepackPolicy::Auto), prepackPolicies()};
   Option<uint64_t> deviceMemory{
       *this, "device-memory",
       llvm::cl::desc("Bytes that a device has; 0: no limit"),

@@ -71,8 +71,9 @@ def PipelinePrepackWeights
   }];
   let dependentDialects = ["::mlir::func::FuncDialect"];
   let options = [
-    Option<"policy", "policy", "std::string", "\"auto\"",
-           "auto: where it pays; all: wherever it can; none">,
+    Option<"policy", "policy", "::penstock::PrepackPolicy",
+           "::penstock::PrepackPolicy::Auto", "Which weights are reordered",
+           "::penstock::prepackPolicies()">,
     Option<"threads", "threads", "uint64_t", "1",
            "Threads that each device computes with">];
 }

@@ -76,14 +76,8 @@ struct PrepackWeightsPass
 } // namespace
 
 void PrepackWeightsPass::runOnOperation() {
-  if (policy == "none")
+  if (policy == PrepackPolicy::None)
     return;
-  if (policy != "auto" && policy != "all") {
-    getOperation().emitError()
-        << "pipeline-prepack-weights: the policy is auto, none or all, got "
-        << policy;
-    return signalPassFailure();
-  }
   modules.assign({getOperation()});
   llvm::append_range(modules, getOperation().getOps<ModuleOp>());
   candidates.clear();
@@ -179,9 +173,9 @@ bool PrepackWeightsPass::isReadOften(Use use, int64_t calls) const {
 
 bool PrepackWeightsPass::pays(const Candidate &candidate) const {
   const Prepacking &prepacking = candidate.prepacking;
-  if (policy == "auto" && !prepacking.pays)
+  if (policy == PrepackPolicy::Auto && !prepacking.pays)
     return false;
-  int64_t calls = policy == "auto" ? prepacking.calls : 2;
+  int64_t calls = policy == PrepackPolicy::Auto ? prepacking.calls : 2;
   return llvm::any_of(candidate.uses,
                       [&](const Use &use) { return isReadOften(use, calls); });
 }

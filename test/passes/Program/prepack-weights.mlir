@@ -7,7 +7,7 @@
 // Few weights are left as they are, unless all are wanted.
 // NONE-NOT: prepack
 // AUTO-NOT: prepack
-// WRONG: pipeline-prepack-weights: the policy is auto, none or all, got some
+// WRONG: for the --policy option: Cannot find option named 'some'
 
 !x = tensor<2x32x6x6xf32>
 !w = tensor<48x32x3x3xf32>
