@@ -16,7 +16,6 @@
 
 #include <onnx/onnx_pb.h>
 
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -46,9 +45,8 @@ private:
 
 template <typename Value>
 std::string bytesOf(const std::vector<Value> &values) {
-  std::string bytes(values.size() * sizeof(Value), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
+  return std::string(reinterpret_cast<const char *>(values.data()),
+                     values.size() * sizeof(Value));
 }
 
 inline onnx::TensorProto *addInitializer(onnx::ModelProto &model,
