@@ -84,6 +84,11 @@ private:
                           Emitter::Body body) {
     return emitter.elementwise(state, operands, body);
   }
+  /// The sum in an op of its own, so that it is a value of the forward wherever
+  /// a derivative reads it: a backward may have other parameters.
+  mlir::Value addOf(mlir::Value a, mlir::Value b);
+  /// The first activation of a sum.
+  mlir::Value activated(mlir::Value a, mlir::Value b);
   void stepRnn(mlir::Value input);
   void stepGru(mlir::Value input);
   void stepLstm(mlir::Value input);
@@ -97,6 +102,9 @@ private:
   mlir::Type element;
   mlir::RankedTensorType state;
   mlir::Value recurrent, recurrentBias, peepholes, lengths;
+  /// The state is the initial one: no data, so that what the recurrent weights
+  /// make of it is made of parameters only.
+  bool isFirst = false;
 };
 
 } // namespace penstock::onnx

@@ -116,6 +116,7 @@ void DirectionWriter::run(Value inputs) {
     int64_t step = backwards ? r.steps - 1 - i : i;
     Value input = slice(projected, {step * r.batch, 0}, {r.batch, rows});
     Value oldHidden = hidden, oldCell = cell;
+    isFirst = i == 0;
     if (r.cell == Cell::Rnn)
       stepRnn(input);
     else if (r.cell == Cell::Gru)
@@ -144,31 +145,34 @@ Value DirectionWriter::keepWhere(int64_t step, Value value, Value other) {
       });
 }
 
-void DirectionWriter::stepRnn(Value input) {
-  Value before = product(hidden, recurrent, state);
-  hidden = elementwise({input, before}, [&](Emitter &e, ArrayRef<Value> in) {
-    return activate(e, 0, e.add(in[0], in[1]));
+Value DirectionWriter::addOf(Value a, Value b) {
+  return emitter.elementwise(
+      Emitter::typeOf(a), {a, b},
+      [](Emitter &e, ArrayRef<Value> in) { return e.add(in[0], in[1]); });
+}
+
+Value DirectionWriter::activated(Value a, Value b) {
+  SmallVector<Value> operands = {a, b};
+  if (isFirst)
+    operands = {addOf(a, b)};
+  return elementwise(operands, [&](Emitter &e, ArrayRef<Value> in) {
+    return activate(e, 0, in.size() == 1 ? in[0] : e.add(in[0], in[1]));
   });
+}
+
+void DirectionWriter::stepRnn(Value input) {
+  hidden = activated(input, product(hidden, recurrent, state));
 }
 
 void DirectionWriter::stepGru(Value input) {
   enum { Update, Reset, New };
-  auto activated = [&](Value a, Value b) {
-    return elementwise({a, b}, [&](Emitter &e, ArrayRef<Value> in) {
-      return activate(e, 0, e.add(in[0], in[1]));
-    });
-  };
   // The rows of R in two parts where the last depends on the reset.
   int64_t rows = r.linearBeforeReset ? 3 * r.hidden : 2 * r.hidden;
   Value weights = slice(recurrent, {0, 0}, {rows, r.hidden});
   auto type = RankedTensorType::get({r.batch, rows}, element);
   Value before = product(hidden, weights, type);
-  // In an op of its own, so that the sum is a value of the forward wherever a
-  // derivative reads it: a backward may have another bias.
   if (r.linearBeforeReset && recurrentBias)
-    before = emitter.elementwise(
-        type, {before, recurrentBias},
-        [](Emitter &e, ArrayRef<Value> in) { return e.add(in[0], in[1]); });
+    before = addOf(before, recurrentBias);
   Value update = activated(gate(input, Update), gate(before, Update));
   Value reset = activated(gate(input, Reset), gate(before, Reset));
   Value inner;
@@ -195,9 +199,12 @@ void DirectionWriter::stepGru(Value input) {
 
 void DirectionWriter::stepLstm(Value input) {
   enum { Input, Output, Forget, New };
-  Value before =
-      product(hidden, recurrent,
-              RankedTensorType::get({r.batch, 4 * r.hidden}, element));
+  auto type = RankedTensorType::get({r.batch, 4 * r.hidden}, element);
+  Value before = product(hidden, recurrent, type);
+  if (isFirst) {
+    input = addOf(input, before);
+    before = emitter.filled(type, emitter.scalar(element, 0));
+  }
   SmallVector<Value> operands;
   for (int64_t number : {Input, Forget, New})
     operands.append({gate(input, number), gate(before, number)});
