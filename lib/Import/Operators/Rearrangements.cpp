@@ -361,4 +361,5 @@ void penstock::onnx::addRearrangements(OperatorTable &table) {
             Operator::Inactive);
   table.add("NonZero", {9, 13}, inferNonZero, foldNonZero, lowerNonZero,
             Operator::Inactive);
+  table.markOperands("NonZero", &Operator::extents, {0});
 }

@@ -277,5 +277,6 @@ void penstock::onnx::addSelection(OperatorTable &table) {
   table.add("Compress", {9, 11}, inferCompress, nullptr, lowerCompress);
   table.add("Unique", {11}, inferUnique, foldUnique, lowerUnique,
             Operator::Inactive);
+  table.markOperands("Unique", &Operator::extents, {0});
   table.add("ReverseSequence", {10}, inferReverse, nullptr, lowerReverse);
 }
