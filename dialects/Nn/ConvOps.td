@@ -26,7 +26,9 @@ def Nn_ConvolutionLayout : I32EnumAttr<"ConvolutionLayout",
      I32EnumAttrCase<"Winograd", 3, "winograd">,
      I32EnumAttrCase<"Tiles2x2", 4, "tiles_2x2">,
      I32EnumAttrCase<"Tiles4x4", 5, "tiles_4x4">,
-     I32EnumAttrCase<"OutputWindows", 6, "output_windows">]> {
+     I32EnumAttrCase<"OutputWindows", 6, "output_windows">,
+     I32EnumAttrCase<"CombinedGroups", 7, "combined_groups">,
+     I32EnumAttrCase<"Upright", 8, "upright">]> {
   let cppNamespace = "::penstock::nn";
   let genSpecializedAttr = 0;
 }

@@ -29,7 +29,10 @@ static_assert(int(PENSTOCK_CONV_PLAIN) == int(Layout::Plain) &&
               int(PENSTOCK_CONV_WINOGRAD) == int(Layout::Winograd) &&
               int(PENSTOCK_CONV_TILES_2X2) == int(Layout::Tiles2x2) &&
               int(PENSTOCK_CONV_TILES_4X4) == int(Layout::Tiles4x4) &&
-              int(PENSTOCK_CONV_OUTPUT_WINDOWS) == int(Layout::OutputWindows));
+              int(PENSTOCK_CONV_OUTPUT_WINDOWS) == int(Layout::OutputWindows) &&
+              int(PENSTOCK_CONV_COMBINED_GROUPS) ==
+                  int(Layout::CombinedGroups) &&
+              int(PENSTOCK_CONV_UPRIGHT) == int(Layout::Upright));
 
 /// None where the runtime's descriptor has no place for it, or layout for none.
 static std::optional<penstock_conv_descriptor>

@@ -10,6 +10,7 @@
 #include "penstock/onednn.h"
 
 #include "runtime/device/cpu/ColumnConvolution.h"
+#include "runtime/device/cpu/CombinedGroups.h"
 #include "runtime/device/cpu/OutputWindowConvolution.h"
 #include "runtime/device/cpu/PartedConvolution.h"
 #include "runtime/device/cpu/TileConvolution.h"
@@ -39,6 +40,8 @@ static std::unique_ptr<ConvolutionMethod> makeMethod(uint32_t layout) {
     return std::make_unique<TileConvolution>();
   case PENSTOCK_CONV_OUTPUT_WINDOWS:
     return std::make_unique<OutputWindowConvolution>();
+  case PENSTOCK_CONV_COMBINED_GROUPS:
+    return std::make_unique<CombinedGroups>();
   default:
     return std::make_unique<PartedConvolution>();
   }

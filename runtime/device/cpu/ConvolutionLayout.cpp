@@ -99,7 +99,7 @@ findWinograd(const penstock_conv_descriptor &conv) {
 }
 
 /// Whether the library has nothing better in its own layout than products of
-/// matrices, which of groups of one channel have one row.
+/// matrices, which have as many rows as a group has channels.
 static bool isGemm(penstock_conv_descriptor conv) {
   conv.layout = PENSTOCK_CONV_LIBRARY;
   Convolution convolution;
@@ -107,42 +107,69 @@ static bool isGemm(penstock_conv_descriptor conv) {
          convolution.getImplementation().find("gemm") != std::string::npos;
 }
 
+/// Whether copies into the library's layout cost more than they bring, as it
+/// pads few input channels to its vectors. Products gather the input once per
+/// element of the window instead; forward, the library reads so few channels as
+/// they are, and only copies the result.
+static bool isNarrow(const penstock_conv_descriptor &conv) {
+  constexpr int64_t kFewChannels = 8;
+  if (conv.groups != 1 || conv.kind == PENSTOCK_CONV_WEIGHT_GRAD ||
+      conv.input_channels >= kFewChannels)
+    return false;
+  return conv.kind == PENSTOCK_CONV_INPUT_GRAD ||
+         2 * columnSizes(conv).taps < conv.output_channels;
+}
+
+/// Ways for groups of few channels, where the library multiplies matrices of so
+/// few rows. With zeros between channels an infinite value reaches those of
+/// other groups, which the definition does not have.
+static void addGroupedLayouts(const penstock_conv_descriptor &conv,
+                              bool isDirect, std::vector<uint32_t> &order) {
+  if (conv.groups == 1 || !isGemm(conv))
+    return;
+  bool isWeightGrad = conv.kind == PENSTOCK_CONV_WEIGHT_GRAD;
+  if (isWeightGrad || !isDirect)
+    order.insert(order.begin(), PENSTOCK_CONV_COMBINED_GROUPS);
+  order.insert(order.begin(), PENSTOCK_CONV_UPRIGHT);
+  if (isWeightGrad)
+    order.insert(order.begin(), PENSTOCK_CONV_OUTPUT_WINDOWS);
+}
+
 std::string
 penstock::runtime::chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
                                            bool isDirect) {
-  // Measured per kind (docs/performance.md): with few channels per group the
-  // copies cost more than they bring, as the library pads channels to a
-  // multiple of its vectors; and a window of one element is a matrix product,
-  // which wants no other layout where a sample has many. Where each weight gets
-  // few products and all of them do not fit the second cache, the library reads
-  // and writes the gradient once per sample; and it copies much to leave out
-  // elements between windows of one.
+  // Measured per kind (docs/performance.md). A window of one element is a
+  // matrix product, which wants no other layout where a sample has many, or in
+  // groups. Where each weight gets few products and all of them do not fit the
+  // second cache, the library reads and writes the gradient once per sample;
+  // and it copies much to leave out elements between windows of one.
   bool isWeightGrad = descriptor.kind == PENSTOCK_CONV_WEIGHT_GRAD;
-  int64_t inputs = descriptor.input_channels / descriptor.groups;
-  int64_t outputs = descriptor.output_channels / descriptor.groups;
-  bool isDepthwise = descriptor.groups > 1 && inputs == 1 && outputs == 1;
-  bool isNarrow =
-      std::min(inputs, outputs) < 8 && !isDepthwise && !isWeightGrad;
   ColumnSizes sizes = columnSizes(descriptor);
-  bool isPoint = descriptor.groups == 1, isDense = true;
+  bool isGrouped = descriptor.groups > 1;
+  bool hasWideGroups = isGrouped && std::min(descriptor.input_channels,
+                                             descriptor.output_channels) >=
+                                        4 * descriptor.groups;
+  bool isPoint = true, isDense = true;
   for (uint32_t i = 0; i < descriptor.spatial_rank; ++i) {
     isPoint &= descriptor.kernel[i] == 1;
     isDense &= descriptor.stride[i] == 1;
   }
   constexpr int64_t kManyWindows = 256; // of a sample
   bool isProduct =
-      isPoint && isDense && sizes.windows >= kManyWindows * descriptor.batch;
+      isPoint && isDense &&
+      (isGrouped ? hasWideGroups
+                 : sizes.windows >= kManyWindows * descriptor.batch);
   std::vector<uint32_t> order = {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_PLAIN};
-  if (isNarrow || isProduct)
+  if (isNarrow(descriptor) || isProduct)
     std::swap(order[0], order[1]);
+  else
+    addGroupedLayouts(descriptor, isDirect, order);
   bool hasFewWindows =
       sizes.windows <= 512 && sizes.channels * sizes.taps >= 1 << 18;
   bool isSparse = isPoint && !isDense && sizes.windows <= 1024;
-  if (isWeightGrad && descriptor.groups == 1 &&
-      (isProduct || hasFewWindows || isSparse))
+  if (isWeightGrad && !isGrouped &&
+      (isProduct || hasFewWindows || isSparse || isGemm(descriptor)))
     order.insert(order.begin(), PENSTOCK_CONV_COLUMNS);
-  if (isWeightGrad && isDepthwise && isGemm(descriptor))
-    order.insert(order.begin(), PENSTOCK_CONV_OUTPUT_WINDOWS);
   std::optional<uint32_t> winograd = findWinograd(descriptor);
   if (winograd && !isDirect)
     order.insert(order.begin(), *winograd);

@@ -24,7 +24,8 @@ OutputWindowConvolution::plan(const penstock_conv_descriptor &descriptor) {
     return refusal;
   penstock_conv_descriptor other = conv;
   other.kind = PENSTOCK_CONV_FORWARD;
-  other.layout = PENSTOCK_CONV_LIBRARY;
+  other.layout =
+      conv.spatial_rank == 1 ? PENSTOCK_CONV_UPRIGHT : PENSTOCK_CONV_LIBRARY;
   other.batch = 1;
   other.groups = conv.batch * conv.groups;
   other.input_channels = other.output_channels = other.groups;

@@ -282,7 +282,26 @@ void PartedConvolution::State::addSums(int64_t channels) {
       hasFailed.store(true, std::memory_order_relaxed);
 }
 
-std::string PartedConvolution::plan(const penstock_conv_descriptor &conv) {
+/// The same in two dimensions, of which the second has one element: the library
+/// has its kernels for groups of one channel in two dimensions only, and those
+/// for long windows in the first of them.
+static penstock_conv_descriptor upright(penstock_conv_descriptor conv) {
+  conv.spatial_rank = 2;
+  conv.input[1] = conv.kernel[1] = conv.output[1] = 1;
+  conv.stride[1] = conv.dilation[1] = 1;
+  conv.pad_before[1] = conv.pad_after[1] = 0;
+  return conv;
+}
+
+std::string
+PartedConvolution::plan(const penstock_conv_descriptor &descriptor) {
+  bool isUpright = descriptor.layout == PENSTOCK_CONV_UPRIGHT;
+  const std::string refusal =
+      "oneDNN has no upright kernel for the " + describe(descriptor);
+  if (isUpright && descriptor.spatial_rank != 1)
+    return refusal;
+  const penstock_conv_descriptor conv =
+      isUpright ? upright(descriptor) : descriptor;
   ConvolutionDivision division = divideConvolution(conv);
   state = std::make_unique<State>(conv, division);
   std::string error = state->plan();
@@ -291,6 +310,9 @@ std::string PartedConvolution::plan(const penstock_conv_descriptor &conv) {
     state = std::make_unique<State>(conv, ConvolutionDivision());
     error = state->plan();
   }
+  if (isUpright && error.empty() &&
+      state->implementation.find("jit_dw") == std::string::npos)
+    return refusal;
   return error;
 }
 

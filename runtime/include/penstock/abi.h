@@ -225,7 +225,12 @@ enum {
   PENSTOCK_CONV_TILES_4X4 = 5,
   /* The gradient of the weights of groups of one channel as a convolution of
    * every sample with its output as the window, reordered like LIBRARY. */
-  PENSTOCK_CONV_OUTPUT_WINDOWS = 6
+  PENSTOCK_CONV_OUTPUT_WINDOWS = 6,
+  /* Several groups as one, with weights of zero between them, reordered like
+   * LIBRARY. */
+  PENSTOCK_CONV_COMBINED_GROUPS = 7,
+  /* One spatial dimension as the first of two, reordered like LIBRARY. */
+  PENSTOCK_CONV_UPRIGHT = 8
 };
 
 /* A convolution of input (batch, input_channels, spatial...) with weights

@@ -123,7 +123,15 @@ const Shape shapes[] = {
     {8, 1, 20, 24, {9, 15}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
     // One channel per group, large windows.
     {3, 37, 37, 37, {17, 15}, {7, 5}, {1, 1}, {1, 1}, {3, 2}, {3, 2}},
-    {2, 48, 48, 48, {19, 16}, {5, 7}, {2, 1}, {1, 2}, {2, 6}, {2, 5}}};
+    {2, 48, 48, 48, {19, 16}, {5, 7}, {2, 1}, {1, 2}, {2, 6}, {2, 5}},
+    // Narrow groups: three, six and one channel, more outputs than inputs.
+    {3, 16, 48, 48, {9, 11}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    {2, 8, 48, 48, {10, 7}, {3, 2}, {2, 1}, {1, 2}, {1, 0}, {1, 1}},
+    {2, 40, 40, 80, {9, 8}, {3, 3}, {1, 2}, {1, 1}, {1, 0}, {1, 1}},
+    {2, 16, 16, 16, {13, 12}, {9, 9}, {1, 1}, {1, 1}, {4, 4}, {4, 4}},
+    // One dimension.
+    {3, 37, 37, 37, {50, 1}, {31, 1}, {1, 1}, {1, 1}, {15, 0}, {15, 0}},
+    {2, 64, 64, 64, {41, 1}, {4, 1}, {2, 1}, {3, 1}, {9, 0}, {0, 0}}};
 
 /// Which kinds of which shapes a layout is for.
 bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
@@ -143,7 +151,15 @@ bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
     return isSmallWindow && shape.groups == 1;
   case PENSTOCK_CONV_OUTPUT_WINDOWS:
     return kind == PENSTOCK_CONV_WEIGHT_GRAD && shape.groups > 8 &&
-           shape.inputs == shape.groups;
+           shape.inputs == shape.groups && shape.outputs == shape.groups;
+  case PENSTOCK_CONV_COMBINED_GROUPS:
+    // The library's kernels for few channels have no dilation backward.
+    return shape.groups % 8 == 0 && shape.inputs / shape.groups < 8 &&
+           (kind == PENSTOCK_CONV_FORWARD ||
+            shape.dilation[0] * shape.dilation[1] == 1);
+  case PENSTOCK_CONV_UPRIGHT:
+    return shape.size[1] == 1 &&
+           (kind == PENSTOCK_CONV_FORWARD || shape.dilation[0] == 1);
   default:
     return true;
   }
@@ -170,10 +186,16 @@ TEST(ConvolutionTest, EqualsLoops) {
       double largest = 0;
       for (double value : expected)
         largest = std::max(largest, std::abs(value));
-      for (uint32_t layout : {0u, 1u, 2u, 3u, 4u, 5u, 6u}) {
+      for (uint32_t layout : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u}) {
         if (!takes(shape, kind, layout))
           continue;
         conv.layout = layout;
+        bool isFlat = shape.size[1] == 1;
+        conv.spatial_rank =
+            layout == PENSTOCK_CONV_UPRIGHT ||
+                    (isFlat && layout == PENSTOCK_CONV_OUTPUT_WINDOWS)
+                ? 1
+                : 2;
         auto compute = [&](int threads) {
           setConvolutionThreads(threads);
           Convolution convolution;
@@ -237,8 +259,11 @@ TEST(ConvolutionTest, PrepacksWeights) {
   int prepacked = 0;
   for (const Shape &shape : shapes)
     for (uint32_t kind : {PENSTOCK_CONV_FORWARD, PENSTOCK_CONV_INPUT_GRAD})
-      for (uint32_t layout : {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_WINOGRAD}) {
+      for (uint32_t layout :
+           {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_WINOGRAD,
+            PENSTOCK_CONV_COMBINED_GROUPS, PENSTOCK_CONV_UPRIGHT}) {
         penstock_conv_descriptor conv = describeShape(shape, kind, layout);
+        conv.spatial_rank = layout == PENSTOCK_CONV_UPRIGHT ? 1 : 2;
         Convolution convolution;
         if (!takes(shape, kind, layout) || convolution.plan(conv) != "")
           continue;
@@ -301,7 +326,7 @@ TEST(ConvolutionTest, ChoosesLayouts) {
     return conv.layout;
   };
   // Few channels, many, a depthwise one, a small and a large matrix product.
-  EXPECT_EQ(choose(shapes[0], PENSTOCK_CONV_FORWARD), 0u);
+  EXPECT_EQ(choose(shapes[0], PENSTOCK_CONV_FORWARD), 1u);
   EXPECT_EQ(choose(shapes[0], PENSTOCK_CONV_WEIGHT_GRAD), 1u);
   EXPECT_EQ(choose(shapes[1], PENSTOCK_CONV_FORWARD), 1u);
   EXPECT_EQ(choose(shapes[3], PENSTOCK_CONV_FORWARD), 1u);
@@ -322,6 +347,21 @@ TEST(ConvolutionTest, ChoosesLayouts) {
   EXPECT_EQ(choose(shapes[10], PENSTOCK_CONV_INPUT_GRAD), 5u);
   EXPECT_EQ(choose(shapes[10], PENSTOCK_CONV_WEIGHT_GRAD), 5u);
   EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_FORWARD, true), 1u);
+  // Few input channels and a large window: only the gradient of the input pays
+  // for copies.
+  Shape stem = {2, 1, 3, 64, {32, 32}, {7, 7}, {2, 2}, {1, 1}, {3, 3}, {3, 3}};
+  EXPECT_EQ(choose(stem, PENSTOCK_CONV_FORWARD), 1u);
+  EXPECT_EQ(choose(stem, PENSTOCK_CONV_INPUT_GRAD), 0u);
+  // Groups that the library has kernels for, and others. Zeros are multiplied
+  // in the gradient of the weights only, where that is not wanted.
+  Shape groups = {4, 8, 32, 32, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  EXPECT_EQ(choose(groups, PENSTOCK_CONV_FORWARD), 1u);
+  EXPECT_EQ(choose(groups, PENSTOCK_CONV_INPUT_GRAD), 1u);
+  EXPECT_EQ(choose(groups, PENSTOCK_CONV_WEIGHT_GRAD), 7u);
+  for (uint32_t kind : {0u, 1u, 2u})
+    EXPECT_EQ(choose(shapes[20], kind), 7u);
+  EXPECT_EQ(choose(shapes[20], PENSTOCK_CONV_FORWARD, true), 1u);
+  EXPECT_EQ(choose(shapes[20], PENSTOCK_CONV_WEIGHT_GRAD, true), 7u);
   // A channel per group: a small window and large ones.
   EXPECT_EQ(choose(shapes[3], PENSTOCK_CONV_WEIGHT_GRAD), 1u);
   EXPECT_EQ(choose(shapes[18], PENSTOCK_CONV_WEIGHT_GRAD), 6u);

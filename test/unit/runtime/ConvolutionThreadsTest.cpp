@@ -133,7 +133,7 @@ TEST(ConvolutionThreadsTest, SameBits) {
       EXPECT_EQ(chooseConvolutionLayout(conv), "");
       EXPECT_FALSE(compute(conv, 1, tensors).empty()) << describe(conv);
       for (uint32_t layout = PENSTOCK_CONV_PLAIN;
-           layout <= PENSTOCK_CONV_TILES_4X4; ++layout) {
+           layout <= PENSTOCK_CONV_UPRIGHT; ++layout) {
         conv.layout = layout;
         std::vector<float> one = compute(conv, 1, tensors);
         for (int threads : {2, 3})
