@@ -347,8 +347,8 @@ TEST(ConvolutionTest, ChoosesLayouts) {
   EXPECT_EQ(choose(shapes[10], PENSTOCK_CONV_INPUT_GRAD), 5u);
   EXPECT_EQ(choose(shapes[10], PENSTOCK_CONV_WEIGHT_GRAD), 5u);
   EXPECT_EQ(choose(shapes[8], PENSTOCK_CONV_FORWARD, true), 1u);
-  // Few input channels and a large window: only the gradient of the input pays
-  // for copies.
+  // Few input channels and a large window: copies do not pay in the gradient of
+  // the input.
   Shape stem = {2, 1, 3, 64, {32, 32}, {7, 7}, {2, 2}, {1, 1}, {3, 3}, {3, 3}};
   EXPECT_EQ(choose(stem, PENSTOCK_CONV_FORWARD), 1u);
   EXPECT_EQ(choose(stem, PENSTOCK_CONV_INPUT_GRAD), 0u);
