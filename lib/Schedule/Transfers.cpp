@@ -70,6 +70,7 @@ public:
 private:
   bool placeInLoops();
   bool fillsFaster() const;
+  std::optional<std::string> placeByTime();
   void findPhases();
   bool placePhase(ArrayRef<PhaseLoop> phase);
   bool checkEnds(ArrayRef<PhaseLoop> phase);
@@ -270,6 +271,28 @@ bool Placement::fillsFaster() const {
   });
 }
 
+/// With the times of these stages, unless they have no period in common: what
+/// runs ahead of stages that nothing holds back would make the program grow
+/// with its microbatches. Even stages have one.
+std::optional<std::string> Placement::placeByTime() {
+  constexpr size_t kMost = 4;
+  auto size = [](ArrayRef<Order> orders) {
+    size_t items = 0;
+    for (const Order &order : orders)
+      for (const Loop &loop : order.loops)
+        items += loop.items.size();
+    return items;
+  };
+  std::vector<Order> timed = orders;
+  if (auto why = placeTransfersByTime(model, rank, orders))
+    return why;
+  if (!taskTimes.empty() &&
+      !placeTransfersByTime(model, rank, timed, taskTimes) &&
+      size(timed) <= kMost * size(orders))
+    orders = std::move(timed);
+  return std::nullopt;
+}
+
 std::optional<std::string> Placement::place() {
   bool drains = true;
   for (const Order &order : orders) {
@@ -291,7 +314,7 @@ std::optional<std::string> Placement::place() {
     if (!drains)
       return error;
     orders = std::move(written);
-    if (auto why = placeTransfersByTime(model, rank, orders))
+    if (auto why = placeByTime())
       return why;
   } else {
     placeTransfersOutsideOfLoops(model, rank, orders);

@@ -18,6 +18,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 using namespace llvm;
@@ -172,12 +173,16 @@ std::optional<std::string> placeTransfersByTime(const Model &model,
   for (const Order &order : orders)
     if (!order.loops.empty() && order.loops.front().kind != LoopKind::Updates)
       return "the orders do not drain at every update";
+  // Sums of whole numbers are exact: what comes at one time does so in every
+  // period, and recurs.
+  constexpr double kLongest = 1 << 20;
+  double longest = taskTimes.empty() ? 0 : *llvm::max_element(taskTimes);
   auto duration = [&](int task) {
     const Task &it = model.tasks[task];
-    return it.perUpdate()       ? 0.0
-           : !taskTimes.empty() ? taskTimes[task]
-           : it.letter == 'B'   ? 2.0
-                                : 1.0;
+    return it.perUpdate()     ? 0.0
+           : longest > 0      ? std::round(taskTimes[task] / longest * kLongest)
+           : it.letter == 'B' ? 2.0
+                              : 1.0;
   };
   Dataflow result = flow(model, orders, duration, 0);
   if (!result.circle.empty()) {

@@ -14,7 +14,7 @@
 namespace penstock::schedule {
 
 /// Places them, or says why it cannot. `taskTimes`, by task, say in which
-/// sequence they come where forwards fill the pipe faster than one at a time; a
+/// sequence they come, but for orders whose loops can keep their period; a
 /// whole backward takes two units without them, all else one.
 std::optional<std::string>
 placeTransfers(const Model &model, std::vector<Order> &orders,

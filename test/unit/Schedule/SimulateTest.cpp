@@ -10,6 +10,7 @@
 #include "Line.h"
 
 #include "penstock/Schedule/Generators.h"
+#include "penstock/Schedule/Simulator.h"
 #include "penstock/Schedule/Timeline.h"
 #include "penstock/Schedule/Transfers.h"
 
@@ -88,6 +89,48 @@ TEST(Simulate, ZeroBubble) {
                          name == std::string("zb-h2") ? 3 * m : 3 * m + p - 1)
             << name << " " << p << " " << m;
       }
+}
+
+TEST(Simulate, UnevenStages) {
+  // Where stages differ, transfers come in the sequence in which these stages
+  // send, not that of even ones: free ones delay no run. An order of a single
+  // loop keeps it, with the sequence of even stages.
+  const double shares[] = {1.09, 0.63, 0.71, 1.27, 0.94, 1.38, 0.83, 1.21, 0.52,
+                           1.13, 0.97, 0.88, 1.31, 0.58, 1.02, 1.44, 0.77};
+  std::string error;
+  for (const char *name :
+       {"interleaved", "looped-bfs", "zb-h2", "zb-auto", "zb-v", "v-half",
+        "v-min", "dualpipe-v", "chimera", "hanayo"})
+    for (int p : {2, 4, 6})
+      for (int m : {2 * p, 4 * p})
+        for (size_t next : {0, 1, 2, 3, 4}) {
+          Problem problem(*parseScheduleSpec(name, error), p, m);
+          ASSERT_EQ(refuse(problem), "");
+          auto share = [&] { return shares[next++ % std::size(shares)]; };
+          for (int stage = 0; stage < problem.stages; ++stage)
+            problem.stageTimes.push_back({share(), share(), share(), 0});
+          Costs costs;
+          costs.channel.resize(problem.model.channels.size());
+          for (size_t task = 0; task < problem.model.tasks.size(); ++task)
+            costs.task.push_back(problem.timeOf(int(task)));
+
+          std::vector<Order> orders = generate(problem);
+          double makespan = simulate(problem, orders).withBarrier;
+          Line line(1, 1);
+          line.model = problem.model;
+          ASSERT_EQ(placeTransfers(line.model, orders, costs.task),
+                    std::nullopt);
+          ASSERT_EQ(line.size(orders), "") << name << " " << p << " " << m;
+          Execution execution = execute(
+              line.model,
+              [&](int device, int64_t n) {
+                return expand(line.model, orders[device], n);
+              },
+              1, Awaits::Implied, costs, true);
+          ASSERT_FALSE(execution.violation);
+          EXPECT_NEAR(execution.makespan, makespan, 1e-9 * makespan)
+              << name << " p = " << p << ", M = " << m;
+        }
 }
 
 TEST(Simulate, MessagesInFlight) {
