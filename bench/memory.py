@@ -2,7 +2,7 @@
 """Bytes that a plan states, that the program allocates, and that must be alive.
 
     bench/memory.py [--only=REGEX] [--check] [--plan-only] [--plans] [--recompute]
-                    [--arguments for penstockc]
+                    [-- flags of penstockc]
 
 Six models, four schedules, two policies of recomputation. For each: the arenas
 that the report states, those that the program says it has allocated (it trains
@@ -23,6 +23,7 @@ between the begin and the end of an update, by simulation.
 Needs torch, torchvision, transformers and onnx.
 """
 
+import argparse
 import json
 import os
 import re
@@ -131,28 +132,26 @@ def recomputation(folder, only, more):
                   f"{100 * (time / shortest - 1):7.1f}%", flush=True)
 
 
-def main(arguments):
-    only, check, plan_only, more = "", False, False, []
-    searches = recomputes = False
-    for argument in arguments:
-        key, _, value = argument.partition("=")
-        if key == "--only":
-            only = value
-        elif key == "--check":
-            check = True
-        elif key == "--plan-only":
-            plan_only = True
-        elif key == "--plans":
-            searches = True
-        elif key == "--recompute":
-            recomputes = True
-        else:
-            more.append(argument)
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--only", default="", metavar="REGEX", help="of the names of models")
+    parser.add_argument("--check", action="store_true", help="fail where a statement is not met")
+    parser.add_argument("--plan-only", action="store_true", help="train nothing")
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument("--plans", action="store_true", help="of cuts that are planned")
+    modes.add_argument("--recompute", action="store_true", help="of what runs again")
+    parser.add_argument("more", nargs="*", metavar="FLAG", help="of penstockc, after --")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    only, more = options.only, options.more
     folder = measure.work_folder() / "memory"
-    if recomputes:
+    if options.recompute:
         recomputation(folder, only, more)
         return
-    if searches:
+    if options.plans:
         failed = plans(folder, only, more)
         sys.exit(f"not kept: {', '.join(failed)}" if failed else 0)
     print(f"{'model':10}{'schedule':13}{'recompute':11}{'arenas':>12}{'bound':>12}{'above':>8}"
@@ -163,7 +162,7 @@ def main(arguments):
         program = model.path.with_name("program")
         for schedule, flags in SCHEDULES:
             for policy in ("none", "full"):
-                emit = ["--emit=program"] if plan_only else []
+                emit = ["--emit=program"] if options.plan_only else []
                 stages = plan_reports.compiled(command(model), program, *flags, *emit, *more,
                                                f"--recompute={policy}")
                 plan = plan_reports.arenas(stages)
@@ -173,17 +172,17 @@ def main(arguments):
                 total, bound = sum(plan.values()), sum(bounds.values())
                 sums = [sums[0] + total, sums[1] + bound]
                 verdict = "not run"
-                if not plan_only:
+                if not options.plan_only:
                     allocated = plan_reports.train(program, *model.data, "--steps", "2")[1]
                     verdict = plan_reports.compare(allocated, stages)
-                if (verdict != "equal" and not plan_only) or above > MOST_ABOVE:
+                if (verdict != "equal" and not options.plan_only) or above > MOST_ABOVE:
                     failed.append(f"{model.name} {schedule} {policy}")
                 print(f"{model.name:10}{schedule:13}{policy:11}{total:12}{bound:12}"
                       f"{100 * (total / bound - 1):7.2f}%{100 * above:7.2f}%  {verdict}", flush=True)
     print(f"all: {100 * (sums[0] / sums[1] - 1):.2f} % above")
-    if check and failed:
+    if options.check and failed:
         sys.exit(f"not within bounds: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

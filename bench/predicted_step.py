@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Simulated against measured time of an update, for two stages.
 
-    predicted_step.py PENSTOCKC [--only=REGEX] [--schedules=A,B] [--steps=N]
+    bench/predicted_step.py [--only=REGEX] [--schedules=A,B] [--steps=N]
 
 For each model and schedule: compiles with --profile, which measures nodes and
 the stages that they are cut into, takes the time of an update that the
@@ -12,6 +12,7 @@ taken from the user's cache. Needs two idle cores to mean anything. Where
 PyTorch is installed, the models of memory.py join in.
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -25,7 +26,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from measure import machine  # noqa: E402
+from measure import build_folder, machine  # noqa: E402
 from mlp_model import write_data, write_mlp  # noqa: E402
 
 WARMUP = 4
@@ -84,23 +85,23 @@ def compare(compiler, folder, steps, schedule, model, size, data):
     return predicted, measure(program, data, steps, folder / "log.jsonl")
 
 
-def main(compiler, *arguments):
-    options = {"only": "", "schedules": "1f1b,gpipe,zb-h1", "steps": "200"}
-    for argument in arguments:
-        name, separator, value = argument.removeprefix("--").partition("=")
-        if name not in options or not separator:
-            sys.exit(f"predicted_step.py: unknown option {argument}")
-        options[name] = value
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--only", default="", metavar="REGEX", help="of the names of models")
+    parser.add_argument("--schedules", default="1f1b,gpipe,zb-h1", metavar="A,B")
+    parser.add_argument("--steps", default=200, type=int, metavar="N", help="updates of a run")
+    options = parser.parse_args()
+    compiler = build_folder() / "bin" / "penstockc"
     print(f"{machine()}\n\n{'model':14}{'schedule':>9}{'predicted ms':>14}"
           f"{'measured ms':>13}{'error':>8}")
     errors = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for title, *case in list_cases(folder):
-            for schedule in options["schedules"].split(","):
-                if not re.search(options["only"], title):
+            for schedule in options.schedules.split(","):
+                if not re.search(options.only, title):
                     continue
-                predicted, measured = compare(compiler, folder, int(options["steps"]),
+                predicted, measured = compare(compiler, folder, options.steps,
                                               schedule, *case)
                 errors.append(predicted / measured - 1)
                 print(f"{title:14}{schedule:>9}{1e3 * predicted:14.3f}"
@@ -111,4 +112,4 @@ def main(compiler, *arguments):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -71,8 +71,8 @@ public:
   const CompileOptions &getOptions() const { return options; }
   /// How many plans were compiled to their memory.
   int64_t getTrials() const { return trials; }
-  /// Of what does not fit: what the device of a stage needs that is the
-  /// furthest over the limit.
+  /// Of what does not fit: what the device of a stage needs at least that is
+  /// the furthest over the limit.
   std::optional<int64_t> getSmallestNeed() const { return smallestNeed; }
 
 private:
@@ -120,9 +120,12 @@ private:
   void measureNodes();
   /// With --profile, once the stages are decided.
   void measureStages();
-  /// The plan of a candidate; the module stays as it is.
+  /// The plan of a candidate; the module stays as it is. Where what its
+  /// schedule keeps does not fit already, that is what a stage is said to need,
+  /// unless it shall be exact.
   std::optional<Report> tryPlan(const StagePlan &plan,
-                                llvm::ArrayRef<int64_t> budgets);
+                                llvm::ArrayRef<int64_t> budgets,
+                                bool isExact = false);
   void adoptReplicas(const StagePlan &plan);
   void warnOfFewerDevices(const StagePlan &plan);
   int checkRecompute();

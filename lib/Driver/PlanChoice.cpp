@@ -16,6 +16,7 @@
 #include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Training/MethodSpec.h"
+#include "penstock/Training/OptimizerSpec.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -30,7 +31,8 @@ static int64_t sum(ArrayRef<int64_t> numbers) {
 }
 
 std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
-                                           ArrayRef<int64_t> budgets) {
+                                           ArrayRef<int64_t> budgets,
+                                           bool isExact) {
   OwningOpRef<ModuleOp> trial = module->clone();
   std::swap(module, trial);
   Level before = level;
@@ -41,16 +43,34 @@ std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
   isTrial = true;
   ++trials;
   std::optional<Report> result;
-  // What is beaten is built no further, and nor is what comes behind it.
+  // What is beaten is built no further, and nor is what comes behind it. Most
+  // of the time goes into programs: what does not fit without one has none.
   if (!beaten && cutAsPlanned(plan) && lowerTo(Level::Schedule) &&
-      !checkBeaten() && lowerTo(Level::Program))
-    result = report;
+      !checkBeaten()) {
+    bool mayFit = !options.deviceMemory ||
+                  report.getLeastBytes() <= *options.deviceMemory;
+    if (isExact || mayFit ? lowerTo(Level::Program) : true)
+      result = report;
+    if (result && level == Level::Schedule)
+      for (StageReport &stage : result->stages)
+        stage.arenas = {stage.leastBytes};
+  }
   options = asked;
   isTrial = false;
   report = reported;
   level = before;
   std::swap(module, trial);
   return result;
+}
+
+/// Buffers of a weight that trains, as far as all methods have them.
+static double getWeightCopies(StringRef optimizer) {
+  std::string unused;
+  FailureOr<OptimizerSpec> spec = parseOptimizerSpec(optimizer, unused);
+  if (failed(spec))
+    return 2;
+  bool isSgd = spec->kind == OptimizerKind::SGD;
+  return 2 + (isSgd ? (spec->momentum != 0 ? 1 : 0) : 2);
 }
 
 /// Says which stage is how far over what the device has.
@@ -64,6 +84,7 @@ int Compilation::chooseWithin(int64_t limit) {
   request.chunks = chunksPerDevice(options);
   request.mayRecompute = options.recompute == "auto";
   request.limit = limit;
+  request.weightCopies = getWeightCopies(options.optimizer);
   FailureOr<PlanAnswer> answer =
       searchPlan(*module, request, [&](const StagePlan &plan, auto budgets) {
         return tryPlan(plan, budgets);
@@ -80,6 +101,14 @@ int Compilation::chooseWithin(int64_t limit) {
     warnOfFewerDevices(answer->plan);
   if (answer->fits || answer->worstStage < 0)
     return cutAsPlanned(answer->plan) ? kDone : kUserError;
+  // Of what was not built to its end, the message has all bytes.
+  if (!isCandidate())
+    if (std::optional<Report> exact =
+            tryPlan(answer->plan, answer->budgets, /*isExact=*/true)) {
+      std::vector<int64_t> needs = getNeeds(*exact);
+      answer->worstStage = llvm::max_element(needs) - needs.begin();
+      answer->worstBytes = needs[answer->worstStage];
+    }
   std::string text = llvm::formatv(
       "--device-memory={0}: {1}; stage {2} needs {3} bytes, {4} more than its "
       "device has; use more devices, {5}fewer microbatches in flight or a "

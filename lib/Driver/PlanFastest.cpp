@@ -29,7 +29,7 @@ using namespace penstock;
 /// After so many plans that were compiled to their memory no setting is begun:
 /// of large models fewer, since each of their plans takes longer.
 static int64_t getMostTrials(int64_t units) {
-  constexpr int64_t kMostUnits = int64_t(1) << 14, kLeast = 24;
+  constexpr int64_t kMostUnits = int64_t(1) << 16, kLeast = 24;
   return units > 0 ? std::max(kLeast, kMostUnits / units)
                    : std::numeric_limits<int64_t>::max();
 }
@@ -64,6 +64,10 @@ struct Candidate {
   std::unique_ptr<Compilation> compilation;
 };
 
+/// Of a setting: a defect of ours, or whether there was more to look for than
+/// the cuts that are planned first, without recomputation.
+enum class Outcome { Settled, Searched, Defect };
+
 class FastestSearch {
 public:
   explicit FastestSearch(const CompileOptions &options) : options(options) {}
@@ -71,7 +75,7 @@ public:
 
 private:
   int trySettings();
-  int trySetting(const CompileOptions &asked);
+  Outcome trySetting(const CompileOptions &asked);
   /// Where no setting fits: cuts and replicas by one search.
   int tryTogether(const CompileOptions &size);
   /// Seconds of the arithmetic of an update, if they are known: no plan for
@@ -96,9 +100,6 @@ private:
   std::optional<std::pair<int64_t, std::string>> smallestNeed;
   int64_t trials = 0, mostTrials = 0;
   int64_t left = 0; ///< Settings that were not begun.
-  /// Of the last setting: whether the cuts fit that were planned first, and
-  /// nothing is recomputed, or no cuts could be fast enough.
-  bool isFirstTaken = false;
 };
 
 } // namespace
@@ -125,8 +126,10 @@ static std::string describe(const Compilation &compilation) {
 }
 
 void FastestSearch::refuse(const CompileOptions &asked, int64_t need) {
-  note(asked, llvm::formatv("needs {0} bytes on a device, {1} more than it has",
-                            need, need - *options.deviceMemory));
+  note(asked,
+       llvm::formatv("needs at least {0} bytes on a device, {1} more than "
+                     "it has",
+                     need, need - *options.deviceMemory));
   if (!smallestNeed || need < smallestNeed->first)
     smallestNeed = {need, getFlags(asked, options)};
 }
@@ -155,14 +158,13 @@ std::optional<double> FastestSearch::getWork(const CompileOptions &asked) {
   return known->second;
 }
 
-int FastestSearch::trySetting(const CompileOptions &asked) {
-  isFirstTaken = true;
+Outcome FastestSearch::trySetting(const CompileOptions &asked) {
   for (int64_t width : asked.replicas)
     if (asked.microbatches % width != 0) {
       note(asked, llvm::formatv("{0} microbatches cannot be shared by {1} "
                                 "replicas",
                                 asked.microbatches, width));
-      return kDone;
+      return Outcome::Settled;
     }
   if (best)
     if (std::optional<double> work = getWork(asked)) {
@@ -170,13 +172,13 @@ int FastestSearch::trySetting(const CompileOptions &asked) {
       if (least > best->getSeconds()) {
         note(asked,
              llvm::formatv("at least {0:F2} us per update", least * 1e6));
-        return kDone;
+        return Outcome::Settled;
       }
     }
   if (trials >= mostTrials) {
     note(asked, "not tried");
     ++left;
-    return kDone;
+    return Outcome::Settled;
   }
   auto candidate = std::make_unique<Candidate>(asked);
   Compilation &compilation = *candidate->compilation;
@@ -184,34 +186,35 @@ int FastestSearch::trySetting(const CompileOptions &asked) {
                               best ? best->getSeconds()
                                    : std::numeric_limits<double>::infinity());
   trials += compilation.getTrials() + 1;
-  isFirstTaken =
-      code == kUserError || (code == kDone && compilation.getTrials() <= 1);
+  Outcome outcome = code == kDone && compilation.getTrials() <= 1
+                        ? Outcome::Settled
+                        : Outcome::Searched;
   llvm::StringRef said = candidate->said;
   if (code == kDefect) {
     llvm::errs() << said;
-    return code;
+    return Outcome::Defect;
   }
   if (code == kUserError) {
     if (firstError.empty())
       firstError = said.str();
     note(asked, said.trim());
-    return kDone;
+    return Outcome::Settled;
   }
   if (code == kDoesNotFit) {
     refuse(asked, compilation.getSmallestNeed().value_or(0));
-    return kDone;
+    return outcome;
   }
   if (compilation.isBeaten()) {
     double least = compilation.getLeastSeconds();
     bool isKnown = least == compilation.getReport().simulatedSeconds;
     note(asked, llvm::formatv("{0}{1:F2} us per update",
                               isKnown ? "" : "at least ", least * 1e6));
-    return kDone;
+    return outcome;
   }
   note(asked, describe(compilation));
   if (!best || candidate->isFasterThan(*best))
     best = std::move(candidate);
-  return kDone;
+  return outcome;
 }
 
 int FastestSearch::tryTogether(const CompileOptions &size) {
@@ -232,9 +235,8 @@ int FastestSearch::tryTogether(const CompileOptions &size) {
   said.choosesReplicas = false;
   said.devices = compilation.getOptions().devices;
   said.replicas = compilation.getOptions().replicas;
-  if (!outcomes.count(getRank(said)))
-    if (int code = trySetting(said))
-      return code;
+  if (!outcomes.count(getRank(said)) && trySetting(said) == Outcome::Defect)
+    return kDefect;
   if (!best) {
     note(said, describe(compilation));
     candidate->asked = size;
@@ -256,7 +258,7 @@ int FastestSearch::sayRefusal() const {
                                std::to_string(options.globalBatch) + " fits";
   llvm::errs() << llvm::formatv(
       "penstockc: --device-memory={0}: {1}; the closest is {2}, where a device "
-      "needs {3} bytes, {4} more than it has; use more devices{5}\n",
+      "needs at least {3} bytes, {4} more than it has; use more devices{5}\n",
       *options.deviceMemory, what, flags, need, need - *options.deviceMemory,
       options.recompute == "none" ? " or --recompute=auto" : "");
   return kDoesNotFit;
@@ -308,15 +310,16 @@ int FastestSearch::trySettings() {
   });
   for (Setting &setting : settings) {
     mostTrials = getMostTrials(setting.units);
-    if (int code = trySetting(setting.options))
-      return code;
+    Outcome outcome = trySetting(setting.options);
     // Cuts are planned by what stages take without recomputation: those that
     // fit with all of it may be the faster ones.
-    if (options.recompute != "auto" || !options.deviceMemory || isFirstTaken)
-      continue;
-    setting.options.recompute = "full";
-    if (int code = trySetting(setting.options))
-      return code;
+    if (outcome == Outcome::Searched && options.recompute == "auto" &&
+        options.deviceMemory) {
+      setting.options.recompute = "full";
+      outcome = trySetting(setting.options);
+    }
+    if (outcome == Outcome::Defect)
+      return kDefect;
   }
   if (best || !options.choosesReplicas || !options.deviceMemory)
     return kDone;

@@ -35,11 +35,16 @@ private:
     return plan.getShapes(static_cast<int64_t>(units.units.size()));
   }
   PlanAnswer search(bool recompute);
+  /// Of one plan with one set of budgets, which is built once.
+  std::optional<std::vector<BuiltStage>> buildOnce(const StagePlan &plan,
+                                                   ArrayRef<int64_t> budgets);
 
   const Units &units;
   const ReplicaPlanner *replicas; ///< Null where every stage has one device.
   const PlanRequest &request;
   const BuildPlan &build;
+  using BuildKey = std::pair<std::vector<StageShape>, std::vector<int64_t>>;
+  std::map<BuildKey, std::optional<std::vector<BuiltStage>>> built;
   /// Of the candidates that were measured with recomputation.
   std::map<std::vector<StageShape>, BudgetSearch> searches;
 };
@@ -52,32 +57,52 @@ std::vector<int64_t> penstock::getNeeds(const Report &report) {
   return needs;
 }
 
+std::optional<std::vector<BuiltStage>>
+PlanSearch::buildOnce(const StagePlan &plan, ArrayRef<int64_t> budgets) {
+  // A stage without a limit is as if nobody had said a budget.
+  std::vector<int64_t> limits;
+  if (llvm::any_of(budgets, [](int64_t budget) { return budget >= 0; }))
+    limits = budgets.vec();
+  auto [known, isNew] = built.try_emplace({shapesOf(plan), limits});
+  if (!isNew)
+    return known->second;
+  std::optional<Report> report = build(plan, limits);
+  if (!report)
+    return std::nullopt;
+  known->second.emplace();
+  for (auto [stage, need] :
+       llvm::zip_equal(report->stages, getNeeds(*report))) {
+    known->second->push_back({need, stage.residualsPerMicrobatch,
+                              stage.residualSlots, stage.variableBytes});
+  }
+  return known->second;
+}
+
 std::optional<std::vector<int64_t>> PlanSearch::measure(const StagePlan &plan,
                                                         bool recompute) {
   if (!recompute) {
-    std::optional<Report> report = build(plan, {});
-    return report ? std::optional(getNeeds(*report)) : std::nullopt;
-  }
-  auto buildStages =
-      [this, plan](
-          ArrayRef<int64_t> budgets) -> std::optional<std::vector<BuiltStage>> {
-    std::optional<Report> report = build(plan, budgets);
-    if (!report)
+    std::optional<std::vector<BuiltStage>> stages = buildOnce(plan, {});
+    if (!stages)
       return std::nullopt;
-    std::vector<BuiltStage> stages;
-    for (auto [stage, need] :
-         llvm::zip_equal(report->stages, getNeeds(*report))) {
-      int64_t stored = stage.residualsPerMicrobatch;
-      stages.push_back(
-          {need, stored, stored > 0 ? stage.bytes.residuals / stored : 1});
-    }
-    return stages;
+    std::vector<int64_t> needs;
+    for (const BuiltStage &stage : *stages)
+      needs.push_back(stage.need);
+    return needs;
+  }
+  auto buildStages = [this, plan](ArrayRef<int64_t> budgets) {
+    return buildOnce(plan, budgets);
   };
   BudgetSearch search(request.limit, buildStages);
   bool isBuilt = search.lower();
   std::vector<int64_t> needs = search.getNeeds().vec();
   searches.insert_or_assign(shapesOf(plan), std::move(search));
   return isBuilt ? std::optional(needs) : std::nullopt;
+}
+
+/// Plans of large models take long to build.
+static int64_t getPatience(int64_t units) {
+  constexpr int64_t kMostUnits = 1024;
+  return std::max<int64_t>(1, kMostUnits / std::max<int64_t>(1, units));
 }
 
 PlanAnswer PlanSearch::search(bool recompute) {
@@ -94,9 +119,11 @@ PlanAnswer PlanSearch::search(bool recompute) {
     problem.limit = request.limit;
     problem.trials = recompute ? 8 : 24;
     problem.sharesDevices = request.chunks > 1;
+    problem.patience = getPatience(static_cast<int64_t>(units.units.size()));
     for (const Unit &unit : units.units) {
       problem.floorBytes.push_back(unit.weightBytes);
-      double bytes = unit.weightBytes;
+      problem.heldBytes.push_back(request.weightCopies * unit.weightBytes);
+      double bytes = 0;
       for (Operation *op : unit.ops)
         for (Type type : op->getResultTypes())
           bytes += getTypeBytes(type);

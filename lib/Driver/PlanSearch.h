@@ -91,6 +91,8 @@ struct PlanRequest {
   int64_t chunks = 1;
   bool mayRecompute = false;
   int64_t limit = 0; ///< Bytes of a device.
+  /// Of a weight that trains: itself, its gradient and the optimizer's state.
+  double weightCopies = 2;
 };
 
 struct PlanAnswer {

@@ -77,6 +77,7 @@ void Report::collectSchedule(ModuleOp module) {
   collectEnds(module, numbers);
   collectResiduals(module, numbers);
   collectVariables(module);
+  collectLeastBytes(module, numbers);
 }
 
 /// Bubbles, times and the timeline, of the schedule that trains.
@@ -183,4 +184,44 @@ void Report::collectResiduals(ModuleOp module, const StageNumbers &numbers) {
           stages[numbers.lookup(stage)].residualsPerMicrobatch +=
               getByteSize(cast<RankedTensorType>(type));
   }
+}
+
+/// What is handed on as it came may stay where it is.
+static int64_t getOwnBytes(PutOp put) {
+  int64_t bytes = 0;
+  for (Value value : put.getValues())
+    if (!value.getDefiningOp<TakeOp>())
+      bytes += getByteSize(cast<RankedTensorType>(value.getType()));
+  return bytes;
+}
+
+/// Messages of a channel are all there when its slots are full, and variables
+/// always. Channels may be full at different times.
+void Report::collectLeastBytes(ModuleOp module, const StageNumbers &numbers) {
+  for (StageReport &stage : stages) {
+    stage.residualSlots = 1;
+    stage.variableBytes = stage.bytes.weights + stage.bytes.versions +
+                          stage.bytes.gradients + stage.bytes.optimizer;
+  }
+  std::vector<int64_t> residuals(stages.size());
+  SymbolTable symbols(module);
+  for (TaskOp task : module.getOps<TaskOp>()) {
+    if (task.getKind() != TaskKind::Forward || task.isBodyless())
+      continue;
+    int64_t number = numbers.lookup(task.getStageAttr().getAttr());
+    for (PutOp put : task.getBody().getOps<PutOp>()) {
+      auto end = ends.find(put.getChannel());
+      if (end == ends.end() || end->second.second != number)
+        continue;
+      auto channel = symbols.lookup<ChannelOp>(put.getChannel());
+      int64_t slots = channel.getSlots().value_or(1);
+      int64_t bytes = slots * getOwnBytes(put);
+      if (bytes <= residuals[number])
+        continue;
+      residuals[number] = bytes;
+      stages[number].residualSlots = slots;
+    }
+  }
+  for (auto [stage, bytes] : llvm::zip_equal(stages, residuals))
+    stage.leastBytes = stage.variableBytes + bytes;
 }

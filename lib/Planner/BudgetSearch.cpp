@@ -46,7 +46,8 @@ BudgetSearch::tryBudgets(std::vector<int64_t> trial) {
 
 /// Where what a stage needs falls before it rises again, there may be less next
 /// to the least that was found, if that is near the limit.
-std::optional<int64_t> BudgetSearch::getBetween(size_t stage) const {
+std::optional<int64_t> BudgetSearch::getBetween(size_t stage,
+                                                int64_t slots) const {
   constexpr int64_t kNear = 4;
   const std::map<int64_t, int64_t> &points = known[stage];
   auto best = min_element(points, [](const auto &left, const auto &right) {
@@ -58,6 +59,9 @@ std::optional<int64_t> BudgetSearch::getBetween(size_t stage) const {
   int64_t above =
       std::next(best) == points.end() ? best->first : std::next(best)->first;
   bool isBelow = best->first - below > above - best->first;
+  // With less that is stored, what runs again takes no less room.
+  if (isBelow && best->second - slots * (best->first - below) > limit)
+    return std::nullopt;
   int64_t begin = isBelow ? below : best->first;
   int64_t end = isBelow ? best->first : above;
   if ((end - begin) * kFineness <= points.rbegin()->first)
@@ -69,11 +73,11 @@ std::optional<int64_t> BudgetSearch::getLower(size_t stage,
                                               const BuiltStage &built,
                                               int64_t budget) const {
   int64_t excess = built.need - limit;
-  if (excess <= 0)
+  if (excess <= 0 || built.fixed > limit)
     return std::nullopt;
   // Nothing was left to drop: it cannot become less.
   if (built.stored == 0 || (budget >= 0 && built.stored > budget))
-    return getBetween(stage);
+    return getBetween(stage, built.slots);
   return std::max<int64_t>(
       0, built.stored - divideCeil(excess, std::max<int64_t>(1, built.slots)));
 }

@@ -6,7 +6,9 @@
 // Two kinds of proposals take turns. One is the fastest plan that nothing known
 // for certain speaks against: when it fits, it is the answer, and proved. The
 // other is the fastest that fits by an estimate, which follows what was
-// measured and finds a plan that fits in few trials.
+// measured and finds a plan that fits in few trials. What it proposes where
+// nothing is likely to fit is as even as can be; when that does not change any
+// more, there is nothing left but to go through all.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Planner/StageSearch.h"
@@ -25,13 +27,15 @@ class StageSearch {
 public:
   StageSearch(const StageSearchProblem &problem, const MeasureStages &measure)
       : problem(problem), measure(measure) {
-    for (ArrayRef<double> bytes :
-         {ArrayRef(problem.floorBytes), ArrayRef(problem.activationBytes)}) {
-      std::vector<double> &sums = floors.empty() ? floors : activations;
+    auto add = [](ArrayRef<double> bytes, std::vector<double> &sums) {
       sums.push_back(0);
       for (double value : bytes)
         sums.push_back(sums.back() + value);
-    }
+    };
+    add(problem.floorBytes, floors);
+    add(problem.activationBytes, activations);
+    add(problem.heldBytes.empty() ? problem.floorBytes : problem.heldBytes,
+        held);
   }
   StageSearchResult run();
 
@@ -41,7 +45,7 @@ private:
   }
   double estimate(const StageShape &shape) const {
     auto known = perByte.find({shape.replicas, shape.after});
-    return floor(shape.begin, shape.end) +
+    return held[shape.end] - held[shape.begin] +
            (known == perByte.end() ? 1 : known->second) *
                (activations[shape.end] - activations[shape.begin]);
   }
@@ -56,6 +60,7 @@ private:
     return {begin, end, 1, problem.stages - 1 - stage};
   }
   std::optional<StagePlan> propose(StageShapeFilter isAllowed) const;
+  std::optional<StagePlan> proposeEven() const;
   std::optional<StagePlan> proposeLikely() const;
   double getSlowest(ArrayRef<int64_t> cuts) const;
   /// Builds a plan and learns. Whether it fits.
@@ -63,7 +68,7 @@ private:
 
   const StageSearchProblem &problem;
   const MeasureStages &measure;
-  std::vector<double> floors, activations; ///< Sums of the first units.
+  std::vector<double> floors, activations, held; ///< Sums of the first units.
   /// Measured per activation byte, by replicas and devices behind.
   std::map<std::pair<int64_t, int64_t>, double> perByte;
   std::set<StageShape> tooLarge;
@@ -102,17 +107,40 @@ StageSearch::propose(StageShapeFilter isAllowed) const {
   return StagePlan{plan->cuts, {}, plan->slowestSeconds};
 }
 
+/// The fastest of those whose largest stage is about as small as can be, built
+/// or not: where it is one that has been, nothing else is likelier to fit.
+std::optional<StagePlan> StageSearch::proposeEven() const {
+  constexpr double kFineness = 1. / 256;
+  auto within = [&](double bytes) {
+    return propose(
+        [&](const StageShape &shape) { return estimate(shape) <= bytes; });
+  };
+  double low = 0, high = estimate({0, units(), 1, 0});
+  for (const auto &[place, bytes] : perByte)
+    high = std::max(high, estimate({0, units(), place.first, place.second}));
+  std::optional<StagePlan> even = within(high);
+  while (even && high - low > kFineness * high) {
+    double middle = low + (high - low) / 2;
+    std::optional<StagePlan> smaller = within(middle);
+    (smaller ? high : low) = middle;
+    if (smaller)
+      even = std::move(smaller);
+  }
+  return even;
+}
+
 std::optional<StagePlan> StageSearch::proposeLikely() const {
   auto limit = static_cast<double>(problem.limit);
   std::optional<StagePlan> plan = propose([&](const StageShape &shape) {
     return isOpen(shape) && estimate(shape) <= limit;
   });
-  if (plan || problem.propose)
+  if (plan)
     return plan;
+  if (problem.propose)
+    return proposeEven();
   LinearPlan even = partitionEvenly(
       units(), problem.stages, [&](int64_t stage, int64_t begin, int64_t end) {
-        StageShape shape = shapeOf(stage, begin, end);
-        return estimate(shape) + (isOpen(shape) ? 0 : limit);
+        return estimate(shapeOf(stage, begin, end));
       });
   return StagePlan{even.cuts, {}, getSlowest(even.cuts)};
 }
@@ -144,9 +172,10 @@ bool StageSearch::tryPlan(const StagePlan &plan) {
   for (auto [shape, need] : zip_equal(shapes, *bytes)) {
     double activation = activations[shape.end] - activations[shape.begin];
     if (activation > 0)
-      perByte[{shape.replicas, shape.after}] = std::max(
-          0.0, (static_cast<double>(need) - floor(shape.begin, shape.end)) /
-                   activation);
+      perByte[{shape.replicas, shape.after}] =
+          std::max(0.0, (static_cast<double>(need) - held[shape.end] +
+                         held[shape.begin]) /
+                            activation);
     if (need > problem.limit) {
       tooLarge.insert(shape);
       isCertain &= !problem.sharesDevices;
@@ -167,6 +196,7 @@ bool StageSearch::tryPlan(const StagePlan &plan) {
 }
 
 StageSearchResult StageSearch::run() {
+  int64_t idle = 0;
   for (bool surely = true; best.trials < problem.trials; surely = !surely) {
     std::optional<StagePlan> fastest =
         propose([&](const StageShape &shape) { return isOpen(shape); });
@@ -185,6 +215,8 @@ StageSearchResult StageSearch::run() {
     if (likely && !tried.count(likely->getShapes(units())) &&
         !(best.fits && likely->seconds >= best.plan.seconds))
       tryPlan(*likely);
+    else if (++idle >= problem.patience)
+      break;
   }
   return best;
 }

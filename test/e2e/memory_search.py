@@ -85,8 +85,8 @@ def main(folder, *command):
         check(shape(stages) != shape(fastest), "it is the same plan")
     code, text, _ = compile(*every, "--device-memory=100000")
     print(f"limit 100000, any replicas: exit status {code}: {text.strip()}")
-    said = re.search(r"the closest is --devices=\d --replicas=[\d,]+, where a device needs (\d+) "
-                     r"bytes, (\d+) more", text)
+    said = re.search(r"the closest is --devices=\d --replicas=[\d,]+, where a device needs at least "
+                     r"(\d+) bytes, (\d+) more", text)
     check(code == plan_reports.DOES_NOT_FIT and said, "not refused as it should be")
     check(int(said[1]) - int(said[2]) == 100000, "the bytes do not add up")
 

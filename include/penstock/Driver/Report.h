@@ -59,6 +59,10 @@ struct StageReport {
   int64_t versions = 1, versionsHeld = 1;
   /// From the forward to the backward of one microbatch.
   int64_t residualsPerMicrobatch = 0;
+  int64_t residualSlots = 1; ///< For how many microbatches at a time.
+  /// Known once it is scheduled: variables, and with one channel of residuals
+  /// when it is full. Its device needs no less.
+  int64_t variableBytes = 0, leastBytes = 0;
   /// Measured: a microbatch's forward and backward, an update. 0: not measured.
   double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
   StageBytes bytes;
@@ -104,6 +108,13 @@ struct Report {
       most = std::max(most, stage.getLargestArena());
     return most;
   }
+  /// Before it is a program.
+  int64_t getLeastBytes() const {
+    int64_t least = 0;
+    for (const StageReport &stage : stages)
+      least = std::max(least, stage.leastBytes);
+    return least;
+  }
 
   /// Each takes what its level knows; a level that was skipped leaves zeros.
   void collectStages(mlir::ModuleOp module);
@@ -122,6 +133,7 @@ private:
   void collectAges(mlir::ModuleOp module, const StageNumbers &numbers);
   void collectEnds(mlir::ModuleOp module, const StageNumbers &numbers);
   void collectResiduals(mlir::ModuleOp module, const StageNumbers &numbers);
+  void collectLeastBytes(mlir::ModuleOp module, const StageNumbers &numbers);
   /// Parameters, versions, and the bytes of both.
   void collectVariables(mlir::ModuleOp module);
   /// By what PipeMare's T1 multiplies the rate of a stage when it begins.

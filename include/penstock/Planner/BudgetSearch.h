@@ -26,6 +26,7 @@ struct BuiltStage {
   int64_t need = 0;   ///< Bytes of its device.
   int64_t stored = 0; ///< Bytes of residuals per microbatch.
   int64_t slots = 1;  ///< For how many microbatches.
+  int64_t fixed = 0;  ///< Of `need`, what no budget changes, as far as known.
 };
 
 /// Builds stages with budgets of residuals per microbatch, -1 for none; nothing
@@ -56,7 +57,7 @@ private:
   std::optional<std::vector<BuiltStage>> tryBudgets(std::vector<int64_t> trial);
   std::optional<int64_t> getLower(size_t stage, const BuiltStage &built,
                                   int64_t budget) const;
-  std::optional<int64_t> getBetween(size_t stage) const;
+  std::optional<int64_t> getBetween(size_t stage, int64_t slots) const;
 
   int64_t limit;
   BuildStages build;

@@ -15,6 +15,7 @@
 
 #include <compare>
 #include <functional>
+#include <limits>
 #include <vector>
 
 namespace penstock {
@@ -49,10 +50,16 @@ struct StageSearchProblem {
   /// Per unit: bytes that its stage needs for it whatever the plan; and bytes
   /// that what is measured may be expected to grow with.
   std::vector<double> floorBytes, activationBytes;
+  /// Per unit, if it is known: what it may be expected to need in any case, so
+  /// that only the rest follows the activations.
+  std::vector<double> heldBytes = {};
   /// Whether a device has several stages: what it needs too much of is then not
   /// known to be the fault of any one of them.
   bool sharesDevices = false;
   int64_t trials = 24; ///< At most so many plans are built.
+  /// After as many turns in which nothing else is likely to fit, or to be
+  /// faster and fit, the search ends without a proof.
+  int64_t patience = std::numeric_limits<int64_t>::max();
 };
 
 /// Builds a plan; bytes per stage, or nothing if it cannot be built.

@@ -143,3 +143,16 @@ TEST(BudgetSearch, LooksBetweenWhatWasTried) {
   // By halves, and not for ever.
   EXPECT_GE(found, possible * 3 / 4);
 }
+
+/// Nor is anything tried that cannot help.
+TEST(BudgetSearch, IsOverWhereWhatIsFixedDoesNotFit) {
+  int builds = 0;
+  BudgetSearch search(/*limit=*/100, [&](llvm::ArrayRef<int64_t> budgets) {
+    ++builds;
+    return std::vector<BuiltStage>{
+        {/*need=*/200, /*stored=*/40, /*slots=*/2, /*fixed=*/110}};
+  });
+  EXPECT_TRUE(search.lower());
+  EXPECT_FALSE(search.fits());
+  EXPECT_EQ(builds, 1);
+}

@@ -122,6 +122,27 @@ TEST(StageSearch, FindsOneInFewTrials) {
   EXPECT_EQ(found, 20);
 }
 
+/// Where not even the most even cuts fit, some trials say so.
+TEST(StageSearch, EndsWhereNothingIsLikelyToFit) {
+  std::mt19937 random(8);
+  int64_t most = 0;
+  for (int trial = 0; trial < 20; ++trial) {
+    Model model = makeModel(random, 120, 4);
+    auto size = [&](int64_t stage, int64_t begin, int64_t end) {
+      return static_cast<double>(model.measure(stage, begin, end));
+    };
+    auto bytes = model({partitionEvenly(120, 4, size).cuts, {}, 0});
+    model.problem.limit = *llvm::max_element(*bytes) * 9 / 10;
+    model.problem.trials = 1000;
+    model.problem.patience = 2;
+    StageSearchResult result = searchStages(model.problem, model);
+    EXPECT_FALSE(result.fits);
+    EXPECT_FALSE(result.isProved);
+    most = std::max(most, result.trials);
+  }
+  EXPECT_LE(most, 16);
+}
+
 /// Plans of two stages with replicas come from elsewhere, the fastest first.
 TEST(StageSearch, FindsTheFastestReplicasThatFit) {
   std::mt19937 random(7);
