@@ -114,15 +114,15 @@ class Fuser {
 public:
   Fuser(RewriterBase &rewriter) : rewriter(rewriter) {}
 
-  /// Fuses producers into `consumer` as long as one can be; returns whether any
-  /// was.
-  bool run(linalg::GenericOp consumer);
+  /// Fuses a producer into `consumer` and returns what both became; null if
+  /// none can be.
+  linalg::GenericOp run(linalg::GenericOp consumer);
 
 private:
   /// Whether `producer` may be computed where `consumer` is, and moves the
   /// consumer up when that is what it takes.
   bool arrange(linalg::GenericOp producer, OpOperand &operand);
-  bool fuse(OpOperand &operand);
+  linalg::GenericOp fuse(OpOperand &operand);
 
   RewriterBase &rewriter;
 };
@@ -188,27 +188,27 @@ bool Fuser::arrange(linalg::GenericOp producer, OpOperand &operand) {
   return true;
 }
 
-bool Fuser::fuse(OpOperand &operand) {
+linalg::GenericOp Fuser::fuse(OpOperand &operand) {
   auto consumer = cast<linalg::GenericOp>(operand.getOwner());
   auto producer = operand.get().getDefiningOp<linalg::GenericOp>();
   if (!producer || producer->getBlock() != consumer->getBlock() ||
       !isElementwise(producer) || !consumer.isDpsInput(&operand) ||
       !linalg::areElementwiseOpsFusable(&operand))
-    return false;
+    return {};
   AffineMap map = consumer.getMatchingIndexingMap(&operand);
   if (map.getNumResults() != map.getNumDims() && !isCheap(producer))
-    return false;
+    return {};
   std::optional<unsigned> plan = chooseVectorDimension(consumer);
   if (!plan && chooseVectorDimension(producer))
-    return false;
+    return {};
   if (!arrange(producer, operand))
-    return false;
+    return {};
 
   rewriter.setInsertionPoint(consumer);
   FailureOr<linalg::ElementwiseOpFusionResult> result =
       linalg::fuseElementwiseOps(rewriter, &operand);
   if (failed(result))
-    return false;
+    return {};
   auto fused = cast<linalg::GenericOp>(result->fusedOp);
   auto replaces = [&](Value value) {
     return value.use_empty() || result->replacements.contains(value) ||
@@ -218,7 +218,7 @@ bool Fuser::fuse(OpOperand &operand) {
   if (chooseVectorDimension(fused) != plan ||
       !llvm::all_of(producer->getResults(), replaces)) {
     rewriter.eraseOp(fused);
-    return false;
+    return {};
   }
   // What it reads of the producer besides is there already.
   for (OpOperand *input : fused.getDpsInputOperands()) {
@@ -238,57 +238,119 @@ bool Fuser::fuse(OpOperand &operand) {
   rewriter.eraseOp(consumer);
   if (producer->use_empty())
     rewriter.eraseOp(producer);
-  return true;
+  return fused;
 }
 
-bool Fuser::run(linalg::GenericOp consumer) {
+linalg::GenericOp Fuser::run(linalg::GenericOp consumer) {
   for (OpOperand *input : consumer.getDpsInputOperands())
-    if (fuse(*input))
-      return true;
-  return false;
+    if (linalg::GenericOp fused = fuse(*input))
+      return fused;
+  return {};
+}
+
+/// The elementwise ops and reductions of a function that are there at a time,
+/// and what became of one of them.
+class LiveGenerics : public RewriterBase::Listener {
+public:
+  /// Those of the function now, from the top.
+  SmallVector<linalg::GenericOp> collect(func::FuncOp function);
+  bool contains(linalg::GenericOp op) const { return live.contains(op); }
+  /// Follows an op through what replaces it.
+  void follow(linalg::GenericOp op) { followed = op; }
+  linalg::GenericOp getFollowed() const { return followed; }
+
+private:
+  void notifyOperationInserted(Operation *op,
+                               OpBuilder::InsertPoint /*previous*/) override;
+  void notifyOperationReplaced(Operation *op, ValueRange values) override;
+  void notifyOperationErased(Operation *op) override;
+
+  DenseSet<Operation *> live;
+  linalg::GenericOp followed;
+};
+
+SmallVector<linalg::GenericOp> LiveGenerics::collect(func::FuncOp function) {
+  live.clear();
+  SmallVector<linalg::GenericOp> ops;
+  function.walk([&](linalg::GenericOp op) {
+    if (!op.hasPureTensorSemantics())
+      return;
+    ops.push_back(op);
+    live.insert(op);
+  });
+  return ops;
+}
+
+void LiveGenerics::notifyOperationInserted(Operation *op,
+                                           OpBuilder::InsertPoint) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op);
+      generic && generic.hasPureTensorSemantics())
+    live.insert(op);
+}
+
+void LiveGenerics::notifyOperationReplaced(Operation *op, ValueRange values) {
+  if (followed == op && !values.empty())
+    followed = values.front().getDefiningOp<linalg::GenericOp>();
+}
+
+void LiveGenerics::notifyOperationErased(Operation *op) {
+  live.erase(op);
+  if (followed == op)
+    followed = {};
 }
 
 struct FusePass : penstock::impl::PipelineFuseBase<FusePass> {
-  LogicalResult cleanUp(func::FuncOp function) {
+  FrozenRewritePatternSet getCleanUp() {
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
     tensor::EmptyOp::getCanonicalizationPatterns(patterns, &getContext());
-    return applyPatternsGreedily(function, std::move(patterns));
+    return std::move(patterns);
   }
 
-  LogicalResult fuse(func::FuncOp function) {
-    IRRewriter rewriter(&getContext());
-    auto generics = [&] {
-      SmallVector<linalg::GenericOp> ops;
-      function.walk([&](linalg::GenericOp op) {
-        if (op.hasPureTensorSemantics())
-          ops.push_back(op);
-      });
-      return ops;
-    };
+  LogicalResult fuse(func::FuncOp function,
+                     const FrozenRewritePatternSet &cleanUp) {
+    LiveGenerics generics;
+    IRRewriter rewriter(&getContext(), &generics);
     // 1. Make what can be fused visible.
-    for (linalg::GenericOp op : generics())
+    for (linalg::GenericOp op : generics.collect(function))
       takeScalars(rewriter, readAsInput(rewriter, op));
-    // 2. From the top, so that a chain ends up in its last op. Each fusion
-    // removes an op: this ends.
+    // 2. From the top, so that a chain ends up in its last op. What a fusion
+    // leaves is cleaned up around it, since what nobody reads any more stands
+    // in the way of the next. Each fusion removes an op: this ends.
+    GreedyRewriteConfig nearby;
+    nearby.setListener(&generics);
     bool changed = true;
     while (changed) {
-      if (failed(cleanUp(function)))
+      if (failed(applyPatternsGreedily(function, cleanUp)))
         return failure();
       changed = false;
-      for (linalg::GenericOp op : generics())
-        if (Fuser(rewriter).run(op)) {
+      for (linalg::GenericOp op : generics.collect(function)) {
+        if (!generics.contains(op))
+          continue;
+        while (op) {
+          linalg::GenericOp fused = Fuser(rewriter).run(op);
+          if (!fused)
+            break;
           changed = true;
-          break;
+          generics.follow(fused);
+          SetVector<Operation *> touched;
+          touched.insert(fused);
+          touched.insert_range(fused->getUsers());
+          if (failed(applyOpPatternsGreedily(touched.getArrayRef(), cleanUp,
+                                             nearby)))
+            return failure();
+          op = generics.getFollowed();
         }
+      }
     }
     return success();
   }
 
   void runOnOperation() override {
+    FrozenRewritePatternSet cleanUp = getCleanUp();
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isDeclaration() && failed(fuse(function)))
+      if (!function.isDeclaration() && failed(fuse(function, cleanUp)))
         return signalPassFailure();
   }
 };
