@@ -12,6 +12,7 @@
 #include "dialects/Onnx/DiscardableAttributes.h"
 #include "dialects/Pipeline/Replicas.h"
 #include "passes/Program/LiveBytes.h"
+#include "penstock/Support/Assert.h"
 #include "penstock/Support/ByteSize.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -332,8 +333,11 @@ void ArenaBytes::addArenas() {
   for (ArenaOp arena : module.getOps<ArenaOp>())
     arenas[arena.getDevice()] = static_cast<int64_t>(arena.getBytes());
   for (StageReport &stage : stages)
-    for (int64_t device : stage.devices)
+    for (int64_t device : stage.devices) {
       stage.arenas.push_back(arenas.lookup(device));
+      PENSTOCK_ASSERT(stage.arenas.back() >= stage.leastBytes,
+                      "plans are refused by what their devices need at least");
+    }
   FailureOr<std::map<int64_t, int64_t>> peaks = getPeakLiveBytes(module);
   for (ArenaOp arena : module.getOps<ArenaOp>()) {
     auto device = static_cast<int64_t>(arena.getDevice());
