@@ -114,7 +114,7 @@ std::vector<size_t> OrderSearch::change(const Tried &tried) {
 std::vector<size_t>
 OrderSearch::run(llvm::ArrayRef<std::vector<size_t>> orders) {
   // Some are searched from in turn: the best start need not lead furthest.
-  constexpr size_t kStarts = 4;
+  constexpr size_t kStarts = 2;
   std::vector<Tried> starts, tried;
   for (const std::vector<size_t> &order : orders) {
     starts.push_back(tryOrder(order));

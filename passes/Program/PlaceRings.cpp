@@ -134,8 +134,8 @@ static bool isInjective(ArrayRef<MessageRing> rings,
 
 int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
                              ArrayRef<DeviceLives> schedules, int64_t base) {
-  // A short search in every way, a long one in the way that is best.
-  constexpr unsigned kShort = 10;
+  // A short search in every way; long ones where it does not lead far enough.
+  constexpr unsigned kShort = 20, kLong = 1;
   int64_t bound = base + getPeak(rings, schedules);
   int64_t end = RingPlacer(rings, schedules, Slots::Ring).run(base, kShort);
   if ((end - bound) * kWasteShare <= end)
@@ -153,19 +153,16 @@ int64_t penstock::placeRings(MutableArrayRef<MessageRing> rings,
   if (!isInjective(split, schedules))
     return end;
   int64_t least = end - end / kWasteShare;
-  std::optional<Slots> best;
-  auto attempt = [&](Slots slots, unsigned shares) {
-    std::vector<MessageRing> trial = split;
-    int64_t trialEnd = RingPlacer(trial, schedules, slots).run(base, shares);
-    if (trialEnd >= least)
-      return;
-    best = slots;
-    least = end = trialEnd;
-    llvm::copy(trial, rings.begin());
-  };
-  for (Slots slots : {Slots::Single, Slots::Rounded, Slots::Fields})
-    attempt(slots, kShort);
-  if ((end - bound) * kWasteShare > end)
-    attempt(best.value_or(Slots::Single), 1);
+  for (unsigned shares : {kShort, kLong})
+    for (Slots slots : {Slots::Single, Slots::Rounded, Slots::Fields}) {
+      if (shares == kLong && (end - bound) * kWasteShare <= end)
+        return end;
+      std::vector<MessageRing> trial = split;
+      int64_t trialEnd = RingPlacer(trial, schedules, slots).run(base, shares);
+      if (trialEnd >= least)
+        continue;
+      least = end = trialEnd;
+      llvm::copy(trial, rings.begin());
+    }
   return end;
 }

@@ -220,7 +220,7 @@ int64_t RingPlacer::run(int64_t base, unsigned shares) {
   }
   llvm::append_range(orders, mixed);
   // Steps, not seconds, so that plans do not change.
-  constexpr size_t kMostSteps = 30'000'000, kMostAttempts = 5000;
+  constexpr size_t kMostSteps = 60'000'000, kMostAttempts = 10'000;
   auto attempts = static_cast<unsigned>(
       std::min(kMostAttempts,
                kMostSteps / (slotUses.size() * slotUses.size()) + 1) /
