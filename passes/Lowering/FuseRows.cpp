@@ -16,6 +16,7 @@
 #include "passes/Lowering/VectorPlan.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace penstock {
@@ -35,6 +36,15 @@ constexpr int64_t smallestRow = 32, smallestBuffer = 8192;
 /// A few operands of this many elements fit into the first cache: longer rows
 /// are divided, where that is possible.
 constexpr int64_t longRow = 4096;
+
+/// Behind the last element of a row, a sum and a division wait for each other.
+/// Where it is the processor that is waited for, not memory, short rows are
+/// taken several at once, op by op: one computes while another waits. All that
+/// they are read and written to stays in the first cache.
+constexpr int64_t shortRow = 256, blockOfRows = 2048, mostRowsOfBlock = 16;
+
+/// Blocks that every thread has at least.
+constexpr int64_t blocksPerThread = 16;
 
 /// How an operand's buffer is used by an op whose first loops, `depth` of them,
 /// number the rows.
@@ -192,9 +202,47 @@ unsigned chooseDepth(const Group &group, bool inTurn) {
   return depth;
 }
 
-/// What of an operand the row with these numbers uses.
+/// Whether each element takes far longer to compute than to load.
+bool isCostly(linalg::GenericOp op) {
+  return llvm::any_of(op.getBody()->without_terminator(), [](Operation &body) {
+    return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp,
+               math::Log1pOp, math::TanhOp, math::ErfOp, math::PowFOp>(body);
+  });
+}
+
+/// The number of rows that are taken at once, a divisor of all.
+int64_t chooseBlock(const Group &group, unsigned depth, int64_t threads) {
+  SmallVector<int64_t> counts =
+      linalg::GenericOp(group.front()).getStaticLoopRanges();
+  counts.truncate(depth);
+  int64_t widest = 0, costly = 0;
+  for (linalg::GenericOp op : group) {
+    // Sums over rows meet them one by one, and vectors of several rows would
+    // be others where there are more rows.
+    if (!areRows(op, depth, utils::IteratorType::parallel) ||
+        (op.getNumReductionLoops() && chooseVectorDimension(op) < depth))
+      return 1;
+    widest = std::max(widest, rowSize(op, depth));
+    if (isCostly(op))
+      costly = std::max(costly, rowSize(op, depth));
+  }
+  if (costly < smallestRow || widest > shortRow)
+    return 1;
+  int64_t rows = ShapedType::getNumElements(counts);
+  auto divides = [&](int64_t block) {
+    return counts.back() % block == 0 &&
+           (threads == 1 || rows / block >= threads * blocksPerThread);
+  };
+  int64_t block = std::min(blockOfRows / widest, mostRowsOfBlock);
+  while (block > 1 && !divides(block))
+    --block;
+  return block;
+}
+
+/// What of an operand the rows with these numbers use: `block` of them from the
+/// last number on.
 Value sliceOf(OpBuilder &builder, linalg::GenericOp op, OpOperand &operand,
-              ValueRange row) {
+              ValueRange row, int64_t block) {
   auto type = cast<MemRefType>(operand.get().getType());
   SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
       strides(type.getRank(), builder.getIndexAttr(1)), sizes;
@@ -207,20 +255,23 @@ Value sliceOf(OpBuilder &builder, linalg::GenericOp op, OpOperand &operand,
     if (!dim || dim.getPosition() >= row.size())
       continue;
     offsets[position] = row[dim.getPosition()];
-    sizes[position] = builder.getIndexAttr(1);
+    bool isLast = dim.getPosition() + 1 == row.size();
+    sizes[position] = builder.getIndexAttr(isLast ? block : 1);
   }
   return memref::SubViewOp::create(builder, op.getLoc(), operand.get(), offsets,
                                    sizes, strides);
 }
 
 /// Moves the ops of `group` into one loop nest over their rows.
-void fuse(RewriterBase &rewriter, const Group &group, unsigned depth) {
+void fuse(RewriterBase &rewriter, const Group &group, unsigned depth,
+          int64_t threads) {
   linalg::GenericOp last = group.back();
   Location loc = last.getLoc();
   rewriter.setInsertionPoint(last);
   SmallVector<Value> row;
   SmallVector<int64_t> counts = last.getStaticLoopRanges();
   counts.truncate(depth);
+  int64_t block = chooseBlock(group, depth, threads);
   if (llvm::any_of(group,
                    [&](linalg::GenericOp op) { return sumsRows(op, depth); })) {
     auto constant = [&](int64_t value) -> Value {
@@ -233,9 +284,14 @@ void fuse(RewriterBase &rewriter, const Group &group, unsigned depth) {
       row.push_back(loop.getInductionVar());
     }
   } else {
-    auto forall = scf::ForallOp::create(
-        rewriter, loc, getAsIndexOpFoldResult(rewriter.getContext(), counts),
-        ValueRange(), std::nullopt);
+    SmallVector<int64_t> first(depth, 0), steps(depth, 1);
+    steps.back() = block;
+    auto folded = [&](ArrayRef<int64_t> values) {
+      return getAsIndexOpFoldResult(rewriter.getContext(), values);
+    };
+    auto forall =
+        scf::ForallOp::create(rewriter, loc, folded(first), folded(counts),
+                              folded(steps), ValueRange(), std::nullopt);
     rewriter.setInsertionPointToStart(forall.getBody());
     llvm::append_range(row, forall.getInductionVars());
   }
@@ -249,7 +305,7 @@ void fuse(RewriterBase &rewriter, const Group &group, unsigned depth) {
         continue;
       Value own, &slice = access == Access::Row ? rows[operand.get()] : own;
       if (!slice)
-        slice = sliceOf(rewriter, op, operand, row);
+        slice = sliceOf(rewriter, op, operand, row, block);
       operands[operand.getOperandNumber()] = slice;
     }
     rewriter.clone(*op.getOperation())->setOperands(operands);
@@ -296,7 +352,7 @@ struct FuseRowsPass : penstock::impl::PipelineFuseRowsBase<FuseRowsPass> {
     // 3. Those that gain.
     for (const Group &group : groups)
       if (isWorthwhile(group, 1))
-        fuse(rewriter, group, chooseDepth(group, inTurn));
+        fuse(rewriter, group, chooseDepth(group, inTurn), threads);
   }
 
   static bool isPure(Operation *op) {

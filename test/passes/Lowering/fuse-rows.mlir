@@ -213,3 +213,35 @@ func.func @reads_columns(%x: memref<128x64xf32>, %w: memref<64x128xf32>, %y: mem
     ^bb0(%a: f32, %b: f32, %o: f32): %r = arith.mulf %a, %b : f32  linalg.yield %r : f32 }
   return
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Short rows that take long to compute come several at once, a divisor of all;
+// for several threads so many blocks are left that all have work.
+// CHECK-LABEL: func.func @short_rows(
+// CHECK:         scf.forall (%[[I:.*]]) = (0) to (126) step (14) {
+// CHECK-DAG:       memref.subview %{{.*}}[%[[I]], 0] [14, 67] [1, 1]
+// CHECK-DAG:       memref.subview %{{.*}}[%[[I]]] [14] [1]
+// THREADS-LABEL: func.func @short_rows(
+// THREADS:         scf.forall (%{{.*}}) = (0) to (126) step (3) {
+func.func @short_rows(%x: memref<126x67xf32>, %s: memref<126xf32>, %y: memref<126x67xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<126x67xf32>) outs(%y : memref<126x67xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = math.exp %a : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%y : memref<126x67xf32>) outs(%s : memref<126xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  return
+}
+
+// Long ones one by one.
+// CHECK-LABEL: func.func @long_rows(
+// CHECK:         scf.forall (%{{.*}}) in (126) {
+func.func @long_rows(%x: memref<126x257xf32>, %s: memref<126xf32>, %y: memref<126x257xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<126x257xf32>) outs(%y : memref<126x257xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = math.exp %a : f32  linalg.yield %r : f32 }
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%y : memref<126x257xf32>) outs(%s : memref<126xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.addf %a, %o : f32  linalg.yield %r : f32 }
+  return
+}
