@@ -227,7 +227,8 @@ def PipelineFuseRows
     scf.forall (%i) in (512) { both on row %i }
     ```
 
-    Short rows that take long to compute come several at once.
+    Short rows that take long to compute come several at once. While the last op
+    goes through a long row, the next row of the inputs is fetched.
 
     With one thread ops join that sum over rows, element by element, if their
     accumulators are nobody else's meanwhile; the loop is an `scf.for` then.

@@ -222,6 +222,7 @@ func.func @reads_columns(%x: memref<128x64xf32>, %w: memref<64x128xf32>, %y: mem
 // Short rows that take long to compute come several at once, a divisor of all;
 // for several threads so many blocks are left that all have work.
 // CHECK-LABEL: func.func @short_rows(
+// CHECK-NOT:     memref.prefetch
 // CHECK:         scf.forall (%[[I:.*]]) = (0) to (126) step (14) {
 // CHECK-DAG:       memref.subview %{{.*}}[%[[I]], 0] [14, 67] [1, 1]
 // CHECK-DAG:       memref.subview %{{.*}}[%[[I]]] [14] [1]
@@ -235,9 +236,18 @@ func.func @short_rows(%x: memref<126x67xf32>, %s: memref<126xf32>, %y: memref<12
   return
 }
 
-// Long ones one by one.
+// Long ones one by one; before the last op every line of the next row of x is
+// asked for, which nothing in the group writes, as it does y.
 // CHECK-LABEL: func.func @long_rows(
-// CHECK:         scf.forall (%{{.*}}) in (126) {
+// CHECK-SAME:    %[[X:[^:]*]]: memref<126x257xf32>
+// CHECK:         scf.forall (%[[I:.*]]) in (126) {
+// CHECK:           linalg.generic
+// CHECK:           %[[AFTER:.*]] = arith.addi %[[I]], %c1
+// CHECK:           %[[NEXT:.*]] = arith.minsi %c125{{[^,]*}}, %[[AFTER]]
+// CHECK:           scf.for %[[J:.*]] = %c0{{.*}} to %c257{{.*}} step %c16
+// CHECK-NEXT:        memref.prefetch %[[X]][%[[NEXT]], %[[J]]], read
+// CHECK-NOT:       memref.prefetch
+// CHECK:           linalg.generic
 func.func @long_rows(%x: memref<126x257xf32>, %s: memref<126xf32>, %y: memref<126x257xf32>) {
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<126x257xf32>) outs(%y : memref<126x257xf32>) {
     ^bb0(%a: f32, %o: f32): %r = math.exp %a : f32  linalg.yield %r : f32 }
