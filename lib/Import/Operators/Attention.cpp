@@ -8,173 +8,11 @@
 // queries share keys and values in the maps, which are not repeated in memory.
 //===----------------------------------------------------------------------===//
 
+#include "AttentionShapes.h"
 #include "OperatorTable.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace penstock::onnx;
-
-namespace {
-enum Operand { Query, Key, Values_, Mask, PastKey, PastValue };
-
-struct Attention {
-  bool isCausal = false;
-  /// Operands are [batch, sequence, heads * size] instead of [batch, heads,
-  /// sequence, size].
-  bool isFlat;
-  double scale = 0, softcap = 0;
-  int64_t outputMode = 0;
-  /// `keys` are all keys, the `past` ones of a cache in front.
-  int64_t batch, heads, groups, queries, keys, size, valueSize, past = 0;
-  /// The mask's shape with all four axes.
-  SmallVector<int64_t> mask;
-
-  LogicalResult bind(NodeBinder &node);
-  int64_t perGroup() const { return heads / groups; }
-  SmallVector<int64_t> resultShape() const {
-    if (isFlat)
-      return {batch, queries, heads * valueSize};
-    return {batch, heads, queries, valueSize};
-  }
-
-private:
-  LogicalResult bindShapes(NodeBinder &node);
-  LogicalResult bindPast(NodeBinder &node);
-  LogicalResult bindMask(NodeBinder &node);
-};
-} // namespace
-
-LogicalResult Attention::bindShapes(NodeBinder &node) {
-  int64_t rank = node.rank(Query);
-  isFlat = rank == 3;
-  if (rank != 3 && rank != 4)
-    return node.error() << "operand 'Q' is " << node.type(Query)
-                        << ", it must have 3 or 4 axes";
-  for (unsigned i : {Key, Values_})
-    if (failed(node.requireSameElementType(Query, i)))
-      return failure();
-    else if (node.rank(i) != rank)
-      return node.error() << "operand '" << node.operandName(i) << "' is "
-                          << node.type(i) << ", it must have as many axes as "
-                          << "'Q', which is " << node.type(Query);
-  std::optional<int64_t> givenHeads, givenGroups;
-  if (failed(node.attribute("q_num_heads", givenHeads)) ||
-      failed(node.attribute("kv_num_heads", givenGroups)))
-    return failure();
-  ArrayRef<int64_t> q = node.shape(Query), k = node.shape(Key),
-                    v = node.shape(Values_);
-  if (isFlat) {
-    if (!givenHeads || !givenGroups)
-      return node.error() << "operands of 3 axes need the attributes "
-                             "'q_num_heads' and 'kv_num_heads'";
-    heads = *givenHeads;
-    groups = *givenGroups;
-    if (heads < 1 || groups < 1 || q[2] % heads || k[2] % groups ||
-        v[2] % groups)
-      return node.error() << "attributes 'q_num_heads' = " << heads
-                          << " and 'kv_num_heads' = " << groups
-                          << " do not divide the last axes of "
-                          << node.type(Query) << ", " << node.type(Key)
-                          << " and " << node.type(Values_);
-    size = q[2] / heads;
-    valueSize = v[2] / groups;
-    if (k[2] / groups != size)
-      return node.error() << "heads of 'Q' have " << size
-                          << " elements, those of 'K' " << k[2] / groups;
-  } else {
-    heads = q[1];
-    groups = k[1];
-    size = q[3];
-    valueSize = v[3];
-    if (v[1] != groups || k[3] != size ||
-        (givenHeads && *givenHeads != heads) ||
-        (givenGroups && *givenGroups != groups))
-      return node.error() << "the heads of " << node.type(Query) << ", "
-                          << node.type(Key) << " and " << node.type(Values_)
-                          << " do not fit each other";
-  }
-  batch = q[0];
-  queries = q[isFlat ? 1 : 2];
-  keys = k[isFlat ? 1 : 2];
-  if (k[0] != batch || v[0] != batch || v[isFlat ? 1 : 2] != keys)
-    return node.error() << "batches or sequences of " << node.type(Query)
-                        << ", " << node.type(Key) << " and "
-                        << node.type(Values_) << " differ";
-  if (groups == 0 || heads % groups != 0)
-    return node.error() << heads << " heads of queries cannot share " << groups
-                        << " heads of keys";
-  return success();
-}
-
-/// Keys and values of earlier steps, [batch, heads, steps, size].
-LogicalResult Attention::bindPast(NodeBinder &node) {
-  if (node.has(PastKey) != node.has(PastValue))
-    return node.error() << "has one of 'past_key' and 'past_value'; it needs "
-                           "both or neither";
-  if (!node.has(PastKey))
-    return success();
-  bool fits = node.rank(PastKey) == 4 && node.rank(PastValue) == 4;
-  if (fits) {
-    past = node.shape(PastKey)[2];
-    fits = node.shape(PastKey) == ArrayRef({batch, groups, past, size}) &&
-           node.shape(PastValue) == ArrayRef({batch, groups, past, valueSize});
-  }
-  if (!fits || failed(node.requireSameElementType(Query, PastKey)) ||
-      failed(node.requireSameElementType(Query, PastValue)))
-    return node.error() << "operands 'past_key' and 'past_value' are "
-                        << node.type(PastKey) << " and " << node.type(PastValue)
-                        << ", which are no earlier steps of " << node.type(Key)
-                        << " and " << node.type(Values_);
-  keys += past;
-  return success();
-}
-
-LogicalResult Attention::bindMask(NodeBinder &node) {
-  if (!node.has(Mask))
-    return success();
-  if (!node.elementType(Mask).isInteger(1) &&
-      failed(node.requireSameElementType(Query, Mask)))
-    return failure();
-  mask.assign(4, 1);
-  ArrayRef<int64_t> given = node.shape(Mask);
-  const int64_t full[] = {batch, heads, queries, keys};
-  bool fits = given.size() <= 4;
-  for (size_t i = 0; fits && i < given.size(); ++i) {
-    size_t axis = 4 - given.size() + i;
-    mask[axis] = given[i];
-    fits = given[i] == 1 || given[i] == full[axis];
-  }
-  if (!fits)
-    return node.error() << "operand 'attn_mask' is " << node.type(Mask)
-                        << ", which does not broadcast to " << batch << "x"
-                        << heads << "x" << queries << "x" << keys;
-  return success();
-}
-
-LogicalResult Attention::bind(NodeBinder &node) {
-  if (failed(node.operands(
-          {"Q", "K", "V", "attn_mask", "past_key", "past_value"}, 3)) ||
-      failed(node.requireFloat(Query)) || failed(bindShapes(node)) ||
-      failed(node.attribute("is_causal", isCausal)) || failed(bindPast(node)) ||
-      failed(bindMask(node)) || failed(node.attribute("softcap", softcap)) ||
-      failed(node.attribute("qk_matmul_output_mode", outputMode)))
-    return failure();
-  for (StringRef name : {"left_window_size", "right_window_size"}) {
-    int64_t reach = -1;
-    if (failed(node.attribute(name, reach)))
-      return failure();
-    if (reach != -1)
-      return node.error() << "attribute '" << name
-                          << "' is of a later version; use a mask";
-  }
-  if (softcap < 0)
-    return node.badAttribute("softcap", "a number that is not negative");
-  if (outputMode < 0 || outputMode > 3)
-    return node.badAttribute("qk_matmul_output_mode", "0, 1, 2 or 3");
-  scale = size ? 1 / std::sqrt(static_cast<double>(size)) : 1;
-  return node.attribute("scale", scale);
-}
 
 static LogicalResult inferAttention(NodeBinder &node, Types &types) {
   Attention attention;
@@ -183,7 +21,7 @@ static LogicalResult inferAttention(NodeBinder &node, Types &types) {
   auto [batch, heads, groups, queries, keys, size, valueSize] = std::tuple(
       attention.batch, attention.heads, attention.groups, attention.queries,
       attention.keys, attention.size, attention.valueSize);
-  Type element = node.elementType(Query);
+  Type element = node.elementType(Attention::Query);
   const SmallVector<int64_t> shapes[] = {attention.resultShape(),
                                          {batch, groups, keys, size},
                                          {batch, groups, keys, valueSize},
@@ -202,9 +40,9 @@ class AttentionWriter {
 public:
   AttentionWriter(NodeBinder &node, OpBuilder &builder, Attention &attention)
       : node(node), emitter(builder, node.getLoc()), attention(attention),
-        element(node.elementType(Query).getIntOrFloatBitWidth() < 32
+        element(node.elementType(Attention::Query).getIntOrFloatBitWidth() < 32
                     ? builder.getF32Type()
-                    : node.elementType(Query)),
+                    : node.elementType(Attention::Query)),
         scores(RankedTensorType::get({attention.batch, attention.groups,
                                       attention.perGroup(), attention.queries,
                                       attention.keys},
@@ -231,12 +69,12 @@ private:
   /// An operand, widened: half floats are computed with as f32.
   Value operand(unsigned i) { return cast(node.operand(i), element); }
 
-  NodeBinder &node;
-  Emitter emitter;
-  Attention &attention;
   /// Joined with those of earlier steps, heads come before positions.
   bool keysAreFlat() const { return attention.isFlat && attention.past == 0; }
 
+  NodeBinder &node;
+  Emitter emitter;
+  Attention &attention;
   Type element;
   RankedTensorType scores;
   Value keys, values;
@@ -255,7 +93,7 @@ Value AttentionWriter::cast(Value value, Type to) {
 
 Value AttentionWriter::emitScores(Value &raw) {
   const Attention &a = attention;
-  Value q = operand(Query), k = cast(keys, element);
+  Value q = operand(Attention::Query), k = cast(keys, element);
   SmallVector<int64_t> dimsQ, dimsK;
   if (a.isFlat) {
     q = emitter.reshape(q,
@@ -291,9 +129,9 @@ Value AttentionWriter::emitScores(Value &raw) {
 }
 
 Value AttentionWriter::emitBias() {
-  if (!node.has(Mask))
+  if (!node.has(Attention::Mask))
     return {};
-  Value mask = node.operand(Mask);
+  Value mask = node.operand(Attention::Mask);
   ArrayRef<int64_t> shape = attention.mask;
   bool perHead = shape[1] != 1;
   SmallVector<int64_t> five = {shape[0], perHead ? attention.groups : 1,
@@ -446,13 +284,14 @@ Value AttentionWriter::withPast(unsigned operand, unsigned past, int64_t size) {
 }
 
 void AttentionWriter::run(Values &results) {
-  keys = withPast(Key, PastKey, attention.size);
-  values = withPast(Values_, PastValue, attention.valueSize);
+  keys = withPast(Attention::Key, Attention::PastKey, attention.size);
+  values =
+      withPast(Attention::Values, Attention::PastValue, attention.valueSize);
   Value raw, rowIsMasked;
   Value bounded = emitScores(raw);
   Value masked = maskScores(bounded, rowIsMasked);
   Value probabilities = emitSoftmax(masked, rowIsMasked);
-  Type narrow = node.elementType(Query);
+  Type narrow = node.elementType(Attention::Query);
   results.push_back(cast(emitResult(probabilities), narrow));
   unsigned count = node.node.getNumResults();
   if (count > 1)
