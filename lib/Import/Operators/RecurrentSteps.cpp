@@ -205,10 +205,6 @@ void DirectionWriter::stepLstm(Value input) {
     input = addOf(input, before);
     before = emitter.filled(type, emitter.scalar(element, 0));
   }
-  SmallVector<Value> operands;
-  for (int64_t number : {Input, Forget, New})
-    operands.append({gate(input, number), gate(before, number)});
-  operands.push_back(cell);
   // Peepholes come in the order input, output, forget. What they show is a
   // value of the forward, too.
   auto shown = [&](int64_t number, Value state) {
@@ -216,12 +212,20 @@ void DirectionWriter::stepLstm(Value input) {
         {part(peepholes, number), state},
         [](Emitter &e, ArrayRef<Value> in) { return e.mul(in[0], in[1]); });
   };
-  if (peepholes)
+  SmallVector<Value> operands;
+  for (int64_t number : {Input, Forget, New})
+    operands.append({gate(input, number), gate(before, number)});
+  operands.push_back(cell);
+  if (peepholes && isFirst) {
+    operands[0] = addOf(operands[0], shown(0, cell));
+    operands[2] = addOf(operands[2], shown(2, cell));
+  } else if (peepholes) {
     operands.append({shown(0, cell), shown(2, cell)});
+  }
   cell = elementwise(operands, [&](Emitter &e, ArrayRef<Value> in) {
     Value old = in[6];
     Value open = e.add(in[0], in[1]), keep = e.add(in[2], in[3]);
-    if (peepholes) {
+    if (in.size() > 7) {
       open = e.add(open, in[7]);
       keep = e.add(keep, in[8]);
     }
