@@ -39,6 +39,42 @@ bool canPass(Type type) {
          !ShapedType::isDynamic(offset) && !ShapedType::isDynamicShape(strides);
 }
 
+/// Where in its memory a buffer begins, if that is a number other than 0 that
+/// `op` does not mind to be told: slices of one array make equal loops equal
+/// functions then.
+std::optional<int64_t> getShift(Operation *op, Value value) {
+  auto type = dyn_cast<MemRefType>(value.getType());
+  if (!type)
+    return std::nullopt;
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  bool minds = llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return op->isAncestor(user) && !isa<linalg::LinalgOp, memref::LoadOp>(user);
+  });
+  if (minds || failed(type.getStridesAndOffset(strides, offset)) || offset == 0)
+    return std::nullopt;
+  return offset;
+}
+
+/// `value`, seen as beginning at `offset`.
+Value beginAt(OpBuilder &builder, Location loc, Value value,
+              OpFoldResult offset) {
+  auto type = cast<MemRefType>(value.getType());
+  SmallVector<int64_t> strides;
+  int64_t was;
+  (void)type.getStridesAndOffset(strides, was);
+  int64_t now = getConstantIntValue(offset).value_or(ShapedType::kDynamic);
+  MLIRContext *context = builder.getContext();
+  auto result = MemRefType::get(type.getShape(), type.getElementType(),
+                                StridedLayoutAttr::get(context, now, strides),
+                                type.getMemorySpace());
+  return memref::ReinterpretCastOp::create(
+      builder, loc, result, value, offset,
+      getAsIndexOpFoldResult(context, type.getShape()),
+      getAsIndexOpFoldResult(context, strides));
+}
+
 /// What kind of kernel it is, for the names that a profile shows.
 StringRef classOf(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
@@ -113,24 +149,40 @@ void Outliner::outline(Operation *op) {
   if (!llvm::all_of(TypeRange(ValueRange(values)), canPass))
     return;
 
-  // 1. The function, without a name and beside the module.
-  OpBuilder builder(op->getContext());
+  // 1. What is passed: numbers say where slices begin.
+  OpBuilder builder(op);
   Location loc = op->getLoc();
+  SmallVector<Value> passed(values);
+  SmallVector<unsigned> shifted;
+  for (auto [index, value] : llvm::enumerate(values)) {
+    std::optional<int64_t> shift = getShift(op, value);
+    if (!shift)
+      continue;
+    shifted.push_back(index);
+    passed[index] = beginAt(builder, loc, value, builder.getIndexAttr(0));
+    passed.push_back(arith::ConstantIndexOp::create(builder, loc, *shift));
+  }
+
+  // 2. The function, without a name and beside the module.
   auto function = func::FuncOp::create(
       loc, "kernel",
-      builder.getFunctionType(TypeRange(ValueRange(values)), {}));
+      builder.getFunctionType(TypeRange(ValueRange(passed)), {}));
   function.setPrivate();
   forbidInlining(function);
   IRMapping mapping;
   Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
-  mapping.map(values, entry->getArguments());
+  mapping.map(values, entry->getArguments().take_front(values.size()));
+  for (auto [number, index] : llvm::enumerate(shifted))
+    mapping.map(values[index],
+                beginAt(builder, loc, entry->getArgument(index),
+                        entry->getArgument(values.size() + number)));
   for (Operation *constant : constants)
     builder.clone(*constant, mapping);
   builder.clone(*op, mapping);
   func::ReturnOp::create(builder, loc);
 
-  // 2. One of its kind. Locations are not in the text, and need not agree.
+  // 3. One of its kind. Locations are not in the text, and need not agree.
   std::string text;
   llvm::raw_string_ostream stream(text);
   function->print(stream, OpPrintingFlags().useLocalScope());
@@ -143,9 +195,9 @@ void Outliner::outline(Operation *op) {
     function.erase();
   }
 
-  // 3. The call.
+  // 4. The call.
   builder.setInsertionPoint(op);
-  func::CallOp::create(builder, loc, entryOfText->second, values);
+  func::CallOp::create(builder, loc, entryOfText->second, passed);
   op->erase();
 }
 

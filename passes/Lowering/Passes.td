@@ -250,7 +250,9 @@ def PipelineOutlineKernels
     are never inlined; what they take from outside is passed, constants come
     along. Loops that differ in nothing but the buffers share one function, so
     that equal layers are compiled once, and no function is so long that the
-    code generator takes quadratic time. No result depends on it.
+    code generator takes quadratic time. Where a slice begins in its array is
+    passed as a number, so that the steps of a recurrence are equal, too. No
+    result depends on it.
 
     ```mlir
     func.func private @s0.forward(%x: memref<5x7xf32>, %y: memref<5x7xf32>) {
@@ -264,7 +266,9 @@ def PipelineOutlineKernels
     A function of one loop stays, and so does a loop that takes buffers of
     dynamic layout or calls the library.
   }];
-  let dependentDialects = ["::mlir::func::FuncDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::memref::MemRefDialect"];
 }
 
 #endif // PENSTOCK_PASSES_LOWERING_PASSES_TD

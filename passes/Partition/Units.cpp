@@ -139,7 +139,7 @@ static std::optional<double> getSlowest(int64_t count, ArrayRef<int64_t> cuts,
   double slowest = 0;
   int64_t begin = 0;
   for (auto [stage, end] : llvm::enumerate(ends)) {
-    if (end <= begin)
+    if (end <= begin || end > count)
       return std::nullopt;
     slowest =
         std::max(slowest, getSeconds(static_cast<int64_t>(stage), begin, end));

@@ -10,6 +10,7 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Program/DenseOperands.h"
+#include "passes/Program/Destinations.h"
 #include "passes/Program/DeviceBuilder.h"
 #include "passes/Program/NnBufferization.h"
 #include "passes/Program/PackTemporaries.h"
@@ -155,105 +156,6 @@ func::FuncOp createKernel(OpBuilder &builder, func::FuncOp function) {
   return kernel;
 }
 
-/// A destination that two ops share would turn into a copy: each gets its own.
-void unshareDestinations(func::FuncOp kernel) {
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    kernel.walk([&](DestinationStyleOpInterface op) {
-      for (OpOperand &init : op.getDpsInitsMutable()) {
-        Operation *source = init.get().getDefiningOp();
-        if (!isa_and_nonnull<tensor::EmptyOp, linalg::FillOp>(source) ||
-            source->hasOneUse())
-          continue;
-        OpBuilder builder(op);
-        init.set(builder.clone(*source)->getResult(0));
-        changed = true;
-      }
-    });
-  }
-}
-
-/// Whether something besides `use` may keep the buffer of its value: a result
-/// of the function, a view, or another op that writes into it.
-bool isBufferShared(OpOperand &use, const bufferization::AnalysisState &state) {
-  return llvm::any_of(use.get().getUses(), [&](OpOperand &other) {
-    Operation *owner = other.getOwner();
-    return &other != &use &&
-           (isa<bufferization::MaterializeInDestinationOp>(owner) ||
-            (isa<bufferization::BufferizableOpInterface>(owner) &&
-             state.getAliasingValues(other).getNumAliases() > 0));
-  });
-}
-
-/// The upstream pass puts a result of the function, and all that it is written
-/// into, at once into the result's buffer, but its analysis does not know that
-/// this buffer is one with the tensors there. So no other result may be built
-/// from the same tensors: where one is, it gets its own.
-void separateResults(func::FuncOp kernel) {
-  bufferization::AnalysisState state{bufferization::BufferizationOptions()};
-  SmallVector<Value> values;
-  kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
-    if (op.getRestrict()) // The buffer is that of this result alone.
-      values.push_back(op.getSource());
-  });
-  while (!values.empty()) {
-    auto result = dyn_cast<OpResult>(values.pop_back_val());
-    if (!result ||
-        !isa<bufferization::BufferizableOpInterface>(result.getOwner()))
-      continue;
-    for (const bufferization::AliasingOpOperand &alias :
-         state.getAliasingOpOperands(result)) {
-      OpOperand &use = *alias.opOperand;
-      if (use.getOwner() != result.getOwner())
-        continue;
-      Operation *producer = use.get().getDefiningOp();
-      if (producer && state.bufferizesToMemoryWrite(use) &&
-          isBufferShared(use, state)) {
-        OpBuilder builder(result.getOwner());
-        Location loc = result.getOwner()->getLoc();
-        if (isa<tensor::EmptyOp, linalg::FillOp, tensor::InsertSliceOp>(
-                producer)) {
-          // To make it once more is less than to copy it.
-          use.set(builder.clone(*producer)->getResult(0));
-        } else {
-          auto type = cast<RankedTensorType>(use.get().getType());
-          Value own = tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                              type.getElementType());
-          use.set(linalg::CopyOp::create(builder, loc, use.get(), own)
-                      .getResult(0));
-        }
-      }
-      values.push_back(use.get());
-    }
-  }
-}
-
-/// An elementwise op whose destination is fresh takes over the buffer of an
-/// operand that nothing else needs: less memory to touch.
-void reuseOperands(func::FuncOp kernel) {
-  kernel.walk([](linalg::GenericOp op) {
-    if (op.getNumParallelLoops() != op.getNumLoops())
-      return;
-    for (OpOperand &init : op.getDpsInitsMutable()) {
-      if (!init.get().getDefiningOp<tensor::EmptyOp>())
-        continue;
-      AffineMap map = op.getMatchingIndexingMap(&init);
-      for (OpOperand *input : op.getDpsInputOperands()) {
-        Value value = input->get();
-        auto producer = value.getDefiningOp<DestinationStyleOpInterface>();
-        bool taken = llvm::is_contained(op.getDpsInits(), value);
-        if (!producer || producer->getBlock() != op->getBlock() || taken ||
-            !value.hasOneUse() || value.getType() != init.get().getType() ||
-            !map.isPermutation() || op.getMatchingIndexingMap(input) != map)
-          continue;
-        init.set(value);
-        break;
-      }
-    }
-  });
-}
-
 /// What remains to be copied is copied by a loop of ours.
 void expandCopies(func::FuncOp kernel) {
   SmallVector<memref::CopyOp> copies;
@@ -316,9 +218,7 @@ void BufferizeFunctionsPass::runOnOperation() {
   builder.setInsertionPointToEnd(kernels.getBody());
   for (func::FuncOp function : functions) {
     func::FuncOp kernel = createKernel(builder, function);
-    unshareDestinations(kernel);
-    separateResults(kernel);
-    reuseOperands(kernel);
+    chooseDestinations(kernel);
   }
 
   // 2. Buffers.

@@ -87,6 +87,25 @@ func.func private @alone(%x: memref<5x7xf32>, %rate: f32) {
   return
 }
 
+// Slices of one array that begin elsewhere: equal loops, told where.
+// CHECK-LABEL: func.func private @slices(
+// CHECK: %[[A:.*]] = memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [5, 7], strides: [21, 1]
+// CHECK: call @[[SLICE:slices.elementwise]](%{{.*}}, %[[A]], %c7{{.*}}) : (f32, memref<5x7xf32, strided<[21, 1]>>, index) -> ()
+// CHECK: call @[[SLICE]](%{{.*}}, %{{.*}}, %c14{{.*}})
+// CHECK: func.func private @[[SLICE]](%{{.*}}: f32, %[[FROM:.*]]: memref<5x7xf32, strided<[21, 1]>>, %[[OFFSET:.*]]: index)
+// CHECK: memref.reinterpret_cast %[[FROM]] to offset: [%[[OFFSET]]], sizes: [5, 7], strides: [21, 1]
+func.func private @slices(%x: memref<5x21xf32>, %rate: f32) {
+  %a = memref.subview %x[0, 7] [5, 7] [1, 1]
+      : memref<5x21xf32> to memref<5x7xf32, strided<[21, 1], offset: 7>>
+  %b = memref.subview %x[0, 14] [5, 7] [1, 1]
+      : memref<5x21xf32> to memref<5x7xf32, strided<[21, 1], offset: 14>>
+  linalg.fill ins(%rate : f32)
+      outs(%a : memref<5x7xf32, strided<[21, 1], offset: 7>>)
+  linalg.fill ins(%rate : f32)
+      outs(%b : memref<5x7xf32, strided<[21, 1], offset: 14>>)
+  return
+}
+
 // What has an offset that is only known at run time stays.
 // CHECK-LABEL: func.func private @dynamic(
 // CHECK: linalg.fill

@@ -178,3 +178,172 @@ func.func private @part_of_start(%x: tensor<7xf32>, %i: index) -> (tensor<7xf32>
   %part = tensor.extract_slice %s[2] [3] [1] : tensor<7xf32> to tensor<3xf32>
   return %a, %part : tensor<7xf32>, tensor<3xf32>
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// Many slices of one tensor, as a recurrence makes them: each is computed in its
+// place of the result, one that is a result as well is copied there.
+// CHECK-LABEL: func.func private @assemble.kernel(
+// CHECK-SAME:    %[[X:[^:]*]]: memref<32x3xf32>, %[[WHOLE:[^:]*]]: memref<32x3xf32>, %[[ONE:[^:]*]]: memref<2x3xf32>) {
+// CHECK-NOT:     memref.alloc
+// CHECK:         linalg.generic {{.*}} outs(%{{.*}} : memref<2x3xf32, strided<[3, 1]>>)
+// CHECK-COUNT-14: linalg.generic {{.*}} outs(%{{.*}} : memref<2x3xf32, strided<[3, 1], offset: {{[0-9]+}}>>)
+// CHECK:         linalg.generic {{.*}} outs(%[[ONE]] : memref<2x3xf32>)
+// CHECK:         linalg.copy ins(%[[ONE]] : memref<2x3xf32>) outs(%{{.*}} : memref<2x3xf32, strided<[3, 1], offset: 90>>)
+// CHECK-NOT:     linalg.
+// CHECK:         return
+func.func private @assemble(%x: tensor<32x3xf32>) -> (tensor<32x3xf32>, tensor<2x3xf32>) {
+  %e = tensor.empty() : tensor<2x3xf32>
+  %whole = tensor.empty() : tensor<32x3xf32>
+  %x0 = tensor.extract_slice %x[0, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x0 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x1 = tensor.extract_slice %x[2, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x1 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x2 = tensor.extract_slice %x[4, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x2 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x3 = tensor.extract_slice %x[6, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x3 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x4 = tensor.extract_slice %x[8, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n4 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x4 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x5 = tensor.extract_slice %x[10, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n5 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x5 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x6 = tensor.extract_slice %x[12, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n6 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x6 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x7 = tensor.extract_slice %x[14, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n7 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x7 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x8 = tensor.extract_slice %x[16, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n8 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x8 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x9 = tensor.extract_slice %x[18, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n9 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x9 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x10 = tensor.extract_slice %x[20, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n10 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x10 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x11 = tensor.extract_slice %x[22, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n11 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x11 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x12 = tensor.extract_slice %x[24, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n12 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x12 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x13 = tensor.extract_slice %x[26, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n13 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x13 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x14 = tensor.extract_slice %x[28, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n14 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x14 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x15 = tensor.extract_slice %x[30, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n15 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x15 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %w0 = tensor.insert_slice %n0 into %whole[0, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w1 = tensor.insert_slice %n1 into %w0[2, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w2 = tensor.insert_slice %n2 into %w1[4, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w3 = tensor.insert_slice %n3 into %w2[6, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w4 = tensor.insert_slice %n4 into %w3[8, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w5 = tensor.insert_slice %n5 into %w4[10, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w6 = tensor.insert_slice %n6 into %w5[12, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w7 = tensor.insert_slice %n7 into %w6[14, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w8 = tensor.insert_slice %n8 into %w7[16, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w9 = tensor.insert_slice %n9 into %w8[18, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w10 = tensor.insert_slice %n10 into %w9[20, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w11 = tensor.insert_slice %n11 into %w10[22, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w12 = tensor.insert_slice %n12 into %w11[24, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w13 = tensor.insert_slice %n13 into %w12[26, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w14 = tensor.insert_slice %n14 into %w13[28, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  %w15 = tensor.insert_slice %n15 into %w14[30, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<32x3xf32>
+  return %w15, %n15 : tensor<32x3xf32>, tensor<2x3xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// What the slices leave of a filled tensor is filled before them.
+// CHECK-LABEL: func.func private @assemble_filled.kernel(
+// CHECK:         linalg.fill {{.*}} outs(%{{.*}} : memref<37x3xf32>)
+// CHECK-COUNT-16: linalg.generic {{.*}} outs(%{{.*}} : memref<2x3xf32, strided
+// CHECK-NOT:     linalg.copy
+// CHECK:         linalg.generic {{.*}} outs(%{{.*}} : memref<37x3xf32>)
+func.func private @assemble_filled(%x: tensor<32x3xf32>) -> tensor<37x3xf32> {
+  %e = tensor.empty() : tensor<2x3xf32>
+  %zero = arith.constant 0.0 : f32
+  %room = tensor.empty() : tensor<37x3xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%room : tensor<37x3xf32>) -> tensor<37x3xf32>
+  %x0 = tensor.extract_slice %x[0, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x0 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x1 = tensor.extract_slice %x[2, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x1 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x2 = tensor.extract_slice %x[4, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x2 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x3 = tensor.extract_slice %x[6, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x3 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x4 = tensor.extract_slice %x[8, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n4 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x4 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x5 = tensor.extract_slice %x[10, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n5 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x5 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x6 = tensor.extract_slice %x[12, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n6 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x6 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x7 = tensor.extract_slice %x[14, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n7 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x7 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x8 = tensor.extract_slice %x[16, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n8 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x8 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x9 = tensor.extract_slice %x[18, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n9 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x9 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x10 = tensor.extract_slice %x[20, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n10 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x10 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x11 = tensor.extract_slice %x[22, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n11 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x11 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x12 = tensor.extract_slice %x[24, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n12 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x12 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x13 = tensor.extract_slice %x[26, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n13 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x13 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x14 = tensor.extract_slice %x[28, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n14 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x14 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %x15 = tensor.extract_slice %x[30, 0] [2, 3] [1, 1] : tensor<32x3xf32> to tensor<2x3xf32>
+  %n15 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x15 : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.negf %a : f32  linalg.yield %r : f32 } -> tensor<2x3xf32>
+  %z0 = tensor.insert_slice %n0 into %zeros[0, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z1 = tensor.insert_slice %n1 into %z0[2, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z2 = tensor.insert_slice %n2 into %z1[4, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z3 = tensor.insert_slice %n3 into %z2[6, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z4 = tensor.insert_slice %n4 into %z3[8, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z5 = tensor.insert_slice %n5 into %z4[10, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z6 = tensor.insert_slice %n6 into %z5[12, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z7 = tensor.insert_slice %n7 into %z6[14, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z8 = tensor.insert_slice %n8 into %z7[16, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z9 = tensor.insert_slice %n9 into %z8[18, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z10 = tensor.insert_slice %n10 into %z9[20, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z11 = tensor.insert_slice %n11 into %z10[22, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z12 = tensor.insert_slice %n12 into %z11[24, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z13 = tensor.insert_slice %n13 into %z12[26, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z14 = tensor.insert_slice %n14 into %z13[28, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %z15 = tensor.insert_slice %n15 into %z14[30, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<37x3xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%z15 : tensor<37x3xf32>) outs(%room : tensor<37x3xf32>) {
+    ^bb0(%a: f32, %o: f32): %r = arith.mulf %a, %a : f32  linalg.yield %r : f32 } -> tensor<37x3xf32>
+  return %y : tensor<37x3xf32>
+}
