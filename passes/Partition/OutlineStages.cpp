@@ -361,12 +361,11 @@ void Outliner::eraseOriginal() {
   symbols.erase(program.function);
   symbols.erase(program.stage);
   // What no stage reads or takes is not part of the program that trains.
-  for (auto variable : llvm::make_early_inc_range(module.getOps<VariableOp>()))
-    if (SymbolTable::symbolKnownUseEmpty(variable, module))
-      symbols.erase(variable);
-  for (auto channel : llvm::make_early_inc_range(module.getOps<ChannelOp>()))
-    if (SymbolTable::symbolKnownUseEmpty(channel, module))
-      symbols.erase(channel);
+  SymbolTableCollection tables;
+  SymbolUserMap users(tables, module);
+  for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
+    if (isa<VariableOp, ChannelOp>(op) && users.useEmpty(&op))
+      symbols.erase(&op);
 }
 
 LogicalResult Outliner::run() {

@@ -50,32 +50,34 @@ private:
 
 SmallVector<Reader> Separator::findReaders(BlockArgument parameter) {
   dependents = {parameter};
-  llvm::MapVector<Attribute, Reader> byName;
-  SmallVector<Reader> nameless;
-  MLIRContext *context = program.function.getContext();
-  for (Operation &op :
-       program.function.getBody().front().without_terminator()) {
-    if (llvm::none_of(getUsedValues(&op),
-                      [&](Value value) { return dependents.contains(value); }))
-      continue;
-    if (program.isRecomputable(&op)) {
-      dependents.insert(op.result_begin(), op.result_end());
-      continue;
+  SmallVector<Value> values = {parameter};
+  llvm::SmallSetVector<Operation *, 4> ops;
+  while (!values.empty()) {
+    for (Operation *user : program.getUsersInFunction(values.pop_back_val())) {
+      if (!program.isRecomputable(user)) {
+        if (!user->hasTrait<OpTrait::IsTerminator>())
+          ops.insert(user);
+        continue;
+      }
+      for (Value result : user->getResults())
+        if (dependents.insert(result).second)
+          values.push_back(result);
     }
-    StringRef name = getNodeName(op.getLoc());
-    if (name.empty())
-      nameless.push_back({&op});
-    else
-      byName[StringAttr::get(context, name)].push_back(&op);
   }
-  SmallVector<Reader> readers = std::move(nameless);
-  for (auto &[name, ops] : byName)
-    readers.push_back(ops);
   // In the order of the function, whatever has a name.
-  llvm::sort(readers, [](const Reader &a, const Reader &b) {
-    return a.front()->isBeforeInBlock(b.front());
-  });
-  return readers;
+  SmallVector<Operation *> ordered = ops.takeVector();
+  llvm::sort(ordered,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::MapVector<Attribute, Reader> readers;
+  for (Operation *op : ordered) {
+    StringRef name = getNodeName(op->getLoc());
+    Attribute key = StringAttr::get(op->getContext(), name);
+    // What has no name is a reader by itself.
+    if (name.empty())
+      key = IntegerAttr::get(IndexType::get(op->getContext()), readers.size());
+    readers[key].push_back(op);
+  }
+  return llvm::to_vector(llvm::make_second_range(readers));
 }
 
 /// The value as the reader's own argument gives it.

@@ -86,7 +86,8 @@ LogicalResult ArenaMap::addPlace(SlotOp slot, StringAttr schedule) {
 }
 
 FailureOr<const KernelMemory *> ArenaMap::getKernel(func::CallOp call) {
-  auto kernel = root.lookupSymbol<func::FuncOp>(call.getCallee());
+  auto kernel =
+      symbols->lookupSymbolIn<func::FuncOp>(root, call.getCalleeAttr());
   auto [known, isNew] = kernels.try_emplace(kernel);
   if (isNew && kernel) {
     FailureOr<KernelMemory> memory =
@@ -101,7 +102,8 @@ FailureOr<const KernelMemory *> ArenaMap::getKernel(func::CallOp call) {
 /// What a kernel has besides its arguments is in order, and where its library
 /// calls are prepared to find it.
 LogicalResult ArenaMap::addCall(func::CallOp call) {
-  bool isNew = !kernels.contains(root.lookupSymbol(call.getCallee()));
+  bool isNew =
+      !kernels.contains(symbols->lookupSymbolIn(root, call.getCalleeAttr()));
   FailureOr<const KernelMemory *> kernel = getKernel(call);
   if (failed(kernel) || (isNew && failed((*kernel)->verify())))
     return failure();

@@ -75,6 +75,8 @@ private:
   mlir::LogicalResult collectUses();
 
   mlir::ModuleOp root, module;
+  std::shared_ptr<mlir::SymbolTableCollection> symbols =
+      std::make_shared<mlir::SymbolTableCollection>();
   pipeline::ArenaOp arena;
   llvm::DenseSet<mlir::StringAttr> variables;
   llvm::SmallVector<mlir::func::FuncOp> functions;

@@ -94,6 +94,7 @@ private:
 
   mlir::OpBuilder builder;
   mlir::ModuleOp root;
+  mlir::SymbolTableCollection symbols; ///< Of kernels, which stay.
   const Storage &storage;
   pipeline::ScheduleOp schedule;
   int64_t microbatches;

@@ -283,8 +283,8 @@ LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value local,
                 llvm::none_of(callee.getResultTypes(), isTensor);
   func::FuncOp kernel = callee;
   if (!scalar) {
-    kernel = root.lookupSymbol<func::FuncOp>(
-        (callee.getSymName() + kKernelSuffix).str());
+    kernel = symbols.lookupSymbolIn<func::FuncOp>(
+        root, builder.getStringAttr(callee.getSymName() + kKernelSuffix));
     if (!kernel)
       return call.emitError()
              << call.getCalleeAttr()

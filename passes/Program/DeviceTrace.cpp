@@ -46,6 +46,7 @@ private:
 
   llvm::DenseMap<Value, int64_t> numbers;
   llvm::DenseMap<Value, CellRef> cells;
+  SymbolTableCollection symbols;
   /// A call in a loop is looked up once.
   llvm::DenseMap<Operation *, SmallVector<BufferUse>> uses;
 };
@@ -90,8 +91,8 @@ Tracer::getBufferUses(func::CallOp call) {
   auto [it, isNew] = uses.try_emplace(call);
   if (!isNew)
     return ArrayRef<BufferUse>(it->second);
-  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-      call, call.getCalleeAttr());
+  auto callee =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
   PENSTOCK_ASSERT(callee && callee.getNumArguments() == call.getNumOperands(),
                   "the verifier of calls has found the function");
   for (auto [i, operand] : llvm::enumerate(call.getOperands())) {
@@ -266,17 +267,18 @@ FailureOr<std::vector<TraceEvent>> penstock::traceDevice(func::FuncOp function,
   return std::move(tracer.events);
 }
 
-static bool countsMicrobatches(const TraceEvent &event) {
+static bool countsMicrobatches(const TraceEvent &event,
+                               SymbolTableCollection &symbols) {
   if (event.kind != TraceEvent::Mark)
     return event.kind != TraceEvent::Sum;
-  auto task =
-      SymbolTable::lookupNearestSymbolFrom<TaskOp>(event.op, event.symbol);
+  auto task = symbols.lookupNearestSymbolFrom<TaskOp>(event.op, event.symbol);
   return task && task.countsMicrobatches();
 }
 
 FailureOr<int64_t> penstock::getUpdatesUntilSteady(func::FuncOp function,
                                                    int64_t microbatches) {
   constexpr int64_t kMost = 1 << 20;
+  SymbolTableCollection symbols;
   for (int64_t updates = 1; updates * microbatches <= kMost; updates *= 2) {
     FailureOr<std::vector<TraceEvent>> trace =
         traceDevice(function, 0, updates, 0);
@@ -289,7 +291,7 @@ FailureOr<int64_t> penstock::getUpdatesUntilSteady(func::FuncOp function,
       if (event.kind == TraceEvent::Call || event.kind == TraceEvent::Await)
         continue;
       if (begun.insert({event.kind, event.symbol}).second &&
-          countsMicrobatches(event))
+          countsMicrobatches(event, symbols))
         lead = furthest;
       furthest = std::max(furthest, event.number);
     }

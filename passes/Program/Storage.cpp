@@ -32,7 +32,7 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
   trains = pipeline::trains(module);
   // 1. What there is.
   for (auto op : module.getOps<VersionStorageOpInterface>()) {
-    auto variable = resolve<VariableOp>(module, op, op.getVariableAttr());
+    auto variable = lookup<VariableOp>(op, op.getVariableAttr());
     if (!variable)
       return failure();
     versions[variable] = op.getVersions();
@@ -61,10 +61,10 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
 /// The tasks that a schedule runs, each on a device that has its stage.
 LogicalResult Storage::collectTasks(ScheduleOp schedule) {
   WalkResult result = schedule.walk([&](RunOp run) {
-    auto task = resolve<TaskOp>(module, run, run.getTaskAttr());
+    auto task = lookup<TaskOp>(run, run.getTaskAttr());
     if (!task)
       return WalkResult::interrupt();
-    if (!resolve<StageOp>(module, task, task.getStageAttr()))
+    if (!lookup<StageOp>(task, task.getStageAttr()))
       return WalkResult::interrupt();
     auto device =
         static_cast<int64_t>(run->getParentOfType<OrderOp>().getDevice());
@@ -86,18 +86,17 @@ LogicalResult Storage::collectUses(ScheduleOp schedule, TaskOp task) {
            << "is run by " << schedule.getSymNameAttr() << " but has no body";
   for (Operation &inner : task.getBody().front()) {
     if (auto put = dyn_cast<PutOp>(inner)) {
-      auto channel = resolve<ChannelOp>(module, put, put.getChannelAttr());
+      auto channel = lookup<ChannelOp>(put, put.getChannelAttr());
       if (!channel)
         return failure();
       puts.insert({channel, put});
     } else if (auto take = dyn_cast<TakeOp>(inner)) {
-      auto channel = resolve<ChannelOp>(module, take, take.getChannelAttr());
+      auto channel = lookup<ChannelOp>(take, take.getChannelAttr());
       if (!channel)
         return failure();
       takes.insert({channel, take});
     } else if (auto write = dyn_cast<WriteOp>(inner)) {
-      auto variable =
-          resolve<VariableOp>(module, write, write.getVariableAttr());
+      auto variable = lookup<VariableOp>(write, write.getVariableAttr());
       if (!variable)
         return failure();
       if (!write.getValue().getDefiningOp<func::CallOp>())
@@ -179,13 +178,13 @@ ArrayRef<int64_t> Storage::getPlaces(Operation *op) const {
   if (!task)
     task = op->getParentOfType<TaskOp>();
   auto stage =
-      SymbolTable::lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
+      symbols->lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
   return pipeline::getPlaces(stage, isOnFirst(task));
 }
 
 Share Storage::getShare(TaskOp task, int64_t device) const {
   auto stage =
-      SymbolTable::lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
+      symbols->lookupNearestSymbolFrom<StageOp>(task, task.getStageAttr());
   return pipeline::getShare(stage, device, isOnFirst(task));
 }
 

@@ -78,20 +78,14 @@ public:
   /// The symbol that an op of a task or schedule names.
   template <typename OpTy>
   OpTy lookup(mlir::Operation *user, mlir::FlatSymbolRefAttr name) const {
-    return resolve<OpTy>(module, user, name);
-  }
-
-private:
-  template <typename OpTy>
-  static OpTy resolve(mlir::ModuleOp module, mlir::Operation *user,
-                      mlir::FlatSymbolRefAttr name) {
-    auto op = module.lookupSymbol<OpTy>(name);
+    auto op = symbols->lookupSymbolIn<OpTy>(module, name);
     if (!op)
       user->emitError() << "names " << name << ", which is no "
                         << OpTy::getOperationName();
     return op;
   }
 
+private:
   mlir::LogicalResult collect(pipeline::ScheduleOp schedule);
   mlir::LogicalResult collectTasks(pipeline::ScheduleOp schedule);
   mlir::LogicalResult collectUses(pipeline::ScheduleOp schedule,
@@ -108,6 +102,8 @@ private:
   mlir::FailureOr<Buffer> getHome(mlir::Value value) const;
 
   mlir::ModuleOp module;
+  std::unique_ptr<mlir::SymbolTableCollection> symbols =
+      std::make_unique<mlir::SymbolTableCollection>();
   bool trains = true;
   llvm::SetVector<mlir::Operation *> tasks;
   llvm::MapVector<mlir::Operation *, pipeline::PutOp> puts;
