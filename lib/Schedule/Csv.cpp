@@ -11,6 +11,8 @@
 
 #include "penstock/Schedule/Csv.h"
 
+#include "CsvCells.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -252,7 +254,10 @@ bool Parser::parse(StringRef text) {
       if (!parseCell(cell, row + 1, column + 1))
         return false;
   }
-  return checkReplicas() && checkPlaces() && checkRuns();
+  if (!checkReplicas() || !checkPlaces())
+    return false;
+  error = findMistake(result);
+  return error.empty() && checkRuns();
 }
 
 std::optional<CsvSchedule> parseCsv(StringRef text, ArrayRef<int64_t> replicas,

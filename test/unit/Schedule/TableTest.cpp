@@ -152,4 +152,50 @@ TEST(Table, WithTransfers) {
   EXPECT_EQ(tryTables(2, /*withTransfers=*/true), std::pair(11550, 28));
 }
 
+/// Why a table is no order, rows apart by blanks.
+std::string mistakeOf(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '\n');
+  std::string error;
+  EXPECT_FALSE(parseCsv(text, {}, error)) << text;
+  return error;
+}
+
+TEST(Table, RefusesWhatCannotBe) {
+  // Runs of a stage before those that they need.
+  EXPECT_EQ(mistakeOf("0F0,0B1,0F1,0B0 1F0,1B0,1F1,1B1"),
+            "row 1, cell 2 ('0B1') comes before row 1, cell 3 ('0F1'), which "
+            "it needs");
+  EXPECT_EQ(mistakeOf("0F0,0F1,0W0,0I0,0W1,0I1 1F0,1B0,1F1,1B1"),
+            "row 1, cell 3 ('0W0') comes before row 1, cell 4 ('0I0'), which "
+            "it needs");
+}
+
+TEST(Table, RefusesTransfersOfOthers) {
+  const std::string back = ",0RECV_B0,0B0,0RECV_B1,0B1 ",
+                    last = ",1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1";
+  auto mistake = [&](const std::string &first, const std::string &second) {
+    return mistakeOf(first + back + second);
+  };
+  EXPECT_EQ(mistake("0F0,0SEND_F0,0F1,0SEND_F0", "1RECV_F0,1RECV_F1" + last),
+            "row 1, cell 4 ('0SEND_F0') is there already");
+  EXPECT_EQ(mistake("0F0,0F1,0SEND_F1,0SEND_F0", "1RECV_F0,1RECV_F1" + last),
+            "row 2, cell 1 ('1RECV_F0'): row 1, cell 3 ('0SEND_F1') comes "
+            "there first");
+  EXPECT_EQ(mistake("0F0,0SEND_F1,0F1,0SEND_F0", "1RECV_F1,1RECV_F0" + last),
+            "row 1, cell 2 ('0SEND_F1') comes before row 1, cell 3 ('0F1'), "
+            "which it needs");
+  EXPECT_EQ(mistake("0F0,0SEND_F0,0F1", "1RECV_F0,1RECV_F1" + last),
+            "row 1, cell 3 ('0F1') has no SEND_F, but row 1, cell 2 "
+            "('0SEND_F0') is there: a stage has its transfers for all "
+            "microbatches in the table, or for none");
+  EXPECT_EQ(
+      mistake("0F0,0SEND_F0,0F1,0SEND_F1,0SEND_F2", "1RECV_F0,1RECV_F1" + last),
+      "row 1, cell 5 ('0SEND_F2'): the row has no 0F2");
+  // Nobody at the other end.
+  EXPECT_EQ(mistake("0F0,0SEND_F0,0F1,0SEND_F1", "1F0" + last.substr(4)),
+            "row 1, cell 2 ('0SEND_F0'): no stage receives that");
+  EXPECT_EQ(mistake("0F0,0F1", "1RECV_F0,1RECV_F1" + last),
+            "row 2, cell 1 ('1RECV_F0'): no stage sends that");
+}
+
 } // namespace
