@@ -10,6 +10,7 @@
 
 #include "dialects/Nn/Nn.h"
 #include "lib/Autodiff/Rules.h"
+#include "penstock/Support/NodeName.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -261,8 +262,10 @@ static LogicalResult pullBackScatter(nn::ScatterOp op, Pullback &pullback) {
   case nn::ScatterKind::Min:
     if (pullback.mixesDataAndParameters(op))
       return op.emitError()
-             << "the derivative of a scatter by max or min of both data and "
-                "parameters is not supported";
+             << "node '" << getNodeName(op.getLoc())
+             << "': a scatter by max or min has no derivative where some of "
+                "what it compares are activations and some parameters; freeze "
+                "these (--freeze)";
     rule.extremum();
     return success();
   }

@@ -348,7 +348,7 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
   %i = arith.constant dense<[0, 2]> : tensor<2xi64>
   %u = tensor.extract_slice %x[1] [2] [1] : tensor<3xf32> to tensor<2xf32>
-  // expected-error @below {{the derivative of a scatter by max or min of both data and parameters is not supported}}
+  // expected-error @below {{a scatter by max or min has no derivative where some of what it compares are activations and some parameters}}
   %y = nn.scatter max %u into %w[%i] at affine_map<(i)[s] -> (s)> index_maps [affine_map<(i) -> (i)>] : tensor<2xf32>, tensor<3xf32>, tensor<2xi64>
   %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
       ins(%y : tensor<3xf32>) outs(%z : tensor<f32>) {
