@@ -54,6 +54,8 @@ private:
   Value emitScores(Value &raw);
   Value maskScores(Value raw, Value &rowIsMasked);
   Value emitSoftmax(Value masked, Value rowIsMasked);
+  /// Scores of 0 in the masked rows, as the softmax takes them, are -inf.
+  Value asMasked(Value masked, Value rowIsMasked);
   Value emitResult(Value probabilities);
   /// The mask as an addend, over axes (batch, group, head, query, key) of
   /// which those of size 1 are left in; null without a mask.
@@ -230,6 +232,16 @@ Value AttentionWriter::emitSoftmax(Value masked, Value rowIsMasked) {
       });
 }
 
+Value AttentionWriter::asMasked(Value masked, Value rowIsMasked) {
+  if (!rowIsMasked)
+    return masked;
+  return emitter.elementwise(
+      scores, {masked, rowIsMasked},
+      [&](Emitter &inside, ArrayRef<Value> scalars) {
+        return inside.select(scalars[1], inside.lowest(element), scalars[0]);
+      });
+}
+
 Value AttentionWriter::emitResult(Value probabilities) {
   const Attention &a = attention;
   Value v = cast(values, element);
@@ -300,9 +312,12 @@ void AttentionWriter::run(Values &results) {
     results.push_back(keysAreFlat() ? headsFirst(values, attention.valueSize)
                                     : values);
   if (count > 3) {
-    const Value modes[] = {raw, bounded, masked, probabilities};
+    Value scored = attention.outputMode == 2   ? asMasked(masked, rowIsMasked)
+                   : attention.outputMode == 3 ? probabilities
+                   : attention.outputMode == 1 ? bounded
+                                               : raw;
     results.push_back(emitter.reshape(
-        cast(modes[attention.outputMode], narrow),
+        cast(scored, narrow),
         {attention.batch, attention.heads, attention.queries, attention.keys}));
   }
 }

@@ -162,17 +162,19 @@ LogicalResult Resize::bindSizes(NodeBinder &node) {
 
   for (int64_t size : node.shape(0))
     axes.push_back({size, size, 1.0});
+  // One scale for all axes, also where it makes no whole number of elements.
+  std::optional<double> common;
   if (!sizes.empty() && policy != "stretch") {
-    double common = policy == "not_larger" ? HUGE_VAL : 0;
+    common = policy == "not_larger" ? HUGE_VAL : 0;
     for (auto [axis, size] : llvm::zip(chosen, sizes)) {
       double scale =
           static_cast<double>(size) / static_cast<double>(axes[axis].input);
-      common = policy == "not_larger" ? std::min(common, scale)
-                                      : std::max(common, scale);
+      common = policy == "not_larger" ? std::min(*common, scale)
+                                      : std::max(*common, scale);
     }
     for (auto [axis, size] : llvm::zip(chosen, sizes))
       size = static_cast<int64_t>(
-          std::floor(common * static_cast<double>(axes[axis].input) + 0.5));
+          std::floor(*common * static_cast<double>(axes[axis].input) + 0.5));
   }
   for (auto [index, position] : llvm::enumerate(chosen)) {
     Axis &axis = axes[position];
@@ -182,7 +184,7 @@ LogicalResult Resize::bindSizes(NodeBinder &node) {
       axis.output = static_cast<int64_t>(std::floor(input * axis.scale));
     } else {
       axis.output = sizes[index];
-      axis.scale = static_cast<double>(axis.output) / input;
+      axis.scale = common.value_or(static_cast<double>(axis.output) / input);
     }
     if (!(axis.scale > 0) || axis.output < 1 || axis.input < 1)
       return node.error() << "resizes axis " << position << " from "
