@@ -38,6 +38,7 @@ private:
   LogicalResult selectOutput();
   Value addLabels(RankedTensorType type);
   void dropWhatIsNotUsed();
+  LogicalResult checkSamples(Type output);
   void rebuildTask();
   StringAttr makeSymbol(StringRef name);
 
@@ -199,6 +200,37 @@ void OnnxAttachLoss::dropWhatIsNotUsed() {
                     ArrayAttr::get(&getContext(), unusedInputs));
 }
 
+/// Labels and inputs are divided into microbatches along their first axis.
+LogicalResult OnnxAttachLoss::checkSamples(Type output) {
+  RankedTensorType wanted = labels.getTensorType(0);
+  auto inputs =
+      llvm::make_filter_range(getOperation().getOps<pipeline::ChannelOp>(),
+                              [&](pipeline::ChannelOp channel) {
+                                return channel.getSource() && channel != labels;
+                              });
+  auto fits = [&](pipeline::ChannelOp input) {
+    RankedTensorType type = input.getTensorType(0);
+    return wanted.getRank() != 0 && type.getRank() != 0 &&
+           type.getDimSize(0) == wanted.getDimSize(0);
+  };
+  bool outputFits = llvm::any_of(inputs, fits);
+  for (pipeline::ChannelOp input : inputs) {
+    if (fits(input))
+      continue;
+    if (outputFits)
+      return error() << "input '" << *input.getSource() << "' is "
+                     << input.getTensorType(0) << ", without the axis of "
+                     << "samples that output '" << name << "' has; give it "
+                     << "one, or make it an initializer";
+    return error() << "--loss=" << loss << ": output '" << name << "' is "
+                   << output << ", without the axis of samples of input '"
+                   << *input.getSource() << "', which is "
+                   << input.getTensorType(0) << "; leave out the nodes that "
+                   << "join or move it, or let the model compute its loss";
+  }
+  return success();
+}
+
 void OnnxAttachLoss::rebuildTask() {
   ModuleOp module = getOperation();
   Block &block = function.getBody().front();
@@ -234,6 +266,7 @@ void OnnxAttachLoss::runOnOperation() {
   // 2. The output that enters, and the loss of it.
   if (failed(findProgram()) || failed(selectOutput()))
     return signalPassFailure();
+  Type output = value.getType();
   FailureOr<Value> appended =
       appendLoss(function, value, {loss, classAxis, ignoreLabel, name},
                  [&](RankedTensorType type) { return addLabels(type); });
@@ -244,5 +277,7 @@ void OnnxAttachLoss::runOnOperation() {
   // 3. The loss is the only result; what it does not need goes.
   function.getBody().front().getTerminator()->setOperands(value);
   dropWhatIsNotUsed();
+  if (labels && failed(checkSamples(output)))
+    return signalPassFailure();
   rebuildTask();
 }

@@ -72,6 +72,11 @@ struct OnnxAttachOutputsPass
           function.getResultAttrOfType<StringAttr>(index, kOutputNameAttr);
       if (!name)
         name = builder.getStringAttr("output." + Twine(index));
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (tensor && tensor.hasStaticShape() && tensor.getNumElements() == 0)
+        return fail("output '" + name.getValue() +
+                    "' has no elements that "
+                    "could be written; drop it from the model's outputs");
       auto channel = pipeline::ChannelOp::create(
           builder, module.getLoc(), name, builder.getTypeArrayAttr(type),
           StringAttr(), name, IntegerAttr(), IntegerAttr());
