@@ -106,7 +106,7 @@ bool Checker::checkTransfers(const Cells &transfers, const Cells *runs) {
   for (const CsvAction *action : transfers.inOrder)
     if (!runs || !runs->byNumber.count(action->microbatch))
       return fail(action->where() + ": the row has no " + Twine(action->stage) +
-                  (one.letter == 'F' ? "F" : "B") + Twine(action->microbatch));
+                  letter + Twine(action->microbatch));
   for (const auto &[number, run] : runs->byNumber)
     if (!transfers.byNumber.count(number))
       return fail(run->where() + " has no " + (one.isSend ? "SEND_" : "RECV_") +

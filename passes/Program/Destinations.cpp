@@ -56,6 +56,13 @@ bool isBufferShared(OpOperand &use, const bufferization::AnalysisState &state) {
   });
 }
 
+Value copyOf(OpBuilder &builder, Location loc, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value own = tensor::EmptyOp::create(builder, loc, type.getShape(),
+                                      type.getElementType());
+  return linalg::CopyOp::create(builder, loc, value, own).getResult(0);
+}
+
 /// Insertions into each other's results, of which nothing else is used.
 struct Assembly {
   SmallVector<tensor::InsertSliceOp> parts;
@@ -188,12 +195,8 @@ void assemble(func::FuncOp kernel, const Assembly &assembly) {
         buffer, part.getMixedOffsets(), part.getMixedSizes(),
         part.getMixedStrides());
     Value source = part.getSource();
-    if (isBufferShared(part.getSourceMutable(), state)) {
-      RankedTensorType own = part.getSourceType();
-      Value copy = tensor::EmptyOp::create(end, loc, own.getShape(),
-                                           own.getElementType());
-      source = linalg::CopyOp::create(end, loc, source, copy).getResult(0);
-    }
+    if (isBufferShared(part.getSourceMutable(), state))
+      source = copyOf(end, loc, source);
     auto written = bufferization::MaterializeInDestinationOp::create(
         end, loc, Type(), source, view);
     written.setRestrict(true);
@@ -242,18 +245,12 @@ void separateResults(func::FuncOp kernel) {
       if (producer && state.bufferizesToMemoryWrite(use) &&
           isBufferShared(use, state)) {
         OpBuilder builder(result.getOwner());
-        Location loc = result.getOwner()->getLoc();
-        if (isa<tensor::EmptyOp, linalg::FillOp, tensor::InsertSliceOp>(
-                producer)) {
-          // To make it once more is less than to copy it.
-          use.set(builder.clone(*producer)->getResult(0));
-        } else {
-          auto type = cast<RankedTensorType>(use.get().getType());
-          Value own = tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                              type.getElementType());
-          use.set(linalg::CopyOp::create(builder, loc, use.get(), own)
-                      .getResult(0));
-        }
+        // To make it once more is less than to copy it.
+        bool isCheap =
+            isa<tensor::EmptyOp, linalg::FillOp, tensor::InsertSliceOp>(
+                producer);
+        use.set(isCheap ? builder.clone(*producer)->getResult(0)
+                        : copyOf(builder, result.getLoc(), use.get()));
       }
       values.push_back(use.get());
     }
@@ -284,6 +281,7 @@ void reuseOperands(func::FuncOp kernel) {
     }
   });
 }
+
 } // namespace
 
 void penstock::chooseDestinations(func::FuncOp kernel) {
