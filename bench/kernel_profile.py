@@ -79,7 +79,7 @@ def bytes_of(types):
 def count_work(program):
     """Floating-point operations and bytes of an update by class: of products and
     convolutions the former, of the other kernels the sizes of their buffers."""
-    passes = "builtin.module(func.func(pipeline-fuse-rows),pipeline-parallelise," \
+    passes = "builtin.module(func.func(pipeline-fuse-rows),pipeline-parallelize," \
              "pipeline-outline-kernels)"
     text = subprocess.run([measure.build_folder() / "bin" / "penstock-opt", program,
                            f"--pass-pipeline={passes}"],

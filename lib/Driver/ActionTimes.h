@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_LIB_DRIVER_ACTIONTIMES_H
 #define PENSTOCK_LIB_DRIVER_ACTIONTIMES_H
 
-#include "passes/Partition/Units.h"
+#include "penstock/Partition/Units.h"
 
 #include <map>
 #include <string>

@@ -16,7 +16,7 @@
 #include "penstock/Driver/OutputFile.h"
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
-#include "penstock/Training/MethodSpec.h"
+#include "penstock/Methods/MethodSpec.h"
 #include "penstock/one_line.h"
 
 #include "mlir/IR/BuiltinOps.h"

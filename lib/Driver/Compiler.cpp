@@ -19,8 +19,8 @@
 #include "passes/Verify/Passes.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Import/Import.h"
-#include "penstock/Training/OptimizerSpec.h"
-#include "penstock/Training/RateSchedule.h"
+#include "penstock/Optimizers/OptimizerSpec.h"
+#include "penstock/Optimizers/RateSchedule.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"

@@ -9,8 +9,8 @@
 #ifndef PENSTOCK_LIB_DRIVER_FLAGS_H
 #define PENSTOCK_LIB_DRIVER_FLAGS_H
 
+#include "penstock/Methods/MethodSpec.h"
 #include "penstock/Schedule/Generators.h"
-#include "penstock/Training/MethodSpec.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"

@@ -15,8 +15,8 @@
 #include "passes/Partition/Passes.h"
 #include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Schedules.h"
-#include "penstock/Training/MethodSpec.h"
-#include "penstock/Training/OptimizerSpec.h"
+#include "penstock/Methods/MethodSpec.h"
+#include "penstock/Optimizers/OptimizerSpec.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

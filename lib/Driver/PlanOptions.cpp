@@ -8,7 +8,7 @@
 
 #include "OptionChecker.h"
 
-#include "penstock/Training/MethodSpec.h"
+#include "penstock/Methods/MethodSpec.h"
 
 #include <cmath>
 

@@ -10,7 +10,7 @@
 
 #include "Compilation.h"
 
-#include "penstock/Codegen/ConvolutionLibrary.h"
+#include "penstock/Target/Cpu/ConvolutionLibrary.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/FormatVariadic.h"

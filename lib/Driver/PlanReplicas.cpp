@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanSearch.h"
-#include "passes/Partition/Units.h"
+#include "penstock/Partition/Units.h"
 #include "penstock/Planner/PipeDream.h"
 
 #include "llvm/ADT/STLExtras.h"

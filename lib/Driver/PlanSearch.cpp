@@ -9,7 +9,7 @@
 
 #include "PlanSearch.h"
 
-#include "passes/Partition/Units.h"
+#include "penstock/Partition/Units.h"
 
 #include "penstock/Planner/BudgetSearch.h"
 

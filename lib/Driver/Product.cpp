@@ -9,10 +9,10 @@
 
 #include "Compilation.h"
 
-#include "passes/Lowering/Passes.h"
-#include "penstock/Codegen/ObjectFile.h"
+#include "passes/Cpu/Passes.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Support/CommandLine.h"
+#include "penstock/Target/Cpu/ObjectFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"

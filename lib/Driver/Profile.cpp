@@ -16,8 +16,8 @@
 #include "ProfileCache.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Partition/Passes.h"
-#include "passes/Partition/Units.h"
 #include "penstock/Driver/Compiler.h"
+#include "penstock/Partition/Units.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"

@@ -10,8 +10,8 @@
 #ifndef PENSTOCK_LIB_DRIVER_PROFILECACHE_H
 #define PENSTOCK_LIB_DRIVER_PROFILECACHE_H
 
-#include "passes/Partition/Units.h"
 #include "penstock/Driver/Options.h"
+#include "penstock/Partition/Units.h"
 
 #include <map>
 

@@ -12,10 +12,12 @@
 #include "dialects/Nn/Nn.h"
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Cpu/Passes.h"
 #include "passes/Frontend/Passes.h"
-#include "passes/Lowering/Passes.h"
+#include "passes/Kernels/Passes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Program/Passes.h"
+#include "passes/Runtime/Passes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Training/Passes.h"
 #include "passes/Verify/Passes.h"
@@ -67,12 +69,14 @@ void penstock::registerPasses() {
   registerTrainingPasses();
   registerSchedulePasses();
   registerProgramPasses();
-  registerLoweringPasses();
+  registerKernelsPasses();
+  registerCpuPasses();
+  registerRuntimePasses();
   registerVerifyPasses();
   registerFrontendPipelines();
   registerPartitionPipelines();
   registerTrainingPipelines();
   registerSchedulePipelines();
   registerProgramPipelines();
-  registerLoweringPipelines();
+  registerCpuPipelines();
 }

@@ -12,9 +12,9 @@
 #include "passes/Partition/Passes.h"
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Methods/MethodSpec.h"
 #include "penstock/Schedule/Engine.h"
 #include "penstock/Support/NodeName.h"
-#include "penstock/Training/MethodSpec.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"

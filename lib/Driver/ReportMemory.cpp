@@ -11,7 +11,7 @@
 
 #include "dialects/Onnx/DiscardableAttributes.h"
 #include "dialects/Pipeline/Replicas.h"
-#include "passes/Program/LiveBytes.h"
+#include "passes/Program/Memory/LiveBytes.h"
 #include "penstock/Support/Assert.h"
 #include "penstock/Support/ByteSize.h"
 

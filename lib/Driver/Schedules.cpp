@@ -9,10 +9,10 @@
 
 #include "penstock/Driver/Schedules.h"
 
+#include "penstock/Methods/MethodSpec.h"
 #include "penstock/Schedule/Csv.h"
 #include "penstock/Schedule/FromIR.h"
 #include "penstock/Schedule/Generators.h"
-#include "penstock/Training/MethodSpec.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"

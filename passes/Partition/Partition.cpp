@@ -9,7 +9,7 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Partition/Passes.h"
-#include "passes/Partition/Units.h"
+#include "penstock/Partition/Units.h"
 #include "penstock/Planner/LinearPartition.h"
 #include "penstock/Support/NodeName.h"
 

@@ -12,7 +12,7 @@
 
 #include "passes/Partition/Passes.h"
 
-#include "ForwardProgram.h"
+#include "penstock/Partition/ForwardProgram.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -10,7 +10,7 @@
 
 #include "passes/Partition/Passes.h"
 
-#include "ForwardProgram.h"
+#include "penstock/Partition/ForwardProgram.h"
 #include "penstock/Support/NodeName.h"
 
 #include "mlir/IR/IRMapping.h"

@@ -10,7 +10,7 @@
 #define PENSTOCK_PASSES_PROGRAM_PASSES_H
 
 #include "dialects/Pipeline/Pipeline.h"
-#include "passes/Program/PrepackPolicy.h"
+#include "passes/Program/Bufferize/PrepackPolicy.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

@@ -6,7 +6,7 @@
 // What runs between the two levels, in order, and why in this order.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Lowering/Passes.h"
+#include "passes/Kernels/Passes.h"
 #include "passes/Program/Passes.h"
 
 #include "mlir/Pass/PassManager.h"

@@ -8,7 +8,7 @@
 
 #include "passes/Schedule/Passes.h"
 
-#include "penstock/Training/MethodSpec.h"
+#include "penstock/Methods/MethodSpec.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"

@@ -12,8 +12,8 @@
 
 #include "Common.h"
 #include "dialects/Pipeline/Replicas.h"
+#include "penstock/Methods/VersionTable.h"
 #include "penstock/Schedule/Generators.h"
-#include "penstock/Training/VersionTable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"

@@ -13,7 +13,7 @@
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
-#include "penstock/Training/Arithmetic.h"
+#include "penstock/Optimizers/Arithmetic.h"
 
 #include "llvm/ADT/MapVector.h"
 

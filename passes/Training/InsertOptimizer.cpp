@@ -11,9 +11,9 @@
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
-#include "penstock/Training/Optimizers.h"
-#include "penstock/Training/RateSchedule.h"
-#include "penstock/Training/UpdateFunction.h"
+#include "penstock/Optimizers/Optimizers.h"
+#include "penstock/Optimizers/RateSchedule.h"
+#include "penstock/Optimizers/UpdateFunction.h"
 
 namespace penstock {
 #define GEN_PASS_DEF_PIPELINEINSERTOPTIMIZER

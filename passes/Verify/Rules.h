@@ -11,7 +11,7 @@
 #define PENSTOCK_PASSES_VERIFY_RULES_H
 
 #include "dialects/Pipeline/Pipeline.h"
-#include "penstock/Support/Level.h"
+#include "penstock/Levels/Level.h"
 
 namespace penstock {
 

@@ -10,9 +10,9 @@
 #include "ModelLayers.h"
 
 #include "passes/Frontend/Passes.h"
-#include "passes/Partition/Units.h"
 #include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Registration.h"
+#include "penstock/Partition/Units.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"

@@ -8,8 +8,8 @@
 
 #include "PlanArguments.h"
 
+#include "penstock/Optimizers/OptimizerSpec.h"
 #include "penstock/Support/CommandLine.h"
-#include "penstock/Training/OptimizerSpec.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -9,7 +9,7 @@
 #ifndef PENSTOCK_DRIVER_OPTIONS_H
 #define PENSTOCK_DRIVER_OPTIONS_H
 
-#include "penstock/Support/Level.h"
+#include "penstock/Levels/Level.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"

@@ -8,7 +8,7 @@
 
 #include "passes/Schedule/Methods/AdjustedReads.h"
 
-#include "penstock/Training/UpdateFunction.h"
+#include "penstock/Optimizers/UpdateFunction.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 

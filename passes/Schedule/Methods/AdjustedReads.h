@@ -13,8 +13,8 @@
 #define PENSTOCK_PASSES_SCHEDULE_METHODS_ADJUSTEDREADS_H
 
 #include "passes/Schedule/Methods/Method.h"
-#include "penstock/Training/Optimizers.h"
-#include "penstock/Training/RateSchedule.h"
+#include "penstock/Optimizers/Optimizers.h"
+#include "penstock/Optimizers/RateSchedule.h"
 
 namespace penstock {
 

@@ -10,9 +10,9 @@
 #ifndef PENSTOCK_PASSES_SCHEDULE_METHODS_METHOD_H
 #define PENSTOCK_PASSES_SCHEDULE_METHODS_METHOD_H
 
+#include "penstock/Methods/MethodSpec.h"
+#include "penstock/Optimizers/RateSchedule.h"
 #include "penstock/Schedule/FromIR.h"
-#include "penstock/Training/MethodSpec.h"
-#include "penstock/Training/RateSchedule.h"
 
 #include <memory>
 

@@ -11,7 +11,7 @@
 #define PENSTOCK_PASSES_SCHEDULE_METHODS_PREDICTING_H
 
 #include "passes/Schedule/Methods/Method.h"
-#include "penstock/Training/Optimizers.h"
+#include "penstock/Optimizers/Optimizers.h"
 
 namespace penstock {
 

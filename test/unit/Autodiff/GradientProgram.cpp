@@ -10,8 +10,10 @@
 
 #include "dialects/Nn/Nn.h"
 #include "dialects/Onnx/Onnx.h"
+#include "passes/Cpu/Passes.h"
 #include "passes/Frontend/Passes.h"
-#include "passes/Lowering/Passes.h"
+#include "passes/Kernels/Passes.h"
+#include "passes/Runtime/Passes.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Verifier.h"
@@ -36,7 +38,9 @@ MLIRContext &getContext() {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     registerAllPasses();
-    registerLoweringPasses();
+    registerKernelsPasses();
+    registerCpuPasses();
+    registerRuntimePasses();
     DialectRegistry registry;
     registerAllDialects(registry);
     registerAllExtensions(registry);

@@ -14,7 +14,7 @@
 #include "passes/Frontend/Passes.h"
 #include "penstock/Import/Import.h"
 #include "penstock/Import/OperatorRegistry.h"
-#include "test/unit/Lowering/Kernels.h"
+#include "test/unit/Kernels/Kernels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"

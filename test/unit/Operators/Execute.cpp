@@ -10,8 +10,10 @@
 
 #include "dialects/Nn/Nn.h"
 #include "dialects/Onnx/Onnx.h"
+#include "passes/Cpu/Passes.h"
 #include "passes/Frontend/Passes.h"
-#include "passes/Lowering/Passes.h"
+#include "passes/Kernels/Passes.h"
+#include "passes/Runtime/Passes.h"
 #include "penstock/Import/OperatorRegistry.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -48,7 +50,9 @@ MLIRContext &penstock::test::context() {
     registerAllToLLVMIRTranslations(registry);
     registerAllPasses();
     registerFrontendPasses();
-    registerLoweringPasses();
+    registerKernelsPasses();
+    registerCpuPasses();
+    registerRuntimePasses();
     registry.insert<onnx::OnnxDialect, nn::NnDialect>();
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();

@@ -1,0 +1,38 @@
+//===- VersionTable.h - Which weights a microbatch reads --------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The methods as the literature states them, in closed form: nothing here is
+// read off a schedule or asked of what compiles a method. The replay reads by
+// this table, so that a mistake in either shows as a difference.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_METHODS_VERSIONTABLE_H
+#define PENSTOCK_METHODS_VERSIONTABLE_H
+
+#include "penstock/Methods/MethodSpec.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+namespace penstock {
+
+/// Stage i in a line of stages, each with its number of replicas; M
+/// microbatches per update.
+struct PipelinePlace {
+  int64_t i = 0;
+  llvm::ArrayRef<int64_t> replicas;
+  int64_t M = 1;
+};
+
+/// Microbatch k of a segment reads the weights after max(0, floor((k - age) /
+/// M)) of its updates.
+struct WeightAges {
+  int64_t forward = 0, backward = 0;
+};
+
+WeightAges getWeightAges(const MethodSpec &method, const PipelinePlace &place);
+
+} // namespace penstock
+
+#endif // PENSTOCK_METHODS_VERSIONTABLE_H

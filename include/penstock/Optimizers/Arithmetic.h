@@ -1,0 +1,44 @@
+//===- Arithmetic.h - Floating-point code of one type -----------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// With this, optimizers and learning-rate schedules are written as formulas:
+// each call emits one operation.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_OPTIMIZERS_ARITHMETIC_H
+#define PENSTOCK_OPTIMIZERS_ARITHMETIC_H
+
+#include "mlir/IR/Builders.h"
+
+namespace penstock {
+
+/// Emits floating-point operations of one type.
+struct Arithmetic {
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  mlir::Type type;
+
+  mlir::Value constant(double value);
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+  mlir::Value div(mlir::Value a, mlir::Value b);
+  mlir::Value min(mlir::Value a, mlir::Value b);
+  mlir::Value max(mlir::Value a, mlir::Value b);
+  mlir::Value sqrt(mlir::Value a);
+  mlir::Value pow(mlir::Value a, mlir::Value b);
+  mlir::Value cos(mlir::Value a);
+  mlir::Value floor(mlir::Value a);
+  /// a < b ? x : y
+  mlir::Value selectLess(mlir::Value a, mlir::Value b, mlir::Value x,
+                         mlir::Value y);
+
+  /// A scalar of another float type, or an index, as this type.
+  mlir::Value from(mlir::Value scalar);
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_OPTIMIZERS_ARITHMETIC_H

@@ -1,0 +1,81 @@
+//===- Optimizers.h - Optimizers as code that is emitted --------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An optimizer is its state, its numbers per update, and scalar code that turns
+// a gradient into new state and a step. The step is a function of the state
+// alone where the optimizer has a momentum: what predicts weights uses it too.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_OPTIMIZERS_OPTIMIZERS_H
+#define PENSTOCK_OPTIMIZERS_OPTIMIZERS_H
+
+#include "penstock/Optimizers/Arithmetic.h"
+#include "penstock/Optimizers/OptimizerSpec.h"
+
+#include <memory>
+#include <optional>
+
+namespace penstock {
+
+class Optimizer {
+public:
+  explicit Optimizer(const OptimizerSpec &spec) : spec(spec) {}
+  virtual ~Optimizer() = default;
+  static std::unique_ptr<Optimizer> create(const OptimizerSpec &spec);
+
+  const OptimizerSpec &getSpec() const { return spec; }
+
+  /// The suffixes of the variables that hold the state of a parameter.
+  virtual llvm::SmallVector<llvm::StringRef> getStates() const = 0;
+
+  /// Whether the numbers of an update are others than the learning rate.
+  virtual bool hasRates() const = 0;
+  /// The numbers of update `step` (counted from 1), from the learning rate.
+  virtual llvm::SmallVector<mlir::Value>
+  emitRates(Arithmetic f, mlir::Value rate, mlir::Value step) const {
+    return {rate};
+  }
+
+  /// The weight before the step: weight decay apart from the gradient.
+  virtual mlir::Value emitDecay(Arithmetic f, mlir::Value weight,
+                                mlir::ValueRange rates) const {
+    return weight;
+  }
+  /// The new state from the gradient, which includes the weight decay.
+  virtual llvm::SmallVector<mlir::Value>
+  emitState(Arithmetic f, mlir::Value weight, mlir::Value &gradient,
+            mlir::ValueRange state, mlir::ValueRange rates) const = 0;
+  /// What is subtracted from the weight, from the new state.
+  virtual mlir::Value emitStep(Arithmetic f, mlir::Value gradient,
+                               mlir::ValueRange state,
+                               mlir::ValueRange rates) const = 0;
+
+  /// Whether the state says where the weights go next, which is what methods
+  /// that predict weights need.
+  virtual bool hasDirection() const = 0;
+  /// The direction is a state of its own, this one of getStates().
+  virtual std::optional<unsigned> getDirectionState() const {
+    return std::nullopt;
+  }
+  /// Else the numbers of the direction after `step` updates, and the direction:
+  /// times the learning rate, it is what the next update would subtract if its
+  /// gradient changed nothing.
+  virtual llvm::SmallVector<mlir::Value>
+  emitDirectionRates(Arithmetic f, mlir::Value step) const {
+    return {};
+  }
+  virtual mlir::Value emitDirection(Arithmetic f, mlir::Value weight,
+                                    mlir::ValueRange state,
+                                    mlir::ValueRange rates) const {
+    return state[*getDirectionState()];
+  }
+
+protected:
+  OptimizerSpec spec;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_OPTIMIZERS_OPTIMIZERS_H

@@ -1,0 +1,63 @@
+//===- ObjectFile.h - From the LLVM dialect to an executable ----*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The last steps: LLVM IR, machine code for one CPU, and the link with the
+// runtime library. No fast-math anywhere: the bits were decided before.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_TARGET_CPU_OBJECTFILE_H
+#define PENSTOCK_TARGET_CPU_OBJECTFILE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <memory>
+#include <string>
+
+namespace penstock {
+
+/// The CPU to generate code for.
+struct TargetOptions {
+  /// "native", or a CPU that LLVM knows, e.g. "x86-64-v3" or "znver4".
+  std::string march = "native";
+  /// 1 or 2.
+  unsigned optimization = 2;
+  /// Symbols that stay visible; all other definitions become internal.
+  llvm::SmallVector<std::string> exported = {"penstock_program"};
+};
+
+/// What `march` means on this machine.
+struct TargetCpu {
+  std::string triple;
+  std::string name;
+  /// As LLVM has it, "+avx2,+fma,-avx512f".
+  std::string features;
+  /// Lanes of f32 in the vectors that this CPU prefers: 16, 8 or 4.
+  int64_t vectorWidth = 4;
+  /// What the runtime checks before it starts: the features that code for this
+  /// CPU may use, "+avx,+avx2".
+  std::string required;
+};
+
+/// Resolves `march`; on an unknown name emits an error at `loc` that names it.
+mlir::FailureOr<TargetCpu> resolveTargetCpu(llvm::StringRef march,
+                                            mlir::Location loc);
+
+/// Compiles a module in the LLVM dialect to an object file.
+mlir::LogicalResult emitObject(mlir::ModuleOp module,
+                               const TargetOptions &options,
+                               llvm::raw_pwrite_stream &output);
+
+/// Links `objects` and `libraries` (files, or flags such as -lm) into the
+/// executable `output` with the machine's C++ driver. Emits an error at `loc`
+/// when there is none or it fails; leaves no partial output.
+mlir::LogicalResult linkExecutable(llvm::ArrayRef<std::string> objects,
+                                   llvm::StringRef output,
+                                   llvm::ArrayRef<std::string> libraries,
+                                   mlir::Location loc);
+
+} // namespace penstock
+
+#endif // PENSTOCK_TARGET_CPU_OBJECTFILE_H

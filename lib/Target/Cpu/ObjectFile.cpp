@@ -1,0 +1,286 @@
+//===- ObjectFile.cpp - From the LLVM dialect to an executable ------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// LLVM's own back end, driven as `opt` and `llc` do, and the system's C++
+// driver for the link.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Target/Cpu/ObjectFile.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace penstock;
+
+namespace {
+
+void initializeTargets() {
+  static const bool once = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)once;
+}
+
+std::string joined(const llvm::StringSet<> &features) {
+  SmallVector<std::string> names;
+  for (const auto &feature : features)
+    names.push_back("+" + feature.getKey().str());
+  llvm::sort(names);
+  return llvm::join(names, ",");
+}
+
+std::unique_ptr<llvm::TargetMachine>
+createMachine(const TargetCpu &cpu, unsigned optimization, Location loc) {
+  std::string error;
+  llvm::Triple triple(cpu.triple);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) {
+    emitError(loc) << error;
+    return nullptr;
+  }
+  llvm::TargetOptions options;
+  // Only products and sums that the IR joins itself are joined.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.FunctionSections = true;
+  options.DataSections = true;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, cpu.name, cpu.features, options, llvm::Reloc::PIC_, std::nullopt,
+      optimization > 1 ? llvm::CodeGenOptLevel::Default
+                       : llvm::CodeGenOptLevel::Less));
+  if (!machine)
+    emitError(loc) << "LLVM has no code generator for " << cpu.triple;
+  return machine;
+}
+
+/// The module as LLVM IR for `machine`'s CPU.
+std::unique_ptr<llvm::Module>
+translate(ModuleOp module, const TargetOptions &options, const TargetCpu &cpu,
+          llvm::TargetMachine &machine, llvm::LLVMContext &context) {
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  // Before the translation: it looks up alignments.
+  module->setAttr(
+      LLVM::LLVMDialect::getDataLayoutAttrName(),
+      StringAttr::get(module.getContext(),
+                      machine.createDataLayout().getStringRepresentation()));
+  module->setAttr(LLVM::LLVMDialect::getTargetTripleAttrName(),
+                  StringAttr::get(module.getContext(), cpu.triple));
+  std::unique_ptr<llvm::Module> result = translateModuleToLLVMIR(
+      module, context, module.getName().value_or("penstock"));
+  if (!result) {
+    module.emitError("internal error: the module has no form as LLVM IR");
+    return nullptr;
+  }
+  for (llvm::Function &function : *result) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", cpu.name);
+    function.addFnAttr("target-features", cpu.features);
+    // The default would be 256 bits where 512 clock lower.
+    if (cpu.vectorWidth == 16)
+      function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("no-trapping-math", "true");
+    if (!llvm::is_contained(options.exported, function.getName()))
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+  for (llvm::GlobalVariable &global : result->globals())
+    if (!global.isDeclaration() && !global.hasAppendingLinkage() &&
+        !llvm::is_contained(options.exported, global.getName()))
+      global.setLinkage(llvm::GlobalValue::InternalLinkage);
+  return result;
+}
+
+} // namespace
+
+FailureOr<TargetCpu> penstock::resolveTargetCpu(StringRef march, Location loc) {
+  initializeTargets();
+  TargetCpu cpu;
+  cpu.triple = llvm::sys::getDefaultTargetTriple();
+  llvm::StringSet<> features;
+  if (march == "native") {
+    cpu.name = llvm::sys::getHostCPUName().str();
+    for (const auto &feature : llvm::sys::getHostCPUFeatures())
+      if (feature.getValue())
+        features.insert(feature.getKey());
+    SmallVector<std::string> all;
+    for (const auto &feature : llvm::sys::getHostCPUFeatures())
+      all.push_back((feature.getValue() ? "+" : "-") + feature.getKey().str());
+    llvm::sort(all);
+    cpu.features = llvm::join(all, ",");
+  } else {
+    cpu.name = march.str();
+    std::string error;
+    llvm::Triple triple(cpu.triple);
+    const llvm::Target *target =
+        llvm::TargetRegistry::lookupTarget(triple, error);
+    if (!target)
+      return emitError(loc) << error;
+    std::unique_ptr<llvm::MCSubtargetInfo> generic(
+        target->createMCSubtargetInfo(triple, "", ""));
+    if (!generic || !generic->isCPUStringValid(march))
+      return emitError(loc) << "--march=" << march
+                            << ": LLVM knows no such CPU for " << cpu.triple;
+    std::unique_ptr<llvm::MCSubtargetInfo> info(
+        target->createMCSubtargetInfo(triple, march, ""));
+    for (const llvm::SubtargetFeatureKV &feature :
+         info->getEnabledProcessorFeatures())
+      features.insert(feature.Key);
+    cpu.features = joined(features);
+  }
+  if (features.contains("avx512f") && features.contains("avx512vl") &&
+      features.contains("avx512bw") && features.contains("avx512dq"))
+    cpu.vectorWidth = 16;
+  else if (features.contains("avx2"))
+    cpu.vectorWidth = 8;
+
+  // Instructions that the code generator chooses by itself; the others would
+  // only refuse machines that can run the program.
+  llvm::StringSet<> required;
+  for (StringRef name : {"sse3",         "ssse3",
+                         "sse4.1",       "sse4.2",
+                         "avx",          "avx2",
+                         "fma",          "f16c",
+                         "bmi",          "bmi2",
+                         "lzcnt",        "popcnt",
+                         "movbe",        "adx",
+                         "gfni",         "avx512f",
+                         "avx512cd",     "avx512bw",
+                         "avx512dq",     "avx512vl",
+                         "avx512vbmi",   "avx512vbmi2",
+                         "avx512ifma",   "avx512vnni",
+                         "avx512bitalg", "avx512vpopcntdq",
+                         "avx512bf16",   "avx512fp16",
+                         "avxvnni",      "xop",
+                         "fma4",         "tbm",
+                         "sse4a",        "vpclmulqdq",
+                         "vaes",         "pclmul"})
+    if (features.contains(name))
+      required.insert(name);
+  cpu.required = joined(required);
+  return cpu;
+}
+
+LogicalResult penstock::emitObject(ModuleOp module,
+                                   const TargetOptions &options,
+                                   llvm::raw_pwrite_stream &output) {
+  FailureOr<TargetCpu> cpu = resolveTargetCpu(options.march, module.getLoc());
+  if (failed(cpu))
+    return failure();
+  auto machine = createMachine(*cpu, options.optimization, module.getLoc());
+  llvm::LLVMContext context;
+  if (!machine)
+    return failure();
+  auto ir = translate(module, options, *cpu, *machine, context);
+  if (!ir)
+    return failure();
+
+  // 1. The middle end. Without fast-math flags it changes no bits.
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(machine.get());
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  builder
+      .buildPerModuleDefaultPipeline(options.optimization > 1
+                                         ? llvm::OptimizationLevel::O2
+                                         : llvm::OptimizationLevel::O1)
+      .run(*ir, modules);
+
+  // 2. Machine code.
+  llvm::legacy::PassManager manager;
+  if (machine->addPassesToEmitFile(manager, output, nullptr,
+                                   llvm::CodeGenFileType::ObjectFile))
+    return module.emitError("internal error: LLVM emits no object files for ")
+           << cpu->triple;
+  manager.run(*ir);
+  return success();
+}
+
+LogicalResult penstock::linkExecutable(ArrayRef<std::string> objects,
+                                       StringRef output,
+                                       ArrayRef<std::string> libraries,
+                                       Location loc) {
+  // 1. The driver: it knows where the C and C++ libraries are.
+  std::string driver;
+#ifdef PENSTOCK_LINK_DRIVER
+  const StringRef names[] = {PENSTOCK_LINK_DRIVER};
+#else
+  const StringRef names[] = {"c++", "g++", "clang++", "clang++-22"};
+#endif
+  for (StringRef name : names) {
+    if (auto found = llvm::sys::findProgramByName(name)) {
+      driver = *found;
+      break;
+    }
+  }
+  if (driver.empty())
+    return emitError(loc)
+           << "no C++ compiler driver found to link with (c++, g++ or "
+              "clang++); on Debian: apt-get install g++";
+
+  // 2. Under a temporary name, with what the driver says in a file.
+  llvm::SmallString<128> temporary, log;
+  if (auto error = llvm::sys::fs::createUniqueFile(
+          output + "-%%%%%%.tmp", temporary,
+          llvm::sys::fs::perms::all_read | llvm::sys::fs::perms::all_write |
+              llvm::sys::fs::perms::all_exe))
+    return emitError(loc) << "cannot write " << output << ": "
+                          << error.message();
+  if (auto error =
+          llvm::sys::fs::createTemporaryFile("penstock-link", "log", log)) {
+    (void)llvm::sys::fs::remove(temporary);
+    return emitError(loc) << "cannot write " << log << ": " << error.message();
+  }
+  SmallVector<StringRef> arguments{driver, "-pie", "-Wl,--gc-sections", "-o",
+                                   temporary};
+  llvm::append_range(arguments, objects);
+  llvm::append_range(arguments, libraries);
+  std::string message;
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
+                                          StringRef(log)};
+  int status = llvm::sys::ExecuteAndWait(driver, arguments, std::nullopt,
+                                         redirects, 0, 0, &message);
+
+  // 3. The result, or what went wrong.
+  LogicalResult result = success();
+  if (status != 0) {
+    // What the linker says in several lines becomes one.
+    if (auto text = llvm::MemoryBuffer::getFile(log))
+      message = (*text)->getBuffer().rtrim().str();
+    llvm::replace(message, '\n', ' ');
+    result = emitError(loc) << "linking " << output << " with " << driver
+                            << " failed: " << message;
+  } else if (auto error = llvm::sys::fs::rename(temporary, output)) {
+    result = emitError(loc)
+             << "cannot write " << output << ": " << error.message();
+  }
+  if (failed(result))
+    (void)llvm::sys::fs::remove(temporary);
+  (void)llvm::sys::fs::remove(log);
+  return result;
+}

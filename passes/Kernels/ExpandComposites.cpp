@@ -1,0 +1,101 @@
+//===- ExpandComposites.cpp - Composite ops become linalg ops -------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Once derivatives are taken, nothing needs a composite whole: each becomes a
+// few generics or loops. The patterns are in a file per family; here is what
+// comes before them: ops that differ in training, and convolutions that no
+// library computes.
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Nn/Convolution.h"
+#include "passes/Kernels/Composites.h"
+#include "passes/Kernels/Passes.h"
+#include "penstock/Target/Cpu/ConvolutionLibrary.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace penstock {
+#define GEN_PASS_DEF_NNEXPANDCOMPOSITES
+#include "passes/Kernels/Passes.h.inc"
+} // namespace penstock
+
+using namespace mlir;
+using namespace penstock;
+
+namespace {
+
+/// A function that no tasks were derived from does what the model says.
+class NoTraining : public nn::TrainingContext {
+public:
+  bool freezesStatistics() const override { return false; }
+  Value getMicrobatch() override { return nullptr; }
+  Value getSeed() override { return nullptr; }
+  Value getState(Value state) override { return state; }
+  void setState(Value, Value) override {}
+};
+
+struct ExpandCompositesPass
+    : penstock::impl::NnExpandCompositesBase<ExpandCompositesPass> {
+  using NnExpandCompositesBase::NnExpandCompositesBase;
+
+  LogicalResult expandModeDependent() {
+    SmallVector<nn::ModeDependentOpInterface> ops;
+    getOperation()->walk(
+        [&](nn::ModeDependentOpInterface op) { ops.push_back(op); });
+    NoTraining context;
+    for (nn::ModeDependentOpInterface op : ops) {
+      OpBuilder builder(op);
+      SmallVector<Value> results;
+      if (failed(op.trainsByItself()
+                     ? op.expandForTraining(builder, context, results)
+                     : op.expandForInference(builder, results)))
+        return failure();
+      op->replaceAllUsesWith(results);
+      op->erase();
+    }
+    return success();
+  }
+
+  void runOnOperation() override {
+    if (failed(expandModeDependent()))
+      return signalPassFailure();
+    // Convolutions stay for the library, where it is good at them.
+    SmallVector<Operation *> loops;
+    getOperation()->walk([&](Operation *op) {
+      std::string reason;
+      auto conv = nn::Convolution::match(op);
+      if (!conv || !op->getNumResults())
+        return;
+      if (library && planLibraryConvolution(*conv, /*threads=*/1, &reason))
+        return;
+      if (library)
+        op->emitRemark("becomes loops: ") << reason;
+      loops.push_back(op);
+    });
+    for (Operation *op : loops)
+      expandConvolution(op);
+    RewritePatternSet patterns(&getContext());
+    populateExpandCrossEntropy(patterns);
+    populateExpandNormalize(patterns);
+    populateExpandPooling(patterns);
+    populateExpandRandom(patterns);
+    populateExpandIndexing(patterns);
+    populateExpandAlongAxis(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+    // What is left is an op that this pass does not know.
+    WalkResult left = getOperation()->walk([](Operation *op) {
+      if (!isa_and_nonnull<nn::NnDialect>(op->getDialect()) ||
+          nn::Convolution::match(op))
+        return WalkResult::advance();
+      op->emitOpError("has no expansion for the CPU");
+      return WalkResult::interrupt();
+    });
+    if (left.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
+} // namespace

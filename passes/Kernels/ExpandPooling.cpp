@@ -1,0 +1,221 @@
+//===- ExpandPooling.cpp - Pooling becomes loops --------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Forward and the gradient of sums gather; the gradient of maxima walks over
+// the windows and adds each cotangent where its index says.
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Nn/Nn.h"
+#include "passes/Kernels/Composites.h"
+#include "passes/Kernels/WindowLoops.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace penstock;
+
+namespace {
+
+SmallVector<int64_t> range(int64_t from, int64_t count) {
+  return llvm::to_vector(llvm::seq<int64_t>(from, from + count));
+}
+
+/// The extent of the window, with its loops after the others.
+std::pair<Value, SmallVector<int64_t>> windowExtent(OpBuilder &builder,
+                                                    Location loc,
+                                                    ArrayRef<int64_t> window,
+                                                    Type element) {
+  return {createExtent(builder, loc, window, element),
+          range(window.size() + 2, window.size())};
+}
+
+/// Where the current element of the current window is; `condition` becomes
+/// whether that is inside.
+template <typename Op>
+SmallVector<Value> locate(Op op, Position &at, ArrayRef<int64_t> shape,
+                          Value &condition) {
+  unsigned rank = op.getWindow().size();
+  SmallVector<Value> indices{at.loop(0), at.loop(1)};
+  for (unsigned i = 0; i < rank; ++i) {
+    indices.push_back(at.element(at.loop(2 + i), at.loop(2 + rank + i),
+                                 op.getStrides()[i], op.getDilations()[i],
+                                 op.getPads()[i]));
+    condition = at.both(condition, at.inside(indices.back(), shape[2 + i]));
+  }
+  return indices;
+}
+
+struct ExpandMaxPool : OpRewritePattern<nn::MaxPoolOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(nn::MaxPoolOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto element = cast<FloatType>(op.getResult().getType().getElementType());
+    ArrayRef<int64_t> shape = op.getInput().getType().getShape();
+    Type i32 = rewriter.getI32Type();
+    Value lowest = createSplat(
+        rewriter, loc, op.getResult().getType(),
+        rewriter.getFloatAttr(
+            element, APFloat::getInf(element.getFloatSemantics(), true)));
+    // No element yet: the first one inside counts, also if it is -inf.
+    Value none = createSplat(rewriter, loc, op.getIndices().getType(),
+                             rewriter.getI32IntegerAttr(-1));
+    auto body = [&](OpBuilder &b, Location loc,
+                    ValueRange scalars) -> SmallVector<Value> {
+      Position at(b, loc);
+      Value best = scalars[1], where = scalars[2], condition;
+      SmallVector<Value> indices = locate(op, at, shape, condition);
+      Value value = at.read(op.getInput(), indices, condition);
+      Value flat = indices[2];
+      for (unsigned i = 3; i < indices.size(); ++i)
+        flat = at.add(at.times(flat, shape[i]), indices[i]);
+      flat = arith::IndexCastOp::create(b, loc, i32, flat);
+      Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+      Value isFirst =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, where, zero);
+      Value isLarger =
+          arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, value, best);
+      Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO,
+                                          value, value);
+      // Of several NaNs the first counts, too.
+      Value wasNumber =
+          arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ORD, best, best);
+      isNaN = arith::AndIOp::create(b, loc, isNaN, wasNumber);
+      Value takes = arith::OrIOp::create(b, loc, isFirst, isLarger);
+      takes = arith::OrIOp::create(b, loc, takes, isNaN);
+      takes = arith::AndIOp::create(b, loc, takes, condition);
+      return {arith::SelectOp::create(b, loc, takes, value, best),
+              arith::SelectOp::create(b, loc, takes, flat, where)};
+    };
+    rewriter.replaceOp(
+        op,
+        createWindowLoops(rewriter, loc, 2 + 2 * op.getWindow().size(),
+                          windowExtent(rewriter, loc, op.getWindow(), element),
+                          {lowest, none}, body));
+    return success();
+  }
+};
+
+struct ExpandSumPool : OpRewritePattern<nn::SumPoolOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(nn::SumPoolOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    RankedTensorType type = op.getResult().getType();
+    Value zeros = createSplat(rewriter, loc, type,
+                              rewriter.getZeroAttr(type.getElementType()));
+    auto body = [&](OpBuilder &b, Location loc,
+                    ValueRange scalars) -> SmallVector<Value> {
+      Position at(b, loc);
+      Value condition;
+      SmallVector<Value> indices =
+          locate(op, at, op.getInput().getType().getShape(), condition);
+      Value value = at.read(op.getInput(), indices, condition);
+      return {arith::AddFOp::create(b, loc, scalars[1], value)};
+    };
+    rewriter.replaceOp(
+        op, createWindowLoops(rewriter, loc, 2 + 2 * op.getWindow().size(),
+                              windowExtent(rewriter, loc, op.getWindow(),
+                                           type.getElementType()),
+                              zeros, body));
+    return success();
+  }
+};
+
+struct ExpandSumPoolGrad : OpRewritePattern<nn::SumPoolGradOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(nn::SumPoolGradOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    RankedTensorType type = op.getResult().getType();
+    ArrayRef<int64_t> windows = op.getCotangent().getType().getShape();
+    Value zeros = createSplat(rewriter, loc, type,
+                              rewriter.getZeroAttr(type.getElementType()));
+    unsigned rank = op.getWindow().size();
+    auto body = [&](OpBuilder &b, Location loc,
+                    ValueRange scalars) -> SmallVector<Value> {
+      Position at(b, loc);
+      SmallVector<Value> indices{at.loop(0), at.loop(1)};
+      Value condition;
+      for (unsigned i = 0; i < rank; ++i)
+        indices.push_back(at.windowOf(
+            at.loop(2 + i), at.loop(2 + rank + i), op.getStrides()[i],
+            op.getDilations()[i], op.getPads()[i], windows[2 + i], condition));
+      Value value = at.read(op.getCotangent(), indices, condition);
+      return {arith::AddFOp::create(b, loc, scalars[1], value)};
+    };
+    rewriter.replaceOp(
+        op, createWindowLoops(rewriter, loc, 2 + 2 * rank,
+                              windowExtent(rewriter, loc, op.getWindow(),
+                                           type.getElementType()),
+                              zeros, body));
+    return success();
+  }
+};
+
+/// Over planes and windows: gradient[plane, index] += cotangent.
+struct ExpandMaxPoolGrad : OpRewritePattern<nn::MaxPoolGradOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(nn::MaxPoolGradOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    RankedTensorType type = op.getResult().getType();
+    auto planes = [&](RankedTensorType whole) {
+      int64_t count = whole.getDimSize(0) * whole.getDimSize(1);
+      int64_t size = 1;
+      for (int64_t dim : whole.getShape().drop_front(2))
+        size *= dim;
+      return RankedTensorType::get({count, size}, whole.getElementType());
+    };
+    SmallVector<ReassociationIndices> groups(2);
+    groups[0] = {0, 1};
+    for (int64_t dim = 2; dim < type.getRank(); ++dim)
+      groups[1].push_back(dim);
+    RankedTensorType windows = planes(op.getCotangent().getType());
+    Value dy = tensor::CollapseShapeOp::create(rewriter, loc, windows,
+                                               op.getCotangent(), groups);
+    Value indices = tensor::CollapseShapeOp::create(
+        rewriter, loc, planes(op.getIndices().getType()), op.getIndices(),
+        groups);
+    Value zeros = createSplat(rewriter, loc, planes(type),
+                              rewriter.getZeroAttr(type.getElementType()));
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(rewriter, loc, value);
+    };
+    Value zero = constant(0), one = constant(1);
+    Value planeCount = constant(windows.getDimSize(0));
+    Value windowCount = constant(windows.getDimSize(1));
+    auto outer = scf::ForOp::create(
+        rewriter, loc, zero, planeCount, one, ValueRange(zeros),
+        [&](OpBuilder &b, Location loc, Value plane, ValueRange outerSums) {
+          auto inner = scf::ForOp::create(
+              b, loc, zero, windowCount, one, outerSums,
+              [&](OpBuilder &b, Location loc, Value window, ValueRange sums) {
+                SmallVector<Value> from{plane, window};
+                Value index = tensor::ExtractOp::create(b, loc, indices, from);
+                index =
+                    arith::IndexCastOp::create(b, loc, b.getIndexType(), index);
+                SmallVector<Value> to{plane, index};
+                Value old = tensor::ExtractOp::create(b, loc, sums[0], to);
+                Value more = tensor::ExtractOp::create(b, loc, dy, from);
+                Value sum = arith::AddFOp::create(b, loc, old, more);
+                Value next = tensor::InsertOp::create(b, loc, sum, sums[0], to);
+                scf::YieldOp::create(b, loc, next);
+              });
+          scf::YieldOp::create(b, loc, inner.getResults());
+        });
+    rewriter.replaceOpWithNewOp<tensor::ExpandShapeOp>(
+        op, type, outer.getResult(0), groups);
+    return success();
+  }
+};
+
+} // namespace
+
+void penstock::populateExpandPooling(RewritePatternSet &patterns) {
+  patterns
+      .add<ExpandMaxPool, ExpandMaxPoolGrad, ExpandSumPool, ExpandSumPoolGrad>(
+          patterns.getContext());
+}

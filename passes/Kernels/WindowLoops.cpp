@@ -1,0 +1,78 @@
+//===- WindowLoops.cpp - Loops over windows -------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads outside become reads of the first element whose value is not used: no
+// branch, and no copy of the tensor with its padding.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Kernels/WindowLoops.h"
+
+using namespace mlir;
+using namespace penstock;
+
+Value Position::windowOf(Value position, Value window, int64_t stride,
+                         int64_t dilation, int64_t pad, int64_t count,
+                         Value &condition) {
+  Value offset = sub(add(position, index(pad)), times(window, dilation));
+  if (stride != 1)
+    condition = both(condition, isZero(remainder(offset, stride)));
+  Value number = quotient(offset, stride);
+  condition = both(condition, inside(number, count));
+  return number;
+}
+
+Value Position::read(Value tensor, ArrayRef<Value> indices, Value condition) {
+  if (!condition)
+    return tensor::ExtractOp::create(builder, loc, tensor, indices);
+  SmallVector<Value> safe;
+  for (Value position : indices)
+    safe.push_back(
+        arith::SelectOp::create(builder, loc, condition, position, index(0)));
+  Value value = tensor::ExtractOp::create(builder, loc, tensor, safe);
+  Value zero = arith::ConstantOp::create(builder, loc,
+                                         builder.getZeroAttr(value.getType()));
+  return arith::SelectOp::create(builder, loc, condition, value, zero);
+}
+
+SmallVector<Value> penstock::createWindowLoops(
+    OpBuilder &builder, Location loc, unsigned loops,
+    ArrayRef<std::pair<Value, SmallVector<int64_t>>> inputs, ValueRange outputs,
+    WindowBody body) {
+  MLIRContext *context = builder.getContext();
+  SmallVector<Value> operands;
+  SmallVector<AffineMap> maps;
+  for (auto &[value, dims] : inputs) {
+    SmallVector<AffineExpr> results;
+    for (int64_t dim : dims)
+      results.push_back(builder.getAffineDimExpr(dim));
+    operands.push_back(value);
+    maps.push_back(AffineMap::get(loops, 0, results, context));
+  }
+  unsigned kept = cast<RankedTensorType>(outputs[0].getType()).getRank();
+  maps.append(
+      outputs.size(),
+      AffineMap::getMultiDimIdentityMap(loops, context).getMajorSubMap(kept));
+  SmallVector<utils::IteratorType> iterators(loops,
+                                             utils::IteratorType::reduction);
+  std::fill_n(iterators.begin(), kept, utils::IteratorType::parallel);
+  auto op = linalg::GenericOp::create(
+      builder, loc, outputs.getTypes(), operands, outputs, maps, iterators,
+      [&](OpBuilder &inside, Location loc, ValueRange scalars) {
+        linalg::YieldOp::create(inside, loc, body(inside, loc, scalars));
+      });
+  return SmallVector<Value>(op.getResults());
+}
+
+Value penstock::createExtent(OpBuilder &builder, Location loc,
+                             ArrayRef<int64_t> shape, Type element) {
+  return tensor::EmptyOp::create(builder, loc, shape, element);
+}
+
+Value penstock::createSplat(OpBuilder &builder, Location loc,
+                            RankedTensorType type, TypedAttr value) {
+  Value scalar = arith::ConstantOp::create(builder, loc, value);
+  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
+  return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
+}

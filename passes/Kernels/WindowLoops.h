@@ -1,0 +1,108 @@
+//===- WindowLoops.h - Loops over windows -----------------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Generics whose body reads a tensor at a computed position, which may lie in
+// the padding: there it reads zero.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_KERNELS_WINDOWLOOPS_H
+#define PENSTOCK_PASSES_KERNELS_WINDOWLOOPS_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace penstock {
+
+/// Index arithmetic and reads inside of a body.
+class Position {
+public:
+  Position(mlir::OpBuilder &builder, mlir::Location loc)
+      : builder(builder), loc(loc) {}
+
+  mlir::Value index(int64_t value) {
+    return mlir::arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  mlir::Value loop(int64_t dim) {
+    return mlir::linalg::IndexOp::create(builder, loc, dim);
+  }
+  mlir::Value add(mlir::Value a, mlir::Value b) {
+    return mlir::arith::AddIOp::create(builder, loc, a, b);
+  }
+  mlir::Value sub(mlir::Value a, mlir::Value b) {
+    return mlir::arith::SubIOp::create(builder, loc, a, b);
+  }
+  mlir::Value times(mlir::Value a, int64_t factor) {
+    return factor == 1
+               ? a
+               : mlir::arith::MulIOp::create(builder, loc, a, index(factor));
+  }
+  mlir::Value quotient(mlir::Value a, int64_t by) {
+    return by == 1 ? a
+                   : mlir::arith::DivSIOp::create(builder, loc, a, index(by));
+  }
+  mlir::Value remainder(mlir::Value a, int64_t by) {
+    return mlir::arith::RemSIOp::create(builder, loc, a, index(by));
+  }
+  /// Joins two conditions, the first of which may be null.
+  mlir::Value both(mlir::Value a, mlir::Value b) {
+    return a ? mlir::arith::AndIOp::create(builder, loc, a, b) : b;
+  }
+  /// 0 <= position < size.
+  mlir::Value inside(mlir::Value position, int64_t size) {
+    // Unsigned, so that negative positions are outside as well.
+    return mlir::arith::CmpIOp::create(
+        builder, loc, mlir::arith::CmpIPredicate::ult, position, index(size));
+  }
+  mlir::Value isZero(mlir::Value value) {
+    return mlir::arith::CmpIOp::create(
+        builder, loc, mlir::arith::CmpIPredicate::eq, value, index(0));
+  }
+
+  /// Where element `window` of a window lies: number * stride + window *
+  /// dilation - pad.
+  mlir::Value element(mlir::Value number, mlir::Value window, int64_t stride,
+                      int64_t dilation, int64_t pad) {
+    mlir::Value at = add(times(number, stride), times(window, dilation));
+    return pad == 0 ? at : sub(at, index(pad));
+  }
+  /// The window that has `position` as element `window`; `condition` becomes
+  /// whether there is one.
+  mlir::Value windowOf(mlir::Value position, mlir::Value window, int64_t stride,
+                       int64_t dilation, int64_t pad, int64_t count,
+                       mlir::Value &condition);
+
+  /// The element of `tensor` where `condition` holds (null: everywhere); zero
+  /// elsewhere.
+  mlir::Value read(mlir::Value tensor, llvm::ArrayRef<mlir::Value> indices,
+                   mlir::Value condition);
+
+private:
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+/// Scalars of the operands, then old values of the outputs.
+using WindowBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+    mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
+
+/// A generic over `loops` dimensions of which the outputs have the first ones;
+/// the rest is reduced. `inputs` come with their dimensions.
+llvm::SmallVector<mlir::Value> createWindowLoops(
+    mlir::OpBuilder &builder, mlir::Location loc, unsigned loops,
+    llvm::ArrayRef<std::pair<mlir::Value, llvm::SmallVector<int64_t>>> inputs,
+    mlir::ValueRange outputs, WindowBody body);
+
+/// A tensor without meaning, whose shape says how long loops are.
+mlir::Value createExtent(mlir::OpBuilder &builder, mlir::Location loc,
+                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
+
+/// `value` in a destination of this type.
+mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc,
+                        mlir::RankedTensorType type, mlir::TypedAttr value);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_KERNELS_WINDOWLOOPS_H

@@ -1,0 +1,126 @@
+//===- DeviceBuilder.h - Emits the function of one device -------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Turns one order of a schedule into loops, slots, transfers and calls of
+// bufferised functions: loops in DeviceBuilder.cpp, what stands in them in
+// DeviceEntries.cpp.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_PROGRAM_DEVICES_DEVICEBUILDER_H
+#define PENSTOCK_PASSES_PROGRAM_DEVICES_DEVICEBUILDER_H
+
+#include "passes/Program/Devices/Numbering.h"
+#include "passes/Program/Devices/Storage.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace penstock {
+
+/// Ends the names of bufferised functions until they replace the originals.
+inline constexpr llvm::StringLiteral kKernelSuffix = ".kernel";
+
+/// The name is printed with --mlir-use-nameloc-as-prefix.
+void nameArgument(mlir::Value argument, llvm::StringRef name);
+
+/// Emits the function of one device.
+class DeviceBuilder {
+public:
+  DeviceBuilder(mlir::ModuleOp root, const Storage &storage,
+                pipeline::ScheduleOp schedule)
+      : builder(schedule.getContext()), root(root), storage(storage),
+        schedule(schedule),
+        microbatches(static_cast<int64_t>(schedule.getMicrobatches())) {}
+
+  mlir::LogicalResult run(pipeline::OrderOp order);
+
+private:
+  /// One loop around the entry that is being emitted. `body` is the loop of the
+  /// schedule; `counter` the induction variable; `count` the iterations that
+  /// each entry takes part in.
+  struct Loop {
+    mlir::Block *body;
+    mlir::Value counter;
+    mlir::Value count;
+    LoopRange range;
+  };
+
+  mlir::LogicalResult emitOutermost(pipeline::RepeatOp repeat);
+  mlir::LogicalResult emitBody(pipeline::RepeatOp repeat, const Loop &loop);
+  mlir::LogicalResult emitEntry(mlir::Operation *entry, mlir::Value index,
+                                bool outermost);
+  mlir::LogicalResult emitRun(pipeline::RunOp run, mlir::Value local);
+  mlir::LogicalResult emitSend(pipeline::SendOp send, mlir::Value local);
+  mlir::LogicalResult emitRecv(pipeline::RecvOp recv, mlir::Value local);
+  mlir::LogicalResult emitAllReduce(pipeline::AllReduceOp sum,
+                                    mlir::Value number);
+  /// Before a task of the update uses what was summed.
+  mlir::LogicalResult awaitSums(pipeline::TaskOp task, mlir::Value number);
+  mlir::LogicalResult emitCall(mlir::func::CallOp call, mlir::Value local,
+                               mlir::Value number, mlir::IRMapping &values);
+
+  mlir::FailureOr<mlir::Value> getVersion(pipeline::VariableOp variable,
+                                          pipeline::TaskOp task,
+                                          mlir::Value number,
+                                          std::optional<int64_t> lag);
+  mlir::Value getNewest();
+  mlir::Value getPart(pipeline::TaskOp task, mlir::Value number);
+  /// Messages count on their device, versions over all.
+  mlir::FailureOr<mlir::Value> getValueSlot(mlir::Value value,
+                                            mlir::Value local,
+                                            mlir::Value number,
+                                            mlir::IRMapping &values);
+  /// The number of an entry among those of its device.
+  mlir::Value getNumber(mlir::Operation *entry);
+  /// The number that `n` has among those of all replicas.
+  mlir::Value toGlobal(mlir::Value n, pipeline::Share share);
+  mlir::Value getSlot(const Buffer &buffer, mlir::Value number);
+  /// Before message `local` fills the buffer, the former one must have left.
+  void awaitSends(const Buffer &buffer, mlir::Value local);
+
+  mlir::Value constant(int64_t value);
+  /// `value * factor`, computed where `value` is.
+  mlir::Value scale(mlir::Value value, int64_t factor);
+  mlir::Value add(mlir::Value value, int64_t constant);
+  template <typename OpTy> mlir::Value emit(mlir::Value a, mlir::Value b) {
+    return OpTy::create(builder, loc, a, b);
+  }
+  /// Forgets values that the current block alone may use.
+  void enterBlock() {
+    numberCache.clear();
+    slotCache.clear();
+  }
+
+  mlir::OpBuilder builder;
+  mlir::ModuleOp root;
+  mlir::SymbolTableCollection symbols; ///< Of kernels, which stay.
+  const Storage &storage;
+  pipeline::ScheduleOp schedule;
+  int64_t microbatches;
+  /// The device, and how many microbatches of an update it handles.
+  int64_t device = 0, ownMicrobatches = 0;
+
+  mlir::Location loc = builder.getUnknownLoc();
+  mlir::func::FuncOp function;
+  /// The newest version, where a variable is read that has several and no
+  /// update here.
+  mlir::Value first, updates, newest;
+  llvm::MapVector<int64_t, mlir::Value> constants;
+  llvm::MapVector<std::pair<mlir::Value, int64_t>, mlir::Value> products;
+
+  /// Of the outermost loop: the numbers of its entries, the current update (in
+  /// a loop over updates), the current turn of microbatches (in one over
+  /// these), and how many of them are an update.
+  llvm::MapVector<mlir::Operation *, Number> numbers;
+  mlir::Value update, turn;
+  int64_t turnsPerUpdate = 1;
+  llvm::SmallVector<mlir::Value, 2> indices;
+  llvm::SmallVector<std::pair<const Number *, mlir::Value>> numberCache;
+  llvm::SmallVector<std::pair<Buffer, std::pair<mlir::Value, mlir::Value>>>
+      slotCache;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_PROGRAM_DEVICES_DEVICEBUILDER_H

@@ -1,0 +1,291 @@
+//===- DeviceFunctions.cpp - Device programs as LLVM functions ------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Slots become addresses in the arena of the device; transfers, sums, marks and
+// hyperparameters calls of the runtime.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Runtime/DeviceFunctions.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+namespace {
+
+/// Converts the body of one device function, and the function itself.
+class DeviceConverter {
+public:
+  DeviceConverter(RuntimeCalls &runtime, const ProgramTable &table,
+                  LLVMTypeConverter &types, func::FuncOp function)
+      : runtime(runtime), table(table), types(types), function(function),
+        builder(function.getContext()) {}
+
+  LogicalResult convert(StringRef name);
+
+private:
+  void convertOp(Operation *op);
+  Value getAddress(SlotOp slot);
+  void replaceBuffer(Operation *op, Value address);
+  LogicalResult passDevice(func::CallOp call);
+  Value getCells(StartAllReduceOp sum);
+  std::pair<Value, Value> getEndpoint(StringRef channel, Value index);
+
+  Value toI64(Value index) {
+    return arith::IndexCastOp::create(builder, loc, runtime.i64, index);
+  }
+  Value number(uint32_t value) {
+    return LLVM::ConstantOp::create(builder, loc, runtime.i32,
+                                    builder.getI32IntegerAttr(value));
+  }
+  Value offset(Value address, Value bytes) {
+    return LLVM::GEPOp::create(builder, loc, runtime.pointer,
+                               builder.getI8Type(), address,
+                               ArrayRef<LLVM::GEPArg>{bytes});
+  }
+
+  RuntimeCalls &runtime;
+  const ProgramTable &table;
+  LLVMTypeConverter &types;
+  func::FuncOp function;
+  OpBuilder builder;
+  Location loc = builder.getUnknownLoc();
+  Value device, arena;
+  bool evaluates = false;
+  llvm::DenseMap<Value, Value> addresses;
+};
+} // namespace
+
+Value DeviceConverter::getAddress(SlotOp slot) {
+  Value bytes = LLVM::ConstantOp::create(
+      builder, loc, runtime.i64,
+      builder.getI64IntegerAttr(slot.getAt().value_or(0)));
+  uint64_t ring = slot.getRing().value_or(1);
+  if (ring > 1) {
+    Value turn = arith::RemUIOp::create(
+        builder, loc, slot.getNumber(),
+        arith::ConstantIndexOp::create(builder, loc, ring));
+    if (DenseI64ArrayAttr places = slot.getPlacesAttr()) {
+      Value table =
+          LLVM::AddressOfOp::create(builder, loc, runtime.getTable(places));
+      Value entry =
+          LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64, table,
+                              ArrayRef<LLVM::GEPArg>{toI64(turn)});
+      return offset(arena,
+                    LLVM::LoadOp::create(builder, loc, runtime.i64, entry));
+    }
+    Value stride = LLVM::ConstantOp::create(
+        builder, loc, runtime.i64,
+        builder.getI64IntegerAttr(slot.getStride().value_or(0)));
+    Value shift = LLVM::MulOp::create(builder, loc, toI64(turn), stride);
+    bytes = LLVM::AddOp::create(builder, loc, bytes, shift);
+  }
+  return offset(arena, bytes);
+}
+
+/// Kernels take memrefs, at this point; the runtime takes addresses.
+void DeviceConverter::replaceBuffer(Operation *op, Value address) {
+  Value buffer = op->getResult(0);
+  addresses[buffer] = address;
+  if (llvm::any_of(buffer.getUsers(), llvm::IsaPred<func::CallOp>)) {
+    auto type = cast<MemRefType>(buffer.getType());
+    Value descriptor =
+        MemRefDescriptor::fromStaticShape(builder, loc, types, type, address);
+    Value memref =
+        UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
+            .getResult(0);
+    buffer.replaceUsesWithIf(memref, [](OpOperand &use) {
+      return isa<func::CallOp>(use.getOwner());
+    });
+  }
+}
+
+/// The addresses of the buffers, in an array on the stack of the function.
+Value DeviceConverter::getCells(StartAllReduceOp sum) {
+  Block &entry = function.getBody().front();
+  OpBuilder atStart = OpBuilder::atBlockBegin(&entry);
+  Value count = LLVM::ConstantOp::create(
+      atStart, loc, runtime.i32,
+      atStart.getI32IntegerAttr(static_cast<int32_t>(sum.getBuffers().size())));
+  Value cells = LLVM::AllocaOp::create(atStart, loc, runtime.pointer,
+                                       runtime.pointer, count);
+  for (auto [index, buffer] : llvm::enumerate(sum.getBuffers())) {
+    Value cell = LLVM::GEPOp::create(
+        builder, loc, runtime.pointer, runtime.pointer, cells,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+    LLVM::StoreOp::create(builder, loc, addresses.lookup(buffer), cell);
+  }
+  return cells;
+}
+
+/// Of a channel between replicas: the one that message n goes through, and its
+/// number there.
+std::pair<Value, Value> DeviceConverter::getEndpoint(StringRef channel,
+                                                     Value index) {
+  uint32_t first = table.getEndpoint(channel);
+  int64_t ways = table.getWays(channel);
+  Value base = number(evaluates && ways > 1 ? first + ways : first);
+  Value n = toI64(index);
+  if (ways == 1 || evaluates)
+    return {base, n};
+  auto constant = [&](int64_t value) -> Value {
+    return LLVM::ConstantOp::create(builder, loc, runtime.i64,
+                                    builder.getI64IntegerAttr(value));
+  };
+  // What is awaited may have a small negative number, and keeps it.
+  constexpr int64_t kTurns = int64_t(1) << 32;
+  Value positive =
+      LLVM::AddOp::create(builder, loc, n, constant(kTurns * ways));
+  Value way = LLVM::URemOp::create(builder, loc, positive, constant(ways));
+  Value turn = LLVM::UDivOp::create(builder, loc, positive, constant(ways));
+  Value narrow = LLVM::TruncOp::create(builder, loc, runtime.i32, way);
+  Value endpoint = LLVM::AddOp::create(builder, loc, base, narrow);
+  Value message = LLVM::SubOp::create(builder, loc, turn, constant(kTurns));
+  return {endpoint, message};
+}
+
+void DeviceConverter::convertOp(Operation *op) {
+  builder.setInsertionPoint(op);
+  loc = op->getLoc();
+  auto transfer = [&](StringRef name, StringRef channel, Value n,
+                      Value buffer) {
+    auto [endpoint, message] = getEndpoint(channel, n);
+    SmallVector<Value> operands{device, endpoint, message};
+    if (buffer)
+      operands.push_back(addresses.lookup(buffer));
+    runtime.call(builder, loc, name, runtime.none, operands);
+  };
+  if (auto slot = dyn_cast<SlotOp>(op))
+    return replaceBuffer(op, getAddress(slot));
+  if (auto scratch = dyn_cast<ScratchOp>(op)) {
+    Value bytes = LLVM::ConstantOp::create(
+        builder, loc, runtime.i64,
+        builder.getI64IntegerAttr(scratch.getAt().value_or(0)));
+    return replaceBuffer(op, offset(arena, bytes));
+  }
+  if (auto recv = dyn_cast<StartRecvOp>(op))
+    return transfer("penstock_recv", recv.getChannel(), recv.getNumber(),
+                    recv.getBuffer());
+  if (auto send = dyn_cast<StartSendOp>(op))
+    return transfer("penstock_send", send.getChannel(), send.getNumber(),
+                    send.getBuffer());
+  if (auto await = dyn_cast<AwaitOp>(op))
+    return transfer("penstock_await", await.getChannel(), await.getNumber(),
+                    Value());
+  if (auto sum = dyn_cast<StartAllReduceOp>(op)) {
+    runtime.call(builder, loc, "penstock_all_reduce", runtime.none,
+                 {device, number(table.getGroup(sum.getGroup())),
+                  toI64(sum.getNumber()), getCells(sum)});
+    return;
+  }
+  if (auto mark = dyn_cast<MarkOp>(op)) {
+    runtime.call(builder, loc, "penstock_mark", runtime.none,
+                 {device, number(table.getTask(mark.getTask())),
+                  toI64(mark.getNumber())});
+    return;
+  }
+  auto parameter = cast<HyperparameterOp>(op);
+  bool isInteger = parameter.getType().isInteger();
+  Value value = runtime.call(
+      builder, loc,
+      isInteger ? "penstock_integer_hyperparameter" : "penstock_hyperparameter",
+      isInteger ? runtime.i64 : runtime.f64,
+      {device, number(table.getHyperparameter(parameter.getName()))});
+  if (value.getType() != parameter.getType())
+    value = arith::TruncFOp::create(builder, loc, parameter.getType(), value);
+  parameter.replaceAllUsesWith(value);
+}
+
+/// Kernels have taken the device as an additional first argument.
+LogicalResult DeviceConverter::passDevice(func::CallOp call) {
+  auto callee = runtime.root.lookupSymbol<func::FuncOp>(call.getCallee());
+  if (!callee)
+    return call.emitError() << "calls " << call.getCalleeAttr()
+                            << ", which the program does not have";
+  bool wants = callee.getNumArguments() &&
+               callee.getArgumentTypes().front() == runtime.pointer;
+  bool has =
+      call.getNumOperands() && call.getOperand(0).getType() == runtime.pointer;
+  if (wants && !has)
+    call->insertOperands(0, device);
+  return success();
+}
+
+LogicalResult DeviceConverter::convert(StringRef name) {
+  if (auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr)) {
+    auto schedule =
+        SymbolTable::lookupNearestSymbolFrom<ScheduleOp>(function, name);
+    evaluates = schedule && schedule.getRole() == ScheduleRole::Evaluate;
+  }
+  Block &entry = function.getBody().front();
+  if (entry.getArgument(0).getType() != runtime.pointer)
+    entry.insertArgument(0u, runtime.pointer, function.getLoc());
+  Type index = builder.getIndexType();
+  // Who does not ask which version is the newest is told all the same.
+  if (entry.getNumArguments() == 3)
+    entry.addArgument(index, function.getLoc());
+  if (entry.getNumArguments() != 4 ||
+      llvm::any_of(llvm::drop_begin(entry.getArgumentTypes()),
+                   [&](Type type) { return type != index; }))
+    return function.emitError(
+        "the function of a device takes the first update "
+        "and their number, and perhaps the newest version");
+  device = entry.getArgument(0);
+  loc = function.getLoc();
+  builder.setInsertionPointToStart(&entry);
+  for (unsigned i : {1u, 2u, 3u}) {
+    BlockArgument argument = entry.getArgument(i);
+    auto cast = arith::IndexCastOp::create(builder, loc, index, argument);
+    argument.replaceAllUsesExcept(cast, cast);
+    argument.setType(runtime.i64);
+  }
+  arena =
+      runtime.call(builder, loc, "penstock_arena", runtime.pointer, {device});
+
+  SmallVector<Operation *> ops;
+  WalkResult result = function.walk([&](Operation *op) {
+    if (auto call = dyn_cast<func::CallOp>(op))
+      return failed(passDevice(call)) ? WalkResult::interrupt()
+                                      : WalkResult::advance();
+    if (isa<SlotOp, ScratchOp, StartRecvOp, StartSendOp, StartAllReduceOp,
+            AwaitOp, MarkOp, HyperparameterOp>(op))
+      ops.push_back(op);
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  for (Operation *op : ops)
+    convertOp(op);
+  for (Operation *op : llvm::reverse(ops))
+    op->erase();
+
+  auto type = LLVM::LLVMFunctionType::get(
+      runtime.none, {runtime.pointer, runtime.i64, runtime.i64, runtime.i64});
+  OpBuilder atEnd = OpBuilder::atBlockEnd(runtime.root.getBody());
+  auto converted = LLVM::LLVMFuncOp::create(atEnd, function.getLoc(), name,
+                                            type, LLVM::Linkage::Internal);
+  converted.getBody().takeBody(function.getBody());
+  for (Block &block : converted.getBody()) {
+    if (auto exit = dyn_cast<func::ReturnOp>(block.getTerminator())) {
+      builder.setInsertionPoint(exit);
+      LLVM::ReturnOp::create(builder, exit.getLoc(), ValueRange());
+      exit.erase();
+    }
+  }
+  function.erase();
+  return success();
+}
+
+LogicalResult penstock::convertDeviceFunction(RuntimeCalls &runtime,
+                                              const ProgramTable &table,
+                                              LLVMTypeConverter &types,
+                                              func::FuncOp function,
+                                              StringRef name) {
+  return DeviceConverter(runtime, table, types, function).convert(name);
+}

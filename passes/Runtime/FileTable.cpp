@@ -1,0 +1,86 @@
+//===- FileTable.cpp - The files with initial values ----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads what the program must know about them to recognise them.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Runtime/FileTable.h"
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Support/MappedFile.h"
+#include "penstock/sha256.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+LogicalResult FileTable::add(Operation *op, StringRef name) {
+  if (files.contains(name))
+    return success();
+  File file;
+  SmallString<256> path(name);
+  std::error_code error = llvm::sys::fs::make_absolute(path);
+  llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
+  file.path = path.str().str();
+  file.digest.fill(0);
+  if (files.empty()) {
+    auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                              /*RequiresNullTerminator=*/false);
+    if (!buffer)
+      return op->emitError()
+             << "cannot read '" << name << "': " << buffer.getError().message();
+    file.size = static_cast<int64_t>((*buffer)->getBufferSize());
+    // The memory of the compiler does not grow with the weights.
+    auto giveBack = [](void *mapped) {
+      giveBackPages(*static_cast<llvm::MemoryBuffer *>(mapped));
+    };
+    penstock_sha256_in_parts((*buffer)->getBufferStart(),
+                             (*buffer)->getBufferSize(), file.digest.data(),
+                             giveBack, buffer->get());
+  } else {
+    uint64_t size = 0;
+    if (!error)
+      error = llvm::sys::fs::file_size(path, size);
+    if (error)
+      return op->emitError()
+             << "cannot read '" << name << "': " << error.message();
+    file.size = static_cast<int64_t>(size);
+  }
+  files[name] = file;
+  return success();
+}
+
+LogicalResult FileTable::collect(ModuleOp root) {
+  if (auto model = root->getAttrOfType<BytesAttr>(kModelAttr))
+    if (failed(add(root, model.getFile())))
+      return failure();
+  for (auto variable : root.getOps<VariableOp>()) {
+    if (BytesAttr init = variable.getInitAttr())
+      if (failed(add(variable, init.getFile())))
+        return failure();
+    if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
+      for (NamedAttribute other : tied)
+        if (failed(add(variable, getBytes(other.getValue()).getFile())))
+          return failure();
+  }
+  return success();
+}
+
+int64_t FileTable::getIndex(StringRef name) const {
+  return files.find(name) - files.begin();
+}
+
+std::vector<Constant> FileTable::getTable(ConstantBuilder &constants) const {
+  std::vector<Constant> table;
+  for (auto &[name, file] : files)
+    table.push_back(
+        Constant::fields({constants.string(file.path), Constant::i64(file.size),
+                          Constant::bytes(file.digest)}));
+  return table;
+}

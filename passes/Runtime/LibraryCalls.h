@@ -1,0 +1,30 @@
+//===- LibraryCalls.h - Products and convolutions of a library --*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The parts of pipeline-convert-pipeline-to-runtime that are about the matrix
+// products and convolutions that a library computes.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_RUNTIME_LIBRARYCALLS_H
+#define PENSTOCK_PASSES_RUNTIME_LIBRARYCALLS_H
+
+#include "passes/Runtime/ConvolutionTable.h"
+#include "passes/Runtime/GemmTable.h"
+#include "passes/Runtime/RuntimeCalls.h"
+
+namespace penstock {
+
+/// Which library calls each device makes, through the kernels that it calls.
+mlir::LogicalResult collectLibraryCalls(mlir::ModuleOp root, GemmTable &gemms,
+                                        ConvolutionTable &convs);
+
+/// Puts a call of the runtime into the place of each.
+mlir::LogicalResult convertLibraryCalls(RuntimeCalls &runtime,
+                                        const GemmTable &gemms,
+                                        const ConvolutionTable &convs);
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_RUNTIME_LIBRARYCALLS_H

@@ -1,0 +1,49 @@
+//===- Passes.td - Calls and tables of the runtime ---------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Device functions to calls of the runtime, and what it has to know to constants.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_RUNTIME_PASSES_TD
+#define PENSTOCK_PASSES_RUNTIME_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def PipelineAddDeviceArgument
+    : Pass<"pipeline-add-device-argument", "::mlir::ModuleOp"> {
+  let summary = "Passes the device through all functions";
+  let description = [{
+    Every function that the module defines, device programs included, gets a
+    leading argument `!llvm.ptr`: the `penstock_device` that runs it, which
+    calls of the runtime need. Calls pass their own. Functions of nested modules
+    that are declarations of functions of this one follow suit.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def ConvertPipelineToRuntime
+    : Pass<"convert-pipeline-to-runtime", "::mlir::ModuleOp"> {
+  let summary = "Lower device programs to calls of the runtime";
+  let description = [{
+    After `pipeline-lower-kernels-cpu`, which gives kernels the device as first
+    argument. Slots become addresses, transfers and library products calls, and
+    everything that the runtime knows the constant `penstock_program`. A nested
+    module (the replay program) becomes a second constant.
+  }];
+  let options = [
+    Option<"cpu", "cpu", "std::string", "\"\"",
+           "The processor that the code is for, for the runtime's check">,
+    Option<"features", "features", "std::string", "\"\"",
+           "Features that it must have, as +avx2,+fma">,
+    Option<"method", "method", "std::string", "\"sync\"", "Name to report">,
+    Option<"schedule", "schedule", "std::string", "\"\"", "Name to report">,
+    Option<"plan", "plan", "std::string", "\"\"",
+           "The compiler's report, as JSON text">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+#endif // PENSTOCK_PASSES_RUNTIME_PASSES_TD

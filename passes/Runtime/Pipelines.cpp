@@ -1,0 +1,47 @@
+//===- Pipelines.cpp - To the LLVM dialect --------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The last conversions are those of upstream; their order is what is ours.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Runtime/Passes.h"
+
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
+  // Structure first: masked and multi-dimensional vectors to loops, loops to
+  // branches, views to address arithmetic. Then each dialect to LLVM.
+  manager.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
+  manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(memref::createExpandStridedMetadataPass());
+  manager.addPass(createLowerAffinePass());
+  manager.addPass(createConvertVectorToLLVMPass());
+  manager.addPass(createArithToLLVMConversionPass());
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createFinalizeMemRefToLLVMConversionPass());
+  // Buffers of static shape are passed as bare addresses.
+  ConvertFuncToLLVMPassOptions functions;
+  functions.useBarePtrCallConv = true;
+  manager.addPass(createConvertFuncToLLVMPass(functions));
+  manager.addPass(createConvertControlFlowToLLVMPass());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}

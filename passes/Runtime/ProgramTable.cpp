@@ -1,0 +1,136 @@
+//===- ProgramTable.cpp - What the programs of devices refer to -----------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Collects the channels, groups, tasks and hyperparameters that device
+// functions use, and numbers them in the order in which they appear.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Runtime/ProgramTable.h"
+
+#include "dialects/Pipeline/Replicas.h"
+#include "penstock/Optimizers/RateSchedule.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+/// Whether a transfer's channel joins replicas.
+static bool isReplicated(Operation *op, FlatSymbolRefAttr name) {
+  auto channel = SymbolTable::lookupNearestSymbolFrom<ChannelOp>(op, name);
+  return channel && pipeline::getWays(channel) > 1;
+}
+
+LogicalResult ProgramTable::setEnd(Operation *op, FlatSymbolRefAttr channel,
+                                   int64_t &end, int64_t device) {
+  if (end >= 0 && end != device && !isReplicated(op, channel))
+    return op->emitError() << "device " << device
+                           << " is an end of this channel, but device " << end
+                           << " is the same end elsewhere";
+  end = device;
+  return success();
+}
+
+LogicalResult ProgramTable::collect(ModuleOp programModule) {
+  module = programModule;
+  trains = pipeline::trains(module);
+  for (auto arena : module.getOps<ArenaOp>())
+    arenas[arena.getDevice()] = arena;
+  for (auto stage : module.getOps<StageOp>())
+    stages.insert(stage.getSymName());
+  for (auto task : module.getOps<TaskOp>())
+    tasks[task.getSymName()] = task;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function->hasAttr(kRateAttr) && !function.isDeclaration())
+      rate = function.getSymName().str();
+    auto number = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
+    auto schedule = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
+    if (!number || !schedule)
+      continue;
+    int64_t device = number.getInt();
+    if (!arenas.count(device))
+      return function.emitError() << "device " << device
+                                  << " has no pipeline.arena: run "
+                                     "pipeline-plan-memory";
+    functions[schedule.getValue()][device] = function.getSymName().str();
+    WalkResult result = function.walk([&](Operation *op) {
+      LogicalResult ok = success();
+      if (auto slot = dyn_cast<SlotOp>(op)) {
+        if (!slot.getAt())
+          ok = slot.emitError("has no place: run pipeline-plan-memory");
+        else if (module.lookupSymbol<VariableOp>(slot.getSymbolAttr()))
+          placements[slot.getSymbol()][device] = {*slot.getAt(),
+                                                  slot.getStride().value_or(0),
+                                                  slot.getRing().value_or(1)};
+      } else if (auto send = dyn_cast<StartSendOp>(op)) {
+        ok = setEnd(op, send.getChannelAttr(),
+                    channels[send.getChannel()].sender, device);
+      } else if (auto recv = dyn_cast<StartRecvOp>(op)) {
+        ok = setEnd(op, recv.getChannelAttr(),
+                    channels[recv.getChannel()].receiver, device);
+      } else if (auto sum = dyn_cast<StartAllReduceOp>(op)) {
+        groups.insert(sum.getGroup());
+      } else if (auto await = dyn_cast<AwaitOp>(op)) {
+        if (!module.lookupSymbol<GroupOp>(await.getChannelAttr()))
+          channels.insert({await.getChannel(), Ends()});
+      } else if (auto parameter = dyn_cast<HyperparameterOp>(op)) {
+        double value = 0;
+        if (auto given = parameter.getDefaultValue())
+          value = given->convertToDouble();
+        auto [it, inserted] =
+            hyperparameters.insert({parameter.getName(), value});
+        if (!inserted && it->second != value)
+          ok = parameter.emitError() << "has the value " << value << ", but "
+                                     << it->second << " elsewhere";
+      } else if (auto mark = dyn_cast<MarkOp>(op)) {
+        if (!tasks.contains(mark.getTask()))
+          ok = mark.emitError() << "names no task: @" << mark.getTask();
+      }
+      return failed(ok) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  for (auto &[name, ends] : channels) {
+    auto channel = module.lookupSymbol<ChannelOp>(name);
+    if (!channel)
+      return module.emitError() << "there is no channel @" << name;
+    if (channel.getTypes().size() != 1)
+      return channel.emitError("is transferred, but carries several tensors");
+    ends.ways = pipeline::getWays(channel);
+  }
+  return success();
+}
+
+uint32_t ProgramTable::getEndpoint(StringRef name) const {
+  uint32_t number = 0;
+  for (auto &[channel, ends] : channels) {
+    if (channel == name)
+      return number;
+    number += ends.ways == 1 || !trains ? ends.ways : ends.ways + 1;
+  }
+  return number + getGroup(name);
+}
+
+int64_t ProgramTable::getWays(StringRef name) const {
+  const auto *channel = channels.find(name);
+  return channel == channels.end() ? 1 : channel->second.ways;
+}
+
+uint32_t ProgramTable::getGroup(StringRef name) const {
+  return llvm::find(groups, name) - groups.begin();
+}
+
+uint32_t ProgramTable::getTask(StringRef name) const {
+  return tasks.find(name) - tasks.begin();
+}
+
+uint32_t ProgramTable::getHyperparameter(StringRef name) const {
+  return hyperparameters.find(name) - hyperparameters.begin();
+}
+
+int64_t ProgramTable::getStage(StringRef name) const {
+  const auto *stage = llvm::find(stages, name);
+  return stage == stages.end() ? 0 : stage - stages.begin();
+}

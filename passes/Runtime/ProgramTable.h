@@ -1,0 +1,113 @@
+//===- ProgramTable.h - What a program refers to ----------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the runtime knows about a program: the numbers that compiled code uses
+// for channels, tasks, library products and hyperparameters, and the tables
+// that they index.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_RUNTIME_PROGRAMTABLE_H
+#define PENSTOCK_PASSES_RUNTIME_PROGRAMTABLE_H
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "passes/Runtime/ConvolutionTable.h"
+#include "passes/Runtime/FileTable.h"
+#include "passes/Runtime/GemmTable.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <map>
+
+namespace penstock {
+
+/// What the runtime calls to know the learning rate.
+inline constexpr llvm::StringLiteral kRateFunction = "penstock.rate";
+
+/// What options of the compiler add.
+struct ProgramTexts {
+  std::string cpu, features, method, schedule, plan;
+};
+
+/// The tables of one program: the top-level module or the replay.
+class ProgramTable {
+public:
+  /// From the device functions, before they are converted.
+  mlir::LogicalResult collect(mlir::ModuleOp module);
+
+  /// The number of a channel, or of a group: these come after all channels.
+  uint32_t getEndpoint(llvm::StringRef name) const;
+  /// Into how many channels of the runtime the channel parts, where its ends
+  /// have replicas; 1 for a group. In a program that trains, one more serves
+  /// evaluation.
+  int64_t getWays(llvm::StringRef name) const;
+  uint32_t getGroup(llvm::StringRef name) const;
+  uint32_t getTask(llvm::StringRef name) const;
+  uint32_t getHyperparameter(llvm::StringRef name) const;
+  /// The function that gives the learning rate, or empty.
+  llvm::StringRef getRate() const { return rate; }
+
+  /// Adds the global `name`. `prefix` tells tables and functions of the replay
+  /// apart; `replay` is the symbol of its program, if there is one.
+  mlir::LogicalResult emit(ConstantBuilder &constants, llvm::StringRef name,
+                           llvm::StringRef prefix, const FileTable &files,
+                           const GemmTable &gemms,
+                           const ConvolutionTable &convs,
+                           const ProgramTexts &texts, llvm::StringRef replay);
+
+private:
+  struct Placement {
+    uint64_t at = 0, stride = 0, versions = 1;
+  };
+  struct Ends {
+    int64_t sender = -1, receiver = -1;
+    int64_t ways = 1;
+  };
+
+  // Parts of the descriptor (Descriptor.cpp).
+  struct Symbols;
+  int64_t getDeviceCount() const;
+  mlir::FailureOr<Constant> getTensor(ConstantBuilder &constants,
+                                      mlir::Operation *op,
+                                      mlir::RankedTensorType type);
+  mlir::FailureOr<Constant> getSummands(ConstantBuilder &constants,
+                                        const Symbols &symbol,
+                                        pipeline::GroupOp group);
+  std::vector<Constant> getDevices();
+  mlir::FailureOr<std::vector<Constant>>
+  getVariables(ConstantBuilder &constants, const Symbols &symbol,
+               const FileTable &files, const GemmTable &gemms,
+               const ConvolutionTable &convs);
+  mlir::FailureOr<std::vector<Constant>>
+  getChannels(ConstantBuilder &constants);
+  std::vector<Constant> getTasks(ConstantBuilder &constants);
+  std::vector<Constant> getHyperparameters(ConstantBuilder &constants) const;
+  mlir::FailureOr<std::vector<Constant>>
+  getSchedules(ConstantBuilder &constants, const Symbols &symbol);
+  std::vector<Constant> getRanges(ConstantBuilder &constants);
+  int64_t getMicrobatchSize();
+
+  mlir::LogicalResult setEnd(mlir::Operation *op,
+                             mlir::FlatSymbolRefAttr channel, int64_t &end,
+                             int64_t device);
+  int64_t getStage(llvm::StringRef name) const;
+
+  mlir::ModuleOp module;
+  bool trains = true;
+  std::map<int64_t, pipeline::ArenaOp> arenas;
+  llvm::MapVector<llvm::StringRef, std::map<int64_t, Placement>> placements;
+  llvm::MapVector<llvm::StringRef, Ends> channels;
+  llvm::SetVector<llvm::StringRef> groups;
+  llvm::MapVector<llvm::StringRef, pipeline::TaskOp> tasks;
+  llvm::MapVector<llvm::StringRef, double> hyperparameters;
+  llvm::SetVector<llvm::StringRef> stages;
+  std::string rate;
+  /// By schedule and device.
+  llvm::MapVector<llvm::StringRef, std::map<int64_t, std::string>> functions;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_RUNTIME_PROGRAMTABLE_H

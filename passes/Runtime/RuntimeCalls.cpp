@@ -1,0 +1,49 @@
+//===- RuntimeCalls.cpp - The runtime as generated code sees it -----------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every function and table is declared once, where it is first needed.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Runtime/RuntimeCalls.h"
+
+using namespace mlir;
+using namespace penstock;
+
+RuntimeCalls::RuntimeCalls(ModuleOp root)
+    : root(root), pointer(LLVM::LLVMPointerType::get(root.getContext())),
+      none(LLVM::LLVMVoidType::get(root.getContext())),
+      i32(IntegerType::get(root.getContext(), 32)),
+      i64(IntegerType::get(root.getContext(), 64)),
+      f64(Float64Type::get(root.getContext())) {}
+
+Value RuntimeCalls::call(OpBuilder &builder, Location loc, StringRef name,
+                         Type result, ValueRange operands) {
+  auto function = root.lookupSymbol<LLVM::LLVMFuncOp>(name);
+  if (!function) {
+    OpBuilder atStart = OpBuilder::atBlockBegin(root.getBody());
+    SmallVector<Type> types(operands.getTypes());
+    function =
+        LLVM::LLVMFuncOp::create(atStart, root.getLoc(), name,
+                                 LLVM::LLVMFunctionType::get(result, types));
+  }
+  auto call = LLVM::CallOp::create(builder, loc, function, operands);
+  return call.getNumResults() ? call.getResult() : Value();
+}
+
+LLVM::GlobalOp RuntimeCalls::getTable(DenseI64ArrayAttr numbers) {
+  LLVM::GlobalOp &table = tables[numbers];
+  if (!table) {
+    OpBuilder atStart = OpBuilder::atBlockBegin(root.getBody());
+    auto type = RankedTensorType::get({numbers.size()}, i64);
+    std::string name = "pipeline.places";
+    while (root.lookupSymbol(name))
+      name = "pipeline.places." + std::to_string(tableCount++);
+    table = LLVM::GlobalOp::create(
+        atStart, root.getLoc(), LLVM::LLVMArrayType::get(i64, numbers.size()),
+        /*isConstant=*/true, LLVM::Linkage::Internal, name,
+        DenseIntElementsAttr::get(type, numbers.asArrayRef()));
+  }
+  return table;
+}

@@ -1,0 +1,113 @@
+//===- VersionTableTest.cpp - Which weights a microbatch reads ------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Published numbers: the versions of four stages, and the gradient of PipeDream
+// at w_1^(t-n+1), ..., w_n^(t).
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Methods/VersionTable.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <vector>
+
+using namespace penstock;
+
+namespace {
+
+/// On stage i of stages with these replicas.
+WeightAges agesOf(llvm::StringRef method, int64_t i,
+                  std::vector<int64_t> replicas, int64_t M = 1) {
+  std::string error;
+  return getWeightAges(*parseMethodSpec(method, error), {i, replicas, M});
+}
+
+const std::vector<int64_t> kFour = {1, 1, 1, 1};
+
+/// Versions that microbatches 0 to 11 read.
+std::vector<int64_t> versions(int64_t age, int64_t M) {
+  std::vector<int64_t> list;
+  for (int64_t k = 0; k < 12; ++k)
+    list.push_back(std::max<int64_t>(0, k - age) / M);
+  return list;
+}
+
+using Versions = std::vector<int64_t>;
+const Versions kOfStage[4] = {{0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8},
+                              {0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+                              {0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+                              {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}};
+
+TEST(VersionTable, FourStages) {
+  for (int64_t i = 0; i < 4; ++i) {
+    for (llvm::StringRef method :
+         {"naive", "pipemare", "spectrain", "xpipe", "pipeoptim"}) {
+      WeightAges ages = agesOf(method, i, kFour);
+      EXPECT_EQ(versions(ages.forward, 1), kOfStage[i]) << method.str();
+      EXPECT_EQ(versions(ages.backward, 1), kOfStage[3]) << method.str();
+    }
+    WeightAges ages = agesOf("pipedream", i, kFour);
+    EXPECT_EQ(versions(ages.forward, 1), kOfStage[i]);
+    EXPECT_EQ(versions(ages.backward, 1), kOfStage[i]);
+    ages = agesOf("pipedream:vertical-sync", i, kFour);
+    EXPECT_EQ(versions(ages.forward, 1), kOfStage[0]);
+    EXPECT_EQ(versions(ages.backward, 1), kOfStage[0]);
+  }
+}
+
+TEST(VersionTable, TwoBuffers) {
+  // max(floor(k / m) - 1, 0), on every stage.
+  for (int64_t i = 0; i < 4; ++i) {
+    WeightAges ages = agesOf("2bw", i, kFour, 4);
+    Versions expected = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1};
+    EXPECT_EQ(versions(ages.forward, 4), expected);
+    EXPECT_EQ(versions(ages.backward, 4), expected);
+  }
+}
+
+TEST(VersionTable, Bellwether) {
+  // All microbatches of an update read one version: that which is there when
+  // the first comes to a stage that has three in flight.
+  WeightAges ages = agesOf("xpipe", 0, kFour, 2);
+  EXPECT_EQ(versions(ages.forward, 2),
+            (Versions{0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3}));
+}
+
+TEST(VersionTable, OneStage) {
+  for (llvm::StringRef method :
+       {"sync", "naive", "pipedream", "pipedream:vertical-sync", "pipemare",
+        "spectrain", "xpipe", "pipeoptim"}) {
+    WeightAges ages = agesOf(method, 0, {1});
+    EXPECT_EQ(ages.forward, 0) << method.str();
+    EXPECT_EQ(ages.backward, 0) << method.str();
+  }
+  EXPECT_EQ(agesOf("2bw", 0, {1}).forward, 1);
+}
+
+TEST(VersionTable, Replicas) {
+  EXPECT_EQ(agesOf("pipedream", 1, {3, 3, 3, 3}, 6).backward, 6);
+  EXPECT_EQ(agesOf("naive", 1, {3, 3, 3, 3}, 6).forward, 6);
+}
+
+TEST(VersionTable, NumbersOfReplicas) {
+  // Of 16 devices, 15 for the first stage: ceil(16 / 15) microbatches for each.
+  EXPECT_EQ(agesOf("pipedream", 0, {15, 1}, 15).forward, 15);
+  EXPECT_EQ(agesOf("pipedream", 1, {15, 1}, 15).forward, 0);
+  // The other way round, 16 for the one of the first stage.
+  EXPECT_EQ(agesOf("pipedream", 0, {1, 15}, 15).forward, 15);
+  // 6, 3 and 2 devices are left: 2 · 3, 3 · 1 and 1 · 2 microbatches.
+  for (auto [i, age] : llvm::enumerate(std::vector<int64_t>{3, 2, 0})) {
+    EXPECT_EQ(agesOf("pipedream", i, {3, 1, 2}, 6).backward, age);
+    EXPECT_EQ(agesOf("pipemare", i, {3, 1, 2}, 6).forward, age);
+    EXPECT_EQ(agesOf("pipedream:vertical-sync", i, {3, 1, 2}, 6).forward, 3);
+    EXPECT_EQ(agesOf("2bw", i, {3, 1, 2}, 6).forward, 6);
+    EXPECT_EQ(agesOf("xpipe", i, {3, 1, 2}, 6).forward, age ? 6 : 0);
+  }
+}
+
+} // namespace
