@@ -12,7 +12,7 @@
 #define PENSTOCK_RUNTIME_IO_FILE_H
 
 #include "runtime/io/TemporaryFile.h"
-#include "runtime/program/Error.h"
+#include "runtime/support/Error.h"
 
 #include <cstdint>
 #include <string>

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/observe/Failure.h"
-#include "runtime/program/Instance.h"
+#include "runtime/run/Instance.h"
 
 #include <cstdarg>
 #include <cstdio>

@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_OBSERVE_LOG_H
 #define PENSTOCK_RUNTIME_OBSERVE_LOG_H
 
-#include "runtime/program/Error.h"
+#include "runtime/support/Error.h"
 
 #include <cstdio>
 

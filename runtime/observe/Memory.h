@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_OBSERVE_MEMORY_H
 #define PENSTOCK_RUNTIME_OBSERVE_MEMORY_H
 
-#include "runtime/program/Instance.h"
+#include "runtime/run/Instance.h"
 
 namespace penstock::runtime {
 

@@ -11,7 +11,7 @@
 #define PENSTOCK_RUNTIME_OBSERVE_OBSERVER_H
 
 #include "runtime/observe/Log.h"
-#include "runtime/program/Instance.h"
+#include "runtime/run/Instance.h"
 
 #include <deque>
 

@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_OBSERVE_SINKRING_H
 #define PENSTOCK_RUNTIME_OBSERVE_SINKRING_H
 
-#include "runtime/transport/threads/Wait.h"
+#include "runtime/support/Wait.h"
 
 #include <cstring>
 #include <memory>

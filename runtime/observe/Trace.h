@@ -11,7 +11,7 @@
 #define PENSTOCK_RUNTIME_OBSERVE_TRACE_H
 
 #include "runtime/io/File.h"
-#include "runtime/transport/threads/Wait.h"
+#include "runtime/support/Wait.h"
 
 #include <vector>
 

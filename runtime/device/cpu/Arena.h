@@ -9,7 +9,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_ARENA_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_ARENA_H
 
-#include "runtime/program/Error.h"
+#include "runtime/support/Error.h"
 
 namespace penstock::runtime {
 

@@ -10,7 +10,7 @@
 #define PENSTOCK_RUNTIME_DEVICE_CPU_CONVOLUTIONS_H
 
 #include "penstock/convolution.h"
-#include "runtime/program/Error.h"
+#include "runtime/support/Error.h"
 
 #include <vector>
 

@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_FEATURES_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_FEATURES_H
 
-#include "runtime/program/Error.h"
+#include "runtime/support/Error.h"
 
 namespace penstock::runtime {
 

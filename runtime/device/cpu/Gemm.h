@@ -12,7 +12,7 @@
 #define PENSTOCK_RUNTIME_DEVICE_CPU_GEMM_H
 
 #include "penstock/product.h"
-#include "runtime/program/Error.h"
+#include "runtime/support/Error.h"
 
 #include <optional>
 #include <vector>

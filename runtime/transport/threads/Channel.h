@@ -13,7 +13,7 @@
 #define PENSTOCK_RUNTIME_TRANSPORT_THREADS_CHANNEL_H
 
 #include "penstock/abi.h"
-#include "runtime/transport/threads/Wait.h"
+#include "runtime/support/Wait.h"
 
 #include <memory>
 

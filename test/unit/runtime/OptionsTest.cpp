@@ -6,7 +6,7 @@
 // Both spellings of every kind of flag, and one case per message.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/program/Options.h"
+#include "runtime/command/Options.h"
 #include "LinearProgram.h"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 // its arena, read initial values and prepare its library calls. Then segments.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/program/Instance.h"
+#include "runtime/run/Instance.h"
 #include "runtime/observe/Failure.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 // when it does not wait for a message.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/program/Run.h"
+#include "runtime/run/Run.h"
 
 #include <algorithm>
 #include <sys/resource.h>

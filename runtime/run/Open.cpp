@@ -10,7 +10,7 @@
 #include "penstock/sha256.h"
 #include "runtime/device/cpu/Features.h"
 #include "runtime/observe/Memory.h"
-#include "runtime/program/Run.h"
+#include "runtime/run/Run.h"
 
 #include <cstring>
 

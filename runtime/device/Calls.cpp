@@ -9,7 +9,7 @@
 
 #include "runtime/device/cpu/OpenMP.h"
 #include "runtime/observe/Failure.h"
-#include "runtime/program/Instance.h"
+#include "runtime/run/Instance.h"
 
 using namespace penstock::runtime;
 

@@ -7,7 +7,7 @@
 // library that we build with.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/program/Error.h"
+#include "runtime/support/Error.h"
 
 #include <cstdarg>
 #include <cstdio>

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/one_line.h"
-#include "runtime/program/Run.h"
+#include "runtime/run/Run.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,10 +7,10 @@
 // value follows, and what it means.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_RUNTIME_PROGRAM_OPTIONS_H
-#define PENSTOCK_RUNTIME_PROGRAM_OPTIONS_H
+#ifndef PENSTOCK_RUNTIME_COMMAND_OPTIONS_H
+#define PENSTOCK_RUNTIME_COMMAND_OPTIONS_H
 
-#include "runtime/program/Error.h"
+#include "runtime/support/Error.h"
 
 #include <cstdint>
 #include <optional>
@@ -50,4 +50,4 @@ std::string helpText(const penstock_program &program, const char *executable);
 
 } // namespace penstock::runtime
 
-#endif // PENSTOCK_RUNTIME_PROGRAM_OPTIONS_H
+#endif // PENSTOCK_RUNTIME_COMMAND_OPTIONS_H

@@ -8,7 +8,7 @@
 // written.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/program/Run.h"
+#include "runtime/run/Run.h"
 
 using namespace penstock::runtime;
 

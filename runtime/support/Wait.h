@@ -8,8 +8,8 @@
 // enters the kernel only when someone sleeps there.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_RUNTIME_TRANSPORT_THREADS_WAIT_H
-#define PENSTOCK_RUNTIME_TRANSPORT_THREADS_WAIT_H
+#ifndef PENSTOCK_RUNTIME_SUPPORT_WAIT_H
+#define PENSTOCK_RUNTIME_SUPPORT_WAIT_H
 
 #include <atomic>
 #include <cstdint>
@@ -77,4 +77,4 @@ private:
 
 } // namespace penstock::runtime
 
-#endif // PENSTOCK_RUNTIME_TRANSPORT_THREADS_WAIT_H
+#endif // PENSTOCK_RUNTIME_SUPPORT_WAIT_H

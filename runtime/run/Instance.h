@@ -7,8 +7,8 @@
 // segment. A run has one instance, and a second one for --verify.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_RUNTIME_PROGRAM_INSTANCE_H
-#define PENSTOCK_RUNTIME_PROGRAM_INSTANCE_H
+#ifndef PENSTOCK_RUNTIME_RUN_INSTANCE_H
+#define PENSTOCK_RUNTIME_RUN_INSTANCE_H
 
 #include "runtime/device/cpu/Device.h"
 #include "runtime/io/OutputArrays.h"
@@ -110,4 +110,4 @@ private:
 
 } // namespace penstock::runtime
 
-#endif // PENSTOCK_RUNTIME_PROGRAM_INSTANCE_H
+#endif // PENSTOCK_RUNTIME_RUN_INSTANCE_H

@@ -7,12 +7,12 @@
 // functions of the embedding API are thin wrappers of its methods.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_RUNTIME_PROGRAM_RUN_H
-#define PENSTOCK_RUNTIME_PROGRAM_RUN_H
+#ifndef PENSTOCK_RUNTIME_RUN_RUN_H
+#define PENSTOCK_RUNTIME_RUN_RUN_H
 
+#include "runtime/command/Options.h"
 #include "runtime/io/ModelWriter.h"
 #include "runtime/observe/Observer.h"
-#include "runtime/program/Options.h"
 
 struct penstock_run {
   using Error = penstock::runtime::Error;
@@ -85,4 +85,4 @@ private:
   std::vector<double> waitSeconds; // in training, by device
 };
 
-#endif // PENSTOCK_RUNTIME_PROGRAM_RUN_H
+#endif // PENSTOCK_RUNTIME_RUN_RUN_H

@@ -6,7 +6,7 @@
 // Every mistake is one line that names the flag.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/program/Options.h"
+#include "runtime/command/Options.h"
 #include "penstock/one_line.h"
 #include "runtime/io/DataSet.h"
 #include "runtime/io/File.h"

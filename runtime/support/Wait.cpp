@@ -7,7 +7,7 @@
 // build with has a spin loop of its own, which hurts when cores are few.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/transport/threads/Wait.h"
+#include "runtime/support/Wait.h"
 
 #include <climits>
 #include <linux/futex.h>

@@ -7,7 +7,7 @@
 // give the same bits in every loss and every variable.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/program/Run.h"
+#include "runtime/run/Run.h"
 
 #include <cstring>
 

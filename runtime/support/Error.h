@@ -8,8 +8,8 @@
 // exceptions in the runtime.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_RUNTIME_PROGRAM_ERROR_H
-#define PENSTOCK_RUNTIME_PROGRAM_ERROR_H
+#ifndef PENSTOCK_RUNTIME_SUPPORT_ERROR_H
+#define PENSTOCK_RUNTIME_SUPPORT_ERROR_H
 
 #include "penstock/abi.h"
 
@@ -35,4 +35,4 @@ struct [[nodiscard]] Error {
 
 } // namespace penstock::runtime
 
-#endif // PENSTOCK_RUNTIME_PROGRAM_ERROR_H
+#endif // PENSTOCK_RUNTIME_SUPPORT_ERROR_H
