@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/one_line.h"
+#include "runtime/command/Flags.h"
+#include "runtime/command/ProgressLine.h"
 #include "runtime/run/Run.h"
 
 using namespace penstock::runtime;
@@ -16,9 +18,9 @@ extern "C" {
 
 int penstock_open(const penstock_program *program,
                   const penstock_option *options, penstock_run **run) {
-  *run = new penstock_run(*program);
+  *run = new penstock_run(*program, std::make_unique<ProgressLine>());
   for (; options && options->name; ++options)
-    if (Error error = (*run)->options.set(options->name, options->value))
+    if (Error error = setOption((*run)->options, options->name, options->value))
       return (*run)->report(std::move(error));
   return (*run)->report((*run)->open());
 }

@@ -8,7 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/one_line.h"
-#include "runtime/run/Run.h"
+#include "runtime/command/Flags.h"
+#include "runtime/command/ProgressLine.h"
+#include "runtime/command/Summary.h"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -81,7 +83,7 @@ static Error trainAndPrint(penstock_run &run) {
       return error;
   if (Error error = run.finish())
     return error;
-  std::fputs(run.summary().c_str(), stdout);
+  std::fputs(summarize(run).c_str(), stdout);
   if (std::fflush(stdout) != 0)
     return userError("cannot write to standard output");
   return {};
@@ -120,8 +122,8 @@ static int finishOutput() {
 extern "C" int penstock_main(int argc, char **argv,
                              const penstock_program *program) {
   holdStandardStreams();
-  penstock_run run(*program);
-  Error error = run.options.parse(argc, argv);
+  penstock_run run(*program, std::make_unique<ProgressLine>());
+  Error error = parseCommandLine(run.options, argc, argv);
   if (!error && run.options.help) {
     std::fputs(helpText(*program, argc ? argv[0] : "program").c_str(), stdout);
     return finishOutput();

@@ -7,7 +7,7 @@
 // when it does not wait for a message.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/run/Run.h"
+#include "runtime/command/Summary.h"
 
 #include <algorithm>
 #include <sys/resource.h>
@@ -41,28 +41,30 @@ static std::string sizeText(uint64_t bytes) {
   return format("%.1f MiB", double(bytes) / (1 << 20));
 }
 
-std::string penstock_run::summary() const {
-  const penstock_schedule *schedule = instance->schedule("train");
-  if (!schedule || updatesDone == 0)
+std::string penstock::runtime::summarize(const penstock_run &run) {
+  const penstock_program &program = run.program;
+  const penstock_schedule *schedule = run.getInstance().schedule("train");
+  if (!schedule || run.updatesDone == 0)
     return "";
-  double samples = double(updatesDone) * schedule->microbatches *
+  double samples = double(run.updatesDone) * schedule->microbatches *
                    double(program.microbatch_size);
-  std::string text = format(
-      "%lld updates of %u x %lld samples in %.3f s: %.0f samples/s\n",
-      (long long)updatesDone, schedule->microbatches,
-      (long long)program.microbatch_size, trainSeconds, samples / trainSeconds);
+  std::string text =
+      format("%lld updates of %u x %lld samples in %.3f s: %.0f samples/s\n",
+             (long long)run.updatesDone, schedule->microbatches,
+             (long long)program.microbatch_size, run.trainSeconds,
+             samples / run.trainSeconds);
   text += format("%-8s%-14s%8s%16s%16s\n", "device", "stages", "busy", "arena",
                  "planned");
   double busySum = 0;
   uint64_t arenas = 0;
-  for (const auto &device : instance->devices()) {
-    uint32_t i = device->index;
-    double busy = std::clamp(1 - waitSeconds[i] / trainSeconds, 0.0, 1.0);
+  for (auto [i, arena] : run.getInstance().arenas()) {
+    double busy =
+        std::clamp(1 - run.waitSeconds[i] / run.trainSeconds, 0.0, 1.0);
     busySum += busy;
-    arenas += device->arena.size();
+    arenas += arena;
     text +=
         format("%-8u%-14s%6.1f %%%16s%16s\n", i, stagesOf(program, i).c_str(),
-               100 * busy, sizeText(device->arena.size()).c_str(),
+               100 * busy, sizeText(arena).c_str(),
                sizeText(program.devices[i].arena_bytes).c_str());
   }
   text += format("bubble: %.1f %% measured, %.1f %% predicted%s\n",

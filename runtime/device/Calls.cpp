@@ -27,7 +27,7 @@ template <typename T> static void add(std::atomic<T> &counter, T value) {
                     : result == PostResult::TooMany
                         ? "exceeds the channel's slots and staging"
                         : "meets a message of another number";
-  fail(device->instance, PENSTOCK_DEFECT,
+  fail(device->instance.positions, PENSTOCK_DEFECT,
        "device %u: %s of message %lld of channel '%s' %s", device->index,
        action, (long long)n, channel.description.name, why);
 }
@@ -44,12 +44,12 @@ static void waitFor(penstock_device *device, Channel &channel, int64_t i,
   if (channel.isDone(i))
     return;
   int64_t begin = nanoseconds();
-  device->waitNumber.store(n, std::memory_order_relaxed);
-  device->waitChannel.store(channel.index, std::memory_order_relaxed);
+  device->position.waitNumber.store(n, std::memory_order_relaxed);
+  device->position.waitChannel.store(channel.index, std::memory_order_relaxed);
   channel.wait(i, device->instance.waitPolicy());
-  device->waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
+  device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
   int64_t end = nanoseconds();
-  add(device->waitedNanoseconds, end - begin);
+  add(device->position.waitedNanoseconds, end - begin);
   if (device->trace)
     device->trace->wait(channel.index, n, begin, end);
 }
@@ -61,12 +61,12 @@ static void completeSum(penstock_device *device, AllReduce &sum) {
   int64_t begin = nanoseconds(), t = side.base + side.completed;
   uint32_t id =
       program.channel_count + uint32_t(&sum.description - program.groups);
-  device->waitNumber.store(t, std::memory_order_relaxed);
-  device->waitChannel.store(id, std::memory_order_relaxed);
+  device->position.waitNumber.store(t, std::memory_order_relaxed);
+  device->position.waitChannel.store(id, std::memory_order_relaxed);
   sum.complete(side, device->instance.waitPolicy());
-  device->waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
+  device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
   int64_t end = nanoseconds();
-  add(device->waitedNanoseconds, end - begin);
+  add(device->position.waitedNanoseconds, end - begin);
   if (device->trace)
     device->trace->wait(id, t, begin, end);
 }
@@ -82,7 +82,7 @@ static void completeFirst(penstock_device *device) {
     transfer.side->completed = transfer.message + 1;
   }
   ++device->firstTransfer;
-  add(device->progress, uint64_t(1));
+  add(device->position.progress, uint64_t(1));
 }
 
 void penstock::runtime::finishTransfers(penstock_device *device) {
@@ -107,7 +107,7 @@ static void awaitSource(penstock_device *device, Endpoint &endpoint, int64_t i,
   } else {
     waitFor(device, channel, i, n);
   }
-  add(device->progress, uint64_t(1));
+  add(device->position.progress, uint64_t(1));
 }
 
 extern "C" {
@@ -148,7 +148,7 @@ void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,
   AllReduce &sum = device->instance.allReduce(group);
   AllReduce::Side *side = sum.find(device->index);
   if (!side || !sum.post(*side, t, cells))
-    fail(device->instance, PENSTOCK_DEFECT,
+    fail(device->instance.positions, PENSTOCK_DEFECT,
          "device %u: sum %lld of group '%s' comes out of turn", device->index,
          (long long)t, sum.description.name);
   device->transfers[device->endTransfer++ & device->transferMask] = {
@@ -160,7 +160,7 @@ static void awaitSum(penstock_device *device, uint32_t group, int64_t t) {
   AllReduce::Side *side = sum.find(device->index);
   int64_t i = side ? t - side->base : 0;
   if (!side || side->posted == 0 || i >= side->posted)
-    fail(device->instance, PENSTOCK_DEFECT,
+    fail(device->instance.positions, PENSTOCK_DEFECT,
          "device %u awaits sum %lld of group '%s', which was not started",
          device->index, (long long)t, sum.description.name);
   while (side->completed <= i)
@@ -186,7 +186,7 @@ void penstock_await(penstock_device *device, uint32_t id, int64_t n) {
   if (side.posted == 0 || i < side.completed)
     return;
   if (i >= side.posted)
-    fail(device->instance, PENSTOCK_DEFECT,
+    fail(device->instance.positions, PENSTOCK_DEFECT,
          "device %u awaits message %lld of channel '%s', which was not started",
          device->index, (long long)n, channel.description.name);
   if (endpoint.isSource) {
@@ -199,9 +199,9 @@ void penstock_await(penstock_device *device, uint32_t id, int64_t n) {
 }
 
 void penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
-  device->taskNumber.store(n, std::memory_order_relaxed);
-  device->task.store(task, std::memory_order_relaxed);
-  add(device->progress, uint64_t(1));
+  device->position.taskNumber.store(n, std::memory_order_relaxed);
+  device->position.task.store(task, std::memory_order_relaxed);
+  add(device->position.progress, uint64_t(1));
   if (device->trace)
     device->trace->begin(task, n);
 }
@@ -217,14 +217,15 @@ int64_t penstock_integer_hyperparameter(penstock_device *device, uint32_t id) {
 void penstock_gemm(penstock_device *device, uint32_t id, const float *a,
                    const float *b, float *c) {
   if (!device->gemms.run(device, id, a, b, c))
-    fail(device->instance, PENSTOCK_DEFECT, "device %u: oneDNN failed in %s",
-         device->index, shapeText(device->instance.program.gemms[id]).c_str());
+    fail(device->instance.positions, PENSTOCK_DEFECT,
+         "device %u: oneDNN failed in %s", device->index,
+         shapeText(device->instance.program.gemms[id]).c_str());
 }
 
 void penstock_conv(penstock_device *device, uint32_t id, const float *input,
                    const float *weights, const float *output) {
   if (!device->convs.run(id, input, weights, output))
-    fail(device->instance, PENSTOCK_DEFECT,
+    fail(device->instance.positions, PENSTOCK_DEFECT,
          "device %u: oneDNN failed in the %s", device->index,
          describe(device->instance.program.convs[id]).c_str());
 }

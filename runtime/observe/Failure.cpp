@@ -8,7 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/observe/Failure.h"
-#include "runtime/run/Instance.h"
+
+#include "runtime/support/Error.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -16,36 +17,36 @@
 
 using namespace penstock::runtime;
 
-std::string penstock::runtime::positions(const Instance &instance) {
-  const penstock_program &program = instance.program;
+std::string penstock::runtime::describe(const Positions &positions) {
+  const penstock_program &program = positions.program;
   std::string text;
-  for (const auto &device : instance.devices()) {
-    text += format("  device %u: ", device->index);
-    uint32_t task = device->task.load(std::memory_order_relaxed);
+  for (auto [device, position] : positions.devices) {
+    text += format("  device %u: ", device);
+    uint32_t task = position->task.load(std::memory_order_relaxed);
     if (task >= program.task_count)
       text += "before its first action";
     else
       text += format(
-          "%s %c%lld (%s)", device->isRunning.load() ? "at" : "done after",
+          "%s %c%lld (%s)", position->isRunning.load() ? "at" : "done after",
           char(program.tasks[task].letter),
-          (long long)device->taskNumber.load(), program.tasks[task].name);
-    uint32_t channel = device->waitChannel.load(std::memory_order_relaxed);
+          (long long)position->taskNumber.load(), program.tasks[task].name);
+    uint32_t channel = position->waitChannel.load(std::memory_order_relaxed);
     uint32_t group = channel - program.channel_count;
     if (channel != UINT32_MAX && channel >= program.channel_count &&
         group < program.group_count)
       text += format(", waits for sum %lld of group '%s'",
-                     (long long)device->waitNumber.load(),
+                     (long long)position->waitNumber.load(),
                      program.groups[group].name);
     if (channel < program.channel_count)
       text += format(", waits for message %lld of channel '%s'",
-                     (long long)device->waitNumber.load(),
+                     (long long)position->waitNumber.load(),
                      program.channels[channel].name);
     text += "\n";
   }
   return text;
 }
 
-void penstock::runtime::fail(const Instance &instance, int code,
+void penstock::runtime::fail(const Positions &positions, int code,
                              const char *pattern, ...) {
   static std::atomic<bool> hasFailed{false};
   if (hasFailed.exchange(true))
@@ -56,7 +57,7 @@ void penstock::runtime::fail(const Instance &instance, int code,
   va_start(arguments, pattern);
   std::vsnprintf(sentence, sizeof(sentence), pattern, arguments);
   va_end(arguments);
-  std::string text = format("penstock: %s\n", sentence) + positions(instance);
+  std::string text = format("penstock: %s\n", sentence) + describe(positions);
   [[maybe_unused]] ssize_t written =
       write(STDERR_FILENO, text.data(), text.size());
   _exit(code);

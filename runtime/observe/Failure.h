@@ -11,17 +11,17 @@
 #ifndef PENSTOCK_RUNTIME_OBSERVE_FAILURE_H
 #define PENSTOCK_RUNTIME_OBSERVE_FAILURE_H
 
+#include "runtime/observe/Position.h"
+
 #include <string>
 
 namespace penstock::runtime {
 
-class Instance;
-
 [[noreturn, gnu::format(printf, 3, 4)]] void
-fail(const Instance &instance, int code, const char *pattern, ...);
+fail(const Positions &positions, int code, const char *pattern, ...);
 
-/// One line per device: what it runs and what it waits for.
-std::string positions(const Instance &instance);
+/// Returns one line per device: what it runs and what it waits for.
+std::string describe(const Positions &positions);
 
 } // namespace penstock::runtime
 

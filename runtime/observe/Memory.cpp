@@ -22,8 +22,8 @@ struct VariableBytes {
 } // namespace
 
 Error penstock::runtime::writeMemory(const std::string &path,
-                                     const Instance &instance) {
-  const penstock_program &program = instance.program;
+                                     const penstock_program &program,
+                                     const std::vector<ArenaBytes> &arenas) {
   std::map<std::pair<uint32_t, uint32_t>, VariableBytes> stages;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
@@ -50,13 +50,14 @@ Error penstock::runtime::writeMemory(const std::string &path,
     }
   }
   std::string text = "{\"devices\":[";
-  for (const auto &device : instance.devices()) {
-    text += format("%s\n{\"device\":%u,\"arena\":%llu,\"stages\":[",
-                   device->index ? "," : "", device->index,
-                   (unsigned long long)device->arena.size());
+  const char *comma = "";
+  for (auto [device, arena] : arenas) {
+    text += format("%s\n{\"device\":%u,\"arena\":%llu,\"stages\":[", comma,
+                   device, (unsigned long long)arena);
+    comma = ",";
     const char *separator = "";
     for (const auto &[place, bytes] : stages) {
-      if (place.first != device->index)
+      if (place.first != device)
         continue;
       text += format("%s{\"stage\":%u,\"weights\":%llu,\"versions\":%llu,"
                      "\"gradients\":%llu,\"optimizer\":%llu}",

@@ -10,12 +10,21 @@
 #ifndef PENSTOCK_RUNTIME_OBSERVE_MEMORY_H
 #define PENSTOCK_RUNTIME_OBSERVE_MEMORY_H
 
-#include "runtime/run/Instance.h"
+#include "runtime/support/Error.h"
+
+#include <vector>
 
 namespace penstock::runtime {
 
-/// Bytes by device, and of variables by stage, as JSON.
-Error writeMemory(const std::string &path, const Instance &instance);
+/// The bytes of a device's arena.
+struct ArenaBytes {
+  uint32_t device;
+  uint64_t bytes;
+};
+
+/// Writes bytes by device, and of variables by stage, as JSON.
+Error writeMemory(const std::string &path, const penstock_program &program,
+                  const std::vector<ArenaBytes> &arenas);
 
 } // namespace penstock::runtime
 

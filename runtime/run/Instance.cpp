@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/run/Instance.h"
-#include "runtime/observe/Failure.h"
 
 #include <algorithm>
 #include <bit>
@@ -31,7 +30,8 @@ static bool holdsLibraryScratch(const penstock_program &program,
                      isInside);
 }
 
-Instance::Instance(const penstock_program &program) : program(program) {
+Instance::Instance(const penstock_program &program)
+    : program(program), positions{program, {}} {
   for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
     hyperparameters.push_back(program.hyperparameters[i].value);
   integers.resize(program.hyperparameter_count);
@@ -212,6 +212,7 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
       device->trace = std::make_unique<TraceBuffer>();
     device->worker = std::make_unique<Worker>(shareOfCores(program, i),
                                               program.devices[i].threads);
+    positions.devices.push_back({i, &device->position});
     deviceList.push_back(std::move(device));
   }
   buildEndpoints();
@@ -249,11 +250,11 @@ void Instance::run(const penstock_schedule &schedule, int64_t first,
     if (!function)
       continue;
     device->firstTransfer = device->endTransfer = 0;
-    device->isRunning.store(true);
+    device->position.isRunning.store(true);
     device->worker->start([=, target = device.get()] {
       function(target, first, updates, version);
       finishTransfers(target);
-      target->isRunning.store(false);
+      target->position.isRunning.store(false);
     });
   }
   for (auto &device : deviceList)
@@ -275,6 +276,13 @@ const char *Instance::value(const penstock_variable &variable, int64_t updates,
   uint64_t version = uint64_t(updates) % std::max(variable.versions, 1u);
   return deviceList[place.device]->arena.base() + place.offset +
          version * place.stride;
+}
+
+std::vector<ArenaBytes> Instance::arenas() const {
+  std::vector<ArenaBytes> arenas;
+  for (const auto &device : deviceList)
+    arenas.push_back({device->index, device->arena.size()});
+  return arenas;
 }
 
 bool Instance::setHyperparameter(const char *name, double value) {

@@ -12,6 +12,7 @@
 
 #include "runtime/device/cpu/Device.h"
 #include "runtime/io/OutputArrays.h"
+#include "runtime/observe/Memory.h"
 #include "runtime/observe/SinkRing.h"
 
 namespace penstock::runtime {
@@ -51,6 +52,9 @@ public:
   const char *value(const penstock_variable &variable, int64_t updates,
                     uint32_t copy = 0) const;
 
+  /// The arenas that were allocated.
+  std::vector<ArenaBytes> arenas() const;
+
   const std::vector<std::unique_ptr<penstock_device>> &devices() const {
     return deviceList;
   }
@@ -76,6 +80,7 @@ public:
   }
 
   const penstock_program &program;
+  Positions positions;
 
 private:
   Error check() const;

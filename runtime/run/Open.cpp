@@ -122,7 +122,7 @@ Error penstock_run::open() {
   if (Error error = instance->open(files, !options.trace.empty()))
     return error;
   if (!options.memory.empty())
-    if (Error error = writeMemory(options.memory, *instance))
+    if (Error error = writeMemory(options.memory, program, instance->arenas()))
       return error;
   if (options.rate && !instance->setHyperparameter("lr", *options.rate))
     return userError("--lr: this program has no learning rate");

@@ -84,7 +84,7 @@ Error penstock_run::replay(int64_t updates) {
 
   // 1. The same segments: where a pipe drained, versions start anew.
   SinkValues values;
-  Watchdog watchdog(*oneDevice, options.watchdog.value_or(0));
+  Watchdog watchdog(oneDevice->positions, options.watchdog.value_or(0));
   for (const Segment &segment : segments)
     oneDevice->run(*schedule, segment.first, segment.updates, segment.first,
                    trainData, [&] {

@@ -10,14 +10,19 @@
 #ifndef PENSTOCK_RUNTIME_RUN_RUN_H
 #define PENSTOCK_RUNTIME_RUN_RUN_H
 
-#include "runtime/command/Options.h"
 #include "runtime/io/ModelWriter.h"
-#include "runtime/observe/Observer.h"
+#include "runtime/observe/Log.h"
+#include "runtime/observe/Watchdog.h"
+#include "runtime/run/Options.h"
+#include "runtime/run/Progress.h"
+#include "runtime/run/SinkValues.h"
 
 struct penstock_run {
   using Error = penstock::runtime::Error;
 
-  explicit penstock_run(const penstock_program &program) : program(program) {}
+  penstock_run(const penstock_program &program,
+               std::unique_ptr<penstock::runtime::Progress> progress)
+      : program(program), progress(std::move(progress)) {}
 
   Error open();
   Error train(int64_t updates);
@@ -29,11 +34,11 @@ struct penstock_run {
   /// Writes the trace, once, and says whether the log could be written: what
   /// has been trained until then is not given up for it.
   Error finish();
-  /// The table that ends a run.
-  std::string summary() const;
 
   /// --steps, or what --epochs come to.
   int64_t requestedUpdates() const;
+
+  const penstock::runtime::Instance &getInstance() const { return *instance; }
 
   /// Losses recorded for --verify.
   uint64_t lossCount() const { return losses.size(); }
@@ -52,14 +57,15 @@ struct penstock_run {
   int64_t updatesDone = 0;
   /// Of the last evaluation: labels that count, and right ones among them.
   int64_t evaluatedLabels = 0, evaluatedCorrect = 0;
+  double trainSeconds = 0;
+  std::vector<double> waitSeconds; // in training, by device
 
 private:
   Error openFiles();
   Error writeTraceOnce();
   Error openData();
   void logUpdates(penstock::runtime::SinkValues &values,
-                  const penstock_schedule &schedule,
-                  penstock::runtime::ProgressLine &progress);
+                  const penstock_schedule &schedule);
   void setHyperparameters(penstock::runtime::Instance &instance);
   Error compareLosses(const std::vector<float> &again) const;
   Error compareVariables(const penstock::runtime::Instance &again) const;
@@ -81,8 +87,7 @@ private:
   int64_t loggedUpdates = 0;
   bool hasWarned = false, isTraceWritten = false, hasReplayed = false;
   int64_t startTime = 0; // of training
-  double trainSeconds = 0;
-  std::vector<double> waitSeconds; // in training, by device
+  std::unique_ptr<penstock::runtime::Progress> progress;
 };
 
 #endif // PENSTOCK_RUNTIME_RUN_RUN_H

@@ -19,8 +19,7 @@ using namespace penstock::runtime;
 
 /// Writes a line for each update whose losses are all there.
 void penstock_run::logUpdates(SinkValues &values,
-                              const penstock_schedule &schedule,
-                              ProgressLine &progress) {
+                              const penstock_schedule &schedule) {
   uint64_t microbatches = schedule.microbatches;
   // Training may count labels, too; only evaluation adds them up.
   values.corrects.clear();
@@ -48,7 +47,7 @@ void penstock_run::logUpdates(SinkValues &values,
     ++loggedUpdates;
     if (!std::isfinite(loss) && !hasWarned) {
       hasWarned = true;
-      progress.clear();
+      progress->clear();
       std::string reason = trainData.suspects(
           (loggedUpdates - 1) * int64_t(microbatches), microbatches);
       std::fprintf(stderr, "warning: the loss is not finite at step %lld: %s\n",
@@ -59,7 +58,7 @@ void penstock_run::logUpdates(SinkValues &values,
       logError = log.write(loggedUpdates, loss, rate, seconds);
     double samples =
         double(loggedUpdates) * double(microbatches) * program.microbatch_size;
-    progress.show(loggedUpdates, loss, samples / seconds);
+    progress->show(loggedUpdates, loss, samples / seconds);
   }
 }
 
@@ -92,26 +91,29 @@ Error penstock_run::train(int64_t updates) {
     startTime = begin;
   std::vector<int64_t> waited;
   for (const auto &device : instance->devices())
-    waited.push_back(device->waitedNanoseconds.load());
+    waited.push_back(device->position.waitedNanoseconds.load());
   SinkValues values;
-  ProgressLine progress(
+  progress->begin(
       std::max(options.steps || options.epochs ? requestedUpdates() : 0,
                updatesDone + updates));
-  Watchdog watchdog(*instance, options.watchdog.value_or(0));
+  Watchdog watchdog(instance->positions, options.watchdog.value_or(0));
   instance->run(*schedule, updatesDone, updates, updatesDone, trainData, [&] {
     values.collect(*instance);
-    logUpdates(values, *schedule, progress);
+    logUpdates(values, *schedule);
     watchdog.check();
   });
-  logUpdates(values, *schedule, progress);
+  logUpdates(values, *schedule);
 
   // 2. Account.
   trainSeconds += double(nanoseconds() - begin) * 1e-9;
   for (const auto &device : instance->devices())
     waitSeconds[device->index] +=
-        double(device->waitedNanoseconds.load() - waited[device->index]) * 1e-9;
+        double(device->position.waitedNanoseconds.load() -
+               waited[device->index]) *
+        1e-9;
   segments.push_back({updatesDone, updates});
   updatesDone += updates;
+  progress->clear();
   return {};
 }
 
@@ -123,7 +125,7 @@ Error penstock_run::evaluate(penstock_results &results) {
     return userError("--eval-data is missing");
   int64_t microbatches = evalData.usableCount() / evalData.microbatchSize();
   SinkValues values;
-  Watchdog watchdog(*instance, options.watchdog.value_or(0));
+  Watchdog watchdog(instance->positions, options.watchdog.value_or(0));
   instance->run(*schedule, 0, microbatches, updatesDone, evalData, [&] {
     values.collect(*instance);
     watchdog.check();

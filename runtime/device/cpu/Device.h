@@ -13,6 +13,7 @@
 #include "runtime/device/cpu/Arena.h"
 #include "runtime/device/cpu/Convolutions.h"
 #include "runtime/device/cpu/Gemm.h"
+#include "runtime/observe/Position.h"
 #include "runtime/observe/Trace.h"
 #include "runtime/transport/threads/AllReduce.h"
 #include "runtime/transport/threads/Channel.h"
@@ -85,14 +86,7 @@ struct alignas(64) penstock_device {
   std::vector<penstock::runtime::Transfer> transfers;
   uint64_t transferMask = 0, firstTransfer = 0, endTransfer = 0;
 
-  // Written by this device only, read by the observer.
-  alignas(64) std::atomic<uint64_t> progress{0};
-  std::atomic<int64_t> waitedNanoseconds{0};
-  std::atomic<uint32_t> task{UINT32_MAX};
-  std::atomic<int64_t> taskNumber{0};
-  std::atomic<uint32_t> waitChannel{UINT32_MAX};
-  std::atomic<int64_t> waitNumber{0};
-  std::atomic<bool> isRunning{false};
+  penstock::runtime::Position position;
 
   /// The thread comes last, so that it ends first.
   std::unique_ptr<penstock::runtime::Worker> worker;

@@ -6,8 +6,8 @@
 // Both spellings of every kind of flag, and one case per message.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/command/Options.h"
 #include "LinearProgram.h"
+#include "runtime/command/Flags.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ Error parse(Options &options, std::vector<std::string> arguments) {
   std::vector<char *> argv;
   for (std::string &argument : arguments)
     argv.push_back(argument.data());
-  if (Error error = options.parse(int(argv.size()), argv.data()))
+  if (Error error = parseCommandLine(options, int(argv.size()), argv.data()))
     return error;
   return options.checkTogether();
 }

@@ -1,4 +1,4 @@
-//===- Options.cpp - The flags of a compiled executable -------------------===//
+//===- Flags.cpp - The flags of a compiled executable ---------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,10 +6,9 @@
 // Every mistake is one line that names the flag.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/command/Options.h"
+#include "runtime/command/Flags.h"
 #include "penstock/one_line.h"
 #include "runtime/io/DataSet.h"
-#include "runtime/io/File.h"
 
 #include <algorithm>
 #include <charconv>
@@ -71,8 +70,6 @@ Error parsePair(const char *flag, const char *text,
 }
 
 using Setter = Error (*)(Options &, const char *flag, const char *value);
-
-enum class For { Both, Training, Inference };
 
 struct Flag {
   const char *name;
@@ -173,7 +170,8 @@ const Flag *findFlag(const std::string &name) {
 
 } // namespace
 
-Error Options::set(const std::string &name, const char *value) {
+Error penstock::runtime::setOption(Options &options, const std::string &name,
+                                   const char *value) {
   const Flag *flag = findFlag(name);
   if (!flag)
     return userError("unknown flag --%s (see --help)", name.c_str());
@@ -181,12 +179,16 @@ Error Options::set(const std::string &name, const char *value) {
     return userError("--%s needs a value: %s", flag->name, flag->value);
   if (!flag->value && value)
     return userError("--%s takes no value", flag->name);
-  if (std::find(given.begin(), given.end(), flag->name) == given.end())
-    given.push_back(flag->name);
-  return flag->set(*this, flag->name, value);
+  auto isSame = [&](const Options::Given &given) {
+    return given.name == flag->name;
+  };
+  if (std::none_of(options.given.begin(), options.given.end(), isSame))
+    options.given.push_back({flag->name, flag->kind});
+  return flag->set(options, flag->name, value);
 }
 
-Error Options::parse(int argc, char **argv) {
+Error penstock::runtime::parseCommandLine(Options &options, int argc,
+                                          char **argv) {
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     if (argument.substr(0, 2) != "--" || argument.size() == 2)
@@ -203,58 +205,8 @@ Error Options::parse(int argc, char **argv) {
       if (i + 1 < argc && std::strncmp(argv[i + 1], "--", 2) != 0)
         value = argv[++i];
     }
-    if (Error error = set(name, value))
+    if (Error error = setOption(options, name, value))
       return error;
-  }
-  return {};
-}
-
-Error Options::checkTogether() const {
-  if (steps && epochs)
-    return userError("--steps and --epochs exclude each other");
-  const std::pair<const char *, const std::string *> outputs[] = {
-      {"log", &log}, {"save", &save}, {"trace", &trace}, {"memory", &memory}};
-  for (const auto &first : outputs)
-    for (const auto &second : outputs)
-      if (&first < &second && wouldReplace(*first.second, *second.second))
-        return userError("--%s and --%s name the same file '%s'", first.first,
-                         second.first, first.second->c_str());
-  if (evalEvery && evalData.empty() && evalLabels.empty())
-    return userError("--eval-every needs --eval-data");
-  return {};
-}
-
-Error Options::checkOverwrite(const char *flag, const std::string &output,
-                              const penstock_program &program) const {
-  std::vector<std::string> inputs = {labels, evalLabels};
-  for (uint32_t i = 0; i < program.file_count; ++i)
-    inputs.push_back(program.files[i].path);
-  for (const auto *pairs : {&data, &evalData})
-    for (const auto &[name, file] : *pairs)
-      inputs.push_back(file);
-  for (const std::string &input : inputs)
-    if (wouldReplace(output, input))
-      return userError("--%s: '%s' would replace '%s', which this run reads; "
-                       "choose another name",
-                       flag, output.c_str(), input.c_str());
-  if (wouldReplace(output, "/proc/self/exe"))
-    return userError("--%s: '%s' would replace the program that runs; choose "
-                     "another name",
-                     flag, output.c_str());
-  return {};
-}
-
-Error Options::checkMode(bool infers) const {
-  for (const char *name : given) {
-    For kind = findFlag(name)->kind;
-    if (kind == For::Training && infers)
-      return userError("--%s: this program does not train; it was compiled "
-                       "with --mode=infer",
-                       name);
-    if (kind == For::Inference && !infers)
-      return userError("--%s: this program trains; outputs are written by one "
-                       "compiled with --mode=infer",
-                       name);
   }
   return {};
 }

@@ -1,0 +1,62 @@
+//===- Options.cpp - What a run was asked for -----------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Checks of options against each other and against the program.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/run/Options.h"
+
+#include "runtime/io/File.h"
+
+using namespace penstock::runtime;
+
+Error Options::checkTogether() const {
+  if (steps && epochs)
+    return userError("--steps and --epochs exclude each other");
+  const std::pair<const char *, const std::string *> outputs[] = {
+      {"log", &log}, {"save", &save}, {"trace", &trace}, {"memory", &memory}};
+  for (const auto &first : outputs)
+    for (const auto &second : outputs)
+      if (&first < &second && wouldReplace(*first.second, *second.second))
+        return userError("--%s and --%s name the same file '%s'", first.first,
+                         second.first, first.second->c_str());
+  if (evalEvery && evalData.empty() && evalLabels.empty())
+    return userError("--eval-every needs --eval-data");
+  return {};
+}
+
+Error Options::checkOverwrite(const char *flag, const std::string &output,
+                              const penstock_program &program) const {
+  std::vector<std::string> inputs = {labels, evalLabels};
+  for (uint32_t i = 0; i < program.file_count; ++i)
+    inputs.push_back(program.files[i].path);
+  for (const auto *pairs : {&data, &evalData})
+    for (const auto &[name, file] : *pairs)
+      inputs.push_back(file);
+  for (const std::string &input : inputs)
+    if (wouldReplace(output, input))
+      return userError("--%s: '%s' would replace '%s', which this run reads; "
+                       "choose another name",
+                       flag, output.c_str(), input.c_str());
+  if (wouldReplace(output, "/proc/self/exe"))
+    return userError("--%s: '%s' would replace the program that runs; choose "
+                     "another name",
+                     flag, output.c_str());
+  return {};
+}
+
+Error Options::checkMode(bool infers) const {
+  for (auto [name, kind] : given) {
+    if (kind == For::Training && infers)
+      return userError("--%s: this program does not train; it was compiled "
+                       "with --mode=infer",
+                       name);
+    if (kind == For::Inference && !infers)
+      return userError("--%s: this program trains; outputs are written by one "
+                       "compiled with --mode=infer",
+                       name);
+  }
+  return {};
+}

@@ -1,0 +1,32 @@
+//===- SinkValues.h - What the sinks of a segment delivered -----*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The observing thread empties the rings that devices fill.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_RUN_SINKVALUES_H
+#define PENSTOCK_RUNTIME_RUN_SINKVALUES_H
+
+#include "runtime/run/Instance.h"
+
+#include <deque>
+
+namespace penstock::runtime {
+
+/// What the sinks of one segment delivered, in message order.
+struct SinkValues {
+  std::deque<SinkRing::Item> losses, corrects, counts;
+
+  /// Empties the rings of an instance.
+  void collect(Instance &instance);
+};
+
+/// The f32 or i64 in an item.
+float floatOf(const SinkRing::Item &item);
+int64_t integerOf(const SinkRing::Item &item);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_RUN_SINKVALUES_H
