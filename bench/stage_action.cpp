@@ -90,13 +90,15 @@ template <uint32_t Stages> void stageAction(benchmark::State &state) {
   penstock_tensor scalar = {PENSTOCK_F32, 0, nullptr, 4};
   std::vector<penstock_channel> channels;
   for (uint32_t i = 0; i + 1 < Stages; ++i)
-    channels.push_back({"forward", nullptr, nullptr, activation, int32_t(i),
-                        int32_t(i + 1), kSlots, 0, 1, 0});
+    channels.push_back({"forward", PENSTOCK_CHANNEL_TRANSFER, nullptr,
+                        activation, int32_t(i), int32_t(i + 1), kSlots, 0, 1,
+                        0});
   for (uint32_t i = 0; i + 1 < Stages; ++i)
-    channels.push_back({"backward", nullptr, nullptr, activation,
-                        int32_t(i + 1), int32_t(i), kSlots, 0, 1, 0});
-  channels.push_back(
-      {"loss", nullptr, "loss", scalar, int32_t(Stages - 1), -1, 0, 1, 1, 0});
+    channels.push_back({"backward", PENSTOCK_CHANNEL_TRANSFER, nullptr,
+                        activation, int32_t(i + 1), int32_t(i), kSlots, 0, 1,
+                        0});
+  channels.push_back({"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar,
+                      int32_t(Stages - 1), -1, 0, 1, 1, 0});
   std::vector<penstock_task> tasks;
   for (uint32_t i = 0; i < Stages; ++i)
     for (uint32_t letter : {'F', 'B', 'U'})
@@ -106,7 +108,8 @@ template <uint32_t Stages> void stageAction(benchmark::State &state) {
   penstock_device_function functions[Stages];
   fillFunctions<Stages>(functions,
                         std::make_integer_sequence<uint32_t, Stages>());
-  penstock_schedule schedule = {"train", kMicrobatches, 0, functions};
+  penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, kMicrobatches, 0,
+                                functions};
 
   penstock_program program = {};
   program.abi_version = PENSTOCK_ABI_VERSION;

@@ -79,6 +79,48 @@ static void printOptionalBody(OpAsmPrinter &printer, Operation *,
   }
 }
 
+/// A kind, followed by the name of an input or output: `input "x"`, `loss`.
+template <typename Attr, typename Kind>
+static ParseResult parseEnd(OpAsmParser &parser, Attr &end, StringRef expected,
+                            std::optional<Kind> (*symbolize)(StringRef)) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (failed(parser.parseOptionalKeyword(&keyword)) || !symbolize(keyword))
+    return parser.emitError(loc) << "expected " << expected;
+  std::string text;
+  StringAttr name;
+  if (succeeded(parser.parseOptionalString(&text)))
+    name = parser.getBuilder().getStringAttr(text);
+  end = Attr::getChecked([&] { return parser.emitError(loc); },
+                         parser.getContext(), *symbolize(keyword), name);
+  return success(!!end);
+}
+
+template <typename Attr> static void printEnd(OpAsmPrinter &printer, Attr end) {
+  printer << end.getKind();
+  if (end.getName())
+    printer << ' ' << end.getName();
+}
+
+static ParseResult parseSourceEnd(OpAsmParser &parser, SourceAttr &source) {
+  return parseEnd(parser, source, "input \"NAME\" or labels",
+                  symbolizeSourceKind);
+}
+
+static void printSourceEnd(OpAsmPrinter &printer, Operation *,
+                           SourceAttr source) {
+  printEnd(printer, source);
+}
+
+static ParseResult parseSinkEnd(OpAsmParser &parser, SinkAttr &sink) {
+  return parseEnd(parser, sink, "loss, correct, count or output \"NAME\"",
+                  symbolizeSinkKind);
+}
+
+static void printSinkEnd(OpAsmPrinter &printer, Operation *, SinkAttr sink) {
+  printEnd(printer, sink);
+}
+
 /// The count of `times n`; the other loops have none.
 static ParseResult parseRepeatCount(OpAsmParser &parser, IntegerAttr &count) {
   int64_t value;
@@ -98,6 +140,10 @@ static void printRepeatCount(OpAsmPrinter &printer, Operation *,
 //===----------------------------------------------------------------------===//
 // Accessors
 //===----------------------------------------------------------------------===//
+
+StringRef SourceAttr::getEndpoint() {
+  return getName() ? getName().getValue() : stringifySourceKind(getKind());
+}
 
 void TaskOp::getAsmBlockArgumentNames(Region &region,
                                       OpAsmSetValueNameFn setName) {

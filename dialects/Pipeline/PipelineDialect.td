@@ -114,6 +114,61 @@ def Pipeline_Role : Pipeline_I32Enum<"Role", "what a variable is for", [
   I32EnumAttrCase<"Prepacked", 7, "prepacked">]>;
 def Pipeline_RoleAttr : EnumAttr<Pipeline_Dialect, Pipeline_Role, "role">;
 
+def Pipeline_SourceKind
+    : Pipeline_I32Enum<"SourceKind", "what feeds a channel", [
+  I32EnumAttrCase<"Input", 0, "input">,
+  I32EnumAttrCase<"Labels", 1, "labels">]>;
+
+def Pipeline_SourceAttr : Pipeline_Attr<"Source", "source"> {
+  let summary = "What feeds a channel from outside";
+  let description = [{
+    An input of the model, with its name, or the labels of the loss. A model's
+    own input of the name `labels` is the labels, too: both are given by
+    `--labels`.
+
+    ```mlir
+    #pipeline.source<input "x">
+    #pipeline.source<labels>
+    ```
+
+    A channel prints it as `source(input "x")`. Exactly inputs have a name.
+  }];
+  let parameters = (ins EnumParameter<Pipeline_SourceKind>:$kind,
+                        OptionalParameter<"::mlir::StringAttr">:$name);
+  let assemblyFormat = "`<` $kind ($name^)? `>`";
+  let extraClassDeclaration = [{
+    /// Returns the name of the input, or "labels".
+    ::llvm::StringRef getEndpoint();
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Pipeline_SinkKind
+    : Pipeline_I32Enum<"SinkKind", "what a channel reports", [
+  I32EnumAttrCase<"Loss", 0, "loss">,
+  I32EnumAttrCase<"Correct", 1, "correct">,
+  I32EnumAttrCase<"Count", 2, "count">,
+  I32EnumAttrCase<"Output", 3, "output">]>;
+
+def Pipeline_SinkAttr : Pipeline_Attr<"Sink", "sink"> {
+  let summary = "What a channel reports to the outside";
+  let description = [{
+    The loss of a microbatch, its numbers of right predictions and of labels
+    that count, or an output of the model, with its name.
+
+    ```mlir
+    #pipeline.sink<loss>
+    #pipeline.sink<output "y">
+    ```
+
+    A channel prints it as `sink(output "y")`. Exactly outputs have a name.
+  }];
+  let parameters = (ins EnumParameter<Pipeline_SinkKind>:$kind,
+                        OptionalParameter<"::mlir::StringAttr">:$name);
+  let assemblyFormat = "`<` $kind ($name^)? `>`";
+  let genVerifyDecl = 1;
+}
+
 def Pipeline_TaskKind : Pipeline_I32Enum<"TaskKind", "what a task does", [
   I32EnumAttrCase<"Forward", 0, "forward">,
   I32EnumAttrCase<"Backward", 1, "backward">,

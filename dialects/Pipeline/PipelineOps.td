@@ -61,26 +61,37 @@ def Pipeline_DoubleBufferOp : Pipeline_Op<"double_buffer",
 def Pipeline_ChannelOp : Pipeline_Op<"channel", [Symbol, InModule]> {
   let summary = "What flows from one task to another, a message at a time";
   let description = [{
-    A channel with a source is a model input (or `labels`), one with a sink a
-    result that leaves the program. `slots` messages fit on the receiving
+    A channel with a source is an input of the model or the labels, one with a
+    sink a result that leaves the program. `slots` messages fit on the receiving
     device, `staging` on the sending one. A channel that joins two devices, or
     has a source or a sink, carries one tensor.
+
+    ```mlir
+    pipeline.channel @x : [tensor<4x7xf32>] source(input "x") slots(2)
+    pipeline.channel @labels : [tensor<4xi64>] source(labels)
+    pipeline.channel @h : [tensor<4x11xf32>] slots(3) staging(2)
+    pipeline.channel @loss : [tensor<f32>] sink(loss)
+    ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        TypeArrayAttr:$types,
-                       OptionalAttr<StrAttr>:$source,
-                       OptionalAttr<StrAttr>:$sink,
+                       OptionalAttr<Pipeline_SourceAttr>:$source,
+                       OptionalAttr<Pipeline_SinkAttr>:$sink,
                        OptionalAttr<Positive>:$slots,
                        OptionalAttr<Positive>:$staging);
   let assemblyFormat = [{
-    $sym_name `:` $types (`source` `(` $source^ `)`)? (`sink` `(` $sink^ `)`)?
-    (`slots` `(` $slots^ `)`)? (`staging` `(` $staging^ `)`)? attr-dict
+    $sym_name `:` $types (`source` `(` custom<SourceEnd>($source)^ `)`)?
+    (`sink` `(` custom<SinkEnd>($sink)^ `)`)? (`slots` `(` $slots^ `)`)? (`staging` `(` $staging^ `)`)? attr-dict
   }];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType(unsigned field) {
       return ::llvm::cast<::mlir::RankedTensorType>(
           ::llvm::cast<::mlir::TypeAttr>(getTypes()[field]).getValue());
     }
+    bool isLabels() {
+      return getSource() && getSource()->getKind() == SourceKind::Labels;
+    }
+    bool isLoss() { return getSink() && getSink()->getKind() == SinkKind::Loss; }
   }];
 }
 

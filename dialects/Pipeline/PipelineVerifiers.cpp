@@ -42,6 +42,22 @@ TransposedAttr::verify(function_ref<InFlightDiagnostic()> emitError, BytesAttr,
   return success();
 }
 
+LogicalResult SourceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 SourceKind kind, StringAttr name) {
+  if ((kind == SourceKind::Input) != !!name)
+    return emitError() << "a source that is " << stringifySourceKind(kind)
+                       << (name ? " has no name" : " has the input's name");
+  return success();
+}
+
+LogicalResult SinkAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               SinkKind kind, StringAttr name) {
+  if ((kind == SinkKind::Output) != !!name)
+    return emitError() << "a sink that is " << stringifySinkKind(kind)
+                       << (name ? " has no name" : " has the output's name");
+  return success();
+}
+
 LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t low, int64_t high,
                                 std::optional<int64_t> ignored) {

@@ -179,7 +179,7 @@ bool Profiler::writeArray(pipeline::ChannelOp source, StringRef path) {
                     : element.isInteger(1)  ? "|b1"
                                             : "";
   if (descr.empty())
-    return fail("input '" + *source.getSource() +
+    return fail("input '" + source.getSource()->getEndpoint() +
                 "' has a type that no data is made up for");
   // Enough for an update.
   int64_t repeated = type.getRank() > 0 ? microbatches : 1;
@@ -225,10 +225,11 @@ bool Profiler::writeData(std::vector<std::string> &arguments) {
         folder.file("input" + std::to_string(arguments.size()) + ".npy");
     if (!writeArray(channel, path))
       return false;
-    bool isLabels = *channel.getSource() == "labels";
-    arguments.push_back(isLabels ? "--labels" : "--data");
-    arguments.push_back(isLabels ? path
-                                 : (*channel.getSource() + "=" + path).str());
+    arguments.push_back(channel.isLabels() ? "--labels" : "--data");
+    arguments.push_back(
+        channel.isLabels()
+            ? path
+            : (channel.getSource()->getEndpoint() + "=" + path).str());
   }
   return true;
 }

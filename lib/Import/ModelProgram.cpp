@@ -24,6 +24,15 @@ StringAttr Importer::makeSymbol(StringRef wanted) {
   return builder.getStringAttr(name);
 }
 
+/// An input of the name `labels` is given by --labels as well.
+static pipeline::SourceAttr getSource(Builder &builder, StringRef input) {
+  MLIRContext *context = builder.getContext();
+  if (input == pipeline::stringifySourceKind(pipeline::SourceKind::Labels))
+    return pipeline::SourceAttr::get(context, pipeline::SourceKind::Labels, {});
+  return pipeline::SourceAttr::get(context, pipeline::SourceKind::Input,
+                                   builder.getStringAttr(input));
+}
+
 LogicalResult Importer::buildProgram(ModuleOp module) {
   // Variables come first: their symbols are the names of the initialisers.
   for (const Weight &weight : weights)
@@ -46,7 +55,7 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
     pipeline::ChannelOp::create(
         builder, loc, symbol,
         builder.getTypeArrayAttr(block.getArgument(index).getType()),
-        builder.getStringAttr(input->name()), StringAttr(), IntegerAttr(),
+        getSource(builder, input->name()), pipeline::SinkAttr(), IntegerAttr(),
         IntegerAttr());
   }
   for (const Weight &weight : weights) {

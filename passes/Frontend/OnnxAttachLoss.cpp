@@ -128,7 +128,7 @@ StringAttr OnnxAttachLoss::makeSymbol(StringRef wanted) {
 Value OnnxAttachLoss::addLabels(RankedTensorType type) {
   ModuleOp module = getOperation();
   for (auto channel : module.getOps<pipeline::ChannelOp>())
-    if (channel.getSource() == "labels") {
+    if (channel.isLabels()) {
       error() << "--loss=" << loss << ": the model has an input named "
               << "'labels', which the labels of the loss need; rename it";
       return nullptr;
@@ -137,8 +137,10 @@ Value OnnxAttachLoss::addLabels(RankedTensorType type) {
   setAfterLast<pipeline::ChannelOp>(builder, *module.getBody(), task);
   labels = pipeline::ChannelOp::create(
       builder, module.getLoc(), makeSymbol("labels"),
-      builder.getTypeArrayAttr(Type(type)), builder.getStringAttr("labels"),
-      StringAttr(), IntegerAttr(), IntegerAttr());
+      builder.getTypeArrayAttr(Type(type)),
+      pipeline::SourceAttr::get(&getContext(), pipeline::SourceKind::Labels,
+                                {}),
+      pipeline::SinkAttr(), IntegerAttr(), IntegerAttr());
   // Taken values come before the variables read.
   unsigned taken = 0;
   for (Value operand : call.getOperands())
@@ -192,7 +194,8 @@ void OnnxAttachLoss::dropWhatIsNotUsed() {
       continue;
     if (auto channel = dyn_cast<pipeline::ChannelOp>(definition);
         channel && channel.getSource())
-      unusedInputs.push_back(channel.getSourceAttr());
+      unusedInputs.push_back(
+          StringAttr::get(&getContext(), channel.getSource()->getEndpoint()));
     definition->erase();
   }
   if (!unusedInputs.empty())
@@ -218,13 +221,13 @@ LogicalResult OnnxAttachLoss::checkSamples(Type output) {
     if (fits(input))
       continue;
     if (outputFits)
-      return error() << "input '" << *input.getSource() << "' is "
+      return error() << "input '" << input.getSource()->getEndpoint() << "' is "
                      << input.getTensorType(0) << ", without the axis of "
                      << "samples that output '" << name << "' has; give it "
                      << "one, or make it an initializer";
     return error() << "--loss=" << loss << ": output '" << name << "' is "
                    << output << ", without the axis of samples of input '"
-                   << *input.getSource() << "', which is "
+                   << input.getSource()->getEndpoint() << "', which is "
                    << input.getTensorType(0) << "; leave out the nodes that "
                    << "join or move it, or let the model compute its loss";
   }
@@ -241,10 +244,11 @@ void OnnxAttachLoss::rebuildTask() {
   OpBuilder builder(&getContext());
   setAfterLast<pipeline::ChannelOp>(builder, *module.getBody(), task);
   StringAttr symbol = makeSymbol("loss");
-  pipeline::ChannelOp::create(builder, module.getLoc(), symbol,
-                              builder.getTypeArrayAttr(value.getType()),
-                              StringAttr(), builder.getStringAttr("loss"),
-                              IntegerAttr(), IntegerAttr());
+  pipeline::ChannelOp::create(
+      builder, module.getLoc(), symbol,
+      builder.getTypeArrayAttr(value.getType()), pipeline::SourceAttr(),
+      pipeline::SinkAttr::get(&getContext(), pipeline::SinkKind::Loss, {}),
+      IntegerAttr(), IntegerAttr());
   builder.setInsertionPoint(call);
   auto newCall = func::CallOp::create(builder, call.getLoc(), function,
                                       call.getOperands());
@@ -260,7 +264,7 @@ void OnnxAttachLoss::runOnOperation() {
   function = nullptr;
   labels = nullptr;
   for (auto channel : getOperation().getOps<pipeline::ChannelOp>())
-    if (channel.getSink() == "loss")
+    if (channel.isLoss())
       return markAllAnalysesPreserved();
 
   // 2. The output that enters, and the loss of it.

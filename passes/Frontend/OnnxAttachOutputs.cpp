@@ -79,7 +79,10 @@ struct OnnxAttachOutputsPass
                     "could be written; drop it from the model's outputs");
       auto channel = pipeline::ChannelOp::create(
           builder, module.getLoc(), name, builder.getTypeArrayAttr(type),
-          StringAttr(), name, IntegerAttr(), IntegerAttr());
+          pipeline::SourceAttr(),
+          pipeline::SinkAttr::get(&getContext(), pipeline::SinkKind::Output,
+                                  name),
+          IntegerAttr(), IntegerAttr());
       // The name may be taken, by an input or a weight.
       symbols.insert(channel);
       channel->moveAfter(last);

@@ -39,7 +39,7 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
   let summary = "Append the loss to the model";
   let description = [{
     The function ends in the loss, which its task puts into a channel with the
-    sink "loss". Labels come from a new channel with the source "labels". Nodes,
+    sink `loss`. Labels come from a new channel with the source `labels`. Nodes,
     inputs and variables that do not reach the loss are dropped. A module that
     has such a sink already is left alone.
 
@@ -102,11 +102,11 @@ def OnnxBoundInputs : Pass<"onnx-bound-inputs", "::mlir::ModuleOp"> {
     program checks the data before it starts.
 
     ```mlir
-    pipeline.channel @labels : [tensor<5xi64>] source("labels")
+    pipeline.channel @labels : [tensor<5xi64>] source(labels)
     ```
     becomes
     ```mlir
-    pipeline.channel @labels : [tensor<5xi64>] source("labels")
+    pipeline.channel @labels : [tensor<5xi64>] source(labels)
       {pipeline.range = #pipeline.range<0 to 3 or -100>}
     ```
   }];

@@ -85,20 +85,26 @@ ConvolutionTable::getTable(ConstantBuilder &constants,
   for (auto &[key, entry] : entries) {
     const penstock_conv_descriptor &conv = entry.descriptor;
     int64_t where = getDevice(entry, device);
-    auto list = [](const int64_t (&values)[PENSTOCK_MAX_SPATIAL_RANK]) {
-      return Constant::integers(
-          SmallVector<int64_t>(std::begin(values), std::end(values)));
-    };
-    table.push_back(Constant::fields(
-        {Constant::i32(conv.kind), Constant::i32(conv.element),
-         Constant::i32(conv.layout), Constant::i32(conv.weights),
-         Constant::i32(conv.spatial_rank), Constant::i32(where),
-         Constant::i64(conv.batch), Constant::i64(conv.groups),
-         Constant::i64(conv.input_channels),
-         Constant::i64(conv.output_channels), list(conv.input),
-         list(conv.kernel), list(conv.output), list(conv.stride),
-         list(conv.dilation), list(conv.pad_before), list(conv.pad_after),
-         entry.scratch.getConstant(constants, device.has_value())}));
+    table.push_back(abi::conv_descriptor{
+        .kind = conv.kind,
+        .element = conv.element,
+        .layout = conv.layout,
+        .weights = conv.weights,
+        .spatial_rank = conv.spatial_rank,
+        .device = where,
+        .batch = conv.batch,
+        .groups = conv.groups,
+        .input_channels = conv.input_channels,
+        .output_channels = conv.output_channels,
+        .input = conv.input,
+        .kernel = conv.kernel,
+        .output = conv.output,
+        .stride = conv.stride,
+        .dilation = conv.dilation,
+        .pad_before = conv.pad_before,
+        .pad_after = conv.pad_after,
+        .scratch = entry.scratch.getFields(constants, device.has_value())}
+                        .get());
   }
   return table;
 }

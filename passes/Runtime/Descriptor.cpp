@@ -3,20 +3,25 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Field for field the structs of penstock/abi.h.
+// The structs of penstock/abi.def, from what is known of the module.
 //===----------------------------------------------------------------------===//
 
+#include "passes/Runtime/AbiStructs.h"
 #include "passes/Runtime/ProgramTable.h"
 
 #include "dialects/Onnx/DiscardableAttributes.h"
 #include "dialects/Pipeline/Replicas.h"
 #include "penstock/Methods/MethodSpec.h"
-#include "penstock/abi.h"
 
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
+static_assert(PENSTOCK_SCHEDULE_TRAIN ==
+                  static_cast<int>(ScheduleRole::Train) &&
+              PENSTOCK_SCHEDULE_EVALUATE ==
+                  static_cast<int>(ScheduleRole::Evaluate) &&
+              PENSTOCK_SCHEDULE_INFER == static_cast<int>(ScheduleRole::Infer));
 static_assert(PENSTOCK_ROLE_PARAMETER == static_cast<int>(Role::Parameter) &&
               PENSTOCK_ROLE_GRADIENT == static_cast<int>(Role::Gradient) &&
               PENSTOCK_ROLE_OPTIMIZER == static_cast<int>(Role::Optimizer) &&
@@ -26,6 +31,26 @@ static_assert(PENSTOCK_ROLE_PARAMETER == static_cast<int>(Role::Parameter) &&
               PENSTOCK_ROLE_MASTER == static_cast<int>(Role::Master) &&
               PENSTOCK_ROLE_SCALAR == static_cast<int>(Role::Scalar) &&
               PENSTOCK_ROLE_PREPACKED == static_cast<int>(Role::Prepacked));
+
+/// What a channel is for the runtime.
+static int64_t getRole(ChannelOp channel) {
+  if (auto source = channel.getSource())
+    return source->getKind() == SourceKind::Labels ? PENSTOCK_CHANNEL_LABELS
+                                                   : PENSTOCK_CHANNEL_INPUT;
+  if (auto sink = channel.getSink()) {
+    switch (sink->getKind()) {
+    case SinkKind::Loss:
+      return PENSTOCK_CHANNEL_LOSS;
+    case SinkKind::Correct:
+      return PENSTOCK_CHANNEL_CORRECT;
+    case SinkKind::Count:
+      return PENSTOCK_CHANNEL_COUNT;
+    case SinkKind::Output:
+      return PENSTOCK_CHANNEL_OUTPUT;
+    }
+  }
+  return PENSTOCK_CHANNEL_TRANSFER;
+}
 
 /// The number of an element type in the ABI, or 0.
 static uint32_t getElement(Type type) {
@@ -70,17 +95,16 @@ int64_t ProgramTable::getDeviceCount() const {
   return arenas.empty() ? 0 : arenas.rbegin()->first + 1;
 }
 
-FailureOr<Constant> ProgramTable::getTensor(ConstantBuilder &constants,
-                                            Operation *op,
-                                            RankedTensorType type) {
+static FailureOr<abi::tensor> getTensor(ConstantBuilder &constants,
+                                        Operation *op, RankedTensorType type) {
   uint32_t element = getElement(type.getElementType());
   if (!element || !type.hasStaticShape())
     return op->emitError() << "the runtime knows no tensors of type " << type;
   unsigned bits = type.getElementType().getIntOrFloatBitWidth();
-  return Constant::fields(
-      {Constant::i32(element), Constant::i32(type.getRank()),
-       constants.shape(type.getShape()),
-       Constant::i64(type.getNumElements() * ((bits + 7) / 8))});
+  return abi::tensor{.element = element,
+                     .rank = type.getRank(),
+                     .shape = constants.shape(type.getShape()),
+                     .bytes = type.getNumElements() * ((bits + 7) / 8)};
 }
 
 /// The devices of the summands, in the order (stage, replica).
@@ -93,11 +117,11 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
       auto variable = module.lookupSymbol<VariableOp>(name);
       if (types.size() == member.size())
         break;
-      FailureOr<Constant> tensor =
+      FailureOr<abi::tensor> tensor =
           getTensor(constants, variable, variable.getTensorType());
       if (failed(tensor))
         return failure();
-      types.push_back(*tensor);
+      types.push_back(tensor->get());
     }
     auto variable =
         module.lookupSymbol<VariableOp>(cast<FlatSymbolRefAttr>(member[0]));
@@ -120,9 +144,13 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
       constants.table(symbol.table("summands." + name), std::move(devices));
   Constant resetTable =
       constants.table(symbol.table("resets." + name), std::move(resets));
-  return Constant::fields({constants.string(name), Constant::i32(typeCount),
-                           typeTable, Constant::i32(deviceCount), deviceTable,
-                           resetTable});
+  return abi::group{.name = constants.string(name),
+                    .type_count = typeCount,
+                    .types = typeTable,
+                    .summand_count = deviceCount,
+                    .devices = deviceTable,
+                    .resets = resetTable}
+      .get();
 }
 
 std::vector<Constant> ProgramTable::getDevices() {
@@ -133,10 +161,12 @@ std::vector<Constant> ProgramTable::getDevices() {
     auto field = [&](auto getter) -> int64_t {
       return used ? (arena->second.*getter)() : 0;
     };
-    table.push_back(Constant::fields(
-        {Constant::i64(field(&ArenaOp::getBytes)),
-         Constant::i64(used ? arena->second.getAlignment() : 64),
-         Constant::i32(used ? arena->second.getThreads() : 1)}));
+    table.push_back(abi::device_descriptor{
+        .arena_bytes = field(&ArenaOp::getBytes),
+        .arena_alignment =
+            static_cast<int64_t>(used ? arena->second.getAlignment() : 64),
+        .threads = static_cast<int64_t>(used ? arena->second.getThreads() : 1)}
+                        .get());
   }
   return table;
 }
@@ -162,7 +192,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
       count += static_cast<int64_t>(ties.size());
   }
   for (auto variable : module.getOps<VariableOp>()) {
-    FailureOr<Constant> tensor =
+    FailureOr<abi::tensor> tensor =
         getTensor(constants, variable, variable.getTensorType());
     if (failed(tensor))
       return failure();
@@ -171,8 +201,10 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
     bool isParted = getParts(variable) > 1;
     for (auto &[device, placement] : placements[variable.getSymName()]) {
       copies.push_back(
-          Constant::fields({Constant::i32(device), Constant::i64(placement.at),
-                            Constant::i64(placement.stride)}));
+          abi::placement{.device = device,
+                         .offset = static_cast<int64_t>(placement.at),
+                         .stride = static_cast<int64_t>(placement.stride)}
+              .get());
       // The first part is the variable.
       if (!isParted)
         versions = std::max(versions, placement.versions);
@@ -195,14 +227,21 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
     }
     auto addVariable = [&](StringRef name, BytesAttr bytes,
                            Constant fileOrder) {
-      table.push_back(Constant::fields(
-          {constants.string(name),
-           Constant::i32(static_cast<int64_t>(variable.getRole())),
-           Constant::i32(getStage(stage)), Constant::i32(variable.getFrozen()),
-           *tensor, Constant::i32(bytes ? files.getIndex(bytes.getFile()) : -1),
-           Constant::i64(bytes ? bytes.getOffset() : 0), fileOrder,
-           Constant::i32(versions), Constant::i32(copyCount), copyTable,
-           Constant::i32(weights), Constant::i32(prepacking)}));
+      table.push_back(
+          abi::variable{.name = constants.string(name),
+                        .role = static_cast<int64_t>(variable.getRole()),
+                        .stage = getStage(stage),
+                        .frozen = variable.getFrozen(),
+                        .type = *tensor,
+                        .file = bytes ? files.getIndex(bytes.getFile()) : -1,
+                        .file_offset = bytes ? bytes.getOffset() : 0,
+                        .file_order = fileOrder,
+                        .versions = static_cast<int64_t>(versions),
+                        .placement_count = copyCount,
+                        .placements = copyTable,
+                        .prepacked_from = weights,
+                        .prepacked_by = prepacking}
+              .get());
     };
     addVariable(variable.getSymName(), init, Constant::null());
     // One place, and several initialisers that are saved from it.
@@ -228,22 +267,29 @@ ProgramTable::getChannels(ConstantBuilder &constants) {
   std::vector<Constant> table;
   for (auto &[name, ends] : channels) {
     auto channel = module.lookupSymbol<ChannelOp>(name);
-    FailureOr<Constant> tensor =
+    FailureOr<abi::tensor> tensor =
         getTensor(constants, channel, channel.getTensorType(0));
     if (failed(tensor))
       return failure();
-    auto text = [&](std::optional<StringRef> value) {
-      return value ? constants.string(*value) : Constant::null();
-    };
+    Constant endpoint = Constant::null();
+    if (auto source = channel.getSource())
+      endpoint = constants.string(source->getEndpoint());
+    else if (auto sink = channel.getSink(); sink && sink->getName())
+      endpoint = constants.string(sink->getName());
     auto add = [&, name = StringRef(name)](int64_t sender, int64_t receiver,
                                            int64_t stride, int64_t offset) {
-      table.push_back(
-          Constant::fields({constants.string(name), text(channel.getSource()),
-                            text(channel.getSink()), *tensor,
-                            Constant::i32(sender), Constant::i32(receiver),
-                            Constant::i32(channel.getSlots().value_or(1)),
-                            Constant::i32(channel.getStaging().value_or(1)),
-                            Constant::i32(stride), Constant::i32(offset)}));
+      table.push_back(abi::channel{
+          .name = constants.string(name),
+          .role = getRole(channel),
+          .endpoint = endpoint,
+          .type = *tensor,
+          .sender = sender,
+          .receiver = receiver,
+          .slots = static_cast<int64_t>(channel.getSlots().value_or(1)),
+          .staging = static_cast<int64_t>(channel.getStaging().value_or(1)),
+          .stride = stride,
+          .offset = offset}
+                          .get());
     };
     if (ends.ways == 1) {
       add(ends.sender, ends.receiver, 1, 0);
@@ -269,9 +315,11 @@ std::vector<Constant> ProgramTable::getTasks(ConstantBuilder &constants) {
     int64_t device = 0;
     if (stage && stage.getDevices() && !stage.getDevices()->empty())
       device = stage.getDevices()->front();
-    table.push_back(Constant::fields(
-        {constants.string(name), Constant::i32(task.getLetter()),
-         Constant::i32(getStage(task.getStage())), Constant::i32(device)}));
+    table.push_back(abi::task{.name = constants.string(name),
+                              .letter = task.getLetter(),
+                              .stage = getStage(task.getStage()),
+                              .device = device}
+                        .get());
   }
   return table;
 }
@@ -280,8 +328,9 @@ std::vector<Constant>
 ProgramTable::getHyperparameters(ConstantBuilder &constants) const {
   std::vector<Constant> table;
   for (auto &[name, value] : hyperparameters)
-    table.push_back(
-        Constant::fields({constants.string(name), Constant::f64(value)}));
+    table.push_back(abi::hyperparameter_descriptor{
+        .name = constants.string(name), .value = value}
+                        .get());
   return table;
 }
 
@@ -302,11 +351,13 @@ ProgramTable::getSchedules(ConstantBuilder &constants, const Symbols &symbol) {
     double bubble = 0;
     if (auto predicted = schedule.getPredictedBubble())
       bubble = predicted->convertToDouble();
-    table.push_back(Constant::fields(
-        {constants.string(stringifyScheduleRole(schedule.getRole())),
-         Constant::i32(schedule.getMicrobatches()), Constant::f64(bubble),
-         constants.table(symbol.table("functions." + name),
-                         std::move(entries))}));
+    table.push_back(abi::schedule{
+        .role = static_cast<int64_t>(schedule.getRole()),
+        .microbatches = static_cast<int64_t>(schedule.getMicrobatches()),
+        .predicted_bubble = bubble,
+        .functions = constants.table(symbol.table("functions." + name),
+                                     std::move(entries))}
+                        .get());
   }
   return table;
 }
@@ -317,13 +368,14 @@ std::vector<Constant> ProgramTable::getRanges(ConstantBuilder &constants) {
   llvm::SmallSetVector<StringRef, 4> sources;
   for (auto channel : module.getOps<ChannelOp>()) {
     auto range = channel->getAttrOfType<RangeAttr>(kRangeAttr);
-    if (!range || !sources.insert(*channel.getSource()))
+    if (!range || !sources.insert(channel.getSource()->getEndpoint()))
       continue;
-    table.push_back(Constant::fields(
-        {constants.string(*channel.getSource()), Constant::i64(range.getLow()),
-         Constant::i64(range.getHigh()),
-         Constant::i32(range.getIgnored().has_value()),
-         Constant::i64(range.getIgnored().value_or(0))}));
+    table.push_back(abi::range{.endpoint = constants.string(sources.back()),
+                               .low = range.getLow(),
+                               .high = range.getHigh(),
+                               .ignores = range.getIgnored().has_value(),
+                               .ignored = range.getIgnored().value_or(0)}
+                        .get());
   }
   return table;
 }
@@ -357,39 +409,39 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   if (failed(scheduleTable))
     return failure();
 
-  // 2. The fields, in their order.
-  std::vector<Constant> fields = {
-      Constant::i32(PENSTOCK_ABI_VERSION), Constant::i32(stages.size()),
-      constants.string(texts.cpu),         constants.string(texts.features),
-      Constant::i64(getMicrobatchSize()),  constants.string(texts.method),
-      constants.string(texts.schedule),    constants.string(texts.plan)};
-  auto addTable = [&](StringRef table, std::vector<Constant> elements) {
-    fields.push_back(Constant::i32(elements.size()));
-    fields.push_back(constants.table(symbol.table(table), std::move(elements)));
+  // 2. The tables.
+  abi::program program;
+  auto setTable = [&](abi::Field<uint32_t> &count, auto &address,
+                      StringRef table, std::vector<Constant> elements) {
+    count = static_cast<int64_t>(elements.size());
+    address = constants.table(symbol.table(table), std::move(elements));
   };
-  addTable("files", files.getTable(constants));
-  addTable("devices", getDevices());
-  addTable("variables", std::move(*variableTable));
-  addTable("channels", std::move(*channelTable));
-  addTable("tasks", std::move(taskTable));
   bool isReplay = !prefix.empty();
   std::optional<int64_t> oneDevice;
   if (isReplay)
     oneDevice = 0;
-  addTable("gemms", gemms.getTable(constants, oneDevice));
-  addTable("convs", convs.getTable(constants, oneDevice));
-  addTable("hyperparameters", std::move(hyperparameterTable));
-  addTable("schedules", std::move(*scheduleTable));
-  fields.push_back(Constant::address(replay));
-  fields.push_back(Constant::address(rate.empty() ? "" : kRateFunction));
-  std::string ignored;
-  FailureOr<MethodSpec> method = parseMethodSpec(texts.method, ignored);
-  fields.push_back(Constant::i64(succeeded(method) ? method->warmupSteps : 0));
+  setTable(program.file_count, program.files, "files",
+           files.getTable(constants));
+  setTable(program.device_count, program.devices, "devices", getDevices());
+  setTable(program.variable_count, program.variables, "variables",
+           std::move(*variableTable));
+  setTable(program.channel_count, program.channels, "channels",
+           std::move(*channelTable));
+  setTable(program.task_count, program.tasks, "tasks", std::move(taskTable));
+  setTable(program.gemm_count, program.gemms, "gemms",
+           gemms.getTable(constants, oneDevice));
+  setTable(program.conv_count, program.convs, "convs",
+           convs.getTable(constants, oneDevice));
+  setTable(program.hyperparameter_count, program.hyperparameters,
+           "hyperparameters", std::move(hyperparameterTable));
+  setTable(program.schedule_count, program.schedules, "schedules",
+           std::move(*scheduleTable));
   std::vector<Constant> unused;
   if (auto inputs = module->getAttrOfType<ArrayAttr>(onnx::kUnusedInputsAttr))
     for (StringAttr input : inputs.getAsRange<StringAttr>())
       unused.push_back(constants.string(input));
-  addTable("unused_inputs", std::move(unused));
+  setTable(program.unused_input_count, program.unused_inputs, "unused_inputs",
+           std::move(unused));
   std::vector<Constant> groupTable;
   for (StringRef name : groups) {
     FailureOr<Constant> group =
@@ -398,9 +450,24 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
       return failure();
     groupTable.push_back(*group);
   }
-  addTable("groups", std::move(groupTable));
-  addTable("ranges", getRanges(constants));
-  constants.add(name, Constant::fields(std::move(fields)),
-                /*exported=*/!isReplay);
+  setTable(program.group_count, program.groups, "groups",
+           std::move(groupTable));
+  setTable(program.range_count, program.ranges, "ranges", getRanges(constants));
+
+  // 3. The rest.
+  program.abi_version = PENSTOCK_ABI_VERSION;
+  program.stage_count = static_cast<int64_t>(stages.size());
+  program.cpu = constants.string(texts.cpu);
+  program.features = constants.string(texts.features);
+  program.microbatch_size = getMicrobatchSize();
+  program.method = constants.string(texts.method);
+  program.schedule = constants.string(texts.schedule);
+  program.plan = constants.string(texts.plan);
+  program.replay = Constant::address(replay);
+  program.rate = Constant::address(rate.empty() ? "" : kRateFunction);
+  std::string ignored;
+  FailureOr<MethodSpec> method = parseMethodSpec(texts.method, ignored);
+  program.flushed_updates = succeeded(method) ? method->warmupSteps : 0;
+  constants.add(name, program.get(), /*exported=*/!isReplay);
   return success();
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Runtime/FileTable.h"
+#include "passes/Runtime/AbiStructs.h"
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Support/MappedFile.h"
@@ -79,8 +80,9 @@ int64_t FileTable::getIndex(StringRef name) const {
 std::vector<Constant> FileTable::getTable(ConstantBuilder &constants) const {
   std::vector<Constant> table;
   for (auto &[name, file] : files)
-    table.push_back(
-        Constant::fields({constants.string(file.path), Constant::i64(file.size),
-                          Constant::bytes(file.digest)}));
+    table.push_back(abi::file{.path = constants.string(file.path),
+                              .size = file.size,
+                              .digest = file.digest}
+                        .get());
   return table;
 }

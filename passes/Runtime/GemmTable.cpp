@@ -73,24 +73,28 @@ std::vector<Constant> GemmTable::getTable(ConstantBuilder &constants,
   std::vector<Constant> table;
   for (auto &[key, product] : products) {
     const penstock_gemm_descriptor &gemm = product.descriptor;
-    auto list = [](const auto &values) {
-      return Constant::integers(
-          SmallVector<int64_t>(std::begin(values), std::end(values)));
-    };
     constexpr auto kNone = static_cast<int32_t>(PENSTOCK_NO_DEVICE);
     bool isReplayed = product.device != kNone && product.scratch.isReplayed();
     int64_t where = device ? (isReplayed ? *device : kNone)
                     : product.shared
                         ? static_cast<int32_t>(PENSTOCK_EVERY_DEVICE)
                         : product.device;
-    table.push_back(Constant::fields(
-        {Constant::i32(gemm.element), Constant::i32(gemm.batch_rank),
-         list(gemm.batch), Constant::i64(gemm.m), Constant::i64(gemm.n),
-         Constant::i64(gemm.k), list(gemm.stride_a), list(gemm.stride_b),
-         list(gemm.stride_c), Constant::i32(gemm.accumulate),
-         Constant::i32(where), Constant::i32(gemm.weights),
-         Constant::i64(gemm.panel),
-         product.scratch.getConstant(constants, device.has_value())}));
+    table.push_back(abi::gemm_descriptor{
+        .element = gemm.element,
+        .batch_rank = gemm.batch_rank,
+        .batch = gemm.batch,
+        .m = gemm.m,
+        .n = gemm.n,
+        .k = gemm.k,
+        .stride_a = gemm.stride_a,
+        .stride_b = gemm.stride_b,
+        .stride_c = gemm.stride_c,
+        .accumulate = gemm.accumulate,
+        .device = where,
+        .weights = gemm.weights,
+        .panel = gemm.panel,
+        .scratch = product.scratch.getFields(constants, device.has_value())}
+                        .get());
   }
   return table;
 }

@@ -69,9 +69,6 @@ private:
   // Parts of the descriptor (Descriptor.cpp).
   struct Symbols;
   int64_t getDeviceCount() const;
-  mlir::FailureOr<Constant> getTensor(ConstantBuilder &constants,
-                                      mlir::Operation *op,
-                                      mlir::RankedTensorType type);
   mlir::FailureOr<Constant> getSummands(ConstantBuilder &constants,
                                         const Symbols &symbol,
                                         pipeline::GroupOp group);

@@ -10,7 +10,6 @@
 #include "passes/Runtime/ScratchPlaces.h"
 
 #include "dialects/Pipeline/Pipeline.h"
-#include "penstock/abi.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -25,12 +24,10 @@ Attribute ScratchPlace::getKey(MLIRContext *context) const {
                                builder.getDenseI64ArrayAttr(replay)});
 }
 
-Constant ScratchPlace::getConstant(ConstantBuilder &constants,
-                                   bool ofReplay) const {
+abi::scratch ScratchPlace::getFields(ConstantBuilder &constants,
+                                     bool ofReplay) const {
   ArrayRef<int64_t> places = ofReplay ? replay : program;
-  return Constant::fields(
-      {Constant::i64(bytes),
-       places.empty() ? Constant::null() : constants.shape(places)});
+  return {.bytes = bytes, .offsets = constants.shape(places)};
 }
 
 ScratchPlaces::ScratchPlaces(ModuleOp root) : program(collect(root)) {

@@ -11,7 +11,7 @@
 #define PENSTOCK_PASSES_RUNTIME_SCRATCHPLACES_H
 
 #include "dialects/Nn/LibraryCall.h"
-#include "passes/Runtime/Constants.h"
+#include "passes/Runtime/AbiStructs.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -27,7 +27,7 @@ struct ScratchPlace {
   /// All that tells two apart.
   mlir::Attribute getKey(mlir::MLIRContext *context) const;
   /// The field of a descriptor.
-  Constant getConstant(ConstantBuilder &constants, bool ofReplay) const;
+  abi::scratch getFields(ConstantBuilder &constants, bool ofReplay) const;
   /// Whether the replay has what the call needs.
   bool isReplayed() const { return bytes == 0 || !replay.empty(); }
 };

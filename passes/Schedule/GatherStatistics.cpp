@@ -168,8 +168,8 @@ ChannelOp GatherStatisticsPass::sendFromForward(WriteOp write,
   auto channel = ChannelOp::create(
       builder, write.getLoc(),
       builder.getStringAttr(variable.getSymName() + ".seen"),
-      builder.getTypeArrayAttr(llvm::to_vector(TypeRange(seen))), StringAttr(),
-      StringAttr(), IntegerAttr(), IntegerAttr());
+      builder.getTypeArrayAttr(llvm::to_vector(TypeRange(seen))), SourceAttr(),
+      SinkAttr(), IntegerAttr(), IntegerAttr());
   channel->remove();
   symbols->insert(channel, Block::iterator(variable));
   builder.setInsertionPoint(write);

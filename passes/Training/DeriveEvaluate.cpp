@@ -134,9 +134,8 @@ Counts createCounts(OpBuilder &builder, nn::CrossEntropyOp loss) {
 nn::CrossEntropyOp findClassLoss(const ForwardStage &stage,
                                  func::FuncOp function) {
   bool putsLoss = llvm::any_of(stage.sinks, [](auto &channels) {
-    return llvm::any_of(channels, [](ChannelOp channel) {
-      return channel.getSink() == "loss";
-    });
+    return llvm::any_of(channels,
+                        [](ChannelOp channel) { return channel.isLoss(); });
   });
   auto losses = llvm::to_vector(function.getOps<nn::CrossEntropyOp>());
   return putsLoss && losses.size() == 1 ? losses.front() : nn::CrossEntropyOp();
@@ -199,12 +198,13 @@ void DeriveEvaluatePass::runOnOperation() {
       terminator->setOperands(results);
       function.setFunctionType(builder.getFunctionType(
           function.getArgumentTypes(), ValueRange(results).getTypes()));
-      for (StringRef sink : {"correct", "count"}) {
+      for (SinkKind sink : {SinkKind::Correct, SinkKind::Count}) {
         builder.clearInsertionPoint();
         auto channel = ChannelOp::create(
-            builder, loc, sink,
-            builder.getTypeArrayAttr(counts.correct.getType()), StringAttr(),
-            builder.getStringAttr(sink), IntegerAttr(), IntegerAttr());
+            builder, loc, stringifySinkKind(sink),
+            builder.getTypeArrayAttr(counts.correct.getType()), SourceAttr(),
+            SinkAttr::get(builder.getContext(), sink, {}), IntegerAttr(),
+            IntegerAttr());
         insertAfterLast(module, symbols, channel);
         sinks.push_back(channel);
       }

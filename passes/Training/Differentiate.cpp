@@ -197,7 +197,7 @@ DifferentiatePass::makeRequest(unsigned number) {
     if (pending.contains({number, result}))
       seed.kind = Seed::Argument;
     for (ChannelOp channel : stage.getSinks(result)) {
-      if (channel.getSink() != "loss")
+      if (!channel.isLoss())
         continue;
       if (seed.kind == Seed::Argument)
         return channel.emitError()
@@ -256,7 +256,7 @@ ChannelOp DifferentiatePass::createChannel(const Twine &name,
   SmallString<32> storage;
   auto channel = ChannelOp::create(
       builder, loc, name.toStringRef(storage), builder.getTypeArrayAttr(types),
-      StringAttr(), StringAttr(), IntegerAttr(), IntegerAttr());
+      SourceAttr(), SinkAttr(), IntegerAttr(), IntegerAttr());
   insertAfterLast(getOperation(), *symbols, channel);
   return channel;
 }

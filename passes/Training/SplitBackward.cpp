@@ -186,7 +186,7 @@ ChannelOp Splitter::createChannel(const Twine &name, ArrayRef<Value> values) {
   auto created = ChannelOp::create(
       detached, task.getLoc(), name.str(),
       builder.getTypeArrayAttr(llvm::to_vector(ValueRange(values).getTypes())),
-      StringAttr(), StringAttr(), IntegerAttr(), IntegerAttr());
+      SourceAttr(), SinkAttr(), IntegerAttr(), IntegerAttr());
   insertAfterLast(task->getParentOfType<ModuleOp>(), symbols, created);
   return created;
 }

@@ -9,6 +9,7 @@
 #include "runtime/command/Flags.h"
 #include "penstock/one_line.h"
 #include "runtime/io/DataSet.h"
+#include "runtime/support/Roles.h"
 
 #include <algorithm>
 #include <charconv>
@@ -225,22 +226,18 @@ std::string penstock::runtime::helpText(const penstock_program &program,
     return format("  %-22s %s %s\n", penstock::toOneLine(name).c_str(),
                   elementName(type.element), dimensions.c_str());
   };
-  for (const std::string &name : sourceNames(program)) {
-    bool isLabels = name == "labels" && !isInference;
+  for (const penstock_channel *source : findSources(program)) {
+    const char *name = source->endpoint;
+    bool isLabels = source->role == PENSTOCK_CHANNEL_LABELS && !isInference;
     text += isLabels ? " --labels FILE.npy"
                      : format(" --data %s=FILE.npy",
                               penstock::toOneLine(name).c_str());
-    for (uint32_t i = 0; i < program.channel_count; ++i) {
-      const penstock_channel &channel = program.channels[i];
-      if (!channel.source || name != channel.source)
-        continue;
-      inputs += describe(name.c_str(), channel.type);
-      break;
-    }
+    inputs += describe(name, source->type);
   }
   for (uint32_t i = 0; isInference && i < program.channel_count; ++i)
-    if (program.channels[i].sink)
-      outputs += describe(program.channels[i].sink, program.channels[i].type);
+    if (isSink(program.channels[i]))
+      outputs +=
+          describe(program.channels[i].endpoint, program.channels[i].type);
   if (isInference)
     text += format(" --outputs DIR [options]\n\nRuns a model in %u stages on "
                    "%u devices.\n\ninputs:\n%s\noutputs:\n%s\noptions:\n",

@@ -43,7 +43,8 @@ static std::string sizeText(uint64_t bytes) {
 
 std::string penstock::runtime::summarize(const penstock_run &run) {
   const penstock_program &program = run.program;
-  const penstock_schedule *schedule = run.getInstance().schedule("train");
+  const penstock_schedule *schedule =
+      findSchedule(run.program, PENSTOCK_SCHEDULE_TRAIN);
   if (!schedule || run.updatesDone == 0)
     return "";
   double samples = double(run.updatesDone) * schedule->microbatches *

@@ -214,17 +214,21 @@ int64_t penstock_integer_hyperparameter(penstock_device *device, uint32_t id) {
   return device->instance.integerHyperparameter(id);
 }
 
-void penstock_gemm(penstock_device *device, uint32_t id, const float *a,
-                   const float *b, float *c) {
-  if (!device->gemms.run(device, id, a, b, c))
+void penstock_gemm(penstock_device *device, uint32_t id, const void *a,
+                   const void *b, void *c) {
+  if (!device->gemms.run(device, id, static_cast<const float *>(a),
+                         static_cast<const float *>(b),
+                         static_cast<float *>(c)))
     fail(device->instance.positions, PENSTOCK_DEFECT,
          "device %u: oneDNN failed in %s", device->index,
          shapeText(device->instance.program.gemms[id]).c_str());
 }
 
-void penstock_conv(penstock_device *device, uint32_t id, const float *input,
-                   const float *weights, const float *output) {
-  if (!device->convs.run(id, input, weights, output))
+void penstock_conv(penstock_device *device, uint32_t id, const void *input,
+                   const void *weights, const void *output) {
+  if (!device->convs.run(id, static_cast<const float *>(input),
+                         static_cast<const float *>(weights),
+                         static_cast<const float *>(output)))
     fail(device->instance.positions, PENSTOCK_DEFECT,
          "device %u: oneDNN failed in the %s", device->index,
          describe(device->instance.program.convs[id]).c_str());

@@ -10,6 +10,7 @@
 
 #include "runtime/io/DataSet.h"
 #include "penstock/one_line.h"
+#include "runtime/support/Roles.h"
 
 #include <algorithm>
 #include <bit>
@@ -47,37 +48,33 @@ uint64_t penstock::runtime::permute(uint64_t index, uint64_t size,
   return index;
 }
 
-bool penstock::runtime::infers(const penstock_program &program) {
-  for (uint32_t i = 0; i < program.schedule_count; ++i)
-    if (!std::strcmp(program.schedules[i].name, "infer"))
-      return true;
-  return false;
-}
-
 bool penstock::runtime::sourcesShareSamples(const penstock_program &program) {
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
-    if (channel.source && (channel.type.rank == 0 ||
-                           channel.type.shape[0] != program.microbatch_size))
+    if (isSource(channel) && (channel.type.rank == 0 ||
+                              channel.type.shape[0] != program.microbatch_size))
       return false;
   }
   return true;
 }
 
-std::vector<std::string>
-penstock::runtime::sourceNames(const penstock_program &program) {
-  std::vector<std::string> names;
-  for (uint32_t i = 0; i < program.channel_count; ++i) {
-    const char *source = program.channels[i].source;
-    if (source && std::find(names.begin(), names.end(), source) == names.end())
-      names.push_back(source);
-  }
-  return names;
+std::vector<const penstock_channel *>
+penstock::runtime::findSources(const penstock_program &program) {
+  std::vector<const penstock_channel *> sources;
+  auto isKnown = [&](const penstock_channel &channel) {
+    return std::any_of(sources.begin(), sources.end(), [&](auto *source) {
+      return !std::strcmp(source->endpoint, channel.endpoint);
+    });
+  };
+  for (uint32_t i = 0; i < program.channel_count; ++i)
+    if (isSource(program.channels[i]) && !isKnown(program.channels[i]))
+      sources.push_back(&program.channels[i]);
+  return sources;
 }
 
-uint32_t DataSet::inputOf(const char *source) const {
+uint32_t DataSet::inputOf(const penstock_channel &source) const {
   for (uint32_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].name == source)
+    if (inputs[i].name == source.endpoint)
       return i;
   return 0; // Not reached: open() checked every source.
 }
@@ -88,10 +85,11 @@ Error DataSet::check(const Input &input, const penstock_channel &channel,
   const NpyArray &array = input.array;
   if (!whole && (type.rank == 0 || type.shape[0] != microbatch))
     return defect("source '%s' does not start with the microbatch axis",
-                  channel.source);
+                  channel.endpoint);
   unsigned first = whole ? 0 : 1;
   bool isWidened = type.element == PENSTOCK_I64 &&
-                   array.element == PENSTOCK_I32 && input.name == "labels";
+                   array.element == PENSTOCK_I32 &&
+                   channel.role == PENSTOCK_CHANNEL_LABELS;
   if (array.element != type.element && !isWidened)
     return userError("%s: input '%s' takes %s, '%s' holds %s", flag,
                      input.name.c_str(), elementName(type.element),
@@ -217,7 +215,7 @@ Error DataSet::add(const penstock_program &program, const std::string &name,
     return error;
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
-    if (channel.source && name == channel.source)
+    if (isSource(channel) && name == channel.endpoint)
       if (Error error = check(input, channel, flag))
         return error;
   }
@@ -227,7 +225,7 @@ Error DataSet::add(const penstock_program &program, const std::string &name,
                      inputs.front().path.c_str(), (long long)samples,
                      path.c_str(), (long long)count);
   for (uint32_t i = 0; i < program.range_count; ++i)
-    if (name == program.ranges[i].source)
+    if (name == program.ranges[i].endpoint)
       if (Error error = checkRange(input, program.ranges[i], flag))
         return error;
   samples = count;
@@ -241,11 +239,15 @@ Error DataSet::open(
     const std::string &labels, const char *dataFlag, const char *labelsFlag) {
   microbatch = program.microbatch_size;
   whole = infers(program) && !sourcesShareSamples(program);
-  std::vector<std::string> names = sourceNames(program);
+  std::vector<const penstock_channel *> sources = findSources(program);
   std::string known;
-  for (const std::string &name : names)
-    if (name != "labels")
-      known += (known.empty() ? "'" : ", '") + name + "'";
+  const penstock_channel *taken = nullptr; // the labels
+  for (const penstock_channel *source : sources)
+    if (source->role == PENSTOCK_CHANNEL_LABELS)
+      taken = source;
+    else
+      known +=
+          (known.empty() ? "'" : ", '") + std::string(source->endpoint) + "'";
 
   // 1. Each file belongs to one known input.
   for (const auto &[name, path] : files) {
@@ -258,7 +260,8 @@ Error DataSet::open(
                    dataFlag, penstock::toOneLine(name).c_str());
       continue;
     }
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (std::none_of(sources.begin(), sources.end(),
+                     [&](auto *source) { return name == source->endpoint; }))
       return userError("--%s: unknown input '%s', the model's inputs are %s",
                        dataFlag, name.c_str(), known.c_str());
     if (std::count_if(files.begin(), files.end(),
@@ -266,20 +269,21 @@ Error DataSet::open(
       return userError("--%s: input '%s' is given twice", dataFlag,
                        name.c_str());
   }
-  bool takesLabels =
-      std::find(names.begin(), names.end(), "labels") != names.end();
   // A model may have an input of that name itself; then it is data, too.
-  bool hasLabels = std::any_of(files.begin(), files.end(), [](auto &file) {
-    return file.first == "labels";
-  });
+  bool hasLabels =
+      taken && std::any_of(files.begin(), files.end(), [&](auto &file) {
+        return file.first == taken->endpoint;
+      });
   if (!labels.empty() && hasLabels)
-    return userError("--%s: input 'labels' is given twice", labelsFlag);
-  if (!labels.empty() && !takesLabels)
+    return userError("--%s: input '%s' is given twice", labelsFlag,
+                     taken->endpoint);
+  if (!labels.empty() && !taken)
     return userError("--%s: this program takes no labels", labelsFlag);
 
   // 2. Each input has a file.
-  for (const std::string &name : names) {
-    if (name == "labels" && !hasLabels) {
+  for (const penstock_channel *source : sources) {
+    std::string name = source->endpoint;
+    if (source == taken && !hasLabels) {
       if (labels.empty())
         return userError("--%s FILE.npy is missing", labelsFlag);
       std::string flag = format("--%s", labelsFlag);

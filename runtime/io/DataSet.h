@@ -52,8 +52,8 @@ public:
   /// finite: a value that is not. For messages.
   std::string suspects(int64_t first, int64_t count) const;
 
-  /// The number of a source in this set.
-  uint32_t inputOf(const char *source) const;
+  /// Returns the number of a source in this set.
+  uint32_t inputOf(const penstock_channel &source) const;
   int64_t sampleCount() const { return samples; }
   /// The largest multiple of one update's samples that fits.
   int64_t usableCount() const { return usable; }
@@ -82,12 +82,11 @@ private:
   uint64_t seed = 0;
 };
 
-/// Whether the program was compiled to infer: it does not train.
-bool infers(const penstock_program &program);
 /// Whether the first axis of every source is that of a microbatch's samples.
 bool sourcesShareSamples(const penstock_program &program);
-/// The names of all sources, in the order of the channels, once each.
-std::vector<std::string> sourceNames(const penstock_program &program);
+/// Returns the first channel of each source, in the order of the channels.
+std::vector<const penstock_channel *>
+findSources(const penstock_program &program);
 
 } // namespace penstock::runtime
 

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/io/OutputArrays.h"
+#include "runtime/support/Roles.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -95,17 +96,18 @@ Error OutputArrays::open(const penstock_program &program,
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
     // A stage with replicas has one per replica.
-    if (!channel.sink || channel.offset)
+    if (!isSink(channel) || channel.offset)
       continue;
     // 1. Its name.
-    std::string name = channel.sink;
+    std::string name = channel.endpoint;
     std::replace(name.begin(), name.end(), '/', '_');
     std::string path = folder;
     path.append("/").append(name).append(".npy");
     for (const auto &other : arrays)
       if (other->path == path)
         return userError("--outputs: outputs '%s' and '%s' would both be '%s'",
-                         other->channel.sink, channel.sink, path.c_str());
+                         other->channel.endpoint, channel.endpoint,
+                         path.c_str());
 
     // 2. Its size: samples, or one message.
     const penstock_tensor &type = channel.type;
@@ -118,7 +120,7 @@ Error OutputArrays::open(const penstock_program &program,
           "--outputs: output '%s' has shape %s, one value for a microbatch of "
           "%lld samples and none for each sample; give exactly %lld samples, "
           "not %lld",
-          channel.sink, shapeText(type.shape, type.rank).c_str(),
+          channel.endpoint, shapeText(type.shape, type.rank).c_str(),
           (long long)data.microbatchSize(), (long long)data.microbatchSize(),
           (long long)data.sampleCount());
     arrays.push_back(std::make_unique<OutputArray>(channel, path));
@@ -140,7 +142,8 @@ Error OutputArrays::commit() {
 
 OutputArray *OutputArrays::find(const penstock_channel &channel) {
   for (const auto &array : arrays)
-    if (channel.sink && !std::strcmp(array->channel.sink, channel.sink))
+    if (isSink(channel) &&
+        !std::strcmp(array->channel.endpoint, channel.endpoint))
       return array.get();
   return nullptr;
 }

@@ -13,7 +13,8 @@
 using namespace penstock::runtime;
 
 Error penstock_run::infer() {
-  const penstock_schedule *schedule = instance->schedule("infer");
+  const penstock_schedule *schedule =
+      findSchedule(program, PENSTOCK_SCHEDULE_INFER);
   if (!schedule)
     return userError("this program trains; compile it with --mode=infer");
   if (options.outputs.empty())

@@ -57,16 +57,17 @@ Error Instance::check() const {
   // 1. Channels: the sinks are those that something reads.
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
-    if (!channel.sink || infers(program))
+    bool isOutput = channel.role == PENSTOCK_CHANNEL_OUTPUT;
+    if (!isSink(channel) || (isOutput && infers(program)))
       continue;
-    std::string_view sink = channel.sink;
-    bool isLoss = sink == "loss" && channel.type.element == PENSTOCK_F32;
-    bool isCount = (sink == "correct" || sink == "count") &&
-                   channel.type.element == PENSTOCK_I64;
-    if (!(isLoss || isCount) ||
-        channel.type.bytes != elementBytes(channel.type.element))
-      return defect("channel '%s': this runtime knows no sink '%s' of %s",
-                    channel.name, channel.sink,
+    uint32_t element =
+        channel.role == PENSTOCK_CHANNEL_LOSS ? PENSTOCK_F32 : PENSTOCK_I64;
+    if (isOutput || channel.role > PENSTOCK_CHANNEL_OUTPUT ||
+        channel.type.element != element ||
+        channel.type.bytes != elementBytes(element))
+      return defect("channel '%s': this runtime knows no sink of role %u and "
+                    "type %s",
+                    channel.name, channel.role,
                     elementName(channel.type.element));
   }
 
@@ -123,8 +124,8 @@ void Instance::buildEndpoints() {
     const penstock_channel &description = program.channels[i];
     Endpoint &endpoint = endpoints[i];
     endpoint.channel = std::make_unique<Channel>(description, i);
-    endpoint.isSource = description.source != nullptr;
-    if (description.sink)
+    endpoint.isSource = isSource(description);
+    if (isSink(description))
       endpoint.sink = std::make_unique<SinkRing>();
     needsThread |=
         endpoint.isSource && description.type.bytes >= kSourceThreadBytes;
@@ -238,8 +239,7 @@ void Instance::run(const penstock_schedule &schedule, int64_t first,
       Endpoint &endpoint = endpoints[i];
       endpoint.channel->reset();
       if (endpoint.isSource)
-        endpoint.channel->input =
-            data.inputOf(endpoint.channel->description.source);
+        endpoint.channel->input = data.inputOf(endpoint.channel->description);
       sourceNext[i] = 0;
     }
     for (auto &sum : sums)
@@ -261,13 +261,6 @@ void Instance::run(const penstock_schedule &schedule, int64_t first,
     while (!device->worker->wait(/*milliseconds=*/5))
       observe();
   observe();
-}
-
-const penstock_schedule *Instance::schedule(const char *name) const {
-  for (uint32_t i = 0; i < program.schedule_count; ++i)
-    if (!std::strcmp(program.schedules[i].name, name))
-      return &program.schedules[i];
-  return nullptr;
 }
 
 const char *Instance::value(const penstock_variable &variable, int64_t updates,

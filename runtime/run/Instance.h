@@ -14,6 +14,7 @@
 #include "runtime/io/OutputArrays.h"
 #include "runtime/observe/Memory.h"
 #include "runtime/observe/SinkRing.h"
+#include "runtime/support/Roles.h"
 
 namespace penstock::runtime {
 
@@ -44,9 +45,6 @@ public:
   void run(const penstock_schedule &schedule, int64_t first, int64_t updates,
            int64_t version, const DataSet &data,
            const std::function<void()> &observe);
-
-  /// The schedule of that name, or null.
-  const penstock_schedule *schedule(const char *name) const;
 
   /// The value of a variable after `updates` updates, in its first copy.
   const char *value(const penstock_variable &variable, int64_t updates,

@@ -37,7 +37,8 @@ Error penstock_run::openFiles() {
 }
 
 Error penstock_run::openData() {
-  const penstock_schedule *train = instance->schedule("train");
+  const penstock_schedule *train =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
   if (infers(program)) {
     if (Error error = trainData.open(program, options.data, "", "data", ""))
       return error;
@@ -59,7 +60,7 @@ Error penstock_run::openData() {
   hasEvalData = !options.evalData.empty() || !options.evalLabels.empty();
   if (!hasEvalData)
     return {};
-  if (!instance->schedule("evaluate"))
+  if (!findSchedule(program, PENSTOCK_SCHEDULE_EVALUATE))
     return userError("--eval-data: this program was compiled without "
                      "evaluation");
   if (Error error = evalData.open(program, options.evalData, options.evalLabels,
@@ -140,7 +141,8 @@ Error penstock_run::open() {
 int64_t penstock_run::requestedUpdates() const {
   if (options.steps)
     return *options.steps;
-  const penstock_schedule *train = instance->schedule("train");
+  const penstock_schedule *train =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
   int64_t update = trainData.microbatchSize() * train->microbatches;
   int64_t updates = 0;
   bool isTooLong = __builtin_mul_overflow(

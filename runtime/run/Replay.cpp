@@ -17,7 +17,8 @@ Error penstock_run::compareLosses(const std::vector<float> &again) const {
   if (losses.size() != again.size())
     return notEqual("verify: %zu losses in the pipeline, %zu on one device",
                     losses.size(), again.size());
-  int64_t microbatches = instance->schedule("train")->microbatches;
+  int64_t microbatches =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN)->microbatches;
   for (size_t i = 0; i < losses.size(); ++i)
     if (std::memcmp(&losses[i], &again[i], sizeof(float)) != 0)
       return notEqual("verify: the loss of update %lld, microbatch %lld "
@@ -78,7 +79,8 @@ Error penstock_run::replay(int64_t updates) {
                      (long long)updatesDone);
   if (hasReplayed)
     return userError("the replay of a run can be done once");
-  const penstock_schedule *schedule = oneDevice->schedule("train");
+  const penstock_schedule *schedule =
+      findSchedule(*program.replay, PENSTOCK_SCHEDULE_TRAIN);
   if (!schedule)
     return defect("verify: the replay has no schedule 'train'");
 

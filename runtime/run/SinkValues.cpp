@@ -17,10 +17,11 @@ void SinkValues::collect(Instance &instance) {
   for (Endpoint &endpoint : instance.allEndpoints()) {
     if (!endpoint.sink || endpoint.channel->description.offset)
       continue;
-    std::string_view name = endpoint.channel->description.sink;
-    std::deque<SinkRing::Item> &values = name == "loss"      ? losses
-                                         : name == "correct" ? corrects
-                                                             : counts;
+    uint32_t role = endpoint.channel->description.role;
+    std::deque<SinkRing::Item> &values = role == PENSTOCK_CHANNEL_LOSS ? losses
+                                         : role == PENSTOCK_CHANNEL_CORRECT
+                                             ? corrects
+                                             : counts;
     // Replicas take turns, whoever is first.
     uint32_t stride = endpoint.channel->description.stride;
     while ((&endpoint)[endpoint.turn].sink->pop(item)) {

@@ -63,7 +63,8 @@ void penstock_run::logUpdates(SinkValues &values,
 }
 
 Error penstock_run::train(int64_t updates) {
-  const penstock_schedule *schedule = instance->schedule("train");
+  const penstock_schedule *schedule =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
   if (!schedule)
     return userError("this program was not compiled for training");
   if (!hasTrainData) {
@@ -118,7 +119,8 @@ Error penstock_run::train(int64_t updates) {
 }
 
 Error penstock_run::evaluate(penstock_results &results) {
-  const penstock_schedule *schedule = instance->schedule("evaluate");
+  const penstock_schedule *schedule =
+      findSchedule(program, PENSTOCK_SCHEDULE_EVALUATE);
   if (!schedule)
     return userError("this program was compiled without evaluation");
   if (!hasEvalData)

@@ -17,9 +17,12 @@
 
 #ifdef __cplusplus
 extern "C" {
+#define PENSTOCK_STATIC_ASSERT static_assert
+#else
+#define PENSTOCK_STATIC_ASSERT _Static_assert
 #endif
 
-#define PENSTOCK_ABI_VERSION 8u
+#define PENSTOCK_ABI_VERSION 9u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -52,30 +55,7 @@ enum {
   PENSTOCK_BF16 = 16
 };
 
-/* A dense row-major tensor type. `bytes` is the size of one value. */
-typedef struct {
-  uint32_t element;
-  uint32_t rank;
-  const int64_t *shape;
-  uint64_t bytes;
-} penstock_tensor;
-
-/* A file that holds initial values. files[0] of a program is the model. Paths
- * are absolute. `digest` is the SHA-256 of files[0], zero for the others. */
-typedef struct {
-  const char *path;
-  uint64_t size;
-  uint8_t digest[32];
-} penstock_file;
-
-/* Devices are numbered from 0. The arena is all memory that the device's
- * compiled code and the library calls in it use. */
-typedef struct {
-  uint64_t arena_bytes;
-  uint64_t arena_alignment;
-  uint32_t threads;
-} penstock_device_descriptor;
-
+/* What a variable is for. */
 enum {
   PENSTOCK_ROLE_PARAMETER = 0,
   PENSTOCK_ROLE_GRADIENT = 1,
@@ -87,84 +67,35 @@ enum {
   PENSTOCK_ROLE_PREPACKED = 7
 };
 
-/* Where one copy (one replica) of a variable lives: version v (the value after
- * v updates) is at arena + offset + (v mod versions) * stride. */
-typedef struct {
-  uint32_t device;
-  uint64_t offset;
-  uint64_t stride;
-} penstock_placement;
+/* What a channel carries: messages between devices, microbatches of an input of
+ * the model or of the labels, or what a sink reports: the loss (one f32, the
+ * mean over the labels of the microbatch), the numbers of right predictions and
+ * of labels that count (one i64 each), or an output of the model. */
+enum {
+  PENSTOCK_CHANNEL_TRANSFER = 0,
+  PENSTOCK_CHANNEL_INPUT = 1,
+  PENSTOCK_CHANNEL_LABELS = 2,
+  PENSTOCK_CHANNEL_LOSS = 3,
+  PENSTOCK_CHANNEL_CORRECT = 4,
+  PENSTOCK_CHANNEL_COUNT = 5,
+  PENSTOCK_CHANNEL_OUTPUT = 6
+};
 
-/* A variable. `name` is the initialiser's name for parameters and statistics.
- * `file` < 0: starts at zero; else the bytes are at files[file] + file_offset,
- * type.bytes long, little-endian raw data. `frozen`: never written.
- * With a `file_order`, the file holds a transpose: its axis i is axis
- * file_order[i] of the variable, which another entry for the same place starts.
- * One of role PREPACKED starts as what convolution `prepacked_by` (from
- * conv_count on: a product) makes of the start of variable `prepacked_from`,
- * which is on the same devices. */
-typedef struct {
-  const char *name;
-  uint32_t role;
-  uint32_t stage;
-  uint32_t frozen;
-  penstock_tensor type;
-  int32_t file;
-  uint64_t file_offset;
-  const uint32_t *file_order;
-  uint32_t versions;
-  uint32_t placement_count;
-  const penstock_placement *placements;
-  uint32_t prepacked_from;
-  uint32_t prepacked_by;
-} penstock_variable;
-
-/* A channel that is a transfer in some schedule, or has a source or a sink.
- * One message is one tensor. `source`: name of the model input (or "labels")
- * that feeds it, else null; `sink`: what it reports ("loss", "correct",
- * "count", or an output's name), else null. sender/receiver: device numbers,
- * -1 where a source or sink stands. Sinks named "loss" carry one f32 (the mean
- * over the labels of the microbatch); "correct" and "count" one i64 each (right
- * predictions, and labels that count, of the microbatch). */
-typedef struct {
-  const char *name;
-  const char *source;
-  const char *sink;
-  penstock_tensor type;
-  int32_t sender;
-  int32_t receiver;
-  uint32_t slots;
-  uint32_t staging;
-  /* Message n is of microbatch n * stride + offset. Where a stage has replicas,
-   * a channel stands here `stride` times, one after the other, with one sender
-   * and one receiver each, and, if the program trains, once more for
-   * evaluation. */
-  uint32_t stride;
-  uint32_t offset;
-} penstock_channel;
-
-/* `letter` is the PyTorch-compatible action letter: F B I W G U E. */
-typedef struct {
-  const char *name;
-  uint32_t letter;
-  uint32_t stage;
-  uint32_t device;
-} penstock_task;
+/* What a schedule does. Under INFER every sink is an output of the model, and
+ * an update stands for one microbatch on each replica. */
+enum {
+  PENSTOCK_SCHEDULE_TRAIN = 0,
+  PENSTOCK_SCHEDULE_EVALUATE = 1,
+  PENSTOCK_SCHEDULE_INFER = 2
+};
 
 #define PENSTOCK_MAX_BATCH_RANK 4
+#define PENSTOCK_MAX_SPATIAL_RANK 3
 /* The product is in a kernel that several devices share, or that none runs. */
 #define PENSTOCK_EVERY_DEVICE 0xffffffffu
 #define PENSTOCK_NO_DEVICE 0xfffffffeu
-
 /* The device does not run the call. */
 #define PENSTOCK_NO_OFFSET UINT64_MAX
-
-/* What a library call has besides its operands: so many bytes of the arena, by
- * device from `offsets` on; null where it has none. */
-typedef struct {
-  uint64_t bytes;
-  const uint64_t *offsets;
-} penstock_scratch;
 
 enum {
   PENSTOCK_WEIGHTS_AS_THEY_ARE = 0,
@@ -175,31 +106,6 @@ enum {
    * or product that is described, into its result, and reads nothing else. */
   PENSTOCK_WEIGHTS_PREPACK = 2
 };
-
-/* C = A.B, or C += A.B when accumulate: for every index of the batch
- * dimensions a product of m x k by k x n. Strides are in elements, listed as
- * batch..., row, column; of A (m, k), of B (k, n), of C (m, n).
- * The weights are B. Prepacked, they lie in panels of `panel` columns (the last
- * one has up to 15 more, or fewer), one behind the other, each with k rows
- * that are stride_b[0] apart; PREPACK makes such panels at C, with rows
- * stride_c[0] apart, of a B as the strides say. There are no batch dimensions
- * then. */
-typedef struct {
-  uint32_t element;
-  uint32_t batch_rank;
-  int64_t batch[PENSTOCK_MAX_BATCH_RANK];
-  int64_t m, n, k;
-  int64_t stride_a[PENSTOCK_MAX_BATCH_RANK + 2];
-  int64_t stride_b[PENSTOCK_MAX_BATCH_RANK + 2];
-  int64_t stride_c[PENSTOCK_MAX_BATCH_RANK + 2];
-  uint32_t accumulate;
-  uint32_t device;
-  uint32_t weights;
-  int64_t panel;
-  penstock_scratch scratch;
-} penstock_gemm_descriptor;
-
-#define PENSTOCK_MAX_SPATIAL_RANK 3
 
 enum {
   PENSTOCK_CONV_FORWARD = 0,
@@ -233,34 +139,13 @@ enum {
   PENSTOCK_CONV_UPRIGHT = 8
 };
 
-/* A convolution of input (batch, input_channels, spatial...) with weights
- * (output_channels, input_channels / groups, spatial...) to output (batch,
- * output_channels, spatial...), all dense; `kind` says which of the three is
- * computed. The gradient of the weights is added to what is there, the others
- * are overwritten. */
-typedef struct {
-  uint32_t kind;
-  uint32_t element;
-  uint32_t layout;
-  uint32_t weights;
-  uint32_t spatial_rank;
-  uint32_t device;
-  int64_t batch, groups, input_channels, output_channels;
-  int64_t input[PENSTOCK_MAX_SPATIAL_RANK];
-  int64_t kernel[PENSTOCK_MAX_SPATIAL_RANK];
-  int64_t output[PENSTOCK_MAX_SPATIAL_RANK];
-  int64_t stride[PENSTOCK_MAX_SPATIAL_RANK];
-  int64_t dilation[PENSTOCK_MAX_SPATIAL_RANK];
-  int64_t pad_before[PENSTOCK_MAX_SPATIAL_RANK];
-  int64_t pad_after[PENSTOCK_MAX_SPATIAL_RANK];
-  penstock_scratch scratch;
-} penstock_conv_descriptor;
-
-/* A run-time knob, e.g. "lr", with the value given at compile time. */
-typedef struct {
-  const char *name;
-  double value;
-} penstock_hyperparameter_descriptor;
+/* What a summand does: it is added and receives the sum, is added and becomes
+ * zero, or only receives. The first is added. */
+enum {
+  PENSTOCK_SUM_ADDS = 0,
+  PENSTOCK_SUM_RESETS = 1,
+  PENSTOCK_SUM_RECEIVES = 2
+};
 
 /* A device of an opened program; compiled code only passes it on. */
 typedef struct penstock_device penstock_device;
@@ -271,90 +156,26 @@ typedef struct penstock_device penstock_device;
 typedef void (*penstock_device_function)(penstock_device *device, int64_t first,
                                          int64_t updates, int64_t version);
 
-/* `functions` has one entry per device, null where a device takes no part.
- * Names: "train" and "evaluate", or "infer", where every sink is an output of
- * the model, and an update stands for one microbatch on each replica. */
-typedef struct {
-  const char *name;
-  uint32_t microbatches;
-  double predicted_bubble;
-  const penstock_device_function *functions;
-} penstock_schedule;
+/* Returns the learning rate of the next update, from the hyperparameter "lr"
+ * and the number of updates done. */
+typedef float (*penstock_rate_function)(penstock_device *device, float base,
+                                        int64_t done);
 
-/* What a summand does: it is added and receives the sum, is added and becomes
- * zero, or only receives. The first is added. */
-enum {
-  PENSTOCK_SUM_ADDS = 0,
-  PENSTOCK_SUM_RESETS = 1,
-  PENSTOCK_SUM_RECEIVES = 2
-};
+typedef struct penstock_program penstock_program;
 
-/* Values that are summed over devices. Every summand has one value of each of
- * the `types`; `devices` says where each lives, in the order of addition, and
- * `resets` what it does. */
-typedef struct {
-  const char *name;
-  uint32_t type_count;
-  const penstock_tensor *types;
-  uint32_t summand_count;
-  const uint32_t *devices;
-  const uint32_t *resets;
-} penstock_group;
-
-/* Which integers the files of a source may hold: from `low` to before `high`,
- * and `ignored`, if `ignores` is not 0. */
-typedef struct {
-  const char *source;
-  int64_t low, high;
-  uint32_t ignores;
-  int64_t ignored;
-} penstock_range;
-
-typedef struct penstock_program {
-  uint32_t abi_version;
-  uint32_t stage_count;
-  const char *cpu;      /* what the code was compiled for, e.g. "znver5" */
-  const char *features; /* x86 features that must be present, "+avx2,+fma" */
-  int64_t microbatch_size;
-  const char *method;   /* "sync" */
-  const char *schedule; /* "1f1b" */
-  const char *plan;     /* the report of the compiler, as JSON text */
-  uint32_t file_count;
-  const penstock_file *files;
-  uint32_t device_count;
-  const penstock_device_descriptor *devices;
-  uint32_t variable_count;
-  const penstock_variable *variables;
-  uint32_t channel_count;
-  const penstock_channel *channels;
-  uint32_t task_count;
-  const penstock_task *tasks;
-  uint32_t gemm_count;
-  const penstock_gemm_descriptor *gemms;
-  uint32_t conv_count;
-  const penstock_conv_descriptor *convs;
-  uint32_t hyperparameter_count;
-  const penstock_hyperparameter_descriptor *hyperparameters;
-  uint32_t schedule_count;
-  const penstock_schedule *schedules;
-  /* The same tasks under a one-device schedule, for --verify; may be null.
-   * Its variables are the same, by name, in any order; its schedule is named
-   * "train". */
-  const struct penstock_program *replay;
-  /* The course of the learning rate: from the hyperparameter "lr" and the
-   * updates done, the rate of the next update. Null where it is constant. */
-  float (*rate)(penstock_device *device, float base, int64_t done);
-  /* The pipe drains after each of so many updates at first. In a segment of one
-   * update, all microbatches read the weights before it: it is synchronous. */
-  int64_t flushed_updates;
-  /* Inputs of the model that the program does not need. */
-  uint32_t unused_input_count;
-  const char *const *unused_inputs;
-  uint32_t group_count;
-  const penstock_group *groups;
-  uint32_t range_count;
-  const penstock_range *ranges;
-} penstock_program;
+/* The structs, field by field, are described in abi.def. */
+#define PENSTOCK_STRUCT(name)                                                  \
+  typedef struct penstock_##name penstock_##name;                              \
+  struct penstock_##name {
+#define PENSTOCK_FIELD(name, field, type) type field;
+#define PENSTOCK_ARRAY(name, field, type, length) type field[length];
+#define PENSTOCK_END(name, bytes)                                              \
+  }                                                                            \
+  ;                                                                            \
+  PENSTOCK_STATIC_ASSERT(sizeof(penstock_##name) == (bytes),                   \
+                         "the size of penstock_" #name);
+#include "penstock/abi.def"
+#undef PENSTOCK_STATIC_ASSERT
 
 /*===--- What compiled code calls
  * ------------------------------------------===*/
@@ -383,11 +204,12 @@ void penstock_mark(penstock_device *device, uint32_t task, int64_t n);
 double penstock_hyperparameter(penstock_device *device, uint32_t id);
 /* Of one that is an integer, such as "seed"; 0 unless it is set. */
 int64_t penstock_integer_hyperparameter(penstock_device *device, uint32_t id);
-void penstock_gemm(penstock_device *device, uint32_t id, const float *a,
-                   const float *b, float *c);
+/* The matrices of product `id`, with elements of its type. */
+void penstock_gemm(penstock_device *device, uint32_t id, const void *a,
+                   const void *b, void *c);
 /* The tensors in their roles, whichever of them the descriptor computes. */
-void penstock_conv(penstock_device *device, uint32_t id, const float *input,
-                   const float *weights, const float *output);
+void penstock_conv(penstock_device *device, uint32_t id, const void *input,
+                   const void *weights, const void *output);
 /* body(closure, i) for i in [0, count), split over the device's threads in a
  * fixed way. */
 void penstock_parallel(penstock_device *device,

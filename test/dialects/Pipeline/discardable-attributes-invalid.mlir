@@ -54,17 +54,17 @@ func.func private @f() attributes {pipeline.rate = 0.1}
 // -----
 
 // expected-error @+1 {{'pipeline.range' is a range, on a channel with a source of integers}}
-pipeline.channel @x : [tensor<5xf32>] source("x") {pipeline.range = #pipeline.range<0 to 3>}
+pipeline.channel @x : [tensor<5xf32>] source(input "x") {pipeline.range = #pipeline.range<0 to 3>}
 
 // -----
 
 // expected-error @+1 {{'pipeline.range' is a range, on a channel with a source of integers}}
-pipeline.channel @loss : [tensor<i64>] sink("loss") {pipeline.range = #pipeline.range<0 to 3>}
+pipeline.channel @loss : [tensor<i64>] sink(loss) {pipeline.range = #pipeline.range<0 to 3>}
 
 // -----
 
 // expected-error @+1 {{'pipeline.range' is a range, on a channel with a source of integers}}
-pipeline.channel @labels : [tensor<5xi64>] source("labels") {pipeline.range = 3}
+pipeline.channel @labels : [tensor<5xi64>] source(labels) {pipeline.range = 3}
 
 // -----
 

@@ -33,12 +33,12 @@ pipeline.channel @c : []
 // -----
 
 // expected-error @+1 {{has both a source and a sink}}
-pipeline.channel @c : [tensor<f32>] source("x") sink("loss")
+pipeline.channel @c : [tensor<f32>] source(input "x") sink(loss)
 
 // -----
 
 // expected-error @+1 {{with a source or a sink carries one tensor, got 2}}
-pipeline.channel @c : [tensor<f32>, tensor<f32>] source("x")
+pipeline.channel @c : [tensor<f32>, tensor<f32>] source(input "x")
 
 // -----
 
@@ -173,12 +173,12 @@ pipeline.task @s.F forward of @s(%k) {
 // -----
 
 // expected-error @+1 {{a range holds some integer, this is 3 to 3}}
-pipeline.channel @labels : [tensor<5xi64>] source("labels") {pipeline.range = #pipeline.range<3 to 3>}
+pipeline.channel @labels : [tensor<5xi64>] source(labels) {pipeline.range = #pipeline.range<3 to 3>}
 
 // -----
 
 // expected-error @+1 {{the range from 0 to 3 holds 2 already}}
-pipeline.channel @labels : [tensor<5xi64>] source("labels") {pipeline.range = #pipeline.range<0 to 3 or 2>}
+pipeline.channel @labels : [tensor<5xi64>] source(labels) {pipeline.range = #pipeline.range<0 to 3 or 2>}
 
 // -----
 
@@ -400,3 +400,33 @@ func.func @train.0(%n: index) {
   %0 = pipeline.slot @w[%n] ring(2) at(0) stride(64) places [64, 256] : memref<2xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{expected input "NAME" or labels}}
+pipeline.channel @x : [tensor<2xf32>] source("x")
+
+// -----
+
+// expected-error @+1 {{expected loss, correct, count or output "NAME"}}
+pipeline.channel @y : [tensor<2xf32>] sink("y")
+
+// -----
+
+// expected-error @+1 {{a source that is input has the input's name}}
+pipeline.channel @x : [tensor<2xf32>] source(input)
+
+// -----
+
+// expected-error @+1 {{a source that is labels has no name}}
+pipeline.channel @x : [tensor<2xf32>] source(labels "x")
+
+// -----
+
+// expected-error @+1 {{a sink that is output has the output's name}}
+pipeline.channel @y : [tensor<2xf32>] sink(output)
+
+// -----
+
+// expected-error @+1 {{a sink that is loss has no name}}
+pipeline.channel @y : [tensor<2xf32>] sink(loss "y")

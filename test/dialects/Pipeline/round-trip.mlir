@@ -2,7 +2,7 @@
 
 // Every op of the dialect, in the program that docs/ir.md explains, level by level.
 
-// CHECK: pipeline.channel @x : [tensor<5x7xf32>] source("x")
+// CHECK: pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
 // CHECK: pipeline.variable @fc1 : tensor<7x11xf32> parameter of @mlp init <"mlp.onnx", 118, 308>
 // CHECK: pipeline.task @mlp.F forward of @mlp(%k) {
 // CHECK: onnx.node "SoftmaxCrossEntropyLoss"(%{{.*}}, %{{.*}}) since 13 {reduction = "mean"}
@@ -15,7 +15,7 @@
 !w1 = tensor<7x11xf32>  !w2 = tensor<11x13xf32>  !w3 = tensor<13x3xf32>
 !Mx = memref<5x7xf32>  !Mh1 = memref<5x11xf32>  !Mh2 = memref<5x13xf32>  !Mw1 = memref<7x11xf32>  !Mw2 = memref<11x13xf32>
 
-pipeline.stage @mlp    pipeline.channel @x : [!x] source("x")    pipeline.channel @labels : [!y] source("labels")    pipeline.channel @loss : [!l] sink("loss")
+pipeline.stage @mlp    pipeline.channel @x : [!x] source(input "x")    pipeline.channel @labels : [!y] source(labels)    pipeline.channel @loss : [!l] sink(loss)
 pipeline.variable @fc1 : !w1 parameter of @mlp init <"mlp.onnx", 118, 308>
 pipeline.variable @fc2 : !w2 parameter of @mlp init <"mlp.onnx", 447, 572>
 pipeline.variable @fc3 : !w3 parameter of @mlp init <"mlp.onnx", 1040, 156>
@@ -122,7 +122,7 @@ func.func private @sgd.7x11(%w: !w1, %g: !w1, %lr: f32) -> (!w1, !w1) {   // w i
 !Mx = memref<5x7xf32>  !Mh1 = memref<5x11xf32>  !Mh2 = memref<5x13xf32>  !Mw1 = memref<7x11xf32>  !Mw2 = memref<11x13xf32>
 
 pipeline.stage @s0 devices [0]    pipeline.stage @s1 devices [1]
-pipeline.channel @x : [!x] source("x") slots(3)    pipeline.channel @labels : [!y] source("labels") slots(2)    pipeline.channel @loss : [!l] sink("loss") staging(1)
+pipeline.channel @x : [!x] source(input "x") slots(3)    pipeline.channel @labels : [!y] source(labels) slots(2)    pipeline.channel @loss : [!l] sink(loss) staging(1)
 pipeline.channel @h2 : [!h2] slots(2)    pipeline.channel @dh2 : [!h2] slots(1) staging(1)            // on the sender, h2 lives in the residuals
 pipeline.channel @s0.residuals : [!x, !h1, !h2] slots(2)    pipeline.channel @s1.residuals : [!h2, !z, !y] slots(1)
 pipeline.schedule @train microbatches(4) {

@@ -39,7 +39,7 @@ pipeline.task @m.G forward of @m(%k) {
 //--- two-calls.mlir
 // CHECK: error: a loss is attached to a task with one call
 pipeline.stage @m
-pipeline.channel @x : [tensor<5xf32>] source("x")
+pipeline.channel @x : [tensor<5xf32>] source(input "x")
 func.func private @f(tensor<5xf32>) -> tensor<5xf32>
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @x : tensor<5xf32>
@@ -50,8 +50,8 @@ pipeline.task @m.F forward of @m(%k) {
 //--- model.mlir
 // Three outputs; the variable @v and the input @y reach only the last.
 pipeline.stage @m
-pipeline.channel @x : [tensor<5x2x7xf32>] source("x")
-pipeline.channel @y : [tensor<5xf32>] source("y")
+pipeline.channel @x : [tensor<5x2x7xf32>] source(input "x")
+pipeline.channel @y : [tensor<5xf32>] source(input "y")
 pipeline.variable @w : tensor<7x3xf32> parameter of @m
 pipeline.variable @v : tensor<5xf32> parameter of @m
 pipeline.task @m.F forward of @m(%k) {
@@ -72,8 +72,8 @@ func.func private @m.forward(%x: tensor<5x2x7xf32>, %y: tensor<5xf32>, %w: tenso
 
 // The first output enters. Labels are taken values: they come before variables.
 // CE-NOT:   @y
-// CE:       pipeline.channel @labels : [tensor<5x2xi64>] source("labels")
-// CE-NEXT:  pipeline.channel @loss : [tensor<f32>] sink("loss")
+// CE:       pipeline.channel @labels : [tensor<5x2xi64>] source(labels)
+// CE-NEXT:  pipeline.channel @loss : [tensor<f32>] sink(loss)
 // CE-NOT:   @v
 // CE:       pipeline.task @m.F
 // CE-NEXT:    %[[X:.*]] = pipeline.take @x
@@ -93,7 +93,7 @@ func.func private @m.forward(%x: tensor<5x2x7xf32>, %y: tensor<5xf32>, %w: tenso
 
 // AXIS1: onnx.node "SoftmaxCrossEntropyLoss"(%{{.*}}) since 13 {ignore_index = -1 : i64, reduction = "mean"} : (tensor<5x2x3xf32>, tensor<5x3xi64>) -> tensor<f32>
 
-// MSE:      pipeline.channel @labels : [tensor<5x2x3xf32>] source("labels")
+// MSE:      pipeline.channel @labels : [tensor<5x2x3xf32>] source(labels)
 // MSE:      %[[H:.*]] = onnx.node "Relu"
 // MSE-NEXT: %[[D:.*]] = onnx.node "Sub"(%[[H]], %{{.*}}) since 14
 // MSE-NEXT: %[[S:.*]] = onnx.node "Mul"(%[[D]], %[[D]]) since 14
@@ -116,7 +116,7 @@ func.func private @m.forward(%x: tensor<5x2x7xf32>, %y: tensor<5xf32>, %w: tenso
 //--- sigmoid.mlir
 // A final Sigmoid is part of the loss; the labels are floats of its shape.
 pipeline.stage @m
-pipeline.channel @x : [tensor<5x3xf32>] source("x")
+pipeline.channel @x : [tensor<5x3xf32>] source(input "x")
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @x : tensor<5x3xf32>
   %p = func.call @m.forward(%x) : (tensor<5x3xf32>) -> tensor<5x3xf32>
@@ -127,7 +127,7 @@ func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.outp
   return %p : tensor<5x3xf32>
 }
 // CHECK:      remark: {{.*}}node 'chances' (Sigmoid), the last one, is part of --loss=bce-with-logits: it is not applied twice; saved models keep it
-// CHECK:      pipeline.channel @labels : [tensor<5x3xf32>] source("labels")
+// CHECK:      pipeline.channel @labels : [tensor<5x3xf32>] source(labels)
 // CHECK:      %[[Z:.*]] = onnx.node "Tanh"
 // CHECK-NOT:  Sigmoid
 // CHECK-DAG:  %[[ONE:.*]] = arith.constant dense<1.000000e+00> : tensor<f32>
@@ -144,7 +144,7 @@ func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.outp
 // A final softmax over the classes is part of the loss; over another axis it is
 // a part of the model like any other.
 pipeline.stage @m
-pipeline.channel @x : [tensor<5x3xf32>] source("x")
+pipeline.channel @x : [tensor<5x3xf32>] source(input "x")
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @x : tensor<5x3xf32>
   %p = func.call @m.forward(%x) : (tensor<5x3xf32>) -> tensor<5x3xf32>
@@ -161,7 +161,7 @@ func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.outp
 
 //--- other-axis.mlir
 pipeline.stage @m
-pipeline.channel @x : [tensor<5x3xf32>] source("x")
+pipeline.channel @x : [tensor<5x3xf32>] source(input "x")
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @x : tensor<5x3xf32>
   %p = func.call @m.forward(%x) : (tensor<5x3xf32>) -> tensor<5x3xf32>
@@ -177,7 +177,7 @@ func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.outp
 //--- old-softmax.mlir
 // Before opset 13 a softmax over axis 1 of three is over two axes together.
 pipeline.stage @m
-pipeline.channel @x : [tensor<5x3x2xf32>] source("x")
+pipeline.channel @x : [tensor<5x3x2xf32>] source(input "x")
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @x : tensor<5x3x2xf32>
   %p = func.call @m.forward(%x) : (tensor<5x3x2xf32>) -> tensor<5x3x2xf32>
@@ -192,7 +192,7 @@ func.func private @m.forward(%x: tensor<5x3x2xf32>) -> (tensor<5x3x2xf32> {onnx.
 
 //--- labels.mlir
 pipeline.stage @m
-pipeline.channel @labels : [tensor<5x3xf32>] source("labels")
+pipeline.channel @labels : [tensor<5x3xf32>] source(labels)
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @labels : tensor<5x3xf32>
   %p = func.call @m.forward(%x) : (tensor<5x3xf32>) -> tensor<5x3xf32>
@@ -206,7 +206,7 @@ func.func private @m.forward(%x: tensor<5x3xf32>) -> (tensor<5x3xf32> {onnx.outp
 //--- half.mlir
 // Losses are computed in single precision at least; the Softmax still goes.
 pipeline.stage @m
-pipeline.channel @x : [tensor<5x3xf16>] source("x")
+pipeline.channel @x : [tensor<5x3xf16>] source(input "x")
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @x : tensor<5x3xf16>
   %r = func.call @f(%x) : (tensor<5x3xf16>) -> tensor<5x3xf16>
@@ -216,7 +216,7 @@ func.func private @f(%x: tensor<5x3xf16>) -> (tensor<5x3xf16> {onnx.output = "y"
   return %0 : tensor<5x3xf16>
 }
 // CE:       pipeline.channel @labels : [tensor<5xi64>]
-// CE:       pipeline.channel @loss : [tensor<f32>] sink("loss")
+// CE:       pipeline.channel @loss : [tensor<f32>] sink(loss)
 // CE:       func.func private @f(%[[X:[^:]*]]: tensor<5x3xf16>
 // CE-NEXT:    %[[Z:.*]] = onnx.node "Cast"(%[[X]]) since 13 {to = 1 : i64} : (tensor<5x3xf16>) -> tensor<5x3xf32>
 // CE-NEXT:    onnx.node "SoftmaxCrossEntropyLoss"(%[[Z]], %{{.*}}) {{.*}} -> tensor<f32>
@@ -230,7 +230,7 @@ func.func private @f(%x: tensor<5x3xf16>) -> (tensor<5x3xf16> {onnx.output = "y"
 //--- double.mlir
 // More precision is kept up to the loss, which is logged in single precision.
 pipeline.stage @m
-pipeline.channel @x : [tensor<5x3xf64>] source("x")
+pipeline.channel @x : [tensor<5x3xf64>] source(input "x")
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @x : tensor<5x3xf64>
   %r = func.call @f(%x) : (tensor<5x3xf64>) -> tensor<5x3xf64>
@@ -240,7 +240,7 @@ func.func private @f(%x: tensor<5x3xf64>) -> (tensor<5x3xf64> {onnx.output = "y"
   return %0 : tensor<5x3xf64>
 }
 // CHECK:      pipeline.channel @labels : [tensor<5x3xf64>]
-// CHECK:      pipeline.channel @loss : [tensor<f32>] sink("loss")
+// CHECK:      pipeline.channel @loss : [tensor<f32>] sink(loss)
 // CHECK:        %[[MEAN:.*]] = onnx.node "ReduceMean"(%{{.*}}) since 18 {keepdims = 0 : i64} : (tensor<5x3xf64>) -> tensor<f64>
 // CHECK-NEXT:   %[[LOSS:.*]] = onnx.node "Cast"(%[[MEAN]]) since 13 {to = 1 : i64} : (tensor<f64>) -> tensor<f32>
 // CHECK-NEXT:   return %[[LOSS]]

@@ -7,9 +7,9 @@
 // An output may have the name of an input: its channel gets another, its sink
 // keeps it. Nothing trains.
 
-// CHECK: pipeline.channel @x : [tensor<2x3xf32>] source("x")
-// CHECK: pipeline.channel @y : [tensor<2x3xf32>] sink("y")
-// CHECK: pipeline.channel @x_0 : [tensor<2x3xf32>] sink("x")
+// CHECK: pipeline.channel @x : [tensor<2x3xf32>] source(input "x")
+// CHECK: pipeline.channel @y : [tensor<2x3xf32>] sink(output "y")
+// CHECK: pipeline.channel @x_0 : [tensor<2x3xf32>] sink(output "x")
 // CHECK: pipeline.variable @w : tensor<2x3xf32> parameter of @m {frozen}
 // CHECK: %[[R:.*]]:2 = func.call @m.forward
 // CHECK: pipeline.put %[[R]]#0 to @y : tensor<2x3xf32>
@@ -21,7 +21,7 @@
 // FUNCTION: the forward task calls no function of the program
 
 pipeline.stage @m
-pipeline.channel @x : [tensor<2x3xf32>] source("x")
+pipeline.channel @x : [tensor<2x3xf32>] source(input "x")
 pipeline.variable @w : tensor<2x3xf32> parameter of @m
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @x : tensor<2x3xf32>

@@ -4,15 +4,15 @@
 // Labels name a class or are ignored, tokens a row of the table, also where they
 // come in another shape or type. What is computed says nothing of the input.
 
-// CHECK: pipeline.channel @tokens : [tensor<5x7xi32>] source("tokens") {pipeline.range = #pipeline.range<-11 to 11>}
-// CHECK: pipeline.channel @labels : [tensor<5xi64>] source("labels") {pipeline.range = #pipeline.range<0 to 3 or -100>}
-// CHECK: pipeline.channel @shifted : [tensor<5xi64>] source("shifted"){{$}}
-// CHECK: pipeline.channel @free : [tensor<5xi64>] source("free"){{$}}
+// CHECK: pipeline.channel @tokens : [tensor<5x7xi32>] source(input "tokens") {pipeline.range = #pipeline.range<-11 to 11>}
+// CHECK: pipeline.channel @labels : [tensor<5xi64>] source(labels) {pipeline.range = #pipeline.range<0 to 3 or -100>}
+// CHECK: pipeline.channel @shifted : [tensor<5xi64>] source(input "shifted"){{$}}
+// CHECK: pipeline.channel @free : [tensor<5xi64>] source(input "free"){{$}}
 pipeline.stage @m
-pipeline.channel @tokens : [tensor<5x7xi32>] source("tokens")
-pipeline.channel @labels : [tensor<5xi64>] source("labels")
-pipeline.channel @shifted : [tensor<5xi64>] source("shifted")
-pipeline.channel @free : [tensor<5xi64>] source("free")
+pipeline.channel @tokens : [tensor<5x7xi32>] source(input "tokens")
+pipeline.channel @labels : [tensor<5xi64>] source(labels)
+pipeline.channel @shifted : [tensor<5xi64>] source(input "shifted")
+pipeline.channel @free : [tensor<5xi64>] source(input "free")
 pipeline.task @m.F forward of @m(%k) {
   %t = pipeline.take @tokens : tensor<5x7xi32>
   %l = pipeline.take @labels : tensor<5xi64>
@@ -39,13 +39,13 @@ func.func private @m.forward(%t: tensor<5x7xi32>, %l: tensor<5xi64>, %s: tensor<
 // Of two uses, what both allow: the ignored label must be a row, too. Along an
 // axis, and as labels of a likelihood.
 
-// CHECK: pipeline.channel @both : [tensor<5xi64>] source("both") {pipeline.range = #pipeline.range<0 to 3 or -2>}
-// CHECK: pipeline.channel @less : [tensor<5xi64>] source("less") {pipeline.range = #pipeline.range<0 to 2>}
-// CHECK: pipeline.channel @narrowed : [tensor<5xi64>] source("narrowed"){{$}}
+// CHECK: pipeline.channel @both : [tensor<5xi64>] source(input "both") {pipeline.range = #pipeline.range<0 to 3 or -2>}
+// CHECK: pipeline.channel @less : [tensor<5xi64>] source(input "less") {pipeline.range = #pipeline.range<0 to 2>}
+// CHECK: pipeline.channel @narrowed : [tensor<5xi64>] source(input "narrowed"){{$}}
 pipeline.stage @m
-pipeline.channel @both : [tensor<5xi64>] source("both")
-pipeline.channel @less : [tensor<5xi64>] source("less")
-pipeline.channel @narrowed : [tensor<5xi64>] source("narrowed")
+pipeline.channel @both : [tensor<5xi64>] source(input "both")
+pipeline.channel @less : [tensor<5xi64>] source(input "less")
+pipeline.channel @narrowed : [tensor<5xi64>] source(input "narrowed")
 pipeline.task @m.F forward of @m(%k) {
   %b = pipeline.take @both : tensor<5xi64>
   %l = pipeline.take @less : tensor<5xi64>

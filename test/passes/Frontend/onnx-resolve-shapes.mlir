@@ -9,7 +9,7 @@
 // CHECK:         onnx.node "MatMul"(%{{.*}}) since 13 : (tensor<5x7xf32>, tensor<7x11xf32>) -> tensor<5x11xf32>
 // CHECK:         onnx.node "Relu"(%{{.*}}) since 14 : (tensor<5x11xf32>) -> tensor<5x11xf32>
 pipeline.stage @m
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
 pipeline.variable @w : tensor<7x11xf32> parameter of @m
 pipeline.task @m.F forward of @m(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>

@@ -2,8 +2,8 @@
 
 // What two nodes update lies on two stages.
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 // expected-error @+1 {{statistic 'w' is updated on stages 0 and 1: cut elsewhere with --split-at so that one stage has all nodes that share it, or use --batch-norm=frozen}}
 pipeline.variable @w : tensor<5x7xf32> statistic of @model init <"m.onnx", 8, 140>
 pipeline.task @model.F forward of @model(%k) {
@@ -23,8 +23,8 @@ func.func private @model.forward(%x: tensor<5x7xf32>, %w: tensor<5x7xf32>) -> te
 
 // Boundaries rise by one.
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
   %y = func.call @model.forward(%x) : (tensor<5x7xf32>) -> tensor<5x7xf32>
@@ -42,8 +42,8 @@ func.func private @model.forward(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
 
 // A stage without ops.
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
   %y = func.call @model.forward(%x) : (tensor<5x7xf32>) -> tensor<5x7xf32>
@@ -61,8 +61,8 @@ func.func private @model.forward(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
 
 // Two tasks.
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
   %y = func.call @model.forward(%x) : (tensor<5x7xf32>) -> tensor<5x7xf32>
@@ -88,7 +88,7 @@ module {
 
 // A task without a call.
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
 // expected-error @+1 {{expected a call in the forward task}}
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
@@ -98,8 +98,8 @@ pipeline.task @model.F forward of @model(%k) {
 
 // Two calls.
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
   %y = func.call @model.forward(%x) : (tensor<5x7xf32>) -> tensor<5x7xf32>
@@ -116,8 +116,8 @@ func.func private @model.forward(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
 
 // A function without a body.
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
   // expected-error @+1 {{expected to call a function of this module with one block}}
@@ -129,8 +129,8 @@ func.func private @model.forward(%x: tensor<5x7xf32>) -> tensor<5x7xf32>
 // -----
 
 // A stage that is not there.
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 // expected-error @+1 {{its stage is not in this module}}
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
@@ -146,8 +146,8 @@ func.func private @model.forward(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
 
 // A parameter that is not there.
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
   // expected-error @+1 {{reads no known variable}}

@@ -5,8 +5,8 @@
 // parameter only: the stage that uses it evaluates it. The frozen scale is read on
 // two stages: each has its own.
 
-// CHECK-DAG: pipeline.channel @x : [tensor<5x7xf32>] source("x")
-// CHECK-DAG: pipeline.channel @x.s2 : [tensor<5x7xf32>] source("x")
+// CHECK-DAG: pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+// CHECK-DAG: pipeline.channel @x.s2 : [tensor<5x7xf32>] source(input "x")
 // CHECK-DAG: pipeline.channel @abs : [tensor<5x7xf32>]
 // CHECK-DAG: pipeline.channel @abs_0 : [tensor<5x7xf32>]
 // CHECK-DAG: pipeline.channel @exp : [tensor<5x7xf32>]
@@ -17,9 +17,9 @@
 // CHECK-NOT: @model
 
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @unused : [tensor<5x7xf32>] source("unused")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @unused : [tensor<5x7xf32>] source(input "unused")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 pipeline.variable @w : tensor<5x7xf32> parameter of @model init <"m.onnx", 8, 140>
 pipeline.variable @scale : tensor<5x7xf32> parameter of @model init <"m.onnx", 148, 140> {frozen}
 

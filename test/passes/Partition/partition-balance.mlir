@@ -7,8 +7,8 @@
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 pipeline.stage @model
-pipeline.channel @x : [tensor<64x600xf32>] source("x")
-pipeline.channel @loss : [tensor<64x300xf32>] sink("loss")
+pipeline.channel @x : [tensor<64x600xf32>] source(input "x")
+pipeline.channel @loss : [tensor<64x300xf32>] sink(loss)
 pipeline.variable @w1 : tensor<600x600xf32> parameter of @model init <"m.onnx", 8, 1440000>
 pipeline.variable @w2 : tensor<600x300xf32> parameter of @model init <"m.onnx", 1440008, 720000>
 pipeline.variable @w3 : tensor<300x300xf32> parameter of @model init <"m.onnx", 2160008, 360000>

@@ -11,8 +11,8 @@
 // CONTRADICTION: error: --stages=3 contradicts --split-at, which names 1 cuts for 2 stages
 
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
   %y = func.call @model.forward(%x) : (tensor<5x7xf32>) -> tensor<5x7xf32>

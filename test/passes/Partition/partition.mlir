@@ -5,8 +5,8 @@
 
 #id = affine_map<(i, j) -> (i, j)>
 pipeline.stage @model
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<5x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<5x7xf32>] sink(loss)
 pipeline.variable @w : tensor<5x7xf32> parameter of @model init <"m.onnx", 8, 140>
 pipeline.task @model.F forward of @model(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>

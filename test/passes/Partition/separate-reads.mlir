@@ -32,8 +32,8 @@
 // STAGES:         func.call @s1.forward({{.*}}%[[OWN]], {{.*}}%[[OWN]]
 
 pipeline.stage @model
-pipeline.channel @x : [tensor<3x7xf32>] source("x")
-pipeline.channel @loss : [tensor<3x7xf32>] sink("loss")
+pipeline.channel @x : [tensor<3x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<3x7xf32>] sink(loss)
 pipeline.variable @w : tensor<3x7xf32> parameter of @model init <"m.onnx", 8, 84>
 pipeline.variable @v : tensor<3x7xf32> parameter of @model init <"m.onnx", 92, 84>
 pipeline.variable @f : tensor<3x7xf32> parameter of @model init <"m.onnx", 176, 84> {frozen}

@@ -2,8 +2,8 @@
 // RUN:   --verify-diagnostics
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -26,8 +26,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 
 pipeline.task @F forward of @s(%k) {
@@ -45,8 +45,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<5xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -64,8 +64,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -85,8 +85,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -106,8 +106,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -130,8 +130,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -152,9 +152,9 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
 // expected-error @below {{has no staging: run pipeline-size-storage first}}
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") 
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) 
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -172,8 +172,8 @@ pipeline.schedule @train microbatches(2) {
 
 pipeline.stage @s devices [0]
 // expected-error @below {{has no slots: run pipeline-size-storage first}}
-pipeline.channel @x : [tensor<4xf32>] source("x") 
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") 
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -190,7 +190,7 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -208,7 +208,7 @@ pipeline.schedule @train microbatches(2) {
 
 pipeline.stage @s devices [0]
 pipeline.channel @x : [tensor<4xf32>] slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -226,8 +226,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -246,8 +246,8 @@ pipeline.variable @w : tensor<4xf32> parameter of @s
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -268,7 +268,7 @@ pipeline.variable @w : tensor<4xf32> parameter of @s
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
 // expected-error @below {{is run by "train" but has no body}}
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(2) {
@@ -280,7 +280,7 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
 pipeline.variable @m : tensor<4xf32> statistic of @s
 pipeline.task @F forward of @s(%k) {
   %x = pipeline.take @x : tensor<4xf32>
@@ -296,7 +296,7 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
 pipeline.channel @r : [tensor<4xf32>] slots(3)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 pipeline.task @F forward of @s(%k) {
@@ -314,7 +314,7 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
 pipeline.channel @r : [tensor<4xf32>] slots(3)
 pipeline.variable @m : tensor<4xf32> statistic of @s
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
@@ -337,7 +337,7 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
 pipeline.variable @m : tensor<4xf32> statistic of @s
 pipeline.variable @n : tensor<4xf32> statistic of @s
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
@@ -358,9 +358,9 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
 // expected-error @below {{is sent, but no task of the schedule puts}}
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 pipeline.task @F forward of @s(%k) {
   %x = pipeline.take @x : tensor<4xf32>
 }
@@ -373,7 +373,7 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 pipeline.variable @w : tensor<4xf32> parameter of @s
 func.func private @f(tensor<4xf32> {pipeline.into = 0 : i64}) -> tensor<4xf32>
 pipeline.task @F forward of @s(%k) {
@@ -392,8 +392,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32> {pipeline.into = 0 : i64}) -> tensor<4xf32>
 pipeline.task @F forward of @s(%k) {
   %x = pipeline.take @x : tensor<4xf32>
@@ -410,8 +410,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 pipeline.variable @w : tensor<4xf32> parameter of @s
 pipeline.weight_stash @w depth(2)
 func.func private @f(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -439,7 +439,7 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<f32>] source("x") slots(3)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(3)
 pipeline.channel @r : [tensor<f32>, tensor<f32>] slots(1)
 pipeline.channel @q : [tensor<f32>] slots(1)
 func.func private @f(tensor<f32>, tensor<f32>) -> tensor<f32>
@@ -486,8 +486,8 @@ pipeline.schedule @train microbatches(2) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {
@@ -505,8 +505,8 @@ pipeline.schedule @train microbatches(5) {
 // -----
 
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<4xf32>] source("x") slots(3)
-pipeline.channel @loss : [tensor<4xf32>] sink("loss") staging(1)
+pipeline.channel @x : [tensor<4xf32>] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<4xf32>] sink(loss) staging(1)
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>
 func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 pipeline.task @F forward of @s(%k) {

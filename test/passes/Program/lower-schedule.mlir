@@ -87,9 +87,9 @@
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [!x] source("x") slots(3)
-pipeline.channel @labels : [!y] source("labels") slots(2)
-pipeline.channel @loss : [!l] sink("loss") staging(1)
+pipeline.channel @x : [!x] source(input "x") slots(3)
+pipeline.channel @labels : [!y] source(labels) slots(2)
+pipeline.channel @loss : [!l] sink(loss) staging(1)
 pipeline.channel @h2 : [!h2] slots(2)
 pipeline.channel @dh2 : [!h2] slots(1) staging(1)
 pipeline.channel @s0.residuals : [!x, !h1, !h2] slots(2)
@@ -213,8 +213,8 @@ func.func private @sgd.13x3.kernel(!Mw3, !Mw3 {pipeline.into = 1 : i64}, f32, !M
 !t = tensor<4xf32>
 !m = memref<4xf32>
 pipeline.stage @s devices [0]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [tensor<f32>] sink("loss") staging(2)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [tensor<f32>] sink(loss) staging(2)
 pipeline.channel @res : [!t] slots(2)
 pipeline.variable @w : !t parameter of @s
 pipeline.variable @w.grad : !t gradient of @s
@@ -289,7 +289,7 @@ pipeline.task @E evaluate of @s(%k) {
   pipeline.put %l to @loss : tensor<f32>
   pipeline.put %r to @seen : !t
 }
-pipeline.channel @seen : [!t] sink("seen") staging(1)
+pipeline.channel @seen : [!t] sink(output "seen") staging(1)
 // CHECK-LABEL: func.func @evaluate.0(
 // CHECK-SAME:    %first: index, %updates: index, %[[NEWEST:.*]]: index)
 // CHECK:         pipeline.slot @w[%[[NEWEST]]] ring(2)
@@ -325,10 +325,10 @@ func.func private @b.kernel(!m, !m, memref<f32>)
 module @replay {
   pipeline.stage @s0 devices [0]
   pipeline.stage @s1 devices [0]
-  pipeline.channel @x : [!t] source("x") slots(2)
+  pipeline.channel @x : [!t] source(input "x") slots(2)
   pipeline.channel @h : [!t] slots(1)
   pipeline.channel @skip : [!t, !t] slots(3)
-  pipeline.channel @loss : [tensor<f32>] sink("loss") staging(1)
+  pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
   pipeline.task @F0 forward of @s0(%k) {
     %x = pipeline.take @x : !t
     %h = func.call @a(%x) : (!t) -> !t

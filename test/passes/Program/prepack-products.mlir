@@ -17,9 +17,9 @@
 !Y = memref<32x300xf32>
 
 pipeline.stage @s0 devices [0]
-pipeline.channel @x : [!x] source("x") slots(1)
+pipeline.channel @x : [!x] source(input "x") slots(1)
 pipeline.channel @y : [!y] slots(2)
-pipeline.channel @loss : [tensor<f32>] sink("loss") staging(1)
+pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
 
 // CHECK: pipeline.variable @w : [[W:tensor<300x1024xf32>]] parameter of @s0
 // CHECK: pipeline.variable @w.panels : tensor<[[B:[0-9]+]]xf32> prepacked of @s0 {pipeline.parameter = @w, pipeline.prepacking = #pipeline.panels<[300, 1024] strides[1024, 1] width 384 stride 400>}

@@ -17,9 +17,9 @@
 !Y = memref<2x48x4x4xf32>
 
 pipeline.stage @s0 devices [0]
-pipeline.channel @x : [!x] source("x") slots(1)
+pipeline.channel @x : [!x] source(input "x") slots(1)
 pipeline.channel @y : [!y] slots(2)
-pipeline.channel @loss : [tensor<f32>] sink("loss") staging(1)
+pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
 
 // A variable for each gradient of the input and for what evaluates and trains,
 // with as many versions as the weights have. Frozen weights have one, too.

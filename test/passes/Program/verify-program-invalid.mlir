@@ -77,7 +77,7 @@ pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
 pipeline.arena 0 bytes(1024) threads(1)
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %b = pipeline.scratch at(0) : memref<f32>
@@ -123,7 +123,7 @@ pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
 pipeline.arena 0 bytes(1024) threads(1)
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c1 = arith.constant 1 : index
@@ -243,7 +243,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c1 = arith.constant 1 : index
@@ -265,7 +265,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c1 = arith.constant 1 : index
@@ -288,7 +288,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %a = pipeline.slot @x[%first] at(0) : memref<f32>
@@ -307,7 +307,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %a = pipeline.slot @x[%first] at(0) : memref<f32>
@@ -327,7 +327,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @loss : [tensor<f32>] sink("loss") staging(1)
+pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c0 = arith.constant 0 : index
@@ -558,7 +558,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c2 = arith.constant 2 : index
@@ -582,7 +582,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c1 = arith.constant 1 : index
@@ -602,7 +602,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c1 = arith.constant 1 : index
@@ -622,7 +622,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{S7: device 0 in a segment of 1 updates awaits message 0 of @x before it is queued}}
@@ -640,7 +640,7 @@ pipeline.arena 0 bytes(1024) threads(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
-pipeline.channel @x : [tensor<f32>] source("x") slots(1)
+pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   pipeline.mark @F[%first]

@@ -18,11 +18,11 @@ module attributes {pipeline.model = #pipeline.bytes<"MODEL", 0, 3>} {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2x3xf32> parameter of @s1 init <"MODEL", 1, 24>
-pipeline.channel @x : [tensor<4x2xf32>] source("x") slots(2)
-pipeline.channel @y : [tensor<4xi64>] source("y") {pipeline.range = #pipeline.range<-7 to 7 or 9>}
+pipeline.channel @x : [tensor<4x2xf32>] source(input "x") slots(2)
+pipeline.channel @y : [tensor<4xi64>] source(input "y") {pipeline.range = #pipeline.range<-7 to 7 or 9>}
 pipeline.channel @h : [tensor<4x2xf32>] slots(2) staging(1)
 pipeline.channel @local : [tensor<f32>, tensor<f32>] slots(2)
-pipeline.channel @loss : [tensor<f32>] sink("loss") staging(1)
+pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
 pipeline.task @s0.F forward of @s0
 pipeline.task @s1.F forward of @s1
 pipeline.schedule @train microbatches(4) predicted_bubble(0.25)
@@ -106,7 +106,7 @@ module @replay {
   pipeline.stage @s0 devices [0]
   pipeline.variable @w : tensor<2x3xf32> parameter of @s0 init <"MODEL", 1, 24>
   pipeline.schedule @train microbatches(4)
-  pipeline.channel @x : [tensor<4x2xf32>] source("x") slots(2)
+  pipeline.channel @x : [tensor<4x2xf32>] source(input "x") slots(2)
   pipeline.arena 0 bytes(512) threads(1)
   func.func private @kernel(memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>)
   func.func @train.0(%first: index, %updates: index)
@@ -129,14 +129,14 @@ module @replay {
 // TABLE-DAG: @penstock.files = {{.*}} i64 3, [32 x i8] c"\BAx\16\BF\8F\01\CF\EAAA@\DE]\AE\22#\B0\03a\A3\96\17z\9C\B4\10\FFa\F2\00\15\AD" }]
 // TABLE-DAG: @penstock.devices = {{.*}} { i64 256, i64 64, i32 1 }, {{.*}} { i64 512, i64 128, i32 2 }]
 // TABLE-DAG: @penstock.variables = {{.*}} { i32 1, i32 2, ptr @penstock.shape.2.3, i64 24 }, i32 0, i64 1, ptr null, i32 2, i32 1, ptr @penstock.placements.w, i32 0, i32 0 }]
-// TABLE-DAG: @penstock.channels = {{.*}} { i32 1, i32 2, ptr @penstock.shape.4.2, i64 32 }, i32 -1, i32 0, i32 2, i32 1, i32 1, i32 0 }, {{.*}} ptr null, ptr null, {{.*}} i32 0, i32 1, i32 2, i32 1, i32 1, i32 0 }]
+// TABLE-DAG: @penstock.channels = {{.*}} { ptr @penstock.string.{{[0-9]+}}, i32 1, ptr @penstock.string.{{[0-9]+}}, {{.*}} { i32 1, i32 2, ptr @penstock.shape.4.2, i64 32 }, i32 -1, i32 0, i32 2, i32 1, i32 1, i32 0 }, {{.*}} i32 0, ptr null, {{.*}} i32 0, i32 1, i32 2, i32 1, i32 1, i32 0 }]
 // TABLE-DAG: @penstock.tasks = {{.*}} i32 70, i32 0, i32 0 }, {{.*}} i32 70, i32 1, i32 1 }]
 // TABLE-DAG: @penstock.gemms = {{.*}} i32 1, i32 0, [4 x i64] zeroinitializer, i64 4, i64 3, i64 2, [6 x i64] [i64 2, i64 1, i64 0, i64 0, i64 0, i64 0], [6 x i64] [i64 3, i64 1, {{.*}} i32 0, i32 1, i32 0, i64 0, { i64, ptr } zeroinitializer }, {{.*}} i32 1, i32 1, i32 0, i64 0, { i64, ptr } zeroinitializer }]
 // TABLE-DAG: @replay.penstock.gemms = {{.*}} i32 0, i32 0, i32 0, i64 0, { i64, ptr } zeroinitializer }, {{.*}} i32 1, i32 0, i32 0, i64 0, { i64, ptr } zeroinitializer }]
 // TABLE-DAG: @penstock.hyperparameters = {{.*}} double 5.000000e-01 }, {{.*}} double 0.000000e+00 }]
 // TABLE-DAG: @penstock.ranges = {{.*}} i64 -7, i64 7, i32 1, i64 9 }]
 // TABLE-DAG: @penstock.functions.train = internal constant [2 x ptr] [ptr @train.0, ptr @train.1]
-// TABLE-DAG: @penstock.schedules = {{.*}} i32 4, double 2.500000e-01, ptr @penstock.functions.train }]
-// TABLE-DAG: @penstock_program = constant {{.*}} { i32 8, i32 2, {{.*}}, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges }
+// TABLE-DAG: @penstock.schedules = {{.*}} { i32 0, i32 4, double 2.500000e-01, ptr @penstock.functions.train }]
+// TABLE-DAG: @penstock_program = constant {{.*}} { i32 9, i32 2, {{.*}}, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges }
 // TABLE-DAG: @replay.penstock_program = internal constant
 }

@@ -20,7 +20,7 @@
 // NAME: error: unknown method 'hogwild': known are sync, naive, pipedream, 2bw, pipemare, spectrain, xpipe, pipeoptim
 // OPEN: error: 'pipeline.schedule' op does not fit method sync, which drains at every update
 pipeline.stage @s devices [0]
-pipeline.channel @x : [tensor<3xf32>] source("x")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
 pipeline.task @s.F forward of @s(%k) {
   %x = pipeline.take @x : tensor<3xf32>
 }

@@ -33,9 +33,9 @@
 // CHECK-NEXT: return %[[W]]
 #id = affine_map<(d0) -> (d0)>
 pipeline.stage @s devices [0, 1]
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @z : [tensor<f32>] source("z")
-pipeline.channel @y : [tensor<f32>] sink("y")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @z : [tensor<f32>] source(input "z")
+pipeline.channel @y : [tensor<f32>] sink(output "y")
 pipeline.variable @mean : tensor<3xf32> statistic of @s
 pipeline.task @s.F forward of @s(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -86,7 +86,7 @@ func.func private @forward(%x: tensor<3xf32>, %m: tensor<3xf32> {pipeline.into =
 // CHECK: tensor.insert_slice %arg1 into %{{.*}}[%[[NEXT]], 0]
 #id = affine_map<(d0) -> (d0)>
 pipeline.stage @s devices [0, 1]
-pipeline.channel @x : [tensor<3xf32>] source("x")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
 pipeline.channel @r : [tensor<3xf32>]
 pipeline.variable @mean : tensor<3xf32> statistic of @s
 pipeline.task @s.F forward of @s(%k) {
@@ -139,7 +139,7 @@ func.func private @twice(%x: tensor<3xf32>, %m: tensor<3xf32> {pipeline.into = 1
 // CHECK: func.func private @both
 #id = affine_map<(d0) -> (d0)>
 pipeline.stage @still devices [0, 1]
-pipeline.channel @x : [tensor<3xf32>] source("x")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
 pipeline.variable @mean : tensor<3xf32> statistic of @still
 pipeline.variable @var : tensor<3xf32> statistic of @still
 pipeline.task @still.F forward of @still(%k) {
@@ -204,7 +204,7 @@ func.func private @move(tensor<3xf32>) -> tensor<3xf32>
 // A value that something else needs is no sum of rows.
 #id = affine_map<(d0) -> (d0)>
 pipeline.stage @s devices [0, 1]
-pipeline.channel @y : [tensor<3xf32>] sink("y")
+pipeline.channel @y : [tensor<3xf32>] sink(output "y")
 // expected-error @+1 {{statistic 'mean' follows all microbatches}}
 pipeline.variable @mean : tensor<3xf32> statistic of @s
 pipeline.task @s.F forward of @s(%k) {

@@ -8,7 +8,7 @@
 !t = tensor<3xf32>
 // expected-error @+1 {{'pipeline.stage' op has no device; run pipeline-place first}}
 pipeline.stage @a
-pipeline.channel @x : [!t] source("x")
+pipeline.channel @x : [!t] source(input "x")
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
 }
@@ -24,7 +24,7 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 // expected-error @+1 {{'pipeline.stage' op has 2 replicas, which do not divide 3 microbatches}}
 pipeline.stage @a devices [0, 1]
-pipeline.channel @x : [!t] source("x")
+pipeline.channel @x : [!t] source(input "x")
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
 }
@@ -68,7 +68,7 @@ pipeline.schedule @train microbatches(4) {
 // Nobody takes what is put.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 // expected-error @+1 {{'pipeline.channel' op has no sink, and no task of training takes from it}}
 pipeline.channel @y : [!t] slots(1)
 pipeline.task @a.F forward of @a(%k) {
@@ -87,7 +87,7 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0, 1]
 pipeline.stage @b devices [0, 2]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 // expected-error @+1 {{'pipeline.channel' op joins stages of which some replicas, but not all, share a device}}
 pipeline.channel @h : [!t] slots(1)
 pipeline.task @a.F forward of @a(%k) {
@@ -108,7 +108,7 @@ pipeline.schedule @train microbatches(4) {
 // Stages tell which devices there are.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
 }
@@ -124,7 +124,7 @@ pipeline.schedule @train microbatches(4) {
 // A schedule with a task of evaluation evaluates: it does not train as well.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
 }
@@ -168,7 +168,7 @@ pipeline.schedule @train microbatches(4) {
 // Versions of nothing.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 // expected-error @+1 {{'pipeline.double_buffer' op names no variable}}
 pipeline.double_buffer @w
 pipeline.task @a.F forward of @a(%k) {
@@ -185,7 +185,7 @@ pipeline.schedule @train microbatches(4) {
 // A task of nobody.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 // expected-error @+1 {{'pipeline.task' op names no stage}}
 pipeline.task @b.F forward of @b(%k) {
 }
@@ -203,7 +203,7 @@ pipeline.schedule @train microbatches(4) {
 // A parameter that is not there, read and written.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
   // expected-error @+1 {{'pipeline.read' op names no variable}}
@@ -220,7 +220,7 @@ pipeline.schedule @train microbatches(4) {
 // The write.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
   // expected-error @+1 {{'pipeline.write' op names no variable}}
@@ -238,7 +238,7 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 // expected-error @-4 {{tasks use @y, which is no channel}}
 pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
   pipeline.put %x to @y : !t
@@ -254,7 +254,7 @@ pipeline.schedule @train microbatches(4) {
 // A sum of nothing.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 // expected-error @+1 {{'pipeline.group' op has a member that is no variable}}
 pipeline.group @sum members [[@a]]
 pipeline.task @a.F forward of @a(%k) {

@@ -18,8 +18,8 @@
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x")
-pipeline.channel @y : [!t] sink("y")
+pipeline.channel @x : [!t] source(input "x")
+pipeline.channel @y : [!t] sink(output "y")
 pipeline.channel @h : [!t]
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t

@@ -60,8 +60,8 @@
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x")
-pipeline.channel @y : [!t] sink("y")
+pipeline.channel @x : [!t] source(input "x")
+pipeline.channel @y : [!t] sink(output "y")
 pipeline.channel @h : [!t]
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
@@ -82,8 +82,8 @@ pipeline.schedule @train microbatches(2) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x")
-pipeline.channel @y : [!t] sink("y")
+pipeline.channel @x : [!t] source(input "x")
+pipeline.channel @y : [!t] sink(output "y")
 pipeline.channel @h : [!t]
 pipeline.channel @g : [!t]
 pipeline.task @a.F forward of @a(%k) {
@@ -107,8 +107,8 @@ pipeline.schedule @train microbatches(2) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x")
-pipeline.channel @y : [!t] sink("y")
+pipeline.channel @x : [!t] source(input "x")
+pipeline.channel @y : [!t] sink(output "y")
 pipeline.channel @h : [!t]
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
@@ -131,8 +131,8 @@ pipeline.schedule @train microbatches(2) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1, 2]
-pipeline.channel @x : [!t] source("x")
-pipeline.channel @y : [!t] sink("y")
+pipeline.channel @x : [!t] source(input "x")
+pipeline.channel @y : [!t] sink(output "y")
 pipeline.channel @h : [!t]
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t

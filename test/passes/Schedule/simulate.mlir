@@ -31,8 +31,8 @@
 !t = tensor<5x6xf32>
 #id = affine_map<(i, j) -> (i, j)>
 pipeline.stage @s devices [0]
-pipeline.channel @x : [!t] source("x") slots(2)
-pipeline.channel @y : [!t] sink("y") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(2)
+pipeline.channel @y : [!t] sink(output "y") staging(1)
 pipeline.task @s.F forward of @s(%k) {
   %x = pipeline.take @x : !t
   %y = func.call @square(%x) : (!t) -> !t

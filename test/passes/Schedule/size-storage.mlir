@@ -27,7 +27,7 @@
 // CHECK-NOT: pipeline.weight_stash @v
 !t = tensor<3xf32>
 pipeline.stage @s devices [0]
-pipeline.channel @x : [!t] source("x")
+pipeline.channel @x : [!t] source(input "x")
 pipeline.variable @w : !t parameter of @s
 pipeline.weight_stash @w depth(7)
 pipeline.variable @v : !t parameter of @s
@@ -62,7 +62,7 @@ pipeline.schedule @train microbatches(1) {
 
 !t = tensor<3xf32>
 pipeline.stage @s devices [0]
-pipeline.channel @x : [!t] source("x")
+pipeline.channel @x : [!t] source(input "x")
 // expected-error @+1 {{S3: needs 2 versions, and has no weight_stash}}
 pipeline.variable @w : !t parameter of @s
 pipeline.task @s.F forward of @s(%k) {
@@ -85,7 +85,7 @@ pipeline.schedule @train microbatches(1) {
 
 !t = tensor<3xf32>
 pipeline.stage @s devices [0]
-pipeline.channel @x : [!t] source("x")
+pipeline.channel @x : [!t] source(input "x")
 pipeline.variable @w : !t parameter of @s
 // expected-error @+1 {{S3: @w needs 3 versions}}
 pipeline.double_buffer @w

@@ -6,8 +6,8 @@
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -75,8 +75,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -144,8 +144,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -215,8 +215,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -285,8 +285,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -355,8 +355,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -425,8 +425,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -491,8 +491,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(4)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(4)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(3) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(3)
@@ -557,8 +557,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -627,8 +627,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -693,8 +693,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(1) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -763,8 +763,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(1)
@@ -833,8 +833,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -903,8 +903,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 // expected-error @+1 {{S5: slots(3), but at most 2 messages are alive}}
 pipeline.channel @h : [!t] slots(3) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
@@ -973,8 +973,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 // expected-error @+1 {{S5: has no slots; run pipeline-size-storage}}
@@ -1043,9 +1043,9 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
+pipeline.channel @x : [!t] source(input "x") slots(3)
 // expected-error @+1 {{S5: has no staging; run pipeline-size-storage}}
-pipeline.channel @loss : [!t] sink("loss")
+pipeline.channel @loss : [!t] sink(loss)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -1114,8 +1114,8 @@ pipeline.schedule @train microbatches(4) {
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(1) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)
@@ -1185,7 +1185,7 @@ pipeline.schedule @train microbatches(4) {
 // S1: a sum is missing on the second replica.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0, 1]
-pipeline.channel @x : [!t] source("x") slots(1)
+pipeline.channel @x : [!t] source(input "x") slots(1)
 pipeline.variable @w : !t parameter of @a
 pipeline.variable @g : !t gradient of @a
 pipeline.group @sum members [[@g]]

@@ -6,8 +6,8 @@
 !t = tensor<3xf32>
 pipeline.stage @a devices [0]
 pipeline.stage @b devices [1]
-pipeline.channel @x : [!t] source("x") slots(3)
-pipeline.channel @loss : [!t] sink("loss") staging(1)
+pipeline.channel @x : [!t] source(input "x") slots(3)
+pipeline.channel @loss : [!t] sink(loss) staging(1)
 pipeline.channel @h : [!t] slots(2) staging(1)
 pipeline.channel @dh : [!t] slots(1) staging(1)
 pipeline.channel @ra : [!t] slots(2)

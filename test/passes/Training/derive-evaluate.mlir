@@ -11,8 +11,8 @@
 // INFER: pipeline.task @s0.E evaluate of @s0
 // INFER-NOT: @s1.forward
 
-// CHECK: pipeline.channel @correct : [tensor<i64>] sink("correct")
-// CHECK: pipeline.channel @count : [tensor<i64>] sink("count")
+// CHECK: pipeline.channel @correct : [tensor<i64>] sink(correct)
+// CHECK: pipeline.channel @count : [tensor<i64>] sink(count)
 // CHECK-LABEL: pipeline.task @s0.E evaluate of @s0
 // CHECK: func.call @s0.evaluate
 // CHECK: pipeline.put %{{.*}} to @h2
@@ -36,9 +36,9 @@
 // there is nothing to count.
 pipeline.stage @s0
 pipeline.stage @s1
-pipeline.channel @x : [tensor<f32>] source("x")
+pipeline.channel @x : [tensor<f32>] source(input "x")
 pipeline.channel @h : [tensor<f32>]
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<f32>
   %h = func.call @s0.forward(%x) : (tensor<f32>) -> tensor<f32>

@@ -3,9 +3,9 @@
 
 pipeline.stage @s0
 pipeline.stage @s1
-pipeline.channel @x : [tensor<f32>] source("x")
+pipeline.channel @x : [tensor<f32>] source(input "x")
 pipeline.channel @h : [tensor<f32>]
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 // expected-error @below {{parameter @w is read on stages @s0 and @s1: each needs a copy of its own, which pipeline-outline-stages makes}}
 pipeline.variable @w : tensor<f32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
@@ -30,7 +30,7 @@ func.func private @g(%x: tensor<f32>, %w: tensor<f32>) -> tensor<f32> {
 // -----
 
 pipeline.stage @s0
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<f32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %w = pipeline.read @w : tensor<f32>
@@ -66,8 +66,8 @@ pipeline.task @s0.F forward of @s0(%k) {
 
 // A scalar that the task computes is none of the function's business.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<f32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<f32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<f32>
   %c = arith.constant 1.0 : f32
@@ -82,8 +82,8 @@ func.func private @f(%x: tensor<f32>, %c: f32) -> tensor<f32> {
 // -----
 
 pipeline.stage @s0
-pipeline.channel @x : [tensor<f32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<f32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<f32>
   %l = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
@@ -97,8 +97,8 @@ func.func private @f(%x: tensor<f32>) -> tensor<f32> {
 // -----
 
 pipeline.stage @s0
-pipeline.channel @x : [tensor<f32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<f32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<f32>
   %l = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
@@ -114,8 +114,8 @@ func.func private @f(%x: tensor<f32>) -> tensor<f32> {
 // -----
 
 pipeline.stage @s0
-pipeline.channel @x : [tensor<f32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<f32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<f32>
   // expected-error @below {{@f is not a function with a body of one block}}
@@ -130,8 +130,8 @@ pipeline.stage @s0
 pipeline.stage @s1
 pipeline.channel @h : [tensor<f32>]
 // expected-error @below {{the loss is also an input of a later stage}}
-pipeline.channel @loss : [tensor<f32>] sink("loss")
-pipeline.channel @last : [tensor<f32>] sink("loss")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
+pipeline.channel @last : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<f32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %w = pipeline.read @w : tensor<f32>

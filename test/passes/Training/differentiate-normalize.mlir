@@ -15,8 +15,8 @@
 // CHECK: %[[B:.*]] = nn.standardize %[[H]] mean(%[[M]]) variance(%[[V]])
 // CHECK: nn.normalize_grad %{{.*}}, %[[B]], %[[V]]
 pipeline.stage @s0
-pipeline.channel @x : [tensor<5x7xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<5x7xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<7xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<5x7xf32>
@@ -63,8 +63,8 @@ func.func private @s0.forward(%x: tensor<5x7xf32>, %w: tensor<7xf32>) -> tensor<
 // CHECK-NOT: nn.standardize
 // CHECK: nn.normalize_grad %{{.*}}, %[[N]], %[[V]]
 pipeline.stage @s0
-pipeline.channel @x : [tensor<5x3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<5x3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w1 : tensor<3x7xf32> parameter of @s0
 pipeline.variable @w2 : tensor<7x3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {

@@ -4,8 +4,8 @@
 
 // Sums in another precision.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -35,8 +35,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // A scalar of the weights fills a tensor.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -59,8 +59,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // The largest product of data and weights.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -88,8 +88,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // Weights read at a sum of indices.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -122,8 +122,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // A scalar of the weights within a body.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -152,8 +152,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // A scalar of the weights as an operand.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -182,8 +182,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // A maximum with a weight among what it is over.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -211,8 +211,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // Neither a sum nor an extremum nor a product.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -240,8 +240,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // A slice whose place is known when the program runs only.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -265,8 +265,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // Padding by a weight.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -298,8 +298,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // A result written at a sum of indices.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -332,8 +332,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // The larger of data and weights.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<3xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -363,8 +363,8 @@ func.func private @f(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<f32> {
 
 // A loss that adds up the probabilities which cross-entropy gives beside it.
 pipeline.stage @s0
-pipeline.channel @y : [tensor<3xi64>] source("y")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @y : [tensor<3xi64>] source(input "y")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3x5xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %y = pipeline.take @y : tensor<3xi64>

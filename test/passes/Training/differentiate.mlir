@@ -54,11 +54,11 @@
 pipeline.stage @s0
 pipeline.stage @s1
 pipeline.stage @s2
-pipeline.channel @x : [tensor<3xf32>] source("x")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
 pipeline.channel @a : [tensor<3xf32>]
 pipeline.channel @b : [tensor<3xf32>]
 pipeline.channel @c : [tensor<3xf32>]
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 pipeline.variable @w : tensor<3xf32> parameter of @s0
 // expected-remark @below {{no gradient reaches parameter @unused: it is not trained}}
 pipeline.variable @unused : tensor<3xf32> parameter of @s0
@@ -139,8 +139,8 @@ func.func private @s2.forward(%b: tensor<3xf32>, %c: tensor<3xf32>, %f: tensor<3
 
 // A stage that only feeds the loss from data has no backward.
 pipeline.stage @s0
-pipeline.channel @x : [tensor<f32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<f32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 // expected-remark @below {{stage @s0 keeps 0 bytes of residuals per microbatch}}
 pipeline.task @s0.F forward of @s0(%k) {
   %x = pipeline.take @x : tensor<f32>

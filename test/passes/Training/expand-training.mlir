@@ -9,8 +9,8 @@
 // OPTION: error: batch-norm=often: there are train and frozen
 
 pipeline.stage @s0
-pipeline.channel @x : [tensor<5x7x11xf32>] source("x")
-pipeline.channel @loss : [tensor<f32>] sink("loss")
+pipeline.channel @x : [tensor<5x7x11xf32>] source(input "x")
+pipeline.channel @loss : [tensor<f32>] sink(loss)
 // CHECK: pipeline.variable @scale : tensor<7xf32> parameter
 // CHECK: pipeline.variable @mean : tensor<7xf32> statistic
 // CHECK: pipeline.variable @variance : tensor<7xf32> parameter of @s0 {frozen}

@@ -6,7 +6,7 @@
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
   // expected-error @+1 {{has buffer 'memref<3xf32>' for @w of 'tensor<2xf32>'}}
   %s = pipeline.slot @w[%n] : memref<3xf32>
@@ -18,7 +18,7 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
   // expected-error @+1 {{names a field of a variable}}
   %s = pipeline.slot @w[%n] field(0) : memref<2xf32>
@@ -30,7 +30,7 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
   // expected-error @+1 {{names field 1 of @x, which has 1}}
   %s = pipeline.slot @x[%n] field(1) : memref<2xf32>
@@ -42,7 +42,7 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
   // expected-error @+1 {{names @y, which is no variable or channel of this module}}
   %s = pipeline.slot @y[%n] : memref<2xf32>
@@ -55,7 +55,7 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
   // expected-error @+1 {{moves 'memref<3xf32>' over channel @x of}}
   pipeline.start_recv @x[%n], %c : memref<3xf32>
@@ -67,7 +67,7 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
   // expected-error @+1 {{names @y, which is no channel of this module}}
   pipeline.start_send @y[%n], %b : memref<2xf32>
@@ -80,7 +80,7 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
   // expected-error @+1 {{names @y, which is no channel of this module}}
   pipeline.await @y[%n]
@@ -92,7 +92,7 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
   // expected-error @+1 {{names @y, which is no task of this module}}
   pipeline.mark @y[%n]

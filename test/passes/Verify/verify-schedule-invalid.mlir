@@ -235,7 +235,7 @@ pipeline.schedule @train microbatches(4) {
 // C24
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.channel @r : [tensor<2xf32>, tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
@@ -260,7 +260,7 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.channel @r : [tensor<2xf32>, tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
@@ -285,7 +285,7 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.channel @r : [tensor<2xf32>, tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
@@ -310,7 +310,7 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [0]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.channel @r : [tensor<2xf32>, tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
@@ -374,7 +374,7 @@ pipeline.schedule @train microbatches(4)
 // C20: a device in use has an order.
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
@@ -394,7 +394,7 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
@@ -420,7 +420,7 @@ pipeline.schedule @train microbatches(4) {
 // run together.
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
@@ -454,7 +454,7 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 // expected-error @+1 {{is taken by task @s1.F, but no task of schedule @train puts into it}}
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
@@ -480,7 +480,7 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 // expected-error @+1 {{is put by task @s0.F, but no task of schedule @train takes from it}}
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
@@ -505,7 +505,7 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
@@ -532,7 +532,7 @@ pipeline.schedule @train microbatches(4) {
 // C13, the same way.
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>

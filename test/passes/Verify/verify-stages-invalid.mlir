@@ -19,7 +19,7 @@ pipeline.variable @w : tensor<2xf32> parameter of @s9
 pipeline.stage @s0
 pipeline.stage @s1
 pipeline.channel @c : [tensor<2xf32>]
-pipeline.channel @x : [tensor<2xf32>] source("x")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
   pipeline.put %a to @c : tensor<2xf32>
@@ -34,8 +34,8 @@ pipeline.task @s1.F forward of @s1(%k) {
 pipeline.stage @s0
 pipeline.stage @s1
 // expected-error @+1 {{has a source, but task @s0.F puts into it}}
-pipeline.channel @x : [tensor<2xf32>] source("x")
-pipeline.channel @y : [tensor<2xf32>] source("y")
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
+pipeline.channel @y : [tensor<2xf32>] source(input "y")
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @y : tensor<2xf32>
   pipeline.put %a to @x : tensor<2xf32>
@@ -46,7 +46,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 pipeline.stage @s0
 pipeline.stage @s1
 // expected-error @+1 {{has a sink, but task @s0.F takes from it}}
-pipeline.channel @x : [tensor<2xf32>] sink("loss")
+pipeline.channel @x : [tensor<2xf32>] sink(loss)
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
 }
@@ -65,7 +65,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 
 pipeline.stage @s0
 pipeline.stage @s1
-pipeline.channel @y : [tensor<2xf32>] source("y")
+pipeline.channel @y : [tensor<2xf32>] source(input "y")
 // expected-error @+1 {{is put by task @s0.F, but no task takes from it}}
 pipeline.channel @x : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
@@ -78,7 +78,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 // C5
 pipeline.stage @s0
 pipeline.stage @s1
-pipeline.channel @y : [tensor<2xf32>] source("y")
+pipeline.channel @y : [tensor<2xf32>] source(input "y")
 // expected-error @+1 {{joins task @s0.F and task @s0.U, which count microbatches and updates}}
 pipeline.channel @x : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {

@@ -467,7 +467,7 @@ TEST_F(Import, InitializersAmongTheInputs) {
   EXPECT_TRUE(variable(*module, "w"));
   unsigned channels = 0;
   for (auto channel : module->getOps<pipeline::ChannelOp>()) {
-    EXPECT_EQ(channel.getSource(), "x");
+    EXPECT_EQ(channel.getSource()->getEndpoint(), "x");
     ++channels;
   }
   EXPECT_EQ(channels, 1u);

@@ -64,9 +64,11 @@ static std::string collectArguments(ModuleOp module, NodeTestCase &testCase,
     if (auto take = dyn_cast<pipeline::TakeOp>(source)) {
       auto channel = SymbolTable::lookupNearestSymbolFrom<pipeline::ChannelOp>(
           source, take.getChannelAttr());
-      auto input = testCase.inputs.find(channel.getSource()->str());
+      auto input =
+          testCase.inputs.find(channel.getSource()->getEndpoint().str());
       if (input == testCase.inputs.end())
-        return "no data for input '" + channel.getSource()->str() + "'";
+        return "no data for input '" +
+               channel.getSource()->getEndpoint().str() + "'";
       buffers.push_back(input->second.bytes);
       continue;
     }

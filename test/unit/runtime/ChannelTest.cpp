@@ -21,9 +21,11 @@ constexpr int64_t kWords = 9;
 constexpr int64_t kShape[] = {kWords};
 
 penstock_channel channelOf(uint32_t slots, uint32_t staging) {
-  return {"c", nullptr, nullptr, {PENSTOCK_I64, 1, kShape, 8 * kWords},
-          0,   1,       slots,   staging,
-          1,   0};
+  return {"c",     PENSTOCK_CHANNEL_TRANSFER,
+          nullptr, {PENSTOCK_I64, 1, kShape, 8 * kWords},
+          0,       1,
+          slots,   staging,
+          1,       0};
 }
 
 /// Sends `count` messages from number `first`; policy with or without spin.

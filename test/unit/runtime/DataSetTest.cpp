@@ -50,7 +50,7 @@ protected:
   /// The samples of microbatch n, with x[i] = i.
   std::vector<int64_t> samplesOf(const DataSet &set, int64_t n) {
     float x[kB * kI];
-    set.gather(linear.channels[0], set.inputOf("x"), n, x);
+    set.gather(linear.channels[0], set.inputOf(linear.channels[0]), n, x);
     std::vector<int64_t> samples;
     for (int i = 0; i < kB; ++i)
       samples.push_back(int64_t(x[i * kI]) / kI);
@@ -125,7 +125,7 @@ TEST_F(DataSetTest, WidensLabels) {
   ASSERT_FALSE(error) << error.text;
   ASSERT_FALSE(set.setUpdate(kM, "data"));
   int64_t labels[kB] = {};
-  set.gather(linear.channels[1], set.inputOf("labels"), 1, labels);
+  set.gather(linear.channels[1], set.inputOf(linear.channels[1]), 1, labels);
   for (int64_t label : labels)
     EXPECT_EQ(label, -5);
 }
@@ -140,7 +140,8 @@ TEST_F(DataSetTest, NamesTheInput) {
             "--data: input 'x' is given twice");
   EXPECT_EQ(errorOf({x[0], {"labels", linear.labelsPath}}, linear.labelsPath),
             "--labels: input 'labels' is given twice");
-  linear.channels[1].source = "x";
+  linear.channels[1].role = PENSTOCK_CHANNEL_INPUT;
+  linear.channels[1].endpoint = "x";
   EXPECT_EQ(errorOf(x, linear.labelsPath),
             "--labels: this program takes no labels");
 }

@@ -83,7 +83,7 @@ struct Program {
   penstock_device_descriptor device = {1 << 20, 64, 1};
   uint64_t scratchOffsets[1] = {0};
   penstock_device_function functions[1] = {runGemms};
-  penstock_schedule schedule = {"train", 1, 0.0, functions};
+  penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0.0, functions};
   std::vector<penstock_gemm_descriptor> gemms;
   penstock_program program = {};
 

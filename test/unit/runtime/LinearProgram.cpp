@@ -237,9 +237,11 @@ constexpr penstock_hyperparameter_descriptor kKnobs[] = {{"lr", 0.05},
 constexpr penstock_device_function kTrain[] = {train0, train1},
                                    kEvaluate[] = {evaluate0, evaluate1},
                                    kAlone[] = {trainAlone};
-constexpr penstock_schedule kSchedules[] = {{"train", kM, 0.2, kTrain},
-                                            {"evaluate", 1, 0.0, kEvaluate}};
-constexpr penstock_schedule kReplaySchedules[] = {{"train", kM, 0.0, kAlone}};
+constexpr penstock_schedule kSchedules[] = {
+    {PENSTOCK_SCHEDULE_TRAIN, kM, 0.2, kTrain},
+    {PENSTOCK_SCHEDULE_EVALUATE, 1, 0.0, kEvaluate}};
+constexpr penstock_schedule kReplaySchedules[] = {
+    {PENSTOCK_SCHEDULE_TRAIN, kM, 0.0, kAlone}};
 constexpr penstock_placement kPlaceW1 = {0, kW1, 128}, kPlaceW2 = {1, kW2, 64},
                              kPlaceG1 = {0, kG1, 128},
                              kAloneW2 = {0, kArena + kW2, 64};
@@ -325,13 +327,17 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   replayVariables = {variables[2], variables[1], variables[0]};
   replayVariables[1].placements = &kAloneW2;
   channels = {
-      {"x", "x", nullptr, matrix(kXShape), -1, 0, 3, 0, 1, 0},
-      {"labels", "labels", nullptr, matrix(kYShape), -1, 1, 2, 0, 1, 0},
-      {"loss", nullptr, "loss", kScalar, 1, -1, 0, 1, 1, 0},
-      {"h", nullptr, nullptr, matrix(kHShape), 0, 1, 2, 0, 1, 0},
-      {"dh", nullptr, nullptr, matrix(kHShape), 1, 0, 1, 1, 1, 0},
-      {"correct", nullptr, "correct", kInteger, 1, -1, 0, 1, 1, 0},
-      {"count", nullptr, "count", kInteger, 1, -1, 0, 1, 1, 0},
+      {"x", PENSTOCK_CHANNEL_INPUT, "x", matrix(kXShape), -1, 0, 3, 0, 1, 0},
+      {"labels", PENSTOCK_CHANNEL_LABELS, "labels", matrix(kYShape), -1, 1, 2,
+       0, 1, 0},
+      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, kScalar, 1, -1, 0, 1, 1, 0},
+      {"h", PENSTOCK_CHANNEL_TRANSFER, nullptr, matrix(kHShape), 0, 1, 2, 0, 1,
+       0},
+      {"dh", PENSTOCK_CHANNEL_TRANSFER, nullptr, matrix(kHShape), 1, 0, 1, 1, 1,
+       0},
+      {"correct", PENSTOCK_CHANNEL_CORRECT, nullptr, kInteger, 1, -1, 0, 1, 1,
+       0},
+      {"count", PENSTOCK_CHANNEL_COUNT, nullptr, kInteger, 1, -1, 0, 1, 1, 0},
   };
   replayChannels = {channels[0], channels[1], channels[2]};
   replayChannels[1].receiver = 0;

@@ -331,11 +331,11 @@ TEST_F(ProgramTest, RefusesWhatDoesNotFit) {
 }
 
 TEST_F(ProgramTest, RefusesADefectiveDescriptor) {
-  linear.channels[2].sink = "entropy";
+  linear.channels[2].role = PENSTOCK_CHANNEL_CORRECT;
   Session run(&linear, data());
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.error(), "channel 'loss': this runtime knows no sink "
-                         "'entropy' of float32");
+                         "of role 4 and type float32");
 }
 
 TEST_F(ProgramTest, SavesExternalDataIntoAnotherFolder) {

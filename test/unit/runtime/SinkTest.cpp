@@ -49,14 +49,25 @@ struct Program {
   penstock_tensor integer = {PENSTOCK_I64, 0, nullptr, 8};
   int64_t shape[1] = {1};
   penstock_channel channels[4] = {
-      {"loss", nullptr, "loss", scalar, 0, -1, 0, 1, 1, 0},
-      {"correct", nullptr, "correct", integer, 0, -1, 0, 1, 1, 0},
-      {"count", nullptr, "count", integer, 0, -1, 0, 1, 1, 0},
-      {"x", "x", nullptr, {PENSTOCK_F32, 1, shape, 4}, -1, 0, 1, 0, 1, 0}};
+      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 0, -1, 0, 1, 1, 0},
+      {"correct", PENSTOCK_CHANNEL_CORRECT, nullptr, integer, 0, -1, 0, 1, 1,
+       0},
+      {"count", PENSTOCK_CHANNEL_COUNT, nullptr, integer, 0, -1, 0, 1, 1, 0},
+      {"x",
+       PENSTOCK_CHANNEL_INPUT,
+       "x",
+       {PENSTOCK_F32, 1, shape, 4},
+       -1,
+       0,
+       1,
+       0,
+       1,
+       0}};
   penstock_device_descriptor device = {64, 64, 1};
   penstock_device_function trains[1] = {train}, evaluates[1] = {evaluate};
-  penstock_schedule schedules[2] = {{"train", kM, 0, trains},
-                                    {"evaluate", 1, 0, evaluates}};
+  penstock_schedule schedules[2] = {
+      {PENSTOCK_SCHEDULE_TRAIN, kM, 0, trains},
+      {PENSTOCK_SCHEDULE_EVALUATE, 1, 0, evaluates}};
   penstock_hyperparameter_descriptor knob = {"lr", 3};
   penstock_program program = {};
 

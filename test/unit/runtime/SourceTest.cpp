@@ -63,14 +63,14 @@ TEST(Source, LargeMessagesArriveWholeAndInOrder) {
   penstock_tensor input = {PENSTOCK_F32, 2, kShape, kBytes};
   penstock_tensor scalar = {PENSTOCK_F32, 0, nullptr, 4};
   penstock_channel channels[] = {
-      {"a", "x", nullptr, input, -1, 0, kSlots, 0, 1, 0},
-      {"b", "x", nullptr, input, -1, 1, kSlots, 0, 1, 0},
-      {"sum", nullptr, nullptr, scalar, 1, 0, 1, 1, 1, 0},
-      {"loss", nullptr, "loss", scalar, 0, -1, 0, 1, 1, 0}};
+      {"a", PENSTOCK_CHANNEL_INPUT, "x", input, -1, 0, kSlots, 0, 1, 0},
+      {"b", PENSTOCK_CHANNEL_INPUT, "x", input, -1, 1, kSlots, 0, 1, 0},
+      {"sum", PENSTOCK_CHANNEL_TRANSFER, nullptr, scalar, 1, 0, 1, 1, 1, 0},
+      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 0, -1, 0, 1, 1, 0}};
   penstock_device_descriptor devices[2] = {{kSlots * kBytes + 64, 64, 1},
                                            {kSlots * kBytes + 64, 64, 1}};
   penstock_device_function functions[] = {train<0>, train<1>};
-  penstock_schedule schedule = {"train", 1, 0, functions};
+  penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0, functions};
   penstock_program program = {};
   program.abi_version = PENSTOCK_ABI_VERSION;
   program.stage_count = 2;

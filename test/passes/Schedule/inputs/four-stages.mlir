@@ -8,9 +8,9 @@ pipeline.stage @s0
 pipeline.stage @s1
 pipeline.stage @s2
 pipeline.stage @s3
-pipeline.channel @x : [!h] source("x")
-pipeline.channel @labels : [!y] source("labels")
-pipeline.channel @loss : [!l] sink("loss")
+pipeline.channel @x : [!h] source(input "x")
+pipeline.channel @labels : [!y] source(labels)
+pipeline.channel @loss : [!l] sink(loss)
 pipeline.channel @h1 : [!h]
 pipeline.channel @dh1 : [!h]
 pipeline.channel @h2 : [!h]

@@ -12,11 +12,11 @@
 
 pipeline.stage @s0
 pipeline.stage @s1
-pipeline.channel @x : [!x] source("x")
-pipeline.channel @labels : [!y] source("labels")
-pipeline.channel @loss : [!l] sink("loss")
-pipeline.channel @correct : [!n] sink("correct")
-pipeline.channel @count : [!n] sink("count")
+pipeline.channel @x : [!x] source(input "x")
+pipeline.channel @labels : [!y] source(labels)
+pipeline.channel @loss : [!l] sink(loss)
+pipeline.channel @correct : [!n] sink(correct)
+pipeline.channel @count : [!n] sink(count)
 pipeline.channel @h2 : [!h2]
 pipeline.channel @dh2 : [!h2]
 pipeline.channel @s0.residuals : [!x, !h1, !h2]

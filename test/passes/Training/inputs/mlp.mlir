@@ -14,9 +14,9 @@
 !w3 = tensor<13x3xf32>
 pipeline.stage @s0
 pipeline.stage @s1
-pipeline.channel @x : [!x] source("x")
-pipeline.channel @labels : [!y] source("labels")
-pipeline.channel @loss : [!l] sink("loss")
+pipeline.channel @x : [!x] source(input "x")
+pipeline.channel @labels : [!y] source(labels)
+pipeline.channel @loss : [!l] sink(loss)
 pipeline.channel @h2 : [!h2]
 pipeline.variable @fc1 : !w1 parameter of @s0 init <"mlp.onnx", 118, 308>
 pipeline.variable @fc2 : !w2 parameter of @s0 init <"mlp.onnx", 447, 572>
