@@ -9,7 +9,7 @@
 #include "penstock/Schedule/Csv.h"
 
 #include "Compress.h"
-#include "FarTransfers.h"
+#include "lib/Schedule/Transfers/SkipConnections.h"
 #include "penstock/Schedule/Transfers.h"
 
 #include "llvm/ADT/STLExtras.h"

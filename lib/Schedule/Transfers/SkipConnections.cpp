@@ -1,4 +1,4 @@
-//===- FarTransfers.cpp - Messages that a table has no cell of ------------===//
+//===- SkipConnections.cpp - Messages that a table has no cell of ---------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,9 +9,9 @@
 // with it have no deadlock either.
 //===----------------------------------------------------------------------===//
 
-#include "FarTransfers.h"
+#include "lib/Schedule/Transfers/SkipConnections.h"
 
-#include "Tables.h"
+#include "lib/Schedule/Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -11,17 +11,17 @@
 // this device; as the runs have times too, nothing can wait in a circle.
 // Orders in which a task stands several times go another way, and those that
 // fill the pipe faster than so: see TransfersByTime.cpp, and loops of stages of
-// different width that never drain: see TransfersByTurn.cpp. What happens once
+// different width that never drain: see ByRound.cpp. What happens once
 // per update is in UpdateItems.cpp.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Schedule/Transfers.h"
 
-#include "ModuloSchedule.h"
-#include "Tables.h"
-#include "TransfersByTime.h"
-#include "TransfersByTurn.h"
-#include "UpdateItems.h"
+#include "lib/Schedule/ModuloSchedule.h"
+#include "lib/Schedule/Tables.h"
+#include "lib/Schedule/Transfers/ByRound.h"
+#include "lib/Schedule/Transfers/ByTime.h"
+#include "lib/Schedule/Transfers/PerUpdate.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -305,7 +305,7 @@ std::optional<std::string> Placement::place() {
   }
   std::vector<Order> written = orders;
   if (!drains && joinsWidths(model)) {
-    if (auto why = placeTransfersByTurn(model, rank, orders))
+    if (auto why = placeTransfersByRound(model, rank, orders))
       return why;
   } else if (drains && fillsFaster() &&
              !placeTransfersByTime(model, rank, written, taskTimes)) {

@@ -1,4 +1,4 @@
-//===- UpdateItems.cpp - Transfers and sums once per update ---------------===//
+//===- PerUpdate.cpp - Transfers and sums once per update -----------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 // These stand in the loop over updates, outside of those over microbatches.
 //===----------------------------------------------------------------------===//
 
-#include "UpdateItems.h"
+#include "lib/Schedule/Transfers/PerUpdate.h"
 
-#include "Tables.h"
+#include "lib/Schedule/Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

@@ -1,4 +1,4 @@
-//===- FarTransfers.h - Messages that a table has no cell of ----*- C++ -*-===//
+//===- SkipConnections.h - Messages that a table has no cell of -*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,8 +8,8 @@
 // stage, get a place here.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_LIB_SCHEDULE_FARTRANSFERS_H
-#define PENSTOCK_LIB_SCHEDULE_FARTRANSFERS_H
+#ifndef PENSTOCK_LIB_SCHEDULE_TRANSFERS_SKIPCONNECTIONS_H
+#define PENSTOCK_LIB_SCHEDULE_TRANSFERS_SKIPCONNECTIONS_H
 
 #include "penstock/Schedule/Order.h"
 
@@ -31,4 +31,4 @@ bool placeFarTransfers(const Model &model, llvm::ArrayRef<int> channels,
 
 } // namespace penstock::schedule
 
-#endif // PENSTOCK_LIB_SCHEDULE_FARTRANSFERS_H
+#endif // PENSTOCK_LIB_SCHEDULE_TRANSFERS_SKIPCONNECTIONS_H

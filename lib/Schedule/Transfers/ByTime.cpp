@@ -1,4 +1,4 @@
-//===- TransfersByTime.cpp - Transfers of orders of any form --------------===//
+//===- ByTime.cpp - Transfers of orders of any form -----------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,11 +9,11 @@
 // circle. What recurs in the result is written as loops again.
 //===----------------------------------------------------------------------===//
 
-#include "TransfersByTime.h"
+#include "lib/Schedule/Transfers/ByTime.h"
 
-#include "Compress.h"
-#include "Dataflow.h"
-#include "Tables.h"
+#include "lib/Schedule/Compress.h"
+#include "lib/Schedule/Dataflow.h"
+#include "lib/Schedule/Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,4 +1,4 @@
-//===- TransfersByTime.h - Transfers of orders of any form ------*- C++ -*-===//
+//===- ByTime.h - Transfers of orders of any form ---------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 // What placeTransfers falls back to.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_LIB_SCHEDULE_TRANSFERSBYTIME_H
-#define PENSTOCK_LIB_SCHEDULE_TRANSFERSBYTIME_H
+#ifndef PENSTOCK_LIB_SCHEDULE_TRANSFERS_BYTIME_H
+#define PENSTOCK_LIB_SCHEDULE_TRANSFERS_BYTIME_H
 
 #include "penstock/Schedule/Order.h"
 
@@ -23,4 +23,4 @@ placeTransfersByTime(const Model &model, llvm::ArrayRef<int64_t> rank,
 
 } // namespace penstock::schedule
 
-#endif // PENSTOCK_LIB_SCHEDULE_TRANSFERSBYTIME_H
+#endif // PENSTOCK_LIB_SCHEDULE_TRANSFERS_BYTIME_H

@@ -1,4 +1,4 @@
-//===- UpdateItems.h - Transfers and sums once per update -------*- C++ -*-===//
+//===- PerUpdate.h - Transfers and sums once per update ---------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 // The parts of placeTransfers that are not about microbatches.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_LIB_SCHEDULE_UPDATEITEMS_H
-#define PENSTOCK_LIB_SCHEDULE_UPDATEITEMS_H
+#ifndef PENSTOCK_LIB_SCHEDULE_TRANSFERS_PERUPDATE_H
+#define PENSTOCK_LIB_SCHEDULE_TRANSFERS_PERUPDATE_H
 
 #include "penstock/Schedule/Order.h"
 
@@ -29,4 +29,4 @@ void placeSums(const Model &model, std::vector<Order> &orders);
 
 } // namespace penstock::schedule
 
-#endif // PENSTOCK_LIB_SCHEDULE_UPDATEITEMS_H
+#endif // PENSTOCK_LIB_SCHEDULE_TRANSFERS_PERUPDATE_H

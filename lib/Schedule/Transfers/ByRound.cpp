@@ -1,23 +1,23 @@
-//===- TransfersByTurn.cpp - Transfers between stages of any width --------===//
+//===- ByRound.cpp - Transfers between stages of any width ----------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Where stages have different numbers of replicas, a device meets its
 // neighbours at a different point of every microbatch, until all have taken
-// their turns. So a loop goes round once in a turn of microbatches: an update,
+// their turns. So a loop repeats once per round of microbatches: an update,
 // or what divides one if it is long. As for loops of one microbatch, a modulo
-// schedule gives every run of a turn a time, and every transfer the time at
+// schedule gives every run of a round a time, and every transfer the time at
 // which the run ends that it sends from. A sum over replicas has a time, too,
 // behind the last run that adds to it and before the first that needs it: no
 // replica is past an update that another one still works for. All devices
 // agree on the sequence by time, so that nothing waits in a circle.
 //===----------------------------------------------------------------------===//
 
-#include "TransfersByTurn.h"
+#include "lib/Schedule/Transfers/ByRound.h"
 
-#include "ModuloSchedule.h"
-#include "Tables.h"
+#include "lib/Schedule/ModuloSchedule.h"
+#include "lib/Schedule/Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -29,42 +29,42 @@ using namespace llvm;
 
 namespace penstock::schedule {
 
-/// More microbatches are a turn only if their numbers of replicas want it.
-static constexpr int64_t kLongestTurn = 64;
+/// More microbatches are a round only if their numbers of replicas want it.
+static constexpr int64_t kLongestRound = 64;
 
 namespace {
 
-/// An entry of a loop that goes round once per turn; in iteration j it is the
-/// run of turn j + item.ahead.
+/// An entry of a loop that repeats once per round; in iteration j it is the
+/// run of round j + item.ahead.
 struct Entry {
   Item item;
   int node;
 };
 
-struct TurnLoop {
+struct RoundLoop {
   Order *order;
-  /// Of its device: microbatches per turn, between two of them, and the first.
+  /// Of its device: microbatches per round, between two of them, and the first.
   int64_t slots = 1, width = 1, index = 0;
   std::vector<Entry> entries;
 };
 
-class TurnPlacement {
+class RoundPlacement {
 public:
-  TurnPlacement(const Model &model, ArrayRef<int64_t> rank,
-                std::vector<Order> &orders)
+  RoundPlacement(const Model &model, ArrayRef<int64_t> rank,
+                 std::vector<Order> &orders)
       : model(model), rank(rank), tables(model), orders(orders) {}
 
   std::optional<std::string> place();
 
 private:
-  int64_t getTurn() const;
+  int64_t getRound() const;
   void addNodes();
   bool unroll(Order &order);
   void addEdges();
   bool findPeriod();
   void findTransferTimes();
-  void addTransfers(const TurnLoop &loop, ModuloLoop &placed) const;
-  void write(TurnLoop &loop) const;
+  void addTransfers(const RoundLoop &loop, ModuloLoop &placed) const;
+  void write(RoundLoop &loop) const;
 
   /// A stage is as wide as it has work: all stages take a microbatch in the
   /// same time.
@@ -73,7 +73,7 @@ private:
     int64_t width = model.stages[it.stage].devices.size();
     return it.perUpdate() ? 0 : width * (it.letter == 'B' ? 2 : 1);
   }
-  /// Of a microbatch of a turn; of what is done once per update, of a replica.
+  /// Of a microbatch of a round; of what is done once per update, of a replica.
   int nodeOf(int task, int64_t number) const {
     return firstNodes[task] + int(number);
   }
@@ -82,44 +82,44 @@ private:
   ArrayRef<int64_t> rank;
   Tables tables;
   std::vector<Order> &orders;
-  int64_t turn = 1;
-  std::vector<TurnLoop> loops;
+  int64_t round = 1;
+  std::vector<RoundLoop> loops;
   /// By task, and by group.
   std::vector<int> firstNodes, groupNodes;
   int nodes = 0;
   std::vector<Precedence> edges;
   ModuloTimes found;
-  /// By channel and microbatch of a turn.
+  /// By channel and microbatch of a round.
   std::vector<std::vector<int64_t>> times;
 };
 
 } // namespace
 
-int64_t TurnPlacement::getTurn() const {
+int64_t RoundPlacement::getRound() const {
   int64_t M = model.microbatches, least = 1;
   for (const Stage &stage : model.stages)
     least = std::lcm(least, std::max<int64_t>(1, stage.devices.size()));
   int64_t longest = least;
-  for (int64_t length = least; length <= std::min(M, kLongestTurn);
+  for (int64_t length = least; length <= std::min(M, kLongestRound);
        length += least)
     if (M % length == 0)
       longest = length;
   return longest;
 }
 
-void TurnPlacement::addNodes() {
+void RoundPlacement::addNodes() {
   for (const Task &task : model.tasks) {
     firstNodes.push_back(nodes);
     nodes += task.perUpdate() ? int(model.stages[task.stage].devices.size())
-                              : int(turn);
+                              : int(round);
   }
   for (size_t group = 0; group < model.groups.size(); ++group)
     groupNodes.push_back(nodes++);
 }
 
-/// The entries of one turn; false if it is no plain loop over microbatches.
-bool TurnPlacement::unroll(Order &order) {
-  TurnLoop loop;
+/// The entries of one round; false if it is no plain loop over microbatches.
+bool RoundPlacement::unroll(Order &order) {
+  RoundLoop loop;
   loop.order = &order;
   for (const Stage &stage : model.stages) {
     const int *place = llvm::find(stage.devices, order.device);
@@ -128,7 +128,7 @@ bool TurnPlacement::unroll(Order &order) {
     loop.width = stage.devices.size();
     loop.index = place - stage.devices.begin();
   }
-  loop.slots = turn / loop.width;
+  loop.slots = round / loop.width;
   int64_t perUpdate = microbatchesPerUpdate(model, order.device);
   if (order.loops.size() != 1 || order.loops.front().count != 1)
     return false;
@@ -152,9 +152,9 @@ bool TurnPlacement::unroll(Order &order) {
   return true;
 }
 
-void TurnPlacement::addEdges() {
+void RoundPlacement::addEdges() {
   // 1. Behind each other on their device.
-  for (const TurnLoop &loop : loops)
+  for (const RoundLoop &loop : loops)
     for (auto [index, entry] : llvm::enumerate(loop.entries)) {
       const Entry &former =
           index ? loop.entries[index - 1] : loop.entries.back();
@@ -165,7 +165,7 @@ void TurnPlacement::addEdges() {
   for (const Channel &channel : model.channels)
     if (!channel.isSource() && !channel.isSink() &&
         !model.tasks[channel.producer].perUpdate())
-      for (int64_t k = 0; k < turn; ++k)
+      for (int64_t k = 0; k < round; ++k)
         edges.push_back({nodeOf(channel.producer, k),
                          nodeOf(channel.consumer, k),
                          duration(channel.producer), 0});
@@ -189,9 +189,9 @@ void TurnPlacement::addEdges() {
   }
 }
 
-bool TurnPlacement::findPeriod() {
+bool RoundPlacement::findPeriod() {
   int64_t most = 1, total = 1;
-  for (const TurnLoop &loop : loops) {
+  for (const RoundLoop &loop : loops) {
     int64_t load = 0;
     for (const Entry &entry : loop.entries)
       load += duration(entry.item.id);
@@ -207,22 +207,22 @@ bool TurnPlacement::findPeriod() {
 /// A message moves when the run that it is sent from ends; with several
 /// senders, one may be ahead of another, and their common receiver takes
 /// messages in order all the same.
-void TurnPlacement::findTransferTimes() {
+void RoundPlacement::findTransferTimes() {
   times.resize(model.channels.size());
   for (auto [id, channel] : llvm::enumerate(model.channels)) {
     if (!channel.hasPeer() || model.tasks[channel.producer].perUpdate())
       continue;
     std::vector<int64_t> &list = times[id];
-    for (int64_t k = 0; k < turn; ++k)
+    for (int64_t k = 0; k < round; ++k)
       list.push_back(found.starts[nodeOf(channel.producer, k)] +
                      duration(channel.producer));
     int64_t width =
         model.stages[model.tasks[channel.consumer].stage].devices.size();
     for (bool changed = true; changed;) {
       changed = false;
-      for (int64_t k = 0; k < turn; ++k) {
-        int64_t former =
-            k < width ? list[k - width + turn] - found.period : list[k - width];
+      for (int64_t k = 0; k < round; ++k) {
+        int64_t former = k < width ? list[k - width + round] - found.period
+                                   : list[k - width];
         changed |= list[k] < former;
         list[k] = std::max(list[k], former);
       }
@@ -230,8 +230,8 @@ void TurnPlacement::findTransferTimes() {
   }
 }
 
-void TurnPlacement::addTransfers(const TurnLoop &loop,
-                                 ModuloLoop &placed) const {
+void RoundPlacement::addTransfers(const RoundLoop &loop,
+                                  ModuloLoop &placed) const {
   std::vector<int> summed;
   for (auto [index, entry] : llvm::enumerate(loop.entries)) {
     const Task &task = model.tasks[entry.item.id];
@@ -255,22 +255,22 @@ void TurnPlacement::addTransfers(const TurnLoop &loop,
   }
 }
 
-void TurnPlacement::write(TurnLoop &turnLoop) const {
+void RoundPlacement::write(RoundLoop &roundLoop) const {
   // Data come one microbatch ahead of the run that takes them.
   std::vector<ModuloEntry> entries;
-  for (const Entry &entry : turnLoop.entries) {
+  for (const Entry &entry : roundLoop.entries) {
     int64_t number = entry.node - firstNodes[entry.item.id];
-    bool isLast = number / turnLoop.width + 1 == turnLoop.slots;
+    bool isLast = number / roundLoop.width + 1 == roundLoop.slots;
     entries.push_back({entry.item, found.starts[entry.node], isLast ? 1 : 0});
   }
-  ModuloLoop placed(model, entries, found.period, turn);
-  addTransfers(turnLoop, placed);
-  turnLoop.order->loops = {
-      {LoopKind::Microbatches, turnLoop.slots, placed.write()}};
+  ModuloLoop placed(model, entries, found.period, round);
+  addTransfers(roundLoop, placed);
+  roundLoop.order->loops = {
+      {LoopKind::Microbatches, roundLoop.slots, placed.write()}};
 }
 
-std::optional<std::string> TurnPlacement::place() {
-  turn = getTurn();
+std::optional<std::string> RoundPlacement::place() {
+  round = getRound();
   addNodes();
   for (Order &order : orders)
     if (!order.loops.empty() && !unroll(order))
@@ -281,7 +281,7 @@ std::optional<std::string> TurnPlacement::place() {
     return "the orders contradict the channels: some task waits for a later "
            "one";
   findTransferTimes();
-  for (TurnLoop &loop : loops)
+  for (RoundLoop &loop : loops)
     write(loop);
   return std::nullopt;
 }
@@ -294,10 +294,10 @@ bool joinsWidths(const Model &model) {
   });
 }
 
-std::optional<std::string> placeTransfersByTurn(const Model &model,
-                                                ArrayRef<int64_t> rank,
-                                                std::vector<Order> &orders) {
-  return TurnPlacement(model, rank, orders).place();
+std::optional<std::string> placeTransfersByRound(const Model &model,
+                                                 ArrayRef<int64_t> rank,
+                                                 std::vector<Order> &orders) {
+  return RoundPlacement(model, rank, orders).place();
 }
 
 } // namespace penstock::schedule
