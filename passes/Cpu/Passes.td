@@ -66,4 +66,26 @@ def PipelineVectorLoops
                            "::mlir::vector::VectorDialect"];
 }
 
+def PipelineExpandBf16 : Pass<"pipeline-expand-bf16", "::mlir::ModuleOp"> {
+  let summary = "Write conversions to and from bf16 as integer operations";
+  let description = [{
+    Few CPUs have an instruction that rounds to bf16, and the C library of
+    Debian 12 has no function for it. So the rounding, to nearest and to even,
+    is written out, the same on every CPU. f64 goes through f32, as in PyTorch.
+
+    ```mlir
+    %b = arith.truncf %x : f32 to bf16
+    // becomes, besides the case of NaN
+    %bits = arith.bitcast %x : f32 to i32
+    %last = arith.shrui %bits, %c16 : i32
+    %odd = arith.andi %last, %c1 : i32
+    %bias = arith.addi %odd, %c32767 : i32
+    %rounded = arith.addi %bits, %bias : i32
+    ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 #endif // PENSTOCK_PASSES_CPU_PASSES_TD
