@@ -106,7 +106,8 @@ private:
   const ::onnx::AttributeProto *resolve(const ::onnx::AttributeProto &attribute,
                                         const Scope &scope) const;
   llvm::FailureOr<mlir::Attribute>
-  convert(const ::onnx::AttributeProto &attribute, llvm::StringRef node,
+  convert(const ::onnx::AttributeProto &attribute,
+          ::onnx::AttributeProto::AttributeType type, llvm::StringRef node,
           llvm::StringRef name);
   std::string makeNodeName(const ::onnx::NodeProto &node, const Scope &scope);
   mlir::Location getLocation(const ::onnx::NodeProto &node,

@@ -8,6 +8,7 @@
 
 #include "GraphImporter.h"
 #include "ModelFile.h"
+#include "Proto.h"
 
 #include "dialects/Onnx/Onnx.h"
 #include "penstock/Import/OperatorRegistry.h"
@@ -31,11 +32,64 @@ const AttributeProto *GraphImporter::resolve(const AttributeProto &attribute,
   return scope.attributes.lookup(attribute.ref_attr_name());
 }
 
+/// Returns the types of which `attribute` has a value.
+static SmallVector<AttributeProto::AttributeType>
+getTypesOfValues(const AttributeProto &attribute) {
+  SmallVector<AttributeProto::AttributeType> types;
+  auto add = [&](bool isSet, AttributeProto::AttributeType type) {
+    if (isSet)
+      types.push_back(type);
+  };
+  add(attribute.has_f(), AttributeProto::FLOAT);
+  add(attribute.has_i(), AttributeProto::INT);
+  add(attribute.has_s(), AttributeProto::STRING);
+  add(attribute.has_t(), AttributeProto::TENSOR);
+  add(attribute.has_g(), AttributeProto::GRAPH);
+  add(attribute.has_sparse_tensor(), AttributeProto::SPARSE_TENSOR);
+  add(attribute.has_tp(), AttributeProto::TYPE_PROTO);
+  add(attribute.floats_size(), AttributeProto::FLOATS);
+  add(attribute.ints_size(), AttributeProto::INTS);
+  add(attribute.strings_size(), AttributeProto::STRINGS);
+  add(attribute.tensors_size(), AttributeProto::TENSORS);
+  add(attribute.graphs_size(), AttributeProto::GRAPHS);
+  add(attribute.sparse_tensors_size(), AttributeProto::SPARSE_TENSORS);
+  add(attribute.type_protos_size(), AttributeProto::TYPE_PROTOS);
+  return types;
+}
+
+/// Returns the type of `attribute`, or UNDEFINED and a reason. Files of IR
+/// version 1 have no types: the only value says it. Zeros and empty lists may
+/// be left out of a file.
+static AttributeProto::AttributeType getType(const AttributeProto &attribute,
+                                             std::string &reason) {
+  SmallVector<AttributeProto::AttributeType> values =
+      getTypesOfValues(attribute);
+  AttributeProto::AttributeType type = attribute.type();
+  if (type == AttributeProto::UNDEFINED && values.size() == 1)
+    return values.front();
+  auto nameOf = [](AttributeProto::AttributeType type) {
+    return AttributeProto::AttributeType_Name(type);
+  };
+  if (type == AttributeProto::UNDEFINED) {
+    reason = values.empty() ? "has neither a type nor a value"
+                            : "has no type, and more than one value";
+    return AttributeProto::UNDEFINED;
+  }
+  for (AttributeProto::AttributeType value : values)
+    if (value != type) {
+      reason = "is of type " + nameOf(type) + ", but has a value of type " +
+               nameOf(value);
+      return AttributeProto::UNDEFINED;
+    }
+  return type;
+}
+
 /// Null for kinds that no supported operator has; the operator is then reported
 /// as unsupported.
 FailureOr<Attribute> GraphImporter::convert(const AttributeProto &attribute,
+                                            AttributeProto::AttributeType type,
                                             StringRef node, StringRef name) {
-  switch (attribute.type()) {
+  switch (type) {
   case AttributeProto::FLOAT:
     return Attribute(builder.getF32FloatAttr(attribute.f()));
   case AttributeProto::INT:
@@ -166,7 +220,13 @@ LogicalResult GraphImporter::importNode(const NodeProto &node,
     const AttributeProto *meant = resolve(attribute, scope);
     if (!meant)
       continue;
-    FailureOr<Attribute> value = convert(*meant, name, attribute.name());
+    std::string reason;
+    AttributeProto::AttributeType type = getType(*meant, reason);
+    if (type == AttributeProto::UNDEFINED)
+      return emitNodeError(node, name, scope)
+             << "attribute '" << attribute.name() << "' " << reason
+             << "; write the file anew";
+    FailureOr<Attribute> value = convert(*meant, type, name, attribute.name());
     if (failed(value))
       return failure();
     if (attribute.name().empty() || params.get(attribute.name()))
@@ -179,6 +239,21 @@ LogicalResult GraphImporter::importNode(const NodeProto &node,
              << "attribute '" << attribute.name()
              << "' is not one of this operator in this version; export the "
                 "model anew, or set the opset that it was written for";
+    if (normalizeDomain(node.domain()).empty())
+      if (auto expected = getStandardAttributeType(
+              node.op_type(), getSince(node, scope), attribute.name());
+          expected != AttributeProto::UNDEFINED && expected != type)
+        return emitNodeError(node, name, scope)
+               << "attribute '" << attribute.name() << "' is of type "
+               << AttributeProto::AttributeType_Name(type)
+               << ", this operator takes "
+               << AttributeProto::AttributeType_Name(expected);
+    if (!*value && lookupOperator(normalizeDomain(node.domain()),
+                                  node.op_type(), getSince(node, scope)))
+      return emitNodeError(node, name, scope)
+             << "attribute '" << attribute.name() << "' is of type "
+             << AttributeProto::AttributeType_Name(type)
+             << ", which no attribute of this operator is";
     if (*value)
       params.append(attribute.name(), *value);
   }

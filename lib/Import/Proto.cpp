@@ -271,6 +271,21 @@ bool penstock::onnx::isKnownAttribute(const std::string &domain,
   return known;
 }
 
+::onnx::AttributeProto::AttributeType
+penstock::onnx::getStandardAttributeType(const std::string &type, int64_t since,
+                                         const std::string &name) {
+  auto result = ::onnx::AttributeProto::UNDEFINED;
+  guarded([&]() -> std::string {
+    if (const ::onnx::OpSchema *schema = ::onnx::OpSchemaRegistry::Schema(
+            type, int(std::min(since, kNewestKnown)), ""))
+      if (auto attribute = schema->attributes().find(name);
+          attribute != schema->attributes().end())
+        result = attribute->second.type;
+    return "";
+  });
+  return result;
+}
+
 int64_t penstock::onnx::getStandardSinceVersion(const std::string &type,
                                                 int64_t opset) {
   int64_t since = 0;

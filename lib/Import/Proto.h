@@ -41,6 +41,12 @@ int64_t getStandardSinceVersion(const std::string &type, int64_t opset);
 bool isKnownAttribute(const std::string &domain, const std::string &type,
                       int64_t since, const std::string &name);
 
+/// Returns the type that the ONNX standard gives an attribute, or UNDEFINED
+/// where the attribute is not known here.
+::onnx::AttributeProto::AttributeType
+getStandardAttributeType(const std::string &type, int64_t since,
+                         const std::string &name);
+
 } // namespace penstock::onnx
 
 #endif // PENSTOCK_LIB_IMPORT_PROTO_H

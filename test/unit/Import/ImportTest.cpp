@@ -555,3 +555,42 @@ TEST_F(Import, Cycles) {
             "no earlier node computes: the nodes are in a cycle, or not "
             "sorted\n");
 }
+
+// A default in place of a value that has the wrong type would be other numbers.
+TEST_F(Import, AttributesHaveOneValueOfTheirType) {
+  using ::onnx::AttributeProto;
+  ::onnx::ModelProto model = makeModel();
+  addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
+  ::onnx::NodeProto *node = model.mutable_graph()->mutable_node(0);
+  std::string head =
+      "m.onnx: node '" + node->name() + "' (LeakyRelu, since-version 16)";
+  node->set_op_type("LeakyRelu");
+  while (node->input_size() > 1)
+    node->mutable_input()->RemoveLast();
+  AttributeProto *alpha = node->add_attribute();
+  alpha->set_name("alpha");
+  auto expectError = [&](const std::string &text) {
+    std::string error = errorOf(model);
+    EXPECT_EQ(error.rfind(head, 0), 0u) << error;
+    EXPECT_NE(error.find("attribute 'alpha' " + text), std::string::npos)
+        << error;
+  };
+  expectError("has neither a type nor a value; write the file anew");
+  alpha->set_f(0.25f);
+  OwningOpRef<ModuleOp> module = import(model);
+  EXPECT_TRUE(bool(module)) << diagnostics; // as in files of IR version 1
+  alpha->set_i(1);
+  expectError("has no type, and more than one value; write the file anew");
+  alpha->set_type(AttributeProto::FLOAT);
+  expectError("is of type FLOAT, but has a value of type INT");
+  alpha->clear_f();
+  alpha->set_type(AttributeProto::INT);
+  expectError("is of type INT, this operator takes FLOAT");
+  alpha->clear_i();
+  alpha->set_type(AttributeProto::GRAPH);
+  expectError("is of type GRAPH, this operator takes FLOAT");
+  // Zero may be left out of a file.
+  alpha->set_type(AttributeProto::FLOAT);
+  module = import(model);
+  EXPECT_TRUE(bool(module)) << diagnostics;
+}
