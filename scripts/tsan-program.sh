@@ -2,8 +2,7 @@
 # Compiles a program under the thread sanitizer, its generated code included:
 # scripts/tsan-program.sh OUT MODEL [options of penstockc]
 # Takes the compiler of build/default and the runtime of build/tsan (or
-# $TSAN_BUILD), of which the targets penstock_runtime and penstock_start are
-# enough. Vectors have 16 bytes: accesses of more are not checked. Those that
+# $TSAN_BUILD), of which the target penstock_start is enough. Vectors have 16 bytes: accesses of more are not checked. Those that
 # oneDNN makes are never checked.
 set -euo pipefail
 tree=$(cd "$(dirname "$0")/.." && pwd)
@@ -16,7 +15,7 @@ shift
 runtime=${TSAN_BUILD:-$tree/build/tsan}/runtime
 if [[ ! -f $runtime/libpenstock_start.a ]]; then
   echo "tsan-program.sh: $runtime is missing: run" \
-    "scripts/build.sh tsan penstock_runtime penstock_start" >&2
+    "scripts/build.sh tsan penstock_start" >&2
   exit 1
 fi
 work=$(mktemp -d)
@@ -28,5 +27,6 @@ trap 'rm -rf "$work"' EXIT
 sed -i -E '/^define /s/ \{$/ sanitize_thread {/' "$work/program.ll"
 clang++-22 -O1 -fsanitize=thread -Wno-override-module -c "$work/program.ll" -o "$work/program.o"
 clang++-22 -fsanitize=thread "$work/program.o" "$runtime/libpenstock_start.a" \
-  "$runtime/libpenstock_runtime.a" -ldl -lgomp -lpthread -lm -o "$out"
+  -Wl,-u,penstock_cpu "$runtime/libpenstock_cpu.a" "$runtime/libpenstock_runtime.a" \
+  -ldl -lgomp -lpthread -lm -o "$out"
 echo "run it with TSAN_OPTIONS=suppressions=$tree/test/tsan-suppressions.txt"

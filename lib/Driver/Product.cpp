@@ -109,7 +109,8 @@ int Compilation::writeProduct() {
 
   std::string start = findRuntimeLibrary("libpenstock_start.a");
   std::string runtime = findRuntimeLibrary("libpenstock_runtime.a");
-  if (start.empty() || runtime.empty())
+  std::string devices = findRuntimeLibrary("libpenstock_cpu.a");
+  if (start.empty() || runtime.empty() || devices.empty())
     return fail(
         "cannot find libpenstock_runtime.a beside the compiler; install "
         "Penstock with cmake --install");
@@ -119,8 +120,11 @@ int Compilation::writeProduct() {
   object.flush();
   if (!object.check(log))
     return kUserError;
-  std::vector<std::string> libraries = {start,    runtime,     "-ldl",
-                                        "-lgomp", "-lpthread", "-lm"};
+  // The kind of the devices comes out of its library where its symbol is asked
+  // for.
+  std::vector<std::string> libraries = {
+      start,    "-Wl,-u,penstock_cpu", devices, runtime, "-ldl",
+      "-lgomp", "-lpthread",           "-lm"};
   // A runtime that was built with sanitizers needs theirs.
   if (StringRef sanitize = PENSTOCK_SANITIZE; !sanitize.empty())
     libraries.push_back(("-fsanitize=" + sanitize).str());

@@ -9,6 +9,8 @@
 
 #include "runtime/command/Summary.h"
 
+#include "runtime/device/Cores.h"
+
 #include <algorithm>
 #include <sys/resource.h>
 

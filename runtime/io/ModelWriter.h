@@ -12,18 +12,11 @@
 
 #include "runtime/io/File.h"
 
+#include <functional>
 #include <utility>
 #include <vector>
 
 namespace penstock::runtime {
-
-/// New bytes for a range of program.files[file].
-struct Patch {
-  int32_t file;
-  uint64_t offset;
-  const void *data;
-  uint64_t size;
-};
 
 /// Whether saving writes this variable.
 bool isSaved(const penstock_variable &variable);
@@ -31,6 +24,10 @@ bool isSaved(const penstock_variable &variable);
 /// The values of a variable that has a file order, in that.
 std::vector<char> inFileOrder(const penstock_variable &variable,
                               const char *values);
+
+/// Copies the value of a variable to `values`, type.bytes long.
+using ReadVariable =
+    std::function<void(const penstock_variable &variable, char *values)>;
 
 class ModelWriter {
 public:
@@ -42,8 +39,8 @@ public:
   /// Everything that can be known before training: the place is writable, each
   /// variable has its range in the model, no input is overwritten.
   Error check(const std::string &path);
-  /// Needs a successful check().
-  Error write(const std::string &path, const std::vector<Patch> &patches);
+  /// Needs a successful check(). Holds one variable at a time.
+  Error write(const std::string &path, const ReadVariable &read);
 
 private:
   Error checkExternal(const std::string &path, const std::string &location);

@@ -58,11 +58,10 @@ Error OutputArray::create(int64_t rows, int64_t batch) {
   return {};
 }
 
-void OutputArray::put(int64_t n, const void *message) {
+std::span<char> OutputArray::getRoom(int64_t n) {
   uint64_t bytes = channel.type.bytes;
-  uint64_t at = header + uint64_t(n) * bytes;
-  if (at < length)
-    std::memcpy(mapped + at, message, std::min(bytes, length - at));
+  uint64_t at = std::min(header + uint64_t(n) * bytes, length);
+  return {mapped + at, std::min(bytes, length - at)};
 }
 
 Error OutputArray::commit() {

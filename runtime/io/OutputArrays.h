@@ -14,6 +14,8 @@
 #include "runtime/io/DataSet.h"
 #include "runtime/io/TemporaryFile.h"
 
+#include <span>
+
 namespace penstock::runtime {
 
 /// The file of one output.
@@ -27,9 +29,9 @@ public:
   /// Creates the temporary file: `rows` samples in microbatches of `batch`, or
   /// with `batch` 0 one message as it is.
   Error create(int64_t rows, int64_t batch);
-  /// The message of microbatch n, of which only the rows that there are samples
-  /// for count. Called by the one device that computes it.
-  void put(int64_t n, const void *message);
+  /// Returns where the message of microbatch n goes, as far as there are
+  /// samples for its rows.
+  std::span<char> getRoom(int64_t n);
   Error commit();
 
   const penstock_channel &channel;

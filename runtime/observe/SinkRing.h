@@ -12,7 +12,6 @@
 
 #include "runtime/support/Wait.h"
 
-#include <cstring>
 #include <memory>
 #include <sched.h>
 
@@ -26,15 +25,13 @@ public:
     uint64_t bits;
   };
 
-  void push(int64_t n, const void *value, uint64_t bytes) {
+  void push(int64_t n, uint64_t bits) {
     uint64_t at = head.load(std::memory_order_relaxed);
     // The consumer looks every few milliseconds; filling the ring in less is
     // rare, and then the producer waits.
     while (at - tail.load(std::memory_order_acquire) == kSize)
       sched_yield();
-    Item &item = items[at % kSize];
-    item = {n, nanoseconds(), 0};
-    std::memcpy(&item.bits, value, bytes);
+    items[at % kSize] = {n, nanoseconds(), bits};
     head.store(at + 1, std::memory_order_release);
   }
 

@@ -29,7 +29,7 @@ Error penstock_run::infer() {
     endpoint.output = outputs.find(endpoint.channel->description);
 
   startTime = nanoseconds();
-  Watchdog watchdog(instance->positions, options.watchdog.value_or(0));
+  Watchdog watchdog(instance->positions(), options.watchdog.value_or(0));
   int64_t microbatches = trainData.isWhole() ? 1
                                              : trainData.usableCount() /
                                                    trainData.microbatchSize();

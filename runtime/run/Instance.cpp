@@ -9,8 +9,10 @@
 
 #include "runtime/run/Instance.h"
 
+#include "runtime/device/Cores.h"
+#include "runtime/device/LibraryCalls.h"
+
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <unistd.h>
 
@@ -30,27 +32,28 @@ static bool holdsLibraryScratch(const penstock_program &program,
                      isInside);
 }
 
+/// Where a variable lies on a device, or null.
+static const penstock_placement *
+findPlacement(const penstock_variable &variable, uint32_t device) {
+  for (uint32_t j = 0; j < variable.placement_count; ++j)
+    if (variable.placements[j].device == device)
+      return &variable.placements[j];
+  return nullptr;
+}
+
 Instance::Instance(const penstock_program &program)
-    : program(program), positions{program, {}} {
+    : program(program), context(program) {
   for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
-    hyperparameters.push_back(program.hyperparameters[i].value);
-  integers.resize(program.hyperparameter_count);
+    context.hyperparameters.push_back(program.hyperparameters[i].value);
+  context.integers.resize(program.hyperparameter_count);
 }
 
 Instance::~Instance() {
-  if (sourceThread.joinable()) {
-    isSourceStopping.store(true);
-    sourceRequests.bump(/*wake=*/true);
-    sourceThread.join();
-  }
   // Library objects are destroyed where they were used.
   for (auto &device : deviceList)
-    device->worker->start([&device] {
-      device->gemms.clear();
-      device->convs.clear();
-    });
+    device->start([&device] { device->close(); });
   for (auto &device : deviceList)
-    device->worker->wait(-1);
+    device->finish(-1);
 }
 
 Error Instance::check() const {
@@ -117,57 +120,36 @@ Error Instance::check() const {
 }
 
 void Instance::buildEndpoints() {
-  endpoints.resize(program.channel_count);
-  sourceNext.resize(program.channel_count);
-  bool needsThread = false;
+  auto find = [&](int32_t device) {
+    return device < 0 ? nullptr : deviceList[device].get();
+  };
+  context.endpoints.resize(program.channel_count);
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &description = program.channels[i];
-    Endpoint &endpoint = endpoints[i];
+    Endpoint &endpoint = context.endpoints[i];
     endpoint.channel = std::make_unique<Channel>(description, i);
+    endpoint.channel->from = find(description.sender);
+    endpoint.channel->to = find(description.receiver);
     endpoint.isSource = isSource(description);
     if (isSink(description))
       endpoint.sink = std::make_unique<SinkRing>();
-    needsThread |=
-        endpoint.isSource && description.type.bytes >= kSourceThreadBytes;
   }
   for (uint32_t i = 0; i < program.group_count; ++i)
-    sums.push_back(std::make_unique<AllReduce>(program.groups[i]));
-  // A device may have as many transfers on their way as its channels hold, and
-  // one sum of each group.
-  for (auto &device : deviceList) {
-    uint64_t size = 1 + program.group_count;
-    for (const Endpoint &endpoint : endpoints)
-      if (!endpoint.isSource && !endpoint.sink)
-        size += uint64_t(2) * endpoint.channel->capacity();
-    device->transfers.resize(std::bit_ceil(size));
-    device->transferMask = device->transfers.size() - 1;
-  }
-  if (needsThread)
-    sourceThread = std::thread([this] { sourceLoop(); });
+    context.sums.push_back(std::make_unique<AllReduce>(program.groups[i]));
 }
 
-/// Where weights lie on a device, and those that are prepacked from them.
+/// Those weights of a device that are prepacked, from what they start as.
 Error Instance::prepackWeights(penstock_device &device) {
-  auto find = [&](const penstock_variable &variable) -> char * {
-    for (uint32_t j = 0; j < variable.placement_count; ++j)
-      if (variable.placements[j].device == device.index)
-        return device.arena.base() + variable.placements[j].offset;
-    return nullptr;
-  };
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
-    char *result =
-        variable.role == PENSTOCK_ROLE_PREPACKED ? find(variable) : nullptr;
-    if (!result)
+    const penstock_placement *result = findPlacement(variable, device.index);
+    if (variable.role != PENSTOCK_ROLE_PREPACKED || !result)
       continue;
-    uint32_t by = variable.prepacked_by;
-    auto *weights = reinterpret_cast<float *>(
-        find(program.variables[variable.prepacked_from]));
-    auto *to = reinterpret_cast<float *>(result);
-    if (!weights || !(by < program.conv_count
-                          ? device.convs.run(by, nullptr, weights, to)
-                          : device.gemms.run(&device, by - program.conv_count,
-                                             nullptr, weights, to)))
+    const penstock_placement *weights =
+        findPlacement(program.variables[variable.prepacked_from], device.index);
+    if (!weights || !device.prepack(variable.prepacked_by,
+                                    device.getOrigin() + weights->offset,
+                                    device.getOrigin() + result->offset))
       return defect("the weights of '%s' cannot be prepacked", variable.name);
   }
   return {};
@@ -175,9 +157,8 @@ Error Instance::prepackWeights(penstock_device &device) {
 
 Error Instance::openDevice(penstock_device &device,
                            const std::vector<MappedFile> &files) {
-  if (Error error = device.arena.allocate(device.index, device.description))
+  if (Error error = device.open())
     return error;
-  char *arena = device.arena.base();
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
     if (variable.file < 0 || variable.file_order)
@@ -188,93 +169,86 @@ Error Instance::openDevice(penstock_device &device,
       return userError("'%s' is shorter than when it was compiled: '%s' is "
                        "not inside it",
                        program.files[variable.file].path, variable.name);
-    for (uint32_t j = 0; j < variable.placement_count; ++j)
-      if (variable.placements[j].device == device.index)
-        std::memcpy(arena + variable.placements[j].offset,
-                    file.data() + variable.file_offset, variable.type.bytes);
+    write(variable, device, file.data() + variable.file_offset);
   }
-  if (Error error = device.gemms.prepare(program, device.index, arena))
-    return error;
-  if (Error error = device.convs.prepare(program, device.index, arena))
-    return error;
+  device.openTransfers();
   return prepackWeights(device);
 }
 
 Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
   if (Error error = check())
     return error;
-  policy.spinNanoseconds = isOversubscribed(program) ? 0 : 50000;
+  context.waitPolicy.spinNanoseconds = isOversubscribed(program) ? 0 : 50000;
 
-  std::vector<Error> errors(program.device_count);
+  // 1. Devices and what stands between them.
   for (uint32_t i = 0; i < program.device_count; ++i) {
-    auto device =
-        std::make_unique<penstock_device>(*this, i, program.devices[i]);
+    auto device = createDevice(context, i);
     if (isTraced)
       device->trace = std::make_unique<TraceBuffer>();
-    device->worker = std::make_unique<Worker>(shareOfCores(program, i),
-                                              program.devices[i].threads);
-    positions.devices.push_back({i, &device->position});
+    context.positions.devices.push_back({i, &device->position});
     deviceList.push_back(std::move(device));
   }
   buildEndpoints();
+
+  // 2. Memory and values, each on the thread of its device.
+  std::vector<Error> errors(program.device_count);
   for (auto &device : deviceList)
-    device->worker->start([&, target = device.get()] {
+    device->start([&, target = device.get()] {
       errors[target->index] = openDevice(*target, files);
     });
   for (auto &device : deviceList)
-    device->worker->wait(-1);
+    device->finish(-1);
   for (Error &error : errors)
     if (error)
       return error;
+
+  // 3. What needs to know where memory is.
+  std::vector<DeviceMemory *> memories;
+  for (auto &device : deviceList)
+    memories.push_back(device.get());
+  for (auto &sum : context.sums)
+    sum->open(memories);
+  context.sources.open();
   return {};
 }
 
 void Instance::run(const penstock_schedule &schedule, int64_t first,
                    int64_t updates, int64_t version, const DataSet &data,
                    const std::function<void()> &observe) {
-  {
-    std::lock_guard<std::mutex> lock(sourceMutex);
-    currentData = &data;
-    for (uint32_t i = 0; i < endpoints.size(); ++i) {
-      Endpoint &endpoint = endpoints[i];
-      endpoint.channel->reset();
-      if (endpoint.isSource)
-        endpoint.channel->input = data.inputOf(endpoint.channel->description);
-      sourceNext[i] = 0;
-    }
-    for (auto &sum : sums)
-      sum->reset();
-  }
-  for (auto &device : deviceList) {
-    penstock_device_function function = schedule.functions[device->index];
-    if (!function)
-      continue;
-    device->firstTransfer = device->endTransfer = 0;
-    device->position.isRunning.store(true);
-    device->worker->start([=, target = device.get()] {
-      function(target, first, updates, version);
-      finishTransfers(target);
-      target->position.isRunning.store(false);
-    });
-  }
+  context.sources.begin(data);
+  for (auto &sum : context.sums)
+    sum->reset();
   for (auto &device : deviceList)
-    while (!device->worker->wait(/*milliseconds=*/5))
+    if (penstock_device_function function = schedule.functions[device->index])
+      device->run(function, first, updates, version);
+  for (auto &device : deviceList)
+    while (!device->finish(/*milliseconds=*/5))
       observe();
   observe();
 }
 
-const char *Instance::value(const penstock_variable &variable, int64_t updates,
-                            uint32_t copy) const {
+void Instance::read(const penstock_variable &variable, int64_t updates,
+                    char *values, uint32_t copy) const {
   const penstock_placement &place = variable.placements[copy];
   uint64_t version = uint64_t(updates) % std::max(variable.versions, 1u);
-  return deviceList[place.device]->arena.base() + place.offset +
-         version * place.stride;
+  penstock_device &device = *deviceList[place.device];
+  device.download(values,
+                  device.getOrigin() + place.offset + version * place.stride,
+                  variable.type.bytes);
+}
+
+void Instance::write(const penstock_variable &variable, penstock_device &device,
+                     const char *values) {
+  for (uint32_t j = 0; j < variable.placement_count; ++j)
+    if (variable.placements[j].device == device.index)
+      device.upload(device.getOrigin() + variable.placements[j].offset, values,
+                    variable.type.bytes);
 }
 
 std::vector<ArenaBytes> Instance::arenas() const {
   std::vector<ArenaBytes> arenas;
   for (const auto &device : deviceList)
-    arenas.push_back({device->index, device->arena.size()});
+    arenas.push_back({device->index, device->statistics().arenaBytes});
   return arenas;
 }
 
@@ -282,7 +256,7 @@ bool Instance::setHyperparameter(const char *name, double value) {
   bool isKnown = false;
   for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
     if (!std::strcmp(program.hyperparameters[i].name, name)) {
-      hyperparameters[i] = value;
+      context.hyperparameters[i] = value;
       isKnown = true;
     }
   return isKnown;
@@ -292,46 +266,12 @@ void Instance::setIntegerHyperparameter(const char *name, int64_t value) {
   setHyperparameter(name, double(value));
   for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
     if (!std::strcmp(program.hyperparameters[i].name, name))
-      integers[i] = value;
+      context.integers[i] = value;
 }
 
 double Instance::findHyperparameter(const char *name) const {
   for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
     if (!std::strcmp(program.hyperparameters[i].name, name))
-      return hyperparameters[i];
+      return context.hyperparameters[i];
   return 0;
-}
-
-bool Instance::fillSources() {
-  bool hasFilled = false;
-  std::lock_guard<std::mutex> lock(sourceMutex);
-  for (uint32_t id = 0; id < endpoints.size(); ++id) {
-    Endpoint &endpoint = endpoints[id];
-    if (!endpoint.isSource)
-      continue;
-    Channel &channel = *endpoint.channel;
-    int64_t &next = sourceNext[id];
-    int64_t n;
-    void *slot;
-    while (true) {
-      if (channel.claim(next, n, slot)) {
-        currentData->gather(channel.description, channel.input, n, slot);
-        channel.finish(next++);
-        hasFilled = true;
-      } else if (channel.isTaken(next)) {
-        ++next;
-      } else {
-        break;
-      }
-    }
-  }
-  return hasFilled;
-}
-
-void Instance::sourceLoop() {
-  while (!isSourceStopping.load()) {
-    uint32_t seen = sourceRequests.load();
-    if (!fillSources() && !isSourceStopping.load())
-      sourceRequests.park(seen);
-  }
 }

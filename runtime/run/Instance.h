@@ -10,27 +10,11 @@
 #ifndef PENSTOCK_RUNTIME_RUN_INSTANCE_H
 #define PENSTOCK_RUNTIME_RUN_INSTANCE_H
 
-#include "runtime/device/cpu/Device.h"
-#include "runtime/io/OutputArrays.h"
+#include "runtime/device/Kinds.h"
 #include "runtime/observe/Memory.h"
-#include "runtime/observe/SinkRing.h"
 #include "runtime/support/Roles.h"
 
 namespace penstock::runtime {
-
-/// What stands behind a channel number.
-struct Endpoint {
-  std::unique_ptr<Channel> channel;
-  std::unique_ptr<SinkRing> sink;
-  /// Where a sink of inference writes.
-  OutputArray *output = nullptr;
-  bool isSource = false;
-  /// Of a sink with several senders: whose message comes next.
-  uint32_t turn = 0;
-};
-
-/// Waits until everything that the device issued is done.
-void finishTransfers(penstock_device *device);
 
 class Instance {
 public:
@@ -46,9 +30,13 @@ public:
            int64_t version, const DataSet &data,
            const std::function<void()> &observe);
 
-  /// The value of a variable after `updates` updates, in its first copy.
-  const char *value(const penstock_variable &variable, int64_t updates,
-                    uint32_t copy = 0) const;
+  /// Copies the value that a variable has after `updates` updates to `values`,
+  /// type.bytes long. `copy` counts its placements.
+  void read(const penstock_variable &variable, int64_t updates, char *values,
+            uint32_t copy = 0) const;
+  /// Sets what a variable starts as on one device.
+  void write(const penstock_variable &variable, penstock_device &device,
+             const char *values);
 
   /// The arenas that were allocated.
   std::vector<ArenaBytes> arenas() const;
@@ -56,14 +44,9 @@ public:
   const std::vector<std::unique_ptr<penstock_device>> &devices() const {
     return deviceList;
   }
-  Endpoint &endpoint(uint32_t channel) { return endpoints[channel]; }
-  std::vector<Endpoint> &allEndpoints() { return endpoints; }
-  AllReduce &allReduce(uint32_t group) { return *sums[group]; }
-  WaitPolicy waitPolicy() const { return policy; }
-  const DataSet &data() const { return *currentData; }
+  Endpoints &allEndpoints() { return context.endpoints; }
+  const Positions &positions() const { return context.positions; }
 
-  double hyperparameter(uint32_t id) const { return hyperparameters[id]; }
-  int64_t integerHyperparameter(uint32_t id) const { return integers[id]; }
   /// False when the program has none of that name.
   bool setHyperparameter(const char *name, double value);
   /// Of integers, of which a double holds only those of 53 bits.
@@ -71,14 +54,7 @@ public:
   /// Zero when the program has none of that name.
   double findHyperparameter(const char *name) const;
 
-  /// A device posted a receive on a source.
-  void requestSource(Channel &channel) {
-    if (channel.description.type.bytes >= kSourceThreadBytes)
-      sourceRequests.bump(/*wake=*/true);
-  }
-
   const penstock_program &program;
-  Positions positions;
 
 private:
   Error check() const;
@@ -86,29 +62,10 @@ private:
   Error openDevice(penstock_device &device,
                    const std::vector<MappedFile> &files);
   void buildEndpoints();
-  void sourceLoop();
-  bool fillSources();
-
-  // Smaller messages are gathered by the device that needs them: that takes
-  // less time than waking a thread.
-  static constexpr uint64_t kSourceThreadBytes = 32 << 10;
-
-  std::vector<Endpoint> endpoints;
-  std::vector<std::unique_ptr<AllReduce>> sums;
-  std::vector<double> hyperparameters;
-  std::vector<int64_t> integers; // the same, in full
-  WaitPolicy policy;
-  const DataSet *currentData = nullptr;
-
-  // The source thread holds the lock while it looks at channels; segments
-  // begin under it. Device threads never take it.
-  std::mutex sourceMutex;
-  std::vector<int64_t> sourceNext; // by channel, the next message to fill
-  WaitWord sourceRequests;
-  std::atomic<bool> isSourceStopping{false};
-  std::thread sourceThread;
 
   std::vector<std::unique_ptr<penstock_device>> deviceList;
+  /// Goes before the devices do: its source thread writes to them.
+  Context context;
 };
 
 } // namespace penstock::runtime

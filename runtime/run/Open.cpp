@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/sha256.h"
-#include "runtime/device/cpu/Features.h"
 #include "runtime/observe/Memory.h"
 #include "runtime/run/Run.h"
 
@@ -81,7 +80,7 @@ Error penstock_run::open() {
     return defect("the program was compiled against version %u of the runtime "
                   "interface, this is version %u",
                   program.abi_version, PENSTOCK_ABI_VERSION);
-  if (Error error = checkFeatures(program))
+  if (Error error = checkDevices(program))
     return error;
   if (Error error = options.checkTogether())
     return error;

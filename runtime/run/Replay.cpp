@@ -44,6 +44,7 @@ static std::string elementText(const penstock_tensor &type, const char *data,
 }
 
 Error penstock_run::compareVariables(const Instance &again) const {
+  std::vector<char> found, expected;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
     const penstock_variable *other = nullptr;
@@ -52,20 +53,22 @@ Error penstock_run::compareVariables(const Instance &again) const {
         other = &again.program.variables[j];
     if (!other || other->type.bytes != variable.type.bytes)
       return defect("verify: the replay has no variable '%s'", variable.name);
-    const char *expected = again.value(*other, updatesDone);
+    found.resize(variable.type.bytes);
+    expected.resize(variable.type.bytes);
+    again.read(*other, updatesDone, expected.data());
     for (uint32_t copy = 0; copy < variable.placement_count; ++copy) {
-      const char *found = instance->value(variable, updatesDone, copy);
-      if (!std::memcmp(found, expected, variable.type.bytes))
+      instance->read(variable, updatesDone, found.data(), copy);
+      if (found == expected)
         continue;
       uint64_t bytes = elementBytes(variable.type.element), at = 0;
-      while (!std::memcmp(found + at * bytes, expected + at * bytes, bytes))
+      while (!std::memcmp(&found[at * bytes], &expected[at * bytes], bytes))
         ++at;
       return notEqual(
           "verify: element %llu of variable '%s' differs: %s in the pipeline, "
           "%s on one device",
           (unsigned long long)at, variable.name,
-          elementText(variable.type, found, at).c_str(),
-          elementText(variable.type, expected, at).c_str());
+          elementText(variable.type, found.data(), at).c_str(),
+          elementText(variable.type, expected.data(), at).c_str());
     }
   }
   return {};
@@ -86,7 +89,7 @@ Error penstock_run::replay(int64_t updates) {
 
   // 1. The same segments: where a pipe drained, versions start anew.
   SinkValues values;
-  Watchdog watchdog(oneDevice->positions, options.watchdog.value_or(0));
+  Watchdog watchdog(oneDevice->positions(), options.watchdog.value_or(0));
   for (const Segment &segment : segments)
     oneDevice->run(*schedule, segment.first, segment.updates, segment.first,
                    trainData, [&] {

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <utility>
 
 using namespace penstock::runtime;
@@ -92,12 +91,12 @@ Error penstock_run::train(int64_t updates) {
     startTime = begin;
   std::vector<int64_t> waited;
   for (const auto &device : instance->devices())
-    waited.push_back(device->position.waitedNanoseconds.load());
+    waited.push_back(device->statistics().waitedNanoseconds);
   SinkValues values;
   progress->begin(
       std::max(options.steps || options.epochs ? requestedUpdates() : 0,
                updatesDone + updates));
-  Watchdog watchdog(instance->positions, options.watchdog.value_or(0));
+  Watchdog watchdog(instance->positions(), options.watchdog.value_or(0));
   instance->run(*schedule, updatesDone, updates, updatesDone, trainData, [&] {
     values.collect(*instance);
     logUpdates(values, *schedule);
@@ -109,8 +108,7 @@ Error penstock_run::train(int64_t updates) {
   trainSeconds += double(nanoseconds() - begin) * 1e-9;
   for (const auto &device : instance->devices())
     waitSeconds[device->index] +=
-        double(device->position.waitedNanoseconds.load() -
-               waited[device->index]) *
+        double(device->statistics().waitedNanoseconds - waited[device->index]) *
         1e-9;
   segments.push_back({updatesDone, updates});
   updatesDone += updates;
@@ -127,7 +125,7 @@ Error penstock_run::evaluate(penstock_results &results) {
     return userError("--eval-data is missing");
   int64_t microbatches = evalData.usableCount() / evalData.microbatchSize();
   SinkValues values;
-  Watchdog watchdog(instance->positions, options.watchdog.value_or(0));
+  Watchdog watchdog(instance->positions(), options.watchdog.value_or(0));
   instance->run(*schedule, 0, microbatches, updatesDone, evalData, [&] {
     values.collect(*instance);
     watchdog.check();
@@ -163,19 +161,10 @@ Error penstock_run::save(const std::string &path) {
   if (path != options.save)
     if (Error error = writer->check(path))
       return error;
-  std::vector<Patch> patches;
-  std::deque<std::vector<char>> transposes;
-  for (uint32_t i = 0; i < program.variable_count; ++i) {
-    const penstock_variable &variable = program.variables[i];
-    if (!isSaved(variable))
-      continue;
-    const char *values = instance->value(variable, updatesDone);
-    if (variable.file_order)
-      values = transposes.emplace_back(inFileOrder(variable, values)).data();
-    patches.push_back(
-        {variable.file, variable.file_offset, values, variable.type.bytes});
-  }
-  return writer->write(path, patches);
+  return writer->write(path,
+                       [&](const penstock_variable &variable, char *values) {
+                         instance->read(variable, updatesDone, values);
+                       });
 }
 
 Error penstock_run::writeTraceOnce() {

@@ -29,20 +29,6 @@ private:
   char *aligned = nullptr;
 };
 
-/// Whether a device runs the library call of this descriptor.
-template <typename Descriptor>
-bool isCalledOn(const Descriptor &call, uint32_t device) {
-  return (call.device == device || call.device == PENSTOCK_EVERY_DEVICE) &&
-         !(call.scratch.offsets &&
-           call.scratch.offsets[device] == PENSTOCK_NO_OFFSET);
-}
-
-/// Where the scratch of a library call begins in the arena of a device.
-inline uint64_t scratchOffset(const penstock_scratch &scratch,
-                              uint32_t device) {
-  return scratch.offsets ? scratch.offsets[device] : 0;
-}
-
 } // namespace penstock::runtime
 
 #endif // PENSTOCK_RUNTIME_DEVICE_CPU_ARENA_H

@@ -8,7 +8,7 @@
 
 #include "runtime/device/cpu/Convolutions.h"
 
-#include "runtime/device/cpu/Arena.h"
+#include "runtime/device/LibraryCalls.h"
 
 using namespace penstock::runtime;
 

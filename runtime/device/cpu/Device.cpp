@@ -3,155 +3,129 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The worker thread and where it may run. Cores are divided in proportion to
-// threads; neighbouring devices get neighbouring cores, as they talk most.
+// Addresses are pointers. Library calls run on the threads of the device.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cpu/Device.h"
-#include "runtime/device/cpu/OpenMP.h"
 
-#include <atomic>
-#include <chrono>
-#include <pthread.h>
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
+#include "runtime/device/Cores.h"
+#include "runtime/device/cpu/OpenMP.h"
+#include "runtime/observe/Failure.h"
+
+#include <cstring>
 
 using namespace penstock::runtime;
 
-static std::vector<int> allowedCores() {
-  cpu_set_t allowed;
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
-    for (int core = 0; core < CPU_SETSIZE; ++core)
-      if (CPU_ISSET(core, &allowed))
-        cores.push_back(core);
-  return cores;
+/// Addresses are those of the host.
+static char *pointerTo(Address at) { return reinterpret_cast<char *>(at); }
+
+CpuDevice::CpuDevice(Context &context, uint32_t index)
+    : penstock_device(context, index),
+      threads(context.program.devices[index].threads),
+      worker(shareOfCores(context.program, index), threads) {}
+
+void CpuDevice::start(std::function<void()> job) {
+  worker.start(std::move(job));
 }
 
-static uint64_t threadsBefore(const penstock_program &program,
-                              uint32_t device) {
-  uint64_t threads = 0;
-  for (uint32_t i = 0; i < device; ++i)
-    threads += std::max(program.devices[i].threads, 1u);
-  return threads;
+bool CpuDevice::finish(int milliseconds) { return worker.wait(milliseconds); }
+
+Error CpuDevice::open() {
+  const penstock_program &program = context.program;
+  if (Error error = memory.allocate(index, program.devices[index]))
+    return error;
+  arena = memory.base();
+  origin = reinterpret_cast<uintptr_t>(arena);
+  if (Error error = gemms.prepare(program, index, arena))
+    return error;
+  return convs.prepare(program, index, arena);
 }
 
-bool penstock::runtime::isOversubscribed(const penstock_program &program) {
-  return threadsBefore(program, program.device_count) > allowedCores().size();
+void CpuDevice::close() {
+  gemms.clear();
+  convs.clear();
 }
 
-cpu_set_t penstock::runtime::shareOfCores(const penstock_program &program,
-                                          uint32_t device) {
-  cpu_set_t share;
-  CPU_ZERO(&share);
-  std::vector<int> cores = allowedCores();
-  uint64_t total = threadsBefore(program, program.device_count);
-  if (total > cores.size())
-    return share;
-  uint64_t begin = threadsBefore(program, device) * cores.size() / total;
-  uint64_t end = threadsBefore(program, device + 1) * cores.size() / total;
-  for (uint64_t i = begin; i < end; ++i)
-    CPU_SET(cores[i], &share);
-  return share;
+void CpuDevice::gemm(uint32_t id, const void *a, const void *b, void *c) {
+  if (!gemms.run(this, id, static_cast<const float *>(a),
+                 static_cast<const float *>(b), static_cast<float *>(c)))
+    fail(context.positions, PENSTOCK_DEFECT, "device %u: oneDNN failed in %s",
+         index, shapeText(context.program.gemms[id]).c_str());
 }
+
+void CpuDevice::conv(uint32_t id, const void *input, const void *weights,
+                     const void *output) {
+  if (!convs.run(id, static_cast<const float *>(input),
+                 static_cast<const float *>(weights),
+                 static_cast<const float *>(output)))
+    fail(context.positions, PENSTOCK_DEFECT,
+         "device %u: oneDNN failed in the %s", index,
+         describe(context.program.convs[id]).c_str());
+}
+
+bool CpuDevice::prepack(uint32_t call, Address weights, Address result) {
+  auto *from = reinterpret_cast<float *>(pointerTo(weights));
+  auto *to = reinterpret_cast<float *>(pointerTo(result));
+  uint32_t convolutions = context.program.conv_count;
+  return call < convolutions
+             ? convs.run(call, nullptr, from, to)
+             : gemms.run(this, call - convolutions, nullptr, from, to);
+}
+
+Statistics CpuDevice::statistics() const {
+  return {memory.size(), position.waitedNanoseconds.load()};
+}
+
+void CpuDevice::upload(Address at, const void *host, uint64_t bytes) {
+  std::memcpy(pointerTo(at), host, bytes);
+}
+
+void CpuDevice::download(void *host, Address at, uint64_t bytes) {
+  std::memcpy(host, pointerTo(at), bytes);
+}
+
+void CpuDevice::copy(Address at, DeviceMemory &from, Address fromAt,
+                     uint64_t bytes) {
+  from.download(pointerTo(at), fromAt, bytes);
+}
+
+void *CpuDevice::hostAddress(Address at) { return pointerTo(at); }
 
 namespace {
 
-struct Pinning {
-  std::vector<int> cores;
-  // Says what the team's barrier orders; see ParallelCall in Calls.cpp.
-  std::atomic<int> order{0};
+struct ParallelCall {
+  void (*body)(void *closure, int64_t index);
+  void *closure;
+  int64_t count, parts;
+  // What the team's own barrier orders, said once more in terms that tools see:
+  // the thread sanitizer does not look into the packaged OpenMP runtime.
+  std::atomic<int64_t> order{0};
 };
 
-void pinMember(void *data) {
-  Pinning &pinning = *static_cast<Pinning *>(data);
-  pinning.order.load(std::memory_order_acquire);
-  size_t member = omp_get_thread_num(), team = omp_get_num_threads();
-  size_t begin = pinning.cores.size() * member / team;
-  size_t end = pinning.cores.size() * (member + 1) / team;
-  cpu_set_t share;
-  CPU_ZERO(&share);
-  for (size_t i = begin; i < end; ++i)
-    CPU_SET(pinning.cores[i], &share);
-  pthread_setaffinity_np(pthread_self(), sizeof(share), &share);
-  pinning.order.fetch_add(1, std::memory_order_release);
-}
-
-/// Divides a device's cores among its team. Members spin at each barrier, so
-/// two that meet on one core cost each other whole time slices.
-void pinTeam(const cpu_set_t &cores, uint32_t threads) {
-  if (threads <= 1 || CPU_COUNT(&cores) < int(threads))
-    return;
-  Pinning pinning;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &cores))
-      pinning.cores.push_back(core);
-  pinning.order.store(1, std::memory_order_release);
-  GOMP_parallel(pinMember, &pinning, threads, 0);
-  pinning.order.load(std::memory_order_acquire);
-}
-
-/// Numbers below 1.2e-38 are zero, in this thread and those that it starts.
-/// Moments of a row without gradients decay through that range, and so do the
-/// gradients of a model that has learned its data: each such operand costs an
-/// x86 core more than a hundred cycles, and no result of training a digit.
-void flushSubnormals() {
-#if defined(__SSE2__)
-  constexpr unsigned flushToZero = 1u << 15, operandsAreZero = 1u << 6;
-  _mm_setcsr(_mm_getcsr() | flushToZero | operandsAreZero);
-#endif
+void runParts(void *data) {
+  ParallelCall &call = *static_cast<ParallelCall *>(data);
+  call.order.load(std::memory_order_acquire);
+  // The parts are fixed by the plan, even where the team came out smaller.
+  for (int64_t part = omp_get_thread_num(); part < call.parts;
+       part += omp_get_num_threads()) {
+    int64_t end = call.count * (part + 1) / call.parts;
+    for (int64_t i = call.count * part / call.parts; i < end; ++i)
+      call.body(call.closure, i);
+  }
+  call.order.fetch_add(1, std::memory_order_release);
 }
 
 } // namespace
 
-Worker::Worker(const cpu_set_t &cores, uint32_t threads)
-    : thread([this, cores, threads] { loop(cores, threads); }) {}
-
-Worker::~Worker() {
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    isStopping = true;
+void CpuDevice::parallel(void (*body)(void *closure, int64_t index),
+                         void *closure, int64_t count) {
+  if (threads <= 1 || count <= 1) {
+    for (int64_t i = 0; i < count; ++i)
+      body(closure, i);
+    return;
   }
-  changed.notify_all();
-  thread.join();
-}
-
-void Worker::loop(const cpu_set_t &cores, uint32_t threads) {
-  if (CPU_COUNT(&cores) > 0)
-    pthread_setaffinity_np(pthread_self(), sizeof(cores), &cores);
-  flushSubnormals(); // before there is a team
-  // The number of threads of a library call is part of its numerics.
-  omp_set_dynamic(0);
-  omp_set_num_threads(std::max(threads, 1u));
-  pinTeam(cores, threads);
-  std::unique_lock<std::mutex> lock(mutex);
-  while (true) {
-    changed.wait(lock, [&] { return isStopping || job; });
-    if (!job)
-      return;
-    lock.unlock();
-    job();
-    lock.lock();
-    job = nullptr;
-    changed.notify_all();
-  }
-}
-
-void Worker::start(std::function<void()> next) {
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    job = std::move(next);
-  }
-  changed.notify_all();
-}
-
-bool Worker::wait(int milliseconds) {
-  std::unique_lock<std::mutex> lock(mutex);
-  auto isDone = [&] { return !job; };
-  if (milliseconds >= 0)
-    return changed.wait_for(lock, std::chrono::milliseconds(milliseconds),
-                            isDone);
-  changed.wait(lock, isDone);
-  return true;
+  ParallelCall call = {body, closure, count, threads};
+  call.order.store(1, std::memory_order_release);
+  GOMP_parallel(runParts, &call, threads, 0);
+  call.order.load(std::memory_order_acquire);
 }

@@ -11,7 +11,7 @@
 
 #include "penstock/onednn.h"
 
-#include "runtime/device/cpu/Arena.h"
+#include "runtime/device/LibraryCalls.h"
 
 #include <algorithm>
 #include <atomic>

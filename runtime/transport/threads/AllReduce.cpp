@@ -18,9 +18,14 @@ using namespace penstock::runtime;
 AllReduce::AllReduce(const penstock_group &description)
     : description(description),
       cells(uint64_t(description.summand_count) * description.type_count) {
-  for (uint32_t i = 0; i < description.summand_count; ++i)
+  for (uint32_t i = 0; i < description.summand_count; ++i) {
     if (!find(description.devices[i]))
-      sides.push_back({description.devices[i]});
+      sides.push_back({description.devices[i], 0});
+    find(description.devices[i])->cells += description.type_count;
+  }
+  workspaces.resize(sides.size());
+  for (Workspace &workspace : workspaces)
+    workspace.values.resize(description.summand_count);
 }
 
 bool AllReduce::canSum(const penstock_group &description) {
@@ -31,9 +36,22 @@ bool AllReduce::canSum(const penstock_group &description) {
       });
 }
 
+/// Elements of one summand that are on the host at a time, in bytes.
+constexpr uint64_t kPieceBytes = 64 << 10;
+
+void AllReduce::open(const std::vector<DeviceMemory *> &devices) {
+  for (Side &side : sides) {
+    side.memory = devices[side.device];
+    isHostAddressable &= side.memory->isHostAddressable();
+  }
+  for (Workspace &workspace : workspaces)
+    if (!isHostAddressable)
+      workspace.pieces.resize(description.summand_count * kPieceBytes);
+}
+
 void AllReduce::reset() {
   for (Side &side : sides)
-    side = {side.device};
+    side = {side.device, side.cells, side.memory};
   posted.reset(0);
   done.reset(0);
 }
@@ -45,7 +63,7 @@ AllReduce::Side *AllReduce::find(uint32_t device) {
   return nullptr;
 }
 
-bool AllReduce::post(Side &side, int64_t t, void *const *values) {
+bool AllReduce::post(Side &side, int64_t t, const Address *values) {
   if (side.posted == 0)
     side.base = t;
   else if (t != side.base + side.posted || side.completed != side.posted)
@@ -54,8 +72,9 @@ bool AllReduce::post(Side &side, int64_t t, void *const *values) {
   for (uint32_t i = 0; i < description.summand_count; ++i) {
     if (description.devices[i] != side.device)
       continue;
-    for (uint32_t j = 0; j < description.type_count; ++j)
-      cells[uint64_t(i) * description.type_count + j] = *values++;
+    for (uint32_t j = 0; j < description.type_count; ++j, ++values)
+      cells[uint64_t(i) * description.type_count + j] = {
+          side.memory, *values, side.memory->hostAddress(*values)};
   }
   posted.bump(/*wake=*/true);
   return true;
@@ -63,16 +82,44 @@ bool AllReduce::post(Side &side, int64_t t, void *const *values) {
 
 /// The compiler must not reassociate; it has no licence to.
 template <typename T>
-static void add(void *const *cells, uint32_t stride, uint32_t count,
-                const uint32_t *resets, uint64_t begin, uint64_t end) {
+static void add(void *const *values, uint32_t count, const uint32_t *resets,
+                uint64_t begin, uint64_t end) {
   for (uint64_t i = begin; i < end; ++i) {
-    T sum = static_cast<T *>(cells[0])[i];
+    T sum = static_cast<T *>(values[0])[i];
     for (uint32_t k = 1; k < count; ++k)
       if (resets[k] != PENSTOCK_SUM_RECEIVES)
-        sum += static_cast<T *>(cells[uint64_t(k) * stride])[i];
+        sum += static_cast<T *>(values[k])[i];
     for (uint32_t k = 0; k < count; ++k)
-      static_cast<T *>(cells[uint64_t(k) * stride])[i] =
+      static_cast<T *>(values[k])[i] =
           resets[k] == PENSTOCK_SUM_RESETS ? T(0) : sum;
+  }
+}
+
+template <typename T>
+void AllReduce::sumValues(uint64_t index, uint32_t type, uint64_t begin,
+                          uint64_t end) {
+  uint32_t count = description.summand_count;
+  auto cell = [&](uint32_t k) -> const Cell & {
+    return cells[uint64_t(k) * description.type_count + type];
+  };
+  Workspace &workspace = workspaces[index];
+  if (isHostAddressable) {
+    for (uint32_t k = 0; k < count; ++k)
+      workspace.values[k] = cell(k).host;
+    add<T>(workspace.values.data(), count, description.resets, begin, end);
+    return;
+  }
+  for (uint32_t k = 0; k < count; ++k)
+    workspace.values[k] = &workspace.pieces[k * kPieceBytes];
+  for (uint64_t next; begin < end; begin = next) {
+    next = std::min(end, begin + kPieceBytes / sizeof(T));
+    uint64_t at = begin * sizeof(T), bytes = (next - begin) * sizeof(T);
+    for (uint32_t k = 0; k < count; ++k)
+      if (k == 0 || description.resets[k] != PENSTOCK_SUM_RECEIVES)
+        cell(k).memory->download(workspace.values[k], cell(k).at + at, bytes);
+    add<T>(workspace.values.data(), count, description.resets, 0, next - begin);
+    for (uint32_t k = 0; k < count; ++k)
+      cell(k).memory->upload(cell(k).at + at, workspace.values[k], bytes);
   }
 }
 
@@ -87,11 +134,10 @@ void AllReduce::sumShare(uint64_t index) {
     auto at = [&](uint64_t i) {
       return std::min(lines * i / sides.size() * perLine, count);
     };
-    (type.element == PENSTOCK_F64
-         ? add<double>
-         : add<float>)(&cells[j], description.type_count,
-                       description.summand_count, description.resets, at(index),
-                       at(index + 1));
+    if (type.element == PENSTOCK_F64)
+      sumValues<double>(index, j, at(index), at(index + 1));
+    else
+      sumValues<float>(index, j, at(index), at(index + 1));
   }
 }
 

@@ -6,7 +6,8 @@
 // Every device says where its values are. When all have, each adds up its share
 // of the elements, in the order of the summands, and stores the sums in all of
 // them. So the sum does not depend on who was first, nor on how many devices
-// there are.
+// there are. Where the host cannot address a value, its elements come and go in
+// pieces.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_TRANSPORT_THREADS_ALLREDUCE_H
@@ -14,6 +15,7 @@
 
 #include "penstock/abi.h"
 #include "runtime/support/Wait.h"
+#include "runtime/transport/DeviceMemory.h"
 
 #include <vector>
 
@@ -24,6 +26,8 @@ public:
   /// What one device has queued and what it knows to be done.
   struct Side {
     uint32_t device;
+    uint32_t cells; // values of its summands
+    DeviceMemory *memory = nullptr;
     int64_t base = 0, posted = 0, completed = 0;
   };
 
@@ -32,12 +36,14 @@ public:
   /// Whether the runtime can add the elements of all values.
   static bool canSum(const penstock_group &description);
 
+  /// `devices` are open, by number.
+  void open(const std::vector<DeviceMemory *> &devices);
   /// Not concurrent with anything.
   void reset();
   /// The side of a device that takes part, or null.
   Side *find(uint32_t device);
-  /// Sum t has this device's values in `cells`. False when it is out of turn.
-  bool post(Side &side, int64_t t, void *const *cells);
+  /// Sum t has this device's values at `values`. False when it is out of turn.
+  bool post(Side &side, int64_t t, const Address *values);
   /// Does this device's share of its oldest sum that is not done, and waits for
   /// the shares of the others.
   void complete(Side &side, WaitPolicy policy);
@@ -47,9 +53,26 @@ public:
 private:
   void sumShare(uint64_t index);
 
+  template <typename T>
+  void sumValues(uint64_t index, uint32_t type, uint64_t begin, uint64_t end);
+
+  /// Where a value is.
+  struct Cell {
+    DeviceMemory *memory;
+    Address at;
+    void *host; // null where the host cannot address it
+  };
+  /// What one side adds with: an address by summand and, where the host cannot
+  /// address all values, room for a piece of each.
+  struct Workspace {
+    std::vector<void *> values;
+    std::vector<char> pieces;
+  };
+
   std::vector<Side> sides;
-  /// By summand and type.
-  std::vector<void *> cells;
+  std::vector<Workspace> workspaces; // by side
+  std::vector<Cell> cells;           // by summand and type
+  bool isHostAddressable = true;     // all of them
   /// How many devices have posted, and have done their share, over all sums.
   WaitWord posted, done;
 };

@@ -10,7 +10,6 @@
 #include "runtime/transport/threads/Channel.h"
 
 #include <bit>
-#include <cstring>
 
 using namespace penstock::runtime;
 
@@ -40,7 +39,7 @@ PostResult Channel::number(Side &side, int64_t n) {
   return PostResult::Queued;
 }
 
-PostResult Channel::postReceive(int64_t n, void *slot) {
+PostResult Channel::postReceive(int64_t n, Address slot) {
   if (PostResult result = number(receiver, n); result != PostResult::Queued)
     return result;
   int64_t i = receiver.posted - 1;
@@ -54,12 +53,12 @@ PostResult Channel::postReceive(int64_t n, void *slot) {
     return PostResult::Queued;
   if (e.sendNumber != n)
     return PostResult::Mismatch;
-  std::memcpy(slot, e.source, description.type.bytes);
+  to->copy(slot, *from, e.source, description.type.bytes);
   finish(i);
   return PostResult::Queued;
 }
 
-PostResult Channel::postSend(int64_t n, const void *slot) {
+PostResult Channel::postSend(int64_t n, Address slot) {
   if (PostResult result = number(sender, n); result != PostResult::Queued)
     return result;
   int64_t i = sender.posted - 1;
@@ -73,12 +72,12 @@ PostResult Channel::postSend(int64_t n, const void *slot) {
     return PostResult::Queued;
   if (e.receiveNumber != n)
     return PostResult::Mismatch;
-  std::memcpy(e.target, slot, description.type.bytes);
+  to->copy(e.target, *from, slot, description.type.bytes);
   finish(i);
   return PostResult::Queued;
 }
 
-bool Channel::claim(int64_t i, int64_t &n, void *&slot) {
+bool Channel::claim(int64_t i, int64_t &n, Address &slot) {
   Entry &e = entry(i);
   uint32_t posted = emptyState(i) + 1;
   if (e.state.load() != posted || !e.state.exchange(posted, posted + 1))

@@ -4,9 +4,10 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A ring of entries, one per outstanding message. Each side posts its address;
-// whoever comes second copies. No lock, no allocation, one atomic exchange per
-// post. A source is a sender that looks at the ring by itself: whoever claims a
-// posted receive first, the source thread or the waiting device, fills it.
+// whoever comes second has the receiver copy. No lock, no allocation, one
+// atomic exchange per post. A source is a sender that looks at the ring by
+// itself: whoever claims a posted receive first, the source thread or the
+// waiting device, fills it.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_TRANSPORT_THREADS_CHANNEL_H
@@ -14,6 +15,7 @@
 
 #include "penstock/abi.h"
 #include "runtime/support/Wait.h"
+#include "runtime/transport/DeviceMemory.h"
 
 #include <memory>
 
@@ -33,8 +35,8 @@ public:
 
   Channel(const penstock_channel &description, uint32_t index);
 
-  PostResult postReceive(int64_t n, void *slot);
-  PostResult postSend(int64_t n, const void *slot);
+  PostResult postReceive(int64_t n, Address slot);
+  PostResult postSend(int64_t n, Address slot);
 
   bool isDone(int64_t i) const {
     return entry(i).state.hasReached(doneState(i));
@@ -45,7 +47,7 @@ public:
 
   /// For sources: takes posted receive i, if it is there and nobody else took
   /// it; finish() it after filling `slot`.
-  bool claim(int64_t i, int64_t &n, void *&slot);
+  bool claim(int64_t i, int64_t &n, Address &slot);
   void finish(int64_t i) { entry(i).state.set(doneState(i)); }
   /// Posted receive i was taken or is done.
   bool isTaken(int64_t i) const {
@@ -61,6 +63,8 @@ public:
   const penstock_channel &description;
   const uint32_t index;
   uint32_t input = 0; // of the data set, for a source
+  /// The memory of sender and receiver, where these are devices.
+  DeviceMemory *from = nullptr, *to = nullptr;
   Side sender, receiver;
 
 private:
@@ -70,8 +74,7 @@ private:
   struct alignas(64) Entry {
     WaitWord state;
     int64_t receiveNumber, sendNumber;
-    void *target;
-    const void *source;
+    Address target, source;
   };
 
   Entry &entry(int64_t i) const { return entries[i & mask]; }

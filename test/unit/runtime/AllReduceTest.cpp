@@ -8,16 +8,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/transport/threads/AllReduce.h"
+#include "HostMemory.h"
 
 #include <gtest/gtest.h>
 #include <thread>
 
 using namespace penstock::runtime;
+using namespace penstock::test;
 
 namespace {
 
-constexpr int64_t kLong[] = {1237}, kShort[] = {3};
-constexpr uint64_t kCounts[] = {1237, 3};
+// The longer one is more than a piece.
+constexpr int64_t kLong[] = {41237}, kShort[] = {3};
+constexpr uint64_t kCounts[] = {41237, 3};
 constexpr int kUpdates = 40;
 
 /// Of summand k, value j, update t. Sums of such depend on their order.
@@ -26,7 +29,8 @@ float valueOf(int k, int j, uint64_t i, int t) {
          float(i * 7 + 13 * j + t) / 3;
 }
 
-TEST(AllReduce, AddsInTheOrderOfSummands) {
+/// Two devices, of which the host addresses some.
+void testOrder(bool isFirstAddressable, bool isSecondAddressable) {
   // Summands 0, 2 and 4 are of device 1, 1 and 3 of device 0; 3 is a further
   // part, 4 only receives.
   const uint32_t devices[] = {1, 0, 1, 0, 1}, resets[] = {0, 0, 0, 1, 2};
@@ -35,6 +39,8 @@ TEST(AllReduce, AddsInTheOrderOfSummands) {
   penstock_group group = {"g", 2, types, 5, devices, resets};
   ASSERT_TRUE(AllReduce::canSum(group));
   AllReduce sum(group);
+  HostMemory first(isFirstAddressable), second(isSecondAddressable);
+  sum.open({&first, &second});
   EXPECT_EQ(sum.find(2), nullptr);
   auto run = [&](uint32_t device) {
     AllReduce::Side *side = sum.find(device);
@@ -51,9 +57,9 @@ TEST(AllReduce, AddsInTheOrderOfSummands) {
           for (uint64_t i = 0; i < kCounts[j]; ++i)
             value[i] = valueOf(k, j, i, t);
         }
-      std::vector<void *> cells;
+      std::vector<Address> cells;
       for (std::vector<float> &value : values)
-        cells.push_back(value.data());
+        cells.push_back(addressOf(value.data()));
       if (t % 3 == int(device))
         std::this_thread::yield();
       ASSERT_TRUE(sum.post(*side, t, cells.data()));
@@ -73,6 +79,14 @@ TEST(AllReduce, AddsInTheOrderOfSummands) {
   std::thread other(run, 0);
   run(1);
   other.join();
+}
+
+TEST(AllReduce, AddsInTheOrderOfSummands) { testOrder(true, true); }
+
+// In pieces, to the same bits.
+TEST(AllReduce, AddsWhatTheHostCannotAddress) {
+  testOrder(false, false);
+  testOrder(true, false);
 }
 
 TEST(AllReduce, RefusesWhatItCannotAdd) {

@@ -8,12 +8,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/transport/threads/Channel.h"
+#include "HostMemory.h"
 
 #include <gtest/gtest.h>
 #include <thread>
 #include <vector>
 
 using namespace penstock::runtime;
+using namespace penstock::test;
 
 namespace {
 
@@ -28,11 +30,22 @@ penstock_channel channelOf(uint32_t slots, uint32_t staging) {
           1,       0};
 }
 
+HostMemory memory;
+
+/// A channel between two devices.
+class TestChannel : public Channel {
+public:
+  explicit TestChannel(const penstock_channel &description)
+      : Channel(description, 0) {
+    from = to = &memory;
+  }
+};
+
 /// Sends `count` messages from number `first`; policy with or without spin.
 void stress(uint32_t slots, uint32_t staging, int64_t first, int64_t count,
             int64_t spin) {
   penstock_channel description = channelOf(slots, staging);
-  Channel channel(description, 0);
+  TestChannel channel(description);
   WaitPolicy policy = {spin};
   std::thread sender([&] {
     uint32_t ring = staging + slots;
@@ -43,14 +56,16 @@ void stress(uint32_t slots, uint32_t staging, int64_t first, int64_t count,
       int64_t *message = &buffer[i % ring * kWords];
       for (int64_t word = 0; word < kWords; ++word)
         message[word] = 1000 * (first + i) + word;
-      ASSERT_EQ(channel.postSend(first + i, message), PostResult::Queued);
+      ASSERT_EQ(channel.postSend(first + i, addressOf(message)),
+                PostResult::Queued);
     }
     channel.wait(count - 1, policy);
   });
   std::vector<int64_t> buffer(slots * kWords);
   for (int64_t i = 0; i < count + slots - 1; ++i) {
     if (i < count)
-      ASSERT_EQ(channel.postReceive(first + i, &buffer[i % slots * kWords]),
+      ASSERT_EQ(channel.postReceive(first + i,
+                                    addressOf(&buffer[i % slots * kWords])),
                 PostResult::Queued);
     int64_t due = i - (slots - 1);
     if (due < 0)
@@ -78,42 +93,43 @@ TEST(Channel, TwoDirectionsAtOnce) {
 
 TEST(Channel, RefusesMessagesOutOfOrder) {
   penstock_channel description = channelOf(2, 1);
-  Channel channel(description, 0);
+  TestChannel channel(description);
   int64_t buffer[kWords] = {};
-  EXPECT_EQ(channel.postSend(5, buffer), PostResult::Queued);
-  EXPECT_EQ(channel.postSend(7, buffer), PostResult::OutOfOrder);
+  EXPECT_EQ(channel.postSend(5, addressOf(buffer)), PostResult::Queued);
+  EXPECT_EQ(channel.postSend(7, addressOf(buffer)), PostResult::OutOfOrder);
 }
 
 TEST(Channel, RefusesPeersThatDisagreeOnNumbers) {
   penstock_channel description = channelOf(2, 1);
-  Channel channel(description, 0);
+  TestChannel channel(description);
   int64_t buffer[kWords] = {};
-  EXPECT_EQ(channel.postSend(5, buffer), PostResult::Queued);
-  EXPECT_EQ(channel.postReceive(6, buffer), PostResult::Mismatch);
+  EXPECT_EQ(channel.postSend(5, addressOf(buffer)), PostResult::Queued);
+  EXPECT_EQ(channel.postReceive(6, addressOf(buffer)), PostResult::Mismatch);
 }
 
 TEST(Channel, RefusesMoreThanItHolds) {
   penstock_channel description = channelOf(1, 1);
-  Channel channel(description, 0);
+  TestChannel channel(description);
   int64_t buffer[kWords] = {};
   for (uint32_t i = 0; i < channel.capacity(); ++i)
-    EXPECT_EQ(channel.postSend(i, buffer), PostResult::Queued);
-  EXPECT_EQ(channel.postSend(channel.capacity(), buffer), PostResult::TooMany);
+    EXPECT_EQ(channel.postSend(i, addressOf(buffer)), PostResult::Queued);
+  EXPECT_EQ(channel.postSend(channel.capacity(), addressOf(buffer)),
+            PostResult::TooMany);
 }
 
 TEST(Channel, BeginsAnewAfterAReset) {
   penstock_channel description = channelOf(1, 1);
-  Channel channel(description, 0);
+  TestChannel channel(description);
   int64_t from[kWords] = {3}, to[kWords] = {};
   for (int64_t i = 0; i < 100; ++i) {
-    EXPECT_EQ(channel.postSend(i, from), PostResult::Queued);
-    EXPECT_EQ(channel.postReceive(i, to), PostResult::Queued);
+    EXPECT_EQ(channel.postSend(i, addressOf(from)), PostResult::Queued);
+    EXPECT_EQ(channel.postReceive(i, addressOf(to)), PostResult::Queued);
   }
   channel.reset();
   from[0] = 4;
-  EXPECT_EQ(channel.postReceive(9, to), PostResult::Queued);
+  EXPECT_EQ(channel.postReceive(9, addressOf(to)), PostResult::Queued);
   EXPECT_FALSE(channel.isDone(0));
-  EXPECT_EQ(channel.postSend(9, from), PostResult::Queued);
+  EXPECT_EQ(channel.postSend(9, addressOf(from)), PostResult::Queued);
   EXPECT_TRUE(channel.isDone(0));
   EXPECT_EQ(to[0], 4);
 }
@@ -121,16 +137,16 @@ TEST(Channel, BeginsAnewAfterAReset) {
 // A source: two threads race for each posted receive; one fills it.
 TEST(Channel, ASourceMessageIsClaimedOnce) {
   penstock_channel description = channelOf(3, 0);
-  Channel channel(description, 0);
+  TestChannel channel(description);
   constexpr int64_t kCount = 3000;
   int64_t slots[3] = {};
   std::atomic<int64_t> filled{0};
   auto fill = [&](int64_t i) {
     int64_t n;
-    void *slot;
+    Address slot;
     if (!channel.claim(i, n, slot))
       return;
-    *static_cast<int64_t *>(slot) = 10 * n;
+    *reinterpret_cast<int64_t *>(slot) = 10 * n;
     ++filled;
     channel.finish(i);
   };
@@ -141,7 +157,8 @@ TEST(Channel, ASourceMessageIsClaimedOnce) {
     }
   });
   for (int64_t i = 0; i < kCount; ++i) {
-    ASSERT_EQ(channel.postReceive(i, &slots[i % 3]), PostResult::Queued);
+    ASSERT_EQ(channel.postReceive(i, addressOf(&slots[i % 3])),
+              PostResult::Queued);
     fill(i);
     channel.wait(i, {});
     ASSERT_EQ(slots[i % 3], 10 * i);

@@ -7,7 +7,7 @@
 // compute alike.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cpu/Device.h"
+#include "runtime/device/cpu/Worker.h"
 #include "runtime/device/cpu/OpenMP.h"
 
 #include <atomic>

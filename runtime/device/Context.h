@@ -1,0 +1,35 @@
+//===- Context.h - What the devices of a program share ----------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Made by the instance that opens them. Everything is found by number, without
+// a lock.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_CONTEXT_H
+#define PENSTOCK_RUNTIME_DEVICE_CONTEXT_H
+
+#include "runtime/observe/Position.h"
+#include "runtime/transport/Sources.h"
+#include "runtime/transport/threads/AllReduce.h"
+
+namespace penstock::runtime {
+
+struct Context {
+  explicit Context(const penstock_program &program)
+      : program(program), positions{program, {}} {}
+
+  const penstock_program &program;
+  Endpoints endpoints;
+  std::vector<std::unique_ptr<AllReduce>> sums; // by group
+  std::vector<double> hyperparameters;
+  std::vector<int64_t> integers; // the same, in full
+  WaitPolicy waitPolicy;
+  Positions positions;
+  Sources sources{endpoints};
+};
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_DEVICE_CONTEXT_H

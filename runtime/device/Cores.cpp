@@ -1,0 +1,51 @@
+//===- Cores.cpp - Which cores a device may use ---------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// By the affinity of this process, so that several of them can be kept apart.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/Cores.h"
+
+#include <algorithm>
+#include <vector>
+
+using namespace penstock::runtime;
+
+static std::vector<int> allowedCores() {
+  cpu_set_t allowed;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &allowed))
+        cores.push_back(core);
+  return cores;
+}
+
+static uint64_t threadsBefore(const penstock_program &program,
+                              uint32_t device) {
+  uint64_t threads = 0;
+  for (uint32_t i = 0; i < device; ++i)
+    threads += std::max(program.devices[i].threads, 1u);
+  return threads;
+}
+
+bool penstock::runtime::isOversubscribed(const penstock_program &program) {
+  return threadsBefore(program, program.device_count) > allowedCores().size();
+}
+
+cpu_set_t penstock::runtime::shareOfCores(const penstock_program &program,
+                                          uint32_t device) {
+  cpu_set_t share;
+  CPU_ZERO(&share);
+  std::vector<int> cores = allowedCores();
+  uint64_t total = threadsBefore(program, program.device_count);
+  if (total > cores.size())
+    return share;
+  uint64_t begin = threadsBefore(program, device) * cores.size() / total;
+  uint64_t end = threadsBefore(program, device + 1) * cores.size() / total;
+  for (uint64_t i = begin; i < end; ++i)
+    CPU_SET(cores[i], &share);
+  return share;
+}

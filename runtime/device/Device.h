@@ -1,0 +1,108 @@
+//===- Device.h - Where a part of a program runs ----------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A thread, an arena and a queue of transfers. Kinds of devices derive from it;
+// compiled code reaches them through the entry points in Calls.cpp, which exist
+// once, and nobody else touches the bytes of an arena. Device functions run on
+// the host on any device: what they call may go on behind their back, so there
+// are no events here before there is a device whose calls return early.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_DEVICE_H
+#define PENSTOCK_RUNTIME_DEVICE_DEVICE_H
+
+#include "runtime/device/Context.h"
+#include "runtime/observe/Trace.h"
+
+#include <functional>
+
+namespace penstock::runtime {
+
+/// A transfer that has been issued and may not be done: a message of a channel,
+/// or a sum.
+struct Transfer {
+  Channel *channel = nullptr;
+  Channel::Side *side = nullptr;
+  int64_t message = 0;
+  AllReduce *sum = nullptr;
+};
+
+/// Of a device since it was opened.
+struct Statistics {
+  uint64_t arenaBytes;
+  int64_t waitedNanoseconds;
+};
+
+} // namespace penstock::runtime
+
+struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
+  using Address = penstock::runtime::Address;
+  using Error = penstock::runtime::Error;
+
+  penstock_device(penstock::runtime::Context &context, uint32_t index)
+      : context(context), index(index) {}
+
+  /// Starts a job on the device's thread, which must be idle.
+  virtual void start(std::function<void()> job) = 0;
+  /// Returns true when the thread is idle and all that it issued is done; gives
+  /// up after `milliseconds` unless negative.
+  virtual bool finish(int milliseconds) = 0;
+
+  /// Allocates the arena, all zero, and prepares the library calls. On the
+  /// device's thread, and so is the next one.
+  virtual Error open() = 0;
+  /// Destroys what open() prepared. Nothing is called after it.
+  virtual void close() = 0;
+
+  // What compiled code calls; the operands are pointers as it has them.
+  virtual void gemm(uint32_t id, const void *a, const void *b, void *c) = 0;
+  virtual void conv(uint32_t id, const void *input, const void *weights,
+                    const void *output) = 0;
+  virtual void parallel(void (*body)(void *closure, int64_t index),
+                        void *closure, int64_t count) = 0;
+
+  /// Reorders weights as convolution `call` takes them, or from conv_count on a
+  /// product. False when the library reports a failure.
+  virtual bool prepack(uint32_t call, Address weights, Address result) = 0;
+
+  virtual penstock::runtime::Statistics statistics() const = 0;
+
+  /// Makes room for transfers, once this device and the channels are there.
+  void openTransfers();
+  /// Starts a device function and what it issues.
+  void run(penstock_device_function function, int64_t first, int64_t updates,
+           int64_t version);
+
+  /// The address of a byte that compiled code has a pointer to.
+  Address addressOf(const void *pointer) const {
+    return origin + Address(static_cast<const char *>(pointer) - arena);
+  }
+
+  penstock::runtime::Context &context;
+  const uint32_t index;
+  /// The first byte of the memory, as compiled code has it.
+  char *arena = nullptr;
+  std::unique_ptr<penstock::runtime::TraceBuffer> trace;
+
+  // Transfers with peers in the order of issue: they count as done in that
+  // order, so that one await covers the earlier ones.
+  std::vector<penstock::runtime::Transfer> transfers;
+  uint64_t transferMask = 0, firstTransfer = 0, endTransfer = 0;
+  /// The values of this device in the sum that it posts.
+  std::vector<Address> cells;
+  /// Holds a message of a source where the host cannot address the arena.
+  std::vector<char> staging;
+
+  penstock::runtime::Position position;
+};
+
+namespace penstock::runtime {
+
+/// Waits until everything that the device issued is done.
+void finishTransfers(penstock_device *device);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_DEVICE_DEVICE_H

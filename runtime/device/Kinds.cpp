@@ -1,0 +1,43 @@
+//===- Kinds.cpp - The kinds of devices that are linked -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A list that is built before main. Programs of this version of the interface
+// do not name kinds: all their devices are CPUs.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/Kinds.h"
+
+#include <cstring>
+
+using namespace penstock::runtime;
+
+static constexpr const char *kDefault = "cpu";
+
+// Initialized before any constructor runs.
+static constinit const DeviceKind *first = nullptr;
+
+DeviceKind::DeviceKind(const char *name, Check check, Create create)
+    : name(name), check(check), create(create), next(first) {
+  first = this;
+}
+
+const DeviceKind *penstock::runtime::findDeviceKind(const char *name) {
+  for (const DeviceKind *kind = first; kind; kind = kind->next)
+    if (!std::strcmp(kind->name, name))
+      return kind;
+  return nullptr;
+}
+
+Error penstock::runtime::checkDevices(const penstock_program &program) {
+  if (const DeviceKind *kind = findDeviceKind(kDefault))
+    return kind->check(program);
+  return defect("this executable was linked without devices of kind '%s'",
+                kDefault);
+}
+
+std::unique_ptr<penstock_device>
+penstock::runtime::createDevice(Context &context, uint32_t index) {
+  return findDeviceKind(kDefault)->create(context, index);
+}

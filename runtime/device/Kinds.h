@@ -1,0 +1,49 @@
+//===- Kinds.h - The kinds of devices that are linked -----------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each kind is a library that registers itself by one constant. An executable
+// links the kinds that its program uses, by the names of these constants.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_KINDS_H
+#define PENSTOCK_RUNTIME_DEVICE_KINDS_H
+
+#include "runtime/device/Device.h"
+
+namespace penstock::runtime {
+
+/// A kind of device. Lives as long as the process.
+class DeviceKind {
+public:
+  using Check = Error (*)(const penstock_program &program);
+  using Create = std::unique_ptr<penstock_device> (*)(Context &context,
+                                                      uint32_t index);
+
+  /// Registers the kind.
+  DeviceKind(const char *name, Check check, Create create);
+
+  const char *const name;
+  /// Fails where this machine cannot run the code of the program.
+  const Check check;
+  const Create create;
+
+private:
+  friend const DeviceKind *findDeviceKind(const char *name);
+  const DeviceKind *next;
+};
+
+/// Returns the kind of that name, or null where it is not linked.
+const DeviceKind *findDeviceKind(const char *name);
+
+/// Fails where a kind that the program uses is not linked, or this machine
+/// cannot run its code.
+Error checkDevices(const penstock_program &program);
+
+/// Makes a device of a program for which checkDevices() succeeded.
+std::unique_ptr<penstock_device> createDevice(Context &context, uint32_t index);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_DEVICE_KINDS_H

@@ -1,0 +1,33 @@
+//===- Endpoint.h - What stands behind a channel number ---------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Another device, a file to read, a log or a file to write.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_TRANSPORT_ENDPOINT_H
+#define PENSTOCK_RUNTIME_TRANSPORT_ENDPOINT_H
+
+#include "runtime/io/OutputArrays.h"
+#include "runtime/observe/SinkRing.h"
+#include "runtime/transport/threads/Channel.h"
+
+namespace penstock::runtime {
+
+struct Endpoint {
+  std::unique_ptr<Channel> channel;
+  std::unique_ptr<SinkRing> sink;
+  /// Where a sink of inference writes.
+  OutputArray *output = nullptr;
+  bool isSource = false;
+  /// Of a sink with several senders: the one whose message comes next.
+  uint32_t turn = 0;
+};
+
+/// By channel number.
+using Endpoints = std::vector<Endpoint>;
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_TRANSPORT_ENDPOINT_H

@@ -1,0 +1,33 @@
+//===- KindsTest.cpp - Kinds of devices that are not linked ---------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// This program asks for no kind's symbol, so it has only the one of its own.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/Kinds.h"
+
+#include <gtest/gtest.h>
+
+using namespace penstock::runtime;
+
+namespace {
+
+TEST(Kinds, SaysWhatIsNotLinked) {
+  EXPECT_EQ(findDeviceKind("cpu"), nullptr);
+  Error error = checkDevices({});
+  EXPECT_EQ(error.code, PENSTOCK_DEFECT);
+  EXPECT_EQ(error.text,
+            "this executable was linked without devices of kind 'cpu'");
+}
+
+TEST(Kinds, AreFoundByName) {
+  static DeviceKind mill(
+      "mill", [](const penstock_program &) { return Error(); },
+      [](Context &, uint32_t) { return std::unique_ptr<penstock_device>(); });
+  EXPECT_EQ(findDeviceKind("mill"), &mill);
+  EXPECT_EQ(findDeviceKind("gin"), nullptr);
+}
+
+} // namespace
