@@ -32,21 +32,27 @@ template <typename T> static void add(std::atomic<T> &counter, T value) {
        action, (long long)n, channel.description.name, why);
 }
 
-static void issue(penstock_device *device, Channel &channel,
+static void issue(penstock_device *device, Endpoint &endpoint,
                   Channel::Side &side) {
   device->transfers[device->endTransfer++ & device->transferMask] = {
-      &channel, &side, side.posted - 1, nullptr};
+      &endpoint, &side, side.posted - 1, nullptr};
+  if (endpoint.isFar)
+    device->context.transport->posted(*endpoint.channel);
 }
 
 /// Waits for message i, with the time accounted for.
-static void waitFor(penstock_device *device, Channel &channel, int64_t i,
+static void waitFor(penstock_device *device, Endpoint &endpoint, int64_t i,
                     int64_t n) {
+  Channel &channel = *endpoint.channel;
   if (channel.isDone(i))
     return;
   int64_t begin = nanoseconds();
   device->position.waitNumber.store(n, std::memory_order_relaxed);
   device->position.waitChannel.store(channel.index, std::memory_order_relaxed);
-  channel.wait(i, device->context.waitPolicy);
+  if (endpoint.isFar)
+    waitFar(*device->context.transport, channel, i, device->context.waitPolicy);
+  else
+    channel.wait(i, device->context.waitPolicy);
   device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
   int64_t end = nanoseconds();
   add(device->position.waitedNanoseconds, end - begin);
@@ -77,7 +83,7 @@ static void completeFirst(penstock_device *device) {
   if (transfer.sum) {
     completeSum(device, *transfer.sum);
   } else {
-    waitFor(device, *transfer.channel, transfer.message,
+    waitFor(device, *transfer.endpoint, transfer.message,
             transfer.side->base + transfer.message);
     transfer.side->completed = transfer.message + 1;
   }
@@ -99,7 +105,7 @@ static void awaitSource(penstock_device *device, Endpoint &endpoint, int64_t i,
   if (channel.isDone(i))
     return;
   if (!device->context.sources.fill(channel, i, device->staging.data()))
-    waitFor(device, channel, i, n);
+    waitFor(device, endpoint, i, n);
   add(device->position.progress, uint64_t(1));
 }
 
@@ -115,7 +121,7 @@ void penstock_recv(penstock_device *device, uint32_t id, int64_t n,
   if (endpoint.isSource)
     device->context.sources.request(channel);
   else
-    issue(device, channel, channel.receiver);
+    issue(device, endpoint, channel.receiver);
 }
 
 void penstock_send(penstock_device *device, uint32_t id, int64_t n,
@@ -137,7 +143,7 @@ void penstock_send(penstock_device *device, uint32_t id, int64_t n,
   PostResult result = channel.postSend(n, at);
   if (result != PostResult::Queued)
     badPost(device, channel, n, result, "send");
-  issue(device, channel, channel.sender);
+  issue(device, endpoint, channel.sender);
 }
 
 void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,

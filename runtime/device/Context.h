@@ -12,6 +12,7 @@
 
 #include "runtime/observe/Position.h"
 #include "runtime/transport/Sources.h"
+#include "runtime/transport/Transport.h"
 #include "runtime/transport/threads/AllReduce.h"
 
 namespace penstock::runtime {
@@ -28,6 +29,7 @@ struct Context {
   WaitPolicy waitPolicy;
   Positions positions;
   Sources sources{endpoints};
+  std::unique_ptr<Transport> transport;
 };
 
 } // namespace penstock::runtime

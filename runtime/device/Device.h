@@ -23,7 +23,7 @@ namespace penstock::runtime {
 /// A transfer that has been issued and may not be done: a message of a channel,
 /// or a sum.
 struct Transfer {
-  Channel *channel = nullptr;
+  Endpoint *endpoint = nullptr;
   Channel::Side *side = nullptr;
   int64_t message = 0;
   AllReduce *sum = nullptr;

@@ -37,7 +37,9 @@ Error penstock_run::infer() {
   // last turn has no place in the outputs.
   int64_t turns = (microbatches + schedule->microbatches - 1) /
                   int64_t(schedule->microbatches);
-  instance->run(*schedule, 0, turns, 0, trainData, [&] { watchdog.check(); });
+  if (Error error = instance->run(*schedule, 0, turns, 0, trainData,
+                                  [&] { watchdog.check(); }))
+    return error;
   trainSeconds = double(nanoseconds() - startTime) * 1e-9;
   for (Endpoint &endpoint : instance->allEndpoints())
     endpoint.output = nullptr;

@@ -42,17 +42,26 @@ findPlacement(const penstock_variable &variable, uint32_t device) {
 }
 
 Instance::Instance(const penstock_program &program)
-    : program(program), context(program) {
+    : Instance(program, createThreads(),
+               std::vector<bool>(program.device_count, true)) {}
+
+Instance::Instance(const penstock_program &program,
+                   std::unique_ptr<Transport> transport,
+                   std::vector<bool> isLocal)
+    : program(program), isLocal(std::move(isLocal)),
+      deviceList(program.device_count), context(program) {
+  context.transport = std::move(transport);
   for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
     context.hyperparameters.push_back(program.hyperparameters[i].value);
   context.integers.resize(program.hyperparameter_count);
 }
 
 Instance::~Instance() {
+  context.transport->leave();
   // Library objects are destroyed where they were used.
-  for (auto &device : deviceList)
-    device->start([&device] { device->close(); });
-  for (auto &device : deviceList)
+  for (penstock_device *device : localDevices)
+    device->start([device] { device->close(); });
+  for (penstock_device *device : localDevices)
     device->finish(-1);
 }
 
@@ -78,6 +87,12 @@ Error Instance::check() const {
     if (!AllReduce::canSum(program.groups[i]))
       return defect("group '%s' has values that this runtime cannot add",
                     program.groups[i].name);
+  for (uint32_t i = 0; i < program.group_count; ++i)
+    for (uint32_t j = 0; j < program.groups[i].summand_count; ++j)
+      if (!isLocal[program.groups[i].devices[j]])
+        return defect("group '%s' has values in another process, which this "
+                      "runtime cannot add",
+                      program.groups[i].name);
 
   // 2. Variables and library scratch lie inside their arenas.
   for (uint32_t i = 0; i < program.variable_count; ++i) {
@@ -105,7 +120,7 @@ Error Instance::check() const {
   uint64_t total = 0;
   for (uint32_t i = 0; i < program.device_count; ++i) {
     const penstock_device_descriptor &device = program.devices[i];
-    total += device.arena_bytes;
+    total += isLocal[i] ? device.arena_bytes : 0;
     if (!holdsLibraryScratch(program, i))
       return defect("device %u: library scratch does not lie in the arena", i);
   }
@@ -130,6 +145,8 @@ void Instance::buildEndpoints() {
     endpoint.channel = std::make_unique<Channel>(description, i);
     endpoint.channel->from = find(description.sender);
     endpoint.channel->to = find(description.receiver);
+    endpoint.isFar = description.sender >= 0 && description.receiver >= 0 &&
+                     !endpoint.channel->from != !endpoint.channel->to;
     endpoint.isSource = isSource(description);
     if (isSink(description))
       endpoint.sink = std::make_unique<SinkRing>();
@@ -182,21 +199,24 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
 
   // 1. Devices and what stands between them.
   for (uint32_t i = 0; i < program.device_count; ++i) {
-    auto device = createDevice(context, i);
+    if (!isLocal[i])
+      continue;
+    deviceList[i] = createDevice(context, i);
+    penstock_device *device = localDevices.emplace_back(deviceList[i].get());
     if (isTraced)
       device->trace = std::make_unique<TraceBuffer>();
     context.positions.devices.push_back({i, &device->position});
-    deviceList.push_back(std::move(device));
   }
   buildEndpoints();
+  if (Error error = context.transport->open(context.endpoints))
+    return error;
 
   // 2. Memory and values, each on the thread of its device.
   std::vector<Error> errors(program.device_count);
-  for (auto &device : deviceList)
-    device->start([&, target = device.get()] {
-      errors[target->index] = openDevice(*target, files);
-    });
-  for (auto &device : deviceList)
+  for (penstock_device *device : localDevices)
+    device->start(
+        [&, device] { errors[device->index] = openDevice(*device, files); });
+  for (penstock_device *device : localDevices)
     device->finish(-1);
   for (Error &error : errors)
     if (error)
@@ -212,19 +232,21 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
   return {};
 }
 
-void Instance::run(const penstock_schedule &schedule, int64_t first,
-                   int64_t updates, int64_t version, const DataSet &data,
-                   const std::function<void()> &observe) {
+Error Instance::run(const penstock_schedule &schedule, int64_t first,
+                    int64_t updates, int64_t version, const DataSet &data,
+                    const std::function<void()> &observe) {
   context.sources.begin(data);
   for (auto &sum : context.sums)
     sum->reset();
-  for (auto &device : deviceList)
+  context.transport->begin();
+  for (penstock_device *device : localDevices)
     if (penstock_device_function function = schedule.functions[device->index])
       device->run(function, first, updates, version);
-  for (auto &device : deviceList)
+  for (penstock_device *device : localDevices)
     while (!device->finish(/*milliseconds=*/5))
       observe();
   observe();
+  return context.transport->end();
 }
 
 void Instance::read(const penstock_variable &variable, int64_t updates,
@@ -247,7 +269,7 @@ void Instance::write(const penstock_variable &variable, penstock_device &device,
 
 std::vector<ArenaBytes> Instance::arenas() const {
   std::vector<ArenaBytes> arenas;
-  for (const auto &device : deviceList)
+  for (const penstock_device *device : localDevices)
     arenas.push_back({device->index, device->statistics().arenaBytes});
   return arenas;
 }

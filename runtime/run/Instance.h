@@ -18,7 +18,11 @@ namespace penstock::runtime {
 
 class Instance {
 public:
+  /// All devices are in this process.
   explicit Instance(const penstock_program &program);
+  /// Those that are not local, by number, are reached by `transport`.
+  Instance(const penstock_program &program,
+           std::unique_ptr<Transport> transport, std::vector<bool> isLocal);
   ~Instance();
 
   /// Builds devices and channels; initial values come out of `files`.
@@ -26,12 +30,12 @@ public:
 
   /// Runs a segment of a schedule over `data` and calls `observe` from time to
   /// time and once after its end.
-  void run(const penstock_schedule &schedule, int64_t first, int64_t updates,
-           int64_t version, const DataSet &data,
-           const std::function<void()> &observe);
+  Error run(const penstock_schedule &schedule, int64_t first, int64_t updates,
+            int64_t version, const DataSet &data,
+            const std::function<void()> &observe);
 
   /// Copies the value that a variable has after `updates` updates to `values`,
-  /// type.bytes long. `copy` counts its placements.
+  /// type.bytes long. `copy` counts its placements; its device is local.
   void read(const penstock_variable &variable, int64_t updates, char *values,
             uint32_t copy = 0) const;
   /// Sets what a variable starts as on one device.
@@ -41,9 +45,8 @@ public:
   /// The arenas that were allocated.
   std::vector<ArenaBytes> arenas() const;
 
-  const std::vector<std::unique_ptr<penstock_device>> &devices() const {
-    return deviceList;
-  }
+  /// The devices of this process, in order.
+  const std::vector<penstock_device *> &devices() const { return localDevices; }
   Endpoints &allEndpoints() { return context.endpoints; }
   const Positions &positions() const { return context.positions; }
 
@@ -63,7 +66,9 @@ private:
                    const std::vector<MappedFile> &files);
   void buildEndpoints();
 
-  std::vector<std::unique_ptr<penstock_device>> deviceList;
+  const std::vector<bool> isLocal;
+  std::vector<std::unique_ptr<penstock_device>> deviceList; // or null: far
+  std::vector<penstock_device *> localDevices;
   /// Goes before the devices do: its source thread writes to them.
   Context context;
 };

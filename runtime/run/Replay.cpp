@@ -91,11 +91,12 @@ Error penstock_run::replay(int64_t updates) {
   SinkValues values;
   Watchdog watchdog(oneDevice->positions(), options.watchdog.value_or(0));
   for (const Segment &segment : segments)
-    oneDevice->run(*schedule, segment.first, segment.updates, segment.first,
-                   trainData, [&] {
-                     values.collect(*oneDevice);
-                     watchdog.check();
-                   });
+    if (Error error = oneDevice->run(*schedule, segment.first, segment.updates,
+                                     segment.first, trainData, [&] {
+                                       values.collect(*oneDevice);
+                                       watchdog.check();
+                                     }))
+      return error;
   hasReplayed = true;
 
   // 2. Compare.

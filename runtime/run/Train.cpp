@@ -97,11 +97,16 @@ Error penstock_run::train(int64_t updates) {
       std::max(options.steps || options.epochs ? requestedUpdates() : 0,
                updatesDone + updates));
   Watchdog watchdog(instance->positions(), options.watchdog.value_or(0));
-  instance->run(*schedule, updatesDone, updates, updatesDone, trainData, [&] {
-    values.collect(*instance);
-    logUpdates(values, *schedule);
-    watchdog.check();
-  });
+  Error error = instance->run(*schedule, updatesDone, updates, updatesDone,
+                              trainData, [&] {
+                                values.collect(*instance);
+                                logUpdates(values, *schedule);
+                                watchdog.check();
+                              });
+  if (error) {
+    progress->clear();
+    return error;
+  }
   logUpdates(values, *schedule);
 
   // 2. Account.
@@ -126,10 +131,13 @@ Error penstock_run::evaluate(penstock_results &results) {
   int64_t microbatches = evalData.usableCount() / evalData.microbatchSize();
   SinkValues values;
   Watchdog watchdog(instance->positions(), options.watchdog.value_or(0));
-  instance->run(*schedule, 0, microbatches, updatesDone, evalData, [&] {
-    values.collect(*instance);
-    watchdog.check();
-  });
+  Error error =
+      instance->run(*schedule, 0, microbatches, updatesDone, evalData, [&] {
+        values.collect(*instance);
+        watchdog.check();
+      });
+  if (error)
+    return error;
   if (int64_t(values.losses.size()) != microbatches)
     return defect("evaluation of %lld microbatches gave %zu losses",
                   (long long)microbatches, values.losses.size());

@@ -21,6 +21,8 @@ struct Endpoint {
   /// Where a sink of inference writes.
   OutputArray *output = nullptr;
   bool isSource = false;
+  /// One end is in another process.
+  bool isFar = false;
   /// Of a sink with several senders: the one whose message comes next.
   uint32_t turn = 0;
 };

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The two posts and the claim. An address is written before the state that
+// The posts and the claims. An address is written before the state that
 // announces it (release) and read after that state was seen (acquire).
 //===----------------------------------------------------------------------===//
 
@@ -44,12 +44,12 @@ PostResult Channel::postReceive(int64_t n, Address slot) {
     return result;
   int64_t i = receiver.posted - 1;
   Entry &e = entry(i);
-  uint32_t empty = emptyState(i), state = e.state.load();
+  uint32_t empty = stateOf(i, Empty), state = e.state.load();
   if (!WaitWord::hasReached(state, empty))
     return PostResult::TooMany;
   e.target = slot;
   e.receiveNumber = n;
-  if (state == empty && e.state.exchange(state, empty + 1))
+  if (state == empty && e.state.exchange(state, empty + ReceivePosted))
     return PostResult::Queued;
   if (e.sendNumber != n)
     return PostResult::Mismatch;
@@ -63,12 +63,12 @@ PostResult Channel::postSend(int64_t n, Address slot) {
     return result;
   int64_t i = sender.posted - 1;
   Entry &e = entry(i);
-  uint32_t empty = emptyState(i), state = e.state.load();
+  uint32_t empty = stateOf(i, Empty), state = e.state.load();
   if (!WaitWord::hasReached(state, empty))
     return PostResult::TooMany;
   e.source = slot;
   e.sendNumber = n;
-  if (state == empty && e.state.exchange(state, empty + 2))
+  if (state == empty && e.state.exchange(state, empty + SendPosted))
     return PostResult::Queued;
   if (e.receiveNumber != n)
     return PostResult::Mismatch;
@@ -77,12 +77,32 @@ PostResult Channel::postSend(int64_t n, Address slot) {
   return PostResult::Queued;
 }
 
+void Channel::nap(int64_t i, int64_t nanoseconds) {
+  WaitWord &state = entry(i).state;
+  uint32_t value = state.load();
+  if (!WaitWord::hasReached(value, stateOf(i, Done)))
+    state.park(value, nanoseconds);
+}
+
+bool Channel::claim(int64_t i, State posted) {
+  uint32_t expected = stateOf(i, posted);
+  WaitWord &state = entry(i).state;
+  return state.load() == expected &&
+         state.exchange(expected, stateOf(i, Claimed));
+}
+
 bool Channel::claim(int64_t i, int64_t &n, Address &slot) {
-  Entry &e = entry(i);
-  uint32_t posted = emptyState(i) + 1;
-  if (e.state.load() != posted || !e.state.exchange(posted, posted + 1))
+  if (!claim(i, ReceivePosted))
     return false;
-  n = e.receiveNumber;
-  slot = e.target;
+  n = entry(i).receiveNumber;
+  slot = entry(i).target;
+  return true;
+}
+
+bool Channel::claimSend(int64_t i, int64_t &n, Address &slot) {
+  if (!claim(i, SendPosted))
+    return false;
+  n = entry(i).sendNumber;
+  slot = entry(i).source;
   return true;
 }

@@ -39,19 +39,25 @@ public:
   PostResult postSend(int64_t n, Address slot);
 
   bool isDone(int64_t i) const {
-    return entry(i).state.hasReached(doneState(i));
+    return entry(i).state.hasReached(stateOf(i, Done));
   }
   void wait(int64_t i, WaitPolicy policy) {
-    entry(i).state.wait(doneState(i), policy);
+    entry(i).state.wait(stateOf(i, Done), policy);
   }
 
-  /// For sources: takes posted receive i, if it is there and nobody else took
-  /// it; finish() it after filling `slot`.
+  /// Sleeps until message i is done, but not longer.
+  void nap(int64_t i, int64_t nanoseconds);
+
+  /// For sources and transports: takes posted receive i, if it is there and
+  /// nobody else took it; finish() it after filling `slot`.
   bool claim(int64_t i, int64_t &n, Address &slot);
-  void finish(int64_t i) { entry(i).state.set(doneState(i)); }
-  /// Posted receive i was taken or is done.
+  /// For transports: takes posted send i likewise; finish() it when the bytes
+  /// have left `slot`.
+  bool claimSend(int64_t i, int64_t &n, Address &slot);
+  void finish(int64_t i) { entry(i).state.set(stateOf(i, Done)); }
+  /// Message i was claimed or is done.
   bool isTaken(int64_t i) const {
-    return entry(i).state.hasReached(emptyState(i) + 2);
+    return entry(i).state.hasReached(stateOf(i, Claimed));
   }
 
   /// Between segments, when no device runs.
@@ -63,14 +69,15 @@ public:
   const penstock_channel &description;
   const uint32_t index;
   uint32_t input = 0; // of the data set, for a source
-  /// The memory of sender and receiver, where these are devices.
+  /// The memory of sender and receiver, where these are devices of this
+  /// process.
   DeviceMemory *from = nullptr, *to = nullptr;
   Side sender, receiver;
 
 private:
-  // The state of message i rises from empty over "receive posted" or "send
-  // posted" (for a source: "claimed") to done, which is empty for the message
-  // that uses the entry next.
+  // The state of message i rises to done, which is empty for the message that
+  // uses the entry next. Only one end posts where the other one claims.
+  enum State : uint32_t { Empty, ReceivePosted, SendPosted, Claimed, Done };
   struct alignas(64) Entry {
     WaitWord state;
     int64_t receiveNumber, sendNumber;
@@ -78,8 +85,10 @@ private:
   };
 
   Entry &entry(int64_t i) const { return entries[i & mask]; }
-  uint32_t emptyState(int64_t i) const { return 3 * uint32_t(i >> shift); }
-  uint32_t doneState(int64_t i) const { return emptyState(i) + 3; }
+  uint32_t stateOf(int64_t i, State state) const {
+    return Done * uint32_t(i >> shift) + state;
+  }
+  bool claim(int64_t i, State posted);
   static PostResult number(Side &side, int64_t n);
 
   std::unique_ptr<Entry[]> entries;

@@ -167,4 +167,26 @@ TEST(Channel, ASourceMessageIsClaimedOnce) {
   EXPECT_EQ(filled.load(), kCount);
 }
 
+// A transport at the far end takes sends, in order, and says when they have
+// left their slots.
+TEST(Channel, ASentMessageIsClaimedOnce) {
+  penstock_channel description = channelOf(1, 1);
+  TestChannel channel(description);
+  int64_t slots[2][kWords] = {}, n = 0;
+  Address slot = 0;
+  EXPECT_FALSE(channel.claimSend(0, n, slot));
+  for (int64_t i = 0; i < 100; ++i) {
+    ASSERT_EQ(channel.postSend(7 + i, addressOf(slots[i % 2])),
+              PostResult::Queued);
+    EXPECT_FALSE(channel.claim(i, n, slot));
+    ASSERT_TRUE(channel.claimSend(i, n, slot));
+    EXPECT_EQ(n, 7 + i);
+    EXPECT_EQ(slot, addressOf(slots[i % 2]));
+    EXPECT_FALSE(channel.claimSend(i, n, slot));
+    EXPECT_FALSE(channel.isDone(i));
+    channel.finish(i);
+    EXPECT_TRUE(channel.isDone(i));
+  }
+}
+
 } // namespace

@@ -1,0 +1,49 @@
+//===- Transport.h - What moves messages between processes ------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Channels between devices of this process need nothing but themselves. Where
+// one end of a channel is far, the transport plays that end: it claims what the
+// device posted, moves it, and says that it is done. Devices see no difference.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_TRANSPORT_TRANSPORT_H
+#define PENSTOCK_RUNTIME_TRANSPORT_TRANSPORT_H
+
+#include "runtime/transport/Endpoint.h"
+
+namespace penstock::runtime {
+
+/// The transport of one instance. What is called while devices run is called
+/// by all of their threads.
+class Transport {
+public:
+  virtual ~Transport() = default;
+
+  /// Makes ready for the endpoints that are far. They stay where they are, and
+  /// there is no traffic yet.
+  virtual Error open(Endpoints &endpoints) = 0;
+  /// Begins a segment: channels are empty, and no device runs yet.
+  virtual void begin() = 0;
+  /// A device has posted on a channel that is far.
+  virtual void posted(Channel &channel) = 0;
+  /// Called by whoever waits for a far channel; true if something moved.
+  virtual bool progress() = 0;
+  /// Ends a segment: the devices are done, and when it returns nothing of
+  /// theirs is under way.
+  virtual Error end() = 0;
+  /// Ends for good. Nothing is called after it.
+  virtual void leave() noexcept = 0;
+};
+
+/// Returns the transport of devices that are all in this process.
+std::unique_ptr<Transport> createThreads();
+
+/// Returns once message i of a far channel is done.
+void waitFar(Transport &transport, Channel &channel, int64_t i,
+             WaitPolicy policy);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_TRANSPORT_TRANSPORT_H

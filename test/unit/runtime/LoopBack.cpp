@@ -1,0 +1,153 @@
+//===- LoopBack.cpp - A transport within one process ----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The messages of one channel keep their order, as they do in MPI; those of
+// several channels overtake each other.
+//===----------------------------------------------------------------------===//
+
+#include "LoopBack.h"
+
+#include <chrono>
+#include <gtest/gtest.h>
+
+using namespace penstock::runtime;
+
+namespace penstock::test {
+
+constexpr auto kNap = std::chrono::microseconds(50);
+constexpr int64_t kLongestWay = 300000; // nanoseconds
+
+/// One end of the wire.
+class LoopBack final : public Transport {
+public:
+  explicit LoopBack(Wire &wire) : wire(wire) {}
+
+  Error open(Endpoints &all) override {
+    std::lock_guard<std::mutex> lock(wire.mutex);
+    wire.lines.resize(all.size());
+    for (Endpoint &endpoint : all) {
+      if (!endpoint.isFar)
+        continue;
+      Channel &channel = *endpoint.channel;
+      Wire::Line &line = wire.lines[channel.index];
+      (channel.from ? line.from : line.to) = &channel;
+      (channel.from ? sending : receiving).push_back(channel.index);
+    }
+    return {};
+  }
+
+  void begin() override {
+    std::lock_guard<std::mutex> lock(wire.mutex);
+    for (uint32_t id : sending) {
+      wire.lines[id].isSending = true;
+      wire.lines[id].sent = 0;
+    }
+    for (uint32_t id : receiving) {
+      wire.lines[id].isReceiving = true;
+      wire.lines[id].received = 0;
+    }
+  }
+
+  void posted(Channel &) override { wire.changed.notify_one(); }
+
+  bool progress() override {
+    std::lock_guard<std::mutex> lock(wire.mutex);
+    return wire.move();
+  }
+
+  Error end() override {
+    std::unique_lock<std::mutex> lock(wire.mutex);
+    auto isDone = [&] {
+      for (uint32_t id : sending)
+        if (!wire.lines[id].messages.empty())
+          return false;
+      return true;
+    };
+    if (!wire.changed.wait_for(lock, std::chrono::seconds(60), isDone))
+      return defect("the other end does not take a message");
+    for (uint32_t id : sending)
+      wire.lines[id].isSending = false;
+    for (uint32_t id : receiving)
+      wire.lines[id].isReceiving = false;
+    return {};
+  }
+
+  void leave() noexcept override {
+    {
+      std::lock_guard<std::mutex> lock(wire.mutex);
+      if (--wire.ends > 0)
+        return;
+    }
+    wire.changed.notify_all();
+    wire.thread.join();
+  }
+
+private:
+  Wire &wire;
+  std::vector<uint32_t> sending, receiving;
+};
+
+std::unique_ptr<Transport> Wire::makeEnd() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (ends++ == 0)
+    thread = std::thread([this] { loop(); });
+  return std::make_unique<LoopBack>(*this);
+}
+
+void Wire::loop() {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (ends > 0) {
+    move();
+    changed.wait_for(lock, kNap);
+  }
+}
+
+bool Wire::move() {
+  bool hasMoved = false;
+  for (Line &line : lines) {
+    while (line.isSending && take(line))
+      hasMoved = true;
+    while (line.isReceiving && deliver(line))
+      hasMoved = true;
+  }
+  // An end may wait for the last of its messages.
+  if (hasMoved)
+    changed.notify_all();
+  return hasMoved;
+}
+
+bool Wire::take(Line &line) {
+  // Sometimes the slot has to stay as it is for longer.
+  if (random() % 2)
+    return false;
+  int64_t n;
+  Address slot;
+  if (!line.from->claimSend(line.sent, n, slot))
+    return false;
+  Message &message = line.messages.emplace_back();
+  message.n = n;
+  message.due = nanoseconds() + int64_t(random() % kLongestWay);
+  message.bytes.resize(line.from->description.type.bytes);
+  line.from->from->download(message.bytes.data(), slot, message.bytes.size());
+  line.from->finish(line.sent++);
+  return true;
+}
+
+bool Wire::deliver(Line &line) {
+  if (line.messages.empty() || line.messages.front().due > nanoseconds())
+    return false;
+  int64_t n;
+  Address slot;
+  if (!line.to->claim(line.received, n, slot))
+    return false;
+  const Message &message = line.messages.front();
+  EXPECT_EQ(n, message.n);
+  line.to->to->upload(slot, message.bytes.data(), message.bytes.size());
+  line.to->finish(line.received++);
+  line.messages.pop_front();
+  return true;
+}
+
+} // namespace penstock::test
