@@ -66,13 +66,15 @@ function(penstock_pass_declarations name)
   add_dependencies(Penstock${name}PassesIncGen PenstockPch)
 endfunction()
 
-# penstock_unit_test(NAME source... [LINK library...]): a GoogleTest program.
+# penstock_unit_test(NAME source... [LINK library...] [PREFIX of its tests]): a
+# GoogleTest program.
 function(penstock_unit_test name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "PREFIX" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/unit)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    TEST_PREFIX "${ARG_PREFIX}")
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_UNIT_TESTS ${name})
 endfunction()

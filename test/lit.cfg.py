@@ -4,6 +4,9 @@
 #   lit build/default/test --filter passes/Schedule      some of them
 #   lit build/default/test --param verify-roundtrip=1    each penstock-opt run
 #                            also prints, parses and prints its input again
+#   lit build/default/test --filter e2e --param device=remote
+#                            programs run on devices whose memory the host
+#                            cannot address; see runtime/RemoteDevice.cpp
 
 import os
 import sys
@@ -14,7 +17,7 @@ import lit.util
 config.name = "Penstock"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".onnxtext", ".test"]
-config.excludes = ["inputs", "fixtures", "unit"]
+config.excludes = ["inputs", "fixtures", "unit", "runtime"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.penstock_binary_dir, "test")
 config.recursiveExpansionLimit = 10
@@ -44,6 +47,15 @@ if "thread" in config.available_features:
 if "address" in config.available_features:
     config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
 
+remote_device = "PENSTOCK_DEVICE_LIBRARY=" + os.path.join(
+    config.test_exec_root, "runtime", "libpenstock_remote.a")
+device = lit_config.params.get("device", "cpu")
+if device == "remote":
+    name, value = remote_device.split("=", 1)
+    config.environment[name] = value
+elif device != "cpu":
+    lit_config.fatal(f"device={device}: known are cpu, remote")
+
 fixtures = os.path.join(config.test_source_root, "fixtures")
 helpers = os.path.join(config.test_source_root, "e2e")
 config.substitutions += [
@@ -52,6 +64,7 @@ config.substitutions += [
     ("%fixtures", fixtures),
     ("%build", config.penstock_binary_dir),
     ("%python", sys.executable),
+    ("%with-remote-device", "env " + remote_device),
     ("%expect-error",
      f"{sys.executable} {os.path.join(helpers, 'expect_error.py')}"),
     ("%run-fixture",

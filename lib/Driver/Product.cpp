@@ -18,6 +18,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
+#include <cstdlib>
+
 using namespace mlir;
 using namespace penstock;
 
@@ -121,10 +123,18 @@ int Compilation::writeProduct() {
   if (!object.check(log))
     return kUserError;
   // The kind of the devices comes out of its library where its symbol is asked
-  // for.
-  std::vector<std::string> libraries = {
-      start,    "-Wl,-u,penstock_cpu", devices, runtime, "-ldl",
-      "-lgomp", "-lpthread",           "-lm"};
+  // for: penstock_NAME of libpenstock_NAME.a. Tests put another one before the
+  // CPU's.
+  std::string kind = devices;
+  if (const char *other = std::getenv("PENSTOCK_DEVICE_LIBRARY"))
+    kind = other;
+  StringRef symbol = llvm::sys::path::stem(kind);
+  symbol.consume_front("lib");
+  std::vector<std::string> libraries = {start,    ("-Wl,-u," + symbol).str(),
+                                        kind,     devices,
+                                        runtime,  "-ldl",
+                                        "-lgomp", "-lpthread",
+                                        "-lm"};
   // A runtime that was built with sanitizers needs theirs.
   if (StringRef sanitize = PENSTOCK_SANITIZE; !sanitize.empty())
     libraries.push_back(("-fsanitize=" + sanitize).str());
