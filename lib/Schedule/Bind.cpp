@@ -222,7 +222,7 @@ std::optional<std::vector<Order>>
 generate(const Model &model, const ScheduleSpec &spec, const Times &times,
          std::string &error, ArrayRef<double> taskTimes) {
   Layout layout;
-  if (spec.family->placement == Placement::Line) {
+  if (spec.placement() == Placement::Line) {
     layout = layOutLine(model);
   } else {
     std::optional<Layout> chunks = layOutChunks(model, spec, error);

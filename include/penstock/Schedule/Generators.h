@@ -12,6 +12,7 @@
 #define PENSTOCK_SCHEDULE_GENERATORS_H
 
 #include "penstock/Schedule/Order.h"
+#include "penstock/Support/Spec.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -35,14 +36,13 @@ enum class Placement {
 /// The device, of `devices`, of replica `replica` of chunk `chunk`.
 int deviceOf(Placement placement, int chunk, int devices, int replica = 0);
 
-/// What --schedule says: `NAME[:key=value,...]`, parsed.
-struct ScheduleSpec {
-  const Family *family = nullptr;
-  /// By position in the family's parameters.
-  llvm::SmallVector<double, 2> values;
+/// A schedule with its parameters, as --schedule names it.
+class ScheduleSpec : public Spec {
+public:
+  explicit ScheduleSpec(Spec spec) : Spec(std::move(spec)) {}
 
-  llvm::StringRef name() const;
-  double get(llvm::StringRef parameter) const;
+  const Family &getFamily() const;
+  llvm::StringRef name() const { return getName(); }
   /// Stages per device.
   int chunks() const;
   /// Whether input and weight gradients are separate actions.

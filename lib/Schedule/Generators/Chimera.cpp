@@ -62,7 +62,7 @@ static std::string refuseChimera(const Problem &problem) {
                          : refusal;
 }
 
-const Family kChimera = {"chimera", Placement::Mirror, false,          {},
-                         oneChunk,  refuseChimera,     generateChimera};
+const Family kChimera = {{"chimera", {}}, Placement::Mirror, false,
+                         oneChunk,        refuseChimera,     generateChimera};
 
 } // namespace penstock::schedule

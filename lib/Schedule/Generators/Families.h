@@ -14,17 +14,10 @@
 
 namespace penstock::schedule {
 
-struct Parameter {
-  llvm::StringLiteral name;
-  double fallback, least;
-  bool isWhole;
-};
-
-struct Family {
-  llvm::StringLiteral name;
+/// A row of the table of schedules.
+struct Family : SpecKind {
   Placement placement;
   bool splitsBackward;
-  llvm::ArrayRef<Parameter> parameters;
   int (*chunks)(const ScheduleSpec &spec);
   /// A sentence that says which numbers would do, or "". May be null.
   std::string (*refuse)(const Problem &problem);
@@ -34,6 +27,9 @@ struct Family {
 extern const Family kGPipe, kOneForwardOneBackward, kInterleaved,
     kLoopedBreadthFirst, kZeroBubbleH1, kZeroBubbleH2, kZeroBubbleAuto,
     kZeroBubbleV, kVHalf, kVMin, kDualPipeV, kChimera, kHanayo;
+
+/// Values of keys are below.
+inline constexpr double kMostOfKey = 1e6 + 1;
 
 /// One stage per device.
 inline int oneChunk(const ScheduleSpec &) { return 1; }

@@ -31,7 +31,7 @@ static std::vector<Order> generateGPipe(const Problem &problem) {
   return orders;
 }
 
-const Family kGPipe = {"gpipe",  Placement::Line, false,        {},
-                       oneChunk, nullptr,         generateGPipe};
+const Family kGPipe = {{"gpipe", {}}, Placement::Line, false,
+                       oneChunk,      nullptr,         generateGPipe};
 
 } // namespace penstock::schedule

@@ -90,10 +90,17 @@ static std::vector<Order> generateWaves(const Problem &problem) {
   return orders;
 }
 
-static constexpr Parameter kParameters[] = {{"waves", 1, 1, true}};
+static constexpr SpecKey kParameters[] = {
+    {.name = "waves",
+     .type = SpecKey::Whole,
+     .fallback = 1,
+     .least = 1,
+     .below = kMostOfKey,
+     .wants = "a whole number of at least 1",
+     .example = ""}};
 
-const Family kHanayo = {"hanayo",     Placement::Wave, false,
-                        kParameters,  chunksOfWaves,   nullptr,
-                        generateWaves};
+const Family kHanayo = {
+    {"hanayo", kParameters}, Placement::Wave, false,
+    chunksOfWaves,           nullptr,         generateWaves};
 
 } // namespace penstock::schedule

@@ -81,14 +81,24 @@ static std::vector<Order> generateBreadthFirst(const Problem &problem) {
   return orders;
 }
 
-static constexpr Parameter kParameters[] = {{"chunks", 2, 1, true}};
+static constexpr SpecKey kParameters[] = {
+    {.name = "chunks",
+     .type = SpecKey::Whole,
+     .fallback = 2,
+     .least = 1,
+     .below = kMostOfKey,
+     .wants = "a whole number of at least 1",
+     .example = ""}};
 
-const Family kInterleaved = {
-    "interleaved",     Placement::Loop,    false, kParameters, chunksOf,
-    refuseInterleaved, generateInterleaved};
+const Family kInterleaved = {{"interleaved", kParameters},
+                             Placement::Loop,
+                             false,
+                             chunksOf,
+                             refuseInterleaved,
+                             generateInterleaved};
 
 const Family kLoopedBreadthFirst = {
-    "looped-bfs", Placement::Loop,     false, kParameters, chunksOf,
-    nullptr,      generateBreadthFirst};
+    {"looped-bfs", kParameters}, Placement::Loop, false, chunksOf, nullptr,
+    generateBreadthFirst};
 
 } // namespace penstock::schedule

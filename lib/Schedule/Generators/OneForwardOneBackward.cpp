@@ -31,6 +31,6 @@ static std::vector<Order> generateFlush(const Problem &problem) {
 }
 
 const Family kOneForwardOneBackward = {
-    "1f1b", Placement::Line, false, {}, oneChunk, nullptr, generateFlush};
+    {"1f1b", {}}, Placement::Line, false, oneChunk, nullptr, generateFlush};
 
 } // namespace penstock::schedule

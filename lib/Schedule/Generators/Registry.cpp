@@ -10,50 +10,41 @@
 
 #include "../Compress.h"
 
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
-
-#include <cmath>
 
 using namespace llvm;
 
 namespace penstock::schedule {
 
-static ArrayRef<const Family *> families() {
-  static const Family *const kFamilies[] = {
-      &kGPipe,          &kOneForwardOneBackward,
-      &kInterleaved,    &kLoopedBreadthFirst,
-      &kZeroBubbleH1,   &kZeroBubbleH2,
-      &kZeroBubbleV,    &kVHalf,
-      &kVMin,           &kDualPipeV,
-      &kChimera,        &kHanayo,
-      &kZeroBubbleAuto,
-  };
-  return kFamilies;
+static constexpr const SpecKind *kFamilies[] = {
+    &kGPipe,          &kOneForwardOneBackward,
+    &kInterleaved,    &kLoopedBreadthFirst,
+    &kZeroBubbleH1,   &kZeroBubbleH2,
+    &kZeroBubbleV,    &kVHalf,
+    &kVMin,           &kDualPipeV,
+    &kChimera,        &kHanayo,
+    &kZeroBubbleAuto,
+};
+
+static constexpr SpecTable kSchedules = {"schedule", kFamilies,
+                                         /*isVerbose=*/true};
+
+const Family &ScheduleSpec::getFamily() const {
+  return static_cast<const Family &>(getKind());
 }
 
-StringRef ScheduleSpec::name() const { return family->name; }
+int ScheduleSpec::chunks() const { return getFamily().chunks(*this); }
 
-double ScheduleSpec::get(StringRef parameter) const {
-  for (auto [known, value] : llvm::zip_equal(family->parameters, values))
-    if (known.name == parameter)
-      return value;
-  return 0;
-}
-
-int ScheduleSpec::chunks() const { return family->chunks(*this); }
-
-bool ScheduleSpec::splitsBackward() const { return family->splitsBackward; }
+bool ScheduleSpec::splitsBackward() const { return getFamily().splitsBackward; }
 
 int ScheduleSpec::replicas() const {
-  return family->placement == Placement::Mirror ? 2 : 1;
+  return getFamily().placement == Placement::Mirror ? 2 : 1;
 }
 
-Placement ScheduleSpec::placement() const { return family->placement; }
+Placement ScheduleSpec::placement() const { return getFamily().placement; }
 
 int ScheduleSpec::deviceOf(int stage, int devices, int replica) const {
-  return schedule::deviceOf(family->placement, stage, devices, replica);
+  return schedule::deviceOf(getFamily().placement, stage, devices, replica);
 }
 
 int deviceOf(Placement placement, int chunk, int devices, int replica) {
@@ -70,80 +61,23 @@ int deviceOf(Placement placement, int chunk, int devices, int replica) {
   return place;
 }
 
-std::vector<std::string> scheduleNames() {
-  std::vector<std::string> names;
-  for (const Family *family : families()) {
-    std::string name = family->name.str();
-    for (auto [index, parameter] : llvm::enumerate(family->parameters))
-      name += (index ? "," : ":") + parameter.name.str() + "=" +
-              llvm::utostr(uint64_t(parameter.fallback));
-    names.push_back(std::move(name));
-  }
-  return names;
-}
+std::vector<std::string> scheduleNames() { return kSchedules.getNames(); }
 
 std::optional<ScheduleSpec> parseScheduleSpec(StringRef text,
                                               std::string &error) {
-  auto [name, rest] = text.split(':');
-  auto found = llvm::find_if(
-      families(), [&](const Family *family) { return family->name == name; });
-  if (found == families().end()) {
-    error = "schedule '" + name.str() + "' is not known; there are " +
-            llvm::join(scheduleNames(), ", ");
+  std::optional<Spec> spec = parseSpec(text, kSchedules, error);
+  if (!spec)
     return std::nullopt;
-  }
-  ScheduleSpec spec;
-  spec.family = *found;
-  ArrayRef<Parameter> parameters = spec.family->parameters;
-  for (const Parameter &parameter : parameters)
-    spec.values.push_back(parameter.fallback);
-
-  SmallVector<StringRef> settings;
-  rest.split(settings, ',', -1, /*KeepEmpty=*/false);
-  llvm::SmallDenseSet<StringRef> given;
-  for (StringRef setting : settings) {
-    auto [key, value] = setting.split('=');
-    if (!given.insert(key).second) {
-      error = "schedule " + name.str() + ": " + key.str() + " is given twice";
-      return std::nullopt;
-    }
-    auto known = llvm::find_if(
-        parameters, [&](const Parameter &p) { return p.name == key; });
-    if (known == parameters.end()) {
-      error = "schedule " + name.str() + " has no parameter '" + key.str() +
-              "'" +
-              (parameters.empty()
-                   ? "; it has none"
-                   : "; it has " +
-                         llvm::join(llvm::map_range(parameters,
-                                                    [](const Parameter &p) {
-                                                      return p.name.str();
-                                                    }),
-                                    ", "));
-      return std::nullopt;
-    }
-    double number;
-    if (value.getAsDouble(number) || !std::isfinite(number) ||
-        number < known->least || number > 1e6 ||
-        (known->isWhole && number != std::floor(number))) {
-      error = "schedule " + name.str() + ": " + key.str() + " needs a " +
-              (known->isWhole ? "whole " : "") + "number of at least " +
-              llvm::utostr(uint64_t(known->least)) + ", not '" + value.str() +
-              "'";
-      return std::nullopt;
-    }
-    spec.values[known - parameters.begin()] = number;
-  }
-  return spec;
+  return ScheduleSpec(std::move(*spec));
 }
 
 std::string refuse(const Problem &problem) {
-  const Family &family = *problem.spec.family;
+  const Family &family = problem.spec.getFamily();
   return family.refuse ? family.refuse(problem) : "";
 }
 
 std::vector<Order> generate(const Problem &problem) {
-  return problem.spec.family->generate(problem);
+  return problem.spec.getFamily().generate(problem);
 }
 
 //===----------------------------------------------------------------------===//

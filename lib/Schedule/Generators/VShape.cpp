@@ -228,13 +228,13 @@ static std::string refuseDualPipe(const Problem &problem) {
          " microbatches, not " + std::to_string(problem.microbatches);
 }
 
-const Family kZeroBubbleV = {"zb-v",  Placement::Wave,    true, {}, twoChunks,
-                             nullptr, generateZeroBubbleV};
-const Family kVHalf = {"v-half",  Placement::Wave, true,        {},
-                       twoChunks, nullptr,         generateHalf};
-const Family kVMin = {"v-min",   Placement::Wave, true,       {},
-                      twoChunks, nullptr,         generateMin};
-const Family kDualPipeV = {"dualpipe-v",   Placement::Wave, true, {}, twoChunks,
-                           refuseDualPipe, generateDualPipe};
+const Family kZeroBubbleV = {{"zb-v", {}}, Placement::Wave,    true, twoChunks,
+                             nullptr,      generateZeroBubbleV};
+const Family kVHalf = {{"v-half", {}}, Placement::Wave, true,
+                       twoChunks,      nullptr,         generateHalf};
+const Family kVMin = {{"v-min", {}}, Placement::Wave, true,
+                      twoChunks,     nullptr,         generateMin};
+const Family kDualPipeV = {{"dualpipe-v", {}}, Placement::Wave, true, twoChunks,
+                           refuseDualPipe,     generateDualPipe};
 
 } // namespace penstock::schedule

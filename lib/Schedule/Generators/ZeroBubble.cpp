@@ -50,9 +50,9 @@ static std::vector<Order> generateH2(const Problem &problem) {
   return generateHandcrafted(problem, 2);
 }
 
-const Family kZeroBubbleH1 = {"zb-h1",  Placement::Line, true,      {},
-                              oneChunk, nullptr,         generateH1};
-const Family kZeroBubbleH2 = {"zb-h2",  Placement::Line, true,      {},
-                              oneChunk, nullptr,         generateH2};
+const Family kZeroBubbleH1 = {{"zb-h1", {}}, Placement::Line, true,
+                              oneChunk,      nullptr,         generateH1};
+const Family kZeroBubbleH2 = {{"zb-h2", {}}, Placement::Line, true,
+                              oneChunk,      nullptr,         generateH2};
 
 } // namespace penstock::schedule

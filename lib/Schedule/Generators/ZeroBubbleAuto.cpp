@@ -225,10 +225,16 @@ static std::string refuseAuto(const Problem &problem) {
   return "";
 }
 
-static constexpr Parameter kParameters[] = {{"memory-limit", 0, 0, false}};
+static constexpr SpecKey kParameters[] = {{.name = "memory-limit",
+                                           .below = kMostOfKey,
+                                           .wants = "a number of at least 0",
+                                           .example = ""}};
 
-const Family kZeroBubbleAuto = {"zb-auto",   Placement::Line, true,
-                                kParameters, oneChunk,        refuseAuto,
+const Family kZeroBubbleAuto = {{"zb-auto", kParameters},
+                                Placement::Line,
+                                true,
+                                oneChunk,
+                                refuseAuto,
                                 generateAuto};
 
 } // namespace penstock::schedule
