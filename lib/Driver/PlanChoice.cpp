@@ -16,7 +16,7 @@
 #include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Methods/MethodSpec.h"
-#include "penstock/Optimizers/OptimizerSpec.h"
+#include "penstock/Optimizers/Optimizers.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -69,8 +69,7 @@ static double getWeightCopies(StringRef optimizer) {
   FailureOr<OptimizerSpec> spec = parseOptimizerSpec(optimizer, unused);
   if (failed(spec))
     return 2;
-  bool isSgd = spec->kind == OptimizerKind::SGD;
-  return 2 + (isSgd ? (spec->momentum != 0 ? 1 : 0) : 2);
+  return 2 + static_cast<double>(Optimizer::create(*spec)->getStates().size());
 }
 
 /// Says which stage is how far over what the device has.

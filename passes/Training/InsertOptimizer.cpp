@@ -264,7 +264,7 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
   const OptimizerSpec &spec = method->getSpec();
   Value rate = HyperparameterOp::create(
       builder, loc, builder.getF32Type(), builder.getStringAttr("lr"),
-      builder.getF64FloatAttr(spec.learningRate));
+      builder.getF64FloatAttr(spec.getLearningRate()));
   if (!course.isConstant())
     rate = func::CallOp::create(builder, loc, getScheduleFunction(loc),
                                 ValueRange{rate, task.getCounter()})

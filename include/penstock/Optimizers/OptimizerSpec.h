@@ -1,46 +1,51 @@
-//===- OptimizerSpec.h - The text of --optimizer ----------------*- C++ -*-===//
+//===- OptimizerSpec.h - An optimizer with its numbers ----------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `sgd:lr=0.1,momentum=0.9,nesterov` as a checked record. The driver and the
-// pass that emits updates parse with the same function.
+// An optimizer is a row of a table (its name, its keys, its code), one file
+// each. `--optimizer` names a row with its numbers.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_OPTIMIZERS_OPTIMIZERSPEC_H
 #define PENSTOCK_OPTIMIZERS_OPTIMIZERSPEC_H
 
-#include "mlir/Support/LLVM.h"
-#include "llvm/ADT/StringRef.h"
+#include "penstock/Support/Spec.h"
 
-#include <string>
+#include "mlir/Support/LLVM.h"
+
+#include <memory>
 
 namespace penstock {
 
-enum class OptimizerKind { SGD, Adam, AdamW };
+class Optimizer;
+class OptimizerSpec;
+
+/// A row of the table of optimizers.
+struct OptimizerKind : SpecKind {
+  std::unique_ptr<Optimizer> (*create)(const OptimizerSpec &spec) = nullptr;
+};
 
 /// An optimizer with its numbers, as PyTorch defines them.
-struct OptimizerSpec {
-  OptimizerKind kind = OptimizerKind::SGD;
-  double learningRate = 0.01;
-  double weightDecay = 0;
-  // SGD
-  double momentum = 0;
-  double dampening = 0;
-  bool nesterov = false;
-  // Adam and AdamW
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
+class OptimizerSpec : public Spec {
+public:
+  /// `sgd` with its default numbers.
+  OptimizerSpec();
+  explicit OptimizerSpec(Spec spec) : Spec(std::move(spec)) {}
 
-  /// `sgd`, `adam` or `adamw`.
-  llvm::StringRef getName() const;
+  const OptimizerKind &getKind() const {
+    return static_cast<const OptimizerKind &>(Spec::getKind());
+  }
+  double getLearningRate() const { return get("lr"); }
 };
 
 /// Parses NAME[:KEY=VALUE,...]. On failure `error` says what is wrong and what
 /// would be right.
 mlir::FailureOr<OptimizerSpec> parseOptimizerSpec(llvm::StringRef text,
                                                   std::string &error);
+
+/// Names of all optimizers, comma-separated.
+std::string listOptimizers();
 
 } // namespace penstock
 

@@ -1,25 +1,31 @@
-//===- RateSchedule.h - The text of --lr-schedule ---------------*- C++ -*-===//
+//===- RateSchedule.h - The learning rate over the updates ------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The course of the learning rate over the updates, as a checked record and as
-// code. The driver and the passes parse with the same function.
+// A learning-rate schedule is a row of a table (its name, its keys, its code),
+// one file each. `--lr-schedule` names a row with its numbers.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_OPTIMIZERS_RATESCHEDULE_H
 #define PENSTOCK_OPTIMIZERS_RATESCHEDULE_H
 
 #include "penstock/Optimizers/Arithmetic.h"
+#include "penstock/Support/Spec.h"
 
 #include "mlir/Support/LLVM.h"
-#include "llvm/ADT/StringRef.h"
-
-#include <string>
 
 namespace penstock {
 
-enum class RateKind { Constant, Linear, Cosine, Step, Poly };
+class RateSchedule;
+
+/// A row of the table of learning-rate schedules.
+struct RateKind : SpecKind {
+  /// Emits the factor of the base rate `since` updates after the warm-up; `one`
+  /// is the constant.
+  mlir::Value (*emit)(Arithmetic f, const RateSchedule &rate, mlir::Value since,
+                      mlir::Value one) = nullptr;
+};
 
 /// With t updates done, W = warmup-steps, N = total-steps, E = end-factor and
 /// x = min((t - W) / (N - W), 1), the rate is the base rate times
@@ -29,22 +35,24 @@ enum class RateKind { Constant, Linear, Cosine, Step, Poly };
 ///   E + (1 - E) (1 + cos(pi x)) / 2        cosine
 ///   gamma ^ floor((t - W) / step-size)     step
 ///   E + (1 - E) (1 - x) ^ power            poly
-struct RateSchedule {
-  RateKind kind = RateKind::Constant;
-  double warmupSteps = 0;
-  double totalSteps = 0;
-  double endFactor = 0;
-  double stepSize = 0;
-  double gamma = 0.1;
-  double power = 1;
+class RateSchedule : public Spec {
+public:
+  /// `constant`.
+  RateSchedule();
+  explicit RateSchedule(Spec spec) : Spec(std::move(spec)) {}
 
-  bool isConstant() const {
-    return kind == RateKind::Constant && warmupSteps == 0;
+  const RateKind &getKind() const {
+    return static_cast<const RateKind &>(Spec::getKind());
   }
-  /// The rate with `done` updates done, both in the type of `f`.
+  /// In updates.
+  double getWarmup() const { return get("warmup-steps"); }
+  bool isConstant() const {
+    return getName() == "constant" && getWarmup() == 0;
+  }
+  /// Emits the rate with `done` updates done, both in the type of `f`.
   mlir::Value emit(Arithmetic f, mlir::Value base, mlir::Value done) const;
-  /// The sum of the rates of `steps` updates from `done` on; of the last one
-  /// only the fraction that `steps` ends with.
+  /// Emits the sum of the rates of `steps` updates from `done` on; of the last
+  /// one only the fraction that `steps` ends with.
   mlir::Value emitSum(Arithmetic f, mlir::Value base, mlir::Value done,
                       double steps) const;
 };
@@ -53,6 +61,9 @@ struct RateSchedule {
 /// would be right.
 mlir::FailureOr<RateSchedule> parseRateSchedule(llvm::StringRef text,
                                                 std::string &error);
+
+/// Names of all learning-rate schedules, comma-separated.
+std::string listRateSchedules();
 
 } // namespace penstock
 

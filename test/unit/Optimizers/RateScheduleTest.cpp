@@ -25,14 +25,14 @@ TEST(RateScheduleTest, ReadsNumbers) {
   FailureOr<RateSchedule> poly = parseRateSchedule(
       "poly:total-steps=100, warmup-steps=7,power=2,end-factor=0.1", error);
   ASSERT_TRUE(succeeded(poly)) << error;
-  EXPECT_EQ(poly->kind, RateKind::Poly);
-  EXPECT_EQ(poly->totalSteps, 100);
-  EXPECT_EQ(poly->warmupSteps, 7);
-  EXPECT_EQ(poly->power, 2);
-  EXPECT_EQ(poly->endFactor, 0.1);
+  EXPECT_EQ(poly->getName(), "poly");
+  EXPECT_EQ(poly->get("total-steps"), 100);
+  EXPECT_EQ(poly->get("warmup-steps"), 7);
+  EXPECT_EQ(poly->get("power"), 2);
+  EXPECT_EQ(poly->get("end-factor"), 0.1);
   FailureOr<RateSchedule> step = parseRateSchedule("step:step-size=30", error);
   ASSERT_TRUE(succeeded(step)) << error;
-  EXPECT_EQ(step->gamma, 0.1);
+  EXPECT_EQ(step->get("gamma"), 0.1);
 }
 
 TEST(RateScheduleTest, KnowsWhatIsConstant) {
