@@ -3,14 +3,14 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Asks the method (Methods/) for the lags of every stage, and lets it keep
+// Asks the method (lib/Methods) for the lags of every stage, and lets it keep
 // versions and adjust reads.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/Passes.h"
 
-#include "passes/Schedule/Methods/Method.h"
 #include "passes/Training/Passes.h"
+#include "penstock/Methods/Method.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -10,7 +10,7 @@
 #include "passes/Schedule/Passes.h"
 
 #include "Common.h"
-#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Methods/Method.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"

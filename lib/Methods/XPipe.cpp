@@ -8,7 +8,7 @@
 // others of the update read what it read.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/Predicting.h"
+#include "Predicting.h"
 
 #include <cmath>
 

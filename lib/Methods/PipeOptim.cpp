@@ -8,7 +8,7 @@
 // if each microbatch makes one; the backward reads the newest ones as they are.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/Predicting.h"
+#include "Predicting.h"
 
 using namespace penstock;
 

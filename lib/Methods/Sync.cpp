@@ -7,7 +7,7 @@
 // of ordinary mini-batch training.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Methods/Method.h"
 
 using namespace penstock;
 

@@ -8,7 +8,7 @@
 // first stage, all stages read the same version.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Methods/Method.h"
 
 using namespace penstock;
 

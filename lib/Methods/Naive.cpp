@@ -7,7 +7,7 @@
 // is that of no point at all. The baseline that the other methods improve on.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Methods/Method.h"
 
 using namespace penstock;
 

@@ -6,7 +6,7 @@
 // See AdjustedReads.h.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/AdjustedReads.h"
+#include "AdjustedReads.h"
 
 #include "penstock/Optimizers/UpdateFunction.h"
 

@@ -7,8 +7,8 @@
 // read, how versions are kept, and what adjusts what is read. One file each.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_PASSES_SCHEDULE_METHODS_METHOD_H
-#define PENSTOCK_PASSES_SCHEDULE_METHODS_METHOD_H
+#ifndef PENSTOCK_METHODS_METHOD_H
+#define PENSTOCK_METHODS_METHOD_H
 
 #include "penstock/Methods/MethodSpec.h"
 #include "penstock/Optimizers/RateSchedule.h"
@@ -99,4 +99,4 @@ std::unique_ptr<Method> createPipeOptim(const OptimizerSpec &optimizer,
 
 } // namespace penstock
 
-#endif // PENSTOCK_PASSES_SCHEDULE_METHODS_METHOD_H
+#endif // PENSTOCK_METHODS_METHOD_H

@@ -11,7 +11,7 @@
 // compensated.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/AdjustedReads.h"
+#include "AdjustedReads.h"
 
 #include <cmath>
 

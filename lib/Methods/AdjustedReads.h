@@ -9,10 +9,10 @@
 // them, and nothing is computed where a microbatch waits.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_PASSES_SCHEDULE_METHODS_ADJUSTEDREADS_H
-#define PENSTOCK_PASSES_SCHEDULE_METHODS_ADJUSTEDREADS_H
+#ifndef PENSTOCK_LIB_METHODS_ADJUSTEDREADS_H
+#define PENSTOCK_LIB_METHODS_ADJUSTEDREADS_H
 
-#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Methods/Method.h"
 #include "penstock/Optimizers/Optimizers.h"
 #include "penstock/Optimizers/RateSchedule.h"
 
@@ -75,4 +75,4 @@ private:
 
 } // namespace penstock
 
-#endif // PENSTOCK_PASSES_SCHEDULE_METHODS_ADJUSTEDREADS_H
+#endif // PENSTOCK_LIB_METHODS_ADJUSTEDREADS_H

@@ -9,7 +9,7 @@
 // more until then.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/Predicting.h"
+#include "Predicting.h"
 
 using namespace penstock;
 

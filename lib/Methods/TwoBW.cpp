@@ -8,7 +8,7 @@
 // update everywhere, and two versions suffice if M is at least the depth.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Methods/Method.h"
 
 using namespace penstock;
 

@@ -7,10 +7,10 @@
 // moved along the optimizer's direction. They differ in how far.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_PASSES_SCHEDULE_METHODS_PREDICTING_H
-#define PENSTOCK_PASSES_SCHEDULE_METHODS_PREDICTING_H
+#ifndef PENSTOCK_LIB_METHODS_PREDICTING_H
+#define PENSTOCK_LIB_METHODS_PREDICTING_H
 
-#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Methods/Method.h"
 #include "penstock/Optimizers/Optimizers.h"
 
 namespace penstock {
@@ -39,4 +39,4 @@ private:
 
 } // namespace penstock
 
-#endif // PENSTOCK_PASSES_SCHEDULE_METHODS_PREDICTING_H
+#endif // PENSTOCK_LIB_METHODS_PREDICTING_H

@@ -6,7 +6,7 @@
 // A line per method; each has a file.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/Method.h"
+#include "penstock/Methods/Method.h"
 
 #include "penstock/Schedule/Generators.h"
 

@@ -6,9 +6,9 @@
 // See Predicting.h.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/Methods/Predicting.h"
+#include "Predicting.h"
 
-#include "passes/Schedule/Methods/AdjustedReads.h"
+#include "AdjustedReads.h"
 
 using namespace mlir;
 using namespace penstock;
