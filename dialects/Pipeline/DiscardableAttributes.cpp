@@ -47,14 +47,6 @@ static bool isLags(Operation *op, Attribute value) {
          llvm::all_of(lags.asArrayRef(), [](int64_t lag) { return lag >= 0; });
 }
 
-static bool isPlan(Operation *op, Attribute value) {
-  auto plan = dyn_cast<DictionaryAttr>(value);
-  return isa<ModuleOp>(op) && plan &&
-         llvm::all_of(plan, [](NamedAttribute choice) {
-           return isa<StringAttr, IntegerAttr, FloatAttr>(choice.getValue());
-         });
-}
-
 BytesAttr penstock::pipeline::getBytes(Attribute tied) {
   auto transposed = dyn_cast<TransposedAttr>(tied);
   return transposed ? transposed.getBytes() : dyn_cast<BytesAttr>(tied);
@@ -81,7 +73,6 @@ static bool isBackwardTask(Operation *op) {
 
 static const AttributeRule rules[] = {
     {kModelAttr, isOn<ModuleOp, BytesAttr>, "a byte range, on the module"},
-    {kPlanAttr, isPlan, "a dictionary of texts and numbers, on the module"},
     {kDirectConvolutionAttr, isOn<ModuleOp, UnitAttr>,
      "without a value, on the module"},
     {kStageSecondsAttr,

@@ -18,8 +18,6 @@ namespace penstock::pipeline {
 
 /// #pipeline.bytes<"f.onnx", 0, size>: the model file, that `--save` patches.
 inline constexpr llvm::StringLiteral kModelAttr = "pipeline.model";
-/// {flag = value}: the choices that a printed program was made with.
-inline constexpr llvm::StringLiteral kPlanAttr = "pipeline.plan";
 /// Convolutions add up the products of the definition.
 inline constexpr llvm::StringLiteral kDirectConvolutionAttr =
     "pipeline.direct_convolution";

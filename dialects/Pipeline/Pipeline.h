@@ -11,6 +11,7 @@
 
 #include "dialects/Nn/LibraryCall.h"
 #include "dialects/Pipeline/DiscardableAttributes.h"
+#include "dialects/Pipeline/SpecAttributes.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,6 +24,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace penstock::pipeline {
 /// What reads, writes, takes and puts act on.
@@ -44,6 +46,15 @@ struct State : mlir::SideEffects::Resource::Base<State> {
 namespace penstock::pipeline {
 /// Where the bytes of an entry of kTiedAttr are.
 BytesAttr getBytes(mlir::Attribute tied);
+
+/// The facts of the program that a module is or is nested in; null if it has
+/// none.
+TrainingOp getTraining(mlir::ModuleOp module);
+/// Adds those of a program that trains, with one microbatch per update, or,
+/// without an optimizer, of one that infers.
+TrainingOp addTraining(mlir::ModuleOp module, OptimizerAttr optimizer);
+/// The facts of the program, or an error at the module.
+mlir::FailureOr<TrainingOp> requireTraining(mlir::ModuleOp module);
 } // namespace penstock::pipeline
 
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H

@@ -27,6 +27,40 @@ static FailureOr<FloatAttr> parseF64(AsmParser &parser) {
   return parser.getBuilder().getF64FloatAttr(value);
 }
 
+/// `name, key = value, ...`; numbers without their types.
+static ParseResult parseRow(AsmParser &parser, std::string &kind,
+                            DictionaryAttr &parameters) {
+  if (parser.parseKeywordOrString(&kind))
+    return failure();
+  NamedAttrList values;
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef key;
+    Attribute value;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&key) || parser.parseEqual() ||
+        parser.parseAttribute(value))
+      return failure();
+    if (values.get(key))
+      return parser.emitError(loc) << key << " is given twice";
+    values.set(key, value);
+  }
+  parameters = values.getDictionary(parser.getContext());
+  return success();
+}
+
+static void printRow(AsmPrinter &printer, StringRef kind,
+                     DictionaryAttr parameters) {
+  printer.printKeywordOrString(kind);
+  for (NamedAttribute parameter : parameters) {
+    printer << ", " << parameter.getName().getValue() << " = ";
+    if (auto number = dyn_cast<FloatAttr>(parameter.getValue());
+        number && number.getType().isF64())
+      printer.printFloat(number.getValue());
+    else
+      printer.printAttributeWithoutType(parameter.getValue());
+  }
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Pipeline/PipelineAttributes.cpp.inc"
 
@@ -177,6 +211,29 @@ Block *TaskOp::addBody() {
   Block &block = getBody().emplaceBlock();
   block.addArgument(IndexType::get(getContext()), getLoc());
   return &block;
+}
+
+TrainingOp penstock::pipeline::getTraining(ModuleOp module) {
+  for (; module; module = module->getParentOfType<ModuleOp>())
+    for (auto training : module.getOps<TrainingOp>())
+      return training;
+  return {};
+}
+
+TrainingOp penstock::pipeline::addTraining(ModuleOp module,
+                                           OptimizerAttr optimizer) {
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  return TrainingOp::create(
+      builder, module.getLoc(), optimizer ? UnitAttr() : builder.getUnitAttr(),
+      builder.getI64IntegerAttr(1), optimizer, RateAttr(), ClippingAttr(),
+      BatchNormAttr::get(module.getContext(), BatchNorm::Train), MethodAttr());
+}
+
+FailureOr<TrainingOp> penstock::pipeline::requireTraining(ModuleOp module) {
+  if (TrainingOp training = getTraining(module))
+    return training;
+  return module.emitError("has no pipeline.training, which says how it trains: "
+                          "run pipeline-set-training");
 }
 
 int64_t WeightStashOp::getVersions() { return getDepth(); }

@@ -30,6 +30,23 @@ def Pipeline_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// Lets the attribute of this mnemonic be verified by a table. The libraries
+    /// that know the rows do so when the dialect is loaded.
+    void addTable(::llvm::StringRef mnemonic,
+                  const ::penstock::SpecTable &table) {
+      tables[mnemonic] = &table;
+    }
+    /// Null if no library has added one.
+    const ::penstock::SpecTable *findTable(::llvm::StringRef mnemonic) const {
+      return tables.lookup(mnemonic);
+    }
+
+  private:
+    ::llvm::StringMap<const ::penstock::SpecTable *> tables;
+
+  public:
+  }];
 }
 
 class Pipeline_Attr<string name, string attrMnemonic>
@@ -195,52 +212,106 @@ def Pipeline_RepeatKind : Pipeline_I32Enum<"RepeatKind", "what a loop counts", [
 def Pipeline_RepeatKindAttr
     : EnumAttr<Pipeline_Dialect, Pipeline_RepeatKind, "repeat_kind">;
 
-def Pipeline_MethodKind : Pipeline_I32Enum<"MethodKind", "a training method", [
-  I32EnumAttrCase<"Sync", 0, "sync">,
-  I32EnumAttrCase<"Naive", 1, "naive">,
-  I32EnumAttrCase<"PipeDream", 2, "pipedream">,
-  I32EnumAttrCase<"TwoBW", 3, "2bw">,
-  I32EnumAttrCase<"PipeMare", 4, "pipemare">,
-  I32EnumAttrCase<"SpecTrain", 5, "spectrain">,
-  I32EnumAttrCase<"XPipe", 6, "xpipe">,
-  I32EnumAttrCase<"PipeOptim", 7, "pipeoptim">]>;
-
-// Quotes what is no keyword.
-def Pipeline_MethodParameter : EnumParameter<Pipeline_MethodKind> {
-  let printer = "$_printer.getStream() << $_self";
-}
-
 // Written without its type, and so that no bit is lost.
-def Pipeline_F64Parameter
-    : OptionalParameter<"::mlir::FloatAttr", "a number of type f64"> {
+def Pipeline_F64Parameter : AttrParameter<"::mlir::FloatAttr",
+                                          "a number of type f64"> {
   let parser = "parseF64($_parser)";
   let printer = "$_printer.printFloat($_self.getValue())";
 }
 
-def Pipeline_MethodAttr : Pipeline_Attr<"Method", "method"> {
+// A row of a table with the values that were given for its keys. Which rows and
+// keys there are is known to the library of the table, which adds it to the
+// dialect: a new row needs nothing here.
+class Pipeline_SpecAttr<string name, string attrMnemonic>
+    : Pipeline_Attr<name, attrMnemonic> {
+  let parameters = (ins StringRefParameter<"name of the row">:$kind,
+                        "::mlir::DictionaryAttr":$parameters);
+  let assemblyFormat = "`<` custom<Row>($kind, $parameters) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// As on the command line: NAME:key=value,...
+    ::std::string getText() const;
+  }];
+}
+
+def Pipeline_MethodAttr : Pipeline_SpecAttr<"Method", "method"> {
   let summary = "A training method with its parameters";
   let description = [{
-    What is off is left out: PipeDream's vertical sync, and PipeMare's updates
-    over which rates are divided (T1), D of its correction of discrepancies
-    (T2), and its synchronous updates at first (T3).
+    The methods and their keys are those of `--method`, with underscores: a file
+    each in `lib/Methods`. What is not given has its default.
 
     ```mlir
     #pipeline.method<"2bw">
-    #pipeline.method<pipedream vertical_sync(true)>
-    #pipeline.method<pipemare anneal_steps(500) decay(0.135) warmup_steps(100)>
+    #pipeline.method<pipedream, vertical_sync = true>
+    #pipeline.method<pipemare, anneal_steps = 500, decay = 1.350000e-01>
     ```
   }];
-  let parameters = (ins Pipeline_MethodParameter:$kind,
-                        DefaultValuedParameter<"bool", "false">:$vertical_sync,
-                        DefaultValuedParameter<"int64_t", "0">:$anneal_steps,
-                        Pipeline_F64Parameter:$decay,
-                        DefaultValuedParameter<"int64_t", "0">:$warmup_steps);
-  let assemblyFormat = [{
-    `<` $kind (`vertical_sync` `(` $vertical_sync^ `)`)?
-    (`anneal_steps` `(` $anneal_steps^ `)`)? (`decay` `(` $decay^ `)`)?
-    (`warmup_steps` `(` $warmup_steps^ `)`)? `>`
+}
+
+def Pipeline_OptimizerAttr : Pipeline_SpecAttr<"Optimizer", "optimizer"> {
+  let summary = "An optimizer with its numbers";
+  let description = [{
+    The optimizers and their keys are those of `--optimizer`, with underscores:
+    a file each in `lib/Optimizers`. What is not given has its default.
+
+    ```mlir
+    #pipeline.optimizer<sgd, lr = 1.000000e-01, momentum = 9.000000e-01>
+    #pipeline.optimizer<adamw>
+    ```
   }];
+}
+
+def Pipeline_RateAttr : Pipeline_SpecAttr<"Rate", "rate"> {
+  let summary = "A learning-rate schedule with its numbers";
+  let description = [{
+    The schedules and their keys are those of `--lr-schedule`, with underscores:
+    a file each in `lib/Optimizers/Rates`. What is not given has its default.
+
+    ```mlir
+    #pipeline.rate<cosine, total_steps = 1000, warmup_steps = 50>
+    ```
+  }];
+}
+
+def Pipeline_GeneratorAttr : Pipeline_SpecAttr<"Generator", "generator"> {
+  let summary = "The schedule that orders were generated by";
+  let description = [{
+    The schedules and their keys are those of `--schedule`, with underscores: a
+    file each in `lib/Schedule/Generators`; or `file`, for orders of a table.
+
+    ```mlir
+    #pipeline.generator<"1f1b">
+    #pipeline.generator<interleaved, chunks = 2>
+    ```
+  }];
+}
+
+def Pipeline_ClipScope
+    : Pipeline_I32Enum<"ClipScope", "over what a norm is taken", [
+  I32EnumAttrCase<"Global", 0, "global">,
+  I32EnumAttrCase<"Stage", 1, "stage">]>;
+
+def Pipeline_ClippingAttr : Pipeline_Attr<"Clipping", "clipping"> {
+  let summary = "The bound of the norm of the gradients";
+  let description = [{
+    `global`: of the gradients of all stages together. `stage`: of those of each
+    stage by itself.
+
+    ```mlir
+    #pipeline.clipping<5.000000e-01, stage>
+    ```
+  }];
+  let parameters = (ins Pipeline_F64Parameter:$norm,
+                        EnumParameter<Pipeline_ClipScope>:$scope);
+  let assemblyFormat = "`<` $norm `,` $scope `>`";
   let genVerifyDecl = 1;
 }
+
+def Pipeline_BatchNorm
+    : Pipeline_I32Enum<"BatchNorm", "statistics of batch normalization", [
+  I32EnumAttrCase<"Train", 0, "train">,
+  I32EnumAttrCase<"Frozen", 1, "frozen">]>;
+def Pipeline_BatchNormAttr
+    : EnumAttr<Pipeline_Dialect, Pipeline_BatchNorm, "batch_norm">;
 
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINEDIALECT_TD

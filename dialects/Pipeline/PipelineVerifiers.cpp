@@ -70,29 +70,6 @@ LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult MethodAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 MethodKind kind, bool verticalSync,
-                                 int64_t annealSteps, FloatAttr decay,
-                                 int64_t warmupSteps) {
-  if (verticalSync && kind != MethodKind::PipeDream)
-    return emitError() << "vertical_sync is of pipedream, not of "
-                       << stringifyMethodKind(kind);
-  bool hasParts = annealSteps != 0 || decay || warmupSteps != 0;
-  if (hasParts && kind != MethodKind::PipeMare)
-    return emitError()
-           << "anneal_steps, decay and warmup_steps are of pipemare, not of "
-           << stringifyMethodKind(kind);
-  if (annealSteps < 0 || warmupSteps < 0)
-    return emitError() << "a number of updates cannot be negative, got "
-                       << std::min(annealSteps, warmupSteps);
-  if (!decay)
-    return success();
-  if (!decay.getType().isF64() || !(decay.getValueAsDouble() > 0) ||
-      !(decay.getValueAsDouble() < 1))
-    return emitError() << "decay is an f64 between 0 and 1, got " << decay;
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // What there is
 //===----------------------------------------------------------------------===//
@@ -104,6 +81,16 @@ LogicalResult VariableOp::verify() {
   if (getInit() && getInit()->getLength() != getByteSize(type))
     return emitOpError("init has ") << getInit()->getLength() << " bytes, "
                                     << type << " takes " << getByteSize(type);
+  return success();
+}
+
+LogicalResult TrainingOp::verify() {
+  if (!getInfers())
+    return getOptimizer() ? success()
+                          : emitOpError("trains without an optimizer");
+  if (getOptimizer() || getRate() || getClipping() || getMethod() ||
+      getMicrobatches() != 1 || getBatchNorm() != BatchNorm::Train)
+    return emitOpError("says how to train, and infers");
   return success();
 }
 
@@ -255,8 +242,6 @@ LogicalResult HyperparameterOp::verify() {
 
 /// C20, the part about orders.
 LogicalResult ScheduleOp::verify() {
-  if (getMethod() && getMethod()->getKind() == MethodKind::Sync)
-    return emitOpError("names a method where it drains at every update");
   if (isBodyless())
     return success();
   llvm::SmallSet<int64_t, 8> devices;

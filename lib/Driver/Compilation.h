@@ -4,9 +4,9 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a run of penstockc holds while it takes a module from level to level.
-// Its steps stand in Compiler.cpp (the levels), PlanRecord.cpp, PlanChoice.cpp,
-// PlanChecks.cpp and Product.cpp. Where several settings are tried, there is
-// one for each of them (PlanFastest.cpp).
+// Its steps stand in Compiler.cpp (the levels), ProgramFacts.cpp,
+// PlanChoice.cpp, PlanChecks.cpp and Product.cpp. Where several settings are
+// tried, there is one for each of them (PlanFastest.cpp).
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_LIB_DRIVER_COMPILATION_H
@@ -97,20 +97,19 @@ private:
   int checkFiles();
   int checkWeightFiles();
   bool load();
-  /// Printed programs carry the choices that their code was made with.
-  bool adoptPlan();
-  void recordPlan();
+  /// Takes over what a printed program was made with; false after an error if a
+  /// flag contradicts it.
+  bool adoptFacts();
+  template <typename Value>
+  bool adopt(llvm::StringRef flag, Value &option, const Value &value);
+  /// Writes into the module what is decided about its training at `target`.
+  void recordTraining(Level target);
   void recordConvolution();
   bool runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
   bool lowerToProgram(Level target);
-  bool isAsynchronous() const {
-    std::string error;
-    mlir::FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
-    return mlir::succeeded(method) && method->isAsynchronous();
-  }
   /// Decides what `auto` leaves open.
   int choosePlan(Level target);
   int chooseWithin(int64_t limit);

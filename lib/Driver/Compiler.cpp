@@ -19,8 +19,6 @@
 #include "passes/Verify/Passes.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Import/Import.h"
-#include "penstock/Optimizers/OptimizerSpec.h"
-#include "penstock/Optimizers/RateSchedule.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
@@ -98,7 +96,11 @@ bool Compilation::load() {
            kProgramSymbol);
       return false;
     }
-    return adoptPlan();
+    if (!adoptFacts())
+      return false;
+    if (level != Level::Llvm)
+      recordTraining(level);
+    return true;
   }
   ImportOptions import;
   import.dims = options.dims;
@@ -125,7 +127,7 @@ bool Compilation::load() {
   });
   if (isComplete) {
     recordConvolution();
-    recordPlan();
+    recordTraining(level);
   }
   return isComplete;
 }
@@ -137,6 +139,7 @@ bool Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
 }
 
 bool Compilation::lower(Level from) {
+  recordTraining(static_cast<Level>(static_cast<int>(from) + 1));
   return runPasses([&](OpPassManager &manager) {
     switch (from) {
     case Level::Onnx:
@@ -154,23 +157,13 @@ bool Compilation::lower(Level from) {
         partition.splitAt.push_back(name);
       // Copies that are kept equal need a flush; a method without one sends
       // the owner's version along.
-      std::string error;
-      FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
-      partition.sendParameters = succeeded(method) && method->isAsynchronous();
+      partition.sendParameters = options.method.isAsynchronous();
       buildLowerGraphToStagesPipeline(manager, partition);
       break;
     }
     case Level::Stages: {
       LowerStagesToTrainingOptions training;
-      training.microbatches = options.microbatches;
-      training.optimizer = options.optimizer;
-      training.batchNorm = options.batchNorm;
-      training.lrSchedule = options.rateSchedule;
-      training.clipGradNorm = options.clipGradNorm;
-      // What spans all stages is a barrier, which only `sync` has anyway.
-      training.clipScope = isAsynchronous() ? "stage" : "global";
       training.splitBackward = splitsBackward;
-      training.infer = options.infer;
       training.recompute =
           llvm::StringSwitch<RecomputePolicy>(options.recompute)
               .Case("none", RecomputePolicy::None)
@@ -188,12 +181,8 @@ bool Compilation::lower(Level from) {
       schedule.devices = options.devices;
       for (int64_t width : options.replicas)
         schedule.replicas.push_back(width);
-      schedule.microbatches = options.microbatches;
-      schedule.schedule = options.schedule;
+      schedule.schedule = options.generator;
       schedule.scheduleFile = options.scheduleFile;
-      schedule.method = options.method;
-      schedule.optimizer = options.optimizer;
-      schedule.lrSchedule = options.rateSchedule;
       buildSchedulePipeline(manager, schedule);
       break;
     }
@@ -260,7 +249,6 @@ bool Compilation::lowerTo(Level target) {
     if (!lower(level))
       return false;
     level = static_cast<Level>(static_cast<int>(level) + 1);
-    recordPlan();
     if (level == Level::Stages) {
       measureStages();
       report.collectStages(*module);
@@ -300,21 +288,14 @@ int Compilation::plan(Level target, std::optional<double> least) {
   askedDevices = options.devices;
   installDiagnostics();
   std::string error;
-  FailureOr<OptimizerSpec> optimizer =
-      parseOptimizerSpec(options.optimizer, error);
-  if (failed(optimizer))
-    return fail("--optimizer=" + options.optimizer + ": " + error);
-  if (failed(parseRateSchedule(options.rateSchedule, error)))
-    return fail("--lr-schedule=" + options.rateSchedule + ": " + error);
-  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
   // Planned replicas are as many as the method takes: of one that wants a
   // certain number, a replica for every microbatch.
   std::vector<int64_t> widths = options.replicas;
   if (options.choosesReplicas)
     widths = {options.microbatches};
-  if (failed(method) || failed(checkMethod(*method, options.microbatches,
-                                           widths, *optimizer, error)))
-    return fail("--method=" + options.method + ": " + error);
+  if (failed(checkMethod(options.method, options.microbatches, widths,
+                         options.optimizer, error)))
+    return fail("--method=" + options.method.getText() + ": " + error);
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
   if (int code = checkFiles())
@@ -333,7 +314,7 @@ int Compilation::plan(Level target, std::optional<double> least) {
   report.infer = options.infer;
   report.method = options.method;
   report.schedule = options.schedule;
-  report.optimizer = options.optimizer;
+  report.optimizer = options.optimizer.getText();
   report.clipGradNorm = options.clipGradNorm;
   report.recompute = options.recompute;
 

@@ -10,6 +10,8 @@
 #define PENSTOCK_LIB_DRIVER_FLAGS_H
 
 #include "penstock/Methods/MethodSpec.h"
+#include "penstock/Optimizers/OptimizerSpec.h"
+#include "penstock/Optimizers/RateSchedule.h"
 #include "penstock/Schedule/Generators.h"
 
 #include "llvm/ADT/StringExtras.h"

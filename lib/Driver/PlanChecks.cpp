@@ -13,6 +13,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Training/Passes.h"
 #include "penstock/Driver/Schedules.h"
+#include "penstock/Methods/Method.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -21,20 +22,17 @@ using namespace penstock;
 
 /// Recomputation has to see the weights that the forward saw.
 int Compilation::checkRecompute() {
-  std::string error;
-  FailureOr<MethodSpec> spec = parseMethodSpec(options.method, error);
-  if (failed(spec))
-    return kDone; // Said elsewhere.
-  StringRef name = spec->getName();
-  if (name == "sync" || name == "pipedream" || name == "2bw")
+  if (options.method.getMethod().keepsForwardWeights())
     return kDone;
   for (auto task : module->getOps<pipeline::TaskOp>())
     if (task->hasAttr(pipeline::kRecomputesAttr))
-      return fail("--recompute=" + options.recompute + ": --method=" + name +
+      return fail("--recompute=" + options.recompute +
+                  ": --method=" + options.method.getName() +
                   " does not keep the weights that the forward of stage @" +
                   task.getStage() +
                   " saw; use --recompute=none, or a method that keeps them "
-                  "(sync, pipedream, 2bw)");
+                  "(" +
+                  listMethodsKeepingWeights() + ")");
   return kDone;
 }
 
@@ -54,7 +52,7 @@ int Compilation::checkDevices() {
     return fail(wrong);
   std::string error;
   if (failed(checkDepth(options, stages, error)))
-    return fail("--method=" + options.method + ": " + error);
+    return fail("--method=" + options.method.getText() + ": " + error);
   auto updates = llvm::make_filter_range(
       module->getOps<pipeline::TaskOp>(), [](pipeline::TaskOp task) {
         return task.getKind() == pipeline::TaskKind::Update;

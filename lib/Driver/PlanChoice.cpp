@@ -15,7 +15,6 @@
 #include "passes/Partition/Passes.h"
 #include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Schedules.h"
-#include "penstock/Methods/MethodSpec.h"
 #include "penstock/Optimizers/Optimizers.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -64,12 +63,9 @@ std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
 }
 
 /// Buffers of a weight that trains, as far as all methods have them.
-static double getWeightCopies(StringRef optimizer) {
-  std::string unused;
-  FailureOr<OptimizerSpec> spec = parseOptimizerSpec(optimizer, unused);
-  if (failed(spec))
-    return 2;
-  return 2 + static_cast<double>(Optimizer::create(*spec)->getStates().size());
+static double getWeightCopies(const OptimizerSpec &optimizer) {
+  return 2 +
+         static_cast<double>(Optimizer::create(optimizer)->getStates().size());
 }
 
 /// Says which stage is how far over what the device has.
@@ -161,9 +157,7 @@ ReplicaRequest Compilation::getReplicaRequest() const {
   };
   request.allowsStage = [method = options.method, m = options.microbatches](
                             int64_t width, int64_t after) {
-    std::string error;
-    FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
-    return failed(spec) || allowsStage(*spec, width, after, m);
+    return allowsStage(method, width, after, m);
   };
   return request;
 }
@@ -236,7 +230,7 @@ void Compilation::warnOfFewerDevices(const StagePlan &plan) {
 int Compilation::failWithoutReplicas() {
   return fail("--stages=auto: there is no plan of these replicas for "
               "--schedule=" +
-              options.schedule + ", --method=" + options.method +
+              options.schedule + ", --method=" + options.method.getText() +
               " and --microbatches=" + llvm::Twine(options.microbatches) +
               "; use other --devices or --microbatches");
 }

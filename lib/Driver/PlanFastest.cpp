@@ -146,8 +146,8 @@ std::optional<double> FastestSearch::getWork(const CompileOptions &asked) {
     single.replicas.clear();
     single.recompute = "none";
     single.deviceMemory.reset();
-    single.schedule = "1f1b";
-    single.method = "sync";
+    single.setSchedule(schedule::ScheduleSpec());
+    single.method = MethodSpec();
     std::string unused;
     llvm::raw_string_ostream log(unused);
     Compilation compilation(single, log);

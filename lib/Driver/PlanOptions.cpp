@@ -8,8 +8,6 @@
 
 #include "OptionChecker.h"
 
-#include "penstock/Methods/MethodSpec.h"
-
 #include <cmath>
 
 using namespace llvm;
@@ -58,21 +56,20 @@ bool OptionChecker::checkPlan() {
     return false;
   if (!checkSchedule())
     return false;
-  options.method = flags.method;
   std::string error;
-  FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
+  FailureOr<MethodSpec> method = parseMethodSpec(flags.method, error);
   if (failed(method))
-    return fail("--method=" + options.method + ": " + error);
-  if (method->isAsynchronous() && options.schedule != "1f1b")
-    return fail("--schedule=" + options.schedule +
-                ": --method=" + options.method +
-                " runs 1f1b without flushes; leave --schedule "
+    return fail("--method=" + flags.method + ": " + error);
+  options.method = *method;
+  if (options.method.isAsynchronous() && options.schedule != "1f1b")
+    return fail("--schedule=" + options.schedule + ": --method=" +
+                flags.method + " runs 1f1b without flushes; leave --schedule "
                 "out, or use --method=sync");
-  options.optimizer = flags.optimizer;
-  options.batchNorm = flags.batchNorm;
-  if (options.batchNorm != "train" && options.batchNorm != "frozen")
-    return fail("--batch-norm=" + options.batchNorm +
+  auto batchNorm = pipeline::symbolizeBatchNorm(flags.batchNorm);
+  if (!batchNorm)
+    return fail("--batch-norm=" + flags.batchNorm +
                 ": there are train and frozen");
+  options.batchNorm = *batchNorm;
   options.convolution = flags.convolution;
   if (options.convolution != "fastest" && options.convolution != "direct")
     return fail("--convolution=" + options.convolution +
@@ -82,12 +79,20 @@ bool OptionChecker::checkPlan() {
       options.prepack != "all")
     return fail("--prepack=" + options.prepack +
                 ": there are auto, none and all");
-  options.rateSchedule = flags.rateSchedule;
   if (StringRef clip = flags.clip;
       !clip.empty() &&
       (clip.getAsDouble(options.clipGradNorm) || !(options.clipGradNorm > 0) ||
        !std::isfinite(options.clipGradNorm)))
     return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
+  FailureOr<OptimizerSpec> optimizer =
+      parseOptimizerSpec(flags.optimizer, error);
+  if (failed(optimizer))
+    return fail("--optimizer=" + flags.optimizer + ": " + error);
+  options.optimizer = *optimizer;
+  FailureOr<RateSchedule> rates = parseRateSchedule(flags.rateSchedule, error);
+  if (failed(rates))
+    return fail("--lr-schedule=" + flags.rateSchedule + ": " + error);
+  options.rateSchedule = *rates;
   if (flags.globalBatch.getNumOccurrences())
     options.given.insert(flags.microbatches.ArgStr.str());
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
@@ -212,6 +217,7 @@ bool OptionChecker::checkSchedule() {
       schedule::parseScheduleSpec(options.schedule, error);
   if (!spec)
     return fail("--schedule=" + options.schedule + ": " + error);
+  options.generator = *spec;
   if (spec->replicas() > 1 && !checkMirror(*spec))
     return false;
   if (options.stages == 0 && options.splitAt.empty())

@@ -83,7 +83,7 @@ static double getPromise(const CompileOptions &options, const StagePlan &plan,
                          double total) {
   auto microbatches = static_cast<double>(options.microbatches);
   double seconds = microbatches * plan.seconds;
-  if (options.method == "sync")
+  if (!options.method.isAsynchronous())
     seconds += total * (1 - 1 / static_cast<double>(plan.replicas.size()));
   return seconds;
 }

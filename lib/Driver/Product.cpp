@@ -88,8 +88,6 @@ int Compilation::writeProduct() {
       lowering.vectorWidth = cpu->vectorWidth;
       lowering.cpu = cpu->name;
       lowering.features = cpu->required;
-      lowering.method = options.method;
-      lowering.schedule = options.schedule;
       lowering.plan = llvm::formatv("{0}", report.toJson()).str();
       buildLowerProgramToLlvmPipeline(manager, lowering);
     });
@@ -103,6 +101,9 @@ int Compilation::writeProduct() {
     module->print(output->stream(), flags);
     return output->commit(log) ? kDone : kUserError;
   }
+  // Machine code has no place for it.
+  if (pipeline::TrainingOp training = pipeline::getTraining(*module))
+    training.erase();
   if (options.product == Product::Object) {
     if (failed(emitObject(*module, target, output->stream())))
       return kDefect;

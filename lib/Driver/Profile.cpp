@@ -106,7 +106,7 @@ CompileOptions Profiler::getPlan() const {
   plan.march = options.march;
   plan.threads = options.threads;
   plan.optimizer = options.optimizer;
-  plan.schedule = "gpipe";
+  plan.setSchedule(schedule::getScheduleNamed("gpipe"));
   return plan;
 }
 
@@ -151,11 +151,12 @@ static StringRef getMeasuredOrder(const CompileOptions &options) {
 bool Profiler::compileStages(int64_t devices) {
   // Choices of the plan, such as its schedule, are not those of this program.
   OwningOpRef<ModuleOp> trial = module.clone();
-  (*trial)->removeAttr(pipeline::kPlanAttr);
+  if (pipeline::TrainingOp training = pipeline::getTraining(*trial))
+    training.erase();
   if (!print(*trial))
     return false;
   CompileOptions plan = getPlan();
-  plan.schedule = getMeasuredOrder(options);
+  plan.setSchedule(schedule::getScheduleNamed(getMeasuredOrder(options)));
   plan.devices = devices;
   plan.microbatches = microbatches;
   plan.batchNorm = options.batchNorm;

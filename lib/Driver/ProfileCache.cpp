@@ -102,8 +102,7 @@ static void describe(Operation *op, llvm::raw_ostream &stream) {
 /// otherwise.
 static void describe(const CompileOptions &options, llvm::raw_ostream &stream) {
   stream << PENSTOCK_VERSION << " " << options.threads << " " << options.march
-         << " " << options.optimizer.substr(0, options.optimizer.find(':'))
-         << " ";
+         << " " << options.optimizer.getName() << " ";
 }
 
 std::string ProfileCache::getKey(const Unit &unit,

@@ -22,6 +22,9 @@
 #include "passes/Training/Passes.h"
 #include "passes/Verify/Passes.h"
 #include "penstock/Autodiff/Autodiff.h"
+#include "penstock/Methods/MethodSpec.h"
+#include "penstock/Optimizers/OptimizerSpec.h"
+#include "penstock/Schedule/FromIR.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
@@ -61,6 +64,9 @@ void penstock::registerDialects(DialectRegistry &registry) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   registerAutodiffModels(registry);
+  registerOptimizers(registry);
+  registerMethods(registry);
+  schedule::registerSchedules(registry);
 }
 
 void penstock::registerPasses() {

@@ -12,7 +12,7 @@
 #include "passes/Partition/Passes.h"
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Import/Import.h"
-#include "penstock/Methods/MethodSpec.h"
+#include "penstock/Methods/Method.h"
 #include "penstock/Schedule/Engine.h"
 #include "penstock/Support/NodeName.h"
 
@@ -66,21 +66,8 @@ void Report::collectStages(ModuleOp module) {
       microbatchSize = channel.getTensorType(0).getDimSize(0);
 }
 
-bool Report::isAsynchronous() const {
-  std::string error;
-  FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
-  return succeeded(spec) && spec->isAsynchronous();
-}
-
 double Report::rateFactor(const StageReport &stage) const {
-  std::string error;
-  FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
-  if (failed(spec) || spec->annealSteps == 0 || stage.tau <= 1)
-    return 1;
-  // While the pipe is flushed, rates are undivided.
-  double done = static_cast<double>(spec->warmupSteps) /
-                static_cast<double>(spec->annealSteps);
-  return std::pow(stage.tau, std::min(done, 1.0) - 1);
+  return method.getMethod().getRateFactor(method, stage.tau);
 }
 
 static llvm::json::Array toArray(ArrayRef<std::string> names) {
@@ -141,11 +128,11 @@ llvm::json::Value Report::toJson() const {
   return llvm::json::Object{
       {"model", model},
       {"mode", infer ? "infer" : "train"},
-      {"method", method},
+      {"method", method.getText()},
       {"schedule", schedule},
       {"optimizer", optimizer},
       {"clip_grad_norm", clipGradNorm},
-      {"clip_scope", isAsynchronous() ? "stage" : "global"},
+      {"clip_scope", method.isAsynchronous() ? "stage" : "global"},
       {"recompute", recompute},
       {"microbatch_size", microbatchSize},
       {"microbatches", microbatches},
@@ -247,7 +234,8 @@ void Report::print(llvm::raw_ostream &stream) const {
                               index, formatBytes(stage.bytes.tied));
   if (clipGradNorm > 0)
     stream << llvm::formatv("gradients clipped {0}, to a norm of {1}\n",
-                            isAsynchronous() ? "per stage" : "over all stages",
+                            method.isAsynchronous() ? "per stage"
+                                                    : "over all stages",
                             clipGradNorm);
   if (!timeline.empty())
     stream << "timeline of "

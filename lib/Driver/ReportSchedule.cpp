@@ -88,7 +88,7 @@ void Report::collectSimulation(ModuleOp module) {
     microbatches = schedule.getMicrobatches();
     // Of what does not drain, enough to see it full.
     PipelineSimulateOptions options;
-    if (schedule.getMethod())
+    if (method.isAsynchronous())
       options.updates = llvm::divideCeilSigned(
           2 * static_cast<int64_t>(stages.size()), microbatches);
     timelineUpdates = options.updates;

@@ -7,22 +7,26 @@
 // is that of no point at all. The baseline that the other methods improve on.
 //===----------------------------------------------------------------------===//
 
-#include "penstock/Methods/Method.h"
+#include "MethodTable.h"
 
 using namespace penstock;
 
 namespace {
 
 class Naive : public Method {
+public:
+  constexpr Naive() : Method("naive") {}
+
   /// When F of microbatch k runs, `ahead` microbatches are between it and the
   /// last B; when B of k runs, none is.
-  Lags lagsOf(const StageFacts &stage) const override {
+  Lags getLags(const MethodSpec &, const StageFacts &stage) const override {
     return {stage.ahead, 0};
   }
 };
 
 } // namespace
 
-std::unique_ptr<Method> penstock::createNaive() {
-  return std::make_unique<Naive>();
+const Method &penstock::getNaive() {
+  static constexpr Naive kMethod;
+  return kMethod;
 }

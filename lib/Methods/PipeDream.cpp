@@ -8,28 +8,28 @@
 // first stage, all stages read the same version.
 //===----------------------------------------------------------------------===//
 
-#include "penstock/Methods/Method.h"
+#include "MethodTable.h"
 
 using namespace penstock;
 
 namespace {
 
+constexpr SpecKey kKeys[] = {{.name = "vertical-sync", .type = SpecKey::Flag}};
+
 class PipeDream : public Method {
 public:
-  explicit PipeDream(bool verticalSync) : verticalSync(verticalSync) {}
+  constexpr PipeDream() : Method("pipedream", kKeys) {}
 
-private:
-  VersionStorage storage() const override { return VersionStorage::Stash; }
-  Lags lagsOf(const StageFacts &stage) const override {
-    int64_t lag = verticalSync ? stage.mostAhead : stage.ahead;
+  VersionStorage getStorage() const override { return VersionStorage::Stash; }
+  Lags getLags(const MethodSpec &spec, const StageFacts &stage) const override {
+    int64_t lag = spec.has("vertical-sync") ? stage.mostAhead : stage.ahead;
     return {lag, lag};
   }
-
-  bool verticalSync;
 };
 
 } // namespace
 
-std::unique_ptr<Method> penstock::createPipeDream(bool verticalSync) {
-  return std::make_unique<PipeDream>(verticalSync);
+const Method &penstock::getPipeDream() {
+  static constexpr PipeDream kMethod;
+  return kMethod;
 }

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AdjustedReads.h"
+#include "MethodTable.h"
 
 #include <cmath>
 
@@ -20,36 +21,69 @@ using namespace penstock;
 
 namespace {
 
+constexpr double kMostUpdates = 1e15;
+
+constexpr SpecKey kKeys[] = {
+    {.name = "anneal-steps",
+     .type = SpecKey::Whole,
+     .below = kMostUpdates,
+     .wants = "a number of updates",
+     .example = "100"},
+    {.name = "decay",
+     .fallback = 0.135353,
+     .below = 1,
+     .wants = "a number from 0 (off) to below 1",
+     .example = "0.135353"},
+    {.name = "warmup-steps",
+     .type = SpecKey::Whole,
+     .below = kMostUpdates,
+     .wants = "a number of updates",
+     .example = "100"},
+};
+
 class PipeMare : public Method {
 public:
-  explicit PipeMare(const MethodSpec &spec) : spec(spec) {}
+  constexpr PipeMare() : Method("pipemare", kKeys) {}
 
-private:
-  Lags lagsOf(const StageFacts &stage) const override {
+  Lags getLags(const MethodSpec &, const StageFacts &stage) const override {
     return {stage.ahead, 0};
   }
 
-  LogicalResult adjust(ModuleOp module,
-                       const StageTasks &stage) const override {
+  int64_t getFlushedUpdates(const MethodSpec &spec) const override {
+    return spec.getWhole("warmup-steps");
+  }
+
+  double getRateFactor(const MethodSpec &spec, double tau) const override {
+    if (spec.get("anneal-steps") == 0 || tau <= 1)
+      return 1;
+    // While the pipe is flushed, rates are undivided.
+    double done = spec.get("warmup-steps") / spec.get("anneal-steps");
+    return std::pow(tau, std::min(done, 1.0) - 1);
+  }
+
+  LogicalResult adjust(ModuleOp module, const StageTasks &stage,
+                       const MethodUse &use) const override {
+    int64_t annealSteps = use.method.getWhole("anneal-steps");
+    int64_t warmupSteps = use.method.getWhole("warmup-steps");
+    double decay = use.method.get("decay");
     double tau = static_cast<double>(stage.lags.forward - stage.lags.backward) /
                  static_cast<double>(stage.facts.microbatches);
     if (tau <= 0 || !stage.update)
       return success();
     StageAdjuster adjuster(module, stage);
     // Where tau is below 1, dividing by it would raise the rate.
-    if (spec.annealSteps > 0 && tau > 1)
-      adjuster.annealRate(tau, spec.annealSteps, spec.warmupSteps);
-    if (spec.decay > 0)
-      return adjuster.compensate(
-          stage.backward, tau, std::pow(spec.decay, 1 / tau), spec.warmupSteps);
+    if (annealSteps > 0 && tau > 1)
+      adjuster.annealRate(tau, annealSteps, warmupSteps);
+    if (decay > 0)
+      return adjuster.compensate(stage.backward, tau, std::pow(decay, 1 / tau),
+                                 warmupSteps);
     return success();
   }
-
-  MethodSpec spec;
 };
 
 } // namespace
 
-std::unique_ptr<Method> penstock::createPipeMare(const MethodSpec &spec) {
-  return std::make_unique<PipeMare>(spec);
+const Method &penstock::getPipeMare() {
+  static constexpr PipeMare kMethod;
+  return kMethod;
 }

@@ -8,6 +8,7 @@
 // if each microbatch makes one; the backward reads the newest ones as they are.
 //===----------------------------------------------------------------------===//
 
+#include "MethodTable.h"
 #include "Predicting.h"
 
 using namespace penstock;
@@ -15,9 +16,10 @@ using namespace penstock;
 namespace {
 
 class PipeOptim : public PredictingMethod {
-  using PredictingMethod::PredictingMethod;
+public:
+  constexpr PipeOptim() : PredictingMethod("pipeoptim") {}
 
-  Horizon horizonOf(const StageFacts &stage) const override {
+  Horizon getHorizon(const StageFacts &stage) const override {
     return {static_cast<double>(stage.ahead) /
                 static_cast<double>(stage.microbatches),
             0};
@@ -26,8 +28,7 @@ class PipeOptim : public PredictingMethod {
 
 } // namespace
 
-std::unique_ptr<Method>
-penstock::createPipeOptim(const OptimizerSpec &optimizer,
-                          const RateSchedule &rates) {
-  return std::make_unique<PipeOptim>(optimizer, rates);
+const Method &penstock::getPipeOptim() {
+  static constexpr PipeOptim kMethod;
+  return kMethod;
 }

@@ -22,19 +22,23 @@ struct Horizon {
 
 class PredictingMethod : public Method {
 public:
-  PredictingMethod(const OptimizerSpec &optimizer, const RateSchedule &rates);
+  using Method::Method;
+
+  /// The backward reads others.
+  bool keepsForwardWeights() const override { return false; }
+  /// Of the newest weights, unless a method says otherwise.
+  Lags getLags(const MethodSpec &, const StageFacts &stage) const override {
+    return {stage.ahead, 0};
+  }
+  /// The optimizer has a direction.
+  std::string checkUse(const MethodSpec &spec, int64_t microbatches,
+                       llvm::ArrayRef<int64_t> replicas,
+                       const Optimizer &optimizer) const override;
+  mlir::LogicalResult adjust(mlir::ModuleOp module, const StageTasks &stage,
+                             const MethodUse &use) const override;
 
 protected:
-  /// Of the newest weights, unless a method says otherwise.
-  Lags lagsOf(const StageFacts &stage) const override;
-  virtual Horizon horizonOf(const StageFacts &stage) const = 0;
-
-private:
-  mlir::LogicalResult adjust(mlir::ModuleOp module,
-                             const StageTasks &stage) const override;
-
-  std::unique_ptr<Optimizer> optimizer;
-  RateSchedule rates;
+  virtual Horizon getHorizon(const StageFacts &stage) const = 0;
 };
 
 } // namespace penstock

@@ -7,19 +7,25 @@
 // of ordinary mini-batch training.
 //===----------------------------------------------------------------------===//
 
-#include "penstock/Methods/Method.h"
+#include "MethodTable.h"
 
 using namespace penstock;
 
 namespace {
 
 class Sync : public Method {
-  bool drains() const override { return true; }
-  Lags lagsOf(const StageFacts &) const override { return {}; }
+public:
+  constexpr Sync() : Method("sync") {}
+
+  bool flushes() const override { return true; }
+  Lags getLags(const MethodSpec &, const StageFacts &) const override {
+    return {};
+  }
 };
 
 } // namespace
 
-std::unique_ptr<Method> penstock::createSync() {
-  return std::make_unique<Sync>();
+const Method &penstock::getSync() {
+  static constexpr Sync kMethod;
+  return kMethod;
 }

@@ -22,27 +22,54 @@ static int64_t countInFlight(llvm::ArrayRef<int64_t> replicas, int64_t i) {
   return (admitted - 1) * replicas[i];
 }
 
-WeightAges penstock::getWeightAges(const MethodSpec &method,
-                                   const PipelinePlace &place) {
-  int64_t inFlight = countInFlight(place.replicas, place.i), M = place.M;
-  switch (method.kind) {
-  case MethodKind::Sync:
-    return {0, 0};
-  case MethodKind::PipeDream:
-    // With vertical sync all stages read what the first one does.
-    if (method.verticalSync)
-      inFlight = countInFlight(place.replicas, 0);
-    return {inFlight, inFlight};
-  case MethodKind::TwoBW:
-    return {M, M};
-  case MethodKind::Naive:
-  case MethodKind::PipeMare:
-  case MethodKind::SpecTrain:
-  case MethodKind::PipeOptim:
-    return {inFlight, 0};
-  case MethodKind::XPipe:
-    // All microbatches of an update read what its first one finds.
-    return {(inFlight + M - 1) / M * M, 0};
-  }
-  return {};
+namespace {
+
+using Formula = WeightAges (*)(const MethodSpec &method, int64_t inFlight,
+                               const PipelinePlace &place);
+
+/// Forward reads what is there when it runs, backward the newest.
+WeightAges readNewest(const MethodSpec &, int64_t inFlight,
+                      const PipelinePlace &) {
+  return {inFlight, 0};
+}
+
+struct Row {
+  llvm::StringLiteral method;
+  Formula formula;
+};
+
+const Row kTable[] = {
+    {"sync", [](const MethodSpec &, int64_t,
+                const PipelinePlace &) { return WeightAges{0, 0}; }},
+    {"naive", readNewest},
+    {"pipedream",
+     [](const MethodSpec &method, int64_t inFlight,
+        const PipelinePlace &place) {
+       // With vertical sync all stages read what the first one does.
+       if (method.has("vertical-sync"))
+         inFlight = countInFlight(place.replicas, 0);
+       return WeightAges{inFlight, inFlight};
+     }},
+    {"2bw",
+     [](const MethodSpec &, int64_t, const PipelinePlace &place) {
+       return WeightAges{place.M, place.M};
+     }},
+    {"pipemare", readNewest},
+    {"spectrain", readNewest},
+    {"xpipe",
+     [](const MethodSpec &, int64_t inFlight, const PipelinePlace &place) {
+       // All microbatches of an update read what its first one finds.
+       return WeightAges{(inFlight + place.M - 1) / place.M * place.M, 0};
+     }},
+    {"pipeoptim", readNewest},
+};
+
+} // namespace
+
+std::optional<WeightAges> penstock::getWeightAges(const MethodSpec &method,
+                                                  const PipelinePlace &place) {
+  for (const Row &row : kTable)
+    if (row.method == method.getName())
+      return row.formula(method, countInFlight(place.replicas, place.i), place);
+  return std::nullopt;
 }

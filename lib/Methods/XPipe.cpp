@@ -8,6 +8,7 @@
 // others of the update read what it read.
 //===----------------------------------------------------------------------===//
 
+#include "MethodTable.h"
 #include "Predicting.h"
 
 #include <cmath>
@@ -17,20 +18,21 @@ using namespace penstock;
 namespace {
 
 class XPipe : public PredictingMethod {
-  using PredictingMethod::PredictingMethod;
+public:
+  constexpr XPipe() : PredictingMethod("xpipe") {}
 
-  VersionStorage storage() const override { return VersionStorage::Stash; }
+  VersionStorage getStorage() const override { return VersionStorage::Stash; }
 
   /// The newest version that the bellwether finds is ceil(ahead / M) updates
   /// old. A lag of whole updates lets all microbatches of an update read it.
-  Lags lagsOf(const StageFacts &stage) const override {
+  Lags getLags(const MethodSpec &, const StageFacts &stage) const override {
     int64_t m = stage.microbatches;
     return {(stage.ahead + m - 1) / m * m, 0};
   }
 
   /// Halves to even, as in the published code. A replica sees its share of the
   /// microbatches, and a pipe as deep as it has some in flight.
-  Horizon horizonOf(const StageFacts &stage) const override {
+  Horizon getHorizon(const StageFacts &stage) const override {
     auto m = static_cast<double>(stage.microbatches / stage.replicas);
     int64_t i = stage.position;
     auto p = static_cast<double>(stage.ahead / stage.replicas + 1 + i);
@@ -41,7 +43,7 @@ class XPipe : public PredictingMethod {
 
 } // namespace
 
-std::unique_ptr<Method> penstock::createXPipe(const OptimizerSpec &optimizer,
-                                              const RateSchedule &rates) {
-  return std::make_unique<XPipe>(optimizer, rates);
+const Method &penstock::getXPipe() {
+  static constexpr XPipe kMethod;
+  return kMethod;
 }

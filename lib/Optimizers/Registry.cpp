@@ -50,12 +50,41 @@ FailureOr<RateSchedule> penstock::parseRateSchedule(StringRef text,
   return RateSchedule(std::move(*spec));
 }
 
-std::string penstock::listOptimizers() {
-  return llvm::join(kOptimizers.getNames(), ", ");
+/// As in "a, b or c".
+static std::string list(const SpecTable &table) {
+  std::vector<std::string> names = table.getNames();
+  std::string last = names.back();
+  names.pop_back();
+  return llvm::join(names, ", ") + " or " + last;
 }
 
-std::string penstock::listRateSchedules() {
-  return llvm::join(kRates.getNames(), ", ");
+std::string penstock::listOptimizers() { return list(kOptimizers); }
+
+std::string penstock::listRateSchedules() { return list(kRates); }
+
+pipeline::OptimizerAttr OptimizerSpec::toAttr(MLIRContext *context) const {
+  return pipeline::OptimizerAttr::get(context, getName(),
+                                      pipeline::getParameters(*this, context));
+}
+
+OptimizerSpec OptimizerSpec::fromAttr(pipeline::OptimizerAttr attr) {
+  return OptimizerSpec(pipeline::getSpec(kOptimizers, attr));
+}
+
+pipeline::RateAttr RateSchedule::toAttr(MLIRContext *context) const {
+  return pipeline::RateAttr::get(context, getName(),
+                                 pipeline::getParameters(*this, context));
+}
+
+RateSchedule RateSchedule::fromAttr(pipeline::RateAttr attr) {
+  return attr ? RateSchedule(pipeline::getSpec(kRates, attr)) : RateSchedule();
+}
+
+void penstock::registerOptimizers(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *, pipeline::PipelineDialect *dialect) {
+    dialect->addTable(pipeline::OptimizerAttr::getMnemonic(), kOptimizers);
+    dialect->addTable(pipeline::RateAttr::getMnemonic(), kRates);
+  });
 }
 
 std::unique_ptr<Optimizer> Optimizer::create(const OptimizerSpec &spec) {

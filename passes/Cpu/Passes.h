@@ -49,11 +49,6 @@ struct LowerProgramToLlvmOptions
   Option<std::string> features{
       *this, "features",
       llvm::cl::desc("Features that it must have, as +avx2,+fma")};
-  Option<std::string> method{*this, "method",
-                             llvm::cl::desc("Name of the method, to report"),
-                             llvm::cl::init("sync")};
-  Option<std::string> schedule{
-      *this, "schedule", llvm::cl::desc("Name of the schedule, to report")};
   Option<std::string> plan{
       *this, "plan", llvm::cl::desc("The compiler's report, as JSON text")};
 };

@@ -51,8 +51,6 @@ void penstock::buildLowerProgramToLlvmPipeline(
   ConvertPipelineToRuntimeOptions runtime;
   runtime.cpu = options.cpu;
   runtime.features = options.features;
-  runtime.method = options.method;
-  runtime.schedule = options.schedule;
   runtime.plan = options.plan;
   manager.addPass(createConvertPipelineToRuntime(runtime));
   buildConvertToLlvmPipeline(manager);

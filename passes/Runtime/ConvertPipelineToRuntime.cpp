@@ -11,6 +11,7 @@
 #include "passes/Runtime/DeviceFunctions.h"
 #include "passes/Runtime/LibraryCalls.h"
 #include "passes/Runtime/Passes.h"
+#include "penstock/Methods/Method.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -69,7 +70,7 @@ struct ConvertPipelineToRuntime
       return failure();
     convertRate(runtime, table);
 
-    ProgramTexts texts{cpu, features, method, schedule, plan};
+    ProgramTexts texts = getTexts(root);
     ConstantBuilder constants(root);
     if (replay && failed(replayTable.emit(constants, kReplay, kReplayPrefix,
                                           files, gemms, convs, texts, "")))
@@ -81,6 +82,19 @@ struct ConvertPipelineToRuntime
       replay.erase();
     removeRest(root);
     return success();
+  }
+
+  ProgramTexts getTexts(ModuleOp root) {
+    ProgramTexts texts{cpu, features, "", "", plan};
+    TrainingOp training = getTraining(root);
+    MethodSpec method = MethodSpec::fromAttr(training ? training.getMethodAttr()
+                                                      : MethodAttr());
+    texts.method = method.getText();
+    texts.flushedUpdates = method.getMethod().getFlushedUpdates(method);
+    for (auto op : root.getOps<ScheduleOp>())
+      if (GeneratorAttr generator = op.getGeneratorAttr())
+        texts.schedule = generator.getText();
+    return texts;
   }
 
   LogicalResult convertDevices(RuntimeCalls &runtime, const ProgramTable &table,
@@ -126,6 +140,9 @@ struct ConvertPipelineToRuntime
   void removeRest(ModuleOp root) {
     root->removeAttr(kModelAttr);
     for (Operation &op : llvm::make_early_inc_range(*root.getBody())) {
+      // Printed programs keep what they were made with.
+      if (isa<TrainingOp>(op))
+        continue;
       if (isa<PipelineDialect>(op.getDialect())) {
         op.erase();
         continue;

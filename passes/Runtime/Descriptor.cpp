@@ -11,7 +11,6 @@
 
 #include "dialects/Onnx/DiscardableAttributes.h"
 #include "dialects/Pipeline/Replicas.h"
-#include "penstock/Methods/MethodSpec.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -465,9 +464,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   program.plan = constants.string(texts.plan);
   program.replay = Constant::address(replay);
   program.rate = Constant::address(rate.empty() ? "" : kRateFunction);
-  std::string ignored;
-  FailureOr<MethodSpec> method = parseMethodSpec(texts.method, ignored);
-  program.flushed_updates = succeeded(method) ? method->warmupSteps : 0;
+  program.flushed_updates = texts.flushedUpdates;
   constants.add(name, program.get(), /*exported=*/!isReplay);
   return success();
 }

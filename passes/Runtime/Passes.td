@@ -37,8 +37,6 @@ def ConvertPipelineToRuntime
            "The processor that the code is for, for the runtime's check">,
     Option<"features", "features", "std::string", "\"\"",
            "Features that it must have, as +avx2,+fma">,
-    Option<"method", "method", "std::string", "\"sync\"", "Name to report">,
-    Option<"schedule", "schedule", "std::string", "\"\"", "Name to report">,
     Option<"plan", "plan", "std::string", "\"\"",
            "The compiler's report, as JSON text">];
   let dependentDialects = ["::mlir::arith::ArithDialect",

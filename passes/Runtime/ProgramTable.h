@@ -26,9 +26,11 @@ namespace penstock {
 /// What the runtime calls to know the learning rate.
 inline constexpr llvm::StringLiteral kRateFunction = "penstock.rate";
 
-/// What options of the compiler add.
+/// What tables of the program and of its replay have in common.
 struct ProgramTexts {
   std::string cpu, features, method, schedule, plan;
+  /// The updates at the start of training that flush the pipeline each.
+  int64_t flushedUpdates = 0;
 };
 
 /// The tables of one program: the top-level module or the replay.

@@ -31,29 +31,25 @@ struct AssignVersionsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::string error;
-    FailureOr<MethodSpec> spec = parseMethodSpec(method, error);
-    if (failed(spec)) {
-      module.emitError() << error;
+    FailureOr<pipeline::TrainingOp> training =
+        pipeline::requireTraining(module);
+    if (failed(training))
       return signalPassFailure();
-    }
-    FailureOr<OptimizerSpec> direction = parseOptimizerSpec(optimizer, error);
-    FailureOr<RateSchedule> rates = parseRateSchedule(lrSchedule, error);
-    if (failed(direction) || failed(rates)) {
-      module.emitError() << error;
-      return signalPassFailure();
-    }
-    std::unique_ptr<Method> found = createMethod(*spec, *direction, *rates);
+    MethodUse use;
+    use.method = MethodSpec::fromAttr(training->getMethodAttr());
+    if (pipeline::OptimizerAttr optimizer = training->getOptimizerAttr())
+      use.optimizer = OptimizerSpec::fromAttr(optimizer);
+    use.rates = RateSchedule::fromAttr(training->getRateAttr());
     for (auto schedule :
          llvm::make_early_inc_range(module.getOps<pipeline::ScheduleOp>()))
       if (tasksOf(schedule) == TaskSet::Training &&
-          failed(assign(module, schedule, *spec, *direction, *found)))
+          failed(assign(module, schedule, use)))
         return signalPassFailure();
   }
 
   LogicalResult assign(ModuleOp module, pipeline::ScheduleOp schedule,
-                       const MethodSpec &spec, const OptimizerSpec &optimizer,
-                       const Method &method) {
+                       const MethodUse &use) {
+    const Method &method = use.method.getMethod();
     // 1. Do loop and depth fit the method?
     FailureOr<Imported> imported = importSchedule(schedule, Sizes::Ignore);
     if (failed(imported))
@@ -61,11 +57,11 @@ struct AssignVersionsPass
     for (const Order &order : imported->orders) {
       bool drains =
           order.loops.empty() || order.loops.front().kind == LoopKind::Updates;
-      if (drains != method.drains())
+      if (drains != method.flushes())
         return schedule.emitOpError("does not fit method ")
-               << spec.getName() << ", which "
-               << (method.drains() ? "drains at every update"
-                                   : "never drains within a segment");
+               << method.name << ", which "
+               << (method.flushes() ? "drains at every update"
+                                    : "never drains within a segment");
     }
     std::vector<StageFacts> facts = describeStages(*imported);
     std::string error;
@@ -73,17 +69,18 @@ struct AssignVersionsPass
     SmallVector<int64_t> replicas(facts.empty() ? 0 : facts.front().depth);
     for (const StageFacts &fact : facts)
       replicas[fact.position] = fact.replicas;
-    if (failed(checkMethod(spec, microbatches, replicas, optimizer, error)) ||
-        failed(checkMethodDepth(spec, replicas, microbatches, error)))
+    if (failed(checkMethod(use.method, microbatches, replicas, use.optimizer,
+                           error)) ||
+        failed(checkMethodDepth(use.method, replicas, microbatches, error)))
       return schedule.emitOpError() << error;
 
     // 2. Reads of what updates write, in tasks that count microbatches.
     std::vector<StageTasks> stages(facts.size());
     for (auto [index, stage] : llvm::enumerate(stages)) {
       stage.facts = facts[index];
-      stage.lags = method.lagsOf(facts[index]);
+      stage.lags = method.getLags(use.method, facts[index]);
       stage.stage = imported->stages[index];
-      if (method.drains())
+      if (method.flushes())
         continue;
       stage.stage->setDiscardableAttr(
           pipeline::kLagsAttr,
@@ -103,10 +100,10 @@ struct AssignVersionsPass
       else
         stage.backward.push_back(task);
       // What runs again has to see the weights that the forward saw.
-      if (task->hasAttr(pipeline::kRecomputesAttr) && !method.drains() &&
-          method.storage() == VersionStorage::InPlace)
+      if (task->hasAttr(pipeline::kRecomputesAttr) &&
+          !method.keepsForwardWeights())
         return task.emitOpError("runs ops of the forward again, but method ")
-               << spec.getName()
+               << method.name
                << " does not keep the weights that the forward saw";
       int64_t lag =
           plain.letter == 'F' ? stage.lags.forward : stage.lags.backward;
@@ -124,23 +121,20 @@ struct AssignVersionsPass
     }
 
     // 3. Storage of versions, then what the method adds.
-    if (method.storage() == VersionStorage::Stash)
+    if (method.getStorage() == VersionStorage::Stash)
       addStorage(lagged,
                  [](OpBuilder &builder, Location loc, FlatSymbolRefAttr name) {
                    pipeline::WeightStashOp::create(
                        builder, loc, name, builder.getI64IntegerAttr(2));
                  });
-    else if (method.storage() == VersionStorage::DoubleBuffer)
+    else if (method.getStorage() == VersionStorage::DoubleBuffer)
       addStorage(read,
                  [](OpBuilder &builder, Location loc, FlatSymbolRefAttr name) {
                    pipeline::DoubleBufferOp::create(builder, loc, name);
                  });
     for (const StageTasks &stage : stages)
-      if (failed(method.adjust(module, stage)))
+      if (failed(method.adjust(module, stage, use)))
         return failure();
-    // For the proof that these are the method's lags.
-    if (!method.drains())
-      schedule.setMethodAttr(spec.toAttr(&getContext()));
     return success();
   }
 

@@ -61,7 +61,8 @@ FailureOr<schedule::CsvSchedule> placeByTable(ModuleOp module, StringRef file,
 
 void addSchedule(ModuleOp module, pipeline::ScheduleRole role,
                  const schedule::Imported &imported,
-                 ArrayRef<schedule::Order> orders) {
+                 ArrayRef<schedule::Order> orders,
+                 pipeline::GeneratorAttr generator) {
   OpBuilder builder(module.getContext());
   builder.setInsertionPointToEnd(module.getBody());
   auto schedule = pipeline::ScheduleOp::create(
@@ -69,7 +70,7 @@ void addSchedule(ModuleOp module, pipeline::ScheduleRole role,
       builder.getStringAttr(pipeline::stringifyScheduleRole(role)),
       pipeline::ScheduleRoleAttr::get(builder.getContext(), role),
       builder.getI64IntegerAttr(imported.model.microbatches), FloatAttr(),
-      pipeline::MethodAttr());
+      generator);
   for (const schedule::Order &order : orders)
     exportOrder(schedule, imported, order);
   // The name may be taken, by an initialiser of the model.
@@ -77,7 +78,8 @@ void addSchedule(ModuleOp module, pipeline::ScheduleRole role,
   SymbolTable(module).insert(schedule);
 }
 
-LogicalResult addEvaluation(ModuleOp module) {
+LogicalResult addEvaluation(ModuleOp module,
+                            pipeline::GeneratorAttr generator) {
   // A program without training is there for its outputs. Microbatches then go
   // round the replicas: what would be an update is one turn.
   bool trains = pipeline::trains(module);
@@ -94,7 +96,8 @@ LogicalResult addEvaluation(ModuleOp module) {
     addSchedule(module,
                 trains ? pipeline::ScheduleRole::Evaluate
                        : pipeline::ScheduleRole::Infer,
-                *imported, schedule::generateEvaluation(imported->model));
+                *imported, schedule::generateEvaluation(imported->model),
+                trains ? pipeline::GeneratorAttr() : generator);
   return success();
 }
 

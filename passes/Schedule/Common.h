@@ -25,13 +25,17 @@ mlir::FailureOr<schedule::CsvSchedule>
 placeByTable(mlir::ModuleOp module, llvm::StringRef file,
              llvm::ArrayRef<int64_t> replicas);
 
-/// Writes a schedule of the module from orders, named like its role.
+/// Writes a schedule of the module from orders, named like its role, with what
+/// generated them if that is the user's choice.
 void addSchedule(mlir::ModuleOp module, pipeline::ScheduleRole role,
                  const schedule::Imported &imported,
-                 llvm::ArrayRef<schedule::Order> orders);
+                 llvm::ArrayRef<schedule::Order> orders,
+                 pipeline::GeneratorAttr generator = {});
 
-/// The schedule of the evaluate tasks, if there are any.
-mlir::LogicalResult addEvaluation(mlir::ModuleOp module);
+/// Adds the schedule of the evaluate tasks, if there are any. `generator` is
+/// that of the program, which its schedule has if it only infers.
+mlir::LogicalResult addEvaluation(mlir::ModuleOp module,
+                                  pipeline::GeneratorAttr generator);
 
 /// Places the transfers of a schedule that has runs only.
 mlir::LogicalResult orderTransfers(pipeline::ScheduleOp schedule);

@@ -59,12 +59,18 @@ struct GatherStatisticsPass
           variable.getRole() == Role::Statistic)
         writes.push_back(write);
     });
+    FailureOr<TrainingOp> training = requireTraining(getOperation());
+    if (failed(training))
+      return signalPassFailure();
+    microbatches = static_cast<int64_t>(training->getMicrobatches());
     for (WriteOp write : writes)
       if (failed(gather(write)))
         return signalPassFailure();
   }
 
 private:
+  int64_t microbatches = 1; ///< Per update.
+
   LogicalResult gather(WriteOp write);
   TaskOp getTask(TaskOp forward, ArrayRef<TaskKind> kinds, StringRef letter);
   FailureOr<Moves> findMoves(func::FuncOp function, unsigned argument,

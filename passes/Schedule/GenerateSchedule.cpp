@@ -12,6 +12,7 @@
 #include "Common.h"
 #include "TaskTimes.h"
 #include "dialects/Pipeline/Replicas.h"
+#include "penstock/Methods/MethodSpec.h"
 #include "penstock/Schedule/Generators.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -32,40 +33,39 @@ struct GenerateSchedulePass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (microbatches < 1) {
-      module.emitError("microbatches must be at least 1, got ")
-          << int64_t(microbatches);
-      return signalPassFailure();
-    }
     if (!module.getOps<penstock::pipeline::ScheduleOp>().empty()) {
       module.emitError("has a schedule already");
       return signalPassFailure();
     }
-    if (failed(addTraining(module)) || failed(penstock::addEvaluation(module)))
+    FailureOr<penstock::pipeline::TrainingOp> training =
+        penstock::pipeline::requireTraining(module);
+    if (failed(training) || failed(addTraining(module, *training)) ||
+        failed(penstock::addEvaluation(module,
+                                       getGenerator(schedule, &getContext()))))
       signalPassFailure();
   }
 
-  LogicalResult addTraining(ModuleOp module) {
+  LogicalResult addTraining(ModuleOp module,
+                            penstock::pipeline::TrainingOp training) {
     if (!penstock::pipeline::trains(module))
       return success();
-    std::string error;
-    std::optional<ScheduleSpec> spec = parseScheduleSpec(schedule, error);
-    if (!spec)
-      return module.emitError(error);
-    FailureOr<Imported> imported =
-        importModel(module, TaskSet::Training, microbatches, Sizes::Ignore);
+    FailureOr<Imported> imported = importModel(
+        module, TaskSet::Training, training.getMicrobatches(), Sizes::Ignore);
     if (failed(imported))
       return failure();
     if (imported->tasks.empty())
       return success();
-    if (open) {
+    auto generator = getGenerator(schedule, &getContext());
+    if (penstock::MethodSpec::fromAttr(training.getMethodAttr())
+            .isAsynchronous()) {
       penstock::addSchedule(module, penstock::pipeline::ScheduleRole::Train,
-                            *imported, generateOpen(imported->model));
+                            *imported, generateOpen(imported->model),
+                            generator);
       return success();
     }
     Times times;
     std::vector<double> taskTimes;
-    if (spec->name() == "zb-auto") {
+    if (schedule.name() == "zb-auto") {
       // What it searches for depends on how long things take.
       taskTimes = penstock::getTaskSeconds(module, *imported);
       times.transfer = 0;
@@ -80,12 +80,13 @@ struct GenerateSchedulePass
         times = {};
       }
     }
+    std::string error;
     std::optional<std::vector<Order>> orders =
-        generate(imported->model, *spec, times, error, taskTimes);
+        generate(imported->model, schedule, times, error, taskTimes);
     if (!orders)
       return module.emitError(error);
     penstock::addSchedule(module, penstock::pipeline::ScheduleRole::Train,
-                          *imported, *orders);
+                          *imported, *orders, generator);
     return success();
   }
 };

@@ -35,16 +35,23 @@ struct PipelineImportSchedule
     }
     FailureOr<CsvSchedule> table =
         penstock::placeByTable(module, file, replicas);
-    if (failed(table) || failed(addTraining(module, *table)) ||
-        failed(penstock::addEvaluation(module)))
+    auto generator = getFileGenerator(&getContext());
+    if (failed(table) || failed(addTraining(module, *table, generator)) ||
+        failed(penstock::addEvaluation(module, generator)))
       signalPassFailure();
   }
 
-  LogicalResult addTraining(ModuleOp module, const CsvSchedule &table) {
-    if (microbatches > 0 && microbatches != table.microbatches)
+  LogicalResult addTraining(ModuleOp module, const CsvSchedule &table,
+                            penstock::pipeline::GeneratorAttr generator) {
+    FailureOr<penstock::pipeline::TrainingOp> training =
+        penstock::pipeline::requireTraining(module);
+    if (failed(training))
+      return failure();
+    int64_t microbatches = training->getMicrobatches();
+    if (!training->getInfers() && microbatches != table.microbatches)
       return module.emitError("schedule file ")
              << file << " has " << table.microbatches << " microbatches, not "
-             << int64_t(microbatches);
+             << microbatches;
     FailureOr<Imported> imported = importModel(
         module, TaskSet::Training, table.microbatches, Sizes::Ignore);
     if (failed(imported))
@@ -55,7 +62,7 @@ struct PipelineImportSchedule
     if (!orders)
       return module.emitError("schedule file ") << file << ": " << error;
     penstock::addSchedule(module, penstock::pipeline::ScheduleRole::Train,
-                          *imported, *orders);
+                          *imported, *orders, generator);
     return success();
   }
 };

@@ -9,6 +9,8 @@
 #ifndef PENSTOCK_PASSES_SCHEDULE_PASSES_H
 #define PENSTOCK_PASSES_SCHEDULE_PASSES_H
 
+#include "penstock/Schedule/Generators.h"
+
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -41,26 +43,11 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   ListOption<int64_t> replicas{
       *this, "replicas",
       llvm::cl::desc("Replicas of every stage, or one number per stage")};
-  Option<int64_t> microbatches{*this, "microbatches",
-                               llvm::cl::desc("Microbatches per weight update"),
-                               llvm::cl::init(1)};
-  Option<std::string> schedule{*this, "schedule",
-                               llvm::cl::desc("Schedule, with parameters"),
-                               llvm::cl::init("1f1b")};
+  Option<schedule::ScheduleSpec> schedule{
+      *this, "schedule", llvm::cl::desc("Schedule, with parameters")};
   Option<std::string> scheduleFile{*this, "schedule-file",
                                    llvm::cl::desc("Schedule from a CSV file"),
                                    llvm::cl::init("")};
-  Option<std::string> method{*this, "method", llvm::cl::desc("Training method"),
-                             llvm::cl::init("sync")};
-  Option<std::string> optimizer{
-      *this, "optimizer",
-      llvm::cl::desc(
-          "What the updates are made with, for methods that predict"),
-      llvm::cl::init("sgd")};
-  Option<std::string> lrSchedule{
-      *this, "lr-schedule",
-      llvm::cl::desc("The course of the learning rate, for the same"),
-      llvm::cl::init("constant")};
   Option<bool> replay{*this, "replay",
                       llvm::cl::desc("Add the same training on one device"),
                       llvm::cl::init(true)};

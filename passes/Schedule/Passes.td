@@ -35,7 +35,7 @@ def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
            "How stages are laid out: line, loop, wave">,
     Option<"chunks", "chunks", "int64_t", "0",
            "Chunks per device in a loop or wave; 0: one per stage">,
-    Option<"schedule", "schedule", "std::string", "\"\"",
+    Option<"schedule", "schedule", "::penstock::schedule::ScheduleSpec", "",
            "A schedule whose placement it is, in place of the two before">,
     Option<"file", "file", "std::string", "\"\"",
            "A table of a schedule that has places, instead of all the others">,
@@ -80,10 +80,6 @@ def PipelineGatherStatistics
       ...
     ```
   }];
-  let options = [
-    Option<"microbatches", "microbatches", "int64_t", "1",
-           "Microbatches per update">
-  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -112,7 +108,9 @@ def PipelineGenerateSchedule
   let summary = "Writes the order of every device, runs only";
   let description = [{
     `@train` by name, and `@evaluate` if there are evaluate tasks: one
-    microbatch after the other.
+    microbatch after the other. Under a method that does not flush the pipeline
+    at every update, `@train` is 1F1B as one loop over the microbatches of all
+    updates.
 
     ```mlir
     pipeline.schedule @train microbatches(4) {
@@ -129,12 +127,8 @@ def PipelineGenerateSchedule
     ```
   }];
   let options = [
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"",
-           "The schedule, with parameters: interleaved:chunks=2">,
-    Option<"open", "open", "bool", "false",
-           "1F1B without flush: one loop over the microbatches of all updates">,
-    Option<"microbatches", "microbatches", "int64_t", "1",
-           "Microbatches per weight update">
+    Option<"schedule", "schedule", "::penstock::schedule::ScheduleSpec", "",
+           "The schedule, with parameters: interleaved:chunks=2">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
@@ -157,8 +151,6 @@ def PipelineImportSchedule
   }];
   let options = [
     Option<"file", "file", "std::string", "\"\"", "The table">,
-    Option<"microbatches", "microbatches", "int64_t", "0",
-           "Microbatches that it must have; 0: as many as it has">,
     ListOption<"replicas", "replicas", "int64_t",
                "Replicas of every stage, or one number per stage">
   ];
@@ -169,8 +161,8 @@ def PipelineAssignVersions
     : Pass<"pipeline-assign-versions", "::mlir::ModuleOp"> {
   let summary = "Says which version every read of a weight sees";
   let description = [{
-    A method is a table of lags, one for forward and one for backward of each
-    stage: microbatch k reads the weights as they were after
+    The method of `pipeline.training` is a table of lags, one for forward and
+    one for backward of each stage: microbatch k reads the weights as they were after
     max(0, floor((k - lag) / M)) updates. With a the number of microbatches that
     forward runs ahead of backward, which is read off the schedule:
 
@@ -191,14 +183,6 @@ def PipelineAssignVersions
     %w = pipeline.read @fc1 lag(0) : tensor<7x11xf32>
     ```
   }];
-  let options = [
-    Option<"method", "method", "std::string", "\"sync\"",
-           "A method with its parameters, as pipedream:vertical-sync">,
-    Option<"optimizer", "optimizer", "std::string", "\"sgd\"",
-           "What the updates are made with, for methods that predict weights">,
-    Option<"lrSchedule", "lr-schedule", "std::string", "\"constant\"",
-           "The course of the learning rate, for the same">
-  ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",

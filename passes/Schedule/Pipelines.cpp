@@ -8,8 +8,6 @@
 
 #include "passes/Schedule/Passes.h"
 
-#include "penstock/Methods/MethodSpec.h"
-
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -22,29 +20,24 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
   place.devices = options.devices;
   for (int64_t width : options.replicas)
     place.replicas.push_back(width);
-  std::string error;
-  mlir::FailureOr<MethodSpec> method = parseMethodSpec(options.method, error);
-  bool open = succeeded(method) && method->isAsynchronous();
   bool isTable = !options.scheduleFile.empty();
   place.file = options.scheduleFile;
-  if (!open)
-    place.schedule = options.schedule;
+  place.schedule = options.schedule;
   manager.addPass(createPipelinePlace(place));
   // What orders run and sum must be known before them.
-  manager.addPass(createPipelineGatherStatistics({options.microbatches}));
+  manager.addPass(createPipelineGatherStatistics());
   manager.addPass(createPipelineSumReplicas());
   if (isTable) {
     PipelineImportScheduleOptions import;
     import.file = options.scheduleFile;
-    import.microbatches = options.microbatches;
     import.replicas = place.replicas;
     manager.addPass(createPipelineImportSchedule(import));
   } else {
-    manager.addPass(createPipelineGenerateSchedule(
-        {options.schedule, open, options.microbatches}));
+    PipelineGenerateScheduleOptions generate;
+    generate.schedule = options.schedule;
+    manager.addPass(createPipelineGenerateSchedule(generate));
   }
-  manager.addPass(createPipelineAssignVersions(
-      {options.method, options.optimizer, options.lrSchedule}));
+  manager.addPass(createPipelineAssignVersions());
   // Transfers need only the runs; storage needs lags and transfers.
   manager.addPass(createPipelineOrderTransfers());
   manager.addPass(createPipelineSizeStorage());

@@ -84,13 +84,9 @@ struct PlacePass : penstock::impl::PipelinePlaceBase<PlacePass> {
   FailureOr<Layout> chooseLayout(int64_t count) {
     ModuleOp module = getOperation();
     Layout layout{Placement::Line, 0, chunks};
-    if (!schedule.empty()) {
-      std::string error;
-      std::optional<ScheduleSpec> spec = parseScheduleSpec(schedule, error);
-      if (!spec)
-        return module.emitError(error);
-      layout.placement = spec->placement();
-      layout.perPlace = spec->chunks();
+    if (schedule.hasValue()) {
+      layout.placement = schedule.placement();
+      layout.perPlace = schedule.chunks();
     } else if (placement == "loop") {
       layout.placement = Placement::Loop;
     } else if (placement == "wave") {
@@ -105,7 +101,8 @@ struct PlacePass : penstock::impl::PipelinePlaceBase<PlacePass> {
       return failure();
     if (layout.placement == Placement::Mirror && !replicas.empty())
       return module.emitError("schedule ")
-             << schedule << " has two replicas of every stage by itself";
+             << schedule.getText()
+             << " has two replicas of every stage by itself";
 
     if (layout.placement == Placement::Line ||
         layout.placement == Placement::Mirror)

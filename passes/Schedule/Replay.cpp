@@ -44,12 +44,13 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     FailureOr<Imported> imported = importSchedule(training, Sizes::Ignore);
     if (failed(imported))
       return signalPassFailure();
-    // What no method was asked for drains.
-    MethodSpec method;
-    if (pipeline::MethodAttr attr = training.getMethodAttr())
-      method = MethodSpec::fromAttr(attr);
+    FailureOr<pipeline::TrainingOp> facts = pipeline::requireTraining(module);
+    if (failed(facts))
+      return signalPassFailure();
     ModuleOp replay = cloneProgram(module, *imported);
-    readByTable(replay, method, training.getMicrobatches());
+    if (failed(readByTable(replay, MethodSpec::fromAttr(facts->getMethodAttr()),
+                           training.getMicrobatches())))
+      return signalPassFailure();
     stashLaggedReads(replay);
     splitGradients(replay);
     for (auto stage : replay.getOps<pipeline::StageOp>())
@@ -107,8 +108,8 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
 
   /// Lets every task of a microbatch read the weights that the method says,
   /// whatever lags the program has. Stages are where they are there.
-  void readByTable(ModuleOp replay, const MethodSpec &method,
-                   int64_t microbatches) {
+  LogicalResult readByTable(ModuleOp replay, const MethodSpec &method,
+                            int64_t microbatches) {
     llvm::SetVector<Attribute> line;
     for (auto stage : replay.getOps<pipeline::StageOp>())
       line.insert(stage.getDevicesAttr());
@@ -121,12 +122,16 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       place.i = llvm::find(line, stage.getDevicesAttr()) - line.begin();
       place.replicas = replicas;
       place.M = microbatches;
-      WeightAges age = getWeightAges(method, place);
-      ages[stage.getSymName()] = age;
+      std::optional<WeightAges> age = getWeightAges(method, place);
+      if (!age)
+        return replay.emitError("the table of versions has no row for method ")
+               << method.getName();
+      ages[stage.getSymName()] = *age;
       if (method.isAsynchronous())
         stage->setDiscardableAttr(
             pipeline::kLagsAttr,
-            DenseI64ArrayAttr::get(&getContext(), {age.forward, age.backward}));
+            DenseI64ArrayAttr::get(&getContext(),
+                                   {age->forward, age->backward}));
     }
     llvm::StringSet<> updated;
     for (auto task : replay.getOps<pipeline::TaskOp>())
@@ -145,6 +150,7 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
         if (updated.contains(read.getVariable()))
           read.setLag(isForward ? age.forward : age.backward);
     }
+    return success();
   }
 
   /// On one device, more reads may need an older version than the newest.

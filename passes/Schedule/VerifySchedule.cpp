@@ -87,23 +87,28 @@ struct VerifySchedulePass
   }
 
   /// That what is read is there has been proved; here, that it is what the
-  /// method asks for. The replay has the stages' lags, not the loop that they
-  /// follow from.
+  /// method asks for. The replay, which states no method of its own, has the
+  /// stages' lags, not the loop that they follow from.
   LogicalResult verifyLags(pipeline::ScheduleOp schedule,
                            const Imported &imported) {
-    if (pipeline::MethodAttr attr = schedule.getMethodAttr()) {
-      std::unique_ptr<Method> method = createMethod(
-          MethodSpec::fromAttr(attr), OptimizerSpec(), RateSchedule());
+    auto module = schedule->getParentOfType<ModuleOp>();
+    auto own = module.getOps<pipeline::TrainingOp>();
+    pipeline::MethodAttr stated =
+        own.empty() ? pipeline::MethodAttr() : (*own.begin()).getMethodAttr();
+    MethodSpec spec = MethodSpec::fromAttr(stated);
+    if (spec.isAsynchronous() &&
+        schedule.getRole() == pipeline::ScheduleRole::Train) {
+      const Method &method = spec.getMethod();
       for (const StageFacts &facts : describeStages(imported)) {
-        Lags lags = method->lagsOf(facts);
+        Lags lags = method.getLags(spec, facts);
         pipeline::StageOp stage = imported.stages[facts.index];
         auto noted =
             stage->getAttrOfType<DenseI64ArrayAttr>(pipeline::kLagsAttr);
         if (!noted ||
             noted.asArrayRef() != ArrayRef({lags.forward, lags.backward}))
           return stage.emitError("S3: the lags of ")
-                 << stringifyMethodKind(attr.getKind()) << " are "
-                 << lags.forward << " and " << lags.backward << " here";
+                 << method.name << " are " << lags.forward << " and "
+                 << lags.backward << " here";
       }
     }
     for (auto [op, plain] :

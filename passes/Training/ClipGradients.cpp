@@ -59,6 +59,8 @@ private:
   LogicalResult scaleGradients(Member &member);
   LogicalResult addScale(func::FuncOp update, ArrayRef<unsigned> gradients);
 
+  double maxNorm = 0;
+  bool isGlobal = true; ///< Over all stages.
   SymbolTable *symbols = nullptr;
   SmallVector<Member> stages;
   llvm::DenseMap<Operation *, int64_t> places; ///< Of gradients in the module.
@@ -69,13 +71,14 @@ private:
 } // namespace
 
 void ClipGradientsPass::runOnOperation() {
-  if (maxNorm == 0)
-    return;
-  if (!(maxNorm > 0) || (scope != "global" && scope != "stage")) {
-    getOperation().emitError() << "pipeline-clip-gradients: needs a positive "
-                                  "max-norm, and scope global or stage";
+  FailureOr<TrainingOp> training = requireTraining(getOperation());
+  if (failed(training))
     return signalPassFailure();
-  }
+  ClippingAttr clipping = training->getClippingAttr();
+  if (!clipping)
+    return;
+  maxNorm = clipping.getNorm().getValueAsDouble();
+  isGlobal = clipping.getScope() == ClipScope::Global;
   SymbolTable table(getOperation());
   symbols = &table;
   stages.clear();
@@ -88,9 +91,9 @@ void ClipGradientsPass::runOnOperation() {
   SmallVector<Member *> all;
   for (Member &member : stages)
     all.push_back(&member);
-  if (scope == "global" && !all.empty())
+  if (isGlobal && !all.empty())
     addNorms(all);
-  if (scope == "stage")
+  if (!isGlobal)
     for (Member *member : all)
       addNorms(member);
   for (Member &member : stages)
@@ -124,7 +127,7 @@ LogicalResult ClipGradientsPass::collect() {
       if (!variable)
         return read.emitOpError("names no variable");
       if (variable.getRole() != Role::Gradient ||
-          (scope == "global" && copies.contains(read.getVariableAttr())))
+          (isGlobal && copies.contains(read.getVariableAttr())))
         continue;
       auto name = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
       auto place = parameters.find(name);

@@ -171,6 +171,8 @@ func::FuncOp mergeEqual(func::FuncOp function, ArrayRef<func::FuncOp> others) {
 
 void DeriveEvaluatePass::runOnOperation() {
   ModuleOp module = getOperation();
+  TrainingOp training = getTraining(module);
+  bool infers = training && training.getInfers();
   SymbolTable symbols(module);
   FailureOr<SmallVector<ForwardStage>> stages =
       collectForwardStages(module, symbols);
@@ -189,7 +191,7 @@ void DeriveEvaluatePass::runOnOperation() {
       return signalPassFailure();
     SmallVector<ChannelOp> sinks;
     if (nn::CrossEntropyOp loss =
-            infer ? nn::CrossEntropyOp() : findClassLoss(stage, function)) {
+            infers ? nn::CrossEntropyOp() : findClassLoss(stage, function)) {
       Operation *terminator = function.front().getTerminator();
       builder.setInsertionPoint(terminator);
       Counts counts = createCounts(builder, loss);
@@ -233,7 +235,7 @@ void DeriveEvaluatePass::runOnOperation() {
     for (auto [index, channel] : llvm::enumerate(sinks))
       PutOp::create(builder, loc, evaluate.getResult(known + index),
                     FlatSymbolRefAttr::get(channel));
-    if (infer) {
+    if (infers) {
       symbols.erase(stage.task);
       symbols.erase(stage.function);
     }

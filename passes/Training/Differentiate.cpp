@@ -44,6 +44,7 @@ class DifferentiatePass
   void groupGradients();
   void report(ForwardStage &stage, const Differentiation &backward);
 
+  double microbatches = 1; ///< Per update.
   SymbolTable *symbols = nullptr;
   SmallVector<ForwardStage> stages;
   llvm::DenseMap<Operation *, Produced> producers;
@@ -66,11 +67,12 @@ bool isTrained(VariableOp variable) {
 } // namespace
 
 void DifferentiatePass::runOnOperation() {
-  if (microbatches < 1) {
-    getOperation().emitError()
-        << "microbatches=" << microbatches.getValue() << " is not positive";
+  FailureOr<TrainingOp> training = requireTraining(getOperation());
+  if (failed(training))
     return signalPassFailure();
-  }
+  if (training->getInfers())
+    return;
+  microbatches = static_cast<double>(training->getMicrobatches());
   SymbolTable table(getOperation());
   symbols = &table;
   FailureOr<SmallVector<ForwardStage>> collected =

@@ -137,18 +137,17 @@ LogicalResult StageContext::finish() {
 }
 
 void ExpandTrainingPass::runOnOperation() {
-  if (batchNorm != "train" && batchNorm != "frozen") {
-    getOperation().emitError()
-        << "batch-norm=" << batchNorm << ": there are train and frozen";
-    return signalPassFailure();
-  }
+  TrainingOp training = getTraining(getOperation());
+  if (training && training.getInfers())
+    return;
+  bool isFrozen = training && training.getBatchNorm() == BatchNorm::Frozen;
   SymbolTable symbols(getOperation());
   FailureOr<SmallVector<ForwardStage>> stages =
       collectForwardStages(getOperation(), symbols);
   if (failed(stages))
     return signalPassFailure();
   for (ForwardStage &stage : *stages) {
-    StageContext context(stage, batchNorm == "frozen");
+    StageContext context(stage, isFrozen);
     SmallVector<nn::ModeDependentOpInterface> ops;
     stage.function.walk(
         [&](nn::ModeDependentOpInterface op) { ops.push_back(op); });

@@ -56,19 +56,14 @@ class InsertOptimizerPass
 } // namespace
 
 void InsertOptimizerPass::runOnOperation() {
-  std::string error;
-  FailureOr<OptimizerSpec> spec = parseOptimizerSpec(optimizer, error);
-  if (failed(spec)) {
-    getOperation().emitError() << "optimizer: " << error;
+  FailureOr<TrainingOp> training = requireTraining(getOperation());
+  if (failed(training))
     return signalPassFailure();
-  }
-  FailureOr<RateSchedule> parsed = parseRateSchedule(lrSchedule, error);
-  if (failed(parsed)) {
-    getOperation().emitError() << "lr-schedule: " << error;
-    return signalPassFailure();
-  }
-  method = Optimizer::create(*spec);
-  course = *parsed;
+  if (training->getInfers())
+    return;
+  method =
+      Optimizer::create(OptimizerSpec::fromAttr(training->getOptimizerAttr()));
+  course = RateSchedule::fromAttr(training->getRateAttr());
   schedule = rates = nullptr;
   updates.clear();
   sums.clear();

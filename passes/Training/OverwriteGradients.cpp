@@ -104,9 +104,12 @@ struct OverwriteGradientsPass
   using PipelineOverwriteGradientsBase::PipelineOverwriteGradientsBase;
 
   void runOnOperation() override {
-    if (microbatches != 1)
-      return;
     ModuleOp module = getOperation();
+    FailureOr<TrainingOp> training = requireTraining(module);
+    if (failed(training))
+      return signalPassFailure();
+    if (training->getMicrobatches() != 1)
+      return;
     SymbolTable symbols(module);
     llvm::DenseSet<Attribute> grouped;
     for (auto group : module.getOps<GroupOp>())

@@ -10,6 +10,7 @@
 #define PENSTOCK_PASSES_TRAINING_PASSES_H
 
 #include "passes/Training/RecomputePolicy.h"
+#include "passes/Training/TrainingOptions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -29,25 +30,6 @@ namespace penstock {
 
 struct LowerStagesToTrainingOptions
     : mlir::PassPipelineOptions<LowerStagesToTrainingOptions> {
-  Option<int64_t> microbatches{*this, "microbatches",
-                               llvm::cl::desc("Microbatches per weight update"),
-                               llvm::cl::init(1)};
-  Option<std::string> optimizer{
-      *this, "optimizer",
-      llvm::cl::desc("sgd, adam or adamw, with :lr=0.1,momentum=0.9,..."),
-      llvm::cl::init("sgd")};
-  Option<std::string> lrSchedule{
-      *this, "lr-schedule",
-      llvm::cl::desc("constant, linear, cosine, step or poly, with options"),
-      llvm::cl::init("constant")};
-  Option<double> clipGradNorm{
-      *this, "clip-grad-norm",
-      llvm::cl::desc("Bound of the norm of the gradients; 0: none"),
-      llvm::cl::init(0)};
-  Option<std::string> clipScope{
-      *this, "clip-scope",
-      llvm::cl::desc("global: one norm for all stages; stage: one for each"),
-      llvm::cl::init("global")};
   Option<RecomputePolicy> recompute{
       *this, "recompute", llvm::cl::desc("What backwards compute again"),
       llvm::cl::init(RecomputePolicy::None), recomputePolicies()};
@@ -57,17 +39,9 @@ struct LowerStagesToTrainingOptions
   ListOption<int64_t> recomputeBudgets{
       *this, "recompute-budgets",
       llvm::cl::desc("Bytes per microbatch that a stage may store")};
-  Option<std::string> batchNorm{
-      *this, "batch-norm",
-      llvm::cl::desc("Statistics of batch normalisation: train or frozen"),
-      llvm::cl::init("train")};
   Option<bool> splitBackward{
       *this, "split-backward",
       llvm::cl::desc("Input and weight gradients as tasks of their own"),
-      llvm::cl::init(false)};
-  Option<bool> infer{
-      *this, "infer",
-      llvm::cl::desc("Only tasks that evaluate: the program does not train"),
       llvm::cl::init(false)};
 };
 

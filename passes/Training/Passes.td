@@ -11,6 +11,43 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PipelineSetTraining : Pass<"pipeline-set-training", "::mlir::ModuleOp"> {
+  let summary = "Says how the program trains, or that it infers";
+  let description = [{
+    Adds `pipeline.training`, or replaces those of its facts that are given. The
+    compiler's driver does so from its flags; this is the same by hand.
+
+    ```mlir
+    // penstock-opt --pipeline-set-training='microbatches=4 optimizer=adamw
+    //   lr-schedule=cosine:total-steps=1000 method=2bw'
+    pipeline.training microbatches(4) optimizer<adamw>
+      rate<cosine, total_steps = 1000> method<"2bw">
+    ```
+  }];
+  let options = [
+    Option<"microbatches", "microbatches", "int64_t", "1",
+           "Microbatches per weight update">,
+    Option<"optimizer", "optimizer", "::penstock::OptimizerSpec", "",
+           "Optimizer, with parameters: sgd:lr=0.1,momentum=0.9">,
+    Option<"rates", "lr-schedule", "::penstock::RateSchedule", "",
+           "Learning-rate schedule, with parameters: step:step-size=30">,
+    Option<"clipGradNorm", "clip-grad-norm", "double", "0",
+           "Bound of the norm of the gradients">,
+    Option<"clipScope", "clip-scope", "::penstock::pipeline::ClipScope",
+           "::penstock::pipeline::ClipScope::Global",
+           "Whose norm is bounded", "::penstock::clipScopes()">,
+    Option<"batchNorm", "batch-norm", "::penstock::pipeline::BatchNorm",
+           "::penstock::pipeline::BatchNorm::Train",
+           "Statistics of batch normalization",
+           "::penstock::batchNormModes()">,
+    Option<"method", "method", "::penstock::MethodSpec", "",
+           "Training method, with parameters: pipedream:vertical-sync">,
+    Option<"infer", "infer", "bool", "false",
+           "The program infers; leaves out all the others">
+  ];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
 def PipelineDeriveEvaluate
     : Pass<"pipeline-derive-evaluate", "::mlir::ModuleOp"> {
   let summary = "Adds the tasks that evaluate the model";
@@ -21,8 +58,8 @@ def PipelineDeriveEvaluate
     index of the largest logit) and how many there were (`count`). Functions
     that are equal become one. Ops that training changes are in inference form.
 
-    With `infer` these tasks replace the forward tasks, and nothing is counted:
-    the program does not train.
+    In a program that infers these tasks replace the forward tasks, and nothing
+    is counted.
 
     Runs before `pipeline-differentiate`, which adds residuals to the forward
     functions.
@@ -39,10 +76,6 @@ def PipelineDeriveEvaluate
     }
     ```
   }];
-  let options = [
-    Option<"infer", "infer", "bool", /*default=*/"false",
-           "Replace the forward tasks and count nothing">
-  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -67,11 +100,6 @@ def PipelineExpandTraining
     pipeline.write %m1 to @bn.mean : tensor<7xf32>
     ```
   }];
-  let options = [
-    Option<"batchNorm", "batch-norm", "std::string", "\"train\"",
-           "train: batch normalisation uses the microbatch's statistics; "
-           "frozen: those stored">
-  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect",
@@ -105,10 +133,6 @@ def PipelineDifferentiate : Pass<"pipeline-differentiate", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [
-    Option<"microbatches", "microbatches", "int64_t", "1",
-           "Microbatches per weight update: the seed of the loss is 1/M">
-  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -183,7 +207,7 @@ def PipelineOverwriteGradients
     : Pass<"pipeline-overwrite-gradients", "::mlir::ModuleOp"> {
   let summary = "With one microbatch per update gradients are not added to";
   let description = [{
-    With `microbatches=1`, backward and weight gradient tasks no longer read the
+    With one microbatch per update, backward and weight gradient tasks no longer read the
     gradients that they write: their functions begin with zero. The update then
     need not leave zero behind. Gradients of parameters that several nodes read
     stay sums. With more microbatches nothing changes.
@@ -199,10 +223,6 @@ def PipelineOverwriteGradients
     pipeline.write %n1 to @fc1.grad : !w1
     ```
   }];
-  let options = [
-    Option<"microbatches", "microbatches", "int64_t", "1",
-           "Microbatches per weight update">
-  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -227,20 +247,14 @@ def PipelineInsertOptimizer
     }
     ```
 
-    Where the learning rate has a course, a function of the base rate and of the
-    updates done gives that of each update:
+    Where the learning rate is not constant, a function of the base rate and of
+    the updates done gives that of each update:
 
     ```mlir
     %lr = pipeline.hyperparameter "lr" default(0.01) : f32
     %rate = func.call @lr(%lr, %t) : (f32, index) -> f32
     ```
   }];
-  let options = [
-    Option<"optimizer", "optimizer", "std::string", "\"sgd\"",
-           "sgd, adam or adamw, with :lr=0.1,momentum=0.9,...">,
-    Option<"lrSchedule", "lr-schedule", "std::string", "\"constant\"",
-           "constant, linear, cosine, step or poly, with :warmup-steps=10,...">
-  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -252,7 +266,8 @@ def PipelineClipGradients
     : Pass<"pipeline-clip-gradients", "::mlir::ModuleOp"> {
   let summary = "Bounds the norm of the gradients";
   let description = [{
-    Multiplies the gradients of an update by min(1, max-norm / (norm + 1e-6)). A
+    Where `pipeline.training` has a `clipping` of bound x, multiplies the
+    gradients of an update by min(1, x / (norm + 1e-6)). A
     task of kind `norm` per stage sums the squares of each gradient. With
     `global` scope every stage has zeros for the parameters of the others, a
     group adds them up over the stages, and every update adds the squares in the
@@ -277,11 +292,6 @@ def PipelineClipGradients
       ...
     ```
   }];
-  let options = [
-    Option<"maxNorm", "max-norm", "double", "0", "The bound; 0: none">,
-    Option<"scope", "scope", "std::string", "\"global\"",
-           "global: one norm for all stages; stage: one for each">
-  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",

@@ -3,7 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What runs between the two levels, in order, and why in this order.
+// What runs between the two levels, in order, and why in this order. All passes
+// read `pipeline.training`; of a program that infers only the first has to do.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Training/Passes.h"
@@ -17,11 +18,9 @@ using namespace penstock;
 void penstock::buildLowerStagesToTrainingPipeline(
     OpPassManager &manager, const LowerStagesToTrainingOptions &options) {
   // Evaluation copies the forward functions, so it comes before residuals.
-  manager.addPass(createPipelineDeriveEvaluate({options.infer}));
-  if (options.infer)
-    return;
-  manager.addPass(createPipelineExpandTraining({options.batchNorm}));
-  manager.addPass(createPipelineDifferentiate({options.microbatches}));
+  manager.addPass(createPipelineDeriveEvaluate());
+  manager.addPass(createPipelineExpandTraining());
+  manager.addPass(createPipelineDifferentiate());
   // The halves of a split backward share what is made again.
   PipelineRecomputeOptions recompute;
   recompute.policy = options.recompute;
@@ -31,14 +30,11 @@ void penstock::buildLowerStagesToTrainingPipeline(
   manager.addPass(createPipelineRecompute(recompute));
   if (options.splitBackward)
     manager.addPass(createPipelineSplitBackward());
-  manager.addPass(createPipelineOverwriteGradients({options.microbatches}));
+  manager.addPass(createPipelineOverwriteGradients());
   // Updates are made for the parameters that a gradient reaches.
-  manager.addPass(
-      createPipelineInsertOptimizer({options.optimizer, options.lrSchedule}));
+  manager.addPass(createPipelineInsertOptimizer());
   // Changes the updates, so they must be there.
-  if (options.clipGradNorm != 0)
-    manager.addPass(
-        createPipelineClipGradients({options.clipGradNorm, options.clipScope}));
+  manager.addPass(createPipelineClipGradients());
 }
 
 void penstock::registerTrainingPipelines() {

@@ -50,7 +50,8 @@ template <typename Op> Op findOne(TaskOp task) {
 } // namespace
 
 void RecomputePass::runOnOperation() {
-  if (policy == RecomputePolicy::None)
+  TrainingOp training = getTraining(getOperation());
+  if (policy == RecomputePolicy::None || (training && training.getInfers()))
     return;
   std::string problem;
   if (policy == RecomputePolicy::Matching &&

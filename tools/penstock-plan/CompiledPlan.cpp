@@ -111,7 +111,7 @@ penstock::planCompiled(const LayerGraph &graph,
     problem.activationBytes.push_back(layer.weightBytes + layer.outputBytes);
   }
   OutputPlace place;
-  compile.method = "pipedream";
+  compile.method = getMethodNamed("pipedream");
   compile.devices = 1;
   for (int64_t members : options.devices)
     compile.devices *= members;
@@ -145,7 +145,7 @@ penstock::planCompiled(const LayerGraph &graph,
 static CompileOptions getProgram(CompileOptions compile,
                                  const DoubleBufferPlan &found) {
   bool isPipelined = found.execution != PipelineExecution::OneAtATime;
-  compile.method = isPipelined ? "2bw" : "sync";
+  compile.method = getMethodNamed(isPipelined ? "2bw" : "sync");
   compile.recompute =
       found.execution == PipelineExecution::Recomputed ? "full" : "none";
   compile.microbatchSize = found.microbatch;

@@ -161,16 +161,15 @@ static bool checkModel(PlanArguments &arguments) {
     if (!profileBatch.getNumOccurrences())
       profileBatch = microbatchSize;
   }
-  if (optimizer.getNumOccurrences()) {
-    std::string error;
-    if (loss.empty() || mlir::failed(parseOptimizerSpec(optimizer, error)))
-      return fail(
-          "--optimizer=" + Twine(optimizer) + ": " +
-          (loss.empty() ? "a model is trained with --loss=.. only" : error));
-  }
+  std::string error;
+  mlir::FailureOr<OptimizerSpec> spec = parseOptimizerSpec(optimizer, error);
+  if (optimizer.getNumOccurrences() && (loss.empty() || mlir::failed(spec)))
+    return fail(
+        "--optimizer=" + Twine(optimizer) + ": " +
+        (loss.empty() ? "a model is trained with --loss=.. only" : error));
   compile.input = input;
   compile.loss = loss;
-  compile.optimizer = optimizer;
+  compile.optimizer = *spec;
   return true;
 }
 

@@ -30,8 +30,8 @@ std::vector<std::string> penstock::getFlags(const CompileOptions &program,
     add("microbatch-size", Twine(*program.microbatchSize));
   add("microbatches", Twine(program.microbatches));
   add("loss", program.loss);
-  add("optimizer", program.optimizer);
-  add("method", program.method);
+  add("optimizer", program.optimizer.getText());
+  add("method", program.method.getText());
   if (program.recompute != "none")
     add("recompute", program.recompute);
   // Weights in the library's order are what a device has room for besides.

@@ -10,6 +10,10 @@
 #define PENSTOCK_DRIVER_OPTIONS_H
 
 #include "penstock/Levels/Level.h"
+#include "penstock/Methods/MethodSpec.h"
+#include "penstock/Optimizers/OptimizerSpec.h"
+#include "penstock/Optimizers/RateSchedule.h"
+#include "penstock/Schedule/Generators.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -69,17 +73,22 @@ struct CompileOptions {
                                   : int64_t(replicas.size());
   }
   int64_t threads = 1;
-  std::string method = "sync";
-  std::string schedule = "1f1b";
-  std::string scheduleFile;   ///< A table, in place of a schedule's name.
-  std::string emitSchedule;   ///< Where to write such a table.
-  bool emitTransfers = false; ///< Into that table, too.
-  std::string optimizer = "sgd:lr=0.01";
-  std::string batchNorm = "train";
+  MethodSpec method;
+  void setSchedule(const schedule::ScheduleSpec &spec) {
+    schedule = spec.getText();
+    generator = spec;
+  }
+  std::string schedule = "1f1b";    ///< `file` if it is a table.
+  schedule::ScheduleSpec generator; ///< The schedule, unless it is a table.
+  std::string scheduleFile;         ///< A table, in place of a schedule's name.
+  std::string emitSchedule;         ///< Where to write such a table.
+  bool emitTransfers = false;       ///< Into that table, too.
+  OptimizerSpec optimizer;
+  pipeline::BatchNorm batchNorm = pipeline::BatchNorm::Train;
   std::string convolution = "fastest"; ///< Or direct.
   /// Which weights are reordered once per update: auto, none or all.
   std::string prepack = "auto";
-  std::string rateSchedule = "constant";
+  RateSchedule rateSchedule;
   double clipGradNorm = 0;             ///< 0: not clipped.
   std::optional<int64_t> deviceMemory; ///< Bytes.
   /// none, full, auto, or an expression of ONNX nodes.

@@ -11,6 +11,8 @@
 #define PENSTOCK_DRIVER_REPORT_H
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Methods/MethodSpec.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -74,7 +76,8 @@ struct StageReport {
 };
 
 struct Report {
-  std::string model, method, schedule, optimizer, recompute = "none";
+  std::string model, schedule, optimizer, recompute = "none";
+  MethodSpec method;
   bool infer = false; ///< No training: no method, no updates.
   int64_t microbatchSize = 0, microbatches = 1;
   double predictedBubble = 0;
@@ -136,9 +139,8 @@ private:
   void collectLeastBytes(mlir::ModuleOp module, const StageNumbers &numbers);
   /// Parameters, versions, and the bytes of both.
   void collectVariables(mlir::ModuleOp module);
-  /// By what PipeMare's T1 multiplies the rate of a stage when it begins.
+  /// The factor of the learning rate with which a stage begins.
   double rateFactor(const StageReport &stage) const;
-  bool isAsynchronous() const;
   void printVersions(llvm::raw_ostream &stream) const;
   /// Where replicas allocate other than the first of their stage.
   void printReplicaArenas(llvm::raw_ostream &stream) const;

@@ -4,17 +4,17 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A method says how old the weights are that a stage's forward and backward
-// read, how versions are kept, and what adjusts what is read. One file each.
+// read, how versions are kept, and what adjusts what is read. One file each,
+// and one line in Methods.def.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_METHODS_METHOD_H
 #define PENSTOCK_METHODS_METHOD_H
 
 #include "penstock/Methods/MethodSpec.h"
+#include "penstock/Optimizers/Optimizers.h"
 #include "penstock/Optimizers/RateSchedule.h"
 #include "penstock/Schedule/FromIR.h"
-
-#include <memory>
 
 namespace penstock {
 
@@ -64,38 +64,69 @@ enum class VersionStorage {
   DoubleBuffer
 };
 
-class Method {
-public:
-  virtual ~Method();
+/// What a method is used with.
+struct MethodUse {
+  MethodSpec method;
+  OptimizerSpec optimizer;
+  RateSchedule rates;
+};
 
-  /// The loop over microbatches is inside the one over updates.
-  virtual bool drains() const { return false; }
-  virtual VersionStorage storage() const { return VersionStorage::InPlace; }
-  virtual Lags lagsOf(const StageFacts &stage) const = 0;
+/// A row of the table of methods: its name and keys, and its rules.
+class Method : public SpecKind {
+public:
+  constexpr Method(llvm::StringLiteral name, llvm::ArrayRef<SpecKey> keys = {})
+      : SpecKind{name, keys} {}
+
+  /// Whether the pipeline is flushed at every update: the loop over
+  /// microbatches is inside the one over updates.
+  virtual bool flushes() const { return false; }
+  virtual VersionStorage getStorage() const { return VersionStorage::InPlace; }
+  /// Whether a backward reads the weights that its forward read, so that it may
+  /// run ops of the forward again.
+  virtual bool keepsForwardWeights() const {
+    return flushes() || getStorage() != VersionStorage::InPlace;
+  }
+  virtual Lags getLags(const MethodSpec &spec,
+                       const StageFacts &stage) const = 0;
+
+  /// Describes why M microbatches, these numbers of replicas (none given: one
+  /// each) and the optimizer do not fit, and what would; empty if they do.
+  virtual std::string checkUse(const MethodSpec &spec, int64_t microbatches,
+                               llvm::ArrayRef<int64_t> replicas,
+                               const Optimizer &optimizer) const {
+    return "";
+  }
+  /// The same for the number of replicas at each position of the line.
+  virtual std::string checkDepth(llvm::ArrayRef<int64_t> replicas,
+                                 int64_t microbatches) const {
+    return "";
+  }
+  /// Whether checkUse and checkDepth take a stage of so many replicas, with so
+  /// many devices behind it.
+  virtual bool allowsStage(int64_t replicas, int64_t after,
+                           int64_t microbatches) const {
+    return true;
+  }
+
+  /// The updates at the start of training that flush the pipeline each.
+  virtual int64_t getFlushedUpdates(const MethodSpec &spec) const { return 0; }
+  /// The factor of the learning rate with which a stage begins to train that is
+  /// tau updates late.
+  virtual double getRateFactor(const MethodSpec &spec, double tau) const {
+    return 1;
+  }
+
   /// Inserts what adjusts the reads of a stage, with variables and functions
   /// that it needs. Tasks are those of the training schedule.
   virtual mlir::LogicalResult adjust(mlir::ModuleOp module,
-                                     const StageTasks &stage) const {
+                                     const StageTasks &stage,
+                                     const MethodUse &use) const {
     return mlir::success();
   }
+
+protected:
+  ~Method() = default;
 };
-
-/// Some methods predict weights, and so need to know where they go.
-std::unique_ptr<Method> createMethod(const MethodSpec &spec,
-                                     const OptimizerSpec &optimizer,
-                                     const RateSchedule &rates);
-
-std::unique_ptr<Method> createSync();
-std::unique_ptr<Method> createNaive();
-std::unique_ptr<Method> createPipeDream(bool verticalSync);
-std::unique_ptr<Method> createTwoBW();
-std::unique_ptr<Method> createPipeMare(const MethodSpec &spec);
-std::unique_ptr<Method> createSpecTrain(const OptimizerSpec &optimizer,
-                                        const RateSchedule &rates);
-std::unique_ptr<Method> createXPipe(const OptimizerSpec &optimizer,
-                                    const RateSchedule &rates);
-std::unique_ptr<Method> createPipeOptim(const OptimizerSpec &optimizer,
-                                        const RateSchedule &rates);
 
 } // namespace penstock
 

@@ -1,10 +1,10 @@
-//===- MethodSpec.h - The text of --method ----------------------*- C++ -*-===//
+//===- MethodSpec.h - A training method with its parameters -----*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `pipemare:anneal-steps=500,decay=0.135` as a checked record. The driver and
-// the passes parse with the same function.
+// `--method` and `#pipeline.method` name a row of the table of methods, with
+// the values of its keys; and what the method asks of the rest of a plan.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_METHODS_METHODSPEC_H
@@ -15,43 +15,47 @@
 
 namespace penstock {
 
-using pipeline::MethodKind;
+class Method;
 
 /// A training method with its parameters.
-struct MethodSpec {
-  MethodKind kind = MethodKind::Sync;
-  // PipeDream
-  bool verticalSync = false;
-  // PipeMare: updates over which rates are divided (T1, 0: off), D of the
-  // discrepancy correction (T2, 0: off), synchronous updates at first (T3).
-  int64_t annealSteps = 0;
-  double decay = 0.135353;
-  int64_t warmupSteps = 0;
+class MethodSpec : public Spec {
+public:
+  /// `sync`.
+  MethodSpec();
+  explicit MethodSpec(Spec spec) : Spec(std::move(spec)) {}
 
-  /// As written before the colon.
-  llvm::StringRef getName() const { return stringifyMethodKind(kind); }
-  /// As a schedule has it, and back.
-  pipeline::MethodAttr toAttr(mlir::MLIRContext *context) const;
-  static MethodSpec fromAttr(pipeline::MethodAttr attr);
+  const Method &getMethod() const;
   /// Whether microbatches of different updates are in flight together.
-  bool isAsynchronous() const { return kind != MethodKind::Sync; }
+  bool isAsynchronous() const;
+
+  pipeline::MethodAttr toAttr(mlir::MLIRContext *context) const;
+  /// Without an attribute: `sync`.
+  static MethodSpec fromAttr(pipeline::MethodAttr attr);
 };
 
 /// Parses NAME[:KEY[=VALUE],...]. On failure `error` says what is wrong and
 /// what would be right.
 mlir::FailureOr<MethodSpec> parseMethodSpec(llvm::StringRef text,
                                             std::string &error);
+/// The same, for options.
+inline mlir::FailureOr<MethodSpec>
+parseSpecAs(const MethodSpec *, llvm::StringRef text, std::string &error) {
+  return parseMethodSpec(text, error);
+}
 
-/// What a method asks of the number of microbatches per update, of the numbers
-/// of replicas (none given: one each) and of the optimizer. On failure `error`
-/// says what would work.
+/// The method of this name, with its default parameters.
+MethodSpec getMethodNamed(llvm::StringRef name);
+
+/// Checks what a method asks of the number of microbatches per update, of the
+/// numbers of replicas (none given: one each) and of the optimizer. On failure
+/// `error` says what would work.
 mlir::LogicalResult checkMethod(const MethodSpec &method, int64_t microbatches,
                                 llvm::ArrayRef<int64_t> replicas,
                                 const OptimizerSpec &optimizer,
                                 std::string &error);
 
-/// What a method asks of the depth of the pipeline: how many replicas there are
-/// at each place of the line.
+/// Checks what a method asks of the depth of the pipeline, with the number of
+/// replicas at each position of the line.
 mlir::LogicalResult checkMethodDepth(const MethodSpec &method,
                                      llvm::ArrayRef<int64_t> replicas,
                                      int64_t microbatches, std::string &error);
@@ -61,9 +65,21 @@ mlir::LogicalResult checkMethodDepth(const MethodSpec &method,
 bool allowsStage(const MethodSpec &method, int64_t replicas, int64_t after,
                  int64_t microbatches);
 
-/// Names of all methods, comma-separated.
+/// Names of all methods, in the order of the table.
+std::vector<std::string> getMethodNames();
+
+/// The same, comma-separated.
 std::string listMethods();
 
+/// Names of the methods whose backward reads the weights that its forward read,
+/// comma-separated.
+std::string listMethodsKeepingWeights();
+
+/// Lets the dialect verify methods by their table.
+void registerMethods(mlir::DialectRegistry &registry);
+
 } // namespace penstock
+
+PENSTOCK_SPEC_OPTION(penstock::MethodSpec, "method")
 
 #endif // PENSTOCK_METHODS_METHODSPEC_H

@@ -15,6 +15,8 @@
 
 #include "llvm/ADT/ArrayRef.h"
 
+#include <optional>
+
 namespace penstock {
 
 /// Stage i in a line of stages, each with its number of replicas; M
@@ -31,7 +33,9 @@ struct WeightAges {
   int64_t forward = 0, backward = 0;
 };
 
-WeightAges getWeightAges(const MethodSpec &method, const PipelinePlace &place);
+/// Nothing if the table has no row for the method.
+std::optional<WeightAges> getWeightAges(const MethodSpec &method,
+                                        const PipelinePlace &place);
 
 } // namespace penstock
 

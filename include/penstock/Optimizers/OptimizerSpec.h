@@ -4,15 +4,14 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An optimizer is a row of a table (its name, its keys, its code), one file
-// each. `--optimizer` names a row with its numbers.
+// each. `--optimizer` and `#pipeline.optimizer` name a row with its numbers.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_OPTIMIZERS_OPTIMIZERSPEC_H
 #define PENSTOCK_OPTIMIZERS_OPTIMIZERSPEC_H
 
-#include "penstock/Support/Spec.h"
-
-#include "mlir/Support/LLVM.h"
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Support/SpecOption.h"
 
 #include <memory>
 
@@ -37,6 +36,9 @@ public:
     return static_cast<const OptimizerKind &>(Spec::getKind());
   }
   double getLearningRate() const { return get("lr"); }
+
+  pipeline::OptimizerAttr toAttr(mlir::MLIRContext *context) const;
+  static OptimizerSpec fromAttr(pipeline::OptimizerAttr attr);
 };
 
 /// Parses NAME[:KEY=VALUE,...]. On failure `error` says what is wrong and what
@@ -44,9 +46,21 @@ public:
 mlir::FailureOr<OptimizerSpec> parseOptimizerSpec(llvm::StringRef text,
                                                   std::string &error);
 
-/// Names of all optimizers, comma-separated.
+/// The same, for options.
+inline mlir::FailureOr<OptimizerSpec>
+parseSpecAs(const OptimizerSpec *, llvm::StringRef text, std::string &error) {
+  return parseOptimizerSpec(text, error);
+}
+
+/// Names of all optimizers, as in "a, b or c".
 std::string listOptimizers();
 
+/// Lets the dialect verify optimizers and learning-rate schedules by their
+/// tables.
+void registerOptimizers(mlir::DialectRegistry &registry);
+
 } // namespace penstock
+
+PENSTOCK_SPEC_OPTION(penstock::OptimizerSpec, "optimizer")
 
 #endif // PENSTOCK_OPTIMIZERS_OPTIMIZERSPEC_H

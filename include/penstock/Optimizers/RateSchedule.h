@@ -4,16 +4,16 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A learning-rate schedule is a row of a table (its name, its keys, its code),
-// one file each. `--lr-schedule` names a row with its numbers.
+// one file each. `--lr-schedule` and `#pipeline.rate` name a row with its
+// numbers.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_OPTIMIZERS_RATESCHEDULE_H
 #define PENSTOCK_OPTIMIZERS_RATESCHEDULE_H
 
+#include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Optimizers/Arithmetic.h"
-#include "penstock/Support/Spec.h"
-
-#include "mlir/Support/LLVM.h"
+#include "penstock/Support/SpecOption.h"
 
 namespace penstock {
 
@@ -46,6 +46,11 @@ public:
   }
   /// In updates.
   double getWarmup() const { return get("warmup-steps"); }
+
+  pipeline::RateAttr toAttr(mlir::MLIRContext *context) const;
+  /// Without an attribute: `constant`.
+  static RateSchedule fromAttr(pipeline::RateAttr attr);
+
   bool isConstant() const {
     return getName() == "constant" && getWarmup() == 0;
   }
@@ -62,9 +67,17 @@ public:
 mlir::FailureOr<RateSchedule> parseRateSchedule(llvm::StringRef text,
                                                 std::string &error);
 
-/// Names of all learning-rate schedules, comma-separated.
+/// The same, for options.
+inline mlir::FailureOr<RateSchedule>
+parseSpecAs(const RateSchedule *, llvm::StringRef text, std::string &error) {
+  return parseRateSchedule(text, error);
+}
+
+/// Names of all learning-rate schedules, as in "a, b or c".
 std::string listRateSchedules();
 
 } // namespace penstock
+
+PENSTOCK_SPEC_OPTION(penstock::RateSchedule, "schedule")
 
 #endif // PENSTOCK_OPTIMIZERS_RATESCHEDULE_H

@@ -12,7 +12,7 @@
 #define PENSTOCK_SCHEDULE_GENERATORS_H
 
 #include "penstock/Schedule/Order.h"
-#include "penstock/Support/Spec.h"
+#include "penstock/Support/SpecOption.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -39,6 +39,8 @@ int deviceOf(Placement placement, int chunk, int devices, int replica = 0);
 /// A schedule with its parameters, as --schedule names it.
 class ScheduleSpec : public Spec {
 public:
+  /// `1f1b`.
+  ScheduleSpec();
   explicit ScheduleSpec(Spec spec) : Spec(std::move(spec)) {}
 
   const Family &getFamily() const;
@@ -57,6 +59,18 @@ public:
 /// On a mistake, one sentence in `error`.
 std::optional<ScheduleSpec> parseScheduleSpec(llvm::StringRef text,
                                               std::string &error);
+
+/// The same, for options.
+inline std::optional<ScheduleSpec>
+parseSpecAs(const ScheduleSpec *, llvm::StringRef text, std::string &error) {
+  return parseScheduleSpec(text, error);
+}
+
+/// The schedule of this name, with its default parameters.
+ScheduleSpec getScheduleNamed(llvm::StringRef name);
+
+/// The table of all schedules.
+const SpecTable &getScheduleTable();
 
 /// All names, in the order of the table; with parameters as in
 /// `interleaved:chunks=2`.
@@ -144,5 +158,7 @@ std::vector<Order> generateEvaluation(const Model &model);
 std::vector<Order> generateReplay(const Model &model);
 
 } // namespace penstock::schedule
+
+PENSTOCK_SPEC_OPTION(penstock::schedule::ScheduleSpec, "schedule")
 
 #endif // PENSTOCK_SCHEDULE_GENERATORS_H

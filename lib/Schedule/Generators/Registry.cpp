@@ -29,6 +29,14 @@ static constexpr const SpecKind *kFamilies[] = {
 static constexpr SpecTable kSchedules = {"schedule", kFamilies,
                                          /*isVerbose=*/true};
 
+const SpecTable &getScheduleTable() { return kSchedules; }
+
+ScheduleSpec::ScheduleSpec() : Spec(kOneForwardOneBackward) {}
+
+ScheduleSpec getScheduleNamed(StringRef name) {
+  return ScheduleSpec(Spec(*kSchedules.find(name)));
+}
+
 const Family &ScheduleSpec::getFamily() const {
   return static_cast<const Family &>(getKind());
 }

@@ -8,16 +8,6 @@ func.func private @f() attributes {pipeline.model = 1}
 
 // -----
 
-// expected-error @+1 {{'pipeline.plan' is a dictionary of texts and numbers, on the module}}
-module attributes {pipeline.plan = {microbatches = [4]}} {}
-
-// -----
-
-// expected-error @+1 {{'pipeline.plan' is a dictionary of texts and numbers, on the module}}
-func.func private @f() attributes {pipeline.plan = {microbatches = 4}}
-
-// -----
-
 // expected-error @+1 {{'pipeline.direct_convolution' is without a value, on the module}}
 module attributes {pipeline.direct_convolution = 1} {}
 

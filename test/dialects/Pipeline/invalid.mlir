@@ -356,34 +356,8 @@ pipeline.stage @s
 
 // -----
 
-// expected-error @+1 {{vertical_sync is of pipedream, not of naive}}
-pipeline.schedule @train microbatches(1) method <naive vertical_sync(true)>
-
-// -----
-
-// expected-error @+1 {{anneal_steps, decay and warmup_steps are of pipemare, not of 2bw}}
-pipeline.schedule @train microbatches(4) method <"2bw" decay(0.5)>
-
-// -----
-
-// expected-error @+1 {{a number of updates cannot be negative, got -1}}
-pipeline.schedule @train microbatches(1) method <pipemare anneal_steps(3) warmup_steps(-1)>
-
-// -----
-
-// expected-error @+1 {{decay is an f64 between 0 and 1, got 1.000000e+00 : f64}}
-pipeline.schedule @train microbatches(1) method <pipemare decay(1.0)>
-
-// -----
-
-// expected-error @+1 {{names a method where it drains at every update}}
-pipeline.schedule @train microbatches(1) method <sync>
-
-// -----
-
-// expected-error @+2 {{to be one of: sync, naive, pipedream, 2bw, pipemare, spectrain, xpipe, pipeoptim}}
-// expected-error @+1 {{failed to parse Pipeline_MethodAttr parameter 'kind'}}
-pipeline.schedule @train microbatches(1) method <hogwild>
+// expected-error @+1 {{unknown schedule '2f2b': known are gpipe, 1f1b, interleaved, looped-bfs, zb-h1, zb-h2, zb-v, v-half, v-min, dualpipe-v, chimera, hanayo, zb-auto, file}}
+pipeline.schedule @train microbatches(1) generator<"2f2b">
 
 // -----
 

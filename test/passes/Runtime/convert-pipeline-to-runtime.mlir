@@ -1,6 +1,6 @@
 // RUN: printf abc > %t.onnx
 // RUN: sed 's|MODEL|%t.onnx|' %s > %t.mlir
-// RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime='cpu=x features=+avx2 schedule=1f1b' \
+// RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime='cpu=x features=+avx2' \
 // RUN:   | FileCheck %s
 // RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime --convert-scf-to-cf \
 // RUN:   --expand-strided-metadata --finalize-memref-to-llvm \
@@ -25,7 +25,7 @@ pipeline.channel @local : [tensor<f32>, tensor<f32>] slots(2)
 pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
 pipeline.task @s0.F forward of @s0
 pipeline.task @s1.F forward of @s1
-pipeline.schedule @train microbatches(4) predicted_bubble(0.25)
+pipeline.schedule @train microbatches(4) predicted_bubble(0.25) generator<"1f1b">
 pipeline.arena 0 bytes(256) threads(1)
 pipeline.arena 1 bytes(512) threads(2) alignment(128)
 

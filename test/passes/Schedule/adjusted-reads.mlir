@@ -3,13 +3,14 @@
 
 // DEFINE: %{training} =
 // DEFINE: %{schedule} =
-// DEFINE: %{lower} = penstock-opt %S/../Training/inputs/mlp.mlir --lower-stages-to-training='optimizer=%{training} microbatches=2' \
-// DEFINE:   --lower-training-to-schedule='replay=false optimizer=%{training} %{schedule}'
+// DEFINE: %{lower} = penstock-opt %S/../Training/inputs/mlp.mlir \
+// DEFINE:   --pipeline-set-training='optimizer=%{training} microbatches=2' --lower-stages-to-training \
+// DEFINE:   --pipeline-set-training='%{schedule}' --lower-training-to-schedule=replay=false
 
 // REDEFINE: %{training} = sgd:momentum=0.9
-// REDEFINE: %{schedule} = method=pipemare
+// REDEFINE: %{schedule} = method=pipemare microbatches=1
 // RUN: %{lower} | FileCheck %s --check-prefix=MARE
-// REDEFINE: %{schedule} = method=spectrain lr-schedule=constant:warmup-steps=4
+// REDEFINE: %{schedule} = method=spectrain lr-schedule=constant:warmup-steps=4 microbatches=1
 // RUN: %{lower} | FileCheck %s --check-prefix=SPEC
 // REDEFINE: %{training} = adamw
 // REDEFINE: %{schedule} = method=pipeoptim microbatches=2
@@ -17,21 +18,21 @@
 // REDEFINE: %{schedule} = method=xpipe microbatches=2
 // RUN: %{lower} | FileCheck %s --check-prefix=XPIPE
 // REDEFINE: %{training} = sgd
-// REDEFINE: %{schedule} = method=pipeoptim
+// REDEFINE: %{schedule} = method=pipeoptim microbatches=1
 // RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=PLAIN
 // REDEFINE: %{training} = adam
-// REDEFINE: %{schedule} = method=spectrain
+// REDEFINE: %{schedule} = method=spectrain microbatches=1
 // RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=ADAM
 // An update that lacks what a prediction follows from.
 // REDEFINE: %{training} = sgd:momentum=0.9
-// REDEFINE: %{schedule} = method=spectrain
-// RUN: penstock-opt %S/../Training/inputs/mlp.mlir --lower-stages-to-training='optimizer=sgd:momentum=0.9' -o %t.training
+// REDEFINE: %{schedule} = method=spectrain microbatches=1
+// RUN: penstock-opt %S/../Training/inputs/mlp.mlir --pipeline-set-training=optimizer=sgd:momentum=0.9 --lower-stages-to-training -o %t.training
 // RUN: sed 's/hyperparameter "lr"/hyperparameter "rate"/' %t.training > %t.rate
-// RUN: not penstock-opt %t.rate --lower-training-to-schedule='replay=false optimizer=%{training} %{schedule}' 2>&1 | FileCheck %s --check-prefix=NORATE
+// RUN: not penstock-opt %t.rate --pipeline-set-training='optimizer=%{training} %{schedule}' --lower-training-to-schedule=replay=false 2>&1 | FileCheck %s --check-prefix=NORATE
 // NORATE: error: 'pipeline.task' op has no learning rate to predict with
 // REDEFINE: %{training} = adam
-// REDEFINE: %{schedule} = method=pipeoptim
-// RUN: not penstock-opt %t.training --lower-training-to-schedule='replay=false optimizer=%{training} %{schedule}' 2>&1 | FileCheck %s --check-prefix=NOSTATE
+// REDEFINE: %{schedule} = method=pipeoptim microbatches=1
+// RUN: not penstock-opt %t.training --pipeline-set-training='optimizer=%{training} %{schedule}' --lower-training-to-schedule=replay=false 2>&1 | FileCheck %s --check-prefix=NOSTATE
 // NOSTATE: error: 'pipeline.task' op has not the state of adam for @fc1
 
 // The first weight is read by the forward only, which needs no compensation. The

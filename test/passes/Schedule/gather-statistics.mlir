@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-gather-statistics=microbatches=6 --verify-diagnostics | FileCheck %s
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training=microbatches=6 --pipeline-gather-statistics --verify-diagnostics | FileCheck %s
 
 // What a microbatch moves the statistic by goes to its backward, which puts it
 // into a row; the update moves the statistic.

@@ -1,19 +1,19 @@
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=1f1b microbatches=6' | FileCheck %s --check-prefix=FLUSH
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=gpipe microbatches=6' | FileCheck %s --check-prefix=GPIPE
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2' --pipeline-generate-schedule='microbatches=6' | FileCheck %s --check-prefix=SHARED
-// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule | FileCheck %s --check-prefix=EVAL
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2 schedule=interleaved' --pipeline-generate-schedule='schedule=interleaved microbatches=6' | FileCheck %s --check-prefix=LOOP
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=zb-h2 microbatches=6' | FileCheck %s --check-prefix=WHOLE
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place='schedule=zb-v' --pipeline-generate-schedule='schedule=zb-v microbatches=40' | FileCheck %s --check-prefix=WRITTEN
-// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2' --pipeline-generate-schedule='schedule=zb-v microbatches=8' 2>&1 | FileCheck %s --check-prefix=ELSEWHERE
-// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2 schedule=interleaved' --pipeline-generate-schedule='schedule=interleaved microbatches=5' 2>&1 | FileCheck %s --check-prefix=MULTIPLE
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=2f2b' 2>&1 | FileCheck %s --check-prefix=NAME
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule='microbatches=0' 2>&1 | FileCheck %s --check-prefix=ZERO
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=NOWHERE
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=6 --pipeline-place --pipeline-generate-schedule=schedule=1f1b | FileCheck %s --check-prefix=FLUSH
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=6 --pipeline-place --pipeline-generate-schedule=schedule=gpipe | FileCheck %s --check-prefix=GPIPE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=6 --pipeline-place='devices=2' --pipeline-generate-schedule | FileCheck %s --check-prefix=SHARED
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-place --pipeline-generate-schedule | FileCheck %s --check-prefix=EVAL
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=6 --pipeline-place='devices=2 schedule=interleaved' --pipeline-generate-schedule=schedule=interleaved | FileCheck %s --check-prefix=LOOP
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=6 --pipeline-place --pipeline-generate-schedule=schedule=zb-h2 | FileCheck %s --check-prefix=WHOLE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=40 --pipeline-place='schedule=zb-v' --pipeline-generate-schedule=schedule=zb-v | FileCheck %s --check-prefix=WRITTEN
+// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=8 --pipeline-place='devices=2' --pipeline-generate-schedule=schedule=zb-v 2>&1 | FileCheck %s --check-prefix=ELSEWHERE
+// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=5 --pipeline-place='devices=2 schedule=interleaved' --pipeline-generate-schedule=schedule=interleaved 2>&1 | FileCheck %s --check-prefix=MULTIPLE
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-place --pipeline-generate-schedule=schedule=2f2b 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=0 --pipeline-place --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=NOWHERE
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-place --pipeline-generate-schedule --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=TWICE
 
 // F runs ahead by the number of stages that follow.
-// FLUSH:      pipeline.schedule @train microbatches(6) {
+// FLUSH:      pipeline.schedule @train microbatches(6) generator<"1f1b"> {
 // FLUSH-NEXT:   pipeline.order 0 {
 // FLUSH-NEXT:     pipeline.repeat updates {
 // FLUSH-NEXT:       pipeline.repeat times 6 {
@@ -95,14 +95,14 @@
 
 // ELSEWHERE: error: schedule zb-v on 2 devices needs its stages placed for it: stage 1 is not where it belongs
 // MULTIPLE: error: schedule interleaved on 2 devices needs a multiple of 2 microbatches, not 5
-// NAME: error: schedule '2f2b' is not known; there are gpipe, 1f1b, interleaved:chunks=2,
-// ZERO: error: microbatches must be at least 1, got 0
+// NAME: for the --schedule option: schedule '2f2b' is not known; there are gpipe, 1f1b, interleaved:chunks=2,
+// ZERO: error: 'pipeline.training' op attribute 'microbatches' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive
 // NOWHERE: error: 'pipeline.stage' op has no device; run pipeline-place first
 // TWICE: error: has a schedule already
 
 // Without flush there is one loop, and the update stands in it.
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='open microbatches=6' | FileCheck %s --check-prefix=OPEN
-// OPEN:      pipeline.schedule @train microbatches(6) {
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='method=naive microbatches=6' --pipeline-place --pipeline-generate-schedule | FileCheck %s --check-prefix=OPEN
+// OPEN:      pipeline.schedule @train microbatches(6) generator<"1f1b"> {
 // OPEN-NEXT:   pipeline.order 0 {
 // OPEN-NEXT:     pipeline.repeat microbatches {
 // OPEN-NEXT:       pipeline.run @s0.F ahead(3)

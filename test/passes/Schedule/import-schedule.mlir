@@ -1,9 +1,9 @@
 // The table of torch.distributed.pipelining: a row per device.
 // RUN: rm -rf %t && split-file %s %t
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule=file=%t/v.csv | FileCheck %s --check-prefix=RUNS
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=2 --pipeline-import-schedule=file=%t/v.csv | FileCheck %s --check-prefix=RUNS
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place=file=%t/v.csv | FileCheck %s --check-prefix=PLACES
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule=file=%t/v.csv --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=PROVED
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule=file=%t/sends.csv --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=SENDS
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=2 --pipeline-import-schedule=file=%t/v.csv --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=PROVED
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=1 --pipeline-import-schedule=file=%t/sends.csv --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=SENDS
 
 // Stages go where the table has them; numbers are implied. Other systems'
 // actions on parameters are skipped, a pair runs one after the other.
@@ -14,7 +14,7 @@
 // PLACES: pipeline.stage @s0 devices [0]
 // PLACES: pipeline.stage @s2 devices [1]
 // PLACES-NOT: pipeline.schedule
-// RUNS:      pipeline.schedule @train microbatches(2) {
+// RUNS:      pipeline.schedule @train microbatches(2) generator<file> {
 // RUNS-NEXT:   pipeline.order 0 {
 // RUNS-NEXT:     pipeline.repeat updates {
 // RUNS-NEXT:       pipeline.run @s0.F
@@ -45,7 +45,7 @@
 // What stage 0 sends past the others has no cell: where it stood right behind
 // what stage 1 gets, stage 3 would have to receive it before anything else, or
 // all would wait in a circle.
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule=file=%t/past.csv --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=PAST
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=2 --pipeline-import-schedule=file=%t/past.csv --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=PAST
 // PAST: remark: proved:
 // PAST:      pipeline.order 0
 // PAST:      pipeline.send @h1
@@ -59,8 +59,8 @@
 
 // Stages with replicas stand in as many rows, which take turns: device 1 has the
 // even microbatches of stage 3, whatever its place. Sums are ours.
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule='file=%t/wide.csv replicas=2,1,1,2' --pipeline-sum-replicas --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=WIDE
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule='file=%t/wide-sends.csv replicas=2,1,1,2' --pipeline-sum-replicas --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=WIDE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=2 --pipeline-import-schedule='file=%t/wide.csv replicas=2,1,1,2' --pipeline-sum-replicas --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=WIDE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=2 --pipeline-import-schedule='file=%t/wide-sends.csv replicas=2,1,1,2' --pipeline-sum-replicas --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule=remarks 2>&1 | FileCheck %s --check-prefix=WIDE
 // WIDE: remark: proved:
 // WIDE: pipeline.stage @s0 devices [0, 2]
 // WIDE: pipeline.stage @s1 devices [3]
@@ -71,8 +71,9 @@
 // WIDE-NEXT: pipeline.run @s0.U
 
 // DEFINE: %{replicas} = 1
+// DEFINE: %{microbatches} = 2
 // DEFINE: %{refused} =
-// DEFINE: %{refuse} = not penstock-opt %S/inputs/four-stages.mlir \
+// DEFINE: %{refuse} = not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=%{microbatches} \
 // DEFINE:   --pipeline-import-schedule='file=%t/%{refused}.csv replicas=%{replicas}' \
 // DEFINE:   --pipeline-assign-versions --pipeline-order-transfers 2>&1 | \
 // DEFINE:   FileCheck %s --check-prefix
@@ -90,8 +91,10 @@
 // RUN: %{refuse} PAIR
 // REDEFINE: %{refused} = part
 // RUN: %{refuse} PART
+// REDEFINE: %{microbatches} = 1
 // REDEFINE: %{refused} = missing
 // RUN: %{refuse} MISSING
+// REDEFINE: %{microbatches} = 2
 // REDEFINE: %{refused} = number
 // RUN: %{refuse} NUMBER
 // REDEFINE: %{refused} = stages
@@ -112,7 +115,7 @@
 // REDEFINE: %{replicas} = 2,1
 // REDEFINE: %{refused} = mixed
 // RUN: %{refuse} WIDTHS
-// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-import-schedule='file=%t/v.csv microbatches=3' 2>&1 | FileCheck %s --check-prefix=COUNT
+// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=3 --pipeline-import-schedule=file=%t/v.csv 2>&1 | FileCheck %s --check-prefix=COUNT
 
 // CIRCLE: error: 'pipeline.schedule' op cannot be given its transfers: run @s0.B of microbatch 0 on device 0 and run @s1.F of microbatch 1 on device 1 wait for each other
 // CIRCLE: note: device 0: @s0.F[0] | @s0.B[0] waits for @s1.B[0] of device 1

@@ -1,12 +1,12 @@
 // The lags of each method, and what keeps the versions that they name. Four
 // stages of one parameter each; that of the first is read by the forward only.
-// RUN: penstock-opt %S/inputs/four-stages.mlir --lower-training-to-schedule='method=naive replay=false' | FileCheck %s --check-prefix=NAIVE
-// RUN: penstock-opt %S/inputs/four-stages.mlir --lower-training-to-schedule='method=pipedream replay=false' | FileCheck %s --check-prefix=STASH
-// RUN: penstock-opt %S/inputs/four-stages.mlir --lower-training-to-schedule='method=pipedream microbatches=2 replay=false' | FileCheck %s --check-prefix=TWO
-// RUN: penstock-opt %S/inputs/four-stages.mlir --lower-training-to-schedule='method=pipedream:vertical-sync replay=false' | FileCheck %s --check-prefix=SYNC
-// RUN: penstock-opt %S/inputs/four-stages.mlir --lower-training-to-schedule='method=2bw microbatches=4 replay=false' | FileCheck %s --check-prefix=BUFFER
-// RUN: not penstock-opt %S/inputs/four-stages.mlir --lower-training-to-schedule='method=2bw microbatches=3' 2>&1 | FileCheck %s --check-prefix=SHALLOW
-// RUN: not penstock-opt %S/inputs/four-stages.mlir --lower-training-to-schedule='method=naive:momentum' 2>&1 | FileCheck %s --check-prefix=KEY
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=method=naive --lower-training-to-schedule=replay=false | FileCheck %s --check-prefix=NAIVE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=method=pipedream --lower-training-to-schedule=replay=false | FileCheck %s --check-prefix=STASH
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='method=pipedream microbatches=2' --lower-training-to-schedule=replay=false | FileCheck %s --check-prefix=TWO
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=method=pipedream:vertical-sync --lower-training-to-schedule=replay=false | FileCheck %s --check-prefix=SYNC
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='method=2bw microbatches=4' --lower-training-to-schedule=replay=false | FileCheck %s --check-prefix=BUFFER
+// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='method=2bw microbatches=3' --lower-training-to-schedule 2>&1 | FileCheck %s --check-prefix=SHALLOW
+// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=method=naive:momentum --lower-training-to-schedule 2>&1 | FileCheck %s --check-prefix=KEY
 
 // One version, which every read finds at its age.
 // NAIVE:     pipeline.stage @s0 devices [0] {pipeline.lags = array<i64: 3, 0>}
@@ -49,4 +49,4 @@
 // BUFFER: pipeline.read @w3 lag(4)
 
 // SHALLOW: error: 'pipeline.schedule' op 2bw needs at least as many microbatches per update as the pipeline is deep: use --microbatches=4 or more, or a depth of 3 instead of 4
-// KEY: error: naive has no option 'momentum': it has none
+// KEY: for the --method option: naive has no option 'momentum': it has none

@@ -1,7 +1,7 @@
-// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule='microbatches=4' --pipeline-order-transfers | FileCheck %s --check-prefix=TWO
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='microbatches=4' --pipeline-order-transfers | FileCheck %s --check-prefix=FOUR
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=gpipe microbatches=4' --pipeline-order-transfers | FileCheck %s --check-prefix=GPIPE
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place='devices=2' --pipeline-generate-schedule='microbatches=4' --pipeline-order-transfers | FileCheck %s --check-prefix=SHARED
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=4 --pipeline-place --pipeline-generate-schedule --pipeline-order-transfers | FileCheck %s --check-prefix=TWO
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=4 --pipeline-place --pipeline-generate-schedule --pipeline-order-transfers | FileCheck %s --check-prefix=FOUR
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=4 --pipeline-place --pipeline-generate-schedule=schedule=gpipe --pipeline-order-transfers | FileCheck %s --check-prefix=GPIPE
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=4 --pipeline-place='devices=2' --pipeline-generate-schedule --pipeline-order-transfers | FileCheck %s --check-prefix=SHARED
 // RUN: penstock-opt %s --split-input-file --pipeline-order-transfers --verify-diagnostics
 
 // Data come one microbatch ahead, losses leave at once. Device 1 receives the

@@ -72,7 +72,7 @@
 // MIRROR:      @s0 devices [0, 3]
 // MIRROR:      @s4 devices [3, 0]
 // CHUNKS: error: cannot place 5 stages on 3 devices, each with 2: it takes 6
-// NAME: error: schedule '2f2b' is not known
+// NAME: for the --schedule option: schedule '2f2b' is not known
 // MANY: error: cannot place 5 stages on 6 devices: between 1 and 5 can be used
 // RING: error: placement 'ring' is not known; there are line, loop, wave
 pipeline.stage @s0

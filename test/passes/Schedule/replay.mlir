@@ -1,5 +1,5 @@
-// RUN: penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule=microbatches=3 --pipeline-verify-schedule | FileCheck %s
-// RUN: penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=3 replay=0' | FileCheck %s --check-prefix=WITHOUT
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=3 --lower-training-to-schedule --pipeline-verify-schedule | FileCheck %s
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=3 --lower-training-to-schedule=replay=0 | FileCheck %s --check-prefix=WITHOUT
 
 // The same tasks and lags on one device, one microbatch at a time; functions are
 // declared, and evaluation is left out.

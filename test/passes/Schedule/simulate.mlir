@@ -1,7 +1,7 @@
-// RUN: penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=4 replay=0' --pipeline-simulate='backward=1 timeline' -o /dev/null | FileCheck %s --check-prefix=FLUSH
-// RUN: penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=2 schedule=gpipe replay=0' --pipeline-simulate='timeline updates=2' -o /dev/null | FileCheck %s --check-prefix=GPIPE
-// RUN: penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=4 replay=0' | FileCheck %s --check-prefix=BUBBLE
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --lower-training-to-schedule='microbatches=4 replay=0' --pipeline-simulate='costs=analytic' 2>&1 | FileCheck %s --check-prefix=BODY
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=4 --lower-training-to-schedule=replay=0 --pipeline-simulate='backward=1 timeline' -o /dev/null | FileCheck %s --check-prefix=FLUSH
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=2 --lower-training-to-schedule='schedule=gpipe replay=0' --pipeline-simulate='timeline updates=2' -o /dev/null | FileCheck %s --check-prefix=GPIPE
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=4 --lower-training-to-schedule=replay=0 | FileCheck %s --check-prefix=BUBBLE
+// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=4 --lower-training-to-schedule=replay=0 --pipeline-simulate='costs=analytic' 2>&1 | FileCheck %s --check-prefix=BODY
 // RUN: not penstock-opt %s --pipeline-simulate='costs=guess' 2>&1 | FileCheck %s --check-prefix=COSTS
 // RUN: not penstock-opt %s --pipeline-simulate='costs=measured' 2>&1 | FileCheck %s --check-prefix=MEASURED
 // RUN: not penstock-opt %s --pipeline-simulate='updates=0' 2>&1 | FileCheck %s --check-prefix=UPDATES

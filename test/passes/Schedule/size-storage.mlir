@@ -1,5 +1,5 @@
-// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-place --pipeline-generate-schedule='microbatches=4' --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage | FileCheck %s --check-prefix=TWO
-// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-place --pipeline-generate-schedule='schedule=gpipe microbatches=5' --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage | FileCheck %s --check-prefix=GPIPE
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=4 --pipeline-place --pipeline-generate-schedule --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage | FileCheck %s --check-prefix=TWO
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=5 --pipeline-place --pipeline-generate-schedule=schedule=gpipe --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage | FileCheck %s --check-prefix=GPIPE
 // RUN: penstock-opt %s --split-input-file --pipeline-size-storage --verify-diagnostics | FileCheck %s
 
 // x is kept by the residuals until B; h2 is sent from them in training, and

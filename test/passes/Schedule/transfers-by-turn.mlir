@@ -1,5 +1,5 @@
-// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-place='replicas=2,1' --pipeline-sum-replicas --pipeline-generate-schedule='open microbatches=4' --pipeline-order-transfers | FileCheck %s
-// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-place='replicas=2,1' --pipeline-sum-replicas --pipeline-generate-schedule='open microbatches=130' --pipeline-order-transfers | FileCheck %s --check-prefix=LONG
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training='method=naive microbatches=4' --pipeline-place='replicas=2,1' --pipeline-sum-replicas --pipeline-generate-schedule --pipeline-order-transfers | FileCheck %s
+// RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training='method=naive microbatches=130' --pipeline-place='replicas=2,1' --pipeline-sum-replicas --pipeline-generate-schedule --pipeline-order-transfers | FileCheck %s --check-prefix=LONG
 
 // Stages of different width, which never drain: loops go round once per update,
 // so that the one behind the replicas can receive from each of them in turn. A

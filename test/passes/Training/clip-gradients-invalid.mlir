@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-clip-gradients=max-norm=1.0 --verify-diagnostics
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training=clip-grad-norm=1.0 --pipeline-clip-gradients --verify-diagnostics
 
 pipeline.stage @s0
 pipeline.variable @w : tensor<3x5xf32> parameter of @s0

@@ -1,8 +1,8 @@
 // Evaluation: the same functions and channels, and counts of right predictions.
 // RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-derive-evaluate | FileCheck %s
 // RUN: penstock-opt %s --pipeline-derive-evaluate | FileCheck %s --check-prefix=MERGED
-// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-derive-evaluate=infer | FileCheck %s --check-prefix=INFER
-// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-derive-evaluate=infer --pipeline-verify=level=training -o /dev/null
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training=infer --pipeline-derive-evaluate | FileCheck %s --check-prefix=INFER
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training=infer --pipeline-derive-evaluate --pipeline-verify=level=training -o /dev/null
 
 // Without training nothing is left of the forward, and nothing is counted.
 // INFER-NOT: @correct

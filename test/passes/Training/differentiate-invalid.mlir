@@ -1,5 +1,5 @@
 // What cannot be differentiated is an error at its node, never a zero gradient.
-// RUN: penstock-opt %s --split-input-file --pipeline-differentiate --verify-diagnostics
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training --pipeline-differentiate --verify-diagnostics
 
 pipeline.stage @s0
 pipeline.stage @s1

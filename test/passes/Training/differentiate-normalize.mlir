@@ -1,5 +1,5 @@
 // What the backward of a normalisation keeps.
-// RUN: penstock-opt %s --split-input-file --pipeline-differentiate | FileCheck %s
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training --pipeline-differentiate | FileCheck %s
 
 #row = affine_map<(i, j) -> (j)>
 #both = affine_map<(i, j) -> (i, j)>

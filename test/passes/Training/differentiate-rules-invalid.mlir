@@ -1,6 +1,6 @@
 // Ops with a derivative rule that does not cover how they are used: an error at
 // the node.
-// RUN: penstock-opt %s --split-input-file --pipeline-differentiate --verify-diagnostics
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training --pipeline-differentiate --verify-diagnostics
 
 // Sums in another precision.
 pipeline.stage @s0

@@ -1,6 +1,6 @@
 // The running example: cotangents flow back, gradients accumulate.
-// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate=microbatches=4 | FileCheck %s
-// RUN: penstock-opt %s --split-input-file --pipeline-differentiate --verify-diagnostics | FileCheck %s --check-prefix=OTHER
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training=microbatches=4 --pipeline-differentiate | FileCheck %s
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training --pipeline-differentiate --verify-diagnostics | FileCheck %s --check-prefix=OTHER
 
 // CHECK: pipeline.channel @s1.residuals : [tensor<5x13xf32>, tensor<5xi64>, tensor<5x3xf32>]
 // CHECK: pipeline.channel @dh2 : [tensor<5x13xf32>]

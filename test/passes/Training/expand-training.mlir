@@ -2,11 +2,11 @@
 // statistics count, and the running ones are results that the task writes into
 // the variables they were read from; evaluation reads these and writes nothing.
 // RUN: penstock-opt %s --pipeline-derive-evaluate --pipeline-expand-training | FileCheck %s
-// RUN: penstock-opt %s --pipeline-derive-evaluate --pipeline-expand-training=batch-norm=frozen | FileCheck %s --check-prefix=FROZEN
-// RUN: penstock-opt %s --pipeline-derive-evaluate --pipeline-expand-training --pipeline-differentiate --pipeline-insert-optimizer --pipeline-verify | FileCheck %s --check-prefix=BACK
-// RUN: not penstock-opt %s --pipeline-expand-training=batch-norm=often 2>&1 | FileCheck %s --check-prefix=OPTION
+// RUN: penstock-opt %s --pipeline-set-training=batch-norm=frozen --pipeline-derive-evaluate --pipeline-expand-training | FileCheck %s --check-prefix=FROZEN
+// RUN: penstock-opt %s --pipeline-set-training --pipeline-derive-evaluate --pipeline-expand-training --pipeline-differentiate --pipeline-insert-optimizer --pipeline-verify | FileCheck %s --check-prefix=BACK
+// RUN: not penstock-opt %s --pipeline-set-training=batch-norm=often 2>&1 | FileCheck %s --check-prefix=OPTION
 
-// OPTION: error: batch-norm=often: there are train and frozen
+// OPTION: for the --batch-norm option: Cannot find option named 'often'!
 
 pipeline.stage @s0
 pipeline.channel @x : [tensor<5x7x11xf32>] source(input "x")

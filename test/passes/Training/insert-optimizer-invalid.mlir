@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-insert-optimizer --verify-diagnostics
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training --pipeline-insert-optimizer --verify-diagnostics
 
 pipeline.stage @s0
 pipeline.variable @w : tensor<3x5xf32> parameter of @s0

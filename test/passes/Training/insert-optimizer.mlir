@@ -1,14 +1,14 @@
 // One update task per stage, one function per type of parameter.
-// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training="optimizer=sgd:lr=0.1 microbatches=2" | FileCheck %s --check-prefix=SGD
-// RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:momentum=0.9,weight-decay=0.5,nesterov | FileCheck %s --check-prefix=NESTEROV
-// RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:momentum=0.9,dampening=momentum | FileCheck %s --check-prefix=DAMPENED
-// RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=adam:weight-decay=0.5 | FileCheck %s --check-prefix=ADAM
-// RUN: penstock-opt %s --pipeline-insert-optimizer=optimizer=adamw | FileCheck %s --check-prefix=ADAMW
-// RUN: penstock-opt %s --pipeline-insert-optimizer='optimizer=adam lr-schedule=poly:total-steps=9,warmup-steps=2' | FileCheck %s --check-prefix=COURSE
-// RUN: not penstock-opt %s --pipeline-insert-optimizer=lr-schedule=cosine 2>&1 | FileCheck %s --check-prefix=TOTAL
-// RUN: not penstock-opt %s --pipeline-insert-optimizer=optimizer=lion 2>&1 | FileCheck %s --check-prefix=LION
-// RUN: not penstock-opt %s --pipeline-insert-optimizer=optimizer=adam:momentum=0.9 2>&1 | FileCheck %s --check-prefix=KEY
-// RUN: not penstock-opt %s --pipeline-insert-optimizer=optimizer=sgd:nesterov 2>&1 | FileCheck %s --check-prefix=BARE
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training="optimizer=sgd:lr=0.1 microbatches=2" --lower-stages-to-training | FileCheck %s --check-prefix=SGD
+// RUN: penstock-opt %s --pipeline-set-training=optimizer=sgd:momentum=0.9,weight-decay=0.5,nesterov --pipeline-insert-optimizer | FileCheck %s --check-prefix=NESTEROV
+// RUN: penstock-opt %s --pipeline-set-training=optimizer=sgd:momentum=0.9,dampening=momentum --pipeline-insert-optimizer | FileCheck %s --check-prefix=DAMPENED
+// RUN: penstock-opt %s --pipeline-set-training=optimizer=adam:weight-decay=0.5 --pipeline-insert-optimizer | FileCheck %s --check-prefix=ADAM
+// RUN: penstock-opt %s --pipeline-set-training=optimizer=adamw --pipeline-insert-optimizer | FileCheck %s --check-prefix=ADAMW
+// RUN: penstock-opt %s --pipeline-set-training='optimizer=adam lr-schedule=poly:total-steps=9,warmup-steps=2' --pipeline-insert-optimizer | FileCheck %s --check-prefix=COURSE
+// RUN: not penstock-opt %s --pipeline-set-training=lr-schedule=cosine 2>&1 | FileCheck %s --check-prefix=TOTAL
+// RUN: not penstock-opt %s --pipeline-set-training=optimizer=lion 2>&1 | FileCheck %s --check-prefix=LION
+// RUN: not penstock-opt %s --pipeline-set-training=optimizer=adam:momentum=0.9 2>&1 | FileCheck %s --check-prefix=KEY
+// RUN: not penstock-opt %s --pipeline-set-training=optimizer=sgd:nesterov 2>&1 | FileCheck %s --check-prefix=BARE
 
 // The gradient is zero afterwards.
 // SGD-LABEL: pipeline.task @s0.U update of @s0(%t)
@@ -83,10 +83,10 @@
 // COURSE: arith.cmpf olt
 // COURSE: arith.select
 
-// TOTAL: error: lr-schedule: cosine needs total-steps, the update after which the rate stays: cosine:total-steps=1000
-// LION: optimizer: unknown optimizer 'lion': known are sgd, adam, adamw
-// KEY: optimizer: adam has no option 'momentum': known are lr, weight-decay, beta1, beta2, eps
-// BARE: optimizer: sgd: nesterov needs momentum > 0 and dampening = 0, as in sgd:momentum=0.9,nesterov
+// TOTAL: for the --lr-schedule option: cosine needs total-steps, the update after which the rate stays: cosine:total-steps=1000
+// LION: for the --optimizer option: unknown optimizer 'lion': known are sgd, adam, adamw
+// KEY: for the --optimizer option: adam has no option 'momentum': known are lr, weight-decay, beta1, beta2, eps
+// BARE: for the --optimizer option: sgd: nesterov needs momentum > 0 and dampening = 0, as in sgd:momentum=0.9,nesterov
 
 pipeline.stage @s0
 pipeline.variable @w : tensor<3x5xf32> parameter of @s0

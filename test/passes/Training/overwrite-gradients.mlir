@@ -1,8 +1,8 @@
 // With one microbatch per update, gradients are made from nothing and stay.
-// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='microbatches=1 optimizer=sgd:momentum=0.9' --pipeline-verify | FileCheck %s --check-prefix=MLP
-// RUN: penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='microbatches=1 split-backward=true' --pipeline-verify | FileCheck %s --check-prefix=SPLIT
-// RUN: penstock-opt %s --pipeline-overwrite-gradients --split-input-file | FileCheck %s
-// RUN: penstock-opt %s --pipeline-overwrite-gradients=microbatches=2 --split-input-file | FileCheck %s --check-prefix=SUM
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training='microbatches=1 optimizer=sgd:momentum=0.9' --lower-stages-to-training --pipeline-verify | FileCheck %s --check-prefix=MLP
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training --lower-stages-to-training=split-backward=true --pipeline-verify | FileCheck %s --check-prefix=SPLIT
+// RUN: penstock-opt %s --pipeline-set-training --pipeline-overwrite-gradients --split-input-file | FileCheck %s
+// RUN: penstock-opt %s --pipeline-set-training=microbatches=2 --pipeline-overwrite-gradients --split-input-file | FileCheck %s --check-prefix=SUM
 
 // MLP-LABEL: pipeline.task @s1.B backward
 // MLP-NOT:     pipeline.read @fc3.grad

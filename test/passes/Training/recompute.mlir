@@ -1,10 +1,10 @@
-// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-recompute=policy=full 2>%t.remarks | FileCheck %s --check-prefix=FULL
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training --pipeline-differentiate --pipeline-recompute=policy=full 2>%t.remarks | FileCheck %s --check-prefix=FULL
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
-// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-recompute='policy=budget budgets=460,-1' 2>&1 | FileCheck %s --check-prefix=BUDGET
-// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-recompute=policy=full --pipeline-split-backward --pipeline-verify | FileCheck %s --check-prefix=SPLIT
-// RUN: not penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-recompute='policy=matching nodes=(' 2>&1 | FileCheck %s --check-prefix=REGEX
-// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-recompute='policy=matching nodes=nothing' 2>&1 -o /dev/null | FileCheck %s --check-prefix=NOTHING
-// RUN: not penstock-opt %S/inputs/mlp.mlir --lower-stages-to-training='recompute=full optimizer=sgd' --lower-training-to-schedule='method=naive replay=false' 2>&1 | FileCheck %s --check-prefix=NAIVE
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training --pipeline-differentiate --pipeline-recompute='policy=budget budgets=460,-1' 2>&1 | FileCheck %s --check-prefix=BUDGET
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training --pipeline-differentiate --pipeline-recompute=policy=full --pipeline-split-backward --pipeline-verify | FileCheck %s --check-prefix=SPLIT
+// RUN: not penstock-opt %S/inputs/mlp.mlir --pipeline-set-training --pipeline-differentiate --pipeline-recompute='policy=matching nodes=(' 2>&1 | FileCheck %s --check-prefix=REGEX
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training --pipeline-differentiate --pipeline-recompute='policy=matching nodes=nothing' 2>&1 -o /dev/null | FileCheck %s --check-prefix=NOTHING
+// RUN: not penstock-opt %S/inputs/mlp.mlir --pipeline-set-training=method=naive --lower-stages-to-training=recompute=full --lower-training-to-schedule=replay=false 2>&1 | FileCheck %s --check-prefix=NAIVE
 
 // Only what the stage takes is stored; the backward runs the forward again, with
 // the parameters that it then has to read.

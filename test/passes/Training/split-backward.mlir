@@ -1,5 +1,5 @@
 // The last stage splits; the first has no input cotangent and stays whole.
-// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-differentiate --pipeline-split-backward | FileCheck %s
+// RUN: penstock-opt %S/inputs/mlp.mlir --pipeline-set-training --pipeline-differentiate --pipeline-split-backward | FileCheck %s
 
 // CHECK: pipeline.channel @s1.weight_residuals : [tensor<5x13xf32>, tensor<5x3xf32>]
 // CHECK-LABEL: pipeline.task @s0.B backward of @s0

@@ -44,18 +44,18 @@ TEST(MethodSpec, Names) {
 }
 
 TEST(MethodSpec, Keys) {
-  EXPECT_FALSE(parse("pipedream").verticalSync);
-  EXPECT_TRUE(parse("pipedream:vertical-sync").verticalSync);
-  EXPECT_TRUE(parse("pipedream:vertical-sync=1").verticalSync);
-  EXPECT_FALSE(parse("pipedream:vertical-sync=0").verticalSync);
+  EXPECT_FALSE(parse("pipedream").has("vertical-sync"));
+  EXPECT_TRUE(parse("pipedream:vertical-sync").has("vertical-sync"));
+  EXPECT_TRUE(parse("pipedream:vertical-sync=1").has("vertical-sync"));
+  EXPECT_FALSE(parse("pipedream:vertical-sync=0").has("vertical-sync"));
   MethodSpec spec = parse("pipemare");
-  EXPECT_EQ(spec.annealSteps, 0);
-  EXPECT_EQ(spec.decay, 0.135353);
-  EXPECT_EQ(spec.warmupSteps, 0);
+  EXPECT_EQ(spec.get("anneal-steps"), 0);
+  EXPECT_EQ(spec.get("decay"), 0.135353);
+  EXPECT_EQ(spec.get("warmup-steps"), 0);
   spec = parse("pipemare:anneal-steps=500,decay=0,warmup-steps=20");
-  EXPECT_EQ(spec.annealSteps, 500);
-  EXPECT_EQ(spec.decay, 0);
-  EXPECT_EQ(spec.warmupSteps, 20);
+  EXPECT_EQ(spec.get("anneal-steps"), 500);
+  EXPECT_EQ(spec.get("decay"), 0);
+  EXPECT_EQ(spec.get("warmup-steps"), 20);
 
   EXPECT_EQ(errorOf("naive:decay=0.1"),
             "naive has no option 'decay': it has none");

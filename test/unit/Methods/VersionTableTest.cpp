@@ -24,7 +24,7 @@ namespace {
 WeightAges agesOf(llvm::StringRef method, int64_t i,
                   std::vector<int64_t> replicas, int64_t M = 1) {
   std::string error;
-  return getWeightAges(*parseMethodSpec(method, error), {i, replicas, M});
+  return *getWeightAges(*parseMethodSpec(method, error), {i, replicas, M});
 }
 
 const std::vector<int64_t> kFour = {1, 1, 1, 1};
@@ -42,6 +42,11 @@ const Versions kOfStage[4] = {{0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8},
                               {0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
                               {0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
                               {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}};
+
+TEST(VersionTable, KnowsAllMethods) {
+  for (const std::string &name : getMethodNames())
+    EXPECT_TRUE(getWeightAges(getMethodNamed(name), {0, kFour, 1})) << name;
+}
 
 TEST(VersionTable, FourStages) {
   for (int64_t i = 0; i < 4; ++i) {

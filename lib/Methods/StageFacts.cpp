@@ -1,9 +1,9 @@
-//===- Method.cpp - The methods by name ---------------------------------===//
+//===- StageFacts.cpp - Stages as methods see them ------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A line per method; each has a file.
+// Read off the orders of a schedule.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Methods/Method.h"
@@ -14,32 +14,6 @@
 
 using namespace penstock;
 using namespace penstock::schedule;
-
-Method::~Method() = default;
-
-std::unique_ptr<Method> penstock::createMethod(const MethodSpec &spec,
-                                               const OptimizerSpec &optimizer,
-                                               const RateSchedule &rates) {
-  switch (spec.kind) {
-  case MethodKind::Sync:
-    return createSync();
-  case MethodKind::Naive:
-    return createNaive();
-  case MethodKind::PipeDream:
-    return createPipeDream(spec.verticalSync);
-  case MethodKind::TwoBW:
-    return createTwoBW();
-  case MethodKind::PipeMare:
-    return createPipeMare(spec);
-  case MethodKind::SpecTrain:
-    return createSpecTrain(optimizer, rates);
-  case MethodKind::XPipe:
-    return createXPipe(optimizer, rates);
-  case MethodKind::PipeOptim:
-    return createPipeOptim(optimizer, rates);
-  }
-  return nullptr;
-}
 
 std::vector<StageFacts> penstock::describeStages(const Imported &imported) {
   const Model &model = imported.model;

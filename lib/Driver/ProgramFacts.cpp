@@ -1,0 +1,108 @@
+//===- ProgramFacts.cpp - What a printed program holds --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A program that is printed at some level says what it was made with, so that
+// it lowers from there to the same executable. A flag that contradicts it is an
+// error.
+//===----------------------------------------------------------------------===//
+
+#include "Compilation.h"
+
+#include "penstock/Schedule/FromIR.h"
+#include "penstock/Target/Cpu/ConvolutionLibrary.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace penstock;
+
+void Compilation::recordTraining(Level target) {
+  pipeline::TrainingOp training = pipeline::getTraining(*module);
+  if (options.infer) {
+    if (!training)
+      pipeline::addTraining(*module, pipeline::OptimizerAttr());
+    return;
+  }
+  if (target < Level::Training)
+    return;
+  if (!training) {
+    training =
+        pipeline::addTraining(*module, options.optimizer.toAttr(&context));
+    training.setMicrobatches(options.microbatches);
+    if (!(options.rateSchedule == RateSchedule()))
+      training.setRateAttr(options.rateSchedule.toAttr(&context));
+    // What spans all stages is a barrier, which only a flush has anyway.
+    if (options.clipGradNorm != 0)
+      training.setClippingAttr(pipeline::ClippingAttr::get(
+          &context, Builder(&context).getF64FloatAttr(options.clipGradNorm),
+          options.method.isAsynchronous() ? pipeline::ClipScope::Stage
+                                          : pipeline::ClipScope::Global));
+    training.setBatchNorm(options.batchNorm);
+  }
+  if (target >= Level::Schedule && !training.getMethodAttr())
+    training.setMethodAttr(options.method.toAttr(&context));
+}
+
+void Compilation::recordConvolution() {
+  if (options.convolution == "direct")
+    (*module)->setAttr(pipeline::kDirectConvolutionAttr,
+                       UnitAttr::get(&context));
+}
+
+template <typename Value>
+bool Compilation::adopt(StringRef flag, Value &option, const Value &value) {
+  if (options.given.count(flag.str()) && !(option == value)) {
+    fail(llvm::formatv("--{0}={1}: {2} was made with --{0}={3}", flag, option,
+                       options.input, value));
+    return false;
+  }
+  option = value;
+  return true;
+}
+
+bool Compilation::adoptFacts() {
+  // Scratch is planned for the one or the other.
+  bool isDirect = (*module)->hasAttr(pipeline::kDirectConvolutionAttr);
+  if ((isDirect || level >= Level::Program) &&
+      !adopt("convolution", options.convolution,
+             std::string(isDirect ? "direct" : "fastest")))
+    return false;
+  recordConvolution();
+  pipeline::TrainingOp training = pipeline::getTraining(*module);
+  if (!training)
+    return true;
+  if (options.infer && !training.getInfers()) {
+    fail("--mode=infer: " + options.input + " was made with --mode=train");
+    return false;
+  }
+  options.infer = training.getInfers();
+  if (options.infer)
+    return true;
+  pipeline::ClippingAttr clipping = training.getClippingAttr();
+  std::string batchNorm = stringifyBatchNorm(options.batchNorm).str();
+  if (!adopt("microbatches", options.microbatches,
+             int64_t(training.getMicrobatches())) ||
+      !adopt("clip-grad-norm", options.clipGradNorm,
+             clipping ? clipping.getNorm().getValueAsDouble() : 0) ||
+      !adopt("optimizer", options.optimizer,
+             OptimizerSpec::fromAttr(training.getOptimizerAttr())) ||
+      !adopt("batch-norm", batchNorm,
+             stringifyBatchNorm(training.getBatchNorm()).str()) ||
+      !adopt("lr-schedule", options.rateSchedule,
+             RateSchedule::fromAttr(training.getRateAttr())))
+    return false;
+  options.batchNorm = training.getBatchNorm();
+  for (auto schedule : module->getOps<pipeline::ScheduleOp>())
+    if (pipeline::GeneratorAttr generator = schedule.getGeneratorAttr()) {
+      if (!adopt("schedule", options.schedule, generator.getText()))
+        return false;
+      if (auto spec = schedule::getSchedule(generator))
+        options.generator = *spec;
+    }
+  return !training.getMethodAttr() ||
+         adopt("method", options.method,
+               MethodSpec::fromAttr(training.getMethodAttr()));
+}
