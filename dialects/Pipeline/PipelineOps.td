@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Variables, channels, stages and tasks (what there is) and schedules (when);
-// those of device programs are in PipelineProgramOps.td. Rules C1 to C32 are
+// those of device programs are in PipelineProgramOps.td. Rules C1 to C33 are
 // explained in docs/ir.md.
 //===----------------------------------------------------------------------===//
 
@@ -70,10 +70,10 @@ def Pipeline_TrainingOp : Pipeline_Op<"training", [InModule]> {
     Constraints:
     1. A program that trains has an optimizer; one that infers has nothing but
        `infers` (verifier of the op).
-    2. A module has at most one, a nested module none (`pipeline-verify`, C31).
+    2. A module has at most one, a nested module none (`pipeline-verify`, C32).
     3. From level `training` on a program with tasks has one, and it infers
-       exactly when all tasks evaluate (C31).
-    4. A schedule of role `train` has its number of microbatches (C32).
+       exactly when all tasks evaluate (C32).
+    4. A schedule of role `train` has its number of microbatches (C33).
   }];
   let arguments = (ins UnitAttr:$infers,
                        DefaultValuedAttr<Positive, "1">:$microbatches,

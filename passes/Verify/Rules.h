@@ -48,6 +48,8 @@ struct TaskSet {
   bool evaluates = false;
 };
 
+/// C32, C33: what the program says of its training.
+mlir::LogicalResult verifyTraining(Subject &subject);
 /// The invariant of the level: which ops and types may be there.
 mlir::LogicalResult verifyLevel(Subject &subject);
 /// C1, C29: variables.

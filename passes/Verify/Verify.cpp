@@ -47,7 +47,8 @@ private:
     return success(succeeded(verifyTasks(subject)) &&
                    succeeded(verifySchedules(subject)) &&
                    succeeded(verifyProgramOps(subject)) &&
-                   succeeded(verifyLevel(subject)));
+                   succeeded(verifyLevel(subject)) &&
+                   succeeded(verifyTraining(subject)));
   }
 };
 } // namespace

@@ -1,5 +1,5 @@
-// RUN: penstock-opt %s --pipeline-prepack-weights --pipeline-verify | FileCheck %s
-// RUN: penstock-opt %s --pipeline-prepack-weights=policy=all --pipeline-verify | FileCheck %s --check-prefix=ALL
+// RUN: penstock-opt %s --pipeline-prepack-weights --pipeline-set-training=microbatches=4 --pipeline-verify | FileCheck %s
+// RUN: penstock-opt %s --pipeline-prepack-weights=policy=all --pipeline-set-training=microbatches=4 --pipeline-verify | FileCheck %s --check-prefix=ALL
 // RUN: penstock-opt %s --pipeline-prepack-weights=policy=none | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/microbatches(4)/microbatches(3)/; s/every(4)/every(3)/' %s \
 // RUN:   | penstock-opt --pipeline-prepack-weights | FileCheck %s --check-prefix=NONE

@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --pipeline-prepack-weights=policy=all --pipeline-verify | FileCheck %s
+// RUN: penstock-opt %s --pipeline-prepack-weights=policy=all --pipeline-set-training=microbatches=4 --pipeline-verify | FileCheck %s
 // RUN: penstock-opt %s --pipeline-prepack-weights=policy=none | FileCheck %s --check-prefix=NONE
 // RUN: penstock-opt %s --pipeline-prepack-weights | FileCheck %s --check-prefix=AUTO
 // RUN: not penstock-opt %s --pipeline-prepack-weights=policy=some 2>&1 \

@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-verify=level=program --verify-diagnostics
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training --pipeline-verify=level=program --verify-diagnostics
 
 // One case for each rule that needs more than one op, by its number.
 

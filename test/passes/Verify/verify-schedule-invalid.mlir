@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-verify=level=schedule --verify-diagnostics
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training=microbatches=4 --pipeline-verify=level=schedule --verify-diagnostics
 
 // One case for each rule that needs more than one op, by its number.
 

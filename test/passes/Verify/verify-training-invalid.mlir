@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-verify=level=training --verify-diagnostics
+// RUN: penstock-opt %s --split-input-file --pipeline-set-training --pipeline-verify=level=training --verify-diagnostics
 
 // One case for each rule that needs more than one op, by its number.
 

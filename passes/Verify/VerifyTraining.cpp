@@ -1,0 +1,57 @@
+//===- VerifyTraining.cpp - What a program says of its training -----------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rules C32 and C33: the facts stand once, and tasks and schedules agree with
+// them.
+//===----------------------------------------------------------------------===//
+
+#include "Rules.h"
+
+#include "dialects/Pipeline/Replicas.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+/// C32: a program has its facts once, from level training on.
+static LogicalResult verifyOnce(Subject &subject) {
+  auto own = subject.module.getOps<TrainingOp>();
+  if (!own.empty() && subject.module->getParentOp())
+    return (*own.begin())
+        .emitOpError("is in a nested module, which has those of its program");
+  if (!own.empty() && !llvm::hasSingleElement(own))
+    return (*std::next(own.begin())).emitOpError("is the second of its module");
+  if (!subject.isFrom(Level::Training) ||
+      subject.module.getOps<TaskOp>().empty())
+    return success();
+  FailureOr<TrainingOp> training = requireTraining(subject.module);
+  if (failed(training))
+    return failure();
+  if (training->getInfers() && trains(subject.module))
+    return training->emitOpError("says that a program infers which trains");
+  if (!training->getInfers() && !trains(subject.module))
+    return training->emitOpError("says how a program trains that infers");
+  return success();
+}
+
+/// C33: schedules of training have its number of microbatches.
+static LogicalResult verifyMicrobatches(Subject &subject) {
+  TrainingOp training = getTraining(subject.module);
+  if (!training)
+    return success();
+  for (auto schedule : subject.module.getOps<ScheduleOp>())
+    if (schedule.getRole() == ScheduleRole::Train &&
+        schedule.getMicrobatches() != training.getMicrobatches())
+      return schedule.emitOpError("has ")
+             << schedule.getMicrobatches()
+             << " microbatches per update, pipeline.training "
+             << training.getMicrobatches();
+  return success();
+}
+
+LogicalResult penstock::verifyTraining(Subject &subject) {
+  return success(succeeded(verifyOnce(subject)) &&
+                 succeeded(verifyMicrobatches(subject)));
+}
