@@ -3,23 +3,35 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Their names, what --help says of them, and their defaults.
+// A row per flag: its name, what --help says of it, its default, what holds for
+// it besides its value, and the field of CompileOptions that it sets by itself.
+// A flag whose value needs a check has that in Options.cpp or PlanOptions.cpp.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_LIB_DRIVER_FLAGS_H
 #define PENSTOCK_LIB_DRIVER_FLAGS_H
 
-#include "penstock/Methods/MethodSpec.h"
-#include "penstock/Optimizers/OptimizerSpec.h"
-#include "penstock/Optimizers/RateSchedule.h"
-#include "penstock/Schedule/Generators.h"
+#include "penstock/Driver/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 
 #include <string>
+#include <variant>
+#include <vector>
 
 namespace penstock {
+
+/// What holds for a flag besides its value; sums of these.
+enum FlagTrait : unsigned {
+  kNoTrait = 0,
+  /// Its empty value would say the same as leaving it out, and is an error.
+  kNotEmpty = 1,
+  /// It has no effect with --mode=infer, and a warning says so.
+  kOfTraining = 2,
+  /// Printed programs hold its value, which it must not contradict.
+  kRecorded = 4,
+};
 
 /// All flags, registered for the life of the object.
 struct Flags {
@@ -28,46 +40,74 @@ struct Flags {
   using Count = llvm::cl::opt<int64_t>;
   using Switch = llvm::cl::opt<bool>;
 
+  /// The field that a flag sets; none: it has to be checked first.
+  using Field = std::variant<std::monostate, std::string CompileOptions::*,
+                             int64_t CompileOptions::*, bool CompileOptions::*>;
+  struct Row {
+    llvm::StringRef name;
+    unsigned traits;
+    Field field;
+  };
+  /// In the order of the flags.
+  std::vector<Row> rows;
+
+  /// The flag of a row.
+  static llvm::cl::Option &getOption(const Row &row) {
+    return *llvm::cl::getRegisteredOptions().lookup(row.name);
+  }
+  /// Sets the fields of all flags that have one.
+  void copyTo(CompileOptions &options) const;
+
   /// Like the flags, after the parser's reset, which would forget it.
   llvm::cl::OptionCategory category{"penstockc options"};
 
   Texts inputs{llvm::cl::Positional,
                llvm::cl::desc("MODEL.onnx|MODEL.onnxtext|PROGRAM.mlir"),
                llvm::cl::cat(category)};
-  Text output = file("o", "Output file");
+  Text output = file("o", "Output file", kNoTrait, &CompileOptions::output);
   Text emit = text("emit",
                    "What to write: onnx, graph, stages, training, schedule, "
                    "program, llvm, obj or exe",
                    "exe");
   Text mode = text("mode", "What to compile: train or infer", "train");
   Text target = text("target", "What to compile for: cpu", "cpu");
-  Text march = text("march", "CPU to compile for (default: native)", "native");
+  Text march = text("march", "CPU to compile for (default: native)", "native",
+                    kNotEmpty, &CompileOptions::march);
   Text precision = text("precision", "Type of the arithmetic: f32", "f32");
   Texts dims = texts("dim", "Bind a symbolic dimension: NAME=N or INPUT:AXIS=N",
                      "name=n");
-  Text microbatchSize =
-      text("microbatch-size", "Samples per microbatch, which binds the batch "
-                              "dimension; auto: planned, with --global-batch");
+  Text microbatchSize = text("microbatch-size",
+                             "Samples per microbatch, which binds the batch "
+                             "dimension; auto: planned, with --global-batch",
+                             "", kNotEmpty);
   Count microbatches =
-      count("microbatches", "Microbatches per weight update (default 1)", 1);
+      count("microbatches", "Microbatches per weight update (default 1)", 1,
+            kOfTraining | kRecorded);
   Count globalBatch =
       count("global-batch", "Samples per weight update, in place of one of "
                             "--microbatch-size and --microbatches");
   Text loss = text("loss",
                    "Loss: softmax-cross-entropy, bce-with-logits, mse or "
                    "output (default: the model's own scalar output)",
-                   "output");
-  Text lossInput = text("loss-input", "The output that enters the loss");
+                   "output", kOfTraining, &CompileOptions::loss);
+  Text lossInput = text("loss-input", "The output that enters the loss", "",
+                        kNotEmpty | kOfTraining, &CompileOptions::lossInput);
   Count classAxis =
-      count("class-axis", "Axis of the classes (default: the last)", -1);
-  Text ignoreLabel = text("ignore-label", "Labels of this value do not count");
-  Text train = text("train", "Initialisers to train, a regular expression");
+      count("class-axis", "Axis of the classes (default: the last)", -1,
+            kOfTraining, &CompileOptions::classAxis);
+  Text ignoreLabel =
+      text("ignore-label", "Labels of this value do not count", "",
+           kNotEmpty | kOfTraining, &CompileOptions::ignoreLabel);
+  Text train = text("train", "Initialisers to train, a regular expression", "",
+                    kNotEmpty | kOfTraining, &CompileOptions::trainRegex);
   Text freeze =
-      text("freeze", "Initialisers not to train, a regular expression");
+      text("freeze", "Initialisers not to train, a regular expression", "",
+           kNotEmpty | kOfTraining, &CompileOptions::freezeRegex);
   Texts tie = texts("tie", "Train two equal initialisers as one: A=B");
-  Text stages =
-      text("stages", "Number of stages, or auto: one per device, cut where "
-                     "they fit in --device-memory");
+  Text stages = text("stages",
+                     "Number of stages, or auto: one per device, cut where "
+                     "they fit in --device-memory",
+                     "", kNotEmpty);
   Texts splitAt = commaTexts("split-at", "ONNX nodes or values to cut after");
   Count devices =
       count("devices", "Number of devices (default: one per stage)");
@@ -79,68 +119,82 @@ struct Flags {
   std::string methodText =
       "Training method: " + listMethods() +
       " (default: sync), with parameters: pipemare:anneal-steps=500";
-  Text method = text("method", methodText, "sync");
+  Text method = text("method", methodText, "sync", kOfTraining | kRecorded);
   std::string scheduleText =
       "Schedule: " + llvm::join(schedule::scheduleNames(), ", ") +
       " (default: 1f1b)";
-  Text schedule = text("schedule", scheduleText, "1f1b");
-  Text scheduleFile =
-      file("schedule-file", "Schedule from a CSV file, in the format of "
-                            "torch.distributed.pipelining");
-  Text emitSchedule =
-      file("emit-schedule", "Write the schedule as such a file");
+  Text schedule =
+      text("schedule", scheduleText, "1f1b", kOfTraining | kRecorded);
+  Text scheduleFile = file("schedule-file",
+                           "Schedule from a CSV file, in the format of "
+                           "torch.distributed.pipelining",
+                           kNotEmpty, &CompileOptions::scheduleFile);
+  Text emitSchedule = file("emit-schedule", "Write the schedule as such a file",
+                           kNotEmpty, &CompileOptions::emitSchedule);
   Text emitScheduleFormat = text("emit-schedule-format",
                                  "What stands in it: compute_only (default) or "
                                  "compute_comms, with transfers",
                                  "compute_only");
-  Text optimizer = text("optimizer",
-                        "Optimizer: sgd, adam or adamw, with parameters: "
-                        "sgd:lr=0.1,momentum=0.9",
-                        "sgd:lr=0.01");
-  Text rateSchedule = text("lr-schedule",
-                           "Course of the learning rate: constant, linear, "
-                           "cosine, step or poly, with parameters: "
-                           "cosine:total-steps=1000,warmup-steps=50",
-                           "constant");
-  Text clip = text("clip-grad-norm", "Bound of the norm of the gradients");
+  std::string optimizerText = "Optimizer: " + listOptimizers() +
+                              ", with parameters: sgd:lr=0.1,momentum=0.9";
+  Text optimizer =
+      text("optimizer", optimizerText, "sgd:lr=0.01", kOfTraining | kRecorded);
+  std::string rateText =
+      "Course of the learning rate: " + listRateSchedules() +
+      ", with parameters: cosine:total-steps=1000,warmup-steps=50";
+  Text rateSchedule =
+      text("lr-schedule", rateText, "constant", kOfTraining | kRecorded);
+  Text clip = text("clip-grad-norm", "Bound of the norm of the gradients", "",
+                   kNotEmpty | kOfTraining | kRecorded);
   Text batchNorm = text("batch-norm",
                         "Statistics of batch normalisation in training: "
                         "train (those of the microbatch; default) or frozen",
-                        "train");
+                        "train", kOfTraining | kRecorded);
   Text convolution = text("convolution",
                           "Algorithms of convolutions: fastest (default; "
                           "Winograd's, too, which rounds more) or direct",
-                          "fastest");
+                          "fastest", kRecorded, &CompileOptions::convolution);
   Text prepack = text("prepack",
                       "Weights of convolutions and products that are reordered "
                       "once per update instead of once per microbatch: auto "
                       "(where it pays and fits; default), none or all",
-                      "auto");
+                      "auto", kNoTrait, &CompileOptions::prepack);
   Text recompute = text("recompute",
                         "What the backward computes again instead of storing "
                         "it: none, full, auto (what --device-memory demands) "
                         "or an expression of ONNX nodes",
-                        "none");
-  Text deviceMemory =
-      text("device-memory", "Memory of a device, e.g. 16GiB; exit code 3 when "
-                            "a stage does not fit");
-  Text gpuArch = text("gpu-arch", "GPU architecture, for --target=cuda");
-  Switch report = toggle("report", "Print the plan");
-  Text reportJson = file("report-json", "Write the plan as JSON");
-  Switch profile =
-      toggle("profile", "Measure what every node costs, here and now, and "
-                        "plan with that; kept for the next time");
-  Switch explain = toggle("explain", "Say why each cut stands where it does");
+                        "none", kOfTraining, &CompileOptions::recompute);
+  Text deviceMemory = text("device-memory",
+                           "Memory of a device, e.g. 16GiB; exit code 3 when "
+                           "a stage does not fit",
+                           "", kNotEmpty);
+  Text gpuArch =
+      text("gpu-arch", "GPU architecture, for --target=cuda", "", kNotEmpty);
+  Switch report = toggle("report", "Print the plan", &CompileOptions::report);
+  Text reportJson = file("report-json", "Write the plan as JSON", kNotEmpty,
+                         &CompileOptions::reportJson);
+  Switch profile = toggle("profile",
+                          "Measure what every node costs, here and now, and "
+                          "plan with that; kept for the next time",
+                          &CompileOptions::profile);
+  Switch explain = toggle("explain", "Say why each cut stands where it does",
+                          &CompileOptions::explain);
 
 private:
-  Text text(llvm::StringRef name, llvm::StringRef help,
-            const char *initial = "") {
-    return Text(name, llvm::cl::desc(help), llvm::cl::init(initial),
-                llvm::cl::cat(category));
+  llvm::StringRef addRow(llvm::StringRef name, unsigned traits, Field field) {
+    rows.push_back({name, traits, field});
+    return name;
   }
-  Text file(llvm::StringRef name, llvm::StringRef help) {
-    return Text(name, llvm::cl::desc(help), llvm::cl::value_desc("file"),
-                llvm::cl::cat(category));
+  Text text(llvm::StringRef name, llvm::StringRef help,
+            const char *initial = "", unsigned traits = kNoTrait,
+            Field field = {}) {
+    return Text(addRow(name, traits, field), llvm::cl::desc(help),
+                llvm::cl::init(initial), llvm::cl::cat(category));
+  }
+  Text file(llvm::StringRef name, llvm::StringRef help,
+            unsigned traits = kNoTrait, Field field = {}) {
+    return Text(addRow(name, traits, field), llvm::cl::desc(help),
+                llvm::cl::value_desc("file"), llvm::cl::cat(category));
   }
   Texts texts(llvm::StringRef name, llvm::StringRef help,
               const char *value = "string") {
@@ -151,12 +205,14 @@ private:
     return Texts(name, llvm::cl::desc(help), llvm::cl::CommaSeparated,
                  llvm::cl::cat(category));
   }
-  Count count(llvm::StringRef name, llvm::StringRef help, int64_t initial = 0) {
-    return Count(name, llvm::cl::desc(help), llvm::cl::init(initial),
-                 llvm::cl::cat(category));
+  Count count(llvm::StringRef name, llvm::StringRef help, int64_t initial = 0,
+              unsigned traits = kNoTrait, Field field = {}) {
+    return Count(addRow(name, traits, field), llvm::cl::desc(help),
+                 llvm::cl::init(initial), llvm::cl::cat(category));
   }
-  Switch toggle(llvm::StringRef name, llvm::StringRef help) {
-    return Switch(name, llvm::cl::desc(help), llvm::cl::cat(category));
+  Switch toggle(llvm::StringRef name, llvm::StringRef help, Field field = {}) {
+    return Switch(addRow(name, kNoTrait, field), llvm::cl::desc(help),
+                  llvm::cl::cat(category));
   }
 };
 

@@ -29,8 +29,8 @@ private:
     reportError("penstockc", message, errors);
     return false;
   }
-  /// Flags whose empty value would say the same as leaving them out.
-  bool checkEmpty();
+  /// What the rows of the flags say of them.
+  bool checkRows();
   bool checkProduct();
   bool checkMode();
   /// Once nothing is wrong: a mistake is said in one line.

@@ -38,20 +38,36 @@ std::optional<int64_t> penstock::parseBytes(StringRef text) {
   return static_cast<int64_t>(number * static_cast<double>(unit));
 }
 
-bool OptionChecker::checkEmpty() {
-  return checkNotEmpty("penstockc",
-                       {&flags.march, &flags.lossInput, &flags.ignoreLabel,
-                        &flags.train, &flags.freeze, &flags.stages,
-                        &flags.scheduleFile, &flags.emitSchedule, &flags.clip,
-                        &flags.microbatchSize, &flags.deviceMemory,
-                        &flags.gpuArch, &flags.reportJson},
-                       errors);
+void Flags::copyTo(CompileOptions &options) const {
+  for (const Row &row : rows) {
+    cl::Option &option = getOption(row);
+    if (auto *field = std::get_if<std::string CompileOptions::*>(&row.field))
+      options.**field = static_cast<Text &>(option);
+    else if (auto *field = std::get_if<int64_t CompileOptions::*>(&row.field))
+      options.**field = static_cast<Count &>(option);
+    else if (auto *field = std::get_if<bool CompileOptions::*>(&row.field))
+      options.**field = static_cast<Switch &>(option);
+  }
+}
+
+bool OptionChecker::checkRows() {
+  SmallVector<const Flags::Text *> notEmpty;
+  for (const Flags::Row &row : flags.rows) {
+    cl::Option &option = Flags::getOption(row);
+    if (row.traits & kNotEmpty)
+      notEmpty.push_back(static_cast<Flags::Text *>(&option));
+    if ((row.traits & kRecorded) && option.getNumOccurrences())
+      options.given.insert(row.name.str());
+  }
+  if (flags.globalBatch.getNumOccurrences())
+    options.given.insert(flags.microbatches.ArgStr.str());
+  flags.copyTo(options);
+  return checkNotEmpty("penstockc", notEmpty, errors);
 }
 
 bool OptionChecker::checkProduct() {
   if (!flags.inputs.empty())
     options.input = flags.inputs.front();
-  options.output = flags.output;
   if (options.input.empty())
     return fail("no model given; usage: penstockc MODEL.onnx -o OUT [options]");
   if (flags.inputs.size() > 1)
@@ -81,11 +97,6 @@ bool OptionChecker::checkProduct() {
   }
   if (options.product == Product::Executable && options.output == "-")
     return fail("-o -: an executable needs a file name");
-  options.march = flags.march;
-  options.report = flags.report;
-  options.reportJson = flags.reportJson;
-  options.explain = flags.explain;
-  options.profile = flags.profile;
   return true;
 }
 
@@ -145,13 +156,9 @@ bool OptionChecker::checkMode() {
 void OptionChecker::warnOfIgnored() {
   if (!options.infer)
     return;
-  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &flags.loss, &flags.lossInput, &flags.classAxis, &flags.ignoreLabel,
-           &flags.train, &flags.freeze, &flags.optimizer, &flags.rateSchedule,
-           &flags.clip, &flags.batchNorm, &flags.recompute, &flags.method,
-           &flags.microbatches, &flags.schedule})
-    if (flag->getNumOccurrences())
-      errors << "penstockc: warning: --" << flag->ArgStr
+  for (const Flags::Row &row : flags.rows)
+    if ((row.traits & kOfTraining) && Flags::getOption(row).getNumOccurrences())
+      errors << "penstockc: warning: --" << row.name
              << " has no effect with --mode=infer\n";
 }
 
@@ -242,12 +249,6 @@ bool OptionChecker::checkModel() {
       return fail("--dim " + name + " is given as " + Twine(it->second) +
                   " and as " + Twine(size));
   }
-  options.loss = flags.loss;
-  options.lossInput = flags.lossInput;
-  options.classAxis = flags.classAxis;
-  options.ignoreLabel = flags.ignoreLabel;
-  options.trainRegex = flags.train;
-  options.freezeRegex = flags.freeze;
   for (StringRef tie : flags.tie) {
     auto [first, second] = tie.split('=');
     if (first.empty() || second.empty())
@@ -301,7 +302,7 @@ bool OptionChecker::checkDefaults() {
 }
 
 bool OptionChecker::check() {
-  if (!checkEmpty() || !checkProduct() || !checkMode() || !checkDefaults() ||
+  if (!checkRows() || !checkProduct() || !checkMode() || !checkDefaults() ||
       !checkMicrobatches() || !checkModel() || !checkPlan())
     return false;
   warnOfIgnored();

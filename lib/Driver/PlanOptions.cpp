@@ -47,7 +47,6 @@ bool OptionChecker::checkPlan() {
   if (options.threads > kMostThreads)
     return fail("--threads=" + Twine(options.threads) + ": at most " +
                 Twine(kMostThreads) + " per device");
-  options.recompute = flags.recompute;
   constexpr StringRef kRecompute =
       "none, full, auto or a regular expression of node names";
   if (options.recompute.empty())
@@ -62,19 +61,18 @@ bool OptionChecker::checkPlan() {
     return fail("--method=" + flags.method + ": " + error);
   options.method = *method;
   if (options.method.isAsynchronous() && options.schedule != "1f1b")
-    return fail("--schedule=" + options.schedule + ": --method=" +
-                flags.method + " runs 1f1b without flushes; leave --schedule "
+    return fail("--schedule=" + options.schedule +
+                ": --method=" + flags.method +
+                " runs 1f1b without flushes; leave --schedule "
                 "out, or use --method=sync");
   auto batchNorm = pipeline::symbolizeBatchNorm(flags.batchNorm);
   if (!batchNorm)
     return fail("--batch-norm=" + flags.batchNorm +
                 ": there are train and frozen");
   options.batchNorm = *batchNorm;
-  options.convolution = flags.convolution;
   if (options.convolution != "fastest" && options.convolution != "direct")
     return fail("--convolution=" + options.convolution +
                 ": there are fastest and direct");
-  options.prepack = flags.prepack;
   if (options.prepack != "auto" && options.prepack != "none" &&
       options.prepack != "all")
     return fail("--prepack=" + options.prepack +
@@ -93,14 +91,6 @@ bool OptionChecker::checkPlan() {
   if (failed(rates))
     return fail("--lr-schedule=" + flags.rateSchedule + ": " + error);
   options.rateSchedule = *rates;
-  if (flags.globalBatch.getNumOccurrences())
-    options.given.insert(flags.microbatches.ArgStr.str());
-  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &flags.microbatches, &flags.optimizer, &flags.rateSchedule,
-           &flags.clip, &flags.batchNorm, &flags.convolution, &flags.schedule,
-           &flags.method})
-    if (flag->getNumOccurrences())
-      options.given.insert(flag->ArgStr.str());
   if (!flags.deviceMemory.empty()) {
     options.deviceMemory = parseBytes(flags.deviceMemory);
     if (!options.deviceMemory)
@@ -195,8 +185,6 @@ bool OptionChecker::checkMirror(const schedule::ScheduleSpec &spec) {
 
 bool OptionChecker::checkSchedule() {
   options.schedule = flags.schedule;
-  options.scheduleFile = flags.scheduleFile;
-  options.emitSchedule = flags.emitSchedule;
   StringRef format = flags.emitScheduleFormat;
   if (format != "compute_only" && format != "compute_comms")
     return fail("--emit-schedule-format=" + format +
