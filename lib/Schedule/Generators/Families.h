@@ -24,9 +24,9 @@ struct Family : SpecKind {
   std::vector<Order> (*generate)(const Problem &problem);
 };
 
-extern const Family kGPipe, kOneForwardOneBackward, kInterleaved,
-    kLoopedBreadthFirst, kZeroBubbleH1, kZeroBubbleH2, kZeroBubbleAuto,
-    kZeroBubbleV, kVHalf, kVMin, kDualPipeV, kChimera, kHanayo;
+#define PENSTOCK_FAMILY(NAME) extern const Family k##NAME;
+#include "Families.def"
+#undef PENSTOCK_FAMILY
 
 /// Values of keys are below.
 inline constexpr double kMostOfKey = 1e6 + 1;

@@ -17,13 +17,9 @@ using namespace llvm;
 namespace penstock::schedule {
 
 static constexpr const SpecKind *kFamilies[] = {
-    &kGPipe,          &kOneForwardOneBackward,
-    &kInterleaved,    &kLoopedBreadthFirst,
-    &kZeroBubbleH1,   &kZeroBubbleH2,
-    &kZeroBubbleV,    &kVHalf,
-    &kVMin,           &kDualPipeV,
-    &kChimera,        &kHanayo,
-    &kZeroBubbleAuto,
+#define PENSTOCK_FAMILY(NAME) &k##NAME,
+#include "Families.def"
+#undef PENSTOCK_FAMILY
 };
 
 static constexpr SpecTable kSchedules = {"schedule", kFamilies,
