@@ -118,7 +118,8 @@ static std::string describeProblem(const SpecKey &key, StringRef text,
   if (*number < 0 && key.least >= 0)
     return value + " is negative";
   if (key.type == SpecKey::Whole && !isWhole)
-    return value + " is not a whole number of updates";
+    return value + " is not a whole number" +
+           (key.counts.empty() ? "" : " of " + key.counts.str());
   if (*number == 0)
     return value + ": a positive number is needed";
   if (*number < key.least)

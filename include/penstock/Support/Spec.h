@@ -39,6 +39,8 @@ struct SpecKey {
   /// One phrase for the type and the whole range, as in "a number of updates".
   /// Where it is empty, each violation is described by itself.
   llvm::StringLiteral wants = "";
+  /// What a whole number counts, in messages; may be empty.
+  llvm::StringLiteral counts = "";
   /// A value to suggest; none is suggested if it is empty.
   llvm::StringLiteral example = "0.1";
   /// The name of another key that may stand for its value.

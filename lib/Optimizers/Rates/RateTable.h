@@ -18,11 +18,14 @@ namespace penstock {
 #include "Rates.def"
 #undef PENSTOCK_RATE
 
-inline constexpr SpecKey kWarmupSteps = {
-    .name = "warmup-steps", .type = SpecKey::Whole, .example = "100"};
+inline constexpr SpecKey kWarmupSteps = {.name = "warmup-steps",
+                                         .type = SpecKey::Whole,
+                                         .counts = "updates",
+                                         .example = "100"};
 inline constexpr SpecKey kTotalSteps = {.name = "total-steps",
                                         .type = SpecKey::Whole,
                                         .least = 1,
+                                        .counts = "updates",
                                         .example = "100"};
 inline constexpr SpecKey kEndFactor = {.name = "end-factor", .example = "0.5"};
 

@@ -26,7 +26,11 @@ static std::string check(const Spec &spec) {
 
 static constexpr SpecKey kKeys[] = {
     kWarmupSteps,
-    {.name = "step-size", .type = SpecKey::Whole, .least = 1, .example = "100"},
+    {.name = "step-size",
+     .type = SpecKey::Whole,
+     .least = 1,
+     .counts = "updates",
+     .example = "100"},
     {.name = "gamma", .fallback = 0.1, .example = "0.5"},
 };
 

@@ -99,8 +99,7 @@ TEST(Spec, Mistakes) {
   EXPECT_EQ(errorOf("boat:high=inf"),
             "boat: high needs a number, as in high=0.1, not 'inf'");
   EXPECT_EQ(errorOf("boat:high=-1"), "boat: high=-1 is negative");
-  EXPECT_EQ(errorOf("boat:sails=1.5"),
-            "boat: sails=1.5 is not a whole number of updates");
+  EXPECT_EQ(errorOf("boat:sails=1.5"), "boat: sails=1.5 is not a whole number");
   EXPECT_EQ(errorOf("boat:sails=0"),
             "boat: sails=0: a positive number is needed");
   EXPECT_EQ(errorOf("boat:crew=-3"),
