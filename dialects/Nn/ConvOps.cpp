@@ -8,8 +8,6 @@
 
 #include "dialects/Nn/Convolution.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 using namespace penstock::nn;
 
@@ -23,9 +21,7 @@ std::optional<Convolution> Convolution::match(Operation *op) {
                        conv.getStrides(),
                        conv.getDilations(),
                        conv.getPads(),
-                       static_cast<int64_t>(conv.getGroups()),
-                       conv.getLayout(),
-                       conv.getPrepacked()};
+                       static_cast<int64_t>(conv.getGroups())};
   };
   if (auto conv = dyn_cast<ConvOp>(op))
     return make(conv, Forward, conv.getFirst(), conv.getSecond(),
@@ -37,25 +33,6 @@ std::optional<Convolution> Convolution::match(Operation *op) {
     return make(conv, WeightGrad, conv.getFirst(), conv.getInit(),
                 conv.getSecond());
   return std::nullopt;
-}
-
-void Convolution::setLayout(Operation *op, ConvolutionLayout layout) {
-  llvm::TypeSwitch<Operation *>(op)
-      .Case<ConvOp, ConvInputGradOp, ConvWeightGradOp>(
-          [&](auto conv) { conv.setLayout(layout); });
-}
-
-void Convolution::setPrepacked(Operation *op, Value prepacked) {
-  llvm::TypeSwitch<Operation *>(op)
-      .Case<ConvOp, ConvInputGradOp, ConvWeightGradOp>(
-          [&](auto conv) { conv.getPrepackedMutable().assign(prepacked); });
-}
-
-PrepackingAttr Convolution::getPrepacking() const {
-  return PrepackingAttr::get(
-      input.getContext(), kind == InputGrad, typeOf(input).getShape(),
-      typeOf(weights).getShape(), typeOf(output).getShape(), strides, dilations,
-      pads, groups, *layout);
 }
 
 double Convolution::getProducts() const {
@@ -93,10 +70,6 @@ static LogicalResult verifyConvolution(Operation *op) {
            << conv.input.getType() << " by " << conv.weights.getType()
            << " in groups(" << conv.groups << ") does not give "
            << conv.output.getType();
-  if (conv.prepacked && (conv.kind == Convolution::WeightGrad || !conv.layout ||
-                         !isa<MemRefType>(conv.weights.getType())))
-    return op->emitOpError("reads prepacked weights in a layout, from buffers, "
-                           "where it does not compute them");
   for (size_t i = 0; i < rank; ++i) {
     if (conv.strides[i] < 1 || conv.dilations[i] < 1)
       return op->emitOpError("strides and dilations are positive");
@@ -114,13 +87,6 @@ static LogicalResult verifyConvolution(Operation *op) {
 LogicalResult ConvOp::verify() { return verifyConvolution(*this); }
 LogicalResult ConvInputGradOp::verify() { return verifyConvolution(*this); }
 LogicalResult ConvWeightGradOp::verify() { return verifyConvolution(*this); }
-
-LogicalResult PrepackWeightsOp::verify() {
-  if (getWeights().getType().getShape() != getPrepacking().getWeights())
-    return emitOpError("of ") << getWeights().getType()
-                              << " is for other weights: " << getPrepacking();
-  return success();
-}
 
 using Effects =
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;

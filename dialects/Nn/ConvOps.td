@@ -11,77 +11,21 @@
 #ifndef PENSTOCK_DIALECTS_NN_CONVOPS_TD
 #define PENSTOCK_DIALECTS_NN_CONVOPS_TD
 
-include "dialects/Nn/LibraryCallOpInterface.td"
-include "mlir/IR/EnumAttr.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 
 def Nn_Floats : AnyTypeOf<[RankedTensorOf<[AnyFloat]>, MemRefOf<[AnyFloat]>]>;
 
-// How the runtime computes one; see penstock/abi.h.
-def Nn_ConvolutionLayout : I32EnumAttr<"ConvolutionLayout",
-    "how a convolution is computed",
-    [I32EnumAttrCase<"Plain", 0, "plain">,
-     I32EnumAttrCase<"Library", 1, "library">,
-     I32EnumAttrCase<"Columns", 2, "columns">,
-     I32EnumAttrCase<"Winograd", 3, "winograd">,
-     I32EnumAttrCase<"Tiles2x2", 4, "tiles_2x2">,
-     I32EnumAttrCase<"Tiles4x4", 5, "tiles_4x4">,
-     I32EnumAttrCase<"OutputWindows", 6, "output_windows">,
-     I32EnumAttrCase<"CombinedGroups", 7, "combined_groups">,
-     I32EnumAttrCase<"Upright", 8, "upright">]> {
-  let cppNamespace = "::penstock::nn";
-  let genSpecializedAttr = 0;
-}
-def Nn_ConvolutionLayoutAttr
-    : EnumAttr<Nn_Dialect, Nn_ConvolutionLayout, "convolution_layout">;
-
-def Nn_PrepackingAttr : AttrDef<Nn_Dialect, "Prepacking"> {
-  let mnemonic = "prepacking";
-  let summary = "Which convolution weights are reordered for";
-  let description = [{
-    Shapes of its input, weights and output; the gradient of its input, which
-    wants another order, says `input_grad`. The order itself is the library's.
-
-    ```mlir
-    #nn.prepacking<[2, 64, 8, 8] by [128, 64, 3, 3] to [2, 128, 4, 4]
-        strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1] groups 1
-        layout library>
-    ```
-  }];
-  let parameters = (ins DefaultValuedParameter<"bool", "false">:$input_grad,
-                        ArrayRefParameter<"int64_t">:$input,
-                        ArrayRefParameter<"int64_t">:$weights,
-                        ArrayRefParameter<"int64_t">:$output,
-                        ArrayRefParameter<"int64_t">:$strides,
-                        ArrayRefParameter<"int64_t">:$dilations,
-                        ArrayRefParameter<"int64_t">:$pads,
-                        "int64_t":$groups,
-                        EnumParameter<Nn_ConvolutionLayout>:$layout);
-  let assemblyFormat = [{
-    `<` (`input_grad` `(` $input_grad^ `)`)? `[` $input `]` `by` `[` $weights
-    `]` `to` `[` $output `]` `strides` `[` $strides `]` `dilations` `[`
-    $dilations `]` `pads` `[` $pads `]` `groups` $groups `layout` $layout `>`
-  }];
-}
-
-// `layout` and `scratch` are known once pipeline-share-scratch has asked the
-// library.
 class Nn_ConvolutionOp<string mnemonic>
-    : Nn_Op<mnemonic, [DestinationStyleOpInterface, LibraryCallOpInterface,
+    : Nn_Op<mnemonic, [DestinationStyleOpInterface,
                        DeclareOpInterfaceMethods<ConditionallySpeculatable>,
                        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let arguments = (ins Nn_Floats:$first, Nn_Floats:$second, Nn_Floats:$init,
-      Optional<MemRefRankOf<[F32], [1]>>:$prepacked,
       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
-      DenseI64ArrayAttr:$pads, ConfinedAttr<I64Attr, [IntPositive]>:$groups,
-      OptionalAttr<Nn_ConvolutionLayoutAttr>:$layout,
-      OptionalAttr<Nn_ScratchAttr>:$scratch);
+      DenseI64ArrayAttr:$pads, ConfinedAttr<I64Attr, [IntPositive]>:$groups);
   let results = (outs Variadic<RankedTensorOf<[AnyFloat]>>:$results);
   let assemblyFormat = [{
-    $first `,` $second `outs` `(` $init `)` (`prepacked` `(`
-    $prepacked^ `:` type($prepacked) `)`)? `strides` $strides
-    `dilations` $dilations `pads` $pads `groups` `(` $groups `)`
-    (`layout` `` $layout^)? (`scratch` $scratch^)? attr-dict
+    $first `,` $second `outs` `(` $init `)` `strides` $strides
+    `dilations` $dilations `pads` $pads `groups` `(` $groups `)` attr-dict
     `:` type($first) `,` type($second) `,` type($init) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
@@ -98,9 +42,8 @@ class Nn_ConvolutionOp<string mnemonic>
     ::llvm::SmallVector<::mlir::Type> types;
     if (::llvm::isa<::mlir::RankedTensorType>(init.getType()))
       types.push_back(init.getType());
-    build($_builder, $_state, types, first, second, init,
-          /*prepacked=*/::mlir::Value(), strides, dilations, pads, groups,
-          /*layout=*/nullptr, /*scratch=*/nullptr);
+    build($_builder, $_state, types, first, second, init, strides, dilations,
+          pads, groups);
   }]>];
   let hasVerifier = 1;
 }
@@ -110,8 +53,7 @@ def Nn_ConvOp : Nn_ConvolutionOp<"conv"> {
   let description = [{
     Input (N, C, spatial...) and weights (M, C / groups, kernel...) to output
     (N, M, spatial...), which overwrites `init`. `pads` are those before each
-    spatial dimension, then those after. With `prepacked`, the weights are read
-    from there, as nn.prepack_weights has reordered them for this convolution.
+    spatial dimension, then those after.
 
     ```mlir
     %y = nn.conv %x, %w outs(%e) strides [2, 2] dilations [1, 1]
@@ -137,28 +79,6 @@ def Nn_ConvWeightGradOp : Nn_ConvolutionOp<"conv_weight_grad"> {
     Input and cotangent of the output to the cotangent of the weights, which is
     added to `init`. The attributes are those of the convolution.
   }];
-}
-
-def Nn_PrepackWeightsOp : Nn_Op<"prepack_weights"> {
-  let summary = "Reorders weights as the library likes them";
-  let description = [{
-    So that a convolution that reads them often need not do it in each call.
-    `pipeline-prepack-weights` decides where that pays.
-
-    ```mlir
-    nn.prepack_weights %w to %p as <[2, 64, 8, 8] by [128, 64, 3, 3] to
-        [2, 128, 4, 4] strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1]
-        groups 1 layout library> : memref<128x64x3x3xf32>, memref<73728xf32>
-    ```
-  }];
-  let arguments = (ins Arg<MemRefOf<[F32]>, "", [MemRead]>:$weights,
-                       Arg<MemRefRankOf<[F32], [1]>, "", [MemWrite]>:$prepacked,
-                       Nn_PrepackingAttr:$prepacking);
-  let assemblyFormat = [{
-    $weights `to` $prepacked `as` $prepacking attr-dict
-    `:` type($weights) `,` type($prepacked)
-  }];
-  let hasVerifier = 1;
 }
 
 #endif // PENSTOCK_DIALECTS_NN_CONVOPS_TD

@@ -21,19 +21,9 @@ struct Convolution {
   mlir::Value input, weights, output;
   llvm::ArrayRef<int64_t> strides, dilations, pads;
   int64_t groups;
-  /// How it is computed, once that is chosen.
-  std::optional<ConvolutionLayout> layout;
-  /// Null where the weights are read as they are.
-  mlir::Value prepacked;
 
   /// Null for another op.
   static std::optional<Convolution> match(mlir::Operation *op);
-  /// Of a convolution.
-  static void setLayout(mlir::Operation *op, ConvolutionLayout layout);
-  static void setPrepacked(mlir::Operation *op, mlir::Value prepacked);
-  /// Of one that has a layout and does not compute its weights: what these are
-  /// prepacked for.
-  PrepackingAttr getPrepacking() const;
 
   mlir::ShapedType typeOf(mlir::Value value) const {
     return llvm::cast<mlir::ShapedType>(value.getType());

@@ -19,8 +19,13 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
-#include "dialects/Nn/LibraryCall.h"
 #include "dialects/Nn/ModeDependent.h"
+
+#include "dialects/Nn/NnDialect.h.inc"
+#include "dialects/Nn/NnEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Nn/NnAttributes.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/Nn/NnOps.h.inc"

@@ -18,7 +18,6 @@
 using namespace mlir;
 using namespace penstock::nn;
 
-#include "dialects/Nn/LibraryCallOpInterface.cpp.inc"
 #include "dialects/Nn/ModeDependentOpInterface.cpp.inc"
 #include "dialects/Nn/NnDialect.cpp.inc"
 #include "dialects/Nn/NnEnums.cpp.inc"
@@ -37,14 +36,6 @@ void NnDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Nn/NnOps.cpp.inc"
       >();
-}
-
-LogicalResult ScratchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                  int64_t bytes, int64_t offset) {
-  if (bytes <= 0 || offset < 0)
-    return emitError() << "scratch is some bytes from a byte on, got " << bytes
-                       << " at " << offset;
-  return success();
 }
 
 /// Labels have the shape of the logits without the class axis, which is last.

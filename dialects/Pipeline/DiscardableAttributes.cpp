@@ -89,6 +89,8 @@ static const AttributeRule rules[] = {
      "the number of a device, on its program"},
     {kRateAttr, isOn<FunctionOpInterface, UnitAttr>,
      "without a value, on a function"},
+    {kTargetAttr, isOn<func::FuncOp, TargetAttrInterface>,
+     "the target of devices, on a function that they run"},
     {kUnitSecondsAttr,
      [](Operation *op, Attribute value) {
        return isa<func::FuncOp>(op) && isTriples(value);
@@ -101,13 +103,6 @@ static const AttributeRule rules[] = {
        return isa<VariableOp, ChannelOp>(op) && isa<FlatSymbolRefAttr>(value);
      },
      "the name of a parameter, on a variable or a channel"},
-    {kPrepackingAttr,
-     [](Operation *op, Attribute value) {
-       auto variable = dyn_cast<VariableOp>(op);
-       return variable && variable.getRole() == Role::Prepacked &&
-              isa<penstock::nn::PrepackingAttr, PanelsAttr>(value);
-     },
-     "what weights are prepacked for, on a variable that holds them"},
     {kTiedAttr, isTied,
      "byte ranges by name, on a parameter, transposed where they have its "
      "rank"},

@@ -33,6 +33,8 @@ inline constexpr llvm::StringLiteral kScheduleAttr = "pipeline.schedule";
 inline constexpr llvm::StringLiteral kDeviceAttr = "pipeline.device";
 /// It is (base rate, updates done) -> rate of the next update.
 inline constexpr llvm::StringLiteral kRateAttr = "pipeline.rate";
+/// A target, on a function: that of all devices that run it.
+inline constexpr llvm::StringLiteral kTargetAttr = "pipeline.target";
 /// array<f64>, on the forward function: forward, backward and update of every
 /// unit, as measured, in place of the analytic costs.
 inline constexpr llvm::StringLiteral kUnitSecondsAttr = "pipeline.unit_seconds";
@@ -53,10 +55,6 @@ inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
 inline constexpr llvm::StringLiteral kRangeAttr = "pipeline.range";
 /// @w: the parameter that a variable belongs to or a channel carries.
 inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
-/// #nn.prepacking or #pipeline.panels, on a variable that holds prepacked
-/// weights: for which convolution, or in which order. `pipeline.parameter` says
-/// of which variable they are.
-inline constexpr llvm::StringLiteral kPrepackingAttr = "pipeline.prepacking";
 /// {name = #pipeline.bytes or #pipeline.transposed}, on a parameter: where
 /// other initialisers are that have its value, or that of a transpose.
 inline constexpr llvm::StringLiteral kTiedAttr = "pipeline.tied";

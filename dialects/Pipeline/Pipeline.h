@@ -9,7 +9,6 @@
 #ifndef PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H
 #define PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H
 
-#include "dialects/Nn/LibraryCall.h"
 #include "dialects/Pipeline/DiscardableAttributes.h"
 #include "dialects/Pipeline/SpecAttributes.h"
 
@@ -33,6 +32,7 @@ struct State : mlir::SideEffects::Resource::Base<State> {
 };
 } // namespace penstock::pipeline
 
+#include "dialects/Pipeline/PipelineAttrInterfaces.h.inc"
 #include "dialects/Pipeline/PipelineDialect.h.inc"
 #include "dialects/Pipeline/PipelineEnums.h.inc"
 #include "dialects/Pipeline/PipelineInterfaces.h.inc"
@@ -55,6 +55,14 @@ TrainingOp getTraining(mlir::ModuleOp module);
 TrainingOp addTraining(mlir::ModuleOp module, OptimizerAttr optimizer);
 /// The facts of the program, or an error at the module.
 mlir::FailureOr<TrainingOp> requireTraining(mlir::ModuleOp module);
+
+/// Returns the target of the function that `op` is or stands in; null where it
+/// has none.
+TargetAttrInterface getTarget(mlir::Operation *op);
+
+/// Returns whether devices of this kind, the dialect of their targets, run the
+/// function, or whether it has no target. Any function is of kind "".
+bool isOfKind(mlir::func::FuncOp function, llvm::StringRef kind);
 } // namespace penstock::pipeline
 
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINE_H

@@ -15,6 +15,7 @@
 using namespace mlir;
 using namespace penstock::pipeline;
 
+#include "dialects/Pipeline/PipelineAttrInterfaces.cpp.inc"
 #include "dialects/Pipeline/PipelineDialect.cpp.inc"
 #include "dialects/Pipeline/PipelineEnums.cpp.inc"
 #include "dialects/Pipeline/PipelineInterfaces.cpp.inc"
@@ -234,6 +235,19 @@ FailureOr<TrainingOp> penstock::pipeline::requireTraining(ModuleOp module) {
     return training;
   return module.emitError("has no pipeline.training, which says how it trains: "
                           "run pipeline-set-training");
+}
+
+TargetAttrInterface penstock::pipeline::getTarget(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function)
+    function = op->getParentOfType<func::FuncOp>();
+  return function ? function->getAttrOfType<TargetAttrInterface>(kTargetAttr)
+                  : TargetAttrInterface();
+}
+
+bool penstock::pipeline::isOfKind(func::FuncOp function, StringRef kind) {
+  TargetAttrInterface target = getTarget(function);
+  return kind.empty() || !target || target.getDialect().getNamespace() == kind;
 }
 
 int64_t WeightStashOp::getVersions() { return getDepth(); }

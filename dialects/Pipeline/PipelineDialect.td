@@ -25,8 +25,6 @@ def Pipeline_Dialect : Dialect {
     Its discardable attributes are in DiscardableAttributes.h. Others that begin
     with its name are rejected.
   }];
-  // Of which an op has its scratch.
-  let dependentDialects = ["::penstock::nn::NnDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
@@ -90,27 +88,6 @@ def Pipeline_RangeAttr : Pipeline_Attr<"Range", "range"> {
   let parameters = (ins "int64_t":$low, "int64_t":$high,
                         OptionalParameter<"std::optional<int64_t>">:$ignored);
   let assemblyFormat = "`<` $low `to` $high (`or` $ignored^)? `>`";
-  let genVerifyDecl = 1;
-}
-
-def Pipeline_PanelsAttr : Pipeline_Attr<"Panels", "panels"> {
-  let summary = "Weights of a product, prepacked";
-  let description = [{
-    A matrix of so many rows and columns, whose elements have these strides in
-    the weights, in panels of `width` columns, one behind the other. The rows of
-    a panel are `stride` elements apart. The last panel may have more columns.
-
-    ```mlir
-    #pipeline.panels<[1024, 4096] strides [1, 1024] width 384 stride 400>
-    ```
-  }];
-  let parameters = (ins ArrayRefParameter<"int64_t">:$sizes,
-                        ArrayRefParameter<"int64_t">:$strides,
-                        "int64_t":$width, "int64_t":$stride);
-  let assemblyFormat = [{
-    `<` `[` $sizes `]` `strides` `[` $strides `]` `width` $width
-    `stride` $stride `>`
-  }];
   let genVerifyDecl = 1;
 }
 

@@ -9,7 +9,24 @@
 #ifndef PENSTOCK_DIALECTS_PIPELINE_PIPELINEINTERFACES_TD
 #define PENSTOCK_DIALECTS_PIPELINE_PIPELINEINTERFACES_TD
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/OpBase.td"
+
+def TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
+  let cppNamespace = "::penstock::pipeline";
+  let description = [{
+    What a device is: its kind, which is the dialect of the attribute, and what
+    the compiler has to know of it. The dialect registers an implementation of
+    `Target` (penstock/Target/Target.h), which plans the library calls of such
+    devices and makes their code.
+  }];
+  let methods = [
+    InterfaceMethod<"Returns how many threads work on one kernel at a time. "
+                    "With one, loops run in the order in which they are "
+                    "written.",
+                    "int64_t", "getThreads">
+  ];
+}
 
 def VersionStorageOpInterface : OpInterface<"VersionStorageOpInterface"> {
   let cppNamespace = "::penstock::pipeline";

@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Variables, channels, stages and tasks (what there is) and schedules (when);
-// those of device programs are in PipelineProgramOps.td. Rules C1 to C33 are
+// those of device programs are in PipelineProgramOps.td. Rules C1 to C34 are
 // explained in docs/ir.md.
 //===----------------------------------------------------------------------===//
 

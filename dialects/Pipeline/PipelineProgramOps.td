@@ -3,32 +3,45 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Memory, transfers, and the kernels that a vendor library has.
+// Devices, their memory, and transfers.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_DIALECTS_PIPELINE_PIPELINEPROGRAMOPS_TD
 #define PENSTOCK_DIALECTS_PIPELINE_PIPELINEPROGRAMOPS_TD
 
-include "dialects/Nn/LibraryCallOpInterface.td"
 include "dialects/Pipeline/PipelineBase.td"
+
+def Pipeline_DeviceOp : Pipeline_Op<"device", [InModule]> {
+  let summary = "A device and its target";
+  let description = [{
+    The target says what kind of device it is and what its code and library
+    calls are for: an attribute of the dialect of that kind. Every function that
+    devices run has their target (`pipeline.target`).
+
+    ```mlir
+    pipeline.device 0 target(#cpu.target<threads(4)>)
+    ```
+
+    Constraints: a device is declared once (C34).
+  }];
+  let arguments = (ins NonNegative:$number, TargetAttrInterface:$target);
+  let assemblyFormat = "$number `target` `(` $target `)` attr-dict";
+  let hasVerifier = 0;
+}
 
 def Pipeline_ArenaOp : Pipeline_Op<"arena", [InModule]> {
   let summary = "All the memory of one device";
   let description = [{
-    `bytes` is its size. `threads` is the fixed number of threads that the
-    device computes with: a fact of the numerics, since library results depend
-    on it. `alignment`, 64 by default, is that of its base.
+    `bytes` is its size. `alignment`, 64 by default, is that of its base.
 
     ```mlir
-    pipeline.arena 0 bytes(4096) threads(1)
+    pipeline.arena 0 bytes(4096)
     ```
   }];
   let arguments = (ins NonNegative:$device, NonNegative:$bytes,
-                       Positive:$threads,
                        DefaultValuedAttr<Positive, "64">:$alignment);
   let assemblyFormat = [{
-    $device `bytes` `(` $bytes `)` `threads` `(` $threads `)`
-    (`alignment` `(` $alignment^ `)`)? attr-dict
+    $device `bytes` `(` $bytes `)` (`alignment` `(` $alignment^ `)`)? attr-dict
   }];
   let hasVerifier = 0;
 }
@@ -122,58 +135,6 @@ def Pipeline_MarkOp : Pipeline_Op<"mark", [InFunction]> {
   let summary = "The device is about to run a task: for trace and watchdog";
   let arguments = (ins FlatSymbolRefAttr:$task, Index:$number);
   let assemblyFormat = "$task `[` $number `]` attr-dict";
-}
-
-def Pipeline_GemmOp : Pipeline_Op<"gemm",
-    [LibraryCallOpInterface, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "A matrix product by the vendor library";
-  let description = [{
-    C = A.B, or C += A.B with `accumulate`, for every index of the batch
-    dimensions. `sizes` is [batch..., m, n, k]; strides are in elements, as
-    [batch..., row, column]. In kernel functions only. With `panels`, B is what
-    pipeline.pack_panels makes, of so many columns each; its strides are those
-    in a panel.
-
-    ```mlir
-    pipeline.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
-      accumulate : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
-    ```
-  }];
-  let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, AnyMemRef:$c,
-                       DenseI64ArrayAttr:$sizes,
-                       DenseI64ArrayAttr:$strides_a,
-                       DenseI64ArrayAttr:$strides_b,
-                       DenseI64ArrayAttr:$strides_c,
-                       UnitAttr:$accumulate,
-                       OptionalAttr<I64Attr>:$panels,
-                       OptionalAttr<Nn_ScratchAttr>:$scratch);
-  let assemblyFormat = [{
-    $a `,` $b `,` $c `sizes` $sizes `strides` $strides_a $strides_b $strides_c
-    (`accumulate` $accumulate^)? (`panels` `(` $panels^ `)`)?
-    (`scratch` $scratch^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
-  }];
-}
-
-def Pipeline_PackPanelsOp : Pipeline_Op<"pack_panels"> {
-  let summary = "Brings weights into the order that products read fastest";
-  let description = [{
-    So that a product that reads them often need not do it in each call.
-    `pipeline-prepack-weights` decides where that pays. In kernel functions
-    only.
-
-    ```mlir
-    pipeline.pack_panels %w to %p
-      as <[1024, 4096] strides [1, 1024] width 384 stride 400>
-      : memref<4096x1024xf32>, memref<4505600xf32>
-    ```
-  }];
-  let arguments = (ins Arg<MemRefOf<[F32]>, "", [MemRead]>:$weights,
-                       Arg<MemRefRankOf<[F32], [1]>, "", [MemWrite]>:$prepacked,
-                       Pipeline_PanelsAttr:$panels);
-  let assemblyFormat = [{
-    $weights `to` $prepacked `as` $panels attr-dict
-    `:` type($weights) `,` type($prepacked)
-  }];
 }
 
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINEPROGRAMOPS_TD

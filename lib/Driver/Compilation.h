@@ -24,6 +24,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <optional>
@@ -104,7 +105,12 @@ private:
   bool adopt(llvm::StringRef flag, Value &option, const Value &value);
   /// Writes into the module what is decided about its training at `target`.
   void recordTraining(Level target);
+  /// The same of the devices of the program.
+  bool agreesWithDevices();
   void recordConvolution();
+  /// The target of devices that the command line asks for, as text.
+  std::string getTargetText();
+  mlir::FailureOr<llvm::SetVector<mlir::Attribute>> collectTargets();
   bool runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
   /// Takes the module from `level` to the next one.
   bool lower(Level from);

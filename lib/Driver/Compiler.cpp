@@ -138,6 +138,12 @@ bool Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
   return succeeded(manager.run(*module));
 }
 
+std::string Compilation::getTargetText() {
+  std::string text;
+  llvm::raw_string_ostream(text) << penstock::getTarget(&context, options);
+  return text;
+}
+
 bool Compilation::lower(Level from) {
   recordTraining(static_cast<Level>(static_cast<int>(from) + 1));
   return runPasses([&](OpPassManager &manager) {
@@ -183,12 +189,14 @@ bool Compilation::lower(Level from) {
         schedule.replicas.push_back(width);
       schedule.schedule = options.generator;
       schedule.scheduleFile = options.scheduleFile;
+      schedule.targets = getTargetText();
       buildSchedulePipeline(manager, schedule);
       break;
     }
     case Level::Schedule: {
+      // A program that was written by hand need not say what its devices are.
+      manager.addPass(createPipelineDeclareDevices({getTargetText()}));
       LowerScheduleToProgramOptions program;
-      program.threads = options.threads;
       // A plan that is tried needs to fit without.
       program.prepack = isTrial
                             ? PrepackPolicy::None

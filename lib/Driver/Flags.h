@@ -72,7 +72,7 @@ struct Flags {
   Text mode = text("mode", "What to compile: train or infer", "train");
   Text target = text("target", "What to compile for: cpu", "cpu");
   Text march = text("march", "CPU to compile for (default: native)", "native",
-                    kNotEmpty, &CompileOptions::march);
+                    kNotEmpty | kRecorded, &CompileOptions::march);
   Text precision = text("precision", "Type of the arithmetic: f32", "f32");
   Texts dims = texts("dim", "Bind a symbolic dimension: NAME=N or INPUT:AXIS=N",
                      "name=n");
@@ -111,7 +111,8 @@ struct Flags {
   Texts splitAt = commaTexts("split-at", "ONNX nodes or values to cut after");
   Count devices =
       count("devices", "Number of devices (default: one per stage)");
-  Count threads = count("threads", "Threads per device (default 1)", 1);
+  Count threads =
+      count("threads", "Threads per device (default 1)", 1, kRecorded);
   Text replicas =
       text("replicas",
            "Replicas of every stage, or of each: 3,1; auto: planned", "1");

@@ -9,11 +9,15 @@
 
 #include "Compilation.h"
 
-#include "passes/Cpu/Passes.h"
+#include "passes/Runtime/Passes.h"
+#include "passes/Schedule/Passes.h"
+#include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Support/CommandLine.h"
-#include "penstock/Target/Cpu/ObjectFile.h"
+#include "penstock/Target/Link.h"
+#include "penstock/Target/Target.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -63,6 +67,30 @@ static std::string findRuntimeLibrary(StringRef name) {
   return "";
 }
 
+/// The targets of the program's devices, those of a program without devices
+/// (which is LLVM IR already) as the command line says. Devices of one kind
+/// have one processor: their code is in one object.
+FailureOr<llvm::SetVector<Attribute>> Compilation::collectTargets() {
+  llvm::SetVector<Attribute> targets;
+  for (auto device : module->getOps<pipeline::DeviceOp>())
+    targets.insert(device.getTarget());
+  if (targets.empty())
+    targets.insert(penstock::getTarget(&context, options));
+  llvm::SmallDenseMap<Dialect *, std::string> processors;
+  for (Attribute target : targets) {
+    FailureOr<DeviceDescription> device = Target::get(target)->describe(
+        cast<TargetAttrInterface>(target), module->getLoc());
+    if (failed(device))
+      return failure();
+    auto [known, isNew] =
+        processors.try_emplace(&target.getDialect(), device->processor);
+    if (!isNew && known->second != device->processor)
+      return module->emitError("devices of one kind have one processor, not ")
+             << known->second << " and " << device->processor;
+  }
+  return targets;
+}
+
 int Compilation::writeProduct() {
   if (options.product == Product::Ir && options.level != Level::Llvm) {
     // Locations name ONNX nodes: what comes until the stages are cut needs
@@ -76,18 +104,14 @@ int Compilation::writeProduct() {
     return output->commit(log) ? kDone : kUserError;
   }
 
-  TargetOptions target;
-  target.march = options.march;
-  FailureOr<TargetCpu> cpu = resolveTargetCpu(options.march, module->getLoc());
-  if (failed(cpu))
+  FailureOr<llvm::SetVector<Attribute>> targets = collectTargets();
+  if (failed(targets))
     return kUserError;
+  auto first = cast<TargetAttrInterface>(targets->front());
   if (level == Level::Program) {
     bool done = runPasses([&](OpPassManager &manager) {
+      manager.addPass(createPipelineDeclareDevices({getTargetText()}));
       LowerProgramToLlvmOptions lowering;
-      lowering.threads = options.threads;
-      lowering.vectorWidth = cpu->vectorWidth;
-      lowering.cpu = cpu->name;
-      lowering.features = cpu->required;
       lowering.plan = llvm::formatv("{0}", report.toJson()).str();
       buildLowerProgramToLlvmPipeline(manager, lowering);
     });
@@ -105,37 +129,49 @@ int Compilation::writeProduct() {
   if (pipeline::TrainingOp training = pipeline::getTraining(*module))
     training.erase();
   if (options.product == Product::Object) {
-    if (failed(emitObject(*module, target, output->stream())))
+    if (failed(Target::get(first)->serialize(first, *module, output->stream())))
       return kDefect;
     return output->commit(log) ? kDone : kUserError;
   }
 
   std::string start = findRuntimeLibrary("libpenstock_start.a");
   std::string runtime = findRuntimeLibrary("libpenstock_runtime.a");
-  std::string devices = findRuntimeLibrary("libpenstock_cpu.a");
-  if (start.empty() || runtime.empty() || devices.empty())
+  std::vector<std::string> ofTargets;
+  llvm::SetVector<Dialect *> kinds;
+  for (Attribute target : *targets)
+    if (kinds.insert(&target.getDialect()))
+      llvm::append_range(ofTargets, Target::get(target)->getLinkLibraries());
+  std::vector<std::string> libraries = {start}, flags;
+  bool isComplete = !start.empty() && !runtime.empty();
+  for (const std::string &library : ofTargets) {
+    if (!StringRef(library).starts_with("libpenstock_")) {
+      flags.push_back(library);
+      continue;
+    }
+    // The kind of the devices comes out of its library where its symbol is
+    // asked for: penstock_NAME of libpenstock_NAME.a. Tests put another one
+    // before it.
+    std::string own = findRuntimeLibrary(library), kind = own;
+    if (const char *other = std::getenv("PENSTOCK_DEVICE_LIBRARY"))
+      kind = other;
+    StringRef symbol = llvm::sys::path::stem(kind);
+    symbol.consume_front("lib");
+    libraries.insert(libraries.end(), {("-Wl,-u," + symbol).str(), kind, own});
+    isComplete &= !own.empty();
+  }
+  if (!isComplete)
     return fail(
         "cannot find libpenstock_runtime.a beside the compiler; install "
         "Penstock with cmake --install");
+  libraries.insert(libraries.end(), {runtime, "-ldl"});
+  llvm::append_range(libraries, flags);
+  llvm::append_range(libraries, ArrayRef<const char *>{"-lpthread", "-lm"});
   OutputFile object((output->temporaryPath() + ".o").str());
-  if (failed(emitObject(*module, target, object.stream())))
+  if (failed(Target::get(first)->serialize(first, *module, object.stream())))
     return kDefect;
   object.flush();
   if (!object.check(log))
     return kUserError;
-  // The kind of the devices comes out of its library where its symbol is asked
-  // for: penstock_NAME of libpenstock_NAME.a. Tests put another one before the
-  // CPU's.
-  std::string kind = devices;
-  if (const char *other = std::getenv("PENSTOCK_DEVICE_LIBRARY"))
-    kind = other;
-  StringRef symbol = llvm::sys::path::stem(kind);
-  symbol.consume_front("lib");
-  std::vector<std::string> libraries = {start,    ("-Wl,-u," + symbol).str(),
-                                        kind,     devices,
-                                        runtime,  "-ldl",
-                                        "-lgomp", "-lpthread",
-                                        "-lm"};
   // A runtime that was built with sanitizers needs theirs.
   if (StringRef sanitize = PENSTOCK_SANITIZE; !sanitize.empty())
     libraries.push_back(("-fsanitize=" + sanitize).str());

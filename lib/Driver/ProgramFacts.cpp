@@ -10,8 +10,8 @@
 
 #include "Compilation.h"
 
+#include "penstock/Driver/Registration.h"
 #include "penstock/Schedule/FromIR.h"
-#include "penstock/Target/Cpu/ConvolutionLibrary.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -63,6 +63,25 @@ bool Compilation::adopt(StringRef flag, Value &option, const Value &value) {
   return true;
 }
 
+/// What devices are is part of the program.
+bool Compilation::agreesWithDevices() {
+  auto target = penstock::getTarget(&context, options);
+  for (StringRef flag : {"threads", "march"}) {
+    if (!options.given.count(flag.str()))
+      continue;
+    for (auto device : module->getOps<pipeline::DeviceOp>()) {
+      if (device.getTarget() == target)
+        continue;
+      std::string own;
+      llvm::raw_string_ostream(own) << device.getTarget();
+      fail(llvm::formatv("--{0}: {1} was made for other devices: {2}", flag,
+                         options.input, own));
+      return false;
+    }
+  }
+  return true;
+}
+
 bool Compilation::adoptFacts() {
   // Scratch is planned for the one or the other.
   bool isDirect = (*module)->hasAttr(pipeline::kDirectConvolutionAttr);
@@ -71,6 +90,8 @@ bool Compilation::adoptFacts() {
              std::string(isDirect ? "direct" : "fastest")))
     return false;
   recordConvolution();
+  if (!agreesWithDevices())
+    return false;
   pipeline::TrainingOp training = pipeline::getTraining(*module);
   if (!training)
     return true;

@@ -9,6 +9,7 @@
 
 #include "penstock/Driver/Registration.h"
 
+#include "dialects/Kernel/Kernel.h"
 #include "dialects/Nn/Nn.h"
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
@@ -22,9 +23,11 @@
 #include "passes/Training/Passes.h"
 #include "passes/Verify/Passes.h"
 #include "penstock/Autodiff/Autodiff.h"
+#include "penstock/Driver/Options.h"
 #include "penstock/Methods/MethodSpec.h"
 #include "penstock/Optimizers/OptimizerSpec.h"
 #include "penstock/Schedule/FromIR.h"
+#include "penstock/Target/Cpu/CpuTarget.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
@@ -46,12 +49,13 @@
 using namespace mlir;
 
 void penstock::registerDialects(DialectRegistry &registry) {
-  registry.insert<onnx::OnnxDialect, nn::NnDialect, pipeline::PipelineDialect,
-                  affine::AffineDialect, arith::ArithDialect,
-                  bufferization::BufferizationDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, LLVM::LLVMDialect, linalg::LinalgDialect,
-                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
-                  tensor::TensorDialect, vector::VectorDialect>();
+  registry
+      .insert<onnx::OnnxDialect, nn::NnDialect, pipeline::PipelineDialect,
+              kernel::KernelDialect, affine::AffineDialect, arith::ArithDialect,
+              bufferization::BufferizationDialect, cf::ControlFlowDialect,
+              func::FuncDialect, LLVM::LLVMDialect, linalg::LinalgDialect,
+              math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+              tensor::TensorDialect, vector::VectorDialect>();
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
       registry);
@@ -67,6 +71,10 @@ void penstock::registerDialects(DialectRegistry &registry) {
   registerOptimizers(registry);
   registerMethods(registry);
   schedule::registerSchedules(registry);
+  // A kind of device: its dialect, what the compiler asks of it, and its
+  // passes.
+  registerCpuTarget(registry);
+  registerCpuKernelPipeline();
 }
 
 void penstock::registerPasses() {
@@ -85,4 +93,11 @@ void penstock::registerPasses() {
   registerSchedulePipelines();
   registerProgramPipelines();
   registerCpuPipelines();
+  registerRuntimePipelines();
+}
+
+penstock::pipeline::TargetAttrInterface
+penstock::getTarget(MLIRContext *context, const CompileOptions &options) {
+  context->loadDialect<cpu::CpuDialect>();
+  return cpu::TargetAttr::get(context, options.threads, options.march);
 }

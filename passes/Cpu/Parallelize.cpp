@@ -97,13 +97,13 @@ Value bufferFromPointer(OpBuilder &builder, Location loc,
 /// Moves the iterations of a forall to functions, and calls them.
 class Outliner {
 public:
-  Outliner(ModuleOp module, int64_t threads)
-      : module(module), threads(threads), converter(module.getContext()),
+  explicit Outliner(ModuleOp module)
+      : module(module), converter(module.getContext()),
         pointer(LLVM::LLVMPointerType::get(module.getContext())) {}
 
-  /// Fails, and changes nothing, where a value from outside has no address or
-  /// form that a closure could hold.
-  LogicalResult outline(scf::ForallOp forall);
+  /// Divides a loop over so many threads. Fails, and changes nothing, where a
+  /// value from outside has no address or form that a closure could hold.
+  LogicalResult outline(scf::ForallOp forall, int64_t threads);
 
 private:
   /// Values that the body takes from outside: constants go with it, the others
@@ -116,11 +116,11 @@ private:
   }
   Value toField(OpBuilder &builder, Location loc, Value value);
   Value fromField(OpBuilder &builder, Location loc, Value field, Type type);
-  func::FuncOp createPart(scf::ForallOp forall, LLVM::LLVMStructType closure);
+  func::FuncOp createPart(scf::ForallOp forall, LLVM::LLVMStructType closure,
+                          int64_t threads);
   LLVM::LLVMFuncOp runtimeFunction(Location loc);
 
   ModuleOp module;
-  int64_t threads;
   LLVMTypeConverter converter;
   Type pointer;
   SmallVector<Value> captured;
@@ -177,7 +177,8 @@ Value Outliner::fromField(OpBuilder &builder, Location loc, Value field,
 }
 
 func::FuncOp Outliner::createPart(scf::ForallOp forall,
-                                  LLVM::LLVMStructType closure) {
+                                  LLVM::LLVMStructType closure,
+                                  int64_t threads) {
   auto function = forall->getParentOfType<func::FuncOp>();
   Location loc = forall.getLoc();
   OpBuilder builder(module.getContext());
@@ -185,6 +186,8 @@ func::FuncOp Outliner::createPart(scf::ForallOp forall,
   auto part = func::FuncOp::create(loc, (function.getName() + ".part").str(),
                                    builder.getFunctionType({pointer, i64}, {}));
   part.setPrivate();
+  if (Attribute target = function->getAttr(pipeline::kTargetAttr))
+    part->setAttr(pipeline::kTargetAttr, target);
   SymbolTable(module).insert(part, std::next(function->getIterator()));
   Block *entry = part.addEntryBlock();
   builder.setInsertionPointToStart(entry);
@@ -260,7 +263,7 @@ LLVM::LLVMFuncOp Outliner::runtimeFunction(Location loc) {
           {pointer, pointer, pointer, builder.getI64Type()}));
 }
 
-LogicalResult Outliner::outline(scf::ForallOp forall) {
+LogicalResult Outliner::outline(scf::ForallOp forall, int64_t threads) {
   auto isDynamic = [](ArrayRef<int64_t> values) {
     return ShapedType::isDynamicShape(values);
   };
@@ -272,7 +275,7 @@ LogicalResult Outliner::outline(scf::ForallOp forall) {
   for (Value value : captured)
     fields.push_back(fieldType(value.getType()));
   auto closure = LLVM::LLVMStructType::getLiteral(module.getContext(), fields);
-  func::FuncOp part = createPart(forall, closure);
+  func::FuncOp part = createPart(forall, closure, threads);
 
   auto function = forall->getParentOfType<func::FuncOp>();
   Location loc = forall.getLoc();
@@ -312,10 +315,12 @@ struct ParallelizePass
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
-    Outliner outliner(getOperation(), threads);
+    Outliner outliner(getOperation());
     for (func::FuncOp function : functions) {
-      if (function.isDeclaration())
+      cpu::TargetAttr target = getCpuTarget(function);
+      if (function.isDeclaration() || !target)
         continue;
+      int64_t threads = target.getThreads();
       // 1. Split what is large.
       if (threads > 1) {
         SmallVector<linalg::GenericOp> ops;
@@ -336,7 +341,7 @@ struct ParallelizePass
       SmallVector<scf::ForallOp> loops;
       function.walk([&](scf::ForallOp forall) { loops.push_back(forall); });
       for (scf::ForallOp forall : loops) {
-        if (threads > 1 && succeeded(outliner.outline(forall)))
+        if (threads > 1 && succeeded(outliner.outline(forall, threads)))
           continue;
         hoistAllocas(forall, function.getBody().front());
         rewriter.setInsertionPoint(forall);

@@ -9,6 +9,7 @@
 #ifndef PENSTOCK_PASSES_CPU_PASSES_H
 #define PENSTOCK_PASSES_CPU_PASSES_H
 
+#include "dialects/Cpu/Cpu.h"
 #include "dialects/Pipeline/Pipeline.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -32,35 +33,31 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Cpu/Passes.h.inc"
 
-struct LowerProgramToLlvmOptions
-    : mlir::PassPipelineOptions<LowerProgramToLlvmOptions> {
-  Option<int64_t> threads{*this, "threads",
-                          llvm::cl::desc("Threads of a device"),
-                          llvm::cl::init(1)};
+struct CpuKernelOptions : mlir::PassPipelineOptions<CpuKernelOptions> {
   Option<int64_t> threshold{
       *this, "threshold",
       llvm::cl::desc("Loop iterations from which on an op uses all threads"),
       llvm::cl::init(131072)};
   Option<int64_t> vectorWidth{
       *this, "vector-width",
-      llvm::cl::desc("Lanes of f32 in the CPU's vectors"), llvm::cl::init(16)};
-  Option<std::string> cpu{*this, "cpu",
-                          llvm::cl::desc("The CPU that the code is for")};
-  Option<std::string> features{
-      *this, "features",
-      llvm::cl::desc("Features that it must have, as +avx2,+fma")};
-  Option<std::string> plan{
-      *this, "plan", llvm::cl::desc("The compiler's report, as JSON text")};
+      llvm::cl::desc("Lanes of f32 in vectors; 0: as the target says"),
+      llvm::cl::init(0)};
 };
 
-/// Kernels become loops over vectors, and all functions get the device.
-void buildLowerKernelsCpuPipeline(mlir::OpPassManager &manager,
-                                  const LowerProgramToLlvmOptions &options);
+/// Lowers kernels of CPU targets, which have the device as first argument, to
+/// loops over vectors.
+void buildCpuKernelPipeline(mlir::OpPassManager &manager,
+                            const CpuKernelOptions &options);
 
-void buildLowerProgramToLlvmPipeline(mlir::OpPassManager &manager,
-                                     const LowerProgramToLlvmOptions &options);
-
+/// Registers the named pipeline `pipeline-lower-kernels-cpu`.
 void registerCpuPipelines();
+
+/// Registers the same pipeline for the kernels of CPU targets.
+void registerCpuKernelPipeline();
+
+/// Returns the target of a function that a CPU runs. Functions without a target
+/// are host code, of one thread. Null for functions of other devices.
+cpu::TargetAttr getCpuTarget(mlir::func::FuncOp function);
 
 } // namespace penstock
 

@@ -15,17 +15,18 @@ def PipelineParallelize
     : Pass<"pipeline-parallelize", "::mlir::ModuleOp"> {
   let summary = "Splits the loops of large kernels over the device's threads";
   let description = [{
-    With more than one thread, large `linalg` ops are tiled along a parallel
-    dimension into an `scf.forall`, whose body moves to a function of its own
-    that `penstock_parallel` calls once per thread. The split depends on sizes
-    alone, and no result depends on the split. An `scf.forall` that is left, or
-    all with one thread, become ordinary loops.
+    In functions whose target has several threads, large `linalg` ops are tiled
+    along a parallel dimension into an `scf.forall`, whose body moves to a
+    function of its own that `penstock_parallel` calls once per thread. The
+    split depends on sizes alone, and no result depends on the split. An
+    `scf.forall` that is left, or all with one thread, become ordinary loops.
+    Functions without a target have one thread.
   }];
   let options = [
-    Option<"threads", "threads", "int64_t", "1", "Threads of a device">,
     Option<"threshold", "threshold", "int64_t", "131072",
            "Loop iterations from which on an op is split">];
-  let dependentDialects = ["::mlir::affine::AffineDialect",
+  let dependentDialects = ["::penstock::cpu::CpuDialect",
+                           "::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::LLVM::LLVMDialect",
                            "::mlir::memref::MemRefDialect",
@@ -58,8 +59,10 @@ def PipelineVectorLoops
     ```
   }];
   let options = [
-    Option<"width", "width", "int64_t", "16", "Lanes of a vector">];
-  let dependentDialects = ["::mlir::affine::AffineDialect",
+    Option<"width", "width", "int64_t", "0",
+           "Lanes of a vector; 0: as many as the target's processor prefers">];
+  let dependentDialects = ["::penstock::cpu::CpuDialect",
+                           "::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect",

@@ -1,14 +1,15 @@
-//===- Pipelines.cpp - The pipeline lower-program-to-llvm -----------------===//
+//===- Pipelines.cpp - Kernels on a CPU -----------------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What runs between the two levels, in order, and why in this order.
+// The pipeline from kernels on buffers to loops over vectors: what runs, in
+// order, and why in this order.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Cpu/Passes.h"
 #include "passes/Kernels/Passes.h"
-#include "passes/Runtime/Passes.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -17,21 +18,21 @@
 using namespace mlir;
 using namespace penstock;
 
-void penstock::buildLowerKernelsCpuPipeline(
-    OpPassManager &manager, const LowerProgramToLlvmOptions &options) {
-  // The runtime's functions want to know who calls.
-  manager.addPass(createPipelineAddDeviceArgument());
+void penstock::buildCpuKernelPipeline(OpPassManager &manager,
+                                      const CpuKernelOptions &options) {
+  StringRef kind = cpu::CpuDialect::getDialectNamespace();
   // Rows first: a loop over rows is a good thing to split.
   PipelineFuseRowsOptions rows;
-  rows.threads = options.threads;
+  rows.kind = kind.str();
   manager.addNestedPass<func::FuncOp>(createPipelineFuseRows(rows));
   // Splitting needs ops; loops only exist afterwards.
   PipelineParallelizeOptions parallelize;
-  parallelize.threads = options.threads;
   parallelize.threshold = options.threshold;
   manager.addPass(createPipelineParallelize(parallelize));
   // Before the loops are written out: equal ones are written once.
-  manager.addPass(createPipelineOutlineKernels());
+  PipelineOutlineKernelsOptions outline;
+  outline.kind = kind.str();
+  manager.addPass(createPipelineOutlineKernels(outline));
   PipelineVectorLoopsOptions loops;
   loops.width = options.vectorWidth;
   manager.addNestedPass<func::FuncOp>(createPipelineVectorLoops(loops));
@@ -43,26 +44,22 @@ void penstock::buildLowerKernelsCpuPipeline(
   manager.addNestedPass<func::FuncOp>(createCSEPass());
 }
 
-void penstock::buildLowerProgramToLlvmPipeline(
-    OpPassManager &manager, const LowerProgramToLlvmOptions &options) {
-  buildLowerKernelsCpuPipeline(manager, options);
-  // Device functions become LLVM functions here, which the tables of the
-  // program can name.
-  ConvertPipelineToRuntimeOptions runtime;
-  runtime.cpu = options.cpu;
-  runtime.features = options.features;
-  runtime.plan = options.plan;
-  manager.addPass(createConvertPipelineToRuntime(runtime));
-  buildConvertToLlvmPipeline(manager);
+void penstock::registerCpuPipelines() {
+  PassPipelineRegistration<CpuKernelOptions>(
+      "pipeline-lower-kernels-cpu",
+      "Kernels to vector loops, split over threads; library calls stay",
+      buildCpuKernelPipeline);
 }
 
-void penstock::registerCpuPipelines() {
-  PassPipelineRegistration<LowerProgramToLlvmOptions>(
-      "lower-program-to-llvm",
-      "Device programs and kernels to the LLVM dialect",
-      buildLowerProgramToLlvmPipeline);
-  PassPipelineRegistration<LowerProgramToLlvmOptions>(
-      "pipeline-lower-kernels-cpu",
-      "Kernels to vector loops, split over threads; products stay",
-      buildLowerKernelsCpuPipeline);
+void penstock::registerCpuKernelPipeline() {
+  registerKernelPipeline(cpu::CpuDialect::getDialectNamespace(),
+                         [](OpPassManager &manager) {
+                           buildCpuKernelPipeline(manager, CpuKernelOptions());
+                         });
+}
+
+cpu::TargetAttr penstock::getCpuTarget(func::FuncOp function) {
+  if (pipeline::TargetAttrInterface target = pipeline::getTarget(function))
+    return dyn_cast<cpu::TargetAttr>(target);
+  return cpu::TargetAttr::get(function.getContext(), 1, "native");
 }

@@ -13,6 +13,7 @@
 #include "passes/Cpu/VectorBody.h"
 #include "passes/Kernels/CollapseLoops.h"
 #include "passes/Kernels/ReductionOrder.h"
+#include "penstock/Target/Cpu/CpuTarget.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 
@@ -212,7 +213,7 @@ struct VectorLoopsPass
     rewriter.setInsertionPoint(generic);
     // 2. Vectors where the op allows, scalars elsewhere.
     if (std::optional<unsigned> dimension = chooseVectorDimension(generic))
-      LoopWriter(rewriter, generic, *dimension, width).write();
+      LoopWriter(rewriter, generic, *dimension, vectorWidth).write();
     else if (failed(linalg::linalgOpToLoops(rewriter, generic)))
       return generic.emitOpError("has no form as scalar loops");
     rewriter.eraseOp(generic);
@@ -220,9 +221,21 @@ struct VectorLoopsPass
   }
 
   void runOnOperation() override {
-    if (width < 2 || (width & (width - 1)) != 0) {
+    cpu::TargetAttr target = getCpuTarget(getOperation());
+    if (!target)
+      return;
+    if (width == 0) {
+      FailureOr<int64_t> lanes =
+          cpu::getVectorWidth(target, getOperation().getLoc());
+      if (failed(lanes))
+        return signalPassFailure();
+      vectorWidth = *lanes;
+    } else {
+      vectorWidth = width;
+    }
+    if (vectorWidth < 2 || (vectorWidth & (vectorWidth - 1)) != 0) {
       getOperation().emitError("the vector width must be a power of two, got ")
-          << width.getValue();
+          << vectorWidth;
       return signalPassFailure();
     }
     SmallVector<linalg::LinalgOp> ops;
@@ -232,6 +245,9 @@ struct VectorLoopsPass
       if (failed(lower(rewriter, op)))
         return signalPassFailure();
   }
+
+  /// Of the function at hand.
+  int64_t vectorWidth = 0;
 };
 
 } // namespace

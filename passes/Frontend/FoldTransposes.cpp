@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Frontend/Passes.h"
-#include "penstock/Target/Cpu/MatrixProduct.h"
+#include "penstock/Target/MatrixProduct.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

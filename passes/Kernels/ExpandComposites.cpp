@@ -5,14 +5,14 @@
 //
 // Once derivatives are taken, nothing needs a composite whole: each becomes a
 // few generics or loops. The patterns are in a file per family; here is what
-// comes before them: ops that differ in training, and convolutions that no
-// library computes.
+// comes before them: ops that differ in training, and convolutions that the
+// library of the target does not compute.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Convolution.h"
 #include "passes/Kernels/Composites.h"
 #include "passes/Kernels/Passes.h"
-#include "penstock/Target/Cpu/ConvolutionLibrary.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -58,21 +58,38 @@ struct ExpandCompositesPass
     return success();
   }
 
+  /// Convolutions stay where the library of the target is good at them.
+  bool staysForLibrary(Operation *op, const nn::Convolution &conv) const {
+    TargetAttrInterface attribute = pipeline::getTarget(op);
+    const Target *target = attribute ? Target::get(attribute) : nullptr;
+    if (!library || !target)
+      return false;
+    kernel::ConvolutionShape shape{
+        static_cast<kernel::ConvolutionKind>(conv.kind),
+        conv.typeOf(conv.input).getElementType(),
+        conv.typeOf(conv.input).getShape(),
+        conv.typeOf(conv.weights).getShape(),
+        conv.typeOf(conv.output).getShape(),
+        conv.strides,
+        conv.dilations,
+        conv.pads,
+        conv.groups};
+    std::string reason;
+    if (target->takesConvolution(attribute, shape, asksForDirectConvolution(op),
+                                 reason))
+      return true;
+    op->emitRemark("becomes loops: ") << reason;
+    return false;
+  }
+
   void runOnOperation() override {
     if (failed(expandModeDependent()))
       return signalPassFailure();
-    // Convolutions stay for the library, where it is good at them.
     SmallVector<Operation *> loops;
     getOperation()->walk([&](Operation *op) {
-      std::string reason;
       auto conv = nn::Convolution::match(op);
-      if (!conv || !op->getNumResults())
-        return;
-      if (library && planLibraryConvolution(*conv, /*threads=*/1, &reason))
-        return;
-      if (library)
-        op->emitRemark("becomes loops: ") << reason;
-      loops.push_back(op);
+      if (conv && op->getNumResults() && !staysForLibrary(op, *conv))
+        loops.push_back(op);
     });
     for (Operation *op : loops)
       expandConvolution(op);
@@ -90,7 +107,7 @@ struct ExpandCompositesPass
       if (!isa_and_nonnull<nn::NnDialect>(op->getDialect()) ||
           nn::Convolution::match(op))
         return WalkResult::advance();
-      op->emitOpError("has no expansion for the CPU");
+      op->emitOpError("has no expansion");
       return WalkResult::interrupt();
     });
     if (left.wasInterrupted())

@@ -173,8 +173,10 @@ struct FuseRowsPass : penstock::impl::PipelineFuseRowsBase<FuseRowsPass> {
   using PipelineFuseRowsBase::PipelineFuseRowsBase;
 
   void runOnOperation() override {
-    if (getOperation().isDeclaration())
+    if (getOperation().isDeclaration() ||
+        !pipeline::isOfKind(getOperation(), kind))
       return;
+    pipeline::TargetAttrInterface target = pipeline::getTarget(getOperation());
     IRRewriter rewriter(&getContext());
     // Fills take part, as generics.
     SmallVector<linalg::FillOp> fills;
@@ -186,7 +188,8 @@ struct FuseRowsPass : penstock::impl::PipelineFuseRowsBase<FuseRowsPass> {
       if (failed(linalg::generalizeNamedOp(rewriter, fill)))
         return signalPassFailure();
     }
-    for (RowGroup &group : findRowGroups(getOperation(), threads))
+    for (RowGroup &group :
+         findRowGroups(getOperation(), target ? target.getThreads() : 1))
       RowFuser(rewriter, group).run();
   }
 };

@@ -8,6 +8,7 @@
 // equal layers are compiled once. A call costs nothing beside a loop.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Kernel/Kernel.h"
 #include "dialects/Nn/Convolution.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Kernels/Passes.h"
@@ -97,7 +98,7 @@ bool isKernel(Operation &op) {
     return false;
   // Those take the device, which only the functions of a stage know.
   WalkResult result = op.walk([](Operation *inner) {
-    bool calls = isa<CallOpInterface, pipeline::GemmOp>(inner) ||
+    bool calls = isa<CallOpInterface, kernel::LibraryCallOpInterface>(inner) ||
                  nn::Convolution::match(inner);
     return calls ? WalkResult::interrupt() : WalkResult::advance();
   });
@@ -168,6 +169,8 @@ void Outliner::outline(Operation *op) {
       loc, "kernel",
       builder.getFunctionType(TypeRange(ValueRange(passed)), {}));
   function.setPrivate();
+  if (pipeline::TargetAttrInterface target = pipeline::getTarget(op))
+    function->setAttr(pipeline::kTargetAttr, target);
   forbidInlining(function);
   IRMapping mapping;
   Block *entry = function.addEntryBlock();
@@ -203,11 +206,15 @@ void Outliner::outline(Operation *op) {
 
 struct OutlineKernelsPass
     : penstock::impl::PipelineOutlineKernelsBase<OutlineKernelsPass> {
+  using PipelineOutlineKernelsBase::PipelineOutlineKernelsBase;
+
   void runOnOperation() override {
     Outliner outliner(getOperation());
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
     for (func::FuncOp function : functions) {
-      if (function.isDeclaration() || function->hasAttr(pipeline::kDeviceAttr))
+      if (function.isDeclaration() ||
+          function->hasAttr(pipeline::kDeviceAttr) ||
+          !pipeline::isOfKind(function, kind))
         continue;
       SmallVector<Operation *> loops;
       for (Block &block : function.getBody())

@@ -12,11 +12,17 @@
 
 include "mlir/Pass/PassBase.td"
 
+// Each kind of device has a pipeline of its own for its kernels.
+defvar KernelKindOption =
+    Option<"kind", "kind", "std::string", "\"\"",
+           "Only functions of targets of this dialect, and those without a "
+           "target; empty: all functions">;
+
 def NnExpandComposites : Pass<"nn-expand-composites"> {
   let summary = "Expands composites into linalg generics";
   let description = [{
-    Normalisations, pooling, and convolutions that the library has no fast
-    implementation of become loops; other convolutions stay. `linalg.softmax`,
+    Normalizations, pooling, and convolutions that the library of the function's
+    target has no fast implementation of become loops; other convolutions stay. `linalg.softmax`,
     `nn.log_softmax`, `nn.cross_entropy` and `nn.cross_entropy_grad` become
     `linalg.generic` ops in the form that is stable for large logits. Labels are
     compared with column numbers, so labels out of range address nothing; they
@@ -34,7 +40,7 @@ def NnExpandComposites : Pass<"nn-expand-composites"> {
   }];
   let options = [
     Option<"library", "library", "bool", "true",
-           "Leave convolutions to the library where it is fast">
+           "Leave convolutions to the library of the target where it is fast">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -84,27 +90,27 @@ def PipelineMergeReductions
 
 def PipelineSelectLibrary
     : Pass<"pipeline-select-library", "::mlir::ModuleOp"> {
-  let summary = "Turns contractions on buffers into library calls";
+  let summary = "Turns products and convolutions on buffers into library calls";
   let description = [{
-    A `linalg.contract` of f32 buffers becomes a `pipeline.gemm` with sizes and
+    A `linalg.contract` of f32 buffers becomes a `kernel.gemm` with sizes and
     strides; a fill with zero that it would add to is dropped, otherwise the
-    product accumulates. Contractions for which the library has no fast
+    product accumulates. `nn.conv` and its gradients become `kernel.conv`. The
+    target of the function chooses how the library computes a call and says so
+    in its `config`. Contractions for which the library has no fast
     implementation stay (a remark says why) and become loops. Runs before the
-    memory is planned, since products need scratch.
+    memory is planned, since calls need scratch.
 
     ```mlir
     linalg.fill ins(%zero : f32) outs(%c : memref<5x11xf32>)
     linalg.contract indexing_maps = [#mk, #kn, #mn]
       ins(%a, %b : memref<5x7xf32>, memref<7x11xf32>) outs(%c : memref<5x11xf32>)
     // becomes
-    pipeline.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
+    kernel.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
+      config(#cpu.gemm<>)
       : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
     ```
   }];
-  let options = [
-    Option<"threads", "threads", "int64_t", "1",
-           "Threads of a device, which library calls use">];
-  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+  let dependentDialects = ["::penstock::kernel::KernelDialect"];
 }
 
 def PipelineFuseRows
@@ -127,11 +133,11 @@ def PipelineFuseRows
     Short rows that take long to compute come several at once. While the last op
     goes through a long row, the next row of the inputs is fetched.
 
-    With one thread ops join that sum over rows, element by element, if their
-    accumulators are nobody else's meanwhile; the loop is an `scf.for` then.
+    With one thread (of the function's target) ops join that sum over rows,
+    element by element, if their accumulators are nobody else's meanwhile; the
+    loop is an `scf.for` then.
   }];
-  let options = [
-    Option<"threads", "threads", "int64_t", "1", "Threads of a device">];
+  let options = [KernelKindOption];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::memref::MemRefDialect",
@@ -163,6 +169,7 @@ def PipelineOutlineKernels
     A function of one loop stays, and so does a loop that takes buffers of
     dynamic layout or calls the library.
   }];
+  let options = [KernelKindOption];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
                            "::mlir::memref::MemRefDialect"];

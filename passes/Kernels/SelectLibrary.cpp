@@ -1,18 +1,20 @@
-//===- SelectLibrary.cpp - Contractions become library calls --------------===//
+//===- SelectLibrary.cpp - Products and convolutions become library calls -===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Transposes and batches are strides, so nothing is ever rearranged; a product
-// into a buffer that was just set to zero need not read it. What the library
-// cannot do, or only slowly, stays a contraction and becomes loops.
+// into a buffer that was just set to zero need not read it. A product that the
+// library of the target cannot do, or only slowly, stays a contraction and
+// becomes loops; for convolutions that is decided earlier, on tensors.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Nn/Convolution.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Kernels/BufferRange.h"
 #include "passes/Kernels/Passes.h"
-#include "penstock/Target/Cpu/LibraryScratch.h"
-#include "penstock/Target/Cpu/MatrixProduct.h"
+#include "penstock/Target/MatrixProduct.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Matchers.h"
@@ -26,9 +28,17 @@ namespace penstock {
 using namespace mlir;
 using namespace penstock;
 
+static_assert(int(nn::Convolution::Forward) ==
+                  int(kernel::ConvolutionKind::Forward) &&
+              int(nn::Convolution::InputGrad) ==
+                  int(kernel::ConvolutionKind::InputGrad) &&
+              int(nn::Convolution::WeightGrad) ==
+                  int(kernel::ConvolutionKind::WeightGrad));
+
 namespace {
 
-/// The product that `contract` is; a reason where the library has none.
+/// The product that `contract` is; a reason where it is none that a library
+/// could compute.
 FailureOr<MatrixProduct> readProduct(linalg::ContractOp contract,
                                      std::string &reason) {
   auto op = cast<linalg::LinalgOp>(contract.getOperation());
@@ -72,13 +82,15 @@ linalg::FillOp findZeroFill(linalg::ContractOp contract) {
 
 struct SelectLibraryPass
     : penstock::impl::PipelineSelectLibraryBase<SelectLibraryPass> {
-  using PipelineSelectLibraryBase::PipelineSelectLibraryBase;
-
   void select(linalg::ContractOp contract) {
     std::string reason;
     FailureOr<MatrixProduct> product = readProduct(contract, reason);
     if (failed(product))
       return (void)(contract.emitRemark("becomes loops: ") << reason);
+    TargetAttrInterface attribute = pipeline::getTarget(contract);
+    const Target *target = attribute ? Target::get(attribute) : nullptr;
+    if (!target)
+      return (void)contract.emitRemark("becomes loops: no target is known");
     const MatrixProduct::Dimension &m = product->m, &n = product->n,
                                    &k = product->k;
     Value a = contract->getOperand(product->left),
@@ -101,30 +113,54 @@ struct SelectLibraryPass
       sizes.push_back(dimension.size);
     sizes.append({m.size, n.size, k.size});
     linalg::FillOp fill = findZeroFill(contract);
-    auto gemm = pipeline::GemmOp::create(
-        builder, contract.getLoc(), a, b, c, sizes,
+    auto gemm = kernel::GemmOp::create(
+        builder, contract.getLoc(), a, b, c, /*packed=*/Value(), sizes,
         strides(product->left, m, k), strides(product->right, k, n),
         strides(MatrixProduct::C, m, n), /*accumulate=*/!fill,
-        /*panels=*/nullptr, /*scratch=*/nullptr);
+        /*config=*/nullptr, /*scratch=*/nullptr);
 
-    if (failed(gemmScratchBytes(gemm, threads, &reason))) {
+    FailureOr<LibraryPlan> plan = target->plan(attribute, gemm, reason);
+    if (failed(plan)) {
       contract.emitRemark("becomes loops: ") << reason;
       gemm.erase();
       return;
     }
+    gemm.setConfigAttr(plan->config);
     if (fill)
       fill.erase();
     contract.erase();
   }
 
+  LogicalResult select(Operation *op, const nn::Convolution &conv) {
+    OpBuilder builder(op);
+    auto call = kernel::ConvOp::create(
+        builder, op->getLoc(), static_cast<kernel::ConvolutionKind>(conv.kind),
+        conv.input, conv.weights, conv.output, /*packed=*/Value(), conv.strides,
+        conv.dilations, conv.pads, conv.groups, /*config=*/nullptr,
+        /*scratch=*/nullptr);
+    FailureOr<LibraryPlan> plan = planCall(call);
+    if (failed(plan))
+      return failure();
+    call.setConfigAttr(plan->config);
+    op->erase();
+    return success();
+  }
+
   void runOnOperation() override {
     SmallVector<linalg::ContractOp> contracts;
-    getOperation().walk([&](linalg::ContractOp contract) {
-      if (contract.hasPureBufferSemantics())
+    SmallVector<Operation *> convolutions;
+    getOperation().walk([&](Operation *op) {
+      auto contract = dyn_cast<linalg::ContractOp>(op);
+      if (contract && contract.hasPureBufferSemantics())
         contracts.push_back(contract);
+      if (nn::Convolution::match(op) && op->getNumResults() == 0)
+        convolutions.push_back(op);
     });
     for (linalg::ContractOp contract : contracts)
       select(contract);
+    for (Operation *op : convolutions)
+      if (failed(select(op, *nn::Convolution::match(op))))
+        return signalPassFailure();
   }
 };
 

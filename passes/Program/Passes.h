@@ -31,9 +31,6 @@ namespace penstock {
 
 struct LowerScheduleToProgramOptions
     : mlir::PassPipelineOptions<LowerScheduleToProgramOptions> {
-  Option<uint64_t> threads{*this, "threads",
-                           llvm::cl::desc("Threads of each device"),
-                           llvm::cl::init(1)};
   Option<PrepackPolicy> prepack{
       *this, "prepack",
       llvm::cl::desc("Which weights are reordered once per update"),

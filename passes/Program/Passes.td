@@ -34,6 +34,29 @@ def PipelineFuseAdjustedWeights
                            "::mlir::tensor::TensorDialect"];
 }
 
+def PipelineAssignTargets
+    : Pass<"pipeline-assign-targets", "::mlir::ModuleOp"> {
+  let summary = "Gives every function the target of the devices that run it";
+  let description = [{
+    A task runs on the devices of its stage, and these have one target
+    (`pipeline.device`). The functions that it calls, and those that they call,
+    get it as `pipeline.target`. What devices of several targets call is cloned,
+    one function per target. A nested module (the replay program) runs the
+    functions of the program, whatever its own device is.
+
+    ```mlir
+    pipeline.device 0 target(#cpu.target<>)
+    pipeline.device 1 target(#cpu.target<threads(2)>)
+    // of an update function that stages on both devices call
+    func.func private @sgd.7x11(..)
+    // becomes
+    func.func private @sgd.7x11(..) attributes {pipeline.target = #cpu.target<>}
+    func.func private @sgd.7x11_0(..)
+        attributes {pipeline.target = #cpu.target<threads(2)>}
+    ```
+  }];
+}
+
 def PipelineLowerSchedule
     : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn schedules into one function per device";
@@ -51,9 +74,9 @@ def PipelinePrepackWeights
     : Pass<"pipeline-prepack-weights", "::mlir::ModuleOp"> {
   let summary = "Reorders weights once per update, not once per microbatch";
   let description = [{
-    Where a convolution reads a variable as its weights, or a product as its
-    right operand, several times between two updates or without any, and each
-    call would reorder them, a variable of role `prepacked` holds them as the
+    Where library calls (`LibraryCallOpInterface`) read a variable as their
+    weights several times between two updates or without any, and each would
+    reorder them, a variable of role `prepacked` holds them as the
     library likes them. It has as many versions, is read at the same lag, and is
     written by whoever writes the weights. The bits stay the same. Runs on
     bufferised functions that are not called by device functions yet; a nested
@@ -73,9 +96,7 @@ def PipelinePrepackWeights
   let options = [
     Option<"policy", "policy", "::penstock::PrepackPolicy",
            "::penstock::PrepackPolicy::Auto", "Which weights are reordered",
-           "::penstock::prepackPolicies()">,
-    Option<"threads", "threads", "uint64_t", "1",
-           "Threads that each device computes with">];
+           "::penstock::prepackPolicies()">];
 }
 
 def PipelineShareScratch
@@ -85,25 +106,23 @@ def PipelineShareScratch
     The scratch of a library call is one more temporary of its kernel, alive at
     the call only. All of them are placed anew in the last argument of the
     kernel, which gets one if it has none. Each call then says how much scratch
-    it has and where, and each convolution how it is computed. Runs once library
+    it has and where. Runs once library
     calls are known (`pipeline-select-library`), and before kernels are called.
 
     ```mlir
     func.func private @f.kernel(%a: memref<2x8x16x24xf32>, .., %s: memref<24576xi8> {pipeline.scratch}) {
       %c0 = arith.constant 0 : index
       %0 = memref.view %s[%c0][] : memref<24576xi8> to memref<2x8x16x24xf32>
-      nn.conv %0, .. : ..
+      kernel.conv forward %0, .. config(#cpu.conv<tiles_4x4>) : ..
     // becomes, if the call takes 6000 bytes,
     func.func private @f.kernel(%a: memref<2x8x16x24xf32>, .., %s: memref<30592xi8> {pipeline.scratch}) {
       %c0 = arith.constant 0 : index
       %0 = memref.view %s[%c0][] : memref<30592xi8> to memref<2x8x16x24xf32>
-      nn.conv %0, .. layout tiles_4x4 scratch <6000 at 24576> : ..
+      kernel.conv forward %0, .. config(#cpu.conv<tiles_4x4>)
+        scratch <6000 at 24576> : ..
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let options = [
-    Option<"threads", "threads", "uint64_t", "1",
-           "Threads that each device computes with">];
 }
 
 def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
@@ -122,9 +141,7 @@ def PipelinePlanMemory : Pass<"pipeline-plan-memory", "::mlir::ModuleOp"> {
     Option<"alignment", "alignment", "uint64_t", "64",
            "Alignment of every buffer in bytes, a power of two">,
     Option<"limit", "limit", "uint64_t", "0",
-           "Bytes that a device has; 0: no limit">,
-    Option<"threads", "threads", "uint64_t", "1",
-           "Threads that each device computes with">];
+           "Bytes that a device has; 0: no limit">];
 }
 
 def PipelineVerifyProgram

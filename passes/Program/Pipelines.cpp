@@ -17,8 +17,10 @@ using namespace penstock;
 void penstock::buildLowerScheduleToProgramPipeline(
     mlir::OpPassManager &manager,
     const LowerScheduleToProgramOptions &options) {
-  // 0. Adjusted weights become results of the updates, which are functions.
+  // 0. Adjusted weights become results of the updates, which are functions; and
+  //    each function is for one target.
   manager.addPass(createPipelineFuseAdjustedWeights());
+  manager.addPass(createPipelineAssignTargets());
   // 1. Functions, while they are still on tensors and free of side effects:
   //    composites first, so that their parts can be fused with neighbours.
   manager.addPass(createNnExpandComposites());
@@ -27,20 +29,14 @@ void penstock::buildLowerScheduleToProgramPipeline(
   // 2. Buffers; products go to the library where it takes buffers as they are,
   //    before the plan, which has to know the library's scratch.
   manager.addPass(createPipelineBufferizeFunctions());
-  PipelineSelectLibraryOptions library;
-  library.threads = static_cast<int64_t>(options.threads.getValue());
-  manager.addPass(createPipelineSelectLibrary(library));
+  manager.addPass(createPipelineSelectLibrary());
   PipelinePrepackWeightsOptions prepack;
   prepack.policy = options.prepack;
-  prepack.threads = options.threads;
   manager.addPass(createPipelinePrepackWeights(prepack));
-  PipelineShareScratchOptions scratch;
-  scratch.threads = options.threads;
-  manager.addPass(createPipelineShareScratch(scratch));
+  manager.addPass(createPipelineShareScratch());
   // 3. Device functions, their memory, and the proof of both.
   manager.addPass(createPipelineLowerSchedule());
   PipelinePlanMemoryOptions plan;
-  plan.threads = options.threads;
   plan.limit = options.deviceMemory;
   manager.addPass(createPipelinePlanMemory(plan));
   manager.addPass(createPipelineVerifyProgram());
@@ -49,6 +45,6 @@ void penstock::buildLowerScheduleToProgramPipeline(
 void penstock::registerProgramPipelines() {
   mlir::PassPipelineRegistration<LowerScheduleToProgramOptions>(
       "lower-schedule-to-program",
-      "Bufferises functions and makes one program per device",
+      "Bufferizes functions and makes one program per device",
       buildLowerScheduleToProgramPipeline);
 }

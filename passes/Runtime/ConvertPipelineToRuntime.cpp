@@ -85,7 +85,7 @@ struct ConvertPipelineToRuntime
   }
 
   ProgramTexts getTexts(ModuleOp root) {
-    ProgramTexts texts{cpu, features, "", "", plan};
+    ProgramTexts texts{"", "", plan};
     TrainingOp training = getTraining(root);
     MethodSpec method = MethodSpec::fromAttr(training ? training.getMethodAttr()
                                                       : MethodAttr());
@@ -150,6 +150,7 @@ struct ConvertPipelineToRuntime
       auto function = dyn_cast<func::FuncOp>(op);
       if (!function)
         continue;
+      function->removeAttr(kTargetAttr);
       if (!function.isDeclaration())
         function->setAttr(
             "llvm.linkage",

@@ -9,62 +9,48 @@
 
 #include "ConvolutionTable.h"
 
-#include "penstock/Target/Cpu/ConvolutionLibrary.h"
-
 using namespace mlir;
 using namespace penstock;
 
 /// All that tells two apart.
-static ArrayAttr getKey(Operation *op, int64_t device,
+static ArrayAttr getKey(kernel::ConvOp conv, int64_t device,
                         const ScratchPlace &scratch) {
-  Builder builder(op->getContext());
-  nn::Convolution conv = *nn::Convolution::match(op);
-  SmallVector<Attribute> key{
-      builder.getStringAttr(op->getName().getStringRef()),
-      builder.getDenseI64ArrayAttr(conv.strides),
-      builder.getDenseI64ArrayAttr(conv.dilations),
-      builder.getDenseI64ArrayAttr(conv.pads),
-      builder.getI64IntegerAttr(conv.groups),
-      nn::ConvolutionLayoutAttr::get(op->getContext(), *conv.layout),
-      builder.getI64IntegerAttr(device),
-      scratch.getKey(op->getContext())};
-  for (Type type : op->getOperandTypes())
+  Builder builder(conv.getContext());
+  SmallVector<Attribute> key{conv.getKindAttr(),
+                             conv.getStridesAttr(),
+                             conv.getDilationsAttr(),
+                             conv.getPadsAttr(),
+                             conv.getGroupsAttr(),
+                             conv.getConfigAttr(),
+                             builder.getI64IntegerAttr(device),
+                             scratch.getKey(conv.getContext())};
+  for (Type type : conv->getOperandTypes())
     key.push_back(TypeAttr::get(type));
   return builder.getArrayAttr(key);
 }
 
-LogicalResult ConvolutionTable::add(Operation *op,
-                                    std::optional<int64_t> device) {
-  if (auto number = numbers.find(op); number != numbers.end()) {
+void ConvolutionTable::add(kernel::ConvOp conv,
+                           const penstock_conv_descriptor &descriptor,
+                           std::optional<int64_t> device) {
+  if (auto number = numbers.find(conv); number != numbers.end()) {
     Entry &entry = (entries.begin() + number->second)->second;
     if (device && entry.device != *device)
       entry.shared = true;
-    return success();
+    return;
   }
-  std::optional<penstock_conv_descriptor> descriptor =
-      describeConvolution(*nn::Convolution::match(op));
-  if (!descriptor)
-    return op->emitError("has no layout, or is not dense in f32: run "
-                         "pipeline-share-scratch first");
   int64_t where = device.value_or(static_cast<int32_t>(PENSTOCK_NO_DEVICE));
-  ScratchPlace scratch = places.get(cast<nn::LibraryCallOpInterface>(op));
+  ScratchPlace scratch = places.get(conv);
   auto *it = entries
-                 .insert({getKey(op, where, scratch),
-                          Entry{*descriptor, scratch, where}})
+                 .insert({getKey(conv, where, scratch),
+                          Entry{descriptor, scratch, where}})
                  .first;
-  numbers[op] = it - entries.begin();
-  return success();
+  numbers[conv] = it - entries.begin();
 }
 
-LogicalResult ConvolutionTable::add(Operation *op,
-                                    nn::PrepackingAttr prepacking) {
-  std::optional<penstock_conv_descriptor> descriptor =
-      describePrepacking(prepacking);
-  if (!descriptor)
-    return op->emitError("is for a convolution that the runtime cannot take");
-  Entry entry{*descriptor, ScratchPlace(), 0, /*shared=*/true};
-  entries.insert({keyOf(prepacking), entry});
-  return success();
+void ConvolutionTable::add(kernel::PackingAttrInterface order,
+                           const penstock_conv_descriptor &descriptor) {
+  Entry entry{descriptor, ScratchPlace(), 0, /*shared=*/true};
+  entries.insert({keyOf(order), entry});
 }
 
 /// Whose descriptor it is; in the replay, all are of its one device.

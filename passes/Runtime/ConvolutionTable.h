@@ -11,7 +11,7 @@
 
 #include "Constants.h"
 #include "ScratchPlaces.h"
-#include "dialects/Nn/Convolution.h"
+#include "dialects/Kernel/Kernel.h"
 #include "penstock/abi.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -28,13 +28,17 @@ class ConvolutionTable {
 public:
   explicit ConvolutionTable(const ScratchPlaces &places) : places(places) {}
 
-  /// No device: a convolution in a kernel that nothing calls.
-  mlir::LogicalResult add(mlir::Operation *op, std::optional<int64_t> device);
-  uint32_t getIndex(mlir::Operation *op) const { return numbers.at(op); }
-  /// What prepacks weights, on any device: at updates, and at the start.
-  mlir::LogicalResult add(mlir::Operation *op, nn::PrepackingAttr prepacking);
-  uint32_t getIndex(nn::PrepackingAttr prepacking) const {
-    return entries.find(keyOf(prepacking)) - entries.begin();
+  /// Adds a convolution that a device runs; no device: one in a kernel that
+  /// nothing calls.
+  void add(kernel::ConvOp conv, const penstock_conv_descriptor &descriptor,
+           std::optional<int64_t> device);
+  uint32_t getIndex(kernel::ConvOp conv) const { return numbers.at(conv); }
+  /// Adds the call that packs weights, on any device: at updates, and at the
+  /// start.
+  void add(kernel::PackingAttrInterface order,
+           const penstock_conv_descriptor &descriptor);
+  uint32_t getIndex(kernel::PackingAttrInterface order) const {
+    return entries.find(keyOf(order)) - entries.begin();
   }
   int64_t size() const { return static_cast<int64_t>(entries.size()); }
   /// The replay runs all of them on its one device.
@@ -48,8 +52,8 @@ private:
     int64_t device = 0;
     bool shared = false;
   };
-  static mlir::ArrayAttr keyOf(nn::PrepackingAttr prepacking) {
-    return mlir::ArrayAttr::get(prepacking.getContext(), {prepacking});
+  static mlir::ArrayAttr keyOf(kernel::PackingAttrInterface order) {
+    return mlir::ArrayAttr::get(order.getContext(), {order});
   }
   static int64_t getDevice(const Entry &entry, std::optional<int64_t> replay);
 

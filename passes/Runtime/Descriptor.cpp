@@ -164,7 +164,7 @@ std::vector<Constant> ProgramTable::getDevices() {
         .arena_bytes = field(&ArenaOp::getBytes),
         .arena_alignment =
             static_cast<int64_t>(used ? arena->second.getAlignment() : 64),
-        .threads = static_cast<int64_t>(used ? arena->second.getThreads() : 1)}
+        .threads = used ? descriptions[device].threads : 1}
                         .get());
   }
   return table;
@@ -218,11 +218,10 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
       weights = numbers.lookup(
           variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr)
               .getValue());
-      Attribute form = variable->getAttr(kPrepackingAttr);
-      if (auto panels = dyn_cast<PanelsAttr>(form))
-        prepacking = convs.size() + gemms.getIndex(panels);
-      else
-        prepacking = convs.getIndex(cast<nn::PrepackingAttr>(form));
+      auto order = variable->getAttrOfType<kernel::PackingAttrInterface>(
+          kernel::kPackingAttr);
+      prepacking = gemms.contains(order) ? convs.size() + gemms.getIndex(order)
+                                         : convs.getIndex(order);
     }
     auto addVariable = [&](StringRef name, BytesAttr bytes,
                            Constant fileOrder) {
@@ -453,11 +452,14 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
            std::move(groupTable));
   setTable(program.range_count, program.ranges, "ranges", getRanges(constants));
 
-  // 3. The rest.
+  // 3. The rest. All devices are those of one machine.
+  DeviceDescription code;
+  if (!descriptions.empty())
+    code = descriptions.begin()->second;
   program.abi_version = PENSTOCK_ABI_VERSION;
   program.stage_count = static_cast<int64_t>(stages.size());
-  program.cpu = constants.string(texts.cpu);
-  program.features = constants.string(texts.features);
+  program.cpu = constants.string(code.processor);
+  program.features = constants.string(code.features);
   program.microbatch_size = getMicrobatchSize();
   program.method = constants.string(texts.method);
   program.schedule = constants.string(texts.schedule);

@@ -9,63 +9,42 @@
 
 #include "passes/Runtime/GemmTable.h"
 
-#include "penstock/Target/Cpu/LibraryScratch.h"
-
 using namespace mlir;
 using namespace penstock;
-using namespace penstock::pipeline;
 
-ArrayAttr GemmTable::getKey(GemmOp gemm, int64_t device,
+ArrayAttr GemmTable::getKey(kernel::GemmOp gemm, int64_t device,
                             const ScratchPlace &scratch) {
   auto element = cast<MemRefType>(gemm.getA().getType()).getElementType();
   Builder builder(gemm.getContext());
   return builder.getArrayAttr(
       {TypeAttr::get(element), gemm.getSizesAttr(), gemm.getStridesAAttr(),
        gemm.getStridesBAttr(), gemm.getStridesCAttr(),
-       builder.getBoolAttr(gemm.getAccumulate()),
-       builder.getI64IntegerAttr(gemm.getPanels().value_or(0)),
+       builder.getBoolAttr(gemm.getAccumulate()), gemm.getConfigAttr(),
        builder.getI64IntegerAttr(device), scratch.getKey(gemm.getContext())});
 }
 
-LogicalResult GemmTable::add(GemmOp gemm, int64_t device) {
-  std::optional<penstock_gemm_descriptor> descriptor = describeProduct(gemm);
-  if (!descriptor)
-    return gemm.emitError() << "the library multiplies f32 matrices with up to "
-                            << PENSTOCK_MAX_BATCH_RANK << " batch dimensions";
+void GemmTable::add(kernel::GemmOp gemm,
+                    const penstock_gemm_descriptor &descriptor,
+                    std::optional<int64_t> device) {
   if (auto number = numbers.find(gemm); number != numbers.end()) {
     Product &product = (products.begin() + number->second)->second;
-    if (product.device != device)
+    if (device && product.device != *device)
       product.shared = true;
-    return success();
+    return;
   }
+  int64_t where = device.value_or(static_cast<int32_t>(PENSTOCK_NO_DEVICE));
   ScratchPlace scratch = places.get(gemm);
   auto *it = products
-                 .insert({getKey(gemm, device, scratch),
-                          Product{*descriptor, scratch, device}})
+                 .insert({getKey(gemm, where, scratch),
+                          Product{descriptor, scratch, where}})
                  .first;
   numbers[gemm] = it - products.begin();
-  return success();
 }
 
-LogicalResult GemmTable::addUnused(GemmOp gemm) {
-  return numbers.contains(gemm)
-             ? success()
-             : add(gemm, static_cast<int32_t>(PENSTOCK_NO_DEVICE));
-}
-
-uint32_t GemmTable::getIndex(GemmOp gemm) const { return numbers.at(gemm); }
-
-static ArrayAttr keyOf(PanelsAttr panels) {
-  return ArrayAttr::get(panels.getContext(), {panels});
-}
-
-void GemmTable::add(PanelsAttr panels) {
-  products.insert({keyOf(panels), Product{describePacking(panels),
-                                          ScratchPlace(), 0, /*shared=*/true}});
-}
-
-uint32_t GemmTable::getIndex(PanelsAttr panels) const {
-  return products.find(keyOf(panels)) - products.begin();
+void GemmTable::add(kernel::PackingAttrInterface order,
+                    const penstock_gemm_descriptor &descriptor) {
+  products.insert({keyOf(order), Product{descriptor, ScratchPlace(), 0,
+                                         /*shared=*/true}});
 }
 
 std::vector<Constant> GemmTable::getTable(ConstantBuilder &constants,

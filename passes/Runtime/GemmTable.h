@@ -9,7 +9,7 @@
 #ifndef PENSTOCK_PASSES_RUNTIME_GEMMTABLE_H
 #define PENSTOCK_PASSES_RUNTIME_GEMMTABLE_H
 
-#include "dialects/Pipeline/Pipeline.h"
+#include "dialects/Kernel/Kernel.h"
 #include "passes/Runtime/ScratchPlaces.h"
 #include "penstock/abi.h"
 
@@ -25,13 +25,21 @@ class GemmTable {
 public:
   explicit GemmTable(const ScratchPlaces &places) : places(places) {}
 
-  mlir::LogicalResult add(pipeline::GemmOp gemm, int64_t device);
-  /// A product that no device runs, in a kernel that nothing calls.
-  mlir::LogicalResult addUnused(pipeline::GemmOp gemm);
-  uint32_t getIndex(pipeline::GemmOp gemm) const;
-  /// What prepacks weights, on any device: at updates, and at the start.
-  void add(pipeline::PanelsAttr panels);
-  uint32_t getIndex(pipeline::PanelsAttr panels) const;
+  /// Adds a product that a device runs; no device: one in a kernel that nothing
+  /// calls.
+  void add(kernel::GemmOp gemm, const penstock_gemm_descriptor &descriptor,
+           std::optional<int64_t> device);
+  uint32_t getIndex(kernel::GemmOp gemm) const { return numbers.at(gemm); }
+  /// Adds the call that packs weights, on any device: at updates, and at the
+  /// start.
+  void add(kernel::PackingAttrInterface order,
+           const penstock_gemm_descriptor &descriptor);
+  bool contains(kernel::PackingAttrInterface order) const {
+    return products.contains(keyOf(order));
+  }
+  uint32_t getIndex(kernel::PackingAttrInterface order) const {
+    return products.find(keyOf(order)) - products.begin();
+  }
   /// The replay runs all products on its one device.
   std::vector<Constant> getTable(ConstantBuilder &constants,
                                  std::optional<int64_t> device) const;
@@ -44,8 +52,11 @@ private:
     bool shared = false;
   };
   /// All that tells products apart; the ops are gone when the table is made.
-  static mlir::ArrayAttr getKey(pipeline::GemmOp gemm, int64_t device,
+  static mlir::ArrayAttr getKey(kernel::GemmOp gemm, int64_t device,
                                 const ScratchPlace &scratch);
+  static mlir::ArrayAttr keyOf(kernel::PackingAttrInterface order) {
+    return mlir::ArrayAttr::get(order.getContext(), {order});
+  }
   const ScratchPlaces &places;
   llvm::MapVector<mlir::ArrayAttr, Product> products;
   llvm::DenseMap<mlir::Operation *, uint32_t> numbers;

@@ -9,6 +9,9 @@
 
 #include "passes/Runtime/LibraryCalls.h"
 
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Target/Target.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -19,8 +22,58 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
+namespace {
+/// Fills both tables.
+class Collector {
+public:
+  Collector(GemmTable &gemms, ConvolutionTable &convs)
+      : gemms(gemms), convs(convs) {}
+
+  LogicalResult add(kernel::LibraryCallOpInterface call,
+                    std::optional<int64_t> device) {
+    Attribute config = call.getConfigAttr();
+    const Target *target = config ? Target::get(config) : nullptr;
+    if (!target)
+      return call.emitError("has no config: run pipeline-select-library first");
+    std::optional<CallDescriptor> descriptor = target->describe(call);
+    if (!descriptor)
+      return call.emitError("the runtime has no place for it: it takes f32 "
+                            "matrices with up to ")
+             << PENSTOCK_MAX_BATCH_RANK
+             << " batch dimensions, and convolutions with up to "
+             << PENSTOCK_MAX_SPATIAL_RANK << " spatial ones";
+    if (auto *gemm = std::get_if<penstock_gemm_descriptor>(&*descriptor))
+      gemms.add(cast<kernel::GemmOp>(call.getOperation()), *gemm, device);
+    else
+      convs.add(cast<kernel::ConvOp>(call.getOperation()),
+                std::get<penstock_conv_descriptor>(*descriptor), device);
+    return success();
+  }
+
+  LogicalResult add(Operation *op, kernel::PackingAttrInterface order) {
+    const Target *target = Target::get(order);
+    std::optional<CallDescriptor> descriptor =
+        target ? target->describe(order) : std::nullopt;
+    if (!descriptor)
+      return op->emitError("packs weights in an order that the runtime cannot "
+                           "make: ")
+             << order;
+    if (auto *gemm = std::get_if<penstock_gemm_descriptor>(&*descriptor))
+      gemms.add(order, *gemm);
+    else
+      convs.add(order, std::get<penstock_conv_descriptor>(*descriptor));
+    return success();
+  }
+
+private:
+  GemmTable &gemms;
+  ConvolutionTable &convs;
+};
+} // namespace
+
 LogicalResult penstock::collectLibraryCalls(ModuleOp root, GemmTable &gemms,
                                             ConvolutionTable &convs) {
+  Collector collector(gemms, convs);
   for (auto function : root.getOps<func::FuncOp>()) {
     auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
     if (!device)
@@ -29,15 +82,10 @@ LogicalResult penstock::collectLibraryCalls(ModuleOp root, GemmTable &gemms,
     reached.insert(function);
     for (size_t i = 0; i < reached.size(); ++i) {
       WalkResult result = reached[i]->walk([&](Operation *op) {
-        if (auto gemm = dyn_cast<GemmOp>(op))
-          if (failed(gemms.add(gemm, device.getInt())))
-            return WalkResult::interrupt();
-        if (nn::Convolution::match(op))
-          return WalkResult(convs.add(op, device.getInt()));
-        if (auto prepack = dyn_cast<nn::PrepackWeightsOp>(op))
-          return WalkResult(convs.add(op, prepack.getPrepacking()));
-        if (auto pack = dyn_cast<PackPanelsOp>(op))
-          gemms.add(pack.getPanels());
+        if (auto library = dyn_cast<kernel::LibraryCallOpInterface>(op))
+          return WalkResult(collector.add(library, device.getInt()));
+        if (auto pack = dyn_cast<kernel::PackOp>(op))
+          return WalkResult(collector.add(op, pack.getOrder()));
         if (auto call = dyn_cast<func::CallOp>(op))
           if (auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee()))
             reached.insert(callee);
@@ -49,19 +97,14 @@ LogicalResult penstock::collectLibraryCalls(ModuleOp root, GemmTable &gemms,
   }
   // Kernels that nothing calls may hold some, too.
   WalkResult result = root.walk([&](Operation *op) {
-    if (auto gemm = dyn_cast<GemmOp>(op))
-      return WalkResult(gemms.addUnused(gemm));
-    if (nn::Convolution::match(op))
-      return WalkResult(convs.add(op, std::nullopt));
-    if (auto pack = dyn_cast<PackPanelsOp>(op))
-      gemms.add(pack.getPanels());
-    if (auto variable = dyn_cast<VariableOp>(op)) {
-      Attribute prepacking = variable->getAttr(kPrepackingAttr);
-      if (auto panels = dyn_cast_or_null<PanelsAttr>(prepacking))
-        gemms.add(panels);
-      else if (prepacking)
-        return WalkResult(convs.add(op, cast<nn::PrepackingAttr>(prepacking)));
-    }
+    if (auto library = dyn_cast<kernel::LibraryCallOpInterface>(op))
+      return WalkResult(collector.add(library, std::nullopt));
+    if (auto pack = dyn_cast<kernel::PackOp>(op))
+      return WalkResult(collector.add(op, pack.getOrder()));
+    if (isa<VariableOp>(op))
+      if (auto order = op->getAttrOfType<kernel::PackingAttrInterface>(
+              kernel::kPackingAttr))
+        return WalkResult(collector.add(op, order));
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -69,7 +112,7 @@ LogicalResult penstock::collectLibraryCalls(ModuleOp root, GemmTable &gemms,
 
 static constexpr StringLiteral kNeedsDevice =
     "needs the device as first argument of its function: run "
-    "pipeline-lower-kernels-cpu first";
+    "pipeline-add-device-argument first";
 
 static bool hasDevice(func::FuncOp function, const RuntimeCalls &runtime) {
   return function && function.getNumArguments() &&
@@ -125,56 +168,33 @@ static void callLibrary(RuntimeCalls &runtime, Operation *op, StringRef name,
   op->erase();
 }
 
-static LogicalResult convertGemms(RuntimeCalls &runtime,
-                                  const GemmTable &gemms) {
-  SmallVector<Operation *> ops;
-  runtime.root.walk([&](Operation *op) {
-    if (isa<GemmOp, PackPanelsOp>(op))
-      ops.push_back(op);
-  });
-  for (Operation *op : ops) {
-    if (!hasDevice(op->getParentOfType<func::FuncOp>(), runtime))
-      return op->emitError(kNeedsDevice);
-    if (auto pack = dyn_cast<PackPanelsOp>(op)) {
-      callLibrary(runtime, op, "penstock_gemm",
-                  gemms.getIndex(pack.getPanels()),
-                  {Value(), pack.getWeights(), pack.getPrepacked()});
-      continue;
-    }
-    auto gemm = cast<GemmOp>(op);
-    callLibrary(runtime, op, "penstock_gemm", gemms.getIndex(gemm),
-                {gemm.getA(), gemm.getB(), gemm.getC()});
-  }
-  return success();
-}
-
-static LogicalResult convertConvolutions(RuntimeCalls &runtime,
-                                         const ConvolutionTable &convs) {
-  SmallVector<Operation *> ops;
-  runtime.root.walk([&](Operation *op) {
-    if (nn::Convolution::match(op) || isa<nn::PrepackWeightsOp>(op))
-      ops.push_back(op);
-  });
-  for (Operation *op : ops) {
-    if (!hasDevice(op->getParentOfType<func::FuncOp>(), runtime))
-      return op->emitError(kNeedsDevice);
-    if (auto prepack = dyn_cast<nn::PrepackWeightsOp>(op)) {
-      callLibrary(runtime, op, "penstock_conv",
-                  convs.getIndex(prepack.getPrepacking()),
-                  {Value(), prepack.getWeights(), prepack.getPrepacked()});
-      continue;
-    }
-    nn::Convolution conv = *nn::Convolution::match(op);
-    callLibrary(runtime, op, "penstock_conv", convs.getIndex(op),
-                {conv.input, conv.prepacked ? conv.prepacked : conv.weights,
-                 conv.output});
-  }
-  return success();
-}
-
 LogicalResult penstock::convertLibraryCalls(RuntimeCalls &runtime,
                                             const GemmTable &gemms,
                                             const ConvolutionTable &convs) {
-  return failure(failed(convertGemms(runtime, gemms)) ||
-                 failed(convertConvolutions(runtime, convs)));
+  SmallVector<Operation *> ops;
+  runtime.root.walk([&](Operation *op) {
+    if (isa<kernel::LibraryCallOpInterface, kernel::PackOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    if (!hasDevice(op->getParentOfType<func::FuncOp>(), runtime))
+      return op->emitError(kNeedsDevice);
+    if (auto pack = dyn_cast<kernel::PackOp>(op)) {
+      kernel::PackingAttrInterface order = pack.getOrder();
+      bool isProduct = gemms.contains(order);
+      callLibrary(runtime, op, isProduct ? "penstock_gemm" : "penstock_conv",
+                  isProduct ? gemms.getIndex(order) : convs.getIndex(order),
+                  {Value(), pack.getWeights(), pack.getPacked()});
+      continue;
+    }
+    Value packed = cast<kernel::LibraryCallOpInterface>(op).getPacked();
+    if (auto gemm = dyn_cast<kernel::GemmOp>(op))
+      callLibrary(runtime, op, "penstock_gemm", gemms.getIndex(gemm),
+                  {gemm.getA(), packed ? packed : gemm.getB(), gemm.getC()});
+    else if (auto conv = dyn_cast<kernel::ConvOp>(op))
+      callLibrary(runtime, op, "penstock_conv", convs.getIndex(conv),
+                  {conv.getInput(), packed ? packed : conv.getWeights(),
+                   conv.getOutput()});
+  }
+  return success();
 }

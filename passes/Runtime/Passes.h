@@ -17,6 +17,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
 
 namespace penstock {
 
@@ -26,8 +27,22 @@ namespace penstock {
 #define GEN_PASS_REGISTRATION
 #include "passes/Runtime/Passes.h.inc"
 
-/// Everything that is left to the LLVM dialect.
+struct LowerProgramToLlvmOptions
+    : mlir::PassPipelineOptions<LowerProgramToLlvmOptions> {
+  Option<std::string> plan{
+      *this, "plan", llvm::cl::desc("The compiler's report, as JSON text")};
+};
+
+/// From device programs and kernels to the LLVM dialect, through the kernel
+/// pipelines of all registered kinds of devices.
+void buildLowerProgramToLlvmPipeline(mlir::OpPassManager &manager,
+                                     const LowerProgramToLlvmOptions &options);
+
+/// Lowers everything that is left to the LLVM dialect.
 void buildConvertToLlvmPipeline(mlir::OpPassManager &manager);
+
+/// Registers the named pipeline `lower-program-to-llvm`.
+void registerRuntimePipelines();
 
 } // namespace penstock
 

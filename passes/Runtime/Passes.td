@@ -27,16 +27,12 @@ def ConvertPipelineToRuntime
     : Pass<"convert-pipeline-to-runtime", "::mlir::ModuleOp"> {
   let summary = "Lower device programs to calls of the runtime";
   let description = [{
-    After `pipeline-lower-kernels-cpu`, which gives kernels the device as first
-    argument. Slots become addresses, transfers and library products calls, and
+    After `pipeline-add-device-argument`, which gives kernels the device as first
+    argument, and the pipelines of all targets. Slots become addresses, transfers and library products calls, and
     everything that the runtime knows the constant `penstock_program`. A nested
     module (the replay program) becomes a second constant.
   }];
   let options = [
-    Option<"cpu", "cpu", "std::string", "\"\"",
-           "The processor that the code is for, for the runtime's check">,
-    Option<"features", "features", "std::string", "\"\"",
-           "Features that it must have, as +avx2,+fma">,
     Option<"plan", "plan", "std::string", "\"\"",
            "The compiler's report, as JSON text">];
   let dependentDialects = ["::mlir::arith::ArithDialect",

@@ -3,10 +3,12 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The last conversions are those of upstream; their order is what is ours.
+// The kernels of every kind of device have a pipeline of their own. The last
+// conversions are those of upstream; their order is what is ours.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Runtime/Passes.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -21,9 +23,24 @@
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace penstock;
+
+void penstock::buildLowerProgramToLlvmPipeline(
+    OpPassManager &manager, const LowerProgramToLlvmOptions &options) {
+  // The runtime's functions want to know who calls.
+  manager.addPass(createPipelineAddDeviceArgument());
+  buildKernelPipelines(manager);
+  // Device functions become LLVM functions here, which the tables of the
+  // program can name.
+  ConvertPipelineToRuntimeOptions runtime;
+  runtime.plan = options.plan;
+  manager.addPass(createConvertPipelineToRuntime(runtime));
+  buildConvertToLlvmPipeline(manager);
+}
 
 void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
   // Structure first: masked and multi-dimensional vectors to loops, loops to
@@ -44,4 +61,11 @@ void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
   manager.addPass(createReconcileUnrealizedCastsPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+}
+
+void penstock::registerRuntimePipelines() {
+  PassPipelineRegistration<LowerProgramToLlvmOptions>(
+      "lower-program-to-llvm",
+      "Device programs and kernels to the LLVM dialect",
+      buildLowerProgramToLlvmPipeline);
 }

@@ -32,6 +32,29 @@ LogicalResult ProgramTable::setEnd(Operation *op, FlatSymbolRefAttr channel,
   return success();
 }
 
+/// What the target of a device is for the runtime.
+LogicalResult ProgramTable::addDevice(func::FuncOp function, int64_t number) {
+  if (descriptions.count(number))
+    return success();
+  for (auto device : module.getOps<DeviceOp>()) {
+    if (static_cast<int64_t>(device.getNumber()) != number)
+      continue;
+    TargetAttrInterface attribute = device.getTarget();
+    const Target *target = Target::get(attribute);
+    if (!target)
+      return device.emitError("no device of this kind is known: ") << attribute;
+    FailureOr<DeviceDescription> description =
+        target->describe(attribute, device.getLoc());
+    if (failed(description))
+      return failure();
+    descriptions[number] = *description;
+    return success();
+  }
+  return function.emitError() << "device " << number
+                              << " has no pipeline.device: run "
+                                 "pipeline-declare-devices";
+}
+
 LogicalResult ProgramTable::collect(ModuleOp programModule) {
   module = programModule;
   trains = pipeline::trains(module);
@@ -53,6 +76,8 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
       return function.emitError() << "device " << device
                                   << " has no pipeline.arena: run "
                                      "pipeline-plan-memory";
+    if (failed(addDevice(function, device)))
+      return failure();
     functions[schedule.getValue()][device] = function.getSymName().str();
     WalkResult result = function.walk([&](Operation *op) {
       LogicalResult ok = success();

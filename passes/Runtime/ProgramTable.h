@@ -15,6 +15,7 @@
 #include "passes/Runtime/ConvolutionTable.h"
 #include "passes/Runtime/FileTable.h"
 #include "passes/Runtime/GemmTable.h"
+#include "penstock/Target/Target.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -28,7 +29,7 @@ inline constexpr llvm::StringLiteral kRateFunction = "penstock.rate";
 
 /// What tables of the program and of its replay have in common.
 struct ProgramTexts {
-  std::string cpu, features, method, schedule, plan;
+  std::string method, schedule, plan;
   /// The updates at the start of training that flush the pipeline each.
   int64_t flushedUpdates = 0;
 };
@@ -92,10 +93,13 @@ private:
                              mlir::FlatSymbolRefAttr channel, int64_t &end,
                              int64_t device);
   int64_t getStage(llvm::StringRef name) const;
+  mlir::LogicalResult addDevice(mlir::func::FuncOp function, int64_t number);
 
   mlir::ModuleOp module;
   bool trains = true;
   std::map<int64_t, pipeline::ArenaOp> arenas;
+  /// Of the devices that have functions.
+  std::map<int64_t, DeviceDescription> descriptions;
   llvm::MapVector<llvm::StringRef, std::map<int64_t, Placement>> placements;
   llvm::MapVector<llvm::StringRef, Ends> channels;
   llvm::SetVector<llvm::StringRef> groups;

@@ -54,9 +54,9 @@ ScratchPlaces::Program ScratchPlaces::collect(ModuleOp module) {
   return result;
 }
 
-ScratchPlace ScratchPlaces::get(nn::LibraryCallOpInterface call) const {
+ScratchPlace ScratchPlaces::get(kernel::LibraryCallOpInterface call) const {
   ScratchPlace result;
-  nn::ScratchAttr scratch = call.getScratchAttr();
+  kernel::ScratchAttr scratch = call.getScratchAttr();
   auto kernel = call->getParentOfType<func::FuncOp>();
   if (!scratch || !kernel)
     return result;

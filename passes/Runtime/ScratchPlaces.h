@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_PASSES_RUNTIME_SCRATCHPLACES_H
 #define PENSTOCK_PASSES_RUNTIME_SCRATCHPLACES_H
 
-#include "dialects/Nn/LibraryCall.h"
+#include "dialects/Kernel/Kernel.h"
 #include "passes/Runtime/AbiStructs.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -37,7 +37,7 @@ class ScratchPlaces {
 public:
   explicit ScratchPlaces(mlir::ModuleOp root);
 
-  ScratchPlace get(nn::LibraryCallOpInterface call) const;
+  ScratchPlace get(kernel::LibraryCallOpInterface call) const;
 
 private:
   /// By kernel and device.

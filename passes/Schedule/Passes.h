@@ -48,6 +48,10 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<std::string> scheduleFile{*this, "schedule-file",
                                    llvm::cl::desc("Schedule from a CSV file"),
                                    llvm::cl::init("")};
+  Option<std::string> targets{
+      *this, "targets",
+      llvm::cl::desc("Target of all devices, or a list with one for each"),
+      llvm::cl::init("")};
   Option<bool> replay{*this, "replay",
                       llvm::cl::desc("Add the same training on one device"),
                       llvm::cl::init(true)};

@@ -45,6 +45,27 @@ def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
 
+def PipelineDeclareDevices
+    : Pass<"pipeline-declare-devices", "::mlir::ModuleOp"> {
+  let summary = "Says what every device of the stages is";
+  let description = [{
+    Adds a `pipeline.device` for each device that has none yet. `targets` is the
+    target of all devices, or a list with that of each device in order.
+
+    ```mlir
+    pipeline.stage @s0 devices [0]
+    // becomes, with targets="#cpu.target<threads(4)>",
+    pipeline.device 0 target(#cpu.target<threads(4)>)
+    pipeline.stage @s0 devices [0]
+    ```
+  }];
+  let options = [
+    Option<"targets", "targets", "std::string", "\"\"",
+           "A target attribute, or a list of them in brackets">
+  ];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
+}
+
 def PipelineGatherStatistics
     : Pass<"pipeline-gather-statistics", "::mlir::ModuleOp"> {
   let summary = "Moves running statistics of replicated stages at the update";
@@ -273,7 +294,9 @@ def PipelineReplay : Pass<"pipeline-replay", "::mlir::ModuleOp"> {
     A nested `module @replay` with clones of variables, channels, stages, tasks
     and declarations of their functions, under the schedule all forward, all
     backward in reverse, every update. Lags are those that the method has in the
-    literature, from a table that nothing else reads; storage is sized anew.
+    literature, from a table that nothing else reads; storage is sized anew. A
+    program for devices of several kinds has none, as no device can run all of
+    its functions.
   }];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect",
                            "::mlir::func::FuncDialect"];

@@ -24,6 +24,8 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
   place.file = options.scheduleFile;
   place.schedule = options.schedule;
   manager.addPass(createPipelinePlace(place));
+  if (!options.targets.empty())
+    manager.addPass(createPipelineDeclareDevices({options.targets}));
   // What orders run and sum must be known before them.
   manager.addPass(createPipelineGatherStatistics());
   manager.addPass(createPipelineSumReplicas());

@@ -39,7 +39,7 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     for (auto schedule : module.getOps<pipeline::ScheduleOp>())
       if (tasksOf(schedule) == TaskSet::Training)
         training = schedule;
-    if (!training)
+    if (!training || hasSeveralKinds(module))
       return;
     FailureOr<Imported> imported = importSchedule(training, Sizes::Ignore);
     if (failed(imported))
@@ -55,8 +55,17 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     splitGradients(replay);
     for (auto stage : replay.getOps<pipeline::StageOp>())
       stage.setDevices(ArrayRef<int64_t>{0});
+    declareDevice(module, replay);
     if (failed(addSchedule(replay, training)))
       return signalPassFailure();
+  }
+
+  /// One device cannot run the functions of another kind of device.
+  static bool hasSeveralKinds(ModuleOp module) {
+    llvm::SetVector<Dialect *> kinds;
+    for (auto device : module.getOps<pipeline::DeviceOp>())
+      kinds.insert(&device.getTarget().getDialect());
+    return kinds.size() > 1;
   }
 
   /// Everything but evaluation, on device 0, with functions as declarations.
@@ -90,6 +99,20 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
                                        SymbolTable::Visibility::Private);
     }
     return replay;
+  }
+
+  /// The device of the replay runs the functions of all devices: it is the one
+  /// of the program with the most threads.
+  void declareDevice(ModuleOp module, ModuleOp replay) {
+    pipeline::TargetAttrInterface target;
+    for (auto device : module.getOps<pipeline::DeviceOp>())
+      if (!target || device.getTarget().getThreads() > target.getThreads())
+        target = device.getTarget();
+    if (!target)
+      return;
+    OpBuilder builder = OpBuilder::atBlockBegin(replay.getBody());
+    pipeline::DeviceOp::create(builder, replay.getLoc(),
+                               builder.getI64IntegerAttr(0), target);
   }
 
   /// Gradients of replicas add up apart, and so they do on one device.

@@ -10,23 +10,39 @@
 
 #include "passes/Partition/Passes.h"
 #include "penstock/Cost/AnalyticCost.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace penstock;
 
+/// The rates of the devices of a task's stage, where they are declared.
+static MachineRates getRates(pipeline::TaskOp task) {
+  auto module = task->getParentOfType<ModuleOp>();
+  auto stage = module.lookupSymbol<pipeline::StageOp>(task.getStageAttr());
+  ArrayRef<int64_t> devices =
+      stage ? stage.getDevices().value_or(ArrayRef<int64_t>())
+            : ArrayRef<int64_t>();
+  for (auto device : module.getOps<pipeline::DeviceOp>())
+    if (llvm::is_contained(devices, device.getNumber()))
+      if (const Target *target = Target::get(device.getTarget()))
+        return target->getRates(device.getTarget());
+  return {};
+}
+
 static double getAnalyticSeconds(pipeline::TaskOp task) {
   double total = 0;
   if (task.isBodyless())
     return total;
+  MachineRates rates = getRates(task);
   for (auto call : task.getBody().front().getOps<func::CallOp>()) {
     auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
         task, call.getCalleeAttr());
     if (!function || function.isExternal())
       continue;
     for (Operation &op : function.getBody().front().without_terminator())
-      total += getForwardSeconds(getAnalyticCost(&op), MachineRates());
+      total += getForwardSeconds(getAnalyticCost(&op), rates);
   }
   return total;
 }

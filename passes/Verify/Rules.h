@@ -63,7 +63,7 @@ verifyAccesses(Subject &subject, pipeline::TaskOp task,
 mlir::LogicalResult verifyTasks(Subject &subject);
 /// C4, C5 and C13 of tasks that run together.
 mlir::LogicalResult verifyTaskSet(Subject &subject, const TaskSet &set);
-/// C2, C7, C8, C20, C22 to C25: storage, devices, schedules.
+/// C2, C7, C8, C20, C22 to C25, C34: storage, devices, schedules.
 mlir::LogicalResult verifySchedules(Subject &subject);
 /// C26 to C28: the ops of device functions.
 mlir::LogicalResult verifyProgramOps(Subject &subject);

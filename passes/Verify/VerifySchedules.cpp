@@ -64,6 +64,28 @@ static LogicalResult verifyPlacement(Subject &subject) {
   return success();
 }
 
+/// C34: a device is declared once, and the devices of a stage have one target.
+static LogicalResult verifyTargets(Subject &subject) {
+  llvm::DenseMap<uint64_t, DeviceOp> devices;
+  for (DeviceOp device : subject.module.getOps<DeviceOp>())
+    if (!devices.try_emplace(device.getNumber(), device).second)
+      return device.emitOpError("declares device ")
+             << device.getNumber() << " again";
+  for (StageOp stage : subject.module.getOps<StageOp>()) {
+    TargetAttrInterface target;
+    for (int64_t device : stage.getDevices().value_or(ArrayRef<int64_t>())) {
+      DeviceOp own = devices.lookup(device);
+      if (own && target && own.getTarget() != target)
+        return stage.emitOpError("has replicas on devices with the targets ")
+               << target << " and " << own.getTarget()
+               << ", but one function for all";
+      if (own)
+        target = own.getTarget();
+    }
+  }
+  return success();
+}
+
 /// C8: members agree in types and belong to distinct stages.
 static LogicalResult verifyGroup(Subject &subject, GroupOp group) {
   SmallVector<Type> types;
@@ -330,7 +352,7 @@ LogicalResult penstock::verifySchedules(Subject &subject) {
       return failure();
   if (!subject.isFrom(Level::Schedule))
     return success();
-  if (failed(verifyPlacement(subject)))
+  if (failed(verifyPlacement(subject)) || failed(verifyTargets(subject)))
     return failure();
   llvm::SmallDenseSet<ScheduleRole> roles;
   for (ScheduleOp schedule : subject.module.getOps<ScheduleOp>()) {

@@ -8,6 +8,8 @@
 
 #include "Rules.h"
 
+#include "dialects/Kernel/Kernel.h"
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -119,9 +121,9 @@ static LogicalResult verifyPrepacked(Subject &subject, VariableOp prepacked) {
   auto name = prepacked->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
   auto weights =
       name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
-  if (!weights || !prepacked->hasAttr(kPrepackingAttr))
+  if (!weights || !prepacked->hasAttr(kernel::kPackingAttr))
     return prepacked.emitOpError("does not say by '")
-           << kParameterAttr << "' and '" << kPrepackingAttr
+           << kParameterAttr << "' and '" << kernel::kPackingAttr
            << "' what is prepacked for what";
   if (weights.getStageAttr() != prepacked.getStageAttr())
     return prepacked.emitOpError("is of another stage than ") << name;

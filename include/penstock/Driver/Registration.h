@@ -9,16 +9,24 @@
 #ifndef PENSTOCK_DRIVER_REGISTRATION_H
 #define PENSTOCK_DRIVER_REGISTRATION_H
 
+#include "dialects/Pipeline/Pipeline.h"
+
 #include "mlir/IR/DialectRegistry.h"
 
 namespace penstock {
 
-/// The dialects of Penstock, the upstream ones that its passes use, and the
-/// interfaces that are attached to upstream ops.
+struct CompileOptions;
+
+/// The dialects of Penstock, the upstream ones that its passes use, the
+/// interfaces that are attached to upstream ops, and all kinds of devices.
 void registerDialects(mlir::DialectRegistry &registry);
 
 /// Every pass and named pipeline of Penstock.
 void registerPasses();
+
+/// Returns the target of devices that the command line asks for.
+pipeline::TargetAttrInterface getTarget(mlir::MLIRContext *context,
+                                        const CompileOptions &options);
 
 } // namespace penstock
 

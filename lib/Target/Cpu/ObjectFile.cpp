@@ -1,10 +1,9 @@
-//===- ObjectFile.cpp - From the LLVM dialect to an executable ------------===//
+//===- ObjectFile.cpp - From the LLVM dialect to machine code -------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM's own back end, driven as `opt` and `llc` do, and the system's C++
-// driver for the link.
+// LLVM's own back end, driven as `opt` and `llc` do.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Target/Cpu/ObjectFile.h"
@@ -20,8 +19,6 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -219,68 +216,4 @@ LogicalResult penstock::emitObject(ModuleOp module,
            << cpu->triple;
   manager.run(*ir);
   return success();
-}
-
-LogicalResult penstock::linkExecutable(ArrayRef<std::string> objects,
-                                       StringRef output,
-                                       ArrayRef<std::string> libraries,
-                                       Location loc) {
-  // 1. The driver: it knows where the C and C++ libraries are.
-  std::string driver;
-#ifdef PENSTOCK_LINK_DRIVER
-  const StringRef names[] = {PENSTOCK_LINK_DRIVER};
-#else
-  const StringRef names[] = {"c++", "g++", "clang++", "clang++-22"};
-#endif
-  for (StringRef name : names) {
-    if (auto found = llvm::sys::findProgramByName(name)) {
-      driver = *found;
-      break;
-    }
-  }
-  if (driver.empty())
-    return emitError(loc)
-           << "no C++ compiler driver found to link with (c++, g++ or "
-              "clang++); on Debian: apt-get install g++";
-
-  // 2. Under a temporary name, with what the driver says in a file.
-  llvm::SmallString<128> temporary, log;
-  if (auto error = llvm::sys::fs::createUniqueFile(
-          output + "-%%%%%%.tmp", temporary,
-          llvm::sys::fs::perms::all_read | llvm::sys::fs::perms::all_write |
-              llvm::sys::fs::perms::all_exe))
-    return emitError(loc) << "cannot write " << output << ": "
-                          << error.message();
-  if (auto error =
-          llvm::sys::fs::createTemporaryFile("penstock-link", "log", log)) {
-    (void)llvm::sys::fs::remove(temporary);
-    return emitError(loc) << "cannot write " << log << ": " << error.message();
-  }
-  SmallVector<StringRef> arguments{driver, "-pie", "-Wl,--gc-sections", "-o",
-                                   temporary};
-  llvm::append_range(arguments, objects);
-  llvm::append_range(arguments, libraries);
-  std::string message;
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
-                                          StringRef(log)};
-  int status = llvm::sys::ExecuteAndWait(driver, arguments, std::nullopt,
-                                         redirects, 0, 0, &message);
-
-  // 3. The result, or what went wrong.
-  LogicalResult result = success();
-  if (status != 0) {
-    // What the linker says in several lines becomes one.
-    if (auto text = llvm::MemoryBuffer::getFile(log))
-      message = (*text)->getBuffer().rtrim().str();
-    llvm::replace(message, '\n', ' ');
-    result = emitError(loc) << "linking " << output << " with " << driver
-                            << " failed: " << message;
-  } else if (auto error = llvm::sys::fs::rename(temporary, output)) {
-    result = emitError(loc)
-             << "cannot write " << output << ": " << error.message();
-  }
-  if (failed(result))
-    (void)llvm::sys::fs::remove(temporary);
-  (void)llvm::sys::fs::remove(log);
-  return result;
 }

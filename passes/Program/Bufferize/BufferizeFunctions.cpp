@@ -112,6 +112,8 @@ func::FuncOp createKernel(OpBuilder &builder, func::FuncOp function) {
                                      (function.getName() + kKernelSuffix).str(),
                                      builder.getFunctionType(inputs, results));
   kernel.setPrivate();
+  if (Attribute target = function->getAttr(pipeline::kTargetAttr))
+    kernel->setAttr(pipeline::kTargetAttr, target);
   for (auto [index, dictionary] : llvm::enumerate(attributes))
     if (dictionary)
       kernel.setArgAttrs(index, dictionary);

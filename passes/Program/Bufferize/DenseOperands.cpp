@@ -10,7 +10,7 @@
 #include "passes/Program/Bufferize/DenseOperands.h"
 
 #include "dialects/Nn/Convolution.h"
-#include "penstock/Target/Cpu/MatrixProduct.h"
+#include "penstock/Target/MatrixProduct.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

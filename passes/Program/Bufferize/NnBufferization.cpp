@@ -41,10 +41,8 @@ struct ConvModel
       buffers.push_back(*buffer);
     }
     Op::create(rewriter, op->getLoc(), TypeRange(), buffers[0], buffers[1],
-               buffers[2], /*prepacked=*/Value(), conv.getStridesAttr(),
-               conv.getDilationsAttr(), conv.getPadsAttr(),
-               conv.getGroupsAttr(), conv.getLayoutAttr(),
-               conv.getScratchAttr());
+               buffers[2], conv.getStridesAttr(), conv.getDilationsAttr(),
+               conv.getPadsAttr(), conv.getGroupsAttr());
     replaceOpWithBufferizedValues(rewriter, op, buffers[2]);
     return success();
   }

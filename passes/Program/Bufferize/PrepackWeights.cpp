@@ -3,13 +3,14 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Weights in the library's own order are a variable beside the weights: who
-// writes these, writes both, and library calls read them at the same lag.
+// Packed weights are a variable beside the weights: who writes these, writes
+// both, and library calls read them at the same lag. In which order, and
+// whether that pays, is what the target says.
 //===----------------------------------------------------------------------===//
 
-#include "passes/Program/Bufferize/Prepacking.h"
 #include "passes/Program/Devices/DeviceBuilder.h"
 #include "passes/Program/Passes.h"
+#include "penstock/Target/Target.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -36,15 +37,16 @@ struct Use {
 /// A library call whose weights are an argument of its function.
 struct Candidate {
   func::FuncOp function, kernel;
-  Operation *op;
-  Prepacking prepacking;
+  penstock::kernel::LibraryCallOpInterface call;
+  BlockArgument weights;
+  WeightPacking packing;
   SmallVector<Use> uses;
 
-  Attribute form() const { return prepacking.form; }
-  unsigned argument() const { return prepacking.weights.getArgNumber(); }
+  penstock::kernel::PackingAttrInterface order() const { return packing.order; }
+  unsigned argument() const { return weights.getArgNumber(); }
   RankedTensorType type() const {
-    return RankedTensorType::get({prepacking.floats},
-                                 Float32Type::get(form().getContext()));
+    return RankedTensorType::get({packing.elements},
+                                 getElementTypeOrSelf(weights.getType()));
   }
   Type weightsType() const {
     return func::FuncOp(function).getArgumentTypes()[argument()];
@@ -70,10 +72,21 @@ struct PrepackWeightsPass
   SmallVector<ModuleOp> modules;
   SmallVector<Candidate> candidates;
   llvm::MapVector<std::pair<Operation *, Attribute>, VariableOp> prepacked;
-  llvm::MapVector<std::pair<Attribute, Type>, std::string> functions;
+  /// By order, type of the weights, and target.
+  llvm::MapVector<std::tuple<Attribute, Type, Attribute>, std::string>
+      functions;
 };
 
 } // namespace
+
+/// The argument that a buffer is, in another shape; null if it is none.
+static BlockArgument findArgument(Value buffer) {
+  for (Operation *op = buffer.getDefiningOp();
+       isa_and_nonnull<memref::CollapseShapeOp, memref::ExpandShapeOp>(op);
+       op = buffer.getDefiningOp())
+    buffer = op->getOperand(0);
+  return dyn_cast<BlockArgument>(buffer);
+}
 
 void PrepackWeightsPass::runOnOperation() {
   if (policy == PrepackPolicy::None)
@@ -92,9 +105,9 @@ void PrepackWeightsPass::runOnOperation() {
       prepack(candidate);
   for (Candidate &candidate : candidates) {
     bool isThere = llvm::all_of(candidate.uses, [&](const Use &use) {
-      return prepacked.contains({use.weights, candidate.form()});
+      return prepacked.contains({use.weights, candidate.order()});
     });
-    if (isThere && !isPrepacked(candidate.op))
+    if (isThere && !candidate.call.getPacked())
       prepack(candidate);
   }
 }
@@ -104,22 +117,29 @@ LogicalResult PrepackWeightsPass::collect(func::FuncOp function) {
       (function.getSymName() + kKernelSuffix).str());
   if (!kernel || kernel.isDeclaration())
     return success();
-  WalkResult result = kernel.walk([&](Operation *op) {
-    FailureOr<std::optional<Prepacking>> prepacking =
-        readPrepacking(op, threads);
-    if (failed(prepacking))
-      return WalkResult::interrupt();
-    if (!*prepacking)
-      return WalkResult::advance();
-    BlockArgument weights = (*prepacking)->weights;
-    if (weights.getOwner() != &kernel.front() ||
-        weights.getArgNumber() >= function.getNumArguments())
-      return WalkResult::advance();
-    Candidate candidate{function, kernel, op, **prepacking, {}};
-    if (collectUses(candidate))
-      candidates.push_back(std::move(candidate));
-    return WalkResult::advance();
-  });
+  WalkResult result =
+      kernel.walk([&](penstock::kernel::LibraryCallOpInterface call) {
+        Value operand = call.getPackableWeights();
+        BlockArgument weights =
+            operand ? findArgument(operand) : BlockArgument();
+        if (!weights || weights.getOwner() != &kernel.front() ||
+            weights.getArgNumber() >= function.getNumArguments())
+          return WalkResult::advance();
+        FailureOr<std::optional<WeightPacking>> packing = planPacking(call);
+        if (failed(packing))
+          return WalkResult::interrupt();
+        if (!*packing)
+          return WalkResult::advance();
+        auto packed = MemRefType::get({(*packing)->elements},
+                                      getElementTypeOrSelf(weights.getType()));
+        if (!(*packing)->order.fits(cast<MemRefType>(weights.getType()),
+                                    packed))
+          return WalkResult::advance();
+        Candidate candidate{function, kernel, call, weights, **packing, {}};
+        if (collectUses(candidate))
+          candidates.push_back(std::move(candidate));
+        return WalkResult::advance();
+      });
   return failure(result.wasInterrupted());
 }
 
@@ -172,10 +192,10 @@ bool PrepackWeightsPass::isReadOften(Use use, int64_t calls) const {
 }
 
 bool PrepackWeightsPass::pays(const Candidate &candidate) const {
-  const Prepacking &prepacking = candidate.prepacking;
-  if (policy == PrepackPolicy::Auto && !prepacking.pays)
+  const WeightPacking &packing = candidate.packing;
+  if (policy == PrepackPolicy::Auto && !packing.pays)
     return false;
-  int64_t calls = policy == PrepackPolicy::Auto ? prepacking.calls : 2;
+  int64_t calls = policy == PrepackPolicy::Auto ? packing.calls : 2;
   return llvm::any_of(candidate.uses,
                       [&](const Use &use) { return isReadOften(use, calls); });
 }
@@ -183,7 +203,7 @@ bool PrepackWeightsPass::pays(const Candidate &candidate) const {
 /// The call reads another argument, which every call gets from a
 /// variable.
 void PrepackWeightsPass::prepack(Candidate &candidate) {
-  Location loc = candidate.op->getLoc();
+  Location loc = candidate.call.getLoc();
   RankedTensorType tensor = candidate.type();
   unsigned index = candidate.function.getNumArguments();
   // 1. The function, and its declarations in other modules.
@@ -194,8 +214,8 @@ void PrepackWeightsPass::prepack(Candidate &candidate) {
       (void)function.insertArgument(index, tensor, {}, loc);
   }
   (void)candidate.kernel.insertArgument(index, getMemRefType(tensor), {}, loc);
-  setPrepacked(candidate.op, candidate.form(),
-               candidate.kernel.getArgument(index));
+  candidate.call.getPackedMutable().assign(candidate.kernel.getArgument(index));
+  candidate.call.setConfigAttr(candidate.packing.config);
   // 2. Its calls.
   for (const Use &use : candidate.uses) {
     VariableOp variable = getPrepacked(use, candidate);
@@ -213,7 +233,7 @@ void PrepackWeightsPass::prepack(Candidate &candidate) {
 /// The variable, with as many versions as the weights have, and its writers.
 VariableOp PrepackWeightsPass::getPrepacked(const Use &use,
                                             const Candidate &candidate) {
-  VariableOp &known = prepacked[{use.weights, candidate.form()}];
+  VariableOp &known = prepacked[{use.weights, candidate.order()}];
   if (known)
     return known;
   VariableOp weights = use.weights;
@@ -223,11 +243,11 @@ VariableOp PrepackWeightsPass::getPrepacked(const Use &use,
   RankedTensorType tensor = candidate.type();
   auto variable = VariableOp::create(
       builder, weights.getLoc(),
-      (weights.getSymName() + getPrepackedSuffix(candidate.form())).str(),
+      (weights.getSymName() + candidate.order().getVariableSuffix()).str(),
       tensor, Role::Prepacked, weights.getStageAttr(), BytesAttr());
   auto name = FlatSymbolRefAttr::get(weights);
   variable->setAttr(kParameterAttr, name);
-  variable->setAttr(kPrepackingAttr, candidate.form());
+  variable->setAttr(kernel::kPackingAttr, candidate.order());
   symbols.insert(variable, std::next(weights->getIterator()));
   auto ownName = FlatSymbolRefAttr::get(variable);
   for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
@@ -255,7 +275,9 @@ VariableOp PrepackWeightsPass::getPrepacked(const Use &use,
 
 /// What prepacks, as a function on tensors that is declared and its kernel.
 StringRef PrepackWeightsPass::getFunction(const Candidate &candidate) {
-  std::string &name = functions[{candidate.form(), candidate.weightsType()}];
+  Attribute target = candidate.kernel->getAttr(kTargetAttr);
+  std::string &name =
+      functions[{candidate.order(), candidate.weightsType(), target}];
   if (!name.empty())
     return name;
   ModuleOp root = getOperation();
@@ -269,16 +291,17 @@ StringRef PrepackWeightsPass::getFunction(const Candidate &candidate) {
     name = ("prepack." + Twine(number++)).str();
   while (isTaken(name) || isTaken(name + kKernelSuffix));
 
-  Location loc = candidate.op->getLoc();
+  Location loc = candidate.call->getLoc();
   OpBuilder builder = OpBuilder::atBlockEnd(root.getBody());
   auto from = getMemRefType(cast<RankedTensorType>(candidate.weightsType()));
   auto to = getMemRefType(candidate.type());
   auto kernel = func::FuncOp::create(builder, loc, (name + kKernelSuffix).str(),
                                      builder.getFunctionType({from, to}, {}));
   kernel.setPrivate();
+  kernel->setAttr(kTargetAttr, target);
   builder.setInsertionPointToEnd(kernel.addEntryBlock());
-  createPrepacking(builder, loc, candidate.form(), kernel.getArgument(0),
-                   kernel.getArgument(1));
+  penstock::kernel::PackOp::create(builder, loc, kernel.getArgument(0),
+                                   kernel.getArgument(1), candidate.order());
   func::ReturnOp::create(builder, loc);
   return name;
 }
@@ -289,7 +312,7 @@ FlatSymbolRefAttr PrepackWeightsPass::declare(ModuleOp module,
   if (!module.lookupSymbol(name)) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     auto function = func::FuncOp::create(
-        builder, candidate.op->getLoc(), name,
+        builder, candidate.call->getLoc(), name,
         builder.getFunctionType(candidate.weightsType(), candidate.type()));
     function.setPrivate();
   }

@@ -12,7 +12,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Program/Memory/PackTemporaries.h"
 #include "penstock/Support/ByteSize.h"
-#include "penstock/Target/Cpu/LibraryScratch.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -61,8 +61,7 @@ private:
 };
 } // namespace
 
-FailureOr<KernelMemory> KernelMemory::get(func::FuncOp kernel,
-                                          int64_t threads) {
+FailureOr<KernelMemory> KernelMemory::get(func::FuncOp kernel) {
   KernelMemory result;
   if (kernel.isDeclaration())
     return result;
@@ -88,22 +87,19 @@ FailureOr<KernelMemory> KernelMemory::get(func::FuncOp kernel,
       uses.extend(view, temporary.first, temporary.last);
     }
   }
-  WalkResult walked = kernel.walk([&](Operation *op) {
-    std::string reason;
-    FailureOr<std::optional<int64_t>> bytes =
-        libraryScratchBytes(op, threads, &reason);
-    if (failed(bytes)) {
-      op->emitError("no library can compute this product: ") << reason;
-      return WalkResult::interrupt();
-    }
-    if (bytes->value_or(0) > 0) {
-      LibraryCall &call = result.calls.emplace_back();
-      call.op = cast<nn::LibraryCallOpInterface>(op);
-      call.position = uses.positionOf(op);
-      call.bytes = **bytes;
-    }
-    return WalkResult::advance();
-  });
+  WalkResult walked =
+      kernel.walk([&](penstock::kernel::LibraryCallOpInterface op) {
+        FailureOr<LibraryPlan> plan = planCall(op);
+        if (failed(plan))
+          return WalkResult::interrupt();
+        if (plan->scratchBytes > 0) {
+          LibraryCall &call = result.calls.emplace_back();
+          call.op = op;
+          call.position = uses.positionOf(op);
+          call.bytes = plan->scratchBytes;
+        }
+        return WalkResult::advance();
+      });
   if (walked.wasInterrupted())
     return failure();
   return result;
@@ -139,8 +135,8 @@ LogicalResult KernelMemory::verify() const {
              << temporary.offset + temporary.bytes << " of temporary memory of "
              << bytes;
   for (const LibraryCall &call : calls) {
-    nn::LibraryCallOpInterface op = call.op;
-    nn::ScratchAttr scratch = op.getScratchAttr();
+    kernel::LibraryCallOpInterface op = call.op;
+    kernel::ScratchAttr scratch = op.getScratchAttr();
     if (!scratch || scratch.getBytes() < call.bytes)
       return call.op->emitError("S9: takes ")
              << call.bytes << " bytes of scratch and has "

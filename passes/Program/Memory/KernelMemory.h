@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_PASSES_PROGRAM_MEMORY_KERNELMEMORY_H
 #define PENSTOCK_PASSES_PROGRAM_MEMORY_KERNELMEMORY_H
 
-#include "dialects/Nn/LibraryCall.h"
+#include "dialects/Kernel/Kernel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -30,7 +30,7 @@ struct KernelMemory {
   };
   /// One that takes so many bytes of scratch.
   struct LibraryCall {
-    nn::LibraryCallOpInterface op;
+    kernel::LibraryCallOpInterface op;
     int64_t position = 0, bytes = 0;
   };
   llvm::SmallVector<Temporary> temporaries;
@@ -38,10 +38,9 @@ struct KernelMemory {
   /// Of the last argument, if it is temporary memory.
   int64_t bytes = 0;
 
-  /// Fails, with a diagnostic, when memory is used in another way, or a product
-  /// cannot be computed.
-  static mlir::FailureOr<KernelMemory> get(mlir::func::FuncOp kernel,
-                                           int64_t threads);
+  /// Fails, with a diagnostic, when memory is used in another way, or the
+  /// library of the kernel's target does not compute a call.
+  static mlir::FailureOr<KernelMemory> get(mlir::func::FuncOp kernel);
 
   /// The most that temporaries and the call at hand take at once.
   int64_t getPeak(int64_t alignment) const;

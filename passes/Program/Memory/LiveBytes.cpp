@@ -47,8 +47,7 @@ FailureOr<int64_t> LiveBytes::getKernelPeak(StringAttr name, ArenaOp arena) {
   auto kernel = symbols.lookup<func::FuncOp>(name);
   if (!kernel)
     return module.emitError() << "there is no function @" << name.getValue();
-  FailureOr<KernelMemory> memory =
-      KernelMemory::get(kernel, static_cast<int64_t>(arena.getThreads()));
+  FailureOr<KernelMemory> memory = KernelMemory::get(kernel);
   if (failed(memory))
     return failure();
   return kernels[name] =

@@ -73,9 +73,8 @@ struct PlanMemoryPass
 
   void runOnOperation() override {
     ModuleOp root = getOperation();
-    if (!llvm::isPowerOf2_64(alignment) || threads == 0) {
-      root.emitError("pipeline-plan-memory: alignment must be a power of two, "
-                     "threads positive");
+    if (!llvm::isPowerOf2_64(alignment)) {
+      root.emitError("pipeline-plan-memory: alignment must be a power of two");
       return signalPassFailure();
     }
     SmallVector<ModuleOp> modules{root};
@@ -113,7 +112,7 @@ struct PlanMemoryPass
         return builder.getI64IntegerAttr(static_cast<int64_t>(value));
       };
       ArenaOp::create(builder, before.getLoc(), attr(number), attr(at),
-                      attr(threads), attr(alignment));
+                      attr(alignment));
       if (limit && at > limit)
         return reportTooLarge(module, number, device, at);
     }

@@ -11,7 +11,6 @@
 #include "passes/Program/Memory/PackTemporaries.h"
 #include "passes/Program/Passes.h"
 #include "penstock/Memory/Packing.h"
-#include "penstock/Target/Cpu/ConvolutionLibrary.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -28,8 +27,6 @@ namespace {
 
 struct ShareScratchPass
     : public penstock::impl::PipelineShareScratchBase<ShareScratchPass> {
-  using PipelineShareScratchBase::PipelineShareScratchBase;
-
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (isOnBuffers(kernel) && failed(place(kernel)))
@@ -44,27 +41,8 @@ struct ShareScratchPass
                          llvm::IsaPred<TensorType>);
   }
 
-  /// From here on the program says how convolutions are computed.
-  LogicalResult chooseLayouts(func::FuncOp kernel) {
-    WalkResult result = kernel.walk([&](Operation *op) {
-      if (!nn::Convolution::match(op))
-        return WalkResult::advance();
-      FailureOr<LibraryConvolution> planned =
-          requireLibraryConvolution(op, threads);
-      if (failed(planned))
-        return WalkResult::interrupt();
-      nn::Convolution::setLayout(
-          op, static_cast<nn::ConvolutionLayout>(planned->descriptor.layout));
-      return WalkResult::advance();
-    });
-    return failure(result.wasInterrupted());
-  }
-
   LogicalResult place(func::FuncOp kernel) {
-    if (failed(chooseLayouts(kernel)))
-      return failure();
-    FailureOr<KernelMemory> memory =
-        KernelMemory::get(kernel, static_cast<int64_t>(threads));
+    FailureOr<KernelMemory> memory = KernelMemory::get(kernel);
     if (failed(memory))
       return failure();
     if (memory->bytes == 0 && memory->calls.empty())
@@ -102,9 +80,9 @@ struct ShareScratchPass
                                          block.offset));
     }
     for (KernelMemory::LibraryCall &call : memory->calls)
-      call.op.setScratchAttr(
-          nn::ScratchAttr::get(builder.getContext(), call.bytes,
-                               blocks[blockOf[call.position]].offset));
+      call.op.setScratchAttr(penstock::kernel::ScratchAttr::get(
+          builder.getContext(), call.bytes,
+          blocks[blockOf[call.position]].offset));
 
     // 3. The argument that holds it.
     auto type = MemRefType::get({end}, builder.getI8Type());

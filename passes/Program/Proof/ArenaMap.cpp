@@ -90,8 +90,7 @@ FailureOr<const KernelMemory *> ArenaMap::getKernel(func::CallOp call) {
       symbols->lookupSymbolIn<func::FuncOp>(root, call.getCalleeAttr());
   auto [known, isNew] = kernels.try_emplace(kernel);
   if (isNew && kernel) {
-    FailureOr<KernelMemory> memory =
-        KernelMemory::get(kernel, static_cast<int64_t>(arena.getThreads()));
+    FailureOr<KernelMemory> memory = KernelMemory::get(kernel);
     if (failed(memory))
       return failure();
     known->second = std::move(*memory);

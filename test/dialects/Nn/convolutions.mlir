@@ -8,7 +8,7 @@ func.func @tensors(%x: tensor<5x3x11x9xf32>, %w: tensor<7x3x3x3xf32>, %e: tensor
   return %dx, %dw : tensor<5x3x11x9xf32>, tensor<7x3x3x3xf32>
 }
 func.func @buffers(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
-  nn.conv %x, %w outs(%y) strides [2] dilations [1] pads [1, 1] groups(1) layout columns scratch <4096 at 64> : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  nn.conv %x, %w outs(%y) strides [2] dilations [1] pads [1, 1] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
 func.func @pools(%x: tensor<5x7x11x9xf32>) -> tensor<5x7x11x9xf32> {
@@ -128,13 +128,5 @@ func.func @grad_types(%y: tensor<2x3x3xf32>, %i: tensor<2x3x3xi32>) {
 func.func @grad_shapes(%y: tensor<2x3x3xf32>, %i: tensor<2x3x3xi32>) {
   // expected-error @below {{'nn.max_pool_grad' op of 'tensor<2x3x3xf32>' does not give 'tensor<2x5x7xf32>'}}
   %dx = nn.max_pool_grad %y, %i : tensor<2x3x3xf32>, tensor<2x3x3xi32> -> tensor<2x5x7xf32>
-  return
-}
-
-// -----
-
-func.func @no_scratch(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
-  // expected-error @below {{scratch is some bytes from a byte on, got 0 at 64}}
-  nn.conv %x, %w outs(%y) strides [2] dilations [1] pads [1, 1] groups(1) scratch <0 at 64> : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }

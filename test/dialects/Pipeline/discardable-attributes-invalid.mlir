@@ -180,3 +180,14 @@ func.func private @f(memref<64xi8> {pipeline.scratch}, memref<2xf32>)
 
 // expected-error @+1 {{'pipeline.inn' is no attribute of an argument}}
 func.func private @f(memref<2xf32> {pipeline.inn})
+
+// -----
+
+// expected-error @below {{'pipeline.target' is the target of devices, on a function that they run}}
+func.func private @f() attributes {pipeline.target = "cpu"}
+
+// -----
+
+// expected-error @below {{'pipeline.target' is the target of devices, on a function that they run}}
+module attributes {pipeline.target = #cpu.target<>} {
+}

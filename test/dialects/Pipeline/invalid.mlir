@@ -323,30 +323,6 @@ func.func @f(%n: index, %b: memref<2xf32, strided<[2]>>) {
 
 // -----
 
-func.func @f(%a: memref<2x2xf32>) {
-  // expected-error @+1 {{needs sizes [batch..., m, n, k]}}
-  pipeline.gemm %a, %a, %a sizes [2, 2] strides [2] [2] [2] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
-  return
-}
-
-// -----
-
-func.func @f(%a: memref<2x2xf32>) {
-  // expected-error @+1 {{needs positive sizes}}
-  pipeline.gemm %a, %a, %a sizes [2, 0, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
-  return
-}
-
-// -----
-
-func.func @f(%a: memref<2x2xf32>) {
-  // expected-error @+1 {{needs 2 strides per operand, got 1}}
-  pipeline.gemm %a, %a, %a sizes [2, 2, 2] strides [2, 1] [2] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
-  return
-}
-
-// -----
-
 // The custom syntax gives the counter no other type.
 pipeline.stage @s
 // expected-error @+1 {{'pipeline.task' op has one argument, an index that counts}}

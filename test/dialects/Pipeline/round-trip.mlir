@@ -188,8 +188,9 @@ func.func @train.0(%first: index, %updates: index) {
 // CHECK: pipeline.compensate %{{.*}}, %{{.*}} tau(1.500000e+00) : tensor<2xf32>
 // CHECK: pipeline.predict %{{.*}}, %{{.*}}, %{{.*}} steps(2.000000e+00) : tensor<2xf32>, f32
 // CHECK: pipeline.all_reduce @g ahead(-1) every(4)
-// CHECK: pipeline.arena 0 bytes(4096) threads(2)
-// CHECK: pipeline.gemm %{{.*}}, %{{.*}}, %{{.*}} sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] accumulate scratch <4096 at 64> :
+// CHECK: pipeline.device 0 target(#cpu.target<threads(2)>)
+// CHECK: pipeline.arena 0 bytes(4096){{$}}
+// CHECK: func.func @kernel({{.*}}) attributes {pipeline.target = #cpu.target<>}
 // CHECK: pipeline.slot @w[%{{.*}}] ring(3) at(64) stride(64) places [64, 256, 128] : memref<2xf32>
 // CHECK: pipeline.scratch at(64) : memref<7xi8>
 // CHECK: pipeline.start_all_reduce @g[%{{.*}}], %{{.*}} : memref<7xi8>
@@ -210,10 +211,9 @@ pipeline.task @s.B backward of @s(%k) {
 pipeline.schedule @open microbatches(4) {
   pipeline.order 0 { pipeline.repeat microbatches { pipeline.all_reduce @g ahead(-1) every(4) } }
 }
-pipeline.arena 0 bytes(4096) threads(2)
-func.func @kernel(%n: index, %a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf32>) {
-  pipeline.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
-    accumulate scratch <4096 at 64> : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
+pipeline.device 0 target(#cpu.target<threads(2)>)
+pipeline.arena 0 bytes(4096)
+func.func @kernel(%n: index) attributes {pipeline.target = #cpu.target<>} {
   %w = pipeline.slot @w[%n] ring(3) at(64) stride(64) places [64, 256, 128] : memref<2xf32>
   %s = pipeline.scratch at(64) : memref<7xi8>
   pipeline.start_all_reduce @g[%n], %s : memref<7xi8>

@@ -1,5 +1,9 @@
 // RUN: penstock-opt %s --pipeline-fuse-rows --split-input-file | FileCheck %s
-// RUN: penstock-opt %s --pipeline-fuse-rows=threads=2 --split-input-file | FileCheck %s --check-prefix=THREADS
+// RUN: sed '/^func/s/{$/attributes {pipeline.target = #cpu.target<threads(2)>} {/' %s > %t.mlir
+// RUN: penstock-opt %t.mlir --pipeline-fuse-rows --split-input-file | FileCheck %s --check-prefix=THREADS
+// RUN: penstock-opt %t.mlir --pipeline-fuse-rows=kind=other --split-input-file | FileCheck %s --check-prefix=OTHER
+
+// OTHER-NOT: scf.for
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>

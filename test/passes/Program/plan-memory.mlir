@@ -1,5 +1,5 @@
 // RUN: penstock-opt %s --pipeline-plan-memory --split-input-file | FileCheck %s
-// RUN: penstock-opt %s --pipeline-plan-memory='alignment=4 threads=2' \
+// RUN: penstock-opt %s --pipeline-plan-memory=alignment=4 \
 // RUN:   --split-input-file | FileCheck %s --check-prefix=DENSE
 
 // Parameters side by side and version by version, then gradients in the same
@@ -17,8 +17,8 @@ pipeline.variable @unused : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
 pipeline.schedule @evaluate to evaluate microbatches(1)
 
-// CHECK: pipeline.arena 0 bytes(1280) threads(1)
-// DENSE: pipeline.arena 0 bytes(424) threads(2) alignment(4)
+// CHECK: pipeline.arena 0 bytes(1280)
+// DENSE: pipeline.arena 0 bytes(424) alignment(4)
 // CHECK-LABEL: func.func @train.0
 // DENSE-LABEL: func.func @train.0
 func.func @train.0(%first: index, %updates: index)
@@ -97,7 +97,7 @@ module @replay {
 // where temporaries lie that are not needed then. A ring stays one: its slots
 // are apart by a stride.
 
-// CHECK: pipeline.arena 0 bytes(384) threads(1)
+// CHECK: pipeline.arena 0 bytes(384)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(2)
@@ -140,7 +140,7 @@ func.func @train.0(%first: index, %updates: index)
 // at the beginning, @c would lie behind the larger, and @b, which is still on its
 // way when @c comes, behind @c.
 
-// CHECK: pipeline.arena 0 bytes(448) threads(1)
+// CHECK: pipeline.arena 0 bytes(448)
 pipeline.stage @s devices [0]
 pipeline.stage @r devices [1]
 pipeline.task @F forward of @s

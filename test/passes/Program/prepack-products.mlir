@@ -22,8 +22,8 @@ pipeline.channel @y : [!y] slots(2)
 pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
 
 // CHECK: pipeline.variable @w : [[W:tensor<300x1024xf32>]] parameter of @s0
-// CHECK: pipeline.variable @w.panels : tensor<[[B:[0-9]+]]xf32> prepacked of @s0 {pipeline.parameter = @w, pipeline.prepacking = #pipeline.panels<[300, 1024] strides[1024, 1] width 384 stride 400>}
-// CHECK: pipeline.variable @w.panels_transposed : tensor<[[F:[0-9]+]]xf32> prepacked of @s0 {pipeline.parameter = @w, pipeline.prepacking = #pipeline.panels<[1024, 300] strides[1, 1024] width 384 stride 304>}
+// CHECK: pipeline.variable @w.panels : tensor<[[B:[0-9]+]]xf32> prepacked of @s0 {kernel.packing = #cpu.panels<[300, 1024] strides[1024, 1] width 384 stride 400>, pipeline.parameter = @w}
+// CHECK: pipeline.variable @w.panels_transposed : tensor<[[F:[0-9]+]]xf32> prepacked of @s0 {kernel.packing = #cpu.panels<[1024, 300] strides[1, 1024] width 384 stride 304>, pipeline.parameter = @w}
 pipeline.variable @w : !w parameter of @s0
 pipeline.variable @w.grad : !w gradient of @s0 {pipeline.parameter = @w}
 // Rows of 1200 bytes are read as fast as they are.
@@ -79,29 +79,29 @@ pipeline.schedule @train microbatches(4) {
 
 // The other operands, and a product of which no variable is the right operand,
 // stay as they are.
-// CHECK: func.func private @forward.kernel(%[[X:.*]]: memref<32x1024xf32>, %{{.*}}: memref<300x1024xf32>, %[[PLAIN:.*]]: memref<1024x300xf32>, %[[P:.*]]: memref<[[F]]xf32>, %[[Y:.*]]: memref<32x300xf32> {pipeline.out}
-// CHECK: pipeline.gemm %[[X]], %[[P]], %[[Y]] sizes [32, 300, 1024] strides [1024, 1] [304, 1] [300, 1] panels(384) :
-// CHECK: pipeline.gemm %[[X]], %[[PLAIN]], %[[Y]] sizes [32, 300, 1024] strides [1024, 1] [300, 1] [300, 1] accumulate :
+// CHECK: func.func private @forward.kernel(%[[X:.*]]: memref<32x1024xf32>, %[[W:.*]]: memref<300x1024xf32>, %[[PLAIN:.*]]: memref<1024x300xf32>, %[[P:.*]]: memref<[[F]]xf32>, %[[Y:.*]]: memref<32x300xf32> {pipeline.out}
+// CHECK: kernel.gemm %[[X]], %[[W]], %[[Y]] packed(%[[P]] : memref<[[F]]xf32>) sizes [32, 300, 1024] strides [1024, 1] [1, 1024] [300, 1] config(#cpu.gemm<panels(384 by 304)>) :
+// CHECK: kernel.gemm %[[X]], %[[PLAIN]], %[[Y]] sizes [32, 300, 1024] strides [1024, 1] [300, 1] [300, 1] accumulate config(#cpu.gemm<>) :
 func.func private @forward(!x, !w, tensor<1024x300xf32>) -> (!y, tensor<f32>)
-func.func private @forward.kernel(%x: !X, %w: !W, %p: memref<1024x300xf32>, %y: !Y {pipeline.out}, %l: memref<f32> {pipeline.out}) {
-  pipeline.gemm %x, %w, %y sizes [32, 300, 1024] strides [1024, 1] [1, 1024] [300, 1] : !X, !W, !Y
-  pipeline.gemm %x, %p, %y sizes [32, 300, 1024] strides [1024, 1] [300, 1] [300, 1] accumulate : !X, memref<1024x300xf32>, !Y
+func.func private @forward.kernel(%x: !X, %w: !W, %p: memref<1024x300xf32>, %y: !Y {pipeline.out}, %l: memref<f32> {pipeline.out}) attributes {pipeline.target = #cpu.target<>} {
+  kernel.gemm %x, %w, %y sizes [32, 300, 1024] strides [1024, 1] [1, 1024] [300, 1] config(#cpu.gemm<>) : !X, !W, !Y
+  kernel.gemm %x, %p, %y sizes [32, 300, 1024] strides [1024, 1] [300, 1] [300, 1] accumulate config(#cpu.gemm<>) : !X, memref<1024x300xf32>, !Y
   return
 }
 // Weights in another shape, and a gradient of the weights.
 // CHECK: func.func private @backward.kernel(%[[Y:.*]]: memref<32x300xf32>, %{{.*}}: memref<300x1024xf32>, %[[G:.*]]: memref<300x1024xf32> {pipeline.into = 0 : i64}, %[[P:.*]]: memref<[[B]]xf32>
-// CHECK: pipeline.gemm %[[Y]], %[[P]], %{{.*}} sizes [32, 1024, 300] strides [300, 1] [400, 1] [1024, 1] panels(384) :
-// CHECK: pipeline.gemm %[[Y]], %{{.*}}, %[[G]] sizes [300, 1024, 32] strides [1, 300] [1024, 1] [1024, 1] accumulate :
+// CHECK: kernel.gemm %[[Y]], %{{.*}}, %{{.*}} packed(%[[P]] : memref<[[B]]xf32>) sizes [32, 1024, 300] strides [300, 1] [1024, 1] [1024, 1] config(#cpu.gemm<panels(384 by 400)>) :
+// CHECK: kernel.gemm %[[Y]], %{{.*}}, %[[G]] sizes [300, 1024, 32] strides [1, 300] [1024, 1] [1024, 1] accumulate config(#cpu.gemm<>) :
 func.func private @backward(!y, !w, !w {pipeline.into = 0 : i64}) -> !w
-func.func private @backward.kernel(%y: !Y, %w: !W, %g: !W {pipeline.into = 0 : i64}, %s: memref<131072xi8> {pipeline.scratch}) {
+func.func private @backward.kernel(%y: !Y, %w: !W, %g: !W {pipeline.into = 0 : i64}, %s: memref<131072xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   %c0 = arith.constant 0 : index
   %x = memref.view %s[%c0][] : memref<131072xi8> to !X
   %flat = memref.collapse_shape %w [[0, 1]] : !W into memref<307200xf32>
-  pipeline.gemm %y, %flat, %x sizes [32, 1024, 300] strides [300, 1] [1024, 1] [1024, 1] : !Y, memref<307200xf32>, !X
-  pipeline.gemm %y, %x, %g sizes [300, 1024, 32] strides [1, 300] [1024, 1] [1024, 1] accumulate : !Y, !X, !W
+  kernel.gemm %y, %flat, %x sizes [32, 1024, 300] strides [300, 1] [1024, 1] [1024, 1] config(#cpu.gemm<>) : !Y, memref<307200xf32>, !X
+  kernel.gemm %y, %x, %g sizes [300, 1024, 32] strides [1, 300] [1024, 1] [1024, 1] accumulate config(#cpu.gemm<>) : !Y, !X, !W
   return
 }
 func.func private @step(!w, !w) -> !w
 
 // CHECK: func.func private @{{prepack.[0-9]+}}.kernel(%[[A:.*]]: memref<300x1024xf32>, %[[R:.*]]: memref<[[N:[0-9]+]]xf32>)
-// CHECK: pipeline.pack_panels %[[A]] to %[[R]] as <
+// CHECK: kernel.pack %[[A]] to %[[R]] order(#cpu.panels<

@@ -25,10 +25,10 @@ pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
 // with as many versions as the weights have. Frozen weights have one, too.
 // CHECK: pipeline.variable @w : [[W:tensor<48x32x3x3xf32>]] parameter of @s0
 // CHECK: pipeline.variable @w.prepacked_backward : tensor<[[N:[0-9]+]]xf32> prepacked of @s0
+// CHECK-SAME: kernel.packing = #cpu.blocked<input_grad(true)[2, 32, 6, 6] by[48, 32, 3, 3] to[2, 48, 4, 4] strides[1, 1] dilations[1, 1] pads[0, 0, 0, 0] groups 1 config <library>>
 // CHECK-SAME: pipeline.parameter = @w
-// CHECK-SAME: pipeline.prepacking = #nn.prepacking<input_grad(true)[2, 32, 6, 6] by[48, 32, 3, 3] to[2, 48, 4, 4] strides[1, 1] dilations[1, 1] pads[0, 0, 0, 0] groups 1 layout library>
 // CHECK: pipeline.variable @w.prepacked : tensor<[[N]]xf32> prepacked of @s0
-// CHECK-SAME: pipeline.prepacking = #nn.prepacking<[2, 32, 6, 6] by
+// CHECK-SAME: kernel.packing = #cpu.blocked<[2, 32, 6, 6] by
 // CHECK: pipeline.weight_stash @w depth(2)
 // CHECK-DAG: pipeline.weight_stash @w.prepacked depth(2)
 // CHECK-DAG: pipeline.weight_stash @w.prepacked_backward depth(2)
@@ -100,34 +100,34 @@ pipeline.schedule @train microbatches(4) {
 }
 
 // CHECK: func.func private @forward.kernel(%{{.*}}: memref<2x32x6x6xf32>, %[[W1:.*]]: memref<48x32x3x3xf32>, %[[P1:.*]]: memref<[[N]]xf32>, %[[Y1:.*]]: memref<2x48x4x4xf32> {pipeline.out})
-// CHECK: nn.conv %{{.*}}, %[[W1]] outs(%[[Y1]]) prepacked(%[[P1]] : memref<[[N]]xf32>) strides [1, 1] {{.*}} layout library
+// CHECK: kernel.conv forward %{{.*}}, %[[W1]], %[[Y1]] packed(%[[P1]] : memref<[[N]]xf32>) strides [1, 1] {{.*}} config(#cpu.conv<library>)
 func.func private @forward(!x, !w) -> !y
-func.func private @forward.kernel(%x: !X, %w: !W, %y: !Y {pipeline.out}) {
-  nn.conv %x, %w outs(%y) strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) : !X, !W, !Y
+func.func private @forward.kernel(%x: !X, %w: !W, %y: !Y {pipeline.out}) attributes {pipeline.target = #cpu.target<>} {
+  kernel.conv forward %x, %w, %y strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) config(#cpu.conv<library>) : !X, !W, !Y
   return
 }
 func.func private @other(!x, !w) -> tensor<f32>
-func.func private @other.kernel(%x: !X, %w: !W, %l: memref<f32> {pipeline.out}, %s: memref<6144xi8> {pipeline.scratch}) {
+func.func private @other.kernel(%x: !X, %w: !W, %l: memref<f32> {pipeline.out}, %s: memref<6144xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   %c0 = arith.constant 0 : index
   %y = memref.view %s[%c0][] : memref<6144xi8> to !Y
-  nn.conv %x, %w outs(%y) strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) : !X, !W, !Y
+  kernel.conv forward %x, %w, %y strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) config(#cpu.conv<library>) : !X, !W, !Y
   return
 }
 func.func private @evaluate(!x, !w) -> tensor<f32>
-func.func private @evaluate.kernel(%x: !X, %w: !W, %l: memref<f32> {pipeline.out}, %s: memref<6144xi8> {pipeline.scratch}) {
+func.func private @evaluate.kernel(%x: !X, %w: !W, %l: memref<f32> {pipeline.out}, %s: memref<6144xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   %c0 = arith.constant 0 : index
   %y = memref.view %s[%c0][] : memref<6144xi8> to !Y
-  nn.conv %x, %w outs(%y) strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) : !X, !W, !Y
+  kernel.conv forward %x, %w, %y strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) config(#cpu.conv<library>) : !X, !W, !Y
   return
 }
 func.func private @backward(!y, !w, !w {pipeline.into = 0 : i64}) -> !w
-func.func private @backward.kernel(%y: !Y, %w: !W, %g: !W {pipeline.into = 0 : i64}, %s: memref<9216xi8> {pipeline.scratch}) {
+func.func private @backward.kernel(%y: !Y, %w: !W, %g: !W {pipeline.into = 0 : i64}, %s: memref<9216xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   %c0 = arith.constant 0 : index
   %x = memref.view %s[%c0][] : memref<9216xi8> to !X
-  nn.conv_input_grad %y, %w outs(%x) strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) : !Y, !W, !X
+  kernel.conv input_grad %x, %w, %y strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) config(#cpu.conv<library>) : !X, !W, !Y
   return
 }
 func.func private @step(!w, !w) -> (!w, !w)
 
 // CHECK: func.func private @{{prepack.[0-9]+}}.kernel(%[[A:.*]]: memref<48x32x3x3xf32>, %[[R:.*]]: memref<[[N]]xf32>)
-// CHECK: nn.prepack_weights %[[A]] to %[[R]] as <
+// CHECK: kernel.pack %[[A]] to %[[R]] order(#cpu.blocked<

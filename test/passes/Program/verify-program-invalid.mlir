@@ -6,7 +6,7 @@
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @f() -> index
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -21,7 +21,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @f(%t: memref<64xi8> {pipeline.scratch}) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0 : i8
@@ -46,11 +46,11 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(2048) threads(1)
-func.func private @kernel(%a: memref<4x6xf32>, %b: memref<6x9xf32>, %c: memref<4x9xf32>, %t: memref<64xi8> {pipeline.scratch}) {
+pipeline.arena 0 bytes(2048)
+func.func private @kernel(%a: memref<4x6xf32>, %b: memref<6x9xf32>, %c: memref<4x9xf32>, %t: memref<64xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   // expected-error @below {{no library can compute this product: oneDNN has only its reference implementation}}
-  pipeline.gemm %a, %b, %c sizes [2, 3, 2] strides [12, 3] [18, 3] [18, 3]
-    : memref<4x6xf32>, memref<6x9xf32>, memref<4x9xf32>
+  kernel.gemm %a, %b, %c sizes [2, 3, 2] strides [12, 3] [18, 3] [18, 3]
+    config(#cpu.gemm<>) : memref<4x6xf32>, memref<6x9xf32>, memref<4x9xf32>
   return
 }
 pipeline.variable @a : tensor<4x6xf32> parameter of @s
@@ -76,7 +76,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -91,7 +91,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c0 = arith.constant 0 : index
@@ -108,7 +108,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c0 = arith.constant 0 : index
@@ -122,7 +122,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 pipeline.channel @x : [tensor<f32>] source(input "x") slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -138,7 +138,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %true = arith.constant true
@@ -156,7 +156,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{S8: has no place in a device function}}
@@ -169,7 +169,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 // expected-error @below {{S8: the function of a device takes the first update and their number}}
 func.func @train.0(%first: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -182,7 +182,7 @@ func.func @train.0(%first: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
 
@@ -202,7 +202,7 @@ func.func @other(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -219,7 +219,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -239,7 +239,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -261,7 +261,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -284,7 +284,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -303,7 +303,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -323,7 +323,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -353,7 +353,7 @@ pipeline.task @B backward of @s
 pipeline.task @U update of @s
 pipeline.variable @w : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -386,7 +386,7 @@ pipeline.task @E evaluate of @s
 pipeline.variable @w : tensor<f32> parameter of @s
 pipeline.weight_stash @w depth(2)
 pipeline.schedule @evaluate to evaluate microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func @evaluate.0(%first: index, %updates: index, %version: index)
     attributes {pipeline.schedule = @evaluate, pipeline.device = 0 : i64} {
@@ -410,7 +410,7 @@ pipeline.task @B backward of @s
 pipeline.task @U update of @s
 pipeline.variable @w : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -439,7 +439,7 @@ pipeline.task @B backward of @s
 pipeline.task @U update of @s
 pipeline.variable @w : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -466,7 +466,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c1 = arith.constant 1 : index
@@ -482,7 +482,7 @@ pipeline.stage @s devices [0]
 // expected-error @below {{S1: runs 1 times instead of 2 in a segment of 1 updates of "train"}}
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(2)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c2 = arith.constant 2 : index
@@ -500,7 +500,7 @@ pipeline.task @B backward of @s
 pipeline.task @U update of @s
 pipeline.variable @w : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32>, memref<f32> {pipeline.out})
 func.func @train.0(%first: index, %updates: index)
@@ -529,7 +529,7 @@ pipeline.task @B backward of @s
 pipeline.task @U update of @s
 pipeline.variable @w : tensor<f32> parameter of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -554,7 +554,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -578,7 +578,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -598,7 +598,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -618,7 +618,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -636,7 +636,7 @@ pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 // expected-error @below {{S6: on device 0, message 0 of @x is never used in a segment of 1 updates}}
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -662,8 +662,8 @@ pipeline.task @F1 forward of @s1
 // expected-note @below {{device 0: at await @h[0], next transfer send @h[0]}}
 // expected-note @below {{device 1: at await @d[0], next transfer send @d[0]}}
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
-pipeline.arena 1 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
+pipeline.arena 1 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -707,8 +707,8 @@ pipeline.task @F1 forward of @s1
 // expected-note @below {{device 0: at the end, next transfer send @h[0]}}
 // expected-note @below {{device 1: at the end, no transfer}}
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
-pipeline.arena 1 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
+pipeline.arena 1 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -735,8 +735,8 @@ pipeline.stage @s1 devices [1]
 pipeline.channel @h : [tensor<f32>] slots(1) staging(1)
 pipeline.channel @d : [tensor<f32>] slots(1) staging(1)
 pipeline.schedule @train microbatches(2)
-pipeline.arena 0 bytes(1024) threads(1)
-pipeline.arena 1 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
+pipeline.arena 1 bytes(1024)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
 func.func private @modify(memref<f32> {pipeline.into = 0 : i64})
@@ -781,9 +781,9 @@ func.func @train.1(%first: index, %updates: index)
 pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<4xf32> parameter
 pipeline.variable @b : tensor<4xf32> parameter
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.arena 0 bytes(256)
 // expected-error @below {{S9: is the second arena of this device}}
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
 
@@ -807,7 +807,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<4xf32> parameter
 pipeline.variable @b : tensor<4xf32> parameter
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{S9: has no place in the arena}}
@@ -820,7 +820,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<4xf32> parameter
 pipeline.variable @b : tensor<4xf32> parameter
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{S9: is not aligned to 64 bytes}}
@@ -833,7 +833,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<4xf32> parameter
 pipeline.variable @b : tensor<4xf32> parameter
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-note @below {{elsewhere}}
@@ -848,7 +848,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<4xf32> parameter
 pipeline.variable @b : tensor<4xf32> parameter
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{S9: ends at byte 272 of an arena of 256}}
@@ -861,7 +861,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<4xf32> parameter
 pipeline.variable @b : tensor<4xf32> parameter
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-note @below {{the other buffer}}
@@ -879,13 +879,13 @@ pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<2x8x16x24xf32> parameter
 pipeline.variable @b : tensor<16x8x3x3xf32> parameter
 pipeline.variable @c : tensor<2x16x16x24xf32> parameter
-pipeline.arena 0 bytes(4194304) threads(1)
-func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) {
+pipeline.arena 0 bytes(4194304)
+func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   %at = arith.constant 0 : index
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
   // expected-error-re @below {{S9: takes {{[0-9]+}} bytes of scratch and has 0}}
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  kernel.conv forward %0, %b, %c strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) config(#cpu.conv<tiles_4x4>) : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
@@ -905,13 +905,13 @@ pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<2x8x16x24xf32> parameter
 pipeline.variable @b : tensor<16x8x3x3xf32> parameter
 pipeline.variable @c : tensor<2x16x16x24xf32> parameter
-pipeline.arena 0 bytes(4194304) threads(1)
-func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) {
+pipeline.arena 0 bytes(4194304)
+func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   %at = arith.constant 0 : index
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
   // expected-error @below {{S9: has its scratch from byte 2097088 to }}
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) scratch <1048576 at 2097088> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  kernel.conv forward %0, %b, %c strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) config(#cpu.conv<tiles_4x4>) scratch <1048576 at 2097088> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
@@ -933,13 +933,13 @@ pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<2x8x16x24xf32> parameter
 pipeline.variable @b : tensor<16x8x3x3xf32> parameter
 pipeline.variable @c : tensor<2x16x16x24xf32> parameter
-pipeline.arena 0 bytes(4194304) threads(1)
-func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) {
+pipeline.arena 0 bytes(4194304)
+func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   %at = arith.constant 0 : index
   // expected-error @below {{S9: shares bytes with the scratch of a library call while it is in use}}
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) scratch <1048576 at 0> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  kernel.conv forward %0, %b, %c strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) config(#cpu.conv<tiles_4x4>) scratch <1048576 at 0> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
@@ -959,13 +959,13 @@ pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<2x8x16x24xf32> parameter
 pipeline.variable @b : tensor<16x8x3x3xf32> parameter
 pipeline.variable @c : tensor<2x16x16x24xf32> parameter
-pipeline.arena 0 bytes(4194304) threads(1)
-func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) {
+pipeline.arena 0 bytes(4194304)
+func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   %at = arith.constant 2097088 : index
   // expected-error @below {{S9: ends at byte 2121664 of temporary memory of 2097152}}
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) scratch <1048576 at 24576> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  kernel.conv forward %0, %b, %c strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) config(#cpu.conv<tiles_4x4>) scratch <1048576 at 24576> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
@@ -987,12 +987,12 @@ pipeline.schedule @train microbatches(1)
 pipeline.variable @a : tensor<2x8x16x24xf32> parameter
 pipeline.variable @b : tensor<16x8x3x3xf32> parameter
 pipeline.variable @c : tensor<2x16x16x24xf32> parameter
-pipeline.arena 0 bytes(4194304) threads(1)
-func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) {
+pipeline.arena 0 bytes(4194304)
+func.func private @convolution(%a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<2097152xi8> {pipeline.scratch}) attributes {pipeline.target = #cpu.target<>} {
   %at = arith.constant 0 : index
   %0 = memref.view %s[%at][] : memref<2097152xi8> to memref<2x8x16x24xf32>
   linalg.copy ins(%a : memref<2x8x16x24xf32>) outs(%0 : memref<2x8x16x24xf32>)
-  nn.conv %0, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) scratch <1048576 at 24576> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  kernel.conv forward %0, %b, %c strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) config(#cpu.conv<tiles_4x4>) scratch <1048576 at 24576> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%first: index, %updates: index)
@@ -1020,7 +1020,7 @@ pipeline.group @sum members [[@g]]
 pipeline.task @B backward of @s
 pipeline.task @U update of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @add(memref<2xf32> {pipeline.into = 0 : i64})
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -1046,7 +1046,7 @@ pipeline.group @sum members [[@g]]
 pipeline.task @B backward of @s
 pipeline.task @U update of @s
 pipeline.schedule @train microbatches(2)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func private @add(memref<2xf32> {pipeline.into = 0 : i64})
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -1081,8 +1081,8 @@ pipeline.task @U update of @s
 // expected-note @below {{device 0: at await @sum[0], next transfer sum @sum[0]}}
 // expected-note @below {{device 1: at the end, no transfer}}
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
-pipeline.arena 1 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
+pipeline.arena 1 bytes(1024)
 func.func private @add(memref<2xf32> {pipeline.into = 0 : i64})
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -1114,7 +1114,7 @@ pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.task @B backward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 // expected-error @below {{S8: begins to do something only when all else is done, however long the segment}}
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -1139,7 +1139,7 @@ pipeline.variable @h : tensor<2xf32> gradient of @s
 pipeline.group @sum members [[@g, @h]]
 pipeline.task @B backward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %g = pipeline.slot @g[%first] at(0) : memref<2xf32>
@@ -1159,7 +1159,7 @@ pipeline.variable @h : tensor<2xf32> gradient of @r
 pipeline.group @sum members [[@g], [@h]]
 pipeline.task @B backward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %g = pipeline.slot @g[%first] at(0) : memref<2xf32>
@@ -1179,7 +1179,7 @@ pipeline.variable @g : tensor<2xf32> gradient of @s {pipeline.parts = 2 : i64}
 pipeline.group @sum members [[@g]]
 pipeline.task @B backward of @s
 pipeline.schedule @train microbatches(2)
-pipeline.arena 0 bytes(1024) threads(1)
+pipeline.arena 0 bytes(1024)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %c1 = arith.constant 1 : index

@@ -7,7 +7,7 @@
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(128) threads(1)
+pipeline.arena 0 bytes(128)
 pipeline.channel @a : [tensor<f32>] slots(2)
 pipeline.channel @b : [tensor<f32>] slots(2)
 func.func private @read(memref<f32>)
@@ -36,7 +36,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(64) threads(1)
+pipeline.arena 0 bytes(64)
 pipeline.channel @a : [tensor<f32>] slots(1)
 pipeline.channel @b : [tensor<f32>] slots(1)
 func.func private @read(memref<f32>)
@@ -57,7 +57,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(64) threads(1)
+pipeline.arena 0 bytes(64)
 pipeline.channel @a : [tensor<f32>] slots(1)
 pipeline.channel @b : [tensor<f32>] slots(1)
 func.func private @read(memref<f32>)
@@ -79,7 +79,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(128) threads(1)
+pipeline.arena 0 bytes(128)
 pipeline.channel @a : [tensor<f32>] slots(1)
 func.func private @read(memref<f32>)
 func.func private @write(memref<f32> {pipeline.out})
@@ -100,7 +100,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.stage @s devices [0]
 pipeline.task @F forward of @s
 pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(128) threads(1)
+pipeline.arena 0 bytes(128)
 pipeline.channel @a : [tensor<f32>] slots(1)
 func.func private @work(memref<f32> {pipeline.out}, memref<128xi8> {pipeline.scratch})
 func.func @train.0(%first: index, %updates: index)

@@ -16,7 +16,8 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{has no place: run pipeline-plan-memory}}
@@ -28,7 +29,8 @@ func.func @train.0(%first: index, %updates: index)
 
 // expected-error @below {{there is no channel @x}}
 module {
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   pipeline.await @x[%first]
@@ -38,7 +40,8 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   %0 = pipeline.hyperparameter "lr" default(0.5) : f32
@@ -51,17 +54,17 @@ func.func @train.0(%first: index, %updates: index)
 
 func.func private @kernel(%a: memref<4x2xf32>, %b: memref<2x3xf32>, %c: memref<4x3xf32>) {
   // expected-error @below {{needs the device as first argument of its function}}
-  pipeline.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
-    : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
+  kernel.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    config(#cpu.gemm<>) : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
   return
 }
 
 // -----
 
 func.func private @kernel(%d: !llvm.ptr, %a: memref<4x2xf64>, %b: memref<2x3xf64>, %c: memref<4x3xf64>) {
-  // expected-error @below {{the library multiplies f32 matrices with up to 4 batch dimensions}}
-  pipeline.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
-    : memref<4x2xf64>, memref<2x3xf64>, memref<4x3xf64>
+  // expected-error @below {{the runtime has no place for it: it takes f32 matrices with up to 4 batch dimensions, and convolutions with up to 3 spatial ones}}
+  kernel.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    config(#cpu.gemm<>) : memref<4x2xf64>, memref<2x3xf64>, memref<4x3xf64>
   return
 }
 
@@ -73,8 +76,10 @@ module @other {}
 
 // -----
 
-pipeline.arena 0 bytes(256) threads(1)
-pipeline.arena 1 bytes(256) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
+pipeline.device 1 target(#cpu.target<>)
+pipeline.arena 1 bytes(256)
 pipeline.channel @x : [tensor<4xf32>] slots(1)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -92,7 +97,8 @@ func.func @train.1(%first: index, %updates: index)
 
 // -----
 
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{names no task: @F}}
@@ -102,7 +108,8 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
 // expected-error @below {{is transferred, but carries several tensors}}
 pipeline.channel @x : [tensor<4xf32>, tensor<4xf32>] slots(1)
 func.func @train.0(%first: index, %updates: index)
@@ -115,7 +122,8 @@ func.func @train.0(%first: index, %updates: index)
 
 pipeline.stage @s devices [0]
 pipeline.schedule @train microbatches(4)
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
 // expected-error @below {{the runtime knows no tensors of type 'tensor<4xi4>'}}
 pipeline.variable @v : tensor<4xi4> statistic of @s
 func.func @train.0(%first: index, %updates: index)
@@ -127,7 +135,8 @@ func.func @train.0(%first: index, %updates: index)
 
 // expected-error @below {{there is no schedule @train}}
 module {
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   return
@@ -137,10 +146,12 @@ func.func @train.0(%first: index, %updates: index)
 // -----
 
 module {
-pipeline.arena 0 bytes(256) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
 pipeline.schedule @train microbatches(4)
 module @replay {
-  pipeline.arena 0 bytes(256) threads(1)
+  pipeline.device 0 target(#cpu.target<>)
+  pipeline.arena 0 bytes(256)
   pipeline.schedule @train microbatches(4)
   func.func private @f(index)
   func.func @train.0(%first: index, %updates: index)
@@ -151,3 +162,44 @@ module @replay {
   }
 }
 }
+
+// -----
+
+func.func private @kernel(%d: !llvm.ptr, %a: memref<4x2xf32>, %b: memref<2x3xf32>, %c: memref<4x3xf32>) {
+  // expected-error @below {{has no config: run pipeline-select-library first}}
+  kernel.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(256)
+// expected-error @below {{device 0 has no pipeline.device: run pipeline-declare-devices}}
+func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  return
+}
+
+// -----
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+// expected-error @below {{--march=pentium9: LLVM knows no such CPU for}}
+pipeline.device 0 target(#cpu.target<march("pentium9")>)
+pipeline.arena 0 bytes(256)
+func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  return
+}
+
+// -----
+
+#order = #cpu.blocked<[2, 3, 7, 7, 7, 7] by [5, 3, 1, 1, 1, 1] to [2, 5, 7, 7, 7, 7] strides [1, 1, 1, 1] dilations [1, 1, 1, 1] pads [0, 0, 0, 0, 0, 0, 0, 0] groups 1 config <library>>
+// expected-error @below {{packs weights in an order that the runtime cannot make: #cpu.blocked<}}
+pipeline.variable @w.prepacked : tensor<15xf32> prepacked {kernel.packing = #order, pipeline.parameter = @w}
+pipeline.variable @w : tensor<5x3x1x1x1x1xf32> parameter

@@ -1,6 +1,6 @@
 // RUN: printf abc > %t.onnx
 // RUN: sed 's|MODEL|%t.onnx|' %s > %t.mlir
-// RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime='cpu=x features=+avx2' \
+// RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime \
 // RUN:   | FileCheck %s
 // RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime --convert-scf-to-cf \
 // RUN:   --expand-strided-metadata --finalize-memref-to-llvm \
@@ -26,8 +26,10 @@ pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
 pipeline.task @s0.F forward of @s0
 pipeline.task @s1.F forward of @s1
 pipeline.schedule @train microbatches(4) predicted_bubble(0.25) generator<"1f1b">
-pipeline.arena 0 bytes(256) threads(1)
-pipeline.arena 1 bytes(512) threads(2) alignment(128)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
+pipeline.device 1 target(#cpu.target<threads(2)>)
+pipeline.arena 1 bytes(512) alignment(128)
 
 // CHECK-LABEL: func.func private @kernel(
 // CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[A:.*]]: memref<4x2xf32>, %[[B:.*]]: memref<2x3xf32>, %[[C:.*]]: memref<4x3xf32>)
@@ -42,12 +44,12 @@ pipeline.arena 1 bytes(512) threads(2) alignment(128)
 // CHECK:         llvm.call @penstock_gemm(%[[DEV]], %[[ID]],
 func.func private @kernel(%dev: !llvm.ptr, %a: memref<4x2xf32>,
     %b: memref<2x3xf32> {pipeline.into = 0 : i64}, %c: memref<4x3xf32> {pipeline.out}) {
-  pipeline.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
-    : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
-  pipeline.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1] accumulate
-    : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
-  pipeline.gemm %c, %b, %a sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
-    : memref<4x3xf32>, memref<2x3xf32>, memref<4x2xf32>
+  kernel.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    config(#cpu.gemm<>) : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
+  kernel.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1] accumulate
+    config(#cpu.gemm<>) : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
+  kernel.gemm %c, %b, %a sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    config(#cpu.gemm<>) : memref<4x3xf32>, memref<2x3xf32>, memref<4x2xf32>
   return
 }
 
@@ -107,7 +109,8 @@ module @replay {
   pipeline.variable @w : tensor<2x3xf32> parameter of @s0 init <"MODEL", 1, 24>
   pipeline.schedule @train microbatches(4)
   pipeline.channel @x : [tensor<4x2xf32>] source(input "x") slots(2)
-  pipeline.arena 0 bytes(512) threads(1)
+  pipeline.device 0 target(#cpu.target<>)
+  pipeline.arena 0 bytes(512)
   func.func private @kernel(memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>)
   func.func @train.0(%first: index, %updates: index)
       attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {

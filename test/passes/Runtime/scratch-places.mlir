@@ -12,8 +12,10 @@
 pipeline.stage @s devices [0, 1]
 pipeline.task @s.F forward of @s
 pipeline.schedule @train microbatches(2)
-pipeline.arena 0 bytes(8388608) threads(1)
-pipeline.arena 1 bytes(8388608) threads(1)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(8388608)
+pipeline.device 1 target(#cpu.target<>)
+pipeline.arena 1 bytes(8388608)
 pipeline.variable @a : tensor<2x8x16x24xf32> parameter of @s
 pipeline.variable @b : tensor<16x8x3x3xf32> parameter of @s
 pipeline.variable @c : tensor<2x16x16x24xf32> parameter of @s
@@ -24,13 +26,13 @@ pipeline.variable @c : tensor<2x16x16x24xf32> parameter of @s
 // CHECK-DAG: @[[FAR]] = {{.*}} [2 x i64] [i64 1114176, i64 1179712]
 // CHECK-DAG: @[[ONE]] = {{.*}} [1 x i64] [i64 196672]
 func.func private @kernel(%dev: !llvm.ptr, %a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<4194304xi8> {pipeline.scratch}) {
-  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) layout tiles_4x4 scratch <655360 at 64> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
-  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) layout tiles_4x4 scratch <655360 at 1048640> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
-  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) layout tiles_4x4 scratch <655360 at 64> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  kernel.conv forward %a, %b, %c strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) config(#cpu.conv<tiles_4x4>) scratch <655360 at 64> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  kernel.conv forward %a, %b, %c strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) config(#cpu.conv<tiles_4x4>) scratch <655360 at 1048640> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  kernel.conv forward %a, %b, %c strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) config(#cpu.conv<tiles_4x4>) scratch <655360 at 64> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func private @unused(%dev: !llvm.ptr, %a: memref<2x8x16x24xf32>, %b: memref<16x8x3x3xf32>, %c: memref<2x16x16x24xf32> {pipeline.out}, %s: memref<4194304xi8> {pipeline.scratch}) {
-  nn.conv %a, %b outs(%c) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) layout tiles_4x4 scratch <655360 at 64> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
+  kernel.conv forward %a, %b, %c strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) config(#cpu.conv<tiles_4x4>) scratch <655360 at 64> : memref<2x8x16x24xf32>, memref<16x8x3x3xf32>, memref<2x16x16x24xf32>
   return
 }
 func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
@@ -55,7 +57,8 @@ module @replay {
   pipeline.stage @s devices [0]
   pipeline.task @s.F forward of @s
   pipeline.schedule @train microbatches(2)
-  pipeline.arena 0 bytes(8388608) threads(1)
+  pipeline.device 0 target(#cpu.target<>)
+  pipeline.arena 0 bytes(8388608)
   pipeline.variable @a : tensor<2x8x16x24xf32> parameter of @s
   pipeline.variable @b : tensor<16x8x3x3xf32> parameter of @s
   pipeline.variable @c : tensor<2x16x16x24xf32> parameter of @s

@@ -14,6 +14,7 @@
 #include "passes/Kernels/Passes.h"
 #include "passes/Program/Passes.h"
 #include "passes/Runtime/Passes.h"
+#include "penstock/Target/Cpu/CpuTarget.h"
 #include "penstock/Target/Cpu/ObjectFile.h"
 
 #include "mlir/InitAllDialects.h"
@@ -72,7 +73,7 @@ static void testParallel(void *device, void (*body)(void *, int64_t),
 }
 }
 
-/// pipeline.gemm becomes a call with the number of its descriptor.
+/// kernel.gemm becomes a call with the number of its descriptor.
 static void lowerProducts(ModuleOp module,
                           std::vector<ProductDescriptor> &products) {
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
@@ -83,7 +84,7 @@ static void lowerProducts(ModuleOp module,
       builder, module.getLoc(), "penstock_gemm",
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
                                   {pointer, i32, pointer, pointer, pointer}));
-  module.walk([&](pipeline::GemmOp gemm) {
+  module.walk([&](kernel::GemmOp gemm) {
     Location loc = gemm.getLoc();
     builder.setInsertionPoint(gemm);
     auto address = [&](Value buffer) -> Value {
@@ -116,6 +117,7 @@ static void lowerProducts(ModuleOp module,
   });
   // LLVM functions cannot say which result goes into which buffer.
   module.walk([](func::FuncOp function) {
+    function->removeAttr(pipeline::kTargetAttr);
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       for (StringRef name : {pipeline::kIntoAttr, pipeline::kScratchAttr})
         function.removeArgAttr(i, name);
@@ -134,12 +136,19 @@ std::unique_ptr<Kernels> Kernels::compile(const std::string &source,
 void Kernels::registerDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerAllExtensions(registry);
-  registry.insert<nn::NnDialect, pipeline::PipelineDialect>();
+  registry.insert<nn::NnDialect, kernel::KernelDialect,
+                  pipeline::PipelineDialect>();
+  registerCpuTarget(registry);
 }
 
 std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
                                           KernelOptions options) {
   // 1. To kernels on buffers.
+  module.getContext()->loadDialect<cpu::CpuDialect>();
+  auto cpuTarget =
+      cpu::TargetAttr::get(module.getContext(), options.threads, "native");
+  for (auto function : module.getOps<func::FuncOp>())
+    function->setAttr(pipeline::kTargetAttr, cpuTarget);
   PassManager toBuffers(module.getContext());
   // The loops are the oracle of the library.
   NnExpandCompositesOptions composites;
@@ -148,9 +157,7 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
   if (options.fuse)
     toBuffers.addPass(createPipelineFuse());
   toBuffers.addPass(createPipelineBufferizeFunctions());
-  PipelineSelectLibraryOptions library;
-  library.threads = options.threads;
-  toBuffers.addPass(createPipelineSelectLibrary(library));
+  toBuffers.addPass(createPipelineSelectLibrary());
   if (failed(toBuffers.run(module)))
     return nullptr;
   auto kernels = std::make_unique<Kernels>();
@@ -172,12 +179,12 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
   }
 
   // 2. To machine code.
-  LowerProgramToLlvmOptions lowering;
-  lowering.threads = options.threads;
+  CpuKernelOptions lowering;
   lowering.vectorWidth = options.width;
   lowering.threshold = options.threshold;
   PassManager toLoops(module.getContext()), toLlvm(module.getContext());
-  buildLowerKernelsCpuPipeline(toLoops, lowering);
+  toLoops.addPass(createPipelineAddDeviceArgument());
+  buildCpuKernelPipeline(toLoops, lowering);
   if (failed(toLoops.run(module)))
     return nullptr;
   lowerProducts(module, kernels->products);

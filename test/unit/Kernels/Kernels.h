@@ -29,7 +29,7 @@ struct KernelOptions {
   bool fuse = true;
 };
 
-/// A pipeline.gemm, as the runtime would know it.
+/// A kernel.gemm, as the runtime would know it.
 struct ProductDescriptor {
   std::vector<int64_t> sizes, stridesA, stridesB, stridesC;
   bool accumulate;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Target/Cpu/ObjectFile.h"
+#include "penstock/Target/Link.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"

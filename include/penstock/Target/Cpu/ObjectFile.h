@@ -1,10 +1,10 @@
-//===- ObjectFile.h - From the LLVM dialect to an executable ----*- C++ -*-===//
+//===- ObjectFile.h - From the LLVM dialect to machine code -----*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The last steps: LLVM IR, machine code for one CPU, and the link with the
-// runtime library. No fast-math anywhere: the bits were decided before.
+// LLVM IR, and machine code for one CPU. No fast-math anywhere: the bits were
+// decided before.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_TARGET_CPU_OBJECTFILE_H
@@ -49,14 +49,6 @@ mlir::FailureOr<TargetCpu> resolveTargetCpu(llvm::StringRef march,
 mlir::LogicalResult emitObject(mlir::ModuleOp module,
                                const TargetOptions &options,
                                llvm::raw_pwrite_stream &output);
-
-/// Links `objects` and `libraries` (files, or flags such as -lm) into the
-/// executable `output` with the machine's C++ driver. Emits an error at `loc`
-/// when there is none or it fails; leaves no partial output.
-mlir::LogicalResult linkExecutable(llvm::ArrayRef<std::string> objects,
-                                   llvm::StringRef output,
-                                   llvm::ArrayRef<std::string> libraries,
-                                   mlir::Location loc);
 
 } // namespace penstock
 

@@ -8,8 +8,8 @@
 // is still one that the library takes.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_TARGET_CPU_MATRIXPRODUCT_H
-#define PENSTOCK_TARGET_CPU_MATRIXPRODUCT_H
+#ifndef PENSTOCK_TARGET_MATRIXPRODUCT_H
+#define PENSTOCK_TARGET_MATRIXPRODUCT_H
 
 #include "mlir/IR/AffineMap.h"
 #include "llvm/ADT/SmallVector.h"
@@ -43,4 +43,4 @@ readMatrixProduct(llvm::ArrayRef<int64_t> sizes,
 
 } // namespace penstock
 
-#endif // PENSTOCK_TARGET_CPU_MATRIXPRODUCT_H
+#endif // PENSTOCK_TARGET_MATRIXPRODUCT_H

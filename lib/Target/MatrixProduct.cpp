@@ -6,7 +6,7 @@
 // See MatrixProduct.h. Transposes and batches are strides.
 //===----------------------------------------------------------------------===//
 
-#include "penstock/Target/Cpu/MatrixProduct.h"
+#include "penstock/Target/MatrixProduct.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,0 +1,143 @@
+//===- KernelOps.td - Calls of a vendor library ------------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products, convolutions and the packing of weights, on buffers and in kernel
+// functions. pipeline-select-library makes them.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_KERNEL_KERNELOPS_TD
+#define PENSTOCK_DIALECTS_KERNEL_KERNELOPS_TD
+
+include "dialects/Kernel/KernelInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Kernel_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Kernel_Dialect, mnemonic, traits> {
+  let hasVerifier = 1;
+}
+
+class Kernel_LibraryCall<string mnemonic, list<Trait> traits = []>
+    : Kernel_Op<mnemonic,
+                [DeclareOpInterfaceMethods<LibraryCallOpInterface,
+                                           ["getPackableWeights"]>] #
+                    traits>;
+
+def Kernel_Packed : MemRefRankOf<[AnyFloat], [1]>;
+
+def Kernel_GemmOp : Kernel_LibraryCall<"gemm",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "A batched matrix product by the vendor library";
+  let description = [{
+    C = A.B, or C += A.B with `accumulate`, for every index of the batch
+    dimensions. `sizes` is [batch..., m, n, k]. Strides are in elements, as
+    [batch..., row, column]: of A (m, k), of B (k, n), of C (m, n). With
+    `packed`, B is read from there, as `kernel.pack` wrote it in the order that
+    `config` says; there are no batch dimensions then.
+
+    ```mlir
+    kernel.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
+      accumulate config(#cpu.gemm<>) scratch <4096 at 64>
+      : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
+    ```
+
+    Constraints: sizes are positive and at least m, n and k; every operand has
+    a stride per batch dimension and two more; packed weights have no batch
+    dimensions; `config` is one for products.
+  }];
+  let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, AnyMemRef:$c,
+                       Optional<Kernel_Packed>:$packed,
+                       DenseI64ArrayAttr:$sizes,
+                       DenseI64ArrayAttr:$strides_a,
+                       DenseI64ArrayAttr:$strides_b,
+                       DenseI64ArrayAttr:$strides_c,
+                       UnitAttr:$accumulate,
+                       OptionalAttr<LibraryConfigAttrInterface>:$config,
+                       OptionalAttr<Kernel_ScratchAttr>:$scratch);
+  let assemblyFormat = [{
+    $a `,` $b `,` $c (`packed` `(` $packed^ `:` type($packed) `)`)?
+    `sizes` $sizes `strides` $strides_a $strides_b $strides_c
+    (`accumulate` $accumulate^)? (`config` `(` $config^ `)`)?
+    (`scratch` $scratch^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+  }];
+}
+
+def Kernel_ConvolutionKind : I32EnumAttr<"ConvolutionKind",
+    "which tensor a convolution computes",
+    [I32EnumAttrCase<"Forward", 0, "forward">,
+     I32EnumAttrCase<"InputGrad", 1, "input_grad">,
+     I32EnumAttrCase<"WeightGrad", 2, "weight_grad">]> {
+  let cppNamespace = "::penstock::kernel";
+  let genSpecializedAttr = 0;
+}
+def Kernel_ConvolutionKindAttr
+    : EnumAttr<Kernel_Dialect, Kernel_ConvolutionKind, "convolution_kind">;
+
+def Kernel_ConvOp : Kernel_LibraryCall<"conv",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "A convolution or one of its gradients by the vendor library";
+  let description = [{
+    Input (N, C, spatial...), weights (M, C / groups, kernel...) and output (N,
+    M, spatial...), all dense. The kind says which of the three is computed:
+    `forward` overwrites the output, `input_grad` the input, and `weight_grad`
+    adds to the weights. `pads` are those before each spatial dimension, then
+    those after. With `packed`, the weights are read from there, as `kernel.pack`
+    wrote them for this convolution.
+
+    ```mlir
+    kernel.conv forward %x, %w, %y strides [2, 2] dilations [1, 1]
+      pads [1, 1, 1, 1] groups(1) config(#cpu.conv<library>)
+      scratch <4096 at 64>
+      : memref<5x3x11x9xf32>, memref<7x3x3x3xf32>, memref<5x7x6x5xf32>
+    ```
+
+    Constraints: buffers are dense and of one element type; their shapes are
+    those of one convolution; `weight_grad` reads no packed weights; `config` is
+    one for convolutions.
+  }];
+  let arguments = (ins Kernel_ConvolutionKindAttr:$kind,
+                       MemRefOf<[AnyFloat]>:$input,
+                       MemRefOf<[AnyFloat]>:$weights,
+                       MemRefOf<[AnyFloat]>:$output,
+                       Optional<Kernel_Packed>:$packed,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+                       DenseI64ArrayAttr:$pads,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$groups,
+                       OptionalAttr<LibraryConfigAttrInterface>:$config,
+                       OptionalAttr<Kernel_ScratchAttr>:$scratch);
+  let assemblyFormat = [{
+    `` $kind $input `,` $weights `,` $output
+    (`packed` `(` $packed^ `:` type($packed) `)`)? `strides` $strides
+    `dilations` $dilations `pads` $pads `groups` `(` $groups `)`
+    (`config` `(` $config^ `)`)? (`scratch` $scratch^)? attr-dict
+    `:` type($input) `,` type($weights) `,` type($output)
+  }];
+}
+
+def Kernel_PackOp : Kernel_Op<"pack"> {
+  let summary = "Brings weights into the order that library calls read fastest";
+  let description = [{
+    A call that reads weights often need not reorder them every time.
+    `pipeline-prepack-weights` decides where that pays. The order is an
+    attribute of the target.
+
+    ```mlir
+    kernel.pack %w to %p
+      order(#cpu.panels<[1024, 4096] strides [1, 1024] width 384 stride 400>)
+      : memref<4096x1024xf32>, memref<4505600xf32>
+    ```
+
+    Constraint: the order is one for weights and packed weights of these types.
+  }];
+  let arguments = (ins Arg<MemRefOf<[AnyFloat]>, "", [MemRead]>:$weights,
+                       Arg<Kernel_Packed, "", [MemWrite]>:$packed,
+                       PackingAttrInterface:$order);
+  let assemblyFormat = [{
+    $weights `to` $packed `order` `(` $order `)` attr-dict
+    `:` type($weights) `,` type($packed)
+  }];
+}
+
+#endif // PENSTOCK_DIALECTS_KERNEL_KERNELOPS_TD

@@ -1,0 +1,155 @@
+//===- Target.h - What the compiler asks a kind of device -------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A kind of device is a dialect with a target attribute and an implementation
+// of this interface. Shared passes plan library calls, estimate costs and make
+// code through it, and name no kind. A new kind is registered beside the others
+// in lib/Driver/Registration.cpp.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_TARGET_TARGET_H
+#define PENSTOCK_TARGET_TARGET_H
+
+#include "dialects/Kernel/Kernel.h"
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Cost/AnalyticCost.h"
+#include "penstock/abi.h"
+
+#include "mlir/IR/DialectInterface.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace penstock {
+
+using pipeline::TargetAttrInterface;
+
+/// How a library call could read its weights packed.
+struct WeightPacking {
+  kernel::PackingAttrInterface order;
+  /// The config of the call when it reads packed weights.
+  kernel::LibraryConfigAttrInterface config;
+  /// Size of the packed weights in elements.
+  int64_t elements = 0;
+  /// Whether packing pays if at least `calls` calls read the weights between
+  /// two updates.
+  bool pays = false;
+  int64_t calls = 0;
+};
+
+/// How a vendor library computes a call.
+struct LibraryPlan {
+  kernel::LibraryConfigAttrInterface config;
+  int64_t scratchBytes = 0;
+};
+
+/// A call as the runtime gets it, without device and scratch.
+using CallDescriptor =
+    std::variant<penstock_gemm_descriptor, penstock_conv_descriptor>;
+
+/// What the runtime is told of a device.
+struct DeviceDescription {
+  int64_t threads = 1;
+  /// The processor that the code is for, and the features that it must have, as
+  /// "+avx2,+fma".
+  std::string processor, features;
+};
+
+/// One kind of device, found by the dialect of a target attribute. `target` is
+/// always an attribute of that dialect.
+class Target : public mlir::DialectInterface::Base<Target> {
+public:
+  explicit Target(mlir::Dialect *dialect) : Base(dialect) {}
+
+  /// Returns the implementation of the dialect of `attribute`: a target, a
+  /// config or an order of packed weights. Null if it has none.
+  static const Target *get(mlir::Attribute target);
+
+  /// Plans a product or convolution. A call that has a config keeps it. Fails
+  /// without a diagnostic, with a reason, when the library cannot be loaded or
+  /// has no fast implementation.
+  virtual mlir::FailureOr<LibraryPlan> plan(TargetAttrInterface target,
+                                            kernel::LibraryCallOpInterface call,
+                                            std::string &reason) const = 0;
+
+  /// Plans how a call could read its weights packed; none where it has no
+  /// weights, reads packed ones, or gains nothing in any case. Fails like
+  /// `plan`.
+  virtual mlir::FailureOr<std::optional<WeightPacking>>
+  planPacking(TargetAttrInterface target, kernel::LibraryCallOpInterface call,
+              std::string &reason) const = 0;
+
+  /// Returns whether the library computes such a convolution, before there are
+  /// buffers; a reason if not. `isDirect`: by algorithms that add up the
+  /// products of the definition.
+  virtual bool takesConvolution(TargetAttrInterface target,
+                                const kernel::ConvolutionShape &shape,
+                                bool isDirect, std::string &reason) const = 0;
+
+  /// Returns the descriptor of a call that has a config; none where the runtime
+  /// has no place for it.
+  virtual std::optional<CallDescriptor>
+  describe(kernel::LibraryCallOpInterface call) const = 0;
+  /// Returns the descriptor of the call that packs weights in this order, from
+  /// its second operand to its third.
+  virtual std::optional<CallDescriptor>
+  describe(kernel::PackingAttrInterface order) const = 0;
+
+  /// Returns the rates of a device, for the cost model.
+  virtual MachineRates getRates(TargetAttrInterface target) const = 0;
+
+  /// Returns what the runtime is told of a device; emits an error at `loc` if
+  /// the target names an unknown processor.
+  virtual mlir::FailureOr<DeviceDescription>
+  describe(TargetAttrInterface target, mlir::Location loc) const = 0;
+
+  /// Compiles a module in the LLVM dialect to an object file.
+  virtual mlir::LogicalResult
+  serialize(TargetAttrInterface target, mlir::ModuleOp module,
+            llvm::raw_pwrite_stream &output) const = 0;
+
+  /// Returns what executables with devices of this kind are linked with:
+  /// libraries of the runtime by name (libpenstock_*.a), and flags.
+  virtual std::vector<std::string> getLinkLibraries() const = 0;
+};
+
+/// Plans a call, or its packing, for the target of its function. Emits an error
+/// at the call if the function has none, or the library does not compute it.
+mlir::FailureOr<LibraryPlan> planCall(kernel::LibraryCallOpInterface call);
+mlir::FailureOr<std::optional<WeightPacking>>
+planPacking(kernel::LibraryCallOpInterface call);
+
+/// Returns what every target tells the runtime of a product or convolution: its
+/// shapes. None where the runtime has no place for it.
+std::optional<penstock_gemm_descriptor> describeShapes(kernel::GemmOp gemm);
+std::optional<penstock_conv_descriptor>
+describeShapes(const kernel::ConvolutionShape &shape);
+
+/// Returns whether the program asks for convolutions that add up the products
+/// of the definition.
+bool asksForDirectConvolution(mlir::Operation *op);
+
+/// Appends the passes that lower the kernels of one kind of device. They leave
+/// functions of other kinds alone.
+using KernelPipelineBuilder = void (*)(mlir::OpPassManager &manager);
+
+/// Registers the pipeline of the kind `dialect`; once per kind, in the order in
+/// which the pipelines run.
+void registerKernelPipeline(llvm::StringRef dialect,
+                            KernelPipelineBuilder build);
+
+/// Appends the pipelines of all registered kinds.
+void buildKernelPipelines(mlir::OpPassManager &manager);
+
+} // namespace penstock
+
+#endif // PENSTOCK_TARGET_TARGET_H

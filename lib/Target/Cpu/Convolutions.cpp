@@ -1,0 +1,139 @@
+//===- Convolutions.cpp - Convolutions on a CPU ---------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Fills the runtime's descriptor and asks the code that the runtime will use.
+// Whether packing pays is measured: docs/performance.md.
+//===----------------------------------------------------------------------===//
+
+#include "Library.h"
+
+#include "penstock/convolution.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::cpu;
+
+using Algorithm = ConvolutionAlgorithm;
+static_assert(int(PENSTOCK_CONV_PLAIN) == int(Algorithm::Plain) &&
+              int(PENSTOCK_CONV_LIBRARY) == int(Algorithm::Library) &&
+              int(PENSTOCK_CONV_COLUMNS) == int(Algorithm::Columns) &&
+              int(PENSTOCK_CONV_WINOGRAD) == int(Algorithm::Winograd) &&
+              int(PENSTOCK_CONV_TILES_2X2) == int(Algorithm::Tiles2x2) &&
+              int(PENSTOCK_CONV_TILES_4X4) == int(Algorithm::Tiles4x4) &&
+              int(PENSTOCK_CONV_OUTPUT_WINDOWS) ==
+                  int(Algorithm::OutputWindows) &&
+              int(PENSTOCK_CONV_COMBINED_GROUPS) ==
+                  int(Algorithm::CombinedGroups) &&
+              int(PENSTOCK_CONV_UPRIGHT) == int(Algorithm::Upright));
+
+/// Where more windows meet each weight, reordering is less than 3 % of a call.
+static constexpr int64_t kManyWindows = 256;
+
+FailureOr<ConvolutionPlan>
+cpu::planConvolution(MLIRContext *context, int64_t threads,
+                     const kernel::ConvolutionShape &shape, ConvAttr config,
+                     bool readsPacked, bool isDirect, std::string &reason) {
+  std::optional<penstock_conv_descriptor> descriptor = describeShapes(shape);
+  if (!descriptor) {
+    reason = "not a dense f32 convolution in one to three dimensions";
+    return failure();
+  }
+  if (config)
+    threads = config.getThreads();
+  if (readsPacked)
+    descriptor->weights = PENSTOCK_WEIGHTS_PREPACKED;
+  std::lock_guard<std::mutex> lock(getLibraryLock());
+  runtime::setConvolutionThreads(static_cast<int>(threads));
+  if (config)
+    descriptor->layout = static_cast<uint32_t>(config.getAlgorithm());
+  else
+    reason = runtime::chooseConvolutionLayout(*descriptor, isDirect);
+  runtime::Convolution planned;
+  if (reason.empty())
+    reason = planned.plan(*descriptor);
+  if (!reason.empty())
+    return failure();
+  return ConvolutionPlan{
+      ConvAttr::get(context, static_cast<Algorithm>(descriptor->layout),
+                    threads),
+      static_cast<int64_t>(planned.getScratchBytes()),
+      static_cast<int64_t>(planned.getPrepackedBytes())};
+}
+
+FailureOr<ConvolutionPlan> cpu::planConvolution(int64_t threads,
+                                                kernel::ConvOp conv,
+                                                std::string &reason) {
+  auto packed = dyn_cast_or_null<TypedValue<MemRefType>>(conv.getPacked());
+  FailureOr<ConvolutionPlan> plan = planConvolution(
+      conv.getContext(), threads, kernel::ConvolutionShape::get(conv),
+      dyn_cast_or_null<ConvAttr>(conv.getConfigAttr()), bool(packed),
+      asksForDirectConvolution(conv), reason);
+  if (failed(plan) || !packed)
+    return plan;
+  int64_t bytes =
+      packed.getType().getNumElements() * static_cast<int64_t>(sizeof(float));
+  if (bytes == plan->packedBytes)
+    return plan;
+  reason = llvm::formatv("its packed weights have {0} bytes, the library wants "
+                         "{1}",
+                         bytes, plan->packedBytes);
+  return failure();
+}
+
+FailureOr<std::optional<WeightPacking>>
+cpu::planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
+                            std::string &reason) {
+  if (conv.getPacked() || conv.getKind() == kernel::ConvolutionKind::WeightGrad)
+    return std::optional<WeightPacking>();
+  FailureOr<ConvolutionPlan> plan = planConvolution(threads, conv, reason);
+  if (failed(plan))
+    return failure();
+  if (!plan->packedBytes)
+    return std::optional<WeightPacking>();
+  auto shape = kernel::ConvolutionShape::get(conv);
+  int64_t windows = shape.output.front() *
+                    ShapedType::getNumElements(shape.output.drop_front(2));
+  WeightPacking packing;
+  packing.order = BlockedAttr::get(
+      conv.getContext(), shape.kind == kernel::ConvolutionKind::InputGrad,
+      shape.input, shape.weights, shape.output, shape.strides, shape.dilations,
+      shape.pads, shape.groups, plan->config);
+  packing.config = plan->config;
+  packing.elements = plan->packedBytes / static_cast<int64_t>(sizeof(float));
+  packing.pays = ShapedType::getNumElements(shape.weights) >= kFewWeights &&
+                 windows <= kManyWindows;
+  packing.calls = 2;
+  return std::optional(packing);
+}
+
+std::optional<penstock_conv_descriptor>
+cpu::describeConvolution(kernel::ConvOp conv) {
+  auto config = dyn_cast_or_null<ConvAttr>(conv.getConfigAttr());
+  std::optional<penstock_conv_descriptor> result =
+      describeShapes(kernel::ConvolutionShape::get(conv));
+  if (!config || !result)
+    return std::nullopt;
+  result->layout = static_cast<uint32_t>(config.getAlgorithm());
+  if (conv.getPacked())
+    result->weights = PENSTOCK_WEIGHTS_PREPACKED;
+  return result;
+}
+
+std::optional<penstock_conv_descriptor>
+cpu::describePacking(BlockedAttr blocked) {
+  std::optional<penstock_conv_descriptor> result = describeShapes(
+      {blocked.getInputGrad() ? kernel::ConvolutionKind::InputGrad
+                              : kernel::ConvolutionKind::Forward,
+       Float32Type::get(blocked.getContext()), blocked.getInput(),
+       blocked.getWeights(), blocked.getOutput(), blocked.getStrides(),
+       blocked.getDilations(), blocked.getPads(), blocked.getGroups()});
+  if (!result)
+    return std::nullopt;
+  result->layout = static_cast<uint32_t>(blocked.getConfig().getAlgorithm());
+  result->weights = PENSTOCK_WEIGHTS_PREPACK;
+  return result;
+}

@@ -1,0 +1,112 @@
+//===- CpuTarget.cpp - CPU devices ----------------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products and convolutions go to oneDNN and to algorithms of our own beside
+// it, the rest becomes machine code by LLVM.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Target/Cpu/CpuTarget.h"
+
+#include "Library.h"
+#include "penstock/Target/Cpu/ObjectFile.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace penstock;
+
+namespace {
+
+class CpuTarget : public Target {
+public:
+  using Target::Target;
+
+  FailureOr<LibraryPlan> plan(TargetAttrInterface target,
+                              kernel::LibraryCallOpInterface call,
+                              std::string &reason) const override {
+    if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
+      return cpu::planProduct(target.getThreads(), gemm, reason);
+    FailureOr<cpu::ConvolutionPlan> plan = cpu::planConvolution(
+        target.getThreads(), cast<kernel::ConvOp>(call.getOperation()), reason);
+    if (failed(plan))
+      return failure();
+    return LibraryPlan{plan->config, plan->scratchBytes};
+  }
+
+  FailureOr<std::optional<WeightPacking>>
+  planPacking(TargetAttrInterface target, kernel::LibraryCallOpInterface call,
+              std::string &reason) const override {
+    if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
+      return cpu::planProductPacking(target.getThreads(), gemm);
+    return cpu::planConvolutionPacking(
+        target.getThreads(), cast<kernel::ConvOp>(call.getOperation()), reason);
+  }
+
+  bool takesConvolution(TargetAttrInterface target,
+                        const kernel::ConvolutionShape &shape, bool isDirect,
+                        std::string &reason) const override {
+    return succeeded(cpu::planConvolution(
+        target.getContext(), target.getThreads(), shape, /*config=*/{},
+        /*readsPacked=*/false, isDirect, reason));
+  }
+
+  std::optional<CallDescriptor>
+  describe(kernel::LibraryCallOpInterface call) const override {
+    if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
+      return cpu::describeProduct(gemm);
+    return cpu::describeConvolution(cast<kernel::ConvOp>(call.getOperation()));
+  }
+
+  std::optional<CallDescriptor>
+  describe(kernel::PackingAttrInterface order) const override {
+    if (auto panels = dyn_cast<cpu::PanelsAttr>(order))
+      return cpu::describePacking(panels);
+    return cpu::describePacking(cast<cpu::BlockedAttr>(order));
+  }
+
+  MachineRates getRates(TargetAttrInterface) const override { return {}; }
+
+  FailureOr<DeviceDescription> describe(TargetAttrInterface target,
+                                        Location loc) const override {
+    FailureOr<TargetCpu> cpu =
+        resolveTargetCpu(cast<cpu::TargetAttr>(target).getMarch(), loc);
+    if (failed(cpu))
+      return failure();
+    return DeviceDescription{target.getThreads(), cpu->name, cpu->required};
+  }
+
+  LogicalResult serialize(TargetAttrInterface target, ModuleOp module,
+                          llvm::raw_pwrite_stream &output) const override {
+    TargetOptions options;
+    options.march = cast<cpu::TargetAttr>(target).getMarch().str();
+    return emitObject(module, options, output);
+  }
+
+  std::vector<std::string> getLinkLibraries() const override {
+    return {"libpenstock_cpu.a", "-lgomp"};
+  }
+};
+
+} // namespace
+
+void penstock::registerCpuTarget(DialectRegistry &registry) {
+  registry.insert<cpu::CpuDialect>();
+  registry.addExtension(+[](MLIRContext *, cpu::CpuDialect *dialect) {
+    dialect->addInterfaces<CpuTarget>();
+  });
+}
+
+FailureOr<int64_t> cpu::getVectorWidth(TargetAttr target, Location loc) {
+  // Every kernel asks.
+  static std::mutex mutex;
+  static llvm::StringMap<int64_t> known;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (auto width = known.find(target.getMarch()); width != known.end())
+    return width->second;
+  FailureOr<TargetCpu> cpu = resolveTargetCpu(target.getMarch(), loc);
+  if (failed(cpu))
+    return failure();
+  return known[target.getMarch()] = cpu->vectorWidth;
+}

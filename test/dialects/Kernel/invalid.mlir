@@ -1,0 +1,139 @@
+// RUN: penstock-opt %s --split-input-file --verify-diagnostics
+
+// What one library call can say by itself.
+
+func.func @f(%a: memref<2x2xf32>) {
+  // expected-error @below {{'kernel.gemm' op needs sizes [batch..., m, n, k]}}
+  kernel.gemm %a, %a, %a sizes [2, 2] strides [2] [2] [2] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x2xf32>) {
+  // expected-error @below {{'kernel.gemm' op needs positive sizes}}
+  kernel.gemm %a, %a, %a sizes [2, 0, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x2xf32>) {
+  // expected-error @below {{'kernel.gemm' op needs 2 strides per operand, got 1}}
+  kernel.gemm %a, %a, %a sizes [2, 2, 2] strides [2, 1] [2] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x2xf32>, %p: memref<64xf32>) {
+  // expected-error @below {{'kernel.gemm' op reads packed weights, and has batch dimensions}}
+  kernel.gemm %a, %a, %a packed(%p : memref<64xf32>) sizes [3, 2, 2, 2] strides [4, 2, 1] [4, 2, 1] [4, 2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x2xf32>) {
+  // expected-error @below {{invalid kind of attribute specified}}
+  kernel.gemm %a, %a, %a sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] config(1 : i64) : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x2xf32>) {
+  // expected-error @below {{scratch is some bytes from a byte on, got 0 at 64}}
+  kernel.gemm %a, %a, %a sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] scratch <0 at 64> : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
+  // expected-error @below {{'kernel.conv' op needs as many strides and dilations, and twice as many pads, as its buffers have spatial dimensions}}
+  kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf64>, %y: memref<2x5x4xf32>) {
+  // expected-error @below {{'kernel.conv' op needs dense buffers of one element type, got 'memref<5x3x3xf64>'}}
+  kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf64>, memref<2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<2x3x7xf32, strided<[42, 14, 2]>>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
+  // expected-error @below {{'kernel.conv' op needs dense buffers of one element type, got 'memref<2x3x7xf32, strided<[42, 14, 2]>>'}}
+  kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) : memref<2x3x7xf32, strided<[42, 14, 2]>>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
+  // expected-error @below {{'kernel.conv' op of 'memref<2x3x7xf32>' by 'memref<5x3x3xf32>' in groups(2) does not give 'memref<2x5x4xf32>'}}
+  kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(2) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
+  // expected-error @below {{'kernel.conv' op strides and dilations are positive}}
+  kernel.conv forward %x, %w, %y strides [0] dilations [1] pads [1, 1] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
+  // expected-error @below {{'kernel.conv' op has 3 windows along spatial dimension 0, but its output 4}}
+  kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [0, 0] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>, %p: memref<208xf32>) {
+  // expected-error @below {{'kernel.conv' op computes the weights, and reads no packed ones}}
+  kernel.conv weight_grad %x, %w, %y packed(%p : memref<208xf32>) strides [2] dilations [1] pads [1, 1] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%w: memref<8x16xf32>, %p: memref<256xf32>) {
+  // expected-error @below {{'kernel.pack' op cannot bring 'memref<8x16xf32>' into 'memref<256xf32>' as #cpu.panels<[16, 9] strides[1, 16] width 384 stride 16>}}
+  kernel.pack %w to %p order(#cpu.panels<[16, 9] strides [1, 16] width 384 stride 16>) : memref<8x16xf32>, memref<256xf32>
+  return
+}
+
+// -----
+
+func.func @f(%w: memref<8x16xf32>, %p: memref<250xf32>) {
+  // expected-error @below {{'kernel.pack' op cannot bring 'memref<8x16xf32>' into 'memref<250xf32>' as #cpu.panels<[16, 8] strides[1, 16] width 384 stride 16>}}
+  kernel.pack %w to %p order(#cpu.panels<[16, 8] strides [1, 16] width 384 stride 16>) : memref<8x16xf32>, memref<250xf32>
+  return
+}
+
+// -----
+
+func.func @f(%w: memref<48x32x5x3xf32>, %p: memref<13824xf32>) {
+  // expected-error @below {{'kernel.pack' op cannot bring 'memref<48x32x5x3xf32>' into 'memref<13824xf32>' as #cpu.blocked<[2, 32, 6, 6] by[48, 32, 3, 3] to[2, 48, 4, 4] strides[1, 1] dilations[1, 1] pads[0, 0, 0, 0] groups 1 config <library>>}}
+  kernel.pack %w to %p order(#cpu.blocked<[2, 32, 6, 6] by [48, 32, 3, 3] to [2, 48, 4, 4] strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups 1 config <library>>) : memref<48x32x5x3xf32>, memref<13824xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{'kernel.packing' is the order of packed weights, on a variable that holds them}}
+pipeline.variable @w : tensor<8x16xf32> parameter {kernel.packing = #cpu.panels<[16, 8] strides [1, 16] width 384 stride 16>}
+
+// -----
+
+// expected-error @below {{'kernel.other' is no attribute of an op}}
+func.func private @f() attributes {kernel.other}
