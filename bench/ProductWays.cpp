@@ -64,7 +64,7 @@ void Buffer::fill(float value) { std::fill_n(floats.get(), count, value); }
 void Buffer::Free::operator()(float *memory) const { std::free(memory); }
 
 Way penstock::bench::ownWay(const Shape &shape, int threads) {
-  penstock_gemm_descriptor descriptor = {};
+  ProductCall descriptor = {};
   descriptor.batch_rank = shape.rank();
   std::copy_n(shape.sizes.begin(), shape.rank(), descriptor.batch);
   descriptor.m = shape.m(), descriptor.n = shape.n(), descriptor.k = shape.k();

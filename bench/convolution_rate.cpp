@@ -73,7 +73,7 @@ double seconds(int threads) {
 /// A convolution that is ready to run with so many threads.
 class Prepared {
 public:
-  Prepared(const penstock_conv_descriptor &conv, int threads)
+  Prepared(const ConvolutionCall &conv, int threads)
       : threads(threads), scratch(nullptr, std::free) {
     setConvolutionThreads(threads);
     if (!convolution.plan(conv).empty())
@@ -132,7 +132,7 @@ private:
   /// The root of the mean square of errors over that of the results.
   double error();
 
-  penstock_conv_descriptor conv = {};
+  ConvolutionCall conv = {};
   std::vector<float> tensors[3];
   int result;
   std::mt19937 generator{7};
@@ -247,7 +247,7 @@ void Case::print(const char *end) const {
 }
 
 void Case::run(int threads) {
-  penstock_conv_descriptor chosen = conv;
+  ConvolutionCall chosen = conv;
   setConvolutionThreads(threads);
   chooseConvolutionLayout(chosen);
   print(":");

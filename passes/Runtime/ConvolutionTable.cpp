@@ -30,7 +30,7 @@ static ArrayAttr getKey(kernel::ConvOp conv, int64_t device,
 }
 
 void ConvolutionTable::add(kernel::ConvOp conv,
-                           const penstock_conv_descriptor &descriptor,
+                           const CallDescriptor &descriptor,
                            std::optional<int64_t> device) {
   if (auto number = numbers.find(conv); number != numbers.end()) {
     Entry &entry = (entries.begin() + number->second)->second;
@@ -48,7 +48,7 @@ void ConvolutionTable::add(kernel::ConvOp conv,
 }
 
 void ConvolutionTable::add(kernel::PackingAttrInterface order,
-                           const penstock_conv_descriptor &descriptor) {
+                           const CallDescriptor &descriptor) {
   Entry entry{descriptor, ScratchPlace(), 0, /*shared=*/true};
   entries.insert({keyOf(order), entry});
 }
@@ -69,13 +69,12 @@ ConvolutionTable::getTable(ConstantBuilder &constants,
                            std::optional<int64_t> device) const {
   std::vector<Constant> table;
   for (auto &[key, entry] : entries) {
-    const penstock_conv_descriptor &conv = entry.descriptor;
+    const auto &conv =
+        std::get<penstock_conv_descriptor>(entry.descriptor.call);
     int64_t where = getDevice(entry, device);
     table.push_back(abi::conv_descriptor{
         .kind = conv.kind,
         .element = conv.element,
-        .layout = conv.layout,
-        .weights = conv.weights,
         .spatial_rank = conv.spatial_rank,
         .device = where,
         .batch = conv.batch,
@@ -89,6 +88,7 @@ ConvolutionTable::getTable(ConstantBuilder &constants,
         .dilation = conv.dilation,
         .pad_before = conv.pad_before,
         .pad_after = conv.pad_after,
+        .config = constants.shape(entry.descriptor.config),
         .scratch = entry.scratch.getFields(constants, device.has_value())}
                         .get());
   }

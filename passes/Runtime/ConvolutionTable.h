@@ -12,7 +12,7 @@
 #include "Constants.h"
 #include "ScratchPlaces.h"
 #include "dialects/Kernel/Kernel.h"
-#include "penstock/abi.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -30,13 +30,13 @@ public:
 
   /// Adds a convolution that a device runs; no device: one in a kernel that
   /// nothing calls.
-  void add(kernel::ConvOp conv, const penstock_conv_descriptor &descriptor,
+  void add(kernel::ConvOp conv, const CallDescriptor &descriptor,
            std::optional<int64_t> device);
   uint32_t getIndex(kernel::ConvOp conv) const { return numbers.at(conv); }
   /// Adds the call that packs weights, on any device: at updates, and at the
   /// start.
   void add(kernel::PackingAttrInterface order,
-           const penstock_conv_descriptor &descriptor);
+           const CallDescriptor &descriptor);
   uint32_t getIndex(kernel::PackingAttrInterface order) const {
     return entries.find(keyOf(order)) - entries.begin();
   }
@@ -47,7 +47,7 @@ public:
 
 private:
   struct Entry {
-    penstock_conv_descriptor descriptor;
+    CallDescriptor descriptor;
     ScratchPlace scratch;
     int64_t device = 0;
     bool shared = false;

@@ -23,8 +23,7 @@ ArrayAttr GemmTable::getKey(kernel::GemmOp gemm, int64_t device,
        builder.getI64IntegerAttr(device), scratch.getKey(gemm.getContext())});
 }
 
-void GemmTable::add(kernel::GemmOp gemm,
-                    const penstock_gemm_descriptor &descriptor,
+void GemmTable::add(kernel::GemmOp gemm, const CallDescriptor &descriptor,
                     std::optional<int64_t> device) {
   if (auto number = numbers.find(gemm); number != numbers.end()) {
     Product &product = (products.begin() + number->second)->second;
@@ -42,7 +41,7 @@ void GemmTable::add(kernel::GemmOp gemm,
 }
 
 void GemmTable::add(kernel::PackingAttrInterface order,
-                    const penstock_gemm_descriptor &descriptor) {
+                    const CallDescriptor &descriptor) {
   products.insert({keyOf(order), Product{descriptor, ScratchPlace(), 0,
                                          /*shared=*/true}});
 }
@@ -51,7 +50,8 @@ std::vector<Constant> GemmTable::getTable(ConstantBuilder &constants,
                                           std::optional<int64_t> device) const {
   std::vector<Constant> table;
   for (auto &[key, product] : products) {
-    const penstock_gemm_descriptor &gemm = product.descriptor;
+    const auto &gemm =
+        std::get<penstock_gemm_descriptor>(product.descriptor.call);
     constexpr auto kNone = static_cast<int32_t>(PENSTOCK_NO_DEVICE);
     bool isReplayed = product.device != kNone && product.scratch.isReplayed();
     int64_t where = device ? (isReplayed ? *device : kNone)
@@ -70,8 +70,7 @@ std::vector<Constant> GemmTable::getTable(ConstantBuilder &constants,
         .stride_c = gemm.stride_c,
         .accumulate = gemm.accumulate,
         .device = where,
-        .weights = gemm.weights,
-        .panel = gemm.panel,
+        .config = constants.shape(product.descriptor.config),
         .scratch = product.scratch.getFields(constants, device.has_value())}
                         .get());
   }

@@ -11,7 +11,7 @@
 
 #include "dialects/Kernel/Kernel.h"
 #include "passes/Runtime/ScratchPlaces.h"
-#include "penstock/abi.h"
+#include "penstock/Target/Target.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -27,13 +27,13 @@ public:
 
   /// Adds a product that a device runs; no device: one in a kernel that nothing
   /// calls.
-  void add(kernel::GemmOp gemm, const penstock_gemm_descriptor &descriptor,
+  void add(kernel::GemmOp gemm, const CallDescriptor &descriptor,
            std::optional<int64_t> device);
   uint32_t getIndex(kernel::GemmOp gemm) const { return numbers.at(gemm); }
   /// Adds the call that packs weights, on any device: at updates, and at the
   /// start.
   void add(kernel::PackingAttrInterface order,
-           const penstock_gemm_descriptor &descriptor);
+           const CallDescriptor &descriptor);
   bool contains(kernel::PackingAttrInterface order) const {
     return products.contains(keyOf(order));
   }
@@ -46,7 +46,7 @@ public:
 
 private:
   struct Product {
-    penstock_gemm_descriptor descriptor;
+    CallDescriptor descriptor;
     ScratchPlace scratch;
     int64_t device = 0;
     bool shared = false;

@@ -42,11 +42,10 @@ public:
              << PENSTOCK_MAX_BATCH_RANK
              << " batch dimensions, and convolutions with up to "
              << PENSTOCK_MAX_SPATIAL_RANK << " spatial ones";
-    if (auto *gemm = std::get_if<penstock_gemm_descriptor>(&*descriptor))
-      gemms.add(cast<kernel::GemmOp>(call.getOperation()), *gemm, device);
+    if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
+      gemms.add(gemm, *descriptor, device);
     else
-      convs.add(cast<kernel::ConvOp>(call.getOperation()),
-                std::get<penstock_conv_descriptor>(*descriptor), device);
+      convs.add(cast<kernel::ConvOp>(call.getOperation()), *descriptor, device);
     return success();
   }
 
@@ -58,10 +57,10 @@ public:
       return op->emitError("packs weights in an order that the runtime cannot "
                            "make: ")
              << order;
-    if (auto *gemm = std::get_if<penstock_gemm_descriptor>(&*descriptor))
-      gemms.add(order, *gemm);
+    if (std::holds_alternative<penstock_gemm_descriptor>(descriptor->call))
+      gemms.add(order, *descriptor);
     else
-      convs.add(order, std::get<penstock_conv_descriptor>(*descriptor));
+      convs.add(order, *descriptor);
     return success();
   }
 

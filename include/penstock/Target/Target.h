@@ -20,6 +20,7 @@
 #include "mlir/IR/DialectInterface.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstring>
 #include <optional>
 #include <string>
 #include <variant>
@@ -53,8 +54,22 @@ struct LibraryPlan {
 };
 
 /// A call as the runtime gets it, without device and scratch.
-using CallDescriptor =
-    std::variant<penstock_gemm_descriptor, penstock_conv_descriptor>;
+struct CallDescriptor {
+  std::variant<penstock_gemm_descriptor, penstock_conv_descriptor> call;
+  /// The struct that `config` points to, which only such devices read, in
+  /// words. Empty where it is null.
+  std::vector<int64_t> config;
+
+  /// Copies a struct of whole words.
+  template <typename Config>
+  static std::vector<int64_t> toWords(const Config &config) {
+    static_assert(sizeof(Config) % sizeof(int64_t) == 0 &&
+                  std::is_trivially_copyable_v<Config>);
+    std::vector<int64_t> words(sizeof(Config) / sizeof(int64_t));
+    std::memcpy(words.data(), &config, sizeof(Config));
+    return words;
+  }
+};
 
 /// What the runtime is told of a device.
 struct DeviceDescription {

@@ -18,17 +18,17 @@ using namespace penstock;
 using namespace penstock::cpu;
 
 using Algorithm = ConvolutionAlgorithm;
-static_assert(int(PENSTOCK_CONV_PLAIN) == int(Algorithm::Plain) &&
-              int(PENSTOCK_CONV_LIBRARY) == int(Algorithm::Library) &&
-              int(PENSTOCK_CONV_COLUMNS) == int(Algorithm::Columns) &&
-              int(PENSTOCK_CONV_WINOGRAD) == int(Algorithm::Winograd) &&
-              int(PENSTOCK_CONV_TILES_2X2) == int(Algorithm::Tiles2x2) &&
-              int(PENSTOCK_CONV_TILES_4X4) == int(Algorithm::Tiles4x4) &&
-              int(PENSTOCK_CONV_OUTPUT_WINDOWS) ==
+static_assert(int(PENSTOCK_CPU_CONV_PLAIN) == int(Algorithm::Plain) &&
+              int(PENSTOCK_CPU_CONV_LIBRARY) == int(Algorithm::Library) &&
+              int(PENSTOCK_CPU_CONV_COLUMNS) == int(Algorithm::Columns) &&
+              int(PENSTOCK_CPU_CONV_WINOGRAD) == int(Algorithm::Winograd) &&
+              int(PENSTOCK_CPU_CONV_TILES_2X2) == int(Algorithm::Tiles2x2) &&
+              int(PENSTOCK_CPU_CONV_TILES_4X4) == int(Algorithm::Tiles4x4) &&
+              int(PENSTOCK_CPU_CONV_OUTPUT_WINDOWS) ==
                   int(Algorithm::OutputWindows) &&
-              int(PENSTOCK_CONV_COMBINED_GROUPS) ==
+              int(PENSTOCK_CPU_CONV_COMBINED_GROUPS) ==
                   int(Algorithm::CombinedGroups) &&
-              int(PENSTOCK_CONV_UPRIGHT) == int(Algorithm::Upright));
+              int(PENSTOCK_CPU_CONV_UPRIGHT) == int(Algorithm::Upright));
 
 /// Where more windows meet each weight, reordering is less than 3 % of a call.
 static constexpr int64_t kManyWindows = 256;
@@ -37,29 +37,30 @@ FailureOr<ConvolutionPlan>
 cpu::planConvolution(MLIRContext *context, int64_t threads,
                      const kernel::ConvolutionShape &shape, ConvAttr config,
                      bool readsPacked, bool isDirect, std::string &reason) {
-  std::optional<penstock_conv_descriptor> descriptor = describeShapes(shape);
-  if (!descriptor) {
+  std::optional<penstock_conv_descriptor> shapes = describeShapes(shape);
+  if (!shapes) {
     reason = "not a dense f32 convolution in one to three dimensions";
     return failure();
   }
   if (config)
     threads = config.getThreads();
+  auto call =
+      runtime::ConvolutionCall::get(*shapes, static_cast<uint32_t>(threads));
   if (readsPacked)
-    descriptor->weights = PENSTOCK_WEIGHTS_PREPACKED;
+    call.weights = PENSTOCK_CPU_WEIGHTS_PREPACKED;
   std::lock_guard<std::mutex> lock(getLibraryLock());
   runtime::setConvolutionThreads(static_cast<int>(threads));
   if (config)
-    descriptor->layout = static_cast<uint32_t>(config.getAlgorithm());
+    call.layout = static_cast<uint32_t>(config.getAlgorithm());
   else
-    reason = runtime::chooseConvolutionLayout(*descriptor, isDirect);
+    reason = runtime::chooseConvolutionLayout(call, isDirect);
   runtime::Convolution planned;
   if (reason.empty())
-    reason = planned.plan(*descriptor);
+    reason = planned.plan(call);
   if (!reason.empty())
     return failure();
   return ConvolutionPlan{
-      ConvAttr::get(context, static_cast<Algorithm>(descriptor->layout),
-                    threads),
+      ConvAttr::get(context, static_cast<Algorithm>(call.layout), threads),
       static_cast<int64_t>(planned.getScratchBytes()),
       static_cast<int64_t>(planned.getPrepackedBytes())};
 }
@@ -110,30 +111,33 @@ cpu::planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
   return std::optional(packing);
 }
 
-std::optional<penstock_conv_descriptor>
-cpu::describeConvolution(kernel::ConvOp conv) {
-  auto config = dyn_cast_or_null<ConvAttr>(conv.getConfigAttr());
-  std::optional<penstock_conv_descriptor> result =
-      describeShapes(kernel::ConvolutionShape::get(conv));
-  if (!config || !result)
-    return std::nullopt;
-  result->layout = static_cast<uint32_t>(config.getAlgorithm());
-  if (conv.getPacked())
-    result->weights = PENSTOCK_WEIGHTS_PREPACKED;
-  return result;
+static std::vector<int64_t> encode(ConvAttr config, uint32_t weights) {
+  return CallDescriptor::toWords(
+      penstock_cpu_conv{static_cast<uint32_t>(config.getThreads()), weights,
+                        static_cast<uint64_t>(config.getAlgorithm())});
 }
 
-std::optional<penstock_conv_descriptor>
-cpu::describePacking(BlockedAttr blocked) {
-  std::optional<penstock_conv_descriptor> result = describeShapes(
+std::optional<CallDescriptor> cpu::describeConvolution(kernel::ConvOp conv) {
+  auto config = dyn_cast_or_null<ConvAttr>(conv.getConfigAttr());
+  std::optional<penstock_conv_descriptor> shapes =
+      describeShapes(kernel::ConvolutionShape::get(conv));
+  if (!config || !shapes)
+    return std::nullopt;
+  return CallDescriptor{*shapes,
+                        encode(config, conv.getPacked()
+                                           ? PENSTOCK_CPU_WEIGHTS_PREPACKED
+                                           : PENSTOCK_CPU_WEIGHTS_AS_THEY_ARE)};
+}
+
+std::optional<CallDescriptor> cpu::describePacking(BlockedAttr blocked) {
+  std::optional<penstock_conv_descriptor> shapes = describeShapes(
       {blocked.getInputGrad() ? kernel::ConvolutionKind::InputGrad
                               : kernel::ConvolutionKind::Forward,
        Float32Type::get(blocked.getContext()), blocked.getInput(),
        blocked.getWeights(), blocked.getOutput(), blocked.getStrides(),
        blocked.getDilations(), blocked.getPads(), blocked.getGroups()});
-  if (!result)
+  if (!shapes)
     return std::nullopt;
-  result->layout = static_cast<uint32_t>(blocked.getConfig().getAlgorithm());
-  result->weights = PENSTOCK_WEIGHTS_PREPACK;
-  return result;
+  return CallDescriptor{
+      *shapes, encode(blocked.getConfig(), PENSTOCK_CPU_WEIGHTS_PREPACK)};
 }

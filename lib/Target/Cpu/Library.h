@@ -29,8 +29,8 @@ mlir::FailureOr<LibraryPlan> planProduct(int64_t threads, kernel::GemmOp gemm,
                                          std::string &reason);
 std::optional<WeightPacking> planProductPacking(int64_t threads,
                                                 kernel::GemmOp gemm);
-std::optional<penstock_gemm_descriptor> describeProduct(kernel::GemmOp gemm);
-penstock_gemm_descriptor describePacking(PanelsAttr panels);
+std::optional<CallDescriptor> describeProduct(kernel::GemmOp gemm);
+CallDescriptor describePacking(PanelsAttr panels);
 
 /// How the library computes a convolution, and its weights in the library's
 /// blocked layout: 0 bytes where it reads them as they are.
@@ -49,9 +49,8 @@ planConvolution(int64_t threads, kernel::ConvOp conv, std::string &reason);
 mlir::FailureOr<std::optional<WeightPacking>>
 planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
                        std::string &reason);
-std::optional<penstock_conv_descriptor>
-describeConvolution(kernel::ConvOp conv);
-std::optional<penstock_conv_descriptor> describePacking(BlockedAttr blocked);
+std::optional<CallDescriptor> describeConvolution(kernel::ConvOp conv);
+std::optional<CallDescriptor> describePacking(BlockedAttr blocked);
 
 } // namespace penstock::cpu
 

@@ -26,21 +26,26 @@ std::mutex &cpu::getLibraryLock() {
   return mutex;
 }
 
-/// A product that has a config, or would have this one.
-static std::optional<penstock_gemm_descriptor> describe(kernel::GemmOp gemm,
-                                                        GemmAttr config) {
-  std::optional<penstock_gemm_descriptor> result = describeShapes(gemm);
-  if (result && gemm.getPacked()) {
-    result->weights = PENSTOCK_WEIGHTS_PREPACKED;
-    result->panel = config.getWidth();
-    result->stride_b[0] = config.getStride();
-    result->stride_b[1] = 1;
-  }
-  return result;
+static std::vector<int64_t> encode(int64_t threads, uint32_t weights,
+                                   int64_t width, int64_t stride) {
+  return CallDescriptor::toWords(penstock_cpu_gemm{
+      static_cast<uint32_t>(threads), weights, width, stride});
 }
 
-std::optional<penstock_gemm_descriptor>
-cpu::describeProduct(kernel::GemmOp gemm) {
+/// A product that has a config, or would have this one.
+static std::optional<CallDescriptor> describe(kernel::GemmOp gemm,
+                                              GemmAttr config) {
+  std::optional<penstock_gemm_descriptor> shapes = describeShapes(gemm);
+  if (!shapes)
+    return std::nullopt;
+  return CallDescriptor{*shapes, encode(config.getThreads(),
+                                        gemm.getPacked()
+                                            ? PENSTOCK_CPU_WEIGHTS_PREPACKED
+                                            : PENSTOCK_CPU_WEIGHTS_AS_THEY_ARE,
+                                        config.getWidth(), config.getStride())};
+}
+
+std::optional<CallDescriptor> cpu::describeProduct(kernel::GemmOp gemm) {
   auto config = dyn_cast_or_null<GemmAttr>(gemm.getConfigAttr());
   return config ? describe(gemm, config) : std::nullopt;
 }
@@ -50,13 +55,17 @@ FailureOr<LibraryPlan> cpu::planProduct(int64_t threads, kernel::GemmOp gemm,
   auto config = dyn_cast_or_null<GemmAttr>(gemm.getConfigAttr());
   if (!config)
     config = GemmAttr::get(gemm.getContext(), threads, 0, 0);
-  std::optional<penstock_gemm_descriptor> descriptor = describe(gemm, config);
+  std::optional<CallDescriptor> descriptor = describe(gemm, config);
   if (!descriptor) {
     reason = "it has too many batch dimensions";
     return failure();
   }
   std::lock_guard<std::mutex> lock(getLibraryLock());
-  runtime::Product product(*descriptor, config.getThreads());
+  // As the runtime reads it.
+  auto shapes = std::get<penstock_gemm_descriptor>(descriptor->call);
+  shapes.config = descriptor->config.data();
+  auto call = runtime::ProductCall::get(shapes, /*deviceThreads=*/1);
+  runtime::Product product(call, call.threads);
   reason = product.getError();
   if (!reason.empty())
     return failure();
@@ -65,15 +74,15 @@ FailureOr<LibraryPlan> cpu::planProduct(int64_t threads, kernel::GemmOp gemm,
 
 std::optional<WeightPacking> cpu::planProductPacking(int64_t threads,
                                                      kernel::GemmOp gemm) {
-  std::optional<penstock_gemm_descriptor> descriptor =
+  std::optional<penstock_gemm_descriptor> shapes =
       gemm.getPacked() ? std::nullopt : describeShapes(gemm);
-  if (!descriptor)
+  if (!shapes)
     return std::nullopt;
-  std::optional<runtime::PrepackedProduct> prepacked =
-      runtime::prepackProduct(*descriptor);
+  std::optional<runtime::PrepackedProduct> prepacked = runtime::prepackProduct(
+      runtime::ProductCall::get(*shapes, /*deviceThreads=*/1));
   if (!prepacked)
     return std::nullopt;
-  const penstock_gemm_descriptor &packing = prepacked->prepack;
+  const runtime::ProductCall &packing = prepacked->prepack;
   if (auto config = dyn_cast_or_null<GemmAttr>(gemm.getConfigAttr()))
     threads = config.getThreads();
   MLIRContext *context = gemm.getContext();
@@ -85,20 +94,17 @@ std::optional<WeightPacking> cpu::planProductPacking(int64_t threads,
       GemmAttr::get(context, threads, packing.panel, packing.stride_c[0]);
   result.elements = static_cast<int64_t>(prepacked->bytes / sizeof(float));
   result.pays = prepacked->gains && packing.k * packing.n >= kFewWeights &&
-                descriptor->m <= kManyRows;
+                shapes->m <= kManyRows;
   result.calls = kFewProducts;
   return result;
 }
 
-penstock_gemm_descriptor cpu::describePacking(PanelsAttr panels) {
-  penstock_gemm_descriptor result = {};
-  result.element = PENSTOCK_F32;
-  result.k = panels.getSizes()[0];
-  result.n = panels.getSizes()[1];
-  llvm::copy(panels.getStrides(), result.stride_b);
-  result.stride_c[0] = panels.getStride();
-  result.stride_c[1] = 1;
-  result.weights = PENSTOCK_WEIGHTS_PREPACK;
-  result.panel = panels.getWidth();
-  return result;
+CallDescriptor cpu::describePacking(PanelsAttr panels) {
+  penstock_gemm_descriptor shapes = {};
+  shapes.element = PENSTOCK_F32;
+  shapes.k = panels.getSizes()[0];
+  shapes.n = panels.getSizes()[1];
+  llvm::copy(panels.getStrides(), shapes.stride_b);
+  return {shapes, encode(/*threads=*/1, PENSTOCK_CPU_WEIGHTS_PREPACK,
+                         panels.getWidth(), panels.getStride())};
 }

@@ -21,8 +21,7 @@ static uint64_t rowBytes(int64_t rows, int64_t windows) {
 
 /// Whether the tensors are such matrices, one for each sample, and large enough
 /// for a product each.
-static bool isProduct(const penstock_conv_descriptor &conv,
-                      const ColumnSizes &sizes) {
+static bool isProduct(const ConvolutionCall &conv, const ColumnSizes &sizes) {
   constexpr int64_t kMany = 256;
   for (uint32_t i = 0; i < conv.spatial_rank; ++i)
     if (conv.kernel[i] != 1 || conv.stride[i] != 1 || conv.pad_before[i] != 0 ||
@@ -31,8 +30,7 @@ static bool isProduct(const penstock_conv_descriptor &conv,
   return sizes.windows >= kMany * conv.batch;
 }
 
-std::string
-ColumnConvolution::plan(const penstock_conv_descriptor &descriptor) {
+std::string ColumnConvolution::plan(const ConvolutionCall &descriptor) {
   conv = descriptor;
   if (conv.kind != PENSTOCK_CONV_WEIGHT_GRAD || conv.groups != 1)
     return "oneDNN cannot compute the " + describe(conv);
@@ -40,7 +38,7 @@ ColumnConvolution::plan(const penstock_conv_descriptor &descriptor) {
   gathers = !isProduct(conv, sizes);
   if (!gathers)
     sizes.windows /= conv.batch;
-  penstock_gemm_descriptor gemm = {};
+  ProductCall gemm = {};
   gemm.element = PENSTOCK_F32;
   gemm.accumulate = 1;
   gemm.m = sizes.channels;

@@ -23,7 +23,7 @@ class ColumnConvolution : public ConvolutionMethod {
 public:
   /// Fails for what is not a gradient of weights of one group, or when the
   /// library has no fast product.
-  std::string plan(const penstock_conv_descriptor &descriptor) override;
+  std::string plan(const ConvolutionCall &descriptor) override;
   std::string getImplementation() const override { return "columns"; }
   uint64_t getScratchBytes() const override;
   bool prepare(char *scratch) override;
@@ -35,7 +35,7 @@ private:
   void gather(int64_t channel);
   void multiply(int64_t part);
 
-  penstock_conv_descriptor conv;
+  ConvolutionCall conv;
   bool gathers = true;
   std::optional<Product> product;
   uint64_t productBytes = 0;

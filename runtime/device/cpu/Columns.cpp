@@ -19,7 +19,7 @@ struct Space {
   int64_t input[3] = {1, 1, 1}, output[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
 
-  explicit Space(const penstock_conv_descriptor &conv) {
+  explicit Space(const ConvolutionCall &conv) {
     for (uint32_t i = 0, at = 3 - conv.spatial_rank; i < conv.spatial_rank;
          ++i, ++at) {
       input[at] = conv.input[i];
@@ -42,15 +42,14 @@ struct Space {
 
 } // namespace
 
-ColumnSizes
-penstock::runtime::columnSizes(const penstock_conv_descriptor &conv) {
+ColumnSizes penstock::runtime::columnSizes(const ConvolutionCall &conv) {
   Space space(conv);
   return {conv.output_channels,
           conv.input_channels * Space::product(space.kernel),
           conv.batch * Space::product(space.output)};
 }
 
-void penstock::runtime::gatherChannel(const penstock_conv_descriptor &conv,
+void penstock::runtime::gatherChannel(const ConvolutionCall &conv,
                                       const float *output, int64_t channel,
                                       float *rows) {
   int64_t plane = Space::product(Space(conv).output);
@@ -60,7 +59,7 @@ void penstock::runtime::gatherChannel(const penstock_conv_descriptor &conv,
                 rows);
 }
 
-void penstock::runtime::gatherTaps(const penstock_conv_descriptor &conv,
+void penstock::runtime::gatherTaps(const ConvolutionCall &conv,
                                    const float *input, int64_t channel,
                                    float *rows) {
   Space space(conv);

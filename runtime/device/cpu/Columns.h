@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_COLUMNS_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_COLUMNS_H
 
-#include "penstock/abi.h"
+#include "penstock/cpu.h"
 
 namespace penstock::runtime {
 
@@ -21,15 +21,15 @@ struct ColumnSizes {
   int64_t windows;  ///< Of all samples: columns of both.
 };
 
-ColumnSizes columnSizes(const penstock_conv_descriptor &conv);
+ColumnSizes columnSizes(const ConvolutionCall &conv);
 
 /// rows[channel][window] of one channel of the output.
-void gatherChannel(const penstock_conv_descriptor &conv, const float *output,
+void gatherChannel(const ConvolutionCall &conv, const float *output,
                    int64_t channel, float *rows);
 
 /// rows[tap][window] of one channel of the input: what the tap reads, zero
 /// outside of it.
-void gatherTaps(const penstock_conv_descriptor &conv, const float *input,
+void gatherTaps(const ConvolutionCall &conv, const float *input,
                 int64_t channel, float *rows);
 
 } // namespace penstock::runtime

@@ -16,7 +16,7 @@
 
 using namespace penstock::runtime;
 
-std::string CombinedGroups::plan(const penstock_conv_descriptor &descriptor) {
+std::string CombinedGroups::plan(const ConvolutionCall &descriptor) {
   conv = descriptor;
   inputs = conv.input_channels / conv.groups;
   outputs = conv.output_channels / conv.groups;
@@ -29,8 +29,8 @@ std::string CombinedGroups::plan(const penstock_conv_descriptor &descriptor) {
   for (factor = 2; factor <= std::min(most, conv.groups); ++factor) {
     if (conv.groups % factor != 0)
       continue;
-    penstock_conv_descriptor other = conv;
-    other.layout = PENSTOCK_CONV_LIBRARY;
+    ConvolutionCall other = conv;
+    other.layout = PENSTOCK_CPU_CONV_LIBRARY;
     other.groups = conv.groups / factor;
     if (combined.plan(other).empty() &&
         combined.getImplementation().find("gemm") == std::string::npos)
@@ -48,7 +48,7 @@ int64_t CombinedGroups::wideFloats() const {
 }
 
 uint64_t CombinedGroups::getScratchBytes() const {
-  if (conv.weights != PENSTOCK_WEIGHTS_AS_THEY_ARE)
+  if (conv.weights != PENSTOCK_CPU_WEIGHTS_AS_THEY_ARE)
     return combined.getScratchBytes();
   return aligned(combined.getScratchBytes()) + wideFloats() * sizeof(float);
 }
@@ -91,11 +91,11 @@ void CombinedGroups::addDiagonal(int64_t index) const {
 
 bool CombinedGroups::run(const float *input, const float *weights,
                          const float *output) {
-  if (conv.weights == PENSTOCK_WEIGHTS_PREPACKED)
+  if (conv.weights == PENSTOCK_CPU_WEIGHTS_PREPACKED)
     return combined.run(input, weights, output);
   narrow = const_cast<float *>(weights);
   wide = scratchWeights;
-  if (conv.weights == PENSTOCK_WEIGHTS_PREPACK)
+  if (conv.weights == PENSTOCK_CPU_WEIGHTS_PREPACK)
     wide = const_cast<float *>(output) +
            aligned(combined.getPrepackedBytes()) / sizeof(float);
   const OneDnn &dnnl = oneDnn();

@@ -20,7 +20,7 @@ namespace penstock::runtime {
 class CombinedGroups : public ConvolutionMethod {
 public:
   /// Fails when the library has no fast kernel for a few groups together.
-  std::string plan(const penstock_conv_descriptor &descriptor) override;
+  std::string plan(const ConvolutionCall &descriptor) override;
   std::string getImplementation() const override;
   uint64_t getScratchBytes() const override;
   uint64_t getPrepackedBytes() const override;
@@ -39,7 +39,7 @@ private:
   template <typename Visit> void visitRows(int64_t index, Visit visit) const;
   int64_t rowFloats() const { return inputs * taps; }
 
-  penstock_conv_descriptor conv;
+  ConvolutionCall conv;
   int64_t factor = 1;              ///< Groups in one.
   int64_t inputs = 1, outputs = 1; ///< Channels of a group.
   int64_t taps = 1;

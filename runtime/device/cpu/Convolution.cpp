@@ -18,7 +18,7 @@
 using namespace penstock::runtime;
 
 struct Convolution::State {
-  penstock_conv_descriptor descriptor;
+  ConvolutionCall descriptor;
   std::unique_ptr<ConvolutionMethod> method;
 
   std::string fail(const std::string &what) const {
@@ -33,21 +33,21 @@ Convolution::~Convolution() = default;
 
 static std::unique_ptr<ConvolutionMethod> makeMethod(uint32_t layout) {
   switch (layout) {
-  case PENSTOCK_CONV_COLUMNS:
+  case PENSTOCK_CPU_CONV_COLUMNS:
     return std::make_unique<ColumnConvolution>();
-  case PENSTOCK_CONV_TILES_2X2:
-  case PENSTOCK_CONV_TILES_4X4:
+  case PENSTOCK_CPU_CONV_TILES_2X2:
+  case PENSTOCK_CPU_CONV_TILES_4X4:
     return std::make_unique<TileConvolution>();
-  case PENSTOCK_CONV_OUTPUT_WINDOWS:
+  case PENSTOCK_CPU_CONV_OUTPUT_WINDOWS:
     return std::make_unique<OutputWindowConvolution>();
-  case PENSTOCK_CONV_COMBINED_GROUPS:
+  case PENSTOCK_CPU_CONV_COMBINED_GROUPS:
     return std::make_unique<CombinedGroups>();
   default:
     return std::make_unique<PartedConvolution>();
   }
 }
 
-std::string Convolution::plan(const penstock_conv_descriptor &descriptor) {
+std::string Convolution::plan(const ConvolutionCall &descriptor) {
   state = std::make_unique<State>();
   state->descriptor = descriptor;
   if (!oneDnn().error.empty())
@@ -59,7 +59,7 @@ std::string Convolution::plan(const penstock_conv_descriptor &descriptor) {
   if (std::string error = state->method->plan(descriptor); !error.empty())
     return error;
   // Only the library's primitives read prepacked weights.
-  if (descriptor.weights != PENSTOCK_WEIGHTS_AS_THEY_ARE &&
+  if (descriptor.weights != PENSTOCK_CPU_WEIGHTS_AS_THEY_ARE &&
       !getPrepackedBytes())
     return state->fail("prepack the weights of");
   return "";

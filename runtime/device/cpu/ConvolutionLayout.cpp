@@ -25,7 +25,7 @@ struct Tiles {
   int64_t full = 0;     // as many as have all these outputs
   bool isFilled = true; // with outputs, mostly
 
-  Tiles(const penstock_conv_descriptor &conv, int64_t size) {
+  Tiles(const ConvolutionCall &conv, int64_t size) {
     const int64_t *plane =
         conv.kind == PENSTOCK_CONV_INPUT_GRAD ? conv.input : conv.output;
     int64_t outputs = 1;
@@ -51,8 +51,7 @@ struct Tiles {
 /// over channels, but it transforms all weights in memory, for which many tiles
 /// must make up; its gradients of the input are wrong for some other paddings
 /// than one element. Where tiles reach far over the edges, none pays.
-static std::optional<uint32_t>
-findWinograd(const penstock_conv_descriptor &conv) {
+static std::optional<uint32_t> findWinograd(const ConvolutionCall &conv) {
   if (conv.spatial_rank != 2 || conv.groups != 1)
     return std::nullopt;
   bool isPadded = true; // by one element on each side
@@ -75,33 +74,33 @@ findWinograd(const penstock_conv_descriptor &conv) {
                  large.count >= 16;
   if (conv.kind == PENSTOCK_CONV_WEIGHT_GRAD) {
     if (isLarge && channels >= 16)
-      return PENSTOCK_CONV_TILES_4X4;
+      return PENSTOCK_CPU_CONV_TILES_4X4;
     bool isWide = weights >= 1 << 14;
     if (isPadded && large.isFilled && channels >= 24 &&
         large.count >= (isWide ? 48 : 32))
-      return PENSTOCK_CONV_WINOGRAD;
+      return PENSTOCK_CPU_CONV_WINOGRAD;
     if (small.isFilled && weights >= 1 << 12 && conv.batch > 1 &&
         small.count >= 16 &&
         (hasSamples || (small.count >= 24 && small.fillVectors())))
-      return PENSTOCK_CONV_TILES_2X2;
+      return PENSTOCK_CPU_CONV_TILES_2X2;
     return std::nullopt;
   }
   bool isForward = conv.kind == PENSTOCK_CONV_FORWARD;
   if (isLarge && channels >= (large.lanes % 16 == 0 ? 8 : 32))
-    return PENSTOCK_CONV_TILES_4X4;
+    return PENSTOCK_CPU_CONV_TILES_4X4;
   if (small.isFilled && small.fillVectors() && hasSamples && channels >= 32 &&
       (isForward ? small.count >= 24 : small.full >= 64) && small.count <= 128)
-    return PENSTOCK_CONV_TILES_2X2;
+    return PENSTOCK_CPU_CONV_TILES_2X2;
   if (isPadded && large.isFilled && channels >= 24 &&
       large.count >= (channels >= 64 && weights <= 1 << 14 ? 32 : 48))
-    return PENSTOCK_CONV_WINOGRAD;
+    return PENSTOCK_CPU_CONV_WINOGRAD;
   return std::nullopt;
 }
 
 /// Whether the library has nothing better in its own layout than products of
 /// matrices, which have as many rows as a group has channels.
-static bool isGemm(penstock_conv_descriptor conv) {
-  conv.layout = PENSTOCK_CONV_LIBRARY;
+static bool isGemm(ConvolutionCall conv) {
+  conv.layout = PENSTOCK_CPU_CONV_LIBRARY;
   Convolution convolution;
   return convolution.plan(conv).empty() &&
          convolution.getImplementation().find("gemm") != std::string::npos;
@@ -111,7 +110,7 @@ static bool isGemm(penstock_conv_descriptor conv) {
 /// pads few input channels to its vectors. Products gather the input once per
 /// element of the window instead; forward, the library reads so few channels as
 /// they are, and only copies the result.
-static bool isNarrow(const penstock_conv_descriptor &conv) {
+static bool isNarrow(const ConvolutionCall &conv) {
   constexpr int64_t kFewChannels = 8;
   if (conv.groups != 1 || conv.kind == PENSTOCK_CONV_WEIGHT_GRAD ||
       conv.input_channels >= kFewChannels)
@@ -123,20 +122,20 @@ static bool isNarrow(const penstock_conv_descriptor &conv) {
 /// Ways for groups of few channels, where the library multiplies matrices of so
 /// few rows. With zeros between channels an infinite value reaches those of
 /// other groups, which the definition does not have.
-static void addGroupedLayouts(const penstock_conv_descriptor &conv,
-                              bool isDirect, std::vector<uint32_t> &order) {
+static void addGroupedLayouts(const ConvolutionCall &conv, bool isDirect,
+                              std::vector<uint32_t> &order) {
   if (conv.groups == 1 || !isGemm(conv))
     return;
   bool isWeightGrad = conv.kind == PENSTOCK_CONV_WEIGHT_GRAD;
   if (isWeightGrad || !isDirect)
-    order.insert(order.begin(), PENSTOCK_CONV_COMBINED_GROUPS);
-  order.insert(order.begin(), PENSTOCK_CONV_UPRIGHT);
+    order.insert(order.begin(), PENSTOCK_CPU_CONV_COMBINED_GROUPS);
+  order.insert(order.begin(), PENSTOCK_CPU_CONV_UPRIGHT);
   if (isWeightGrad)
-    order.insert(order.begin(), PENSTOCK_CONV_OUTPUT_WINDOWS);
+    order.insert(order.begin(), PENSTOCK_CPU_CONV_OUTPUT_WINDOWS);
 }
 
 std::string
-penstock::runtime::chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
+penstock::runtime::chooseConvolutionLayout(ConvolutionCall &descriptor,
                                            bool isDirect) {
   // Measured per kind (docs/performance.md). A window of one element is a
   // matrix product, which wants no other layout where a sample has many, or in
@@ -159,7 +158,8 @@ penstock::runtime::chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
       isPoint && isDense &&
       (isGrouped ? hasWideGroups
                  : sizes.windows >= kManyWindows * descriptor.batch);
-  std::vector<uint32_t> order = {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_PLAIN};
+  std::vector<uint32_t> order = {PENSTOCK_CPU_CONV_LIBRARY,
+                                 PENSTOCK_CPU_CONV_PLAIN};
   if (isNarrow(descriptor) || isProduct)
     std::swap(order[0], order[1]);
   else
@@ -169,7 +169,7 @@ penstock::runtime::chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
   bool isSparse = isPoint && !isDense && sizes.windows <= 1024;
   if (isWeightGrad && !isGrouped &&
       (isProduct || hasFewWindows || isSparse || isGemm(descriptor)))
-    order.insert(order.begin(), PENSTOCK_CONV_COLUMNS);
+    order.insert(order.begin(), PENSTOCK_CPU_CONV_COLUMNS);
   std::optional<uint32_t> winograd = findWinograd(descriptor);
   if (winograd && !isDirect)
     order.insert(order.begin(), *winograd);

@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_CONVOLUTIONMETHOD_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_CONVOLUTIONMETHOD_H
 
-#include "penstock/abi.h"
+#include "penstock/cpu.h"
 
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@ public:
   virtual ~ConvolutionMethod() = default;
 
   /// Says what it cannot do, or nothing.
-  virtual std::string plan(const penstock_conv_descriptor &descriptor) = 0;
+  virtual std::string plan(const ConvolutionCall &descriptor) = 0;
   virtual std::string getImplementation() const = 0;
   virtual uint64_t getScratchBytes() const = 0;
   /// Of the weights, as a descriptor with PREPACKED ones wants them; none where

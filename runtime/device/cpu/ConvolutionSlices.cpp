@@ -13,8 +13,7 @@
 using namespace penstock::runtime;
 
 /// A tensor's sizes; weights of several groups have a dimension for them.
-static std::vector<int64_t> shapeOf(const penstock_conv_descriptor &conv,
-                                    int tensor) {
+static std::vector<int64_t> shapeOf(const ConvolutionCall &conv, int tensor) {
   std::vector<int64_t> shape;
   const int64_t *space = conv.kernel;
   if (tensor == Weights) {
@@ -31,20 +30,20 @@ static std::vector<int64_t> shapeOf(const penstock_conv_descriptor &conv,
   return shape;
 }
 
-static bool isDepthwise(const penstock_conv_descriptor &conv) {
+static bool isDepthwise(const ConvolutionCall &conv) {
   return conv.groups > 1 && conv.input_channels == conv.groups &&
          conv.output_channels == conv.groups;
 }
 
 /// What is divided among parts that divide channels, and how many of it stay
 /// together.
-static int64_t channelsToDivide(const penstock_conv_descriptor &conv) {
+static int64_t channelsToDivide(const ConvolutionCall &conv) {
   if (conv.groups > 1)
     return conv.groups;
   return conv.kind == PENSTOCK_CONV_INPUT_GRAD ? conv.input_channels
                                                : conv.output_channels;
 }
-static int64_t channelUnit(const penstock_conv_descriptor &conv) {
+static int64_t channelUnit(const ConvolutionCall &conv) {
   constexpr int64_t kVector = 16;
   return conv.groups == 1 || isDepthwise(conv) ? kVector : 1;
 }
@@ -55,19 +54,19 @@ static Range rangeOf(int64_t size, int64_t unit, int64_t parts, int64_t index) {
           std::min(size, units * (index + 1) / parts * unit)};
 }
 
-Range ConvolutionDivision::samplesOf(const penstock_conv_descriptor &conv,
+Range ConvolutionDivision::samplesOf(const ConvolutionCall &conv,
                                      int64_t index) const {
   return rangeOf(conv.batch, 1, samples, index / channels);
 }
 
-Range ConvolutionDivision::channelsOf(const penstock_conv_descriptor &conv,
+Range ConvolutionDivision::channelsOf(const ConvolutionCall &conv,
                                       int64_t index) const {
   return rangeOf(channelsToDivide(conv), channelUnit(conv), channels,
                  index % channels);
 }
 
 ConvolutionDivision
-penstock::runtime::divideConvolution(const penstock_conv_descriptor &conv) {
+penstock::runtime::divideConvolution(const ConvolutionCall &conv) {
   // Parts for as many threads as are likely; smaller ones would not pay. Where
   // samples make several, channels are not divided: parts would share tensors.
   constexpr int64_t kMost = 8, kMostGradients = 4, kSeveral = 4;
@@ -90,7 +89,7 @@ penstock::runtime::divideConvolution(const penstock_conv_descriptor &conv) {
   int64_t channels = std::max<int64_t>(channelsToDivide(conv) / least, 1);
   int64_t samples = std::min(conv.batch, wanted);
   bool isForward = conv.kind == PENSTOCK_CONV_FORWARD;
-  if (conv.layout == PENSTOCK_CONV_WINOGRAD)
+  if (conv.layout == PENSTOCK_CPU_CONV_WINOGRAD)
     return {1, isWeightGrad && channels > 1 ? 2 : 1};
   if (isWeightGrad) {
     samples = std::clamp<int64_t>(windows / kFewWindows, 1, samples);
@@ -105,7 +104,7 @@ penstock::runtime::divideConvolution(const penstock_conv_descriptor &conv) {
   return {samples, std::min(channels, wanted / samples)};
 }
 
-bool ConvolutionSlice::cut(const penstock_conv_descriptor &conv, int tensor,
+bool ConvolutionSlice::cut(const ConvolutionCall &conv, int tensor,
                            Range samples, Range channels) {
   std::vector<int64_t> shape = shapeOf(conv, tensor);
   dnnl_dims_t dims, strides;

@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_CONVOLUTIONSLICES_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_CONVOLUTIONSLICES_H
 
-#include "penstock/abi.h"
+#include "penstock/cpu.h"
 
 #include "runtime/device/cpu/Step.h"
 
@@ -22,7 +22,7 @@ namespace penstock::runtime {
 enum { Input, Weights, Output };
 
 /// Which of them is computed.
-inline int computedTensor(const penstock_conv_descriptor &conv) {
+inline int computedTensor(const ConvolutionCall &conv) {
   return conv.kind == PENSTOCK_CONV_FORWARD      ? Output
          : conv.kind == PENSTOCK_CONV_INPUT_GRAD ? Input
                                                  : Weights;
@@ -40,11 +40,11 @@ struct ConvolutionDivision {
   int64_t samples = 1, channels = 1;
 
   int64_t count() const { return samples * channels; }
-  Range samplesOf(const penstock_conv_descriptor &conv, int64_t index) const;
-  Range channelsOf(const penstock_conv_descriptor &conv, int64_t index) const;
+  Range samplesOf(const ConvolutionCall &conv, int64_t index) const;
+  Range channelsOf(const ConvolutionCall &conv, int64_t index) const;
 };
 
-ConvolutionDivision divideConvolution(const penstock_conv_descriptor &conv);
+ConvolutionDivision divideConvolution(const ConvolutionCall &conv);
 
 /// What a part reads or writes of a tensor: as we hold it, and as the primitive
 /// wants it.
@@ -58,7 +58,7 @@ struct ConvolutionSlice {
   uint64_t place = 0; // of the reordered copy
 
   /// False when the library fails.
-  bool cut(const penstock_conv_descriptor &conv, int tensor, Range samples,
+  bool cut(const ConvolutionCall &conv, int tensor, Range samples,
            Range channels);
   /// The wish for a dense tensor, or for whatever the library likes.
   bool wish(bool any, dnnl_memory_desc_t &result) const;

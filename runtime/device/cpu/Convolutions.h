@@ -26,11 +26,19 @@ public:
   /// False when the library reports a failure.
   bool run(uint32_t id, const float *input, const float *weights,
            const float *output) {
-    return convolutions[id].run(input, weights, output);
+    if (threads[id] == deviceThreads)
+      return convolutions[id].run(input, weights, output);
+    setConvolutionThreads(int(threads[id]));
+    bool done = convolutions[id].run(input, weights, output);
+    setConvolutionThreads(int(deviceThreads));
+    return done;
   }
 
 private:
   std::vector<Convolution> convolutions; // by descriptor
+  /// Those that each was planned for, and those of the device.
+  std::vector<uint32_t> threads;
+  uint32_t deviceThreads = 1;
 };
 
 } // namespace penstock::runtime

@@ -57,7 +57,8 @@ Error Gemms::prepare(const penstock_program &program, uint32_t device,
       return defect("a product that is not f32 or has more than %d batch "
                     "dimensions: %s",
                     PENSTOCK_MAX_BATCH_RANK, shapeText(gemm).c_str());
-    Product &product = products[i].emplace(gemm, threads);
+    auto call = ProductCall::get(gemm, threads);
+    Product &product = products[i].emplace(call, call.threads);
     if (!product.getError().empty())
       return defect("%s: the product %s", product.getError().c_str(),
                     shapeText(gemm).c_str());

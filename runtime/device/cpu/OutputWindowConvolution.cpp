@@ -15,17 +15,16 @@
 
 using namespace penstock::runtime;
 
-std::string
-OutputWindowConvolution::plan(const penstock_conv_descriptor &descriptor) {
+std::string OutputWindowConvolution::plan(const ConvolutionCall &descriptor) {
   conv = descriptor;
   const std::string refusal = "oneDNN cannot compute the " + describe(conv);
   if (conv.kind != PENSTOCK_CONV_WEIGHT_GRAD || conv.groups == 1 ||
       conv.input_channels != conv.groups || conv.output_channels != conv.groups)
     return refusal;
-  penstock_conv_descriptor other = conv;
+  ConvolutionCall other = conv;
   other.kind = PENSTOCK_CONV_FORWARD;
-  other.layout =
-      conv.spatial_rank == 1 ? PENSTOCK_CONV_UPRIGHT : PENSTOCK_CONV_LIBRARY;
+  other.layout = conv.spatial_rank == 1 ? PENSTOCK_CPU_CONV_UPRIGHT
+                                        : PENSTOCK_CPU_CONV_LIBRARY;
   other.batch = 1;
   other.groups = conv.batch * conv.groups;
   other.input_channels = other.output_channels = other.groups;

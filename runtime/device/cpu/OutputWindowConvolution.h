@@ -21,7 +21,7 @@ class OutputWindowConvolution : public ConvolutionMethod {
 public:
   /// Fails for what is not such a gradient, or when the library has no fast
   /// kernel for that convolution.
-  std::string plan(const penstock_conv_descriptor &descriptor) override;
+  std::string plan(const ConvolutionCall &descriptor) override;
   std::string getImplementation() const override;
   uint64_t getScratchBytes() const override;
   bool prepare(char *scratch) override;
@@ -32,7 +32,7 @@ public:
 private:
   void sum(int64_t channel) const;
 
-  penstock_conv_descriptor conv;
+  ConvolutionCall conv;
   int64_t taps = 1; ///< Weights of a channel.
   PartedConvolution turned;
   float *results = nullptr; ///< Of all samples and channels.

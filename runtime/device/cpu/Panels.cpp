@@ -43,9 +43,8 @@ void Panels::pack(int64_t part, const float *from, const int64_t *strides,
       to[j] = from[j * strides[1]];
 }
 
-std::string
-penstock::runtime::checkPanels(const penstock_gemm_descriptor &gemm) {
-  if (gemm.weights == PENSTOCK_WEIGHTS_AS_THEY_ARE)
+std::string penstock::runtime::checkPanels(const ProductCall &gemm) {
+  if (gemm.weights == PENSTOCK_CPU_WEIGHTS_AS_THEY_ARE)
     return "";
   Panels panels(gemm);
   bool fits =
@@ -55,7 +54,7 @@ penstock::runtime::checkPanels(const penstock_gemm_descriptor &gemm) {
 }
 
 std::optional<PrepackedProduct>
-penstock::runtime::prepackProduct(const penstock_gemm_descriptor &gemm) {
+penstock::runtime::prepackProduct(const ProductCall &gemm) {
   if (!canPrepack(gemm))
     return std::nullopt;
   Panels panels(gemm.k, gemm.n);
@@ -64,10 +63,10 @@ penstock::runtime::prepackProduct(const penstock_gemm_descriptor &gemm) {
   result.prepack.n = gemm.n, result.prepack.k = gemm.k;
   std::copy_n(gemm.stride_b, 2, result.prepack.stride_b);
   result.prepack.stride_c[0] = panels.stride, result.prepack.stride_c[1] = 1;
-  result.prepack.weights = PENSTOCK_WEIGHTS_PREPACK;
+  result.prepack.weights = PENSTOCK_CPU_WEIGHTS_PREPACK;
   result.product = gemm;
   result.product.stride_b[0] = panels.stride, result.product.stride_b[1] = 1;
-  result.product.weights = PENSTOCK_WEIGHTS_PREPACKED;
+  result.product.weights = PENSTOCK_CPU_WEIGHTS_PREPACKED;
   result.prepack.panel = result.product.panel = panels.width;
   result.bytes = uint64_t(panels.floats()) * sizeof(float);
   result.gains = gainsByPanels(gemm);

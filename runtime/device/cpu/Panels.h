@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_PANELS_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_PANELS_H
 
-#include "penstock/abi.h"
+#include "penstock/cpu.h"
 
 #include <algorithm>
 #include <string>
@@ -23,10 +23,11 @@ struct Panels {
   int64_t rows, columns, width, stride;
 
   /// Those that a product reads, or that it makes.
-  explicit Panels(const penstock_gemm_descriptor &gemm)
+  explicit Panels(const ProductCall &gemm)
       : rows(gemm.k), columns(gemm.n), width(gemm.panel),
-        stride(gemm.weights == PENSTOCK_WEIGHTS_PREPACK ? gemm.stride_c[0]
-                                                        : gemm.stride_b[0]) {}
+        stride(gemm.weights == PENSTOCK_CPU_WEIGHTS_PREPACK
+                   ? gemm.stride_c[0]
+                   : gemm.stride_b[0]) {}
   Panels(int64_t rows, int64_t columns);
 
   int64_t count() const;
@@ -52,7 +53,7 @@ struct Panels {
 };
 
 /// Why the descriptor's panels cannot be; empty if they can, or it has none.
-std::string checkPanels(const penstock_gemm_descriptor &gemm);
+std::string checkPanels(const ProductCall &gemm);
 
 } // namespace penstock::runtime
 

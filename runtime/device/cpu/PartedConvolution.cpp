@@ -74,14 +74,15 @@ bool PartedConvolution::State::createCompute(ConvolutionPart &part) {
   uint32_t rank = conv.spatial_rank;
   dnnl_memory_desc_t wished[3];
   for (int i : {Input, Weights, Output})
-    if (!part.slices[i]->wish(conv.layout != PENSTOCK_CONV_PLAIN, wished[i]))
+    if (!part.slices[i]->wish(conv.layout != PENSTOCK_CPU_CONV_PLAIN,
+                              wished[i]))
       return false;
   dnnl_dims_t dilates;
   for (uint32_t i = 0; i < rank; ++i)
     dilates[i] = conv.dilation[i] - 1;
 
   dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
-  if (conv.layout == PENSTOCK_CONV_WINOGRAD) {
+  if (conv.layout == PENSTOCK_CPU_CONV_WINOGRAD) {
     algorithm = dnnl_convolution_winograd;
     // The library takes other paddings and computes wrong gradients of the
     // input for them (2.6.3).
@@ -285,7 +286,7 @@ void PartedConvolution::State::addSums(int64_t channels) {
 /// The same in two dimensions, of which the second has one element: the library
 /// has its kernels for groups of one channel in two dimensions only, and those
 /// for long windows in the first of them.
-static penstock_conv_descriptor upright(penstock_conv_descriptor conv) {
+static ConvolutionCall upright(ConvolutionCall conv) {
   conv.spatial_rank = 2;
   conv.input[1] = conv.kernel[1] = conv.output[1] = 1;
   conv.stride[1] = conv.dilation[1] = 1;
@@ -293,15 +294,13 @@ static penstock_conv_descriptor upright(penstock_conv_descriptor conv) {
   return conv;
 }
 
-std::string
-PartedConvolution::plan(const penstock_conv_descriptor &descriptor) {
-  bool isUpright = descriptor.layout == PENSTOCK_CONV_UPRIGHT;
+std::string PartedConvolution::plan(const ConvolutionCall &descriptor) {
+  bool isUpright = descriptor.layout == PENSTOCK_CPU_CONV_UPRIGHT;
   const std::string refusal =
       "oneDNN has no upright kernel for the " + describe(descriptor);
   if (isUpright && descriptor.spatial_rank != 1)
     return refusal;
-  const penstock_conv_descriptor conv =
-      isUpright ? upright(descriptor) : descriptor;
+  const ConvolutionCall conv = isUpright ? upright(descriptor) : descriptor;
   ConvolutionDivision division = divideConvolution(conv);
   state = std::make_unique<State>(conv, division);
   std::string error = state->plan();

@@ -23,7 +23,7 @@ public:
   PartedConvolution();
   ~PartedConvolution() override;
 
-  std::string plan(const penstock_conv_descriptor &descriptor) override;
+  std::string plan(const ConvolutionCall &descriptor) override;
   std::string getImplementation() const override;
   uint64_t getScratchBytes() const override;
   uint64_t getPrepackedBytes() const override;

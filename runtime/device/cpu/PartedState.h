@@ -28,7 +28,7 @@ struct ConvolutionPart {
 };
 
 struct PartedConvolution::State {
-  penstock_conv_descriptor conv;
+  ConvolutionCall conv;
   ConvolutionDivision division;
   int result, threads;
   std::vector<ConvolutionSlice> slices[3];
@@ -42,7 +42,7 @@ struct PartedConvolution::State {
   dnnl_stream_t stream = nullptr;
   std::atomic<bool> hasFailed{false};
 
-  State(const penstock_conv_descriptor &conv, ConvolutionDivision division)
+  State(const ConvolutionCall &conv, ConvolutionDivision division)
       : conv(conv), division(division), result(computedTensor(conv)),
         threads(oneDnn().getThreads()) {}
   ~State();
@@ -53,7 +53,7 @@ struct PartedConvolution::State {
   /// in its Winograd's algorithm but those of the weights' gradients, and a
   /// part would transform again what another one has.
   bool isWhole() const {
-    return conv.layout == PENSTOCK_CONV_WINOGRAD && result != Weights;
+    return conv.layout == PENSTOCK_CPU_CONV_WINOGRAD && result != Weights;
   }
   /// Of part i, where threads have scratch of their own.
   int64_t areas() const { return std::min<int64_t>(threads, division.count()); }
@@ -69,9 +69,10 @@ struct PartedConvolution::State {
   bool bind(const float *const (&data)[3]);
   void runPart(ConvolutionPart &part);
   void addSums(int64_t channels);
-  bool prepacks() const { return conv.weights == PENSTOCK_WEIGHTS_PREPACK; }
+  bool prepacks() const { return conv.weights == PENSTOCK_CPU_WEIGHTS_PREPACK; }
   bool isPrepacked(int tensor) const {
-    return tensor == Weights && conv.weights != PENSTOCK_WEIGHTS_AS_THEY_ARE;
+    return tensor == Weights &&
+           conv.weights != PENSTOCK_CPU_WEIGHTS_AS_THEY_ARE;
   }
   /// Parts' gradients of the same weights, added when all are there.
   bool isSummed(int tensor) const {

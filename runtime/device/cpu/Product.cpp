@@ -46,7 +46,7 @@ struct Call {
 } // namespace
 
 struct Product::State {
-  penstock_gemm_descriptor gemm;
+  ProductCall gemm;
   std::string error;
   int64_t parts = 1;
   /// The result is a column whose elements are apart: the library gets and
@@ -60,7 +60,7 @@ struct Product::State {
   std::vector<size_t> firstCallOf; // of a part, and behind the last
   std::vector<dnnl_stream_t> streams;
 
-  explicit State(const penstock_gemm_descriptor &gemm) : gemm(gemm) {}
+  explicit State(const ProductCall &gemm) : gemm(gemm) {}
   ~State();
   size_t findKind(int64_t part, Packing packing, uint32_t rank,
                   const int64_t *sizes, int64_t k, bool accumulates);
@@ -132,7 +132,7 @@ void Product::State::addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
   const int64_t *strideA = gemm.stride_a + gemm.batch_rank,
                 *strideB = gemm.stride_b + gemm.batch_rank,
                 *strideC = gemm.stride_c + gemm.batch_rank;
-  bool arePrepacked = gemm.weights == PENSTOCK_WEIGHTS_PREPACKED;
+  bool arePrepacked = gemm.weights == PENSTOCK_CPU_WEIGHTS_PREPACKED;
   Panels panels(gemm);
   auto placeOfB = [&](int64_t row, int64_t column) {
     return arePrepacked ? panels.placeOf(row, column)
@@ -189,12 +189,12 @@ void Product::State::addPart(int64_t part, const Range &range) {
   }
 }
 
-Product::Product(const penstock_gemm_descriptor &gemm, int64_t threads)
+Product::Product(const ProductCall &gemm, int64_t threads)
     : state(std::make_unique<State>(gemm)) {
   state->error = checkPanels(gemm);
   if (!state->error.empty())
     return;
-  if (gemm.weights == PENSTOCK_WEIGHTS_PREPACK) {
+  if (gemm.weights == PENSTOCK_CPU_WEIGHTS_PREPACK) {
     state->parts = Panels(gemm).getParts();
     return;
   }
@@ -232,7 +232,7 @@ uint64_t Product::getScratchBytes() const {
 }
 
 bool Product::prepare(char *scratch) {
-  if (state->gemm.weights == PENSTOCK_WEIGHTS_PREPACK)
+  if (state->gemm.weights == PENSTOCK_CPU_WEIGHTS_PREPACK)
     return true;
   const OneDnn &dnnl = oneDnn();
   int former = dnnl.getThreads();
@@ -263,8 +263,8 @@ bool Product::prepare(char *scratch) {
 bool Product::run(int64_t part, const float *a, const float *b,
                   float *c) const {
   const OneDnn &dnnl = oneDnn();
-  const penstock_gemm_descriptor &gemm = state->gemm;
-  if (gemm.weights == PENSTOCK_WEIGHTS_PREPACK) {
+  const ProductCall &gemm = state->gemm;
+  if (gemm.weights == PENSTOCK_CPU_WEIGHTS_PREPACK) {
     Panels(gemm).pack(part, b, gemm.stride_b, c);
     return true;
   }

@@ -45,9 +45,8 @@ bool isTurned(int64_t rows, int64_t columns, const int64_t *strides) {
 
 } // namespace
 
-std::vector<Range>
-penstock::runtime::divideProduct(const penstock_gemm_descriptor &gemm,
-                                 int64_t threads) {
+std::vector<Range> penstock::runtime::divideProduct(const ProductCall &gemm,
+                                                    int64_t threads) {
   uint32_t rank = gemm.batch_rank, dimension = rank;
   double count = double(gemm.m) * double(gemm.n) * double(gemm.k);
   int64_t size = 0, unit = 1;
@@ -105,14 +104,15 @@ int64_t penstock::runtime::endOfBlock(int64_t begin, int64_t size,
   return size - begin < step + kFewRows ? size : begin + step;
 }
 
-bool penstock::runtime::canPrepack(const penstock_gemm_descriptor &gemm) {
+bool penstock::runtime::canPrepack(const ProductCall &gemm) {
   bool isAlike = !isTurned(gemm.k, gemm.n, gemm.stride_b) ||
                  gemm.m <= kManyRows; // The library would turn it itself.
-  return gemm.batch_rank == 0 && gemm.weights == PENSTOCK_WEIGHTS_AS_THEY_ARE &&
+  return gemm.batch_rank == 0 &&
+         gemm.weights == PENSTOCK_CPU_WEIGHTS_AS_THEY_ARE &&
          gemm.m > kFewRows && gemm.n >= kFewRows && isAlike;
 }
 
-bool penstock::runtime::gainsByPanels(const penstock_gemm_descriptor &gemm) {
+bool penstock::runtime::gainsByPanels(const ProductCall &gemm) {
   bool sharesSets = gemm.stride_b[0] % kSharedSets == 0 && gemm.k > kLongSum;
   return gemm.n >= kManyElements &&
          (isTurned(gemm.k, gemm.n, gemm.stride_b) || sharesSets);

@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_PRODUCTPLAN_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_PRODUCTPLAN_H
 
-#include "penstock/abi.h"
+#include "penstock/cpu.h"
 
 #include <vector>
 
@@ -31,8 +31,7 @@ struct Range {
 
 /// The parts of a product for at most so many threads. Divided is the first
 /// dimension that can be: of the batch, or else the longer one of the matrix.
-std::vector<Range> divideProduct(const penstock_gemm_descriptor &gemm,
-                                 int64_t threads);
+std::vector<Range> divideProduct(const ProductCall &gemm, int64_t threads);
 
 /// Which operand is copied to scratch before each call, and how.
 enum class Packing { None, TurnA, TurnB, CopyB };
@@ -50,8 +49,8 @@ Blocks chooseBlocks(int64_t m, int64_t n, int64_t k, const int64_t *strideA,
 
 /// Whether a product with its right operand in panels has the bits that it has
 /// without, and whether it is faster.
-bool canPrepack(const penstock_gemm_descriptor &gemm);
-bool gainsByPanels(const penstock_gemm_descriptor &gemm);
+bool canPrepack(const ProductCall &gemm);
+bool gainsByPanels(const ProductCall &gemm);
 
 /// Where the block that begins at `begin` ends: what would be left over for a
 /// block of few rows or columns belongs to it.

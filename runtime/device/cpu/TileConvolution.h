@@ -24,7 +24,7 @@ public:
 
   /// Fails for what is not a dense 3x3 convolution with stride 1, or when the
   /// library has no fast product.
-  std::string plan(const penstock_conv_descriptor &descriptor) override;
+  std::string plan(const ConvolutionCall &descriptor) override;
   std::string getImplementation() const override { return "tiles"; }
   uint64_t getScratchBytes() const override;
   bool prepare(char *scratch) override;

@@ -30,7 +30,7 @@ TileConvolution::State::~State() {
   }
 }
 
-std::string TileConvolution::plan(const penstock_conv_descriptor &descriptor) {
+std::string TileConvolution::plan(const ConvolutionCall &descriptor) {
   state = std::make_unique<State>();
   state->conv = descriptor;
   return state->plan() ? ""
@@ -68,7 +68,7 @@ bool TileConvolution::State::plan() {
 void TileConvolution::State::divide() {
   constexpr int64_t kStrip = 1 << 21, kKept = 1 << 15, kBlock = 64;
   const int64_t *plane = isTurned ? conv.input : conv.output;
-  int64_t size = conv.layout == PENSTOCK_CONV_TILES_4X4 ? 4 : 2;
+  int64_t size = conv.layout == PENSTOCK_CPU_CONV_TILES_4X4 ? 4 : 2;
   int64_t rows = (plane[0] + size - 1) / size;
   strip = {size, conv.batch, (plane[1] + size - 1) / size, 0, rows};
   int64_t point = strip.points() * sizeof(float);

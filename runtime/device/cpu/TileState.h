@@ -48,7 +48,7 @@ struct TilePart {
 };
 
 struct TileConvolution::State {
-  penstock_conv_descriptor conv;
+  ConvolutionCall conv;
   bool isWeightGrad, isTurned;
   TileDivision division;
   TileStrip strip; // The first, or the one that threads compute together.

@@ -98,45 +98,9 @@ enum {
 #define PENSTOCK_NO_OFFSET UINT64_MAX
 
 enum {
-  PENSTOCK_WEIGHTS_AS_THEY_ARE = 0,
-  /* The weights are what a call with PREPACK of the same convolution or product
-   * made. */
-  PENSTOCK_WEIGHTS_PREPACKED = 1,
-  /* The call reorders the weights, as the library likes them in the convolution
-   * or product that is described, into its result, and reads nothing else. */
-  PENSTOCK_WEIGHTS_PREPACK = 2
-};
-
-enum {
   PENSTOCK_CONV_FORWARD = 0,
   PENSTOCK_CONV_INPUT_GRAD = 1,
   PENSTOCK_CONV_WEIGHT_GRAD = 2
-};
-
-enum {
-  /* Tensors as they are in memory. */
-  PENSTOCK_CONV_PLAIN = 0,
-  /* Reordered in the call into what the library likes, and back. */
-  PENSTOCK_CONV_LIBRARY = 1,
-  /* Gathered in the call into matrices, of which the gradient of the weights is
-   * the product; or, of large dense windows of one element, as they are. */
-  PENSTOCK_CONV_COLUMNS = 2,
-  /* By Winograd's minimal filtering of 4x4 outputs at a time, which multiplies
-   * four times less and rounds more; reordered like LIBRARY. */
-  PENSTOCK_CONV_WINOGRAD = 3,
-  /* By the same algorithm with tiles of 2x2 outputs, as products of matrices,
-   * from and to tensors as they are. */
-  PENSTOCK_CONV_TILES_2X2 = 4,
-  /* The same with 4x4 outputs. */
-  PENSTOCK_CONV_TILES_4X4 = 5,
-  /* The gradient of the weights of groups of one channel as a convolution of
-   * every sample with its output as the window, reordered like LIBRARY. */
-  PENSTOCK_CONV_OUTPUT_WINDOWS = 6,
-  /* Several groups as one, with weights of zero between them, reordered like
-   * LIBRARY. */
-  PENSTOCK_CONV_COMBINED_GROUPS = 7,
-  /* One spatial dimension as the first of two, reordered like LIBRARY. */
-  PENSTOCK_CONV_UPRIGHT = 8
 };
 
 /* What a summand does: it is added and receives the sum, is added and becomes

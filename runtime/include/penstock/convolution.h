@@ -11,7 +11,7 @@
 #ifndef PENSTOCK_CONVOLUTION_H
 #define PENSTOCK_CONVOLUTION_H
 
-#include "penstock/abi.h"
+#include "penstock/cpu.h"
 
 #include <memory>
 #include <string>
@@ -27,7 +27,7 @@ public:
 
   /// Chooses an implementation; says what is wrong, or nothing. A reference
   /// implementation, which is hundreds of times slower, is wrong.
-  std::string plan(const penstock_conv_descriptor &descriptor);
+  std::string plan(const ConvolutionCall &descriptor);
   /// The name of the implementation that was planned.
   std::string getImplementation() const;
   uint64_t getScratchBytes() const;
@@ -47,7 +47,7 @@ private:
 
 /// Sets `layout` to the one that is faster, of those that add up the products
 /// of the definition where `isDirect`; says what is wrong, or nothing.
-std::string chooseConvolutionLayout(penstock_conv_descriptor &descriptor,
+std::string chooseConvolutionLayout(ConvolutionCall &descriptor,
                                     bool isDirect = false);
 
 /// The number of threads of this thread's calls of the library.

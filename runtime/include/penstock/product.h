@@ -11,7 +11,7 @@
 #ifndef PENSTOCK_PRODUCT_H
 #define PENSTOCK_PRODUCT_H
 
-#include "penstock/abi.h"
+#include "penstock/cpu.h"
 
 #include <memory>
 #include <optional>
@@ -22,19 +22,18 @@ namespace penstock::runtime {
 /// How a product reads its weights in panels: descriptors that make these and
 /// that multiply by them. None where the bits would be others.
 struct PrepackedProduct {
-  penstock_gemm_descriptor prepack, product;
+  ProductCall prepack, product;
   uint64_t bytes;
   /// It multiplies faster so, whatever making them takes.
   bool gains;
 };
-std::optional<PrepackedProduct>
-prepackProduct(const penstock_gemm_descriptor &gemm);
+std::optional<PrepackedProduct> prepackProduct(const ProductCall &gemm);
 
 /// Parts of a product may be computed at the same time.
 class Product {
 public:
   /// An f32 product for at most so many threads; small ones have one part.
-  Product(const penstock_gemm_descriptor &descriptor, int64_t threads);
+  Product(const ProductCall &descriptor, int64_t threads);
   Product(Product &&) noexcept;
   Product &operator=(Product &&) noexcept;
   ~Product();

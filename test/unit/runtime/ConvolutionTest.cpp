@@ -26,9 +26,9 @@ struct Shape {
   int64_t size[2], kernel[2], stride[2], dilation[2], before[2], after[2];
 };
 
-penstock_conv_descriptor describeShape(const Shape &shape, uint32_t kind,
-                                       uint32_t layout) {
-  penstock_conv_descriptor conv = {};
+ConvolutionCall describeShape(const Shape &shape, uint32_t kind,
+                              uint32_t layout) {
+  ConvolutionCall conv = {};
   conv.kind = kind;
   conv.element = PENSTOCK_F32;
   conv.layout = layout;
@@ -57,7 +57,7 @@ penstock_conv_descriptor describeShape(const Shape &shape, uint32_t kind,
 struct Tensors {
   std::vector<float> data[3];
 
-  explicit Tensors(const penstock_conv_descriptor &conv) {
+  explicit Tensors(const ConvolutionCall &conv) {
     int64_t plane = conv.input[0] * conv.input[1];
     int64_t window = conv.kernel[0] * conv.kernel[1];
     data[0].resize(conv.batch * conv.input_channels * plane);
@@ -73,7 +73,7 @@ struct Tensors {
   }
 
   template <typename Visit>
-  static void products(const penstock_conv_descriptor &c, Visit visit) {
+  static void products(const ConvolutionCall &c, Visit visit) {
     int64_t own = c.input_channels / c.groups;
     int64_t outs = c.output_channels / c.groups;
     for (int64_t n = 0; n < c.batch; ++n)
@@ -142,22 +142,22 @@ bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
     isPadded &= shape.before[i] == 1 && shape.after[i] == 1;
   }
   switch (layout) {
-  case PENSTOCK_CONV_COLUMNS:
+  case PENSTOCK_CPU_CONV_COLUMNS:
     return kind == PENSTOCK_CONV_WEIGHT_GRAD && shape.groups == 1;
-  case PENSTOCK_CONV_WINOGRAD:
+  case PENSTOCK_CPU_CONV_WINOGRAD:
     return isSmallWindow && isPadded && shape.groups == 1 && shape.inputs >= 16;
-  case PENSTOCK_CONV_TILES_2X2:
-  case PENSTOCK_CONV_TILES_4X4:
+  case PENSTOCK_CPU_CONV_TILES_2X2:
+  case PENSTOCK_CPU_CONV_TILES_4X4:
     return isSmallWindow && shape.groups == 1;
-  case PENSTOCK_CONV_OUTPUT_WINDOWS:
+  case PENSTOCK_CPU_CONV_OUTPUT_WINDOWS:
     return kind == PENSTOCK_CONV_WEIGHT_GRAD && shape.groups > 8 &&
            shape.inputs == shape.groups && shape.outputs == shape.groups;
-  case PENSTOCK_CONV_COMBINED_GROUPS:
+  case PENSTOCK_CPU_CONV_COMBINED_GROUPS:
     // The library's kernels for few channels have no dilation backward.
     return shape.groups % 8 == 0 && shape.inputs / shape.groups < 8 &&
            (kind == PENSTOCK_CONV_FORWARD ||
             shape.dilation[0] * shape.dilation[1] == 1);
-  case PENSTOCK_CONV_UPRIGHT:
+  case PENSTOCK_CPU_CONV_UPRIGHT:
     return shape.size[1] == 1 &&
            (kind == PENSTOCK_CONV_FORWARD || shape.dilation[0] == 1);
   default:
@@ -168,7 +168,7 @@ bool takes(const Shape &shape, uint32_t kind, uint32_t layout) {
 TEST(ConvolutionTest, EqualsLoops) {
   for (const Shape &shape : shapes)
     for (uint32_t kind : {0u, 1u, 2u}) {
-      penstock_conv_descriptor conv = describeShape(shape, kind, 0);
+      ConvolutionCall conv = describeShape(shape, kind, 0);
       Tensors tensors(conv);
       int result = kind == 0 ? 2 : kind == 1 ? 0 : 1;
       std::vector<float> before = tensors.data[result];
@@ -192,8 +192,8 @@ TEST(ConvolutionTest, EqualsLoops) {
         conv.layout = layout;
         bool isFlat = shape.size[1] == 1;
         conv.spatial_rank =
-            layout == PENSTOCK_CONV_UPRIGHT ||
-                    (isFlat && layout == PENSTOCK_CONV_OUTPUT_WINDOWS)
+            layout == PENSTOCK_CPU_CONV_UPRIGHT ||
+                    (isFlat && layout == PENSTOCK_CPU_CONV_OUTPUT_WINDOWS)
                 ? 1
                 : 2;
         auto compute = [&](int threads) {
@@ -225,9 +225,9 @@ TEST(ConvolutionTest, EqualsLoops) {
         };
         std::vector<float> found = compute(1);
         // Tiles share their largest values' errors.
-        bool hasTiles = layout == PENSTOCK_CONV_WINOGRAD ||
-                        layout == PENSTOCK_CONV_TILES_2X2 ||
-                        layout == PENSTOCK_CONV_TILES_4X4;
+        bool hasTiles = layout == PENSTOCK_CPU_CONV_WINOGRAD ||
+                        layout == PENSTOCK_CPU_CONV_TILES_2X2 ||
+                        layout == PENSTOCK_CPU_CONV_TILES_4X4;
         double worst = 0;
         for (size_t i = 0; i < found.size(); ++i) {
           double scale = hasTiles ? largest : 5 + std::abs(expected[i]);
@@ -243,7 +243,7 @@ TEST(ConvolutionTest, EqualsLoops) {
 }
 
 /// Runs a convolution with so many threads; the tensors by their roles.
-void runConvolution(const penstock_conv_descriptor &conv, int threads,
+void runConvolution(const ConvolutionCall &conv, int threads,
                     const float *input, const float *weights, float *output) {
   setConvolutionThreads(threads);
   Convolution convolution;
@@ -260,10 +260,10 @@ TEST(ConvolutionTest, PrepacksWeights) {
   for (const Shape &shape : shapes)
     for (uint32_t kind : {PENSTOCK_CONV_FORWARD, PENSTOCK_CONV_INPUT_GRAD})
       for (uint32_t layout :
-           {PENSTOCK_CONV_LIBRARY, PENSTOCK_CONV_WINOGRAD,
-            PENSTOCK_CONV_COMBINED_GROUPS, PENSTOCK_CONV_UPRIGHT}) {
-        penstock_conv_descriptor conv = describeShape(shape, kind, layout);
-        conv.spatial_rank = layout == PENSTOCK_CONV_UPRIGHT ? 1 : 2;
+           {PENSTOCK_CPU_CONV_LIBRARY, PENSTOCK_CPU_CONV_WINOGRAD,
+            PENSTOCK_CPU_CONV_COMBINED_GROUPS, PENSTOCK_CPU_CONV_UPRIGHT}) {
+        ConvolutionCall conv = describeShape(shape, kind, layout);
+        conv.spatial_rank = layout == PENSTOCK_CPU_CONV_UPRIGHT ? 1 : 2;
         Convolution convolution;
         if (!takes(shape, kind, layout) || convolution.plan(conv) != "")
           continue;
@@ -273,7 +273,7 @@ TEST(ConvolutionTest, PrepacksWeights) {
         ++prepacked;
         Tensors tensors(conv);
         int result = kind == PENSTOCK_CONV_FORWARD ? 2 : 0;
-        auto run = [&](const penstock_conv_descriptor &conv, int threads,
+        auto run = [&](const ConvolutionCall &conv, int threads,
                        const float *weights) {
           std::vector<float> *data = tensors.data;
           std::fill(data[result].begin(), data[result].end(), 7.0f);
@@ -285,8 +285,8 @@ TEST(ConvolutionTest, PrepacksWeights) {
         for (int threads : {1, 3}) {
           // What is behind stays as it is.
           std::vector<float> form(bytes / sizeof(float) + 16, 5.0f);
-          penstock_conv_descriptor other = conv;
-          other.weights = PENSTOCK_WEIGHTS_PREPACK;
+          ConvolutionCall other = conv;
+          other.weights = PENSTOCK_CPU_WEIGHTS_PREPACK;
           Convolution prepacking;
           EXPECT_EQ(prepacking.plan(other), "");
           EXPECT_EQ(prepacking.getScratchBytes(), 0u);
@@ -294,7 +294,7 @@ TEST(ConvolutionTest, PrepacksWeights) {
                          form.data());
           EXPECT_EQ(std::count(form.end() - 16, form.end(), 5.0f), 16);
           // Another number of threads reads them as well.
-          other.weights = PENSTOCK_WEIGHTS_PREPACKED;
+          other.weights = PENSTOCK_CPU_WEIGHTS_PREPACKED;
           EXPECT_EQ(run(other, 4 - threads, form.data()), expected)
               << describe(conv) << ", layout " << layout;
         }
@@ -305,13 +305,13 @@ TEST(ConvolutionTest, PrepacksWeights) {
 TEST(ConvolutionTest, RefusesToPrepack) {
   // Weights that are computed, or are read as they are.
   for (auto [kind, layout] :
-       {std::pair(PENSTOCK_CONV_WEIGHT_GRAD, PENSTOCK_CONV_LIBRARY),
-        {PENSTOCK_CONV_FORWARD, PENSTOCK_CONV_PLAIN},
-        {PENSTOCK_CONV_FORWARD, PENSTOCK_CONV_TILES_4X4}}) {
-    penstock_conv_descriptor conv = describeShape(shapes[9], kind, layout);
+       {std::pair(PENSTOCK_CONV_WEIGHT_GRAD, PENSTOCK_CPU_CONV_LIBRARY),
+        {PENSTOCK_CONV_FORWARD, PENSTOCK_CPU_CONV_PLAIN},
+        {PENSTOCK_CONV_FORWARD, PENSTOCK_CPU_CONV_TILES_4X4}}) {
+    ConvolutionCall conv = describeShape(shapes[9], kind, layout);
     EXPECT_EQ(Convolution().plan(conv), "");
     for (uint32_t weights :
-         {PENSTOCK_WEIGHTS_PREPACK, PENSTOCK_WEIGHTS_PREPACKED}) {
+         {PENSTOCK_CPU_WEIGHTS_PREPACK, PENSTOCK_CPU_WEIGHTS_PREPACKED}) {
       conv.weights = weights;
       EXPECT_EQ(Convolution().plan(conv),
                 "oneDNN cannot prepack the weights of the " + describe(conv));
@@ -321,7 +321,7 @@ TEST(ConvolutionTest, RefusesToPrepack) {
 
 TEST(ConvolutionTest, ChoosesLayouts) {
   auto choose = [](const Shape &shape, uint32_t kind, bool isDirect = false) {
-    penstock_conv_descriptor conv = describeShape(shape, kind, 0);
+    ConvolutionCall conv = describeShape(shape, kind, 0);
     EXPECT_EQ(chooseConvolutionLayout(conv, isDirect), "");
     return conv.layout;
   };
@@ -378,7 +378,7 @@ TEST(ConvolutionTest, Refuses) {
             "oneDNN cannot compute the gradient of the input of the "
             "convolution of 17 x 64 channels of 8x18 to 65 of 7x17 by 3x3 in 1 "
             "group");
-  penstock_conv_descriptor conv = describeShape(shapes[0], 0, 0);
+  ConvolutionCall conv = describeShape(shapes[0], 0, 0);
   conv.output[0] += 3;
   EXPECT_EQ(Convolution().plan(conv),
             "oneDNN cannot compute the convolution of 2 x 3 channels of 11x9 "

@@ -27,8 +27,8 @@ public:
   explicit Shapes(unsigned seed) : generator(seed) {}
 
   /// One with few enough products for a test.
-  penstock_conv_descriptor next() {
-    penstock_conv_descriptor conv;
+  ConvolutionCall next() {
+    ConvolutionCall conv;
     while (!make(conv) || products(conv) > 2e7)
       ;
     return conv;
@@ -40,7 +40,7 @@ public:
     return result;
   }
 
-  static int64_t elements(const penstock_conv_descriptor &conv, int tensor) {
+  static int64_t elements(const ConvolutionCall &conv, int tensor) {
     const int64_t *space[] = {conv.input, conv.kernel, conv.output};
     int64_t count = tensor == 0   ? conv.batch * conv.input_channels
                     : tensor == 1 ? conv.output_channels *
@@ -55,13 +55,13 @@ private:
   int64_t upTo(int64_t most) { return 1 + int64_t(generator() % most); }
   bool oneIn(int64_t many) { return upTo(many) == 1; }
 
-  static double products(const penstock_conv_descriptor &conv) {
+  static double products(const ConvolutionCall &conv) {
     double count = double(elements(conv, 1)) * double(conv.batch);
     for (uint32_t i = 0; i < conv.spatial_rank; ++i)
       count *= double(conv.output[i]);
     return count;
   }
-  bool make(penstock_conv_descriptor &conv) {
+  bool make(ConvolutionCall &conv) {
     conv = {};
     conv.element = PENSTOCK_F32;
     conv.spatial_rank = uint32_t(upTo(3));
@@ -96,7 +96,7 @@ private:
 };
 
 /// The result with so many threads; empty for what the layout does not take.
-std::vector<float> compute(const penstock_conv_descriptor &conv, int threads,
+std::vector<float> compute(const ConvolutionCall &conv, int threads,
                            std::vector<float> (&tensors)[3]) {
   setConvolutionThreads(threads);
   Convolution convolution;
@@ -122,7 +122,7 @@ std::vector<float> compute(const penstock_conv_descriptor &conv, int threads,
 TEST(ConvolutionThreadsTest, SameBits) {
   Shapes shapes(11);
   for (int i = 0; i < 40; ++i) {
-    penstock_conv_descriptor conv = shapes.next();
+    ConvolutionCall conv = shapes.next();
     std::vector<float> tensors[3];
     for (int tensor = 0; tensor < 3; ++tensor)
       tensors[tensor] = shapes.values(Shapes::elements(conv, tensor));
@@ -132,8 +132,8 @@ TEST(ConvolutionThreadsTest, SameBits) {
       // No shape is refused, or left to a reference implementation.
       EXPECT_EQ(chooseConvolutionLayout(conv), "");
       EXPECT_FALSE(compute(conv, 1, tensors).empty()) << describe(conv);
-      for (uint32_t layout = PENSTOCK_CONV_PLAIN;
-           layout <= PENSTOCK_CONV_UPRIGHT; ++layout) {
+      for (uint32_t layout = PENSTOCK_CPU_CONV_PLAIN;
+           layout <= PENSTOCK_CPU_CONV_UPRIGHT; ++layout) {
         conv.layout = layout;
         std::vector<float> one = compute(conv, 1, tensors);
         for (int threads : {2, 3})

@@ -18,7 +18,7 @@ using namespace penstock::test;
 namespace {
 
 /// All parts, one after the other.
-void compute(const penstock_gemm_descriptor &gemm, int threads, const float *a,
+void compute(const ProductCall &gemm, int threads, const float *a,
              const float *b, float *c) {
   Product product(gemm, threads);
   ASSERT_EQ(product.getError(), "");
@@ -42,6 +42,10 @@ Case makeProduct(int64_t m, int64_t n, int64_t k, bool isTurned,
                   {n, 1}, accumulates);
 }
 
+std::optional<PrepackedProduct> prepack(const Case &each) {
+  return prepackProduct(ProductCall::get(each.gemm, 1));
+}
+
 // One panel, several, the last one with up to 15 columns more, or as few as 16;
 // parts of threads end within panels. The bits are the same, and those columns
 // that no panel has are not written.
@@ -55,7 +59,7 @@ TEST(PanelsTest, RoundsLikeWeightsAsTheyAre) {
         for (bool isTurned : {false, true}) {
           bool accumulates = (m + n + k) % 3 == 0;
           Case each = makeProduct(m, n, k, isTurned, accumulates);
-          auto prepacked = prepackProduct(each.gemm);
+          auto prepacked = prepack(each);
           ASSERT_TRUE(prepacked.has_value());
           std::vector<float> a = randomValues(random, each.bytesA),
                              b = randomValues(random, each.bytesB),
@@ -63,7 +67,8 @@ TEST(PanelsTest, RoundsLikeWeightsAsTheyAre) {
                              panels(prepacked->bytes / sizeof(float) + 16,
                                     -2.0f);
           std::vector<float> expected = c;
-          compute(each.gemm, 1, a.data(), b.data(), expected.data());
+          compute(ProductCall::get(each.gemm, 1), 1, a.data(), b.data(),
+                  expected.data());
           for (int threads : {1, 2, 3, 5}) {
             compute(prepacked->prepack, threads, nullptr, b.data(),
                     panels.data());
@@ -81,19 +86,18 @@ TEST(PanelsTest, RoundsLikeWeightsAsTheyAre) {
 
 // Other algorithms compute few rows and columns, and turn B for many rows.
 TEST(PanelsTest, LeavesWhatWouldRoundOtherwise) {
-  EXPECT_FALSE(prepackProduct(makeProduct(16, 64, 64, true, false).gemm));
-  EXPECT_FALSE(prepackProduct(makeProduct(64, 15, 64, true, false).gemm));
-  EXPECT_FALSE(prepackProduct(makeProduct(1025, 64, 64, true, false).gemm));
-  EXPECT_TRUE(prepackProduct(makeProduct(1025, 64, 64, false, false).gemm));
-  EXPECT_FALSE(prepackProduct(
-      makeCase({2}, 64, 64, 64, {4096, 64, 1}, {0, 1, 64}, {4096, 64, 1}, false)
-          .gemm));
+  EXPECT_FALSE(prepack(makeProduct(16, 64, 64, true, false)));
+  EXPECT_FALSE(prepack(makeProduct(64, 15, 64, true, false)));
+  EXPECT_FALSE(prepack(makeProduct(1025, 64, 64, true, false)));
+  EXPECT_TRUE(prepack(makeProduct(1025, 64, 64, false, false)));
+  EXPECT_FALSE(prepack(makeCase({2}, 64, 64, 64, {4096, 64, 1}, {0, 1, 64},
+                                {4096, 64, 1}, false)));
 }
 
 // Rows of B that share sets of a cache, or that have to be turned.
 TEST(PanelsTest, KnowsWhatGains) {
   auto gains = [](int64_t n, int64_t k, bool isTurned) {
-    return prepackProduct(makeProduct(64, n, k, isTurned, false).gemm)->gains;
+    return prepack(makeProduct(64, n, k, isTurned, false))->gains;
   };
   EXPECT_TRUE(gains(1000, 1000, true));
   EXPECT_FALSE(gains(1000, 1000, false));
@@ -104,7 +108,7 @@ TEST(PanelsTest, KnowsWhatGains) {
 
 TEST(PanelsTest, RefusesPanelsThatOverlap) {
   Case each = makeProduct(64, 800, 64, false, false);
-  auto prepacked = prepackProduct(each.gemm);
+  auto prepacked = prepack(each);
   ASSERT_TRUE(prepacked.has_value());
   prepacked->prepack.stride_c[0] = 390;
   EXPECT_EQ(Product(prepacked->prepack, 1).getError(),
