@@ -103,8 +103,8 @@ template <uint32_t Stages> void stageAction(benchmark::State &state) {
   for (uint32_t i = 0; i < Stages; ++i)
     for (uint32_t letter : {'F', 'B', 'U'})
       tasks.push_back({"task", letter, i, i});
-  std::vector<penstock_device_descriptor> devices(Stages,
-                                                  {4 * kSlots * kBytes, 64, 1});
+  std::vector<penstock_device_descriptor> devices(
+      Stages, {4 * kSlots * kBytes, 64, 1, "cpu", "any", ""});
   penstock_device_function functions[Stages];
   fillFunctions<Stages>(functions,
                         std::make_integer_sequence<uint32_t, Stages>());

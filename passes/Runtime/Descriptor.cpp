@@ -152,19 +152,27 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
       .get();
 }
 
-std::vector<Constant> ProgramTable::getDevices() {
+std::vector<Constant> ProgramTable::getDevices(ConstantBuilder &constants) {
   std::vector<Constant> table;
   for (int64_t device : llvm::seq<int64_t>(0, getDeviceCount())) {
     auto arena = arenas.find(device);
     bool used = arena != arenas.end();
-    auto field = [&](auto getter) -> int64_t {
-      return used ? (arena->second.*getter)() : 0;
-    };
+    // A number without functions stands for an empty device of some kind.
+    auto found = descriptions.find(device);
+    if (found == descriptions.end())
+      found = descriptions.begin();
+    DeviceDescription description;
+    if (found != descriptions.end())
+      description = found->second;
     table.push_back(abi::device_descriptor{
-        .arena_bytes = field(&ArenaOp::getBytes),
+        .arena_bytes =
+            used ? static_cast<int64_t>(arena->second.getBytes()) : 0,
         .arena_alignment =
             static_cast<int64_t>(used ? arena->second.getAlignment() : 64),
-        .threads = used ? descriptions[device].threads : 1}
+        .threads = used ? description.threads : 1,
+        .kind = constants.string(description.kind),
+        .processor = constants.string(description.processor),
+        .features = constants.string(description.features)}
                         .get());
   }
   return table;
@@ -420,7 +428,8 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     oneDevice = 0;
   setTable(program.file_count, program.files, "files",
            files.getTable(constants));
-  setTable(program.device_count, program.devices, "devices", getDevices());
+  setTable(program.device_count, program.devices, "devices",
+           getDevices(constants));
   setTable(program.variable_count, program.variables, "variables",
            std::move(*variableTable));
   setTable(program.channel_count, program.channels, "channels",
@@ -452,14 +461,9 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
            std::move(groupTable));
   setTable(program.range_count, program.ranges, "ranges", getRanges(constants));
 
-  // 3. The rest. All devices are those of one machine.
-  DeviceDescription code;
-  if (!descriptions.empty())
-    code = descriptions.begin()->second;
+  // 3. The rest.
   program.abi_version = PENSTOCK_ABI_VERSION;
   program.stage_count = static_cast<int64_t>(stages.size());
-  program.cpu = constants.string(code.processor);
-  program.features = constants.string(code.features);
   program.microbatch_size = getMicrobatchSize();
   program.method = constants.string(texts.method);
   program.schedule = constants.string(texts.schedule);

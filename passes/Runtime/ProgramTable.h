@@ -75,7 +75,7 @@ private:
   mlir::FailureOr<Constant> getSummands(ConstantBuilder &constants,
                                         const Symbols &symbol,
                                         pipeline::GroupOp group);
-  std::vector<Constant> getDevices();
+  std::vector<Constant> getDevices(ConstantBuilder &constants);
   mlir::FailureOr<std::vector<Constant>>
   getVariables(ConstantBuilder &constants, const Symbols &symbol,
                const FileTable &files, const GemmTable &gemms,

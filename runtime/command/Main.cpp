@@ -119,6 +119,17 @@ static int finishOutput() {
   return PENSTOCK_USER_ERROR;
 }
 
+/// The processors of all devices, each once.
+static std::string listProcessors(const penstock_program &program) {
+  std::string text;
+  for (uint32_t i = 0; i < program.device_count; ++i) {
+    std::string name = program.devices[i].processor;
+    if ((", " + text + ",").find(", " + name + ",") == std::string::npos)
+      text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
+}
+
 extern "C" int penstock_main(int argc, char **argv,
                              const penstock_program *program) {
   holdStandardStreams();
@@ -131,7 +142,7 @@ extern "C" int penstock_main(int argc, char **argv,
   if (!error && run.options.version) {
     std::printf("penstock %s, runtime interface %u, compiled for %s\n",
                 PENSTOCK_VERSION, program->abi_version,
-                program->cpu ? program->cpu : "any CPU");
+                listProcessors(*program).c_str());
     return finishOutput();
   }
   if (!error && run.options.plan) {

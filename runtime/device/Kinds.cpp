@@ -13,8 +13,6 @@
 
 using namespace penstock::runtime;
 
-static constexpr const char *kDefault = "cpu";
-
 // Initialized before any constructor runs.
 static constinit const DeviceKind *first = nullptr;
 
@@ -31,13 +29,20 @@ const DeviceKind *penstock::runtime::findDeviceKind(const char *name) {
 }
 
 Error penstock::runtime::checkDevices(const penstock_program &program) {
-  if (const DeviceKind *kind = findDeviceKind(kDefault))
-    return kind->check(program);
-  return defect("this executable was linked without devices of kind '%s'",
-                kDefault);
+  for (uint32_t i = 0; i < program.device_count; ++i) {
+    const char *name = program.devices[i].kind;
+    const DeviceKind *kind = findDeviceKind(name);
+    if (!kind)
+      return defect("this executable was linked without devices of kind '%s'",
+                    name);
+    if (Error error = kind->check(program.devices[i]))
+      return error;
+  }
+  return {};
 }
 
 std::unique_ptr<penstock_device>
 penstock::runtime::createDevice(Context &context, uint32_t index) {
-  return findDeviceKind(kDefault)->create(context, index);
+  return findDeviceKind(context.program.devices[index].kind)
+      ->create(context, index);
 }

@@ -17,7 +17,7 @@ namespace penstock::runtime {
 /// A kind of device. Lives as long as the process.
 class DeviceKind {
 public:
-  using Check = Error (*)(const penstock_program &program);
+  using Check = Error (*)(const penstock_device_descriptor &device);
   using Create = std::unique_ptr<penstock_device> (*)(Context &context,
                                                       uint32_t index);
 
@@ -25,7 +25,7 @@ public:
   DeviceKind(const char *name, Check check, Create create);
 
   const char *const name;
-  /// Fails where this machine cannot run the code of the program.
+  /// Fails where this machine cannot run the code of such a device.
   const Check check;
   const Create create;
 

@@ -73,6 +73,9 @@ struct CallDescriptor {
 
 /// What the runtime is told of a device.
 struct DeviceDescription {
+  /// The name of its kind.
+  std::string kind;
+  /// Those of the host that work for it.
   int64_t threads = 1;
   /// The processor that the code is for, and the features that it must have, as
   /// "+avx2,+fma".

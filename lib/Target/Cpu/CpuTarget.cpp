@@ -74,7 +74,8 @@ public:
         resolveTargetCpu(cast<cpu::TargetAttr>(target).getMarch(), loc);
     if (failed(cpu))
       return failure();
-    return DeviceDescription{target.getThreads(), cpu->name, cpu->required};
+    return DeviceDescription{cpu::CpuDialect::getDialectNamespace().str(),
+                             target.getThreads(), cpu->name, cpu->required};
   }
 
   LogicalResult serialize(TargetAttrInterface target, ModuleOp module,

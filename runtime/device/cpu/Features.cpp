@@ -96,9 +96,10 @@ bool hasFeature(const Feature &feature) {
 
 } // namespace
 
-Error penstock::runtime::checkFeatures(const penstock_program &program) {
+Error penstock::runtime::checkFeatures(
+    const penstock_device_descriptor &device) {
   std::string missing;
-  std::string_view list = program.features ? program.features : "";
+  std::string_view list = device.features ? device.features : "";
   while (!list.empty()) {
     std::string_view item = list.substr(0, list.find(','));
     list.remove_prefix(std::min(list.size(), item.size() + 1));
@@ -112,5 +113,5 @@ Error penstock::runtime::checkFeatures(const penstock_program &program) {
     return {};
   return userError("this program was compiled for the CPU '%s'; this machine "
                    "lacks %s; compile again here, or with another --march",
-                   program.cpu ? program.cpu : "?", missing.c_str());
+                   device.processor ? device.processor : "?", missing.c_str());
 }

@@ -14,7 +14,8 @@
 
 namespace penstock::runtime {
 
-Error checkFeatures(const penstock_program &program);
+/// Fails where this machine lacks a feature that the code of a device needs.
+Error checkFeatures(const penstock_device_descriptor &device);
 
 } // namespace penstock::runtime
 

@@ -16,7 +16,11 @@ namespace {
 
 TEST(Kinds, SaysWhatIsNotLinked) {
   EXPECT_EQ(findDeviceKind("cpu"), nullptr);
-  Error error = checkDevices({});
+  const penstock_device_descriptor device = {64, 64, 1, "cpu", "any", ""};
+  penstock_program program = {};
+  program.device_count = 1;
+  program.devices = &device;
+  Error error = checkDevices(program);
   EXPECT_EQ(error.code, PENSTOCK_DEFECT);
   EXPECT_EQ(error.text,
             "this executable was linked without devices of kind 'cpu'");
@@ -24,7 +28,7 @@ TEST(Kinds, SaysWhatIsNotLinked) {
 
 TEST(Kinds, AreFoundByName) {
   static DeviceKind mill(
-      "mill", [](const penstock_program &) { return Error(); },
+      "mill", [](const penstock_device_descriptor &) { return Error(); },
       [](Context &, uint32_t) { return std::unique_ptr<penstock_device>(); });
   EXPECT_EQ(findDeviceKind("mill"), &mill);
   EXPECT_EQ(findDeviceKind("gin"), nullptr);

@@ -225,9 +225,11 @@ penstock_tensor matrix(const int64_t *shape) {
   return {PENSTOCK_F32, 2, shape, uint64_t(shape[0] * shape[1] * 4)};
 }
 
-constexpr penstock_device_descriptor kDevices[] = {{kArena, 64, 1},
-                                                   {kArena, 64, 1}};
-constexpr penstock_device_descriptor kOneDevice[] = {{2 * kArena, 64, 1}};
+constexpr penstock_device_descriptor kDevices[] = {
+    {kArena, 64, 1, "cpu", "any", "+sse2"},
+    {kArena, 64, 1, "cpu", "any", "+sse2"}};
+constexpr penstock_device_descriptor kOneDevice[] = {
+    {2 * kArena, 64, 1, "cpu", "any", "+sse2"}};
 constexpr penstock_task kTasks[] = {{"s0.F", 'F', 0, 0}, {"s0.B", 'B', 0, 0},
                                     {"s0.U", 'U', 0, 0}, {"s0.E", 'E', 0, 0},
                                     {"s1.F", 'F', 1, 1}, {"s1.B", 'B', 1, 1},
@@ -346,8 +348,6 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   replay = {};
   replay.abi_version = PENSTOCK_ABI_VERSION;
   replay.stage_count = 2;
-  replay.cpu = "any";
-  replay.features = "+sse2";
   replay.microbatch_size = kB;
   replay.method = "sync";
   replay.schedule = "replay";

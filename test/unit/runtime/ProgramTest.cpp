@@ -308,8 +308,11 @@ TEST_F(ProgramTest, RefusesAChangedModel) {
 }
 
 TEST_F(ProgramTest, RefusesAnotherCpu) {
-  linear.program.cpu = "mill";
-  linear.program.features = "+sse2,+fma4,+xop,+unknown-feature,-avx";
+  penstock_device_descriptor devices[2] = {linear.program.devices[0],
+                                           linear.program.devices[1]};
+  devices[1].processor = "mill";
+  devices[1].features = "+sse2,+fma4,+xop,+unknown-feature,-avx";
+  linear.program.devices = devices;
   if (__builtin_cpu_supports("fma4") || __builtin_cpu_supports("xop"))
     GTEST_SKIP();
   Session run(&linear, data());
@@ -317,6 +320,17 @@ TEST_F(ProgramTest, RefusesAnotherCpu) {
   EXPECT_EQ(run.error(),
             "this program was compiled for the CPU 'mill'; this machine lacks "
             "fma4, xop; compile again here, or with another --march");
+}
+
+TEST_F(ProgramTest, RefusesDevicesThatAreNotLinked) {
+  penstock_device_descriptor devices[2] = {linear.program.devices[0],
+                                           linear.program.devices[1]};
+  devices[1].kind = "abacus";
+  linear.program.devices = devices;
+  Session run(&linear, data());
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.error(),
+            "this executable was linked without devices of kind 'abacus'");
 }
 
 TEST_F(ProgramTest, RefusesWhatDoesNotFit) {

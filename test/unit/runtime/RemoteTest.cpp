@@ -16,7 +16,8 @@ namespace {
 
 TEST(Remote, HasAddressesThatLeadNowhere) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const penstock_device_descriptor description = {4096, 64, 1};
+  const penstock_device_descriptor description = {4096,  64,    1,
+                                                  "cpu", "any", ""};
   penstock_program program = {};
   program.device_count = 1;
   program.devices = &description;

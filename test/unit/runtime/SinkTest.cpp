@@ -63,7 +63,7 @@ struct Program {
        0,
        1,
        0}};
-  penstock_device_descriptor device = {64, 64, 1};
+  penstock_device_descriptor device = {64, 64, 1, "cpu", "any", ""};
   penstock_device_function trains[1] = {train}, evaluates[1] = {evaluate};
   penstock_schedule schedules[2] = {
       {PENSTOCK_SCHEDULE_TRAIN, kM, 0, trains},

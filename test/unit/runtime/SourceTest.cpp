@@ -67,8 +67,9 @@ TEST(Source, LargeMessagesArriveWholeAndInOrder) {
       {"b", PENSTOCK_CHANNEL_INPUT, "x", input, -1, 1, kSlots, 0, 1, 0},
       {"sum", PENSTOCK_CHANNEL_TRANSFER, nullptr, scalar, 1, 0, 1, 1, 1, 0},
       {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 0, -1, 0, 1, 1, 0}};
-  penstock_device_descriptor devices[2] = {{kSlots * kBytes + 64, 64, 1},
-                                           {kSlots * kBytes + 64, 64, 1}};
+  penstock_device_descriptor devices[2] = {
+      {kSlots * kBytes + 64, 64, 1, "cpu", "any", ""},
+      {kSlots * kBytes + 64, 64, 1, "cpu", "any", ""}};
   penstock_device_function functions[] = {train<0>, train<1>};
   penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0, functions};
   penstock_program program = {};
