@@ -62,6 +62,8 @@ struct ExtendThroughF32 : OpRewritePattern<arith::ExtFOp> {
 
 struct ExpandBf16Pass : penstock::impl::PipelineExpandBf16Base<ExpandBf16Pass> {
   void runOnOperation() override {
+    if (!penstock::getCpuTarget(getOperation()))
+      return;
     RewritePatternSet patterns(&getContext());
     patterns.add<TruncateThroughF32, ExtendThroughF32>(&getContext());
     arith::populateExpandBFloat16Patterns(patterns);

@@ -69,7 +69,8 @@ def PipelineVectorLoops
                            "::mlir::vector::VectorDialect"];
 }
 
-def PipelineExpandBf16 : Pass<"pipeline-expand-bf16", "::mlir::ModuleOp"> {
+def PipelineExpandBf16
+    : Pass<"pipeline-expand-bf16", "::mlir::func::FuncOp"> {
   let summary = "Write conversions to and from bf16 as integer operations";
   let description = [{
     Few CPUs have an instruction that rounds to bf16, and the C library of
@@ -87,7 +88,8 @@ def PipelineExpandBf16 : Pass<"pipeline-expand-bf16", "::mlir::ModuleOp"> {
     ...
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
+  let dependentDialects = ["::penstock::cpu::CpuDialect",
+                           "::mlir::arith::ArithDialect",
                            "::mlir::vector::VectorDialect"];
 }
 

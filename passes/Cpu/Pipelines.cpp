@@ -38,7 +38,7 @@ void penstock::buildCpuKernelPipeline(OpPassManager &manager,
   manager.addNestedPass<func::FuncOp>(createPipelineVectorLoops(loops));
   // On the vectors, which the loops made of scalar bodies.
   manager.addPass(createPipelineApproximateMath());
-  manager.addPass(createPipelineExpandBf16());
+  manager.addNestedPass<func::FuncOp>(createPipelineExpandBf16());
   manager.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());
   manager.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   manager.addNestedPass<func::FuncOp>(createCSEPass());
