@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks that includes follow the layers of the source: check-layers.py [ROOT]
 
-Each layer may include itself and those before it:
+Each layer may include itself and those before it. A target is what only devices
+of one kind have: its dialect, library and passes.
 
-  compiler  lib/Support, dialects, lib, passes, passes/Cpu, lib/Driver, tools
+  compiler  lib/Support, dialects, lib, passes, targets, lib/Driver, tools
   runtime   support, io, observe, transport, device, run, command
 
 So may the CMake libraries of these folders link each other. Prints each include
@@ -22,7 +23,8 @@ COMPILER = [
     ["dialects/"],
     ["lib/", "include/penstock/"],
     ["passes/"],
-    ["passes/Cpu/"],
+    ["dialects/Cpu/", "lib/Target/Cpu/", "include/penstock/Target/Cpu/",
+     "passes/Cpu/"],
     ["lib/Driver/", "include/penstock/Driver/"],
     ["tools/"],
 ]

@@ -26,7 +26,7 @@ module @replay {
 // expected-error @below {{has no pipeline.training, which says how it trains: run pipeline-set-training}}
 module {
   pipeline.stage @a
-  pipeline.channel @x : [tensor<3xf32>] source("x")
+  pipeline.channel @x : [tensor<3xf32>] source(input "x")
   pipeline.task @a.E evaluate of @a(%k) {
     %x = pipeline.take @x : tensor<3xf32>
   }
@@ -38,7 +38,7 @@ module {
 // expected-error @+1 {{says how a program trains that infers}}
 pipeline.training optimizer<sgd>
 pipeline.stage @a
-pipeline.channel @x : [tensor<3xf32>] source("x")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
 pipeline.task @a.E evaluate of @a(%k) {
   %x = pipeline.take @x : tensor<3xf32>
 }
@@ -49,7 +49,7 @@ pipeline.task @a.E evaluate of @a(%k) {
 // expected-error @+1 {{says that a program infers which trains}}
 pipeline.training infers
 pipeline.stage @a
-pipeline.channel @x : [tensor<3xf32>] source("x")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
 pipeline.channel @r : [tensor<3xf32>]
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : tensor<3xf32>
@@ -64,7 +64,7 @@ pipeline.task @a.W weight_grad of @a(%k) {
 // C33: M is that of the facts.
 pipeline.training microbatches(3) optimizer<sgd>
 pipeline.stage @a devices [0]
-pipeline.channel @x : [tensor<3xf32>] source("x")
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : tensor<3xf32>
 }
