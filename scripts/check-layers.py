@@ -42,6 +42,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 LIBRARY = re.compile(r"^(?:penstock_library|penstock_tool|add_library)\(\s*(\w+)"
                      r"([^()]*)", re.MULTILINE)
+# A library of the runtime has the name of its folder.
+RUNTIME_LAYER = re.compile(r"^penstock_runtime_layer\(\s*(\w+)([^()]*)",
+                           re.MULTILINE)
 LINK = re.compile(r"^target_link_libraries\(\s*(\w+)([^()]*)", re.MULTILINE)
 
 
@@ -96,7 +99,7 @@ def check_includes(root, complain):
 
 
 def check_links(root, complain):
-    """Returns the number of links between libraries of the compiler."""
+    """Returns the number of links between libraries of either side."""
     files = [file for folder in ("dialects", "lib", "passes", "tools")
              for file in sorted((root / folder).rglob("CMakeLists.txt"))]
     layers, links = {}, []
@@ -109,6 +112,14 @@ def check_links(root, complain):
             links.append((path, text, match, used))
         for match in LINK.finditer(text):
             links.append((path, text, match, match.group(2)))
+    path = "runtime/CMakeLists.txt"
+    text = (root / path).read_text()
+    for match in RUNTIME_LAYER.finditer(text):
+        layer = layer_of(f"runtime/{match.group(1)}/", RUNTIME)
+        if layer is not None:
+            layers[match.group(1)] = layer
+            links.append((path, text, match,
+                          match.group(2).partition("LINK")[2]))
     seen = 0
     for path, text, match, used in links:
         for library in used.split():
