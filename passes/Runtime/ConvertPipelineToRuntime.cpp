@@ -53,8 +53,8 @@ struct ConvertPipelineToRuntime
       return failure();
     FileTable files;
     ScratchPlaces places(root);
-    GemmTable gemms(places);
-    ConvolutionTable convs(places);
+    CallTable gemms(places);
+    CallTable convs(places);
     if (failed(files.collect(root)) ||
         failed(collectLibraryCalls(root, gemms, convs)))
       return failure();

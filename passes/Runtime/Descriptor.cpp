@@ -180,8 +180,8 @@ std::vector<Constant> ProgramTable::getDevices(ConstantBuilder &constants) {
 
 FailureOr<std::vector<Constant>>
 ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
-                           const FileTable &files, const GemmTable &gemms,
-                           const ConvolutionTable &convs) {
+                           const FileTable &files, const CallTable &gemms,
+                           const CallTable &convs) {
   std::vector<Constant> table;
   // By name; an initialiser of another name with the value of the first has an
   // entry of its own behind it.
@@ -396,8 +396,7 @@ int64_t ProgramTable::getMicrobatchSize() {
 
 LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
                                  StringRef prefix, const FileTable &files,
-                                 const GemmTable &gemms,
-                                 const ConvolutionTable &convs,
+                                 const CallTable &gemms, const CallTable &convs,
                                  const ProgramTexts &texts, StringRef replay) {
   // 1. What needs a look at the module.
   Symbols symbol{prefix};

@@ -26,8 +26,7 @@ namespace {
 /// Fills both tables.
 class Collector {
 public:
-  Collector(GemmTable &gemms, ConvolutionTable &convs)
-      : gemms(gemms), convs(convs) {}
+  Collector(CallTable &gemms, CallTable &convs) : gemms(gemms), convs(convs) {}
 
   LogicalResult add(kernel::LibraryCallOpInterface call,
                     std::optional<int64_t> device) {
@@ -42,10 +41,7 @@ public:
              << PENSTOCK_MAX_BATCH_RANK
              << " batch dimensions, and convolutions with up to "
              << PENSTOCK_MAX_SPATIAL_RANK << " spatial ones";
-    if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
-      gemms.add(gemm, *descriptor, device);
-    else
-      convs.add(cast<kernel::ConvOp>(call.getOperation()), *descriptor, device);
+    getTable(*descriptor).add(call, *descriptor, device);
     return success();
   }
 
@@ -57,21 +53,23 @@ public:
       return op->emitError("packs weights in an order that the runtime cannot "
                            "make: ")
              << order;
-    if (std::holds_alternative<penstock_gemm_descriptor>(descriptor->call))
-      gemms.add(order, *descriptor);
-    else
-      convs.add(order, *descriptor);
+    getTable(*descriptor).add(order, *descriptor);
     return success();
   }
 
 private:
-  GemmTable &gemms;
-  ConvolutionTable &convs;
+  CallTable &getTable(const CallDescriptor &descriptor) {
+    return std::holds_alternative<penstock_gemm_descriptor>(descriptor.call)
+               ? gemms
+               : convs;
+  }
+
+  CallTable &gemms, &convs;
 };
 } // namespace
 
-LogicalResult penstock::collectLibraryCalls(ModuleOp root, GemmTable &gemms,
-                                            ConvolutionTable &convs) {
+LogicalResult penstock::collectLibraryCalls(ModuleOp root, CallTable &gemms,
+                                            CallTable &convs) {
   Collector collector(gemms, convs);
   for (auto function : root.getOps<func::FuncOp>()) {
     auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
@@ -168,8 +166,8 @@ static void callLibrary(RuntimeCalls &runtime, Operation *op, StringRef name,
 }
 
 LogicalResult penstock::convertLibraryCalls(RuntimeCalls &runtime,
-                                            const GemmTable &gemms,
-                                            const ConvolutionTable &convs) {
+                                            const CallTable &gemms,
+                                            const CallTable &convs) {
   SmallVector<Operation *> ops;
   runtime.root.walk([&](Operation *op) {
     if (isa<kernel::LibraryCallOpInterface, kernel::PackOp>(op))

@@ -10,20 +10,19 @@
 #ifndef PENSTOCK_PASSES_RUNTIME_LIBRARYCALLS_H
 #define PENSTOCK_PASSES_RUNTIME_LIBRARYCALLS_H
 
-#include "passes/Runtime/ConvolutionTable.h"
-#include "passes/Runtime/GemmTable.h"
+#include "passes/Runtime/CallTable.h"
 #include "passes/Runtime/RuntimeCalls.h"
 
 namespace penstock {
 
 /// Which library calls each device makes, through the kernels that it calls.
-mlir::LogicalResult collectLibraryCalls(mlir::ModuleOp root, GemmTable &gemms,
-                                        ConvolutionTable &convs);
+mlir::LogicalResult collectLibraryCalls(mlir::ModuleOp root, CallTable &gemms,
+                                        CallTable &convs);
 
 /// Puts a call of the runtime into the place of each.
 mlir::LogicalResult convertLibraryCalls(RuntimeCalls &runtime,
-                                        const GemmTable &gemms,
-                                        const ConvolutionTable &convs);
+                                        const CallTable &gemms,
+                                        const CallTable &convs);
 
 } // namespace penstock
 

@@ -12,9 +12,8 @@
 #define PENSTOCK_PASSES_RUNTIME_PROGRAMTABLE_H
 
 #include "dialects/Pipeline/Pipeline.h"
-#include "passes/Runtime/ConvolutionTable.h"
+#include "passes/Runtime/CallTable.h"
 #include "passes/Runtime/FileTable.h"
-#include "passes/Runtime/GemmTable.h"
 #include "penstock/Target/Target.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -56,8 +55,7 @@ public:
   /// apart; `replay` is the symbol of its program, if there is one.
   mlir::LogicalResult emit(ConstantBuilder &constants, llvm::StringRef name,
                            llvm::StringRef prefix, const FileTable &files,
-                           const GemmTable &gemms,
-                           const ConvolutionTable &convs,
+                           const CallTable &gemms, const CallTable &convs,
                            const ProgramTexts &texts, llvm::StringRef replay);
 
 private:
@@ -78,8 +76,8 @@ private:
   std::vector<Constant> getDevices(ConstantBuilder &constants);
   mlir::FailureOr<std::vector<Constant>>
   getVariables(ConstantBuilder &constants, const Symbols &symbol,
-               const FileTable &files, const GemmTable &gemms,
-               const ConvolutionTable &convs);
+               const FileTable &files, const CallTable &gemms,
+               const CallTable &convs);
   mlir::FailureOr<std::vector<Constant>>
   getChannels(ConstantBuilder &constants);
   std::vector<Constant> getTasks(ConstantBuilder &constants);

@@ -1,0 +1,128 @@
+//===- CallTable.cpp - Library calls of one kind --------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops are gone when the descriptors are written, so that what tells calls
+// apart is kept as attributes.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Runtime/CallTable.h"
+
+using namespace mlir;
+using namespace penstock;
+
+/// Returns all that tells calls apart on one device with one scratch.
+static SmallVector<Attribute> getKey(kernel::GemmOp gemm) {
+  Builder builder(gemm.getContext());
+  return {
+      TypeAttr::get(cast<MemRefType>(gemm.getA().getType()).getElementType()),
+      gemm.getSizesAttr(),
+      gemm.getStridesAAttr(),
+      gemm.getStridesBAttr(),
+      gemm.getStridesCAttr(),
+      builder.getBoolAttr(gemm.getAccumulate()),
+      gemm.getConfigAttr()};
+}
+
+static SmallVector<Attribute> getKey(kernel::ConvOp conv) {
+  SmallVector<Attribute> key{conv.getKindAttr(),      conv.getStridesAttr(),
+                             conv.getDilationsAttr(), conv.getPadsAttr(),
+                             conv.getGroupsAttr(),    conv.getConfigAttr()};
+  for (Type type : conv->getOperandTypes())
+    key.push_back(TypeAttr::get(type));
+  return key;
+}
+
+void CallTable::add(kernel::LibraryCallOpInterface call,
+                    const CallDescriptor &descriptor,
+                    std::optional<int64_t> device) {
+  if (auto number = numbers.find(call); number != numbers.end()) {
+    Call &known = (calls.begin() + number->second)->second;
+    if (device && known.device != *device)
+      known.shared = true;
+    return;
+  }
+  int64_t where = device.value_or(static_cast<int32_t>(PENSTOCK_NO_DEVICE));
+  ScratchPlace scratch = places.get(call);
+  auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation());
+  SmallVector<Attribute> key =
+      gemm ? getKey(gemm) : getKey(cast<kernel::ConvOp>(call.getOperation()));
+  Builder builder(call.getContext());
+  key.append(
+      {builder.getI64IntegerAttr(where), scratch.getKey(call.getContext())});
+  auto *it =
+      calls
+          .insert({builder.getArrayAttr(key), Call{descriptor, scratch, where}})
+          .first;
+  numbers[call] = it - calls.begin();
+}
+
+void CallTable::add(kernel::PackingAttrInterface order,
+                    const CallDescriptor &descriptor) {
+  calls.insert(
+      {keyOf(order), Call{descriptor, ScratchPlace(), 0, /*shared=*/true}});
+}
+
+int64_t CallTable::getDevice(const Call &call, std::optional<int64_t> replay) {
+  constexpr auto kNone = static_cast<int32_t>(PENSTOCK_NO_DEVICE);
+  if (replay)
+    return call.device == kNone || !call.scratch.isReplayed() ? kNone : *replay;
+  return call.shared ? static_cast<int32_t>(PENSTOCK_EVERY_DEVICE)
+                     : call.device;
+}
+
+static abi::gemm_descriptor getFields(const penstock_gemm_descriptor &gemm) {
+  return {.element = gemm.element,
+          .batch_rank = gemm.batch_rank,
+          .batch = gemm.batch,
+          .m = gemm.m,
+          .n = gemm.n,
+          .k = gemm.k,
+          .stride_a = gemm.stride_a,
+          .stride_b = gemm.stride_b,
+          .stride_c = gemm.stride_c,
+          .accumulate = gemm.accumulate,
+          .device = {},
+          .config = {},
+          .scratch = {}};
+}
+
+static abi::conv_descriptor getFields(const penstock_conv_descriptor &conv) {
+  return {.kind = conv.kind,
+          .element = conv.element,
+          .spatial_rank = conv.spatial_rank,
+          .device = {},
+          .batch = conv.batch,
+          .groups = conv.groups,
+          .input_channels = conv.input_channels,
+          .output_channels = conv.output_channels,
+          .input = conv.input,
+          .kernel = conv.kernel,
+          .output = conv.output,
+          .stride = conv.stride,
+          .dilation = conv.dilation,
+          .pad_before = conv.pad_before,
+          .pad_after = conv.pad_after,
+          .config = {},
+          .scratch = {}};
+}
+
+std::vector<Constant> CallTable::getTable(ConstantBuilder &constants,
+                                          std::optional<int64_t> device) const {
+  std::vector<Constant> table;
+  for (auto &[key, entry] : calls) {
+    const Call &call = entry;
+    table.push_back(std::visit(
+        [&](const auto &shapes) {
+          auto fields = getFields(shapes);
+          fields.device = getDevice(call, device);
+          fields.config = constants.shape(call.descriptor.config);
+          fields.scratch =
+              call.scratch.getFields(constants, device.has_value());
+          return fields.get();
+        },
+        call.descriptor.call));
+  }
+  return table;
+}
