@@ -36,8 +36,8 @@ namespace penstock::kernel {
 /// it holds the weights that `pipeline.parameter` names.
 inline constexpr llvm::StringLiteral kPackingAttr = "kernel.packing";
 
-/// What a convolution computes, on tensors or buffers. Shapes are those of the
-/// op: batch or output channels first, spatial dimensions last.
+/// The mathematics of a convolution, on tensors or buffers. Shapes are those of
+/// the op: batch or output channels first, spatial dimensions last.
 struct ConvolutionShape {
   ConvolutionKind kind;
   mlir::Type element;

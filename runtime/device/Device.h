@@ -29,7 +29,7 @@ struct Transfer {
   AllReduce *sum = nullptr;
 };
 
-/// Of a device since it was opened.
+/// Measurements of a device since it was opened.
 struct Statistics {
   uint64_t arenaBytes;
   int64_t waitedNanoseconds;

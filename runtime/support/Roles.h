@@ -13,13 +13,13 @@
 
 namespace penstock::runtime {
 
-/// Whether data from outside feeds the channel.
+/// Returns true if data from outside feeds the channel.
 inline bool isSource(const penstock_channel &channel) {
   return channel.role == PENSTOCK_CHANNEL_INPUT ||
          channel.role == PENSTOCK_CHANNEL_LABELS;
 }
 
-/// Whether what the channel carries leaves the program.
+/// Returns true if the messages of the channel leave the program.
 inline bool isSink(const penstock_channel &channel) {
   return channel.role >= PENSTOCK_CHANNEL_LOSS;
 }
@@ -33,7 +33,7 @@ inline const penstock_schedule *findSchedule(const penstock_program &program,
   return nullptr;
 }
 
-/// Whether the program was compiled to infer: it does not train.
+/// Returns true if the program was compiled to infer: it does not train.
 inline bool infers(const penstock_program &program) {
   return findSchedule(program, PENSTOCK_SCHEDULE_INFER);
 }

@@ -23,11 +23,11 @@ struct Endpoint {
   bool isSource = false;
   /// One end is in another process.
   bool isFar = false;
-  /// Of a sink with several senders: the one whose message comes next.
+  /// The sender whose message comes next, where a sink has several.
   uint32_t turn = 0;
 };
 
-/// By channel number.
+/// The ends of all channels, by channel number.
 using Endpoints = std::vector<Endpoint>;
 
 } // namespace penstock::runtime

@@ -24,7 +24,7 @@ struct Lags {
   int64_t forward = 0, backward = 0;
 };
 
-/// What a method may know of a stage, from the schedule.
+/// A stage as methods see it, read off the schedule.
 struct StageFacts {
   /// Position in the module, and the number of stages.
   int64_t index = 0, stages = 1;
@@ -33,8 +33,8 @@ struct StageFacts {
   int64_t position = 0, depth = 1;
   /// r.
   int64_t replicas = 1;
-  /// By how many microbatches the forward runs ahead of the backward, over all
-  /// replicas; here, and where it is most.
+  /// Microbatches in flight between forward and backward, over all replicas: of
+  /// this stage, and of the stage that has the most.
   int64_t ahead = 0, mostAhead = 0;
   /// M.
   int64_t microbatches = 1;
@@ -54,7 +54,7 @@ struct StageTasks {
   llvm::SmallVector<pipeline::TaskOp, 2> backward;
 };
 
-/// How the versions are kept that reads with a lag may need.
+/// The storage of the versions that reads with a lag may need.
 enum class VersionStorage {
   /// One version: every read is of the newest weights.
   InPlace,
@@ -64,7 +64,7 @@ enum class VersionStorage {
   DoubleBuffer
 };
 
-/// What a method is used with.
+/// A method with the optimizer and learning-rate schedule of the program.
 struct MethodUse {
   MethodSpec method;
   OptimizerSpec optimizer;
@@ -77,12 +77,12 @@ public:
   constexpr Method(llvm::StringLiteral name, llvm::ArrayRef<SpecKey> keys = {})
       : SpecKind{name, keys} {}
 
-  /// Whether the pipeline is flushed at every update: the loop over
+  /// Returns true if the pipeline is flushed at every update: the loop over
   /// microbatches is inside the one over updates.
   virtual bool flushes() const { return false; }
   virtual VersionStorage getStorage() const { return VersionStorage::InPlace; }
-  /// Whether a backward reads the weights that its forward read, so that it may
-  /// run ops of the forward again.
+  /// Returns true if a backward reads the weights that its forward read, so
+  /// that it may run ops of the forward again.
   virtual bool keepsForwardWeights() const {
     return flushes() || getStorage() != VersionStorage::InPlace;
   }
@@ -101,8 +101,8 @@ public:
                                  int64_t microbatches) const {
     return "";
   }
-  /// Whether checkUse and checkDepth take a stage of so many replicas, with so
-  /// many devices behind it.
+  /// Returns true if checkUse and checkDepth accept a stage of so many
+  /// replicas, with so many devices behind it.
   virtual bool allowsStage(int64_t replicas, int64_t after,
                            int64_t microbatches) const {
     return true;

@@ -34,20 +34,20 @@ namespace penstock {
 
 using pipeline::TargetAttrInterface;
 
-/// How a library call could read its weights packed.
+/// A plan for a library call to read its weights packed.
 struct WeightPacking {
   kernel::PackingAttrInterface order;
   /// The config of the call when it reads packed weights.
   kernel::LibraryConfigAttrInterface config;
   /// Size of the packed weights in elements.
   int64_t elements = 0;
-  /// Whether packing pays if at least `calls` calls read the weights between
-  /// two updates.
+  /// True if packing is faster once at least `calls` calls read the weights
+  /// between two updates.
   bool pays = false;
   int64_t calls = 0;
 };
 
-/// How a vendor library computes a call.
+/// A plan for a vendor library to compute a call, with its scratch in bytes.
 struct LibraryPlan {
   kernel::LibraryConfigAttrInterface config;
   int64_t scratchBytes = 0;
@@ -71,7 +71,7 @@ struct CallDescriptor {
   }
 };
 
-/// What the runtime is told of a device.
+/// The description of a device in the tables of the runtime.
 struct DeviceDescription {
   /// The name of its kind.
   std::string kind;

@@ -10,9 +10,9 @@
 // before the run that ends at that time, so that the sender need not wait for
 // this device; as the runs have times too, nothing can wait in a circle.
 // Orders in which a task stands several times go another way, and those that
-// fill the pipe faster than so: see TransfersByTime.cpp, and loops of stages of
-// different width that never drain: see ByRound.cpp. What happens once
-// per update is in UpdateItems.cpp.
+// fill the pipe faster than so: see ByTime.cpp, and loops of stages of
+// different width that never flush: see ByRound.cpp. Transfers and sums once
+// per update are in PerUpdate.cpp.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Schedule/Transfers.h"
