@@ -177,5 +177,43 @@ LogicalResult PackOp::verify() {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaunchOp::verify() {
+  constexpr int64_t kMostThreads = 1024, kMostBlocks = (1LL << 31) - 1,
+                    kMostRows = (1LL << 16) - 1;
+  ArrayRef<int64_t> grid = getGrid(), block = getBlock();
+  auto isPositive = [](int64_t size) { return size > 0; };
+  if (grid.size() != 3 || block.size() != 3 ||
+      !llvm::all_of(grid, isPositive) || !llvm::all_of(block, isPositive))
+    return emitOpError("needs three positive sizes of the grid and of a block");
+  for (int64_t size : block)
+    if (size > kMostThreads || block[0] * block[1] * block[2] > kMostThreads)
+      return emitOpError("has more than ")
+             << kMostThreads << " threads a block";
+  if (grid[0] > kMostBlocks || grid[1] > kMostRows || grid[2] > kMostRows)
+    return emitOpError("has a grid of more than ")
+           << kMostBlocks << " x " << kMostRows << " x " << kMostRows
+           << " blocks";
+  for (Value parameter : getParameters()) {
+    Type type = parameter.getType();
+    if (auto buffer = dyn_cast<MemRefType>(type)) {
+      SmallVector<int64_t> strides;
+      int64_t offset;
+      if (!buffer.hasStaticShape() ||
+          failed(buffer.getStridesAndOffset(strides, offset)) ||
+          ShapedType::isDynamicShape(strides))
+        return emitOpError("passes a buffer whose shape or strides are not "
+                           "known: ")
+               << type;
+    } else if (!type.isIndex() && type.getIntOrFloatBitWidth() > 64) {
+      return emitOpError("passes a number of more than 64 bits: ") << type;
+    }
+  }
+  return success();
+}
+
 #define GET_OP_CLASSES
 #include "dialects/Kernel/KernelOps.cpp.inc"

@@ -140,4 +140,33 @@ def Kernel_PackOp : Kernel_Op<"pack"> {
   }];
 }
 
+def Kernel_LaunchOp : Kernel_Op<"launch",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Starts a kernel on a device whose code the host does not run";
+  let description = [{
+    `grid` blocks of `block` threads run the kernel. It may still run when the
+    host goes on; what is launched on a device runs in the order of launches. A
+    buffer is passed as the address of its first element, a number as it is.
+
+    ```mlir
+    kernel.launch @cuda_kernels::@s0_forward grid [7, 1, 1] block [128, 1, 1]
+      (%x, %rate) : memref<11x79xf32, strided<[79, 1], offset: ?>>, f32
+    ```
+
+    Constraints: grid and block have three positive sizes; a block has at most
+    1024 threads, a grid less than 2^31 blocks, and less than 2^16 along its
+    second and third dimension; parameters are buffers of static shape and
+    strides, indices, and numbers of at most 64 bits.
+  }];
+  let arguments = (ins SymbolRefAttr:$kernel, DenseI64ArrayAttr:$grid,
+                       DenseI64ArrayAttr:$block,
+                       Variadic<AnyTypeOf<[AnyStridedMemRef, Index,
+                                           AnySignlessInteger, AnyFloat]>>:
+                           $parameters);
+  let assemblyFormat = [{
+    $kernel `grid` $grid `block` $block
+    (`(` $parameters^ `)` `:` type($parameters))? attr-dict
+  }];
+}
+
 #endif // PENSTOCK_DIALECTS_KERNEL_KERNELOPS_TD

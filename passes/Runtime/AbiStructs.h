@@ -70,17 +70,23 @@ private:
 
 /// An array within a struct; all of it is given.
 template <typename T, size_t length> class ArrayField {
-  static_assert(sizeof(T) == 1 || sizeof(T) == 8);
+  static_assert(sizeof(T) == 1 || sizeof(T) == 4 || sizeof(T) == 8);
 
 public:
   ArrayField() : ArrayField(std::array<T, length>()) {}
   ArrayField(const T (&values)[length]) : ArrayField(std::to_array(values)) {}
   ArrayField(const std::array<T, length> &values) : values(values) {}
   Constant get() const {
-    if constexpr (sizeof(T) == 1)
+    if constexpr (sizeof(T) == 1) {
       return Constant::bytes(values);
-    else
+    } else if constexpr (sizeof(T) == 4) {
+      std::vector<Constant> words;
+      for (T value : values)
+        words.push_back(Constant::i32(value));
+      return Constant::array(std::move(words));
+    } else {
       return Constant::integers(values);
+    }
   }
 
 private:

@@ -86,6 +86,14 @@ void ConstantBuilder::add(StringRef name, const Constant &value,
   LLVM::ReturnOp::create(inner, module.getLoc(), emit(inner, value));
 }
 
+Constant ConstantBuilder::declare(StringRef symbol) {
+  if (!module.lookupSymbol(symbol))
+    LLVM::GlobalOp::create(builder, module.getLoc(), builder.getI8Type(),
+                           /*isConstant=*/true, LLVM::Linkage::External, symbol,
+                           Attribute());
+  return Constant::address(symbol);
+}
+
 Constant ConstantBuilder::string(StringRef text) {
   std::string &name = strings[text];
   if (name.empty()) {

@@ -65,6 +65,8 @@ public:
 
   /// A global of this name; `exported` ones are visible to the linker.
   void add(llvm::StringRef name, const Constant &value, bool exported = false);
+  /// The address of a symbol that another module defines.
+  Constant declare(llvm::StringRef symbol);
   /// The address of a string that ends with a zero; equal ones are shared.
   Constant string(llvm::StringRef text);
   /// The address of an array, or null when it is empty.

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Runtime/DeviceFunctions.h"
+#include "passes/Runtime/LaunchTable.h"
 #include "passes/Runtime/LibraryCalls.h"
 #include "passes/Runtime/Passes.h"
 #include "penstock/Methods/Method.h"
@@ -55,7 +56,8 @@ struct ConvertPipelineToRuntime
     ScratchPlaces places(root);
     CallTable gemms(places);
     CallTable convs(places);
-    if (failed(files.collect(root)) ||
+    LaunchTable launches;
+    if (failed(files.collect(root)) || failed(launches.collect(root)) ||
         failed(collectLibraryCalls(root, gemms, convs)))
       return failure();
 
@@ -63,7 +65,8 @@ struct ConvertPipelineToRuntime
     options.useBarePtrCallConv = true;
     LLVMTypeConverter types(&getContext(), options);
     RuntimeCalls runtime(root);
-    if (failed(convertLibraryCalls(runtime, gemms, convs)) ||
+    if (failed(launches.convert(runtime)) ||
+        failed(convertLibraryCalls(runtime, gemms, convs)) ||
         failed(convertDevices(runtime, table, types, root, "")) ||
         (replay && failed(convertDevices(runtime, replayTable, types, replay,
                                          kReplayPrefix))))
@@ -72,11 +75,12 @@ struct ConvertPipelineToRuntime
 
     ProgramTexts texts = getTexts(root);
     ConstantBuilder constants(root);
-    if (replay && failed(replayTable.emit(constants, kReplay, kReplayPrefix,
-                                          files, gemms, convs, texts, "")))
+    if (replay &&
+        failed(replayTable.emit(constants, kReplay, kReplayPrefix, files, gemms,
+                                convs, launches, texts, "")))
       return failure();
-    if (failed(table.emit(constants, kProgram, "", files, gemms, convs, texts,
-                          replay ? kReplay : "")))
+    if (failed(table.emit(constants, kProgram, "", files, gemms, convs,
+                          launches, texts, replay ? kReplay : "")))
       return failure();
     if (replay)
       replay.erase();

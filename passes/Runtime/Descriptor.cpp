@@ -397,6 +397,7 @@ int64_t ProgramTable::getMicrobatchSize() {
 LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
                                  StringRef prefix, const FileTable &files,
                                  const CallTable &gemms, const CallTable &convs,
+                                 const LaunchTable &launches,
                                  const ProgramTexts &texts, StringRef replay) {
   // 1. What needs a look at the module.
   Symbols symbol{prefix};
@@ -459,6 +460,10 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   setTable(program.group_count, program.groups, "groups",
            std::move(groupTable));
   setTable(program.range_count, program.ranges, "ranges", getRanges(constants));
+  setTable(program.kernel_count, program.kernels, "kernels",
+           launches.getTable(constants));
+  if (!launches.isEmpty())
+    program.code = constants.declare(kDeviceCodeSymbol);
 
   // 3. The rest.
   program.abi_version = PENSTOCK_ABI_VERSION;

@@ -12,9 +12,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Target/Target.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -107,45 +105,6 @@ LogicalResult penstock::collectLibraryCalls(ModuleOp root, CallTable &gemms,
   return failure(result.wasInterrupted());
 }
 
-static constexpr StringLiteral kNeedsDevice =
-    "needs the device as first argument of its function: run "
-    "pipeline-add-device-argument first";
-
-static bool hasDevice(func::FuncOp function, const RuntimeCalls &runtime) {
-  return function && function.getNumArguments() &&
-         function.getArgument(0).getType() == runtime.pointer;
-}
-
-/// The address of the first element, the offset of a view included.
-static Value getPointer(OpBuilder &builder, Location loc, RuntimeCalls &runtime,
-                        Value buffer) {
-  auto type = cast<MemRefType>(buffer.getType());
-  Value base =
-      memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, buffer);
-  Value address = arith::IndexCastOp::create(builder, loc, runtime.i64, base);
-  int64_t offset = 0;
-  SmallVector<int64_t> strides;
-  bool known = succeeded(type.getStridesAndOffset(strides, offset));
-  Value elements;
-  if (!known || ShapedType::isDynamic(offset))
-    elements = arith::IndexCastOp::create(
-        builder, loc, runtime.i64,
-        memref::ExtractStridedMetadataOp::create(builder, loc, buffer)
-            .getOffset());
-  else if (offset)
-    elements = LLVM::ConstantOp::create(builder, loc, runtime.i64,
-                                        builder.getI64IntegerAttr(offset));
-  if (elements) {
-    Value size = LLVM::ConstantOp::create(
-        builder, loc, runtime.i64,
-        builder.getI64IntegerAttr(type.getElementTypeBitWidth() / 8));
-    address =
-        LLVM::AddOp::create(builder, loc, address,
-                            LLVM::MulOp::create(builder, loc, elements, size));
-  }
-  return LLVM::IntToPtrOp::create(builder, loc, runtime.pointer, address);
-}
-
 /// The number of the descriptor, and the addresses of the operands; none for
 /// a null value.
 static void callLibrary(RuntimeCalls &runtime, Operation *op, StringRef name,
@@ -159,7 +118,7 @@ static void callLibrary(RuntimeCalls &runtime, Operation *op, StringRef name,
   for (Value buffer : operands)
     arguments.push_back(
         buffer
-            ? getPointer(builder, loc, runtime, buffer)
+            ? runtime.getPointer(builder, loc, buffer)
             : LLVM::ZeroOp::create(builder, loc, runtime.pointer).getResult());
   runtime.call(builder, loc, name, runtime.none, arguments);
   op->erase();
@@ -174,8 +133,8 @@ LogicalResult penstock::convertLibraryCalls(RuntimeCalls &runtime,
       ops.push_back(op);
   });
   for (Operation *op : ops) {
-    if (!hasDevice(op->getParentOfType<func::FuncOp>(), runtime))
-      return op->emitError(kNeedsDevice);
+    if (failed(runtime.checkDevice(op)))
+      return failure();
     if (auto pack = dyn_cast<kernel::PackOp>(op)) {
       kernel::PackingAttrInterface order = pack.getOrder();
       bool isProduct = gemms.contains(order);

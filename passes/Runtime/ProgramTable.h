@@ -14,6 +14,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Runtime/CallTable.h"
 #include "passes/Runtime/FileTable.h"
+#include "passes/Runtime/LaunchTable.h"
 #include "penstock/Target/Target.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -56,6 +57,7 @@ public:
   mlir::LogicalResult emit(ConstantBuilder &constants, llvm::StringRef name,
                            llvm::StringRef prefix, const FileTable &files,
                            const CallTable &gemms, const CallTable &convs,
+                           const LaunchTable &launches,
                            const ProgramTexts &texts, llvm::StringRef replay);
 
 private:

@@ -8,6 +8,10 @@
 
 #include "passes/Runtime/RuntimeCalls.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 using namespace mlir;
 using namespace penstock;
 
@@ -30,6 +34,43 @@ Value RuntimeCalls::call(OpBuilder &builder, Location loc, StringRef name,
   }
   auto call = LLVM::CallOp::create(builder, loc, function, operands);
   return call.getNumResults() ? call.getResult() : Value();
+}
+
+Value RuntimeCalls::getPointer(OpBuilder &builder, Location loc, Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  Value base =
+      memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, buffer);
+  Value address = arith::IndexCastOp::create(builder, loc, i64, base);
+  int64_t offset = 0;
+  SmallVector<int64_t> strides;
+  bool known = succeeded(type.getStridesAndOffset(strides, offset));
+  Value elements;
+  if (!known || ShapedType::isDynamic(offset))
+    elements = arith::IndexCastOp::create(
+        builder, loc, i64,
+        memref::ExtractStridedMetadataOp::create(builder, loc, buffer)
+            .getOffset());
+  else if (offset)
+    elements = LLVM::ConstantOp::create(builder, loc, i64,
+                                        builder.getI64IntegerAttr(offset));
+  if (elements) {
+    Value size = LLVM::ConstantOp::create(
+        builder, loc, i64,
+        builder.getI64IntegerAttr(type.getElementTypeBitWidth() / 8));
+    address =
+        LLVM::AddOp::create(builder, loc, address,
+                            LLVM::MulOp::create(builder, loc, elements, size));
+  }
+  return LLVM::IntToPtrOp::create(builder, loc, pointer, address);
+}
+
+LogicalResult RuntimeCalls::checkDevice(Operation *op) const {
+  auto function = op->getParentOfType<func::FuncOp>();
+  if (function && function.getNumArguments() &&
+      function.getArgument(0).getType() == pointer)
+    return success();
+  return op->emitError("needs the device as first argument of its function: "
+                       "run pipeline-add-device-argument first");
 }
 
 LLVM::GlobalOp RuntimeCalls::getTable(DenseI64ArrayAttr numbers) {

@@ -24,6 +24,15 @@ public:
                    llvm::StringRef name, mlir::Type result,
                    mlir::ValueRange operands);
 
+  /// The address of the first element of a buffer, the offset of a view
+  /// included.
+  mlir::Value getPointer(mlir::OpBuilder &builder, mlir::Location loc,
+                         mlir::Value buffer);
+
+  /// Emits an error where the function of `op` does not know its device, which
+  /// calls take.
+  mlir::LogicalResult checkDevice(mlir::Operation *op) const;
+
   /// A constant table of numbers, one for each content.
   mlir::LLVM::GlobalOp getTable(mlir::DenseI64ArrayAttr numbers);
 

@@ -229,6 +229,11 @@ void penstock_conv(penstock_device *device, uint32_t id, const void *input,
   device->conv(id, input, weights, output);
 }
 
+void penstock_launch(penstock_device *device, uint32_t kernel,
+                     const uint64_t *parameters) {
+  device->launch(kernel, parameters);
+}
+
 void penstock_parallel(penstock_device *device,
                        void (*body)(void *closure, int64_t index),
                        void *closure, int64_t count) {

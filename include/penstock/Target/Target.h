@@ -34,6 +34,10 @@ namespace penstock {
 
 using pipeline::TargetAttrInterface;
 
+/// What the program calls the code of its kernels, a penstock_device_code: the
+/// target of the devices that launch them defines it.
+inline constexpr llvm::StringLiteral kDeviceCodeSymbol = "penstock_device_code";
+
 /// A plan for a library call to read its weights packed.
 struct WeightPacking {
   kernel::PackingAttrInterface order;

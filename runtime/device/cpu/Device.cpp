@@ -63,6 +63,12 @@ void CpuDevice::conv(uint32_t id, const void *input, const void *weights,
          describe(context.program.convs[id]).c_str());
 }
 
+void CpuDevice::launch(uint32_t kernel, const uint64_t *) {
+  fail(context.positions, PENSTOCK_DEFECT,
+       "device %u is a CPU, which is called and not launched: kernel '%s'",
+       index, context.program.kernels[kernel].name);
+}
+
 bool CpuDevice::prepack(uint32_t call, Address weights, Address result) {
   auto *from = reinterpret_cast<float *>(pointerTo(weights));
   auto *to = reinterpret_cast<float *>(pointerTo(result));

@@ -22,7 +22,7 @@ extern "C" {
 #define PENSTOCK_STATIC_ASSERT _Static_assert
 #endif
 
-#define PENSTOCK_ABI_VERSION 9u
+#define PENSTOCK_ABI_VERSION 10u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -111,6 +111,14 @@ enum {
   PENSTOCK_SUM_RECEIVES = 2
 };
 
+/* What an image of kernels is: text that the driver compiles, machine code, or
+ * functions of the host for an emulated GPU. */
+enum {
+  PENSTOCK_IMAGE_PTX = 0,
+  PENSTOCK_IMAGE_CUBIN = 1,
+  PENSTOCK_IMAGE_EMULATED = 2
+};
+
 /* A device of an opened program; compiled code only passes it on. */
 typedef struct penstock_device penstock_device;
 
@@ -124,6 +132,9 @@ typedef void (*penstock_device_function)(penstock_device *device, int64_t first,
  * and the number of updates done. */
 typedef float (*penstock_rate_function)(penstock_device *device, float base,
                                         int64_t done);
+
+/* One thread of an emulated kernel, with the addresses of its parameters. */
+typedef void (*penstock_emulated_thread)(void **parameters);
 
 typedef struct penstock_program penstock_program;
 
@@ -174,6 +185,10 @@ void penstock_gemm(penstock_device *device, uint32_t id, const void *a,
 /* The tensors in their roles, whichever of them the descriptor computes. */
 void penstock_conv(penstock_device *device, uint32_t id, const void *input,
                    const void *weights, const void *output);
+/* Starts program->kernels[kernel]. A parameter is a word: an address in the
+ * device's memory, or a number in the low bytes. */
+void penstock_launch(penstock_device *device, uint32_t kernel,
+                     const uint64_t *parameters);
 /* body(closure, i) for i in [0, count), split over the device's threads in a
  * fixed way. */
 void penstock_parallel(penstock_device *device,

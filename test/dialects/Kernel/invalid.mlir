@@ -137,3 +137,43 @@ pipeline.variable @w : tensor<8x16xf32> parameter {kernel.packing = #cpu.panels<
 
 // expected-error @below {{'kernel.other' is no attribute of an op}}
 func.func private @f() attributes {kernel.other}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'kernel.launch' op needs three positive sizes of the grid and of a block}}
+  kernel.launch @k::@f grid [0, 1, 1] block [128, 1, 1]
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'kernel.launch' op has more than 1024 threads a block}}
+  kernel.launch @k::@f grid [7, 1, 1] block [64, 17, 1]
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'kernel.launch' op has a grid of more than 2147483647 x 65535 x 65535 blocks}}
+  kernel.launch @k::@f grid [7, 65536, 1] block [64, 1, 1]
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?xf32>) {
+  // expected-error @below {{'kernel.launch' op passes a buffer whose shape or strides are not known: 'memref<?xf32>'}}
+  kernel.launch @k::@f grid [7, 1, 1] block [64, 1, 1] (%x) : memref<?xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: i128) {
+  // expected-error @below {{'kernel.launch' op passes a number of more than 64 bits: 'i128'}}
+  kernel.launch @k::@f grid [7, 1, 1] block [64, 1, 1] (%x) : i128
+  return
+}

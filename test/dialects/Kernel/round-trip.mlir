@@ -33,3 +33,11 @@ func.func @packing(%w: memref<8x16xf32>, %p: memref<256xf32>) {
 pipeline.stage @s
 pipeline.variable @w : tensor<8x16xf32> parameter of @s
 pipeline.variable @w.panels : tensor<256xf32> prepacked of @s {kernel.packing = #cpu.panels<[16, 8] strides [1, 16] width 384 stride 16>, pipeline.parameter = @w}
+
+// CHECK: kernel.launch @kernels::@f grid [7, 1, 1] block [128, 1, 1](%{{.*}}, %{{.*}}, %{{.*}}) : memref<11x3xf32, strided<[79, 1], offset: ?>>, f32, index
+// CHECK: kernel.launch @kernels::@g grid [1, 3, 5] block [32, 8, 1]
+func.func @launches(%x: memref<11x3xf32, strided<[79, 1], offset: ?>>, %rate: f32, %n: index) {
+  kernel.launch @kernels::@f grid [7, 1, 1] block [128, 1, 1] (%x, %rate, %n) : memref<11x3xf32, strided<[79, 1], offset: ?>>, f32, index
+  kernel.launch @kernels::@g grid [1, 3, 5] block [32, 8, 1]
+  return
+}

@@ -203,3 +203,12 @@ func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
 // expected-error @below {{packs weights in an order that the runtime cannot make: #cpu.blocked<}}
 pipeline.variable @w.prepacked : tensor<15xf32> prepacked {kernel.packing = #order, pipeline.parameter = @w}
 pipeline.variable @w : tensor<5x3x1x1x1x1xf32> parameter
+
+// -----
+
+func.func private @a(%d: !llvm.ptr, %a: memref<4x2xf32>) {
+  kernel.launch @kernels::@f grid [1, 1, 1] block [128, 1, 1] (%a) : memref<4x2xf32>
+  // expected-error @below {{@kernels::@f is launched elsewhere with another grid, other blocks or other parameters}}
+  kernel.launch @kernels::@f grid [2, 1, 1] block [128, 1, 1] (%a) : memref<4x2xf32>
+  return
+}

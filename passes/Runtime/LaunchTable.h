@@ -1,0 +1,49 @@
+//===- LaunchTable.h - The kernels that the host starts ---------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A kernel has one number and one grid, wherever it is launched. Its code is in
+// an image that the target adds when the object file is written.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_RUNTIME_LAUNCHTABLE_H
+#define PENSTOCK_PASSES_RUNTIME_LAUNCHTABLE_H
+
+#include "dialects/Kernel/Kernel.h"
+#include "passes/Runtime/Constants.h"
+#include "passes/Runtime/RuntimeCalls.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <vector>
+
+namespace penstock {
+
+class LaunchTable {
+public:
+  /// Numbers all kernels; an error where one is launched in two ways.
+  mlir::LogicalResult collect(mlir::ModuleOp root);
+
+  /// Puts a call of the runtime into the place of each launch.
+  mlir::LogicalResult convert(RuntimeCalls &runtime) const;
+
+  bool isEmpty() const { return kernels.empty(); }
+  std::vector<Constant> getTable(ConstantBuilder &constants) const;
+
+private:
+  uint32_t getNumber(kernel::LaunchOp launch) const {
+    return kernels.find(launch.getKernelAttr()) - kernels.begin();
+  }
+
+  /// By name, the first launch.
+  struct Kernel {
+    llvm::SmallVector<int64_t, 3> grid, block;
+    size_t parameters;
+  };
+  llvm::MapVector<mlir::Attribute, Kernel> kernels;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_RUNTIME_LAUNCHTABLE_H

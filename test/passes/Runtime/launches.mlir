@@ -1,0 +1,65 @@
+// RUN: penstock-opt %s --convert-pipeline-to-runtime | FileCheck %s
+// RUN: penstock-opt %s --convert-pipeline-to-runtime --expand-strided-metadata \
+// RUN:   --finalize-memref-to-llvm --convert-func-to-llvm=use-bare-ptr-memref-call-conv=1 \
+// RUN:   --convert-arith-to-llvm --reconcile-unrealized-casts \
+// RUN:   | mlir-translate --mlir-to-llvmir | FileCheck %s --check-prefix=TABLE
+
+// Parameters are words: the address of the first element of a buffer, numbers
+// as their bits. A kernel is numbered once, wherever it is launched.
+
+pipeline.stage @s devices [0]
+pipeline.task @s.F forward of @s
+pipeline.schedule @train microbatches(4)
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
+
+// CHECK-LABEL: func.func private @stage(
+// CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[X:.*]]: memref<3x5xf32, strided<[7, 1], offset: 2>>, %[[R:.*]]: f32, %[[N:.*]]: index, %[[B:.*]]: i1)
+// CHECK:         %[[NONE:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK:         llvm.alloca %[[NONE]] x i64
+// CHECK:         %[[FOUR:.*]] = llvm.mlir.constant(4 : i32)
+// CHECK:         %[[WORDS:.*]] = llvm.alloca %[[FOUR]] x i64
+// CHECK:         %[[BASE:.*]] = memref.extract_aligned_pointer_as_index %[[X]]
+// CHECK:         %[[OFFSET:.*]] = llvm.mlir.constant(2 : i64)
+// CHECK:         %[[SIZE:.*]] = llvm.mlir.constant(4 : i64)
+// CHECK:         llvm.mul %[[OFFSET]], %[[SIZE]]
+// CHECK:         %[[ADDRESS:.*]] = llvm.ptrtoint
+// CHECK:         %[[P0:.*]] = llvm.getelementptr %[[WORDS]][0]
+// CHECK:         llvm.store %[[ADDRESS]], %[[P0]] : i64
+// CHECK:         %[[RBITS:.*]] = arith.bitcast %[[R]] : f32 to i32
+// CHECK:         %[[RWORD:.*]] = arith.extui %[[RBITS]] : i32 to i64
+// CHECK:         %[[P1:.*]] = llvm.getelementptr %[[WORDS]][1]
+// CHECK:         llvm.store %[[RWORD]], %[[P1]] : i64
+// CHECK:         arith.index_cast %[[N]] : index to i64
+// CHECK:         arith.extui %[[B]] : i1 to i64
+// CHECK:         %[[ID:.*]] = llvm.mlir.constant(0 : i32)
+// CHECK:         llvm.call @penstock_launch(%[[DEV]], %[[ID]], %[[WORDS]])
+// CHECK:         %[[ID:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK:         llvm.call @penstock_launch(%[[DEV]], %[[ID]],
+func.func private @stage(%dev: !llvm.ptr, %x: memref<3x5xf32, strided<[7, 1], offset: 2>>, %rate: f32, %n: index, %b: i1) {
+  kernel.launch @kernels::@s_F grid [7, 1, 1] block [128, 1, 1] (%x, %rate, %n, %b)
+    : memref<3x5xf32, strided<[7, 1], offset: 2>>, f32, index, i1
+  kernel.launch @kernels::@s_F_rows grid [3, 2, 1] block [32, 8, 1] (%rate) : f32
+  return
+}
+
+// CHECK-LABEL: func.func private @again(
+// CHECK:         arith.extui
+// CHECK:         %[[ID:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK:         llvm.call @penstock_launch(%{{.*}}, %[[ID]],
+func.func private @again(%dev: !llvm.ptr, %rate: f32) {
+  kernel.launch @kernels::@s_F_rows grid [3, 2, 1] block [32, 8, 1] (%rate) : f32
+  return
+}
+
+func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  pipeline.mark @s.F[%first]
+  return
+}
+
+// TABLE: c"s_F\00"
+// TABLE: c"s_F_rows\00"
+// TABLE: @penstock.kernels = internal constant [2 x {{.*}}] [{{.*}} [3 x i32] [i32 7, i32 1, i32 1], [3 x i32] [i32 128, i32 1, i32 1], i32 0, i32 4 }, {{.*}} [3 x i32] [i32 3, i32 2, i32 1], [3 x i32] [i32 32, i32 8, i32 1], i32 0, i32 1 }]
+// TABLE: @penstock_device_code = external constant i8
+// TABLE: @penstock_program = constant {{.*}} i32 2, ptr @penstock.kernels, ptr @penstock_device_code }
