@@ -24,7 +24,8 @@ COMPILER = [
     ["lib/", "include/penstock/"],
     ["passes/"],
     ["dialects/Cpu/", "lib/Target/Cpu/", "include/penstock/Target/Cpu/",
-     "passes/Cpu/"],
+     "dialects/Cuda/", "lib/Target/Cuda/", "include/penstock/Target/Cuda/",
+     "passes/Cpu/", "passes/Cuda/"],
     ["lib/Driver/", "include/penstock/Driver/"],
     ["tools/"],
 ]

@@ -149,6 +149,9 @@ private:
   bool cutAsPlanned(const StagePlan &plan, const ReplicaRequest *request);
   bool fitsMemory() const;
   int checkMemory();
+  int writeObject(llvm::ArrayRef<mlir::Attribute> targets,
+                  llvm::raw_pwrite_stream &stream);
+  int writeKernelCode(llvm::ArrayRef<mlir::Attribute> targets);
   int writeProduct();
   int writeReports();
 

@@ -140,7 +140,10 @@ bool Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
 
 std::string Compilation::getTargetText() {
   std::string text;
-  llvm::raw_string_ostream(text) << penstock::getTarget(&context, options);
+  llvm::raw_string_ostream stream(text);
+  SmallVector<Attribute> targets;
+  llvm::append_range(targets, getTargets(&context, options));
+  stream << Builder(&context).getArrayAttr(targets);
   return text;
 }
 

@@ -67,10 +67,13 @@ struct Flags {
   Text output = file("o", "Output file", kNoTrait, &CompileOptions::output);
   Text emit = text("emit",
                    "What to write: onnx, graph, stages, training, schedule, "
-                   "program, llvm, obj or exe",
+                   "program, llvm, ptx (kernels of GPUs), obj or exe",
                    "exe");
   Text mode = text("mode", "What to compile: train or infer", "train");
-  Text target = text("target", "What to compile for: cpu", "cpu");
+  Text target =
+      text("target", "What to compile for: cpu or cuda", "cpu", kRecorded);
+  Texts deviceTargets = commaTexts(
+      "device-targets", "What each device is, in order: cpu,cuda,cuda");
   Text march = text("march", "CPU to compile for (default: native)", "native",
                     kNotEmpty | kRecorded, &CompileOptions::march);
   Text precision = text("precision", "Type of the arithmetic: f32", "f32");
@@ -169,8 +172,19 @@ struct Flags {
                            "Memory of a device, e.g. 16GiB; exit code 3 when "
                            "a stage does not fit",
                            "", kNotEmpty);
-  Text gpuArch =
-      text("gpu-arch", "GPU architecture, for --target=cuda", "", kNotEmpty);
+  Text gpuArch = text("gpu-arch",
+                      "GPU architectures to compile for, with commas: sm_80, "
+                      "sm_90, ..; or emulated, by the host",
+                      "sm_90", kNotEmpty | kRecorded, &CompileOptions::gpuArch);
+  Text libraryWorkspace =
+      text("library-workspace", "Scratch of a library call on a GPU, at most",
+           "32MiB", kNotEmpty | kRecorded);
+  Text cudaPath = text("cuda-path", "Where the CUDA toolkit is",
+                       "/usr/local/cuda", kNotEmpty, &CompileOptions::cudaPath);
+  Text ptxas = text("ptxas",
+                    "The assembler of PTX; none: the driver compiles it "
+                    "(default: that of the toolkit, or in PATH)",
+                    "", kNotEmpty, &CompileOptions::ptxas);
   Switch report = toggle("report", "Print the plan", &CompileOptions::report);
   Text reportJson = file("report-json", "Write the plan as JSON", kNotEmpty,
                          &CompileOptions::reportJson);

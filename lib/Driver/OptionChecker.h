@@ -38,6 +38,7 @@ private:
   bool checkMicrobatches();
   bool checkGlobalBatch(bool isAuto);
   bool checkModel();
+  bool checkTarget();
   bool checkPlan();
   bool checkSchedule();
   bool checkReplicas();

@@ -84,14 +84,15 @@ bool OptionChecker::checkProduct() {
     options.product = Product::Ir;
     options.level = *level;
   } else if (emit == "ptx") {
-    return fail("--emit=ptx: this build has no CUDA target");
+    options.product = Product::KernelCode;
   } else {
     return fail("--emit=" + emit +
                 ": unknown level; levels are onnx, graph, stages, training, "
-                "schedule, program, llvm, obj, exe");
+                "schedule, program, llvm, ptx, obj, exe");
   }
   if (options.output.empty()) {
-    if (options.product != Product::Ir)
+    if (options.product == Product::Executable ||
+        options.product == Product::Object)
       return fail("no output given: -o OUT");
     options.output = "-";
   }
@@ -285,9 +286,7 @@ bool OptionChecker::checkDefaults() {
     StringLiteral fallback;
   };
   for (const Only &only : {
-           Only{"target", flags.target, "cpu"},
            Only{"precision", flags.precision, "f32"},
-           Only{"gpu-arch", flags.gpuArch, ""},
        }) {
     if (StringRef(only.value) == only.fallback)
       continue;
@@ -303,7 +302,7 @@ bool OptionChecker::checkDefaults() {
 
 bool OptionChecker::check() {
   if (!checkRows() || !checkProduct() || !checkMode() || !checkDefaults() ||
-      !checkMicrobatches() || !checkModel() || !checkPlan())
+      !checkMicrobatches() || !checkModel() || !checkPlan() || !checkTarget())
     return false;
   warnOfIgnored();
   return true;

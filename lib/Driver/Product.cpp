@@ -15,6 +15,7 @@
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Support/CommandLine.h"
 #include "penstock/Target/Link.h"
+#include "penstock/Target/ObjectFile.h"
 #include "penstock/Target/Target.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -75,7 +76,7 @@ FailureOr<llvm::SetVector<Attribute>> Compilation::collectTargets() {
   for (auto device : module->getOps<pipeline::DeviceOp>())
     targets.insert(device.getTarget());
   if (targets.empty())
-    targets.insert(penstock::getTarget(&context, options));
+    targets.insert_range(getTargets(&context, options));
   llvm::SmallDenseMap<Dialect *, std::string> processors;
   for (Attribute target : targets) {
     FailureOr<DeviceDescription> device = Target::get(target)->describe(
@@ -89,6 +90,46 @@ FailureOr<llvm::SetVector<Attribute>> Compilation::collectTargets() {
              << known->second << " and " << device->processor;
   }
   return targets;
+}
+
+/// Machine code of the host, with what it launches.
+int Compilation::writeObject(ArrayRef<Attribute> targets,
+                             llvm::raw_pwrite_stream &stream) {
+  TargetOptions object;
+  object.march = "";
+  for (Attribute attribute : targets)
+    if (object.march.empty())
+      object.march = Target::get(attribute)->getHostProcessor(
+          cast<TargetAttrInterface>(attribute));
+  Toolkit toolkit{options.cudaPath, options.ptxas};
+  // What is wrong with the code of another processor is for the user to mend.
+  bool isFailed = false;
+  object.addCode = [&](llvm::Module &host) {
+    llvm::SmallPtrSet<Dialect *, 2> kinds;
+    for (Attribute attribute : targets)
+      if (kinds.insert(&attribute.getDialect()).second &&
+          failed(Target::get(attribute)->addKernelCode(
+              cast<TargetAttrInterface>(attribute), *module, toolkit, host))) {
+        isFailed = true;
+        return failure();
+      }
+    return success();
+  };
+  if (succeeded(emitObject(*module, object, stream)))
+    return kDone;
+  return isFailed ? kUserError : kDefect;
+}
+
+int Compilation::writeKernelCode(ArrayRef<Attribute> targets) {
+  Toolkit toolkit{options.cudaPath, options.ptxas};
+  llvm::SmallPtrSet<Dialect *, 2> kinds;
+  for (Attribute attribute : targets)
+    if (kinds.insert(&attribute.getDialect()).second &&
+        failed(Target::get(attribute)->printKernelCode(
+            cast<TargetAttrInterface>(attribute), *module, toolkit,
+            output->stream())))
+      return kUserError;
+  return output->commit(log) ? kDone : kUserError;
 }
 
 int Compilation::writeProduct() {
@@ -107,7 +148,6 @@ int Compilation::writeProduct() {
   FailureOr<llvm::SetVector<Attribute>> targets = collectTargets();
   if (failed(targets))
     return kUserError;
-  auto first = cast<TargetAttrInterface>(targets->front());
   if (level == Level::Program) {
     bool done = runPasses([&](OpPassManager &manager) {
       manager.addPass(createPipelineDeclareDevices({getTargetText()}));
@@ -128,9 +168,11 @@ int Compilation::writeProduct() {
   // Machine code has no place for it.
   if (pipeline::TrainingOp training = pipeline::getTraining(*module))
     training.erase();
+  if (options.product == Product::KernelCode)
+    return writeKernelCode(targets->getArrayRef());
   if (options.product == Product::Object) {
-    if (failed(Target::get(first)->serialize(first, *module, output->stream())))
-      return kDefect;
+    if (int code = writeObject(targets->getArrayRef(), output->stream()))
+      return code;
     return output->commit(log) ? kDone : kUserError;
   }
 
@@ -140,7 +182,8 @@ int Compilation::writeProduct() {
   llvm::SetVector<Dialect *> kinds;
   for (Attribute target : *targets)
     if (kinds.insert(&target.getDialect()))
-      llvm::append_range(ofTargets, Target::get(target)->getLinkLibraries());
+      llvm::append_range(ofTargets, Target::get(target)->getLinkLibraries(
+                                        cast<TargetAttrInterface>(target)));
   std::vector<std::string> libraries = {start}, flags;
   bool isComplete = !start.empty() && !runtime.empty();
   for (const std::string &library : ofTargets) {
@@ -167,8 +210,8 @@ int Compilation::writeProduct() {
   llvm::append_range(libraries, flags);
   llvm::append_range(libraries, ArrayRef<const char *>{"-lpthread", "-lm"});
   OutputFile object((output->temporaryPath() + ".o").str());
-  if (failed(Target::get(first)->serialize(first, *module, object.stream())))
-    return kDefect;
+  if (int code = writeObject(targets->getArrayRef(), object.stream()))
+    return code;
   object.flush();
   if (!object.check(log))
     return kUserError;

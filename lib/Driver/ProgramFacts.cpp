@@ -65,12 +65,13 @@ bool Compilation::adopt(StringRef flag, Value &option, const Value &value) {
 
 /// What devices are is part of the program.
 bool Compilation::agreesWithDevices() {
-  auto target = penstock::getTarget(&context, options);
-  for (StringRef flag : {"threads", "march"}) {
+  auto targets = getTargets(&context, options);
+  for (StringRef flag :
+       {"threads", "march", "target", "gpu-arch", "library-workspace"}) {
     if (!options.given.count(flag.str()))
       continue;
     for (auto device : module->getOps<pipeline::DeviceOp>()) {
-      if (device.getTarget() == target)
+      if (llvm::is_contained(targets, device.getTarget()))
         continue;
       std::string own;
       llvm::raw_string_ostream(own) << device.getTarget();

@@ -28,6 +28,7 @@
 #include "penstock/Optimizers/OptimizerSpec.h"
 #include "penstock/Schedule/FromIR.h"
 #include "penstock/Target/Cpu/CpuTarget.h"
+#include "penstock/Target/Cuda/CudaTarget.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
@@ -75,6 +76,7 @@ void penstock::registerDialects(DialectRegistry &registry) {
   // passes.
   registerCpuTarget(registry);
   registerCpuKernelPipeline();
+  registerCudaTarget(registry);
 }
 
 void penstock::registerPasses() {
@@ -97,7 +99,23 @@ void penstock::registerPasses() {
 }
 
 penstock::pipeline::TargetAttrInterface
-penstock::getTarget(MLIRContext *context, const CompileOptions &options) {
+penstock::getTarget(MLIRContext *context, const CompileOptions &options,
+                    StringRef kind) {
+  if (kind == "cuda") {
+    context->loadDialect<cuda::CudaDialect>();
+    return cuda::TargetAttr::get(context, options.gpuArch,
+                                 options.libraryWorkspace);
+  }
   context->loadDialect<cpu::CpuDialect>();
   return cpu::TargetAttr::get(context, options.threads, options.march);
+}
+
+SmallVector<penstock::pipeline::TargetAttrInterface>
+penstock::getTargets(MLIRContext *context, const CompileOptions &options) {
+  SmallVector<pipeline::TargetAttrInterface> targets;
+  for (const std::string &kind : options.deviceTargets)
+    targets.push_back(getTarget(context, options, kind));
+  if (targets.empty())
+    targets.push_back(getTarget(context, options, options.target));
+  return targets;
 }

@@ -27,9 +27,9 @@
 
 namespace penstock {
 
-/// Where the compiler stops: at a level of the IR, or at a file of machine
-/// code.
-enum class Product { Ir, Object, Executable };
+/// Where the compiler stops: at a level of the IR, at the text of the kernels
+/// that devices launch, or at a file of machine code.
+enum class Product { Ir, KernelCode, Object, Executable };
 
 /// Per update: a schedule is proved by executing it.
 constexpr int64_t kMostMicrobatches = 65536;
@@ -41,6 +41,12 @@ struct CompileOptions {
   Product product = Product::Executable;
   Level level = Level::Llvm; ///< Of Product::Ir.
   std::string march = "native";
+  std::string target = "cpu"; ///< Of all devices: cpu or cuda.
+  /// Of each device; empty: all are alike.
+  std::vector<std::string> deviceTargets;
+  std::string gpuArch = "sm_90";         ///< Or several, with commas.
+  int64_t libraryWorkspace = 32LL << 20; ///< Bytes.
+  std::string cudaPath, ptxas;
 
   std::map<std::string, int64_t> dims;
   std::optional<int64_t> microbatchSize;

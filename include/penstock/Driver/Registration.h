@@ -24,9 +24,14 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// Every pass and named pipeline of Penstock.
 void registerPasses();
 
-/// Returns the target of devices that the command line asks for.
+/// Returns the target of devices of a kind, as the command line asks for it.
 pipeline::TargetAttrInterface getTarget(mlir::MLIRContext *context,
-                                        const CompileOptions &options);
+                                        const CompileOptions &options,
+                                        llvm::StringRef kind);
+
+/// Returns the target of all devices, or that of each.
+llvm::SmallVector<pipeline::TargetAttrInterface>
+getTargets(mlir::MLIRContext *context, const CompileOptions &options);
 
 } // namespace penstock
 

@@ -26,6 +26,9 @@
 #include <variant>
 #include <vector>
 
+namespace llvm {
+class Module;
+} // namespace llvm
 namespace mlir {
 class OpPassManager;
 } // namespace mlir
@@ -86,6 +89,14 @@ struct DeviceDescription {
   std::string processor, features;
 };
 
+/// The tools of a vendor on this machine.
+struct Toolkit {
+  /// Where they are installed.
+  std::string path;
+  /// The assembler; empty: that of the toolkit, or in PATH; "none".
+  std::string assembler;
+};
+
 /// One kind of device, found by the dialect of a target attribute. `target` is
 /// always an attribute of that dialect.
 class Target : public mlir::DialectInterface::Base<Target> {
@@ -134,14 +145,30 @@ public:
   virtual mlir::FailureOr<DeviceDescription>
   describe(TargetAttrInterface target, mlir::Location loc) const = 0;
 
-  /// Compiles a module in the LLVM dialect to an object file.
-  virtual mlir::LogicalResult
-  serialize(TargetAttrInterface target, mlir::ModuleOp module,
-            llvm::raw_pwrite_stream &output) const = 0;
+  /// Returns the processor that the host's code is for, as --march names it;
+  /// empty where any will do.
+  virtual std::string getHostProcessor(TargetAttrInterface target) const = 0;
 
-  /// Returns what executables with devices of this kind are linked with:
-  /// libraries of the runtime by name (libpenstock_*.a), and flags.
-  virtual std::vector<std::string> getLinkLibraries() const = 0;
+  /// Adds the code of the kernels that the host launches to the host's code,
+  /// under kDeviceCodeSymbol. Kinds whose kernels the host calls have none.
+  virtual mlir::LogicalResult addKernelCode(TargetAttrInterface target,
+                                            mlir::ModuleOp module,
+                                            const Toolkit &toolkit,
+                                            llvm::Module &host) const {
+    return mlir::success();
+  }
+  /// Prints that code as text, where it is code of another processor.
+  virtual mlir::LogicalResult printKernelCode(TargetAttrInterface target,
+                                              mlir::ModuleOp module,
+                                              const Toolkit &toolkit,
+                                              llvm::raw_ostream &output) const {
+    return mlir::success();
+  }
+
+  /// Returns what executables with such devices are linked with: libraries of
+  /// the runtime by name (libpenstock_*.a), and flags.
+  virtual std::vector<std::string>
+  getLinkLibraries(TargetAttrInterface target) const = 0;
 };
 
 /// Plans a call, or its packing, for the target of its function. Emits an error

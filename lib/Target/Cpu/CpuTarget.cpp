@@ -10,7 +10,7 @@
 #include "penstock/Target/Cpu/CpuTarget.h"
 
 #include "Library.h"
-#include "penstock/Target/Cpu/ObjectFile.h"
+#include "penstock/Target/ObjectFile.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -78,14 +78,12 @@ public:
                              target.getThreads(), cpu->name, cpu->required};
   }
 
-  LogicalResult serialize(TargetAttrInterface target, ModuleOp module,
-                          llvm::raw_pwrite_stream &output) const override {
-    TargetOptions options;
-    options.march = cast<cpu::TargetAttr>(target).getMarch().str();
-    return emitObject(module, options, output);
+  std::string getHostProcessor(TargetAttrInterface target) const override {
+    return cast<cpu::TargetAttr>(target).getMarch().str();
   }
 
-  std::vector<std::string> getLinkLibraries() const override {
+  std::vector<std::string>
+  getLinkLibraries(TargetAttrInterface) const override {
     return {"libpenstock_cpu.a", "-lgomp"};
   }
 };

@@ -15,7 +15,7 @@
 #include "passes/Program/Passes.h"
 #include "passes/Runtime/Passes.h"
 #include "penstock/Target/Cpu/CpuTarget.h"
-#include "penstock/Target/Cpu/ObjectFile.h"
+#include "penstock/Target/ObjectFile.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"

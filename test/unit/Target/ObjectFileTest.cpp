@@ -7,7 +7,7 @@
 // said in one line that names it, and leaves nothing behind.
 //===----------------------------------------------------------------------===//
 
-#include "penstock/Target/Cpu/ObjectFile.h"
+#include "penstock/Target/ObjectFile.h"
 #include "penstock/Target/Link.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -7,23 +7,32 @@
 // decided before.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_TARGET_CPU_OBJECTFILE_H
-#define PENSTOCK_TARGET_CPU_OBJECTFILE_H
+#ifndef PENSTOCK_TARGET_OBJECTFILE_H
+#define PENSTOCK_TARGET_OBJECTFILE_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <functional>
 #include <memory>
 #include <string>
+
+namespace llvm {
+class Module;
+} // namespace llvm
 
 namespace penstock {
 
 /// The CPU to generate code for.
 struct TargetOptions {
-  /// "native", or a CPU that LLVM knows, e.g. "x86-64-v3" or "znver4".
+  /// "native", or a CPU that LLVM knows, e.g. "x86-64-v3" or "znver4"; empty:
+  /// any.
   std::string march = "native";
   /// 1 or 2.
   unsigned optimization = 2;
+  /// Adds code to the module after it was optimized, with the data layout and
+  /// triple of the module. What it adds is compiled as it is.
+  std::function<mlir::LogicalResult(llvm::Module &)> addCode;
   /// Symbols that stay visible; all other definitions become internal.
   llvm::SmallVector<std::string> exported = {"penstock_program"};
 };
@@ -52,4 +61,4 @@ mlir::LogicalResult emitObject(mlir::ModuleOp module,
 
 } // namespace penstock
 
-#endif // PENSTOCK_TARGET_CPU_OBJECTFILE_H
+#endif // PENSTOCK_TARGET_OBJECTFILE_H

@@ -6,7 +6,7 @@
 // LLVM's own back end, driven as `opt` and `llc` do.
 //===----------------------------------------------------------------------===//
 
-#include "penstock/Target/Cpu/ObjectFile.h"
+#include "penstock/Target/ObjectFile.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -69,6 +69,19 @@ createMachine(const TargetCpu &cpu, unsigned optimization, Location loc) {
   return machine;
 }
 
+/// Says what the functions that do not say it yet are compiled for.
+void setProcessor(llvm::Module &module, const TargetCpu &cpu) {
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration() || function.hasFnAttribute("target-cpu"))
+      continue;
+    function.addFnAttr("target-cpu", cpu.name);
+    function.addFnAttr("target-features", cpu.features);
+    // The default would be 256 bits where 512 clock lower.
+    if (cpu.vectorWidth == 16)
+      function.addFnAttr("prefer-vector-width", "512");
+  }
+}
+
 /// The module as LLVM IR for `machine`'s CPU.
 std::unique_ptr<llvm::Module>
 translate(ModuleOp module, const TargetOptions &options, const TargetCpu &cpu,
@@ -88,14 +101,10 @@ translate(ModuleOp module, const TargetOptions &options, const TargetCpu &cpu,
     module.emitError("internal error: the module has no form as LLVM IR");
     return nullptr;
   }
+  setProcessor(*result, cpu);
   for (llvm::Function &function : *result) {
     if (function.isDeclaration())
       continue;
-    function.addFnAttr("target-cpu", cpu.name);
-    function.addFnAttr("target-features", cpu.features);
-    // The default would be 256 bits where 512 clock lower.
-    if (cpu.vectorWidth == 16)
-      function.addFnAttr("prefer-vector-width", "512");
     function.addFnAttr("no-trapping-math", "true");
     if (!llvm::is_contained(options.exported, function.getName()))
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
@@ -125,7 +134,8 @@ FailureOr<TargetCpu> penstock::resolveTargetCpu(StringRef march, Location loc) {
     llvm::sort(all);
     cpu.features = llvm::join(all, ",");
   } else {
-    cpu.name = march.str();
+    cpu.name = march.empty() ? "generic" : march.str();
+    march = cpu.name;
     std::string error;
     llvm::Triple triple(cpu.triple);
     const llvm::Target *target =
@@ -208,7 +218,14 @@ LogicalResult penstock::emitObject(ModuleOp module,
                                          : llvm::OptimizationLevel::O1)
       .run(*ir, modules);
 
-  // 2. Machine code.
+  // 2. What is optimized already.
+  if (options.addCode) {
+    if (failed(options.addCode(*ir)))
+      return failure();
+    setProcessor(*ir, *cpu);
+  }
+
+  // 3. Machine code.
   llvm::legacy::PassManager manager;
   if (machine->addPassesToEmitFile(manager, output, nullptr,
                                    llvm::CodeGenFileType::ObjectFile))

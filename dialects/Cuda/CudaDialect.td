@@ -1,0 +1,80 @@
+//===- CudaDialect.td - The cuda dialect -------------------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The attributes of CUDA devices: what a device is, and how its libraries
+// (cuBLASLt and cuDNN) compute products and convolutions.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_DIALECTS_CUDA_CUDADIALECT_TD
+#define PENSTOCK_DIALECTS_CUDA_CUDADIALECT_TD
+
+include "dialects/Kernel/KernelInterfaces.td"
+include "dialects/Pipeline/PipelineInterfaces.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+
+def Cuda_Dialect : Dialect {
+  let name = "cuda";
+  let cppNamespace = "::penstock::cuda";
+  let summary = "Devices that are NVIDIA GPUs";
+  let description = [{
+    The target of a CUDA device, and the configs of its library calls. Kernels
+    are those of upstream's `gpu` dialect. The dialect has no ops.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class Cuda_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Cuda_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+  let genVerifyDecl = 1;
+}
+
+def Cuda_TargetAttr : Cuda_Attr<"Target", "target", [TargetAttrInterface]> {
+  let summary = "A device that is a GPU, or a part of one";
+  let description = [{
+    Kernels are compiled for each of the architectures `archs`, separated by
+    commas. "emulated" is no GPU: the same code, run by the host. A library call
+    takes at most `workspace` bytes of scratch, 32 MiB by default.
+
+    ```mlir
+    #cuda.target<"sm_90">
+    #cuda.target<"sm_80,sm_90a" workspace(1048576)>
+    ```
+
+    Constraints: architectures are distinct and known; "emulated" stands alone;
+    the workspace is not negative.
+  }];
+  let parameters = (ins StringRefParameter<"the architectures">:$archs,
+                        DefaultValuedParameter<"int64_t", "33554432">:
+                            $workspace);
+  let assemblyFormat = "`<` $archs (`workspace` `(` $workspace^ `)`)? `>`";
+  let extraClassDeclaration = [{
+    /// Returns the architectures one by one.
+    ::llvm::SmallVector<::llvm::StringRef> getArchList() const;
+    bool isEmulated() const { return getArchs() == "emulated"; }
+    /// One kernel runs at a time, and its parts in any order.
+    int64_t getThreads() const { return 1; }
+  }];
+}
+
+def Cuda_GemmAttr : Cuda_Attr<"Gemm", "gemm", [
+    DeclareAttrInterfaceMethods<LibraryConfigAttrInterface>]> {
+  let summary = "How cuBLASLt computes a product";
+  let description = [{
+    With at most `workspace` bytes of scratch.
+
+    ```mlir
+    #cuda.gemm<workspace(33554432)>
+    ```
+
+    Constraints: the workspace is not negative; it stands on a `kernel.gemm`
+    that reads no packed weights.
+  }];
+  let parameters = (ins DefaultValuedParameter<"int64_t", "0">:$workspace);
+  let assemblyFormat = "`<` (`workspace` `(` $workspace^ `)`)? `>`";
+}
+
+#endif // PENSTOCK_DIALECTS_CUDA_CUDADIALECT_TD

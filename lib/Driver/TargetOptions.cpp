@@ -1,0 +1,87 @@
+//===- TargetOptions.cpp - What penstockc compiles for --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kinds of devices, and what the code of each is for.
+//===----------------------------------------------------------------------===//
+
+#include "OptionChecker.h"
+
+#include "dialects/Cuda/Cuda.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace llvm;
+using namespace penstock;
+
+bool OptionChecker::checkTarget() {
+  // 1. The kind of each device.
+  auto isKnown = [](StringRef kind) { return kind == "cpu" || kind == "cuda"; };
+  options.target = flags.target;
+  if (!isKnown(options.target))
+    return fail("--target=" + options.target +
+                ": unknown target; targets are cpu, cuda");
+  bool usesCpu = options.target == "cpu", usesCuda = !usesCpu;
+  if (flags.deviceTargets.getNumOccurrences()) {
+    if (flags.target.getNumOccurrences())
+      return fail("--device-targets says what every device is; leave --target "
+                  "out");
+    if (options.choosesStages)
+      return fail("--device-targets: --stages=auto plans for devices of one "
+                  "kind; say --stages=N");
+    usesCpu = usesCuda = false;
+    for (StringRef kind : flags.deviceTargets) {
+      if (!isKnown(kind))
+        return fail("--device-targets: unknown target '" + kind +
+                    "'; targets are cpu, cuda");
+      options.deviceTargets.push_back(kind.str());
+      (kind == "cpu" ? usesCpu : usesCuda) = true;
+    }
+  }
+
+  // 2. What only one kind knows.
+  if (!usesCuda) {
+    for (const cl::Option *flag :
+         {static_cast<cl::Option *>(&flags.gpuArch),
+          static_cast<cl::Option *>(&flags.libraryWorkspace),
+          static_cast<cl::Option *>(&flags.cudaPath),
+          static_cast<cl::Option *>(&flags.ptxas)})
+      if (flag->getNumOccurrences())
+        return fail("--" + flag->ArgStr +
+                    " is for CUDA devices: it needs --target=cuda, or cuda in "
+                    "--device-targets");
+    if (options.product == Product::KernelCode)
+      return fail("--emit=ptx is for CUDA devices: it needs --target=cuda, or "
+                  "cuda in --device-targets");
+    return true;
+  }
+  if (!usesCpu && flags.threads.getNumOccurrences())
+    return fail("--threads is for CPU devices, and there are none");
+  StringSet<> seen;
+  SmallVector<StringRef> archs;
+  StringRef(options.gpuArch).split(archs, ',');
+  for (StringRef arch : archs) {
+    if (!cuda::findGpuArch(arch))
+      return fail("--gpu-arch=" + options.gpuArch + ": unknown architecture '" +
+                  arch + "'; there are " + cuda::listGpuArchs());
+    if (!seen.insert(arch).second)
+      return fail("--gpu-arch=" + options.gpuArch + ": " + arch +
+                  " is named twice");
+  }
+  bool isEmulated = seen.contains("emulated");
+  if (isEmulated && archs.size() > 1)
+    return fail("--gpu-arch=" + options.gpuArch +
+                ": the emulated GPU stands alone");
+  if (isEmulated && options.product == Product::KernelCode)
+    return fail("--emit=ptx: the emulated GPU has no PTX; name another "
+                "--gpu-arch");
+  std::optional<int64_t> workspace = parseBytes(flags.libraryWorkspace);
+  if (!workspace)
+    return fail("--library-workspace=" + flags.libraryWorkspace +
+                ": a size is needed, such as 32MiB");
+  options.libraryWorkspace = *workspace;
+  if (options.profile)
+    return fail("--profile measures on CPUs; with CUDA devices, leave it out");
+  return true;
+}

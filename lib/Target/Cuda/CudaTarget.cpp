@@ -1,0 +1,114 @@
+//===- CudaTarget.cpp - CUDA devices --------------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels become images of code in the executable, which the runtime loads on
+// the GPU. Device functions stay code of the host.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/Target/Cuda/CudaTarget.h"
+
+#include "KernelModule.h"
+#include "penstock/Target/ObjectFile.h"
+
+using namespace mlir;
+using namespace penstock;
+
+namespace {
+
+class CudaTarget : public Target {
+public:
+  using Target::Target;
+
+  FailureOr<LibraryPlan> plan(TargetAttrInterface,
+                              kernel::LibraryCallOpInterface,
+                              std::string &reason) const override {
+    reason = "there is no library for it on a GPU yet";
+    return failure();
+  }
+
+  /// No library of a GPU gains from weights that are packed beforehand.
+  FailureOr<std::optional<WeightPacking>>
+  planPacking(TargetAttrInterface, kernel::LibraryCallOpInterface,
+              std::string &) const override {
+    return std::optional<WeightPacking>();
+  }
+
+  bool takesConvolution(TargetAttrInterface, const kernel::ConvolutionShape &,
+                        bool, std::string &reason) const override {
+    reason = "there is no library for it on a GPU yet";
+    return false;
+  }
+
+  std::optional<CallDescriptor>
+  describe(kernel::LibraryCallOpInterface) const override {
+    return std::nullopt;
+  }
+  std::optional<CallDescriptor>
+  describe(kernel::PackingAttrInterface) const override {
+    return std::nullopt;
+  }
+
+  /// Of an H100 by its data sheet, in half of what it promises: f32 without
+  /// tensor cores, HBM3, and a launch.
+  MachineRates getRates(TargetAttrInterface) const override {
+    return {.flopsPerSecond = 33e12, .bytesPerSecond = 1.7e12};
+  }
+
+  FailureOr<DeviceDescription> describe(TargetAttrInterface attribute,
+                                        Location loc) const override {
+    auto target = cast<cuda::TargetAttr>(attribute);
+    FailureOr<TargetCpu> host = resolveTargetCpu(getHostProcessor(target), loc);
+    if (failed(host))
+      return failure();
+    return DeviceDescription{cuda::CudaDialect::getDialectNamespace().str(), 1,
+                             target.getArchs().str(), host->required};
+  }
+
+  /// Emulated kernels are code of the host, which may as well be fast.
+  std::string getHostProcessor(TargetAttrInterface target) const override {
+    return cast<cuda::TargetAttr>(target).isEmulated() ? "native" : "";
+  }
+
+  LogicalResult addKernelCode(TargetAttrInterface target, ModuleOp module,
+                              const Toolkit &toolkit,
+                              llvm::Module &host) const override {
+    gpu::GPUModuleOp kernels = cuda::findKernels(module);
+    return kernels ? cuda::addImages(kernels, cast<cuda::TargetAttr>(target),
+                                     toolkit, host)
+                   : success();
+  }
+
+  LogicalResult printKernelCode(TargetAttrInterface target, ModuleOp module,
+                                const Toolkit &toolkit,
+                                llvm::raw_ostream &output) const override {
+    gpu::GPUModuleOp kernels = cuda::findKernels(module);
+    if (!kernels)
+      return success();
+    for (StringRef name : cast<cuda::TargetAttr>(target).getArchList()) {
+      FailureOr<std::string> ptx =
+          cuda::emitPtx(kernels, *cuda::findGpuArch(name), toolkit);
+      if (failed(ptx))
+        return failure();
+      output << *ptx;
+    }
+    return success();
+  }
+
+  std::vector<std::string>
+  getLinkLibraries(TargetAttrInterface target) const override {
+    if (cast<cuda::TargetAttr>(target).isEmulated())
+      return {"libpenstock_cuda.a", "libpenstock_emulated.a"};
+    return {"libpenstock_cuda.a"};
+  }
+};
+
+} // namespace
+
+void penstock::registerCudaTarget(DialectRegistry &registry) {
+  registry.insert<cuda::CudaDialect, gpu::GPUDialect>();
+  registry.addExtension(+[](MLIRContext *, cuda::CudaDialect *dialect) {
+    dialect->addInterfaces<CudaTarget>();
+  });
+}

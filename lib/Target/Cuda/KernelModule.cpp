@@ -1,0 +1,193 @@
+//===- KernelModule.cpp - Kernels as LLVM IR ------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// LLVM's optimizer sees the same module for PTX and for the emulated GPU, with
+// a GPU's costs: what the emulation computes is what the GPU does.
+//===----------------------------------------------------------------------===//
+
+#include "KernelModule.h"
+
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+
+extern "C" {
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::cuda;
+
+gpu::GPUModuleOp cuda::findKernels(ModuleOp module) {
+  return module.lookupSymbol<gpu::GPUModuleOp>(kKernelsModule);
+}
+
+static std::unique_ptr<llvm::TargetMachine> createMachine(const GpuArch &arch,
+                                                          Location loc) {
+  static const bool once = [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    return true;
+  }();
+  (void)once;
+  std::string error;
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) {
+    emitError(loc) << "this build of LLVM has no code generator for GPUs: "
+                   << error;
+    return nullptr;
+  }
+  llvm::TargetOptions options;
+  // Every addition and product rounds by itself: ptxas joins none of them.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  // The emulated GPU has the costs of a real one.
+  StringRef name = arch.number ? arch.name : "sm_80";
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, name, "+ptx" + std::to_string(arch.ptx), options,
+      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+//===----------------------------------------------------------------------===//
+// Functions of libdevice
+//===----------------------------------------------------------------------===//
+
+static SmallVector<llvm::Function *> getMissing(llvm::Module &module) {
+  SmallVector<llvm::Function *> missing;
+  for (llvm::Function &function : module)
+    if (function.isDeclaration() && !function.use_empty() &&
+        function.getName().starts_with("__nv_"))
+      missing.push_back(&function);
+  return missing;
+}
+
+/// Links those that the kernels call out of the toolkit's library.
+static LogicalResult linkLibdevice(llvm::Module &module, const Toolkit &toolkit,
+                                   Location loc) {
+  SmallVector<llvm::Function *> missing = getMissing(module);
+  if (missing.empty())
+    return success();
+  SmallVector<std::string> names;
+  for (llvm::Function *function : missing)
+    names.push_back(function->getName().drop_front(5).str());
+  llvm::SmallString<256> path(toolkit.path);
+  llvm::sys::path::append(path, "nvvm", "libdevice", "libdevice.10.bc");
+  if (!llvm::sys::fs::exists(path))
+    return emitError(loc) << "the GPU needs " << llvm::join(names, ", ")
+                          << " of libdevice, and there is no " << path.str()
+                          << "; name a CUDA toolkit by --cuda-path";
+  llvm::SMDiagnostic diagnostic;
+  std::unique_ptr<llvm::Module> library =
+      llvm::parseIRFile(path, diagnostic, module.getContext());
+  if (!library)
+    return emitError(loc) << path.str() << ": " << diagnostic.getMessage();
+  library->setDataLayout(module.getDataLayout());
+  library->setTargetTriple(module.getTargetTriple());
+  auto makeInternal = [](llvm::Module &linked, const llvm::StringSet<> &added) {
+    llvm::internalizeModule(linked, [&](const llvm::GlobalValue &value) {
+      return !value.hasName() || !added.count(value.getName());
+    });
+  };
+  if (llvm::Linker::linkModules(module, std::move(library),
+                                llvm::Linker::Flags::LinkOnlyNeeded,
+                                makeInternal))
+    return emitError(loc) << "cannot link " << path.str();
+  // Numbers next to zero are zero, as everywhere.
+  module.setModuleFlag(llvm::Module::Override, "nvvm-reflect-ftz", 1);
+  if (SmallVector<llvm::Function *> left = getMissing(module); !left.empty())
+    return emitError(loc) << path.str() << " has no "
+                          << left.front()->getName();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// LLVM IR and PTX
+//===----------------------------------------------------------------------===//
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
+      .run(module, modules);
+}
+
+std::unique_ptr<llvm::Module>
+cuda::translateKernels(gpu::GPUModuleOp kernels, const GpuArch &arch,
+                       const Toolkit &toolkit, llvm::LLVMContext &context) {
+  MLIRContext *dialects = kernels.getContext();
+  registerBuiltinDialectTranslation(*dialects);
+  registerLLVMDialectTranslation(*dialects);
+  registerGPUDialectTranslation(*dialects);
+  registerNVVMDialectTranslation(*dialects);
+  Location loc = kernels.getLoc();
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(arch, loc);
+  if (!machine)
+    return nullptr;
+  std::unique_ptr<llvm::Module> module =
+      translateModuleToLLVMIR(kernels, context, kKernelsModule);
+  if (!module) {
+    emitError(loc) << "internal error: the kernels have no form as LLVM IR";
+    return nullptr;
+  }
+  module->setTargetTriple(machine->getTargetTriple());
+  module->setDataLayout(machine->createDataLayout());
+  if (arch.number && failed(linkLibdevice(*module, toolkit, loc)))
+    return nullptr;
+  for (llvm::Function &function : *module)
+    if (!function.isDeclaration())
+      function.addFnAttr("denormal-fp-math-f32", "preserve-sign,preserve-sign");
+  optimize(*module, *machine);
+  return module;
+}
+
+FailureOr<std::string> cuda::emitPtx(gpu::GPUModuleOp kernels,
+                                     const GpuArch &arch,
+                                     const Toolkit &toolkit) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module =
+      translateKernels(kernels, arch, toolkit, context);
+  if (!module)
+    return failure();
+  std::unique_ptr<llvm::TargetMachine> machine =
+      createMachine(arch, kernels.getLoc());
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager manager;
+  if (machine->addPassesToEmitFile(manager, stream, nullptr,
+                                   llvm::CodeGenFileType::AssemblyFile))
+    return kernels.emitError("internal error: LLVM emits no PTX");
+  manager.run(*module);
+  return text.str().str();
+}

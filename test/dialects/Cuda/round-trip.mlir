@@ -1,0 +1,14 @@
+// RUN: penstock-opt %s | penstock-opt | FileCheck %s
+
+// CHECK: pipeline.device 0 target(#cuda.target<"sm_90">)
+// CHECK: pipeline.device 1 target(#cuda.target<"sm_80,sm_90a" workspace(1048576)>)
+// CHECK: pipeline.device 2 target(#cuda.target<"emulated" workspace(0)>)
+pipeline.device 0 target(#cuda.target<"sm_90">)
+pipeline.device 1 target(#cuda.target<"sm_80,sm_90a" workspace(1048576)>)
+pipeline.device 2 target(#cuda.target<"emulated" workspace(0)>)
+
+// CHECK: kernel.gemm {{.*}} config(#cuda.gemm<workspace(4096)>)
+func.func @product(%a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf32>) {
+  kernel.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] config(#cuda.gemm<workspace(4096)>) : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
+  return
+}
