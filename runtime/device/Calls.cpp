@@ -45,7 +45,7 @@ static void waitFor(penstock_device *device, Endpoint &endpoint, int64_t i,
                     int64_t n) {
   Channel &channel = *endpoint.channel;
   if (channel.isDone(i))
-    return;
+    return channel.follow(i, *device);
   int64_t begin = nanoseconds();
   device->position.waitNumber.store(n, std::memory_order_relaxed);
   device->position.waitChannel.store(channel.index, std::memory_order_relaxed);
@@ -53,6 +53,7 @@ static void waitFor(penstock_device *device, Endpoint &endpoint, int64_t i,
     waitFar(*device->context.transport, channel, i, device->context.waitPolicy);
   else
     channel.wait(i, device->context.waitPolicy);
+  channel.follow(i, *device);
   device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
   int64_t end = nanoseconds();
   add(device->position.waitedNanoseconds, end - begin);
@@ -103,8 +104,10 @@ static void awaitSource(penstock_device *device, Endpoint &endpoint, int64_t i,
                         int64_t n) {
   Channel &channel = *endpoint.channel;
   if (channel.isDone(i))
-    return;
-  if (!device->context.sources.fill(channel, i, device->staging.data()))
+    return channel.follow(i, *device);
+  if (device->context.sources.fill(channel, i, device->staging.data()))
+    channel.follow(i, *device);
+  else
     waitFor(device, endpoint, i, n);
   add(device->position.progress, uint64_t(1));
 }
@@ -132,13 +135,11 @@ void penstock_send(penstock_device *device, uint32_t id, int64_t n,
     const penstock_channel &channel = endpoint.channel->description;
     std::span<char> room =
         endpoint.output->getRoom(n * channel.stride + channel.offset);
-    return device->download(room.data(), at, room.size());
+    return device->deliver(room, at);
   }
-  if (endpoint.sink) {
-    uint64_t bits = 0;
-    device->download(&bits, at, endpoint.channel->description.type.bytes);
-    return endpoint.sink->push(n, bits);
-  }
+  if (endpoint.sink)
+    return device->deliver(*endpoint.sink, n, at,
+                           endpoint.channel->description.type.bytes);
   Channel &channel = *endpoint.channel;
   PostResult result = channel.postSend(n, at);
   if (result != PostResult::Queued)

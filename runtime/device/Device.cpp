@@ -41,6 +41,7 @@ void penstock_device::run(penstock_device_function function, int64_t first,
   start([=, this] {
     function(this, first, updates, version);
     finishTransfers(this);
+    drain();
     position.isRunning.store(false);
   });
 }

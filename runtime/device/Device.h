@@ -6,8 +6,8 @@
 // A thread, an arena and a queue of transfers. Kinds of devices derive from it;
 // compiled code reaches them through the entry points in Calls.cpp, which exist
 // once, and nobody else touches the bytes of an arena. Device functions run on
-// the host on any device: what they call may go on behind their back, so there
-// are no events here before there is a device whose calls return early.
+// the host on any device. What they call may go on when it has returned; then
+// markers order what devices do for each other.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_DEVICE_DEVICE_H
@@ -17,6 +17,7 @@
 #include "runtime/observe/Trace.h"
 
 #include <functional>
+#include <span>
 
 namespace penstock::runtime {
 
@@ -67,6 +68,23 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
   /// Reorders weights as convolution `call` takes them, or from conv_count on a
   /// product. False when the library reports a failure.
   virtual bool prepack(uint32_t call, Address weights, Address result) = 0;
+
+  // What goes to the host. A device whose calls return early may do it later,
+  // when it is polled or drained.
+  virtual void deliver(std::span<char> host, Address at) {
+    download(host.data(), at, host.size());
+  }
+  virtual void deliver(penstock::runtime::SinkRing &sink, int64_t n, Address at,
+                       uint64_t bytes) {
+    uint64_t bits = 0;
+    download(&bits, at, bytes);
+    sink.push(n, bits);
+  }
+  /// Called from time to time by the thread that observes, while this device
+  /// runs.
+  virtual void poll() {}
+  /// Returns when all that was issued is done, on the device's thread.
+  virtual void drain() {}
 
   virtual penstock::runtime::Statistics statistics() const = 0;
 

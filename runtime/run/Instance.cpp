@@ -223,6 +223,8 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
       return error;
 
   // 3. What needs to know where memory is.
+  for (Endpoint &endpoint : context.endpoints)
+    endpoint.channel->open();
   std::vector<DeviceMemory *> memories;
   for (auto &device : deviceList)
     memories.push_back(device.get());
@@ -243,8 +245,11 @@ Error Instance::run(const penstock_schedule &schedule, int64_t first,
     if (penstock_device_function function = schedule.functions[device->index])
       device->run(function, first, updates, version);
   for (penstock_device *device : localDevices)
-    while (!device->finish(/*milliseconds=*/5))
+    while (!device->finish(/*milliseconds=*/5)) {
+      for (penstock_device *running : localDevices)
+        running->poll();
       observe();
+    }
   observe();
   return context.transport->end();
 }

@@ -12,22 +12,60 @@
 #define PENSTOCK_RUNTIME_TRANSPORT_DEVICEMEMORY_H
 
 #include <cstdint>
+#include <memory>
 
 namespace penstock::runtime {
 
 /// A byte in the memory of a device. Only the device turns it into a pointer.
 using Address = uint64_t;
 
+/// A point in the work of a device whose calls return before they are done. It
+/// may be set again once everyone who has to wait for it has said so.
+class Marker {
+public:
+  virtual ~Marker() = default;
+
+  /// Returns when all work before it is done; at once if it was never set.
+  virtual void synchronize() = 0;
+};
+
+/// What orders a message. Null where calls are done when they return.
+struct Handover {
+  /// Of the sender: the message is there.
+  std::unique_ptr<Marker> ready;
+  /// Of the receiver: its slot is free.
+  std::unique_ptr<Marker> free;
+  /// Of the receiver: the message has arrived.
+  std::unique_ptr<Marker> done;
+};
+
 class DeviceMemory {
 public:
   virtual ~DeviceMemory() = default;
 
+  // Both are done when they return, and know nothing of work that the device
+  // has issued before: whoever needs that waits for a marker.
   virtual void upload(Address at, const void *host, uint64_t bytes) = 0;
   virtual void download(void *host, Address at, uint64_t bytes) = 0;
   /// Takes bytes from another device: the hand-over of a message, on the thread
-  /// of whichever of the two came second.
+  /// of whichever of the two came second. It comes after `ready` and `free`,
+  /// and sets `done`.
   virtual void copy(Address at, DeviceMemory &from, Address fromAt,
-                    uint64_t bytes) = 0;
+                    uint64_t bytes, const Handover &order) = 0;
+  /// Takes a message of a source, of which `host` is free when it returns.
+  virtual void receive(Address at, const void *host, uint64_t bytes,
+                       const Handover &order) {
+    upload(at, host, bytes);
+  }
+
+  /// Returns a marker of this device; null where its calls are done when they
+  /// return. The device is open.
+  virtual std::unique_ptr<Marker> createMarker() { return nullptr; }
+  /// Sets one of its markers behind all that it has issued.
+  virtual void mark(Marker &marker) {}
+  /// What it issues from now on comes after a marker of any device.
+  virtual void waitFor(Marker &marker) { marker.synchronize(); }
+
   /// Where the host may read and write the byte itself, or null.
   virtual void *hostAddress(Address at) { return nullptr; }
 

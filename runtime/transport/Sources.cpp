@@ -61,7 +61,8 @@ bool Sources::fill(Channel &channel, int64_t i, char *staging) {
     data->gather(description, channel.input, n, host);
   } else {
     data->gather(description, channel.input, n, staging);
-    channel.to->upload(slot, staging, description.type.bytes);
+    channel.to->receive(slot, staging, description.type.bytes,
+                        channel.order(i));
   }
   channel.finish(i);
   return true;

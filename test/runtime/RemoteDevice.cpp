@@ -37,9 +37,9 @@ public:
   void download(void *host, Address at, uint64_t bytes) override {
     CpuDevice::download(host, at - kDistance, bytes);
   }
-  void copy(Address at, DeviceMemory &from, Address fromAt,
-            uint64_t bytes) override {
-    CpuDevice::copy(at - kDistance, from, fromAt, bytes);
+  void copy(Address at, DeviceMemory &from, Address fromAt, uint64_t bytes,
+            const Handover &order) override {
+    CpuDevice::copy(at - kDistance, from, fromAt, bytes, order);
   }
   void *hostAddress(Address at) override { return nullptr; }
 };

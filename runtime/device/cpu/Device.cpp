@@ -91,7 +91,9 @@ void CpuDevice::download(void *host, Address at, uint64_t bytes) {
 }
 
 void CpuDevice::copy(Address at, DeviceMemory &from, Address fromAt,
-                     uint64_t bytes) {
+                     uint64_t bytes, const Handover &order) {
+  if (order.ready)
+    order.ready->synchronize();
   from.download(pointerTo(at), fromAt, bytes);
 }
 

@@ -37,8 +37,8 @@ public:
 
   void upload(Address at, const void *host, uint64_t bytes) override;
   void download(void *host, Address at, uint64_t bytes) override;
-  void copy(Address at, DeviceMemory &from, Address fromAt,
-            uint64_t bytes) override;
+  void copy(Address at, DeviceMemory &from, Address fromAt, uint64_t bytes,
+            const Handover &order) override;
   void *hostAddress(Address at) override;
 
 private:

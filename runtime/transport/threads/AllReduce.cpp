@@ -43,6 +43,7 @@ void AllReduce::open(const std::vector<DeviceMemory *> &devices) {
   for (Side &side : sides) {
     side.memory = devices[side.device];
     isHostAddressable &= side.memory->isHostAddressable();
+    side.ready = side.memory->createMarker();
   }
   for (Workspace &workspace : workspaces)
     if (!isHostAddressable)
@@ -51,7 +52,7 @@ void AllReduce::open(const std::vector<DeviceMemory *> &devices) {
 
 void AllReduce::reset() {
   for (Side &side : sides)
-    side = {side.device, side.cells, side.memory};
+    side = {side.device, side.cells, side.memory, side.ready};
   posted.reset(0);
   done.reset(0);
 }
@@ -76,6 +77,8 @@ bool AllReduce::post(Side &side, int64_t t, const Address *values) {
       cells[uint64_t(i) * description.type_count + j] = {
           side.memory, *values, side.memory->hostAddress(*values)};
   }
+  if (side.ready)
+    side.memory->mark(*side.ready);
   posted.bump(/*wake=*/true);
   return true;
 }
@@ -144,6 +147,9 @@ void AllReduce::sumShare(uint64_t index) {
 void AllReduce::complete(Side &side, WaitPolicy policy) {
   uint32_t target = uint32_t(side.completed + 1) * uint32_t(sides.size());
   posted.wait(target, policy);
+  for (const Side &summand : sides)
+    if (summand.ready)
+      summand.ready->synchronize();
   sumShare(&side - sides.data());
   done.bump(/*wake=*/true);
   done.wait(target, policy);

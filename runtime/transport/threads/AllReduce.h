@@ -28,6 +28,8 @@ public:
     uint32_t device;
     uint32_t cells; // values of its summands
     DeviceMemory *memory = nullptr;
+    /// Its values are there; null where calls are done when they return.
+    std::shared_ptr<Marker> ready = nullptr;
     int64_t base = 0, posted = 0, completed = 0;
   };
 

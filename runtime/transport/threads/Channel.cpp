@@ -24,6 +24,18 @@ Channel::Channel(const penstock_channel &description, uint32_t index)
   shift = std::countr_zero(size);
 }
 
+void Channel::open() {
+  auto create = [](DeviceMemory *device) {
+    return device ? device->createMarker() : nullptr;
+  };
+  std::unique_ptr<Marker> ofSender = create(from), ofReceiver = create(to);
+  if (!ofSender && !ofReceiver)
+    return;
+  handovers = std::make_unique<Handover[]>(capacity());
+  for (uint32_t i = 0; i <= mask; ++i)
+    handovers[i] = {create(from), create(to), create(to)};
+}
+
 void Channel::reset() {
   for (uint32_t i = 0; i <= mask; ++i)
     entries[i].state.reset(0);
@@ -49,11 +61,13 @@ PostResult Channel::postReceive(int64_t n, Address slot) {
     return PostResult::TooMany;
   e.target = slot;
   e.receiveNumber = n;
+  if (Marker *free = order(i).free.get())
+    to->mark(*free);
   if (state == empty && e.state.exchange(state, empty + ReceivePosted))
     return PostResult::Queued;
   if (e.sendNumber != n)
     return PostResult::Mismatch;
-  to->copy(slot, *from, e.source, description.type.bytes);
+  to->copy(slot, *from, e.source, description.type.bytes, order(i));
   finish(i);
   return PostResult::Queued;
 }
@@ -68,11 +82,13 @@ PostResult Channel::postSend(int64_t n, Address slot) {
     return PostResult::TooMany;
   e.source = slot;
   e.sendNumber = n;
+  if (Marker *ready = order(i).ready.get())
+    from->mark(*ready);
   if (state == empty && e.state.exchange(state, empty + SendPosted))
     return PostResult::Queued;
   if (e.receiveNumber != n)
     return PostResult::Mismatch;
-  to->copy(e.target, *from, slot, description.type.bytes);
+  to->copy(e.target, *from, slot, description.type.bytes, order(i));
   finish(i);
   return PostResult::Queued;
 }

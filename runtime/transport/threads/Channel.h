@@ -35,6 +35,9 @@ public:
 
   Channel(const penstock_channel &description, uint32_t index);
 
+  /// Makes the markers that order messages. The devices are open.
+  void open();
+
   PostResult postReceive(int64_t n, Address slot);
   PostResult postSend(int64_t n, Address slot);
 
@@ -55,6 +58,17 @@ public:
   /// have left `slot`.
   bool claimSend(int64_t i, int64_t &n, Address &slot);
   void finish(int64_t i) { entry(i).state.set(stateOf(i, Done)); }
+  /// What orders message i.
+  const Handover &order(int64_t i) const {
+    static const Handover none;
+    return handovers ? handovers[i & mask] : none;
+  }
+  /// Lets a device that knows message i to be done wait for what the message
+  /// waits for.
+  void follow(int64_t i, DeviceMemory &device) const {
+    if (Marker *done = order(i).done.get())
+      device.waitFor(*done);
+  }
   /// Message i was claimed or is done.
   bool isTaken(int64_t i) const {
     return entry(i).state.hasReached(stateOf(i, Claimed));
@@ -92,6 +106,8 @@ private:
   static PostResult number(Side &side, int64_t n);
 
   std::unique_ptr<Entry[]> entries;
+  /// By entry; none where both devices are done with a call when it returns.
+  std::unique_ptr<Handover[]> handovers;
   uint32_t mask, shift;
 };
 

@@ -11,6 +11,7 @@
 #include "HostMemory.h"
 
 #include <gtest/gtest.h>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -187,6 +188,92 @@ TEST(Channel, ASentMessageIsClaimedOnce) {
     channel.finish(i);
     EXPECT_TRUE(channel.isDone(i));
   }
+}
+
+/// A device whose calls return early: it writes down what it is asked.
+class EarlyMemory : public HostMemory {
+public:
+  struct EarlyMarker : Marker {
+    explicit EarlyMarker(std::string name) : name(std::move(name)) {}
+    void synchronize() override {}
+    std::string name;
+  };
+  EarlyMemory(std::string name, std::vector<std::string> &log)
+      : name(std::move(name)), log(log) {}
+
+  std::unique_ptr<Marker> createMarker() override {
+    return std::make_unique<EarlyMarker>(name + std::to_string(count++));
+  }
+  void mark(Marker &marker) override { write("marks", marker); }
+  void waitFor(Marker &marker) override { write("follows", marker); }
+  void copy(Address at, DeviceMemory &from, Address fromAt, uint64_t bytes,
+            const Handover &order) override {
+    write("copies after", *order.ready);
+    write("copies after", *order.free);
+    write("copies and sets", *order.done);
+    HostMemory::copy(at, from, fromAt, bytes, order);
+  }
+
+private:
+  void write(const char *what, Marker &marker) {
+    log.push_back(name + " " + what + " " +
+                  static_cast<EarlyMarker &>(marker).name);
+  }
+  std::string name;
+  std::vector<std::string> &log;
+  int count = 0;
+};
+
+// Whoever comes second has the receiver copy, behind the markers of both; a
+// marker of the first is set when it posts.
+TEST(Channel, OrdersDevicesWhoseCallsReturnEarly) {
+  for (bool sendsFirst : {false, true}) {
+    std::vector<std::string> log;
+    EarlyMemory a("a", log), b("b", log);
+    penstock_channel description = channelOf(1, 1);
+    Channel channel(description, 0);
+    channel.from = &a;
+    channel.to = &b;
+    channel.open();
+    std::vector<int64_t> from(kWords, 7), to(kWords);
+    if (sendsFirst)
+      ASSERT_EQ(channel.postSend(5, addressOf(from.data())),
+                PostResult::Queued);
+    ASSERT_EQ(channel.postReceive(5, addressOf(to.data())), PostResult::Queued);
+    if (!sendsFirst)
+      ASSERT_EQ(channel.postSend(5, addressOf(from.data())),
+                PostResult::Queued);
+    ASSERT_TRUE(channel.isDone(0));
+    channel.follow(0, a);
+    channel.follow(0, b);
+    // The first markers only told whether there are any.
+    std::vector<std::string> posts = {"b marks b1", "a marks a1"};
+    if (sendsFirst)
+      std::swap(posts[0], posts[1]);
+    posts.insert(posts.end(),
+                 {"b copies after a1", "b copies after b1",
+                  "b copies and sets b2", "a follows b2", "b follows b2"});
+    EXPECT_EQ(log, posts);
+    EXPECT_EQ(to, from);
+  }
+}
+
+// Where the receiver's calls are done when they return, it waits for the sender
+// itself, and nobody has to follow.
+TEST(Channel, CopiesFromADeviceWhoseCallsReturnEarly) {
+  std::vector<std::string> log;
+  EarlyMemory a("a", log);
+  penstock_channel description = channelOf(1, 1);
+  TestChannel channel(description);
+  channel.from = &a;
+  channel.open();
+  std::vector<int64_t> from(kWords, 7), to(kWords);
+  ASSERT_EQ(channel.postReceive(5, addressOf(to.data())), PostResult::Queued);
+  ASSERT_EQ(channel.postSend(5, addressOf(from.data())), PostResult::Queued);
+  channel.follow(0, a);
+  channel.follow(0, memory);
+  EXPECT_EQ(log, std::vector<std::string>{"a marks a1"});
+  EXPECT_EQ(to, from);
 }
 
 } // namespace

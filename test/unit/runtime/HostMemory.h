@@ -32,7 +32,8 @@ public:
     std::memcpy(host, reinterpret_cast<void *>(at), bytes);
   }
   void copy(runtime::Address at, runtime::DeviceMemory &from,
-            runtime::Address fromAt, uint64_t bytes) override {
+            runtime::Address fromAt, uint64_t bytes,
+            const runtime::Handover &order) override {
     from.download(reinterpret_cast<void *>(at), fromAt, bytes);
   }
   void *hostAddress(runtime::Address at) override {

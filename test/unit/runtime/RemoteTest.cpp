@@ -33,7 +33,7 @@ TEST(Remote, HasAddressesThatLeadNowhere) {
   EXPECT_EQ(device->addressOf(device->arena + 128), at);
   int64_t sent = 42, received = 0;
   device->upload(at, &sent, sizeof(sent));
-  device->copy(at + 8, *device, at, sizeof(sent));
+  device->copy(at + 8, *device, at, sizeof(sent), Handover());
   device->download(&received, at + 8, sizeof(received));
   EXPECT_EQ(received, 42);
   EXPECT_DEATH((void)*reinterpret_cast<volatile char *>(at), "");
