@@ -1,0 +1,51 @@
+//===- Products.h - The matrix products of a GPU ----------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Prepared once, called by number: cuBLASLt chooses algorithms when a program
+// opens. cuBLASLt is loaded only where a program has products.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_CUDA_PRODUCTS_H
+#define PENSTOCK_RUNTIME_DEVICE_CUDA_PRODUCTS_H
+
+#include "penstock/cuda_product.h"
+#include "runtime/device/cuda/CublasLt.h"
+#include "runtime/transport/DeviceMemory.h"
+
+#include <memory>
+#include <vector>
+
+namespace penstock::runtime::cuda {
+
+/// The products of one device. Prepared, run and destroyed on its thread, whose
+/// current context is the device's.
+class Products {
+public:
+  Products();
+  ~Products();
+
+  /// Chooses the algorithms of the device's products within their scratch in
+  /// the arena.
+  Error prepare(const penstock_program &program, uint32_t device,
+                Address arena);
+  /// Puts a product on a stream.
+  Error run(uint32_t id, Address a, Address b, Address c, Stream stream) const;
+  /// Destroys every product.
+  void clear();
+
+private:
+  struct Prepared;
+
+  Error prepare(const penstock_gemm_descriptor &gemm, Address scratch,
+                std::unique_ptr<Prepared> &result);
+
+  const CublasLt *library = nullptr;
+  CublasLtHandle handle = nullptr;
+  std::vector<std::unique_ptr<Prepared>> products; // none for other devices
+};
+
+} // namespace penstock::runtime::cuda
+
+#endif // PENSTOCK_RUNTIME_DEVICE_CUDA_PRODUCTS_H

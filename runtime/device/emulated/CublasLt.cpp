@@ -1,0 +1,342 @@
+//===- CublasLt.cpp - cuBLASLt of the emulated GPU ------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// D = alpha op(A).op(B) + beta C of f32 matrices by columns, in strided
+// batches. It is as strict as the documentation allows: an algorithm runs only
+// with the matrices, the alignment and the workspace that it was chosen for,
+// and overwrites all of its workspace.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/emulated/Enqueue.h"
+#include "runtime/device/emulated/Libraries.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <vector>
+
+using namespace penstock::runtime;
+using namespace penstock::runtime::cuda;
+using emulated::atAddress;
+
+/// What algorithms claim of the workspace that they may have.
+static constexpr size_t kClaimedWorkspace = 1 << 14;
+
+struct cuda::CublasLtState {};
+
+struct cuda::MatrixLayoutState {
+  uint64_t rows, columns;
+  int64_t leading;
+  int32_t batch = 1;
+  int64_t batchStride = 0;
+
+  /// Whether every element has a place of its own in its matrix.
+  bool isValid() const {
+    return rows > 0 && columns > 0 && leading >= int64_t(rows) && batch > 0 &&
+           batchStride >= 0;
+  }
+};
+
+struct cuda::MatmulState {
+  int32_t transposeA = CUBLAS_OP_N, transposeB = CUBLAS_OP_N;
+};
+
+struct cuda::MatmulPreferenceState {
+  uint64_t workspaceBytes = 0;
+  uint32_t reductionSchemes = 7; // all
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+
+namespace {
+
+/// What an algorithm was chosen for, in its data.
+struct Algorithm {
+  uint64_t workspaceBytes;
+  uint32_t alignments[4];
+  uint32_t reductionScheme;
+};
+static_assert(sizeof(Algorithm) <= sizeof(MatmulAlgorithm));
+
+/// Sets a value of which the caller states the size.
+template <typename T> int assign(T &to, const void *value, size_t bytes) {
+  if (!value || bytes != sizeof(T))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&to, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+} // namespace
+
+static size_t getVersion() { return 130000; }
+
+static const char *getStatusName(int status) {
+  return status == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS"
+         : status == CUBLAS_STATUS_INVALID_VALUE
+             ? "CUBLAS_STATUS_INVALID_VALUE"
+             : "CUBLAS_STATUS_NOT_SUPPORTED";
+}
+
+static int create(CublasLtHandle *result) {
+  *result = new CublasLtState;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int destroy(CublasLtHandle handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+//===----------------------------------------------------------------------===//
+// Descriptors
+//===----------------------------------------------------------------------===//
+
+static int createLayout(MatrixLayout *result, int type, uint64_t rows,
+                        uint64_t columns, int64_t leading) {
+  if (type != CUDA_R_32F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  *result = new MatrixLayoutState{rows, columns, leading};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int destroyLayout(MatrixLayout layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int setLayoutAttribute(MatrixLayout layout, int attribute,
+                              const void *value, size_t bytes) {
+  switch (attribute) {
+  case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+    return assign(layout->batch, value, bytes);
+  case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+    return assign(layout->batchStride, value, bytes);
+  default:
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+static int createMatmul(MatmulDescriptor *result, int computeType,
+                        int scaleType) {
+  if (computeType != CUBLAS_COMPUTE_32F || scaleType != CUDA_R_32F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  *result = new MatmulState;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int destroyMatmul(MatmulDescriptor matmul) {
+  delete matmul;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int setMatmulAttribute(MatmulDescriptor matmul, int attribute,
+                              const void *value, size_t bytes) {
+  switch (attribute) {
+  case CUBLASLT_MATMUL_DESC_TRANSA:
+    return assign(matmul->transposeA, value, bytes);
+  case CUBLASLT_MATMUL_DESC_TRANSB:
+    return assign(matmul->transposeB, value, bytes);
+  default:
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+static int createPreference(MatmulPreference *result) {
+  *result = new MatmulPreferenceState;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int destroyPreference(MatmulPreference preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int setPreferenceAttribute(MatmulPreference preference, int attribute,
+                                  const void *value, size_t bytes) {
+  switch (attribute) {
+  case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+    return assign(preference->workspaceBytes, value, bytes);
+  case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+    return assign(preference->reductionSchemes, value, bytes);
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+    return assign(
+        preference->alignments[attribute -
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES],
+        value, bytes);
+  default:
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A product of matrices in memory that fit.
+struct Matmul {
+  uint64_t m, n, k;
+  MatmulState operations;
+  MatrixLayoutState a, b, c, d;
+
+  static int read(MatmulDescriptor matmul, MatrixLayout a, MatrixLayout b,
+                  MatrixLayout c, MatrixLayout d, Matmul &result);
+  void run(float alpha, const float *a, const float *b, float beta,
+           const float *c, float *d) const;
+};
+
+} // namespace
+
+int Matmul::read(MatmulDescriptor matmul, MatrixLayout a, MatrixLayout b,
+                 MatrixLayout c, MatrixLayout d, Matmul &result) {
+  for (MatrixLayout layout : {a, b, c, d})
+    if (!layout || !layout->isValid() || layout->batch != d->batch)
+      return CUBLAS_STATUS_INVALID_VALUE;
+  bool ta = matmul->transposeA == CUBLAS_OP_T,
+       tb = matmul->transposeB == CUBLAS_OP_T;
+  result = {d->rows, d->columns, ta ? a->rows : a->columns, *matmul, *a, *b,
+            *c,      *d};
+  bool fits = (ta ? a->columns : a->rows) == result.m &&
+              (tb ? b->columns : b->rows) == result.k &&
+              (tb ? b->rows : b->columns) == result.n && c->rows == result.m &&
+              c->columns == result.n;
+  return fits ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+void Matmul::run(float alpha, const float *a, const float *b, float beta,
+                 const float *c, float *d) const {
+  bool ta = operations.transposeA == CUBLAS_OP_T,
+       tb = operations.transposeB == CUBLAS_OP_T;
+  // The left operand by columns, and the sums of a column of the result.
+  std::vector<float> left(m * k);
+  std::vector<double> sums(m);
+  for (int32_t batch = 0; batch < this->d.batch; ++batch) {
+    const float *fromA = a + batch * this->a.batchStride;
+    const float *fromB = b + batch * this->b.batchStride;
+    const float *fromC = c + batch * this->c.batchStride;
+    float *to = d + batch * this->d.batchStride;
+    for (uint64_t p = 0; p < k; ++p)
+      for (uint64_t i = 0; i < m; ++i)
+        left[p * m + i] = ta ? fromA[i * uint64_t(this->a.leading) + p]
+                             : fromA[p * uint64_t(this->a.leading) + i];
+    for (uint64_t j = 0; j < n; ++j) {
+      std::fill(sums.begin(), sums.end(), 0.0);
+      for (uint64_t p = 0; p < k; ++p) {
+        double right = tb ? fromB[p * uint64_t(this->b.leading) + j]
+                          : fromB[j * uint64_t(this->b.leading) + p];
+        for (uint64_t i = 0; i < m; ++i)
+          sums[i] += left[p * m + i] * right;
+      }
+      for (uint64_t i = 0; i < m; ++i) {
+        // With beta = 0, C is not read: it may hold anything.
+        double added =
+            beta == 0.0f
+                ? 0.0
+                : double(beta) * fromC[j * uint64_t(this->c.leading) + i];
+        to[j * uint64_t(this->d.leading) + i] = float(alpha * sums[i] + added);
+      }
+    }
+  }
+}
+
+static int getHeuristic(CublasLtHandle, MatmulDescriptor matmul, MatrixLayout a,
+                        MatrixLayout b, MatrixLayout c, MatrixLayout d,
+                        MatmulPreference preference, int wanted,
+                        MatmulChoice *choices, int *count) {
+  Matmul product;
+  if (wanted < 1)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (int status = Matmul::read(matmul, a, b, c, d, product))
+    return status;
+  // The fastest one adds partial sums in place, in any order.
+  *count = 0;
+  for (uint32_t scheme : {CUBLASLT_REDUCTION_SCHEME_INPLACE,
+                          CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}) {
+    if (!(scheme & preference->reductionSchemes) || *count == wanted)
+      continue;
+    Algorithm algorithm = {
+        std::min<uint64_t>(preference->workspaceBytes, kClaimedWorkspace),
+        {},
+        scheme};
+    std::copy_n(preference->alignments, 4, algorithm.alignments);
+    MatmulChoice &choice = choices[(*count)++];
+    choice = {};
+    std::memcpy(&choice.algorithm, &algorithm, sizeof(algorithm));
+    choice.workspaceBytes = algorithm.workspaceBytes;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int getAlgorithmAttribute(const MatmulAlgorithm *algorithm,
+                                 int attribute, void *value, size_t bytes,
+                                 size_t *written) {
+  Algorithm chosen;
+  std::memcpy(&chosen, algorithm, sizeof(chosen));
+  if (attribute != CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ||
+      bytes != sizeof(chosen.reductionScheme))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(value, &chosen.reductionScheme, bytes);
+  *written = bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static bool isAligned(const void *address, uint64_t alignment) {
+  return reinterpret_cast<uint64_t>(address) % alignment == 0;
+}
+
+static int runMatmul(CublasLtHandle, MatmulDescriptor matmul, const void *alpha,
+                     const void *a, MatrixLayout layoutA, const void *b,
+                     MatrixLayout layoutB, const void *beta, const void *c,
+                     MatrixLayout layoutC, void *d, MatrixLayout layoutD,
+                     const MatmulAlgorithm *algorithm, void *workspace,
+                     size_t workspaceBytes, Stream stream) {
+  Matmul product;
+  if (int status =
+          Matmul::read(matmul, layoutA, layoutB, layoutC, layoutD, product))
+    return status;
+  Algorithm chosen;
+  std::memcpy(&chosen, algorithm, sizeof(chosen));
+  const void *operands[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i)
+    if (!isAligned(operands[i], chosen.alignments[i]))
+      return CUBLAS_STATUS_INVALID_VALUE;
+  if (workspaceBytes < chosen.workspaceBytes ||
+      (chosen.workspaceBytes && !isAligned(workspace, 256)))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  emulated::enqueue(stream, [=, alpha = *static_cast<const float *>(alpha),
+                             beta = *static_cast<const float *>(beta)] {
+    if (chosen.workspaceBytes)
+      std::fill_n(static_cast<float *>(atAddress(workspace)),
+                  chosen.workspaceBytes / sizeof(float),
+                  std::numeric_limits<float>::quiet_NaN());
+    product.run(alpha, static_cast<const float *>(atAddress(a)),
+                static_cast<const float *>(atAddress(b)), beta,
+                static_cast<const float *>(atAddress(c)),
+                static_cast<float *>(atAddress(d)));
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+constinit const CublasLt emulated::cublasLt = {getVersion,
+                                               getStatusName,
+                                               create,
+                                               destroy,
+                                               createLayout,
+                                               destroyLayout,
+                                               setLayoutAttribute,
+                                               createMatmul,
+                                               destroyMatmul,
+                                               setMatmulAttribute,
+                                               createPreference,
+                                               destroyPreference,
+                                               setPreferenceAttribute,
+                                               getHeuristic,
+                                               getAlgorithmAttribute,
+                                               runMatmul};
