@@ -16,8 +16,10 @@ using namespace penstock::runtime;
 // Initialized before any constructor runs.
 static constinit const DeviceKind *first = nullptr;
 
-DeviceKind::DeviceKind(const char *name, Check check, Create create)
-    : name(name), check(check), create(create), next(first) {
+DeviceKind::DeviceKind(const char *name, Check check, Create create,
+                       bool isInHostMemory)
+    : name(name), check(check), create(create), isInHostMemory(isInHostMemory),
+      next(first) {
   first = this;
 }
 

@@ -22,12 +22,15 @@ public:
                                                       uint32_t index);
 
   /// Registers the kind.
-  DeviceKind(const char *name, Check check, Create create);
+  DeviceKind(const char *name, Check check, Create create,
+             bool isInHostMemory = true);
 
   const char *const name;
   /// Fails where this machine cannot run the code of such a device.
   const Check check;
   const Create create;
+  /// Arenas are memory of the host.
+  const bool isInHostMemory;
 
 private:
   friend const DeviceKind *findDeviceKind(const char *name);

@@ -120,7 +120,8 @@ Error Instance::check() const {
   uint64_t total = 0;
   for (uint32_t i = 0; i < program.device_count; ++i) {
     const penstock_device_descriptor &device = program.devices[i];
-    total += isLocal[i] ? device.arena_bytes : 0;
+    if (isLocal[i] && findDeviceKind(device.kind)->isInHostMemory)
+      total += device.arena_bytes;
     if (!holdsLibraryScratch(program, i))
       return defect("device %u: library scratch does not lie in the arena", i);
   }

@@ -9,8 +9,8 @@
 // of tests are linked with it in place of the CPU's kind; see CONTRIBUTING.md.
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/HostFeatures.h"
 #include "runtime/device/cpu/Device.h"
-#include "runtime/device/cpu/Features.h"
 
 using namespace penstock::runtime;
 

@@ -6,8 +6,8 @@
 // A file of its own: it comes out of the library only where it is asked for.
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/HostFeatures.h"
 #include "runtime/device/cpu/Device.h"
-#include "runtime/device/cpu/Features.h"
 
 using namespace penstock::runtime;
 

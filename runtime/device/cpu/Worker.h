@@ -9,35 +9,16 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_WORKER_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_WORKER_H
 
-#include <condition_variable>
+#include "runtime/device/DeviceThread.h"
+
 #include <cstdint>
-#include <functional>
-#include <mutex>
-#include <sched.h>
-#include <thread>
 
 namespace penstock::runtime {
 
-/// A thread that runs jobs one after the other.
-class Worker {
+class Worker : public DeviceThread {
 public:
-  /// Stays on `cores` unless that set is empty; library calls made on it use
-  /// `threads` threads.
+  /// Library calls made on it use `threads` threads.
   Worker(const cpu_set_t &cores, uint32_t threads);
-  ~Worker();
-
-  void start(std::function<void()> job);
-  /// True when the job is done; gives up after `milliseconds` unless negative.
-  bool wait(int milliseconds);
-
-private:
-  void loop(const cpu_set_t &cores, uint32_t threads);
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::function<void()> job;
-  bool isStopping = false;
-  std::thread thread;
 };
 
 } // namespace penstock::runtime

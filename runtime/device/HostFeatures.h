@@ -1,4 +1,5 @@
-//===- Features.h - Is this the CPU that code was compiled for? -*- C++ -*-===//
+//===- HostFeatures.h - Is this the CPU that code was compiled for? *- C++
+//-*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,8 +8,8 @@
 // program on the wrong machine ends in a sentence, not in SIGILL.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_RUNTIME_DEVICE_CPU_FEATURES_H
-#define PENSTOCK_RUNTIME_DEVICE_CPU_FEATURES_H
+#ifndef PENSTOCK_RUNTIME_DEVICE_HOSTFEATURES_H
+#define PENSTOCK_RUNTIME_DEVICE_HOSTFEATURES_H
 
 #include "runtime/support/Error.h"
 
@@ -19,4 +20,4 @@ Error checkFeatures(const penstock_device_descriptor &device);
 
 } // namespace penstock::runtime
 
-#endif // PENSTOCK_RUNTIME_DEVICE_CPU_FEATURES_H
+#endif // PENSTOCK_RUNTIME_DEVICE_HOSTFEATURES_H

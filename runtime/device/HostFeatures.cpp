@@ -1,4 +1,4 @@
-//===- Features.cpp - Is this the CPU that code was compiled for? ---------===//
+//===- HostFeatures.cpp - Is this the CPU that code was compiled for? -----===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,7 +8,7 @@
 // check: no generated instruction depends on them.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cpu/Features.h"
+#include "runtime/device/HostFeatures.h"
 
 #include <cpuid.h>
 #include <string_view>
