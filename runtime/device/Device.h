@@ -80,6 +80,9 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
     download(&bits, at, bytes);
     sink.push(n, bits);
   }
+  /// Called before each run of a task. A device whose calls return early waits
+  /// while it is far behind the host.
+  virtual void pace() {}
   /// Called from time to time by the thread that observes, while this device
   /// runs.
   virtual void poll() {}

@@ -27,6 +27,9 @@ public:
 
   /// Returns when all work before it is done; at once if it was never set.
   virtual void synchronize() = 0;
+  /// What devices of its own kind wait for without the host; null if it is none
+  /// of `kind`.
+  virtual void *getNative(const void *kind) { return nullptr; }
 };
 
 /// What orders a message. Null where calls are done when they return.

@@ -1,0 +1,325 @@
+//===- Device.cpp - A CUDA device: streams and an arena -------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Addresses are those of the driver. Whatever runs on the compute stream runs
+// in the order of the calls, so kernels need no events among each other.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cuda/Device.h"
+
+#include "runtime/device/Cores.h"
+#include "runtime/observe/Failure.h"
+
+#include <algorithm>
+
+using namespace penstock::runtime;
+using namespace penstock::runtime::cuda;
+
+namespace {
+
+/// An event.
+class CudaMarker final : public Marker {
+public:
+  CudaMarker(const penstock_device &device, std::shared_ptr<Gpu> gpu)
+      : device(device), gpu(std::move(gpu)) {
+    check(this->gpu->enter(), "cuCtxSetCurrent");
+    check(this->gpu->driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING),
+          "cuEventCreate");
+  }
+  ~CudaMarker() override {
+    (void)gpu->enter();
+    (void)gpu->driver.cuEventDestroy(event);
+  }
+
+  void synchronize() override {
+    check(gpu->enter(), "cuCtxSetCurrent");
+    check(gpu->driver.cuEventSynchronize(event), "cuEventSynchronize");
+  }
+  void *getNative(const void *kind) override {
+    return kind == &penstock_cuda ? event : nullptr;
+  }
+
+private:
+  void check(int status, const char *call) const {
+    if (!status)
+      return;
+    Error error = describeFailure(gpu->driver, status, call);
+    fail(device.context.positions, error.code, "device %u: %s", device.index,
+         error.text.c_str());
+  }
+
+  const penstock_device &device;
+  std::shared_ptr<Gpu> gpu;
+  Event event = nullptr;
+};
+
+/// The event of a marker of such a device; null for none.
+Event eventOf(const std::unique_ptr<Marker> &marker) {
+  return marker ? static_cast<Event>(marker->getNative(&penstock_cuda))
+                : nullptr;
+}
+
+} // namespace
+
+CudaDevice::CudaDevice(Context &context, uint32_t index)
+    : penstock_device(context, index),
+      thread(shareOfCores(context.program, index)) {}
+
+void CudaDevice::start(std::function<void()> job) {
+  thread.start(std::move(job));
+}
+
+bool CudaDevice::finish(int milliseconds) { return thread.wait(milliseconds); }
+
+void CudaDevice::check(const Error &error) const {
+  if (error)
+    fail(context.positions, error.code, "device %u: %s", index,
+         error.text.c_str());
+}
+
+void CudaDevice::check(int status, const char *call) const {
+  if (status)
+    check(describeFailure(*driver, status, call));
+}
+
+//===----------------------------------------------------------------------===//
+// Opening and closing
+//===----------------------------------------------------------------------===//
+
+Error CudaDevice::openStreams() {
+  int least = 0, greatest = 0;
+  int status = driver->cuCtxGetStreamPriorityRange(&least, &greatest);
+  for (Stream *stream : {&compute, &transfer, &input, &direct})
+    // Copies are short, and others wait for them.
+    if (!status)
+      status = driver->cuStreamCreateWithPriority(
+          stream, CU_STREAM_NON_BLOCKING,
+          stream == &compute ? least : greatest);
+  for (Event &event : paces)
+    if (!status)
+      status = driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+  if (!status)
+    status = outputs.open(*driver);
+  for (const Endpoint &endpoint : context.endpoints) {
+    const penstock_channel &channel = endpoint.channel->description;
+    if (!status && endpoint.isSource && channel.receiver == int32_t(index))
+      status = inputs.add(*driver, channel.type.bytes, channel.slots + 1);
+  }
+  return status ? describeFailure(*driver, status, "opening streams") : Error();
+}
+
+Error CudaDevice::openMemory() {
+  uint64_t bytes = context.program.devices[index].arena_bytes;
+  size_t free = 0, total = 0;
+  if (int status = driver->cuMemGetInfo(&free, &total))
+    return describeFailure(*driver, status, "cuMemGetInfo");
+  int status = CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes <= free)
+    status = driver->cuMemAlloc(&origin, std::max<uint64_t>(bytes, 1));
+  if (status == CUDA_ERROR_OUT_OF_MEMORY)
+    return doesNotFit("device %u needs %llu bytes; of the %llu of GPU %d, %llu "
+                      "are free",
+                      index, (unsigned long long)bytes,
+                      (unsigned long long)total, gpu->ordinal,
+                      (unsigned long long)free);
+  if (!status)
+    status = driver->cuMemsetD8Async(origin, 0, bytes, direct);
+  if (!status)
+    status = driver->cuStreamSynchronize(direct);
+  if (status)
+    return describeFailure(*driver, status, "allocating the arena");
+  arena = reinterpret_cast<char *>(origin);
+  return {};
+}
+
+Error CudaDevice::open() {
+  const Driver *table = nullptr;
+  if (Error error = loadDriver(table))
+    return error;
+  int count = 0;
+  if (int status = table->cuDeviceGetCount(&count))
+    return describeFailure(*table, status, "cuDeviceGetCount");
+  if (count < 1)
+    return userError("this program needs an NVIDIA GPU: the driver finds none");
+  if (Error error = Gpu::open(context.program, int(index) % count, gpu))
+    return error;
+  driver = &gpu->driver;
+  if (int status = gpu->enter())
+    return describeFailure(*driver, status, "cuCtxSetCurrent");
+  if (Error error = openStreams())
+    return error;
+  if (Error error = openMemory())
+    return error;
+  for (uint32_t i = 0; i < context.program.kernel_count; ++i)
+    cellsOfLaunch.resize(std::max<size_t>(
+        cellsOfLaunch.size(), context.program.kernels[i].parameter_count));
+  return products.prepare(context.program, index, origin);
+}
+
+void CudaDevice::close() {
+  if (!driver)
+    return;
+  (void)gpu->enter();
+  products.clear();
+  inputs.clear(*driver);
+  outputs.clear(*driver);
+  for (Event event : paces)
+    if (event)
+      (void)driver->cuEventDestroy(event);
+  for (Stream stream : {compute, transfer, input, direct})
+    if (stream)
+      (void)driver->cuStreamDestroy(stream);
+  if (origin)
+    (void)driver->cuMemFree(origin);
+}
+
+Statistics CudaDevice::statistics() const {
+  return {context.program.devices[index].arena_bytes,
+          position.waitedNanoseconds.load()};
+}
+
+//===----------------------------------------------------------------------===//
+// What compiled code calls
+//===----------------------------------------------------------------------===//
+
+void CudaDevice::launch(uint32_t id, const uint64_t *parameters) {
+  const penstock_kernel &kernel = context.program.kernels[id];
+  for (uint32_t i = 0; i < kernel.parameter_count; ++i)
+    cellsOfLaunch[i] = const_cast<uint64_t *>(&parameters[i]);
+  if (int status = driver->cuLaunchKernel(
+          gpu->functions[id], kernel.grid[0], kernel.grid[1], kernel.grid[2],
+          kernel.block[0], kernel.block[1], kernel.block[2],
+          kernel.shared_bytes, compute, cellsOfLaunch.data(), nullptr))
+    check(describeFailure(*driver, status,
+                          format("launching %s", kernel.name).c_str()));
+}
+
+void CudaDevice::gemm(uint32_t id, const void *a, const void *b, void *c) {
+  check(products.run(id, addressOf(a), addressOf(b), addressOf(c), compute));
+}
+
+void CudaDevice::conv(uint32_t, const void *, const void *, const void *) {
+  fail(context.positions, PENSTOCK_DEFECT,
+       "device %u: this runtime has no convolutions of a GPU", index);
+}
+
+void CudaDevice::parallel(void (*)(void *, int64_t), void *, int64_t) {
+  fail(context.positions, PENSTOCK_DEFECT,
+       "device %u is a GPU, for which the host does not compute", index);
+}
+
+bool CudaDevice::prepack(uint32_t, Address, Address) { return false; }
+
+void CudaDevice::deliver(std::span<char> host, Address at) {
+  check(driver->cuMemcpyDtoHAsync(host.data(), at, host.size(), compute),
+        "cuMemcpyDtoHAsync");
+  check(driver->cuStreamSynchronize(compute), "cuStreamSynchronize");
+}
+
+void CudaDevice::deliver(SinkRing &sink, int64_t n, Address at,
+                         uint64_t bytes) {
+  check(outputs.send(*driver, sink, n, at, bytes, compute),
+        "copying to a sink");
+}
+
+void CudaDevice::pace() {
+  if (endPace - firstPace == kAhead)
+    check(driver->cuEventSynchronize(paces[firstPace++ % kAhead]),
+          "cuEventSynchronize");
+  check(driver->cuEventRecord(paces[endPace++ % kAhead], compute),
+        "cuEventRecord");
+}
+
+void CudaDevice::poll() {
+  enter();
+  check(outputs.poll(*driver), "cuEventQuery");
+}
+
+void CudaDevice::drain() {
+  for (; firstPace != endPace; ++firstPace) {
+    check(driver->cuEventSynchronize(paces[firstPace % kAhead]),
+          "cuEventSynchronize");
+    // The watchdog sees what is done here.
+    position.progress.store(position.progress.load() + 1);
+  }
+  for (Stream stream : {compute, transfer, input})
+    check(driver->cuStreamSynchronize(stream), "cuStreamSynchronize");
+  check(outputs.drain(*driver), "cuEventSynchronize");
+}
+
+//===----------------------------------------------------------------------===//
+// Memory, from any thread
+//===----------------------------------------------------------------------===//
+
+void CudaDevice::upload(Address at, const void *host, uint64_t bytes) {
+  enter();
+  check(driver->cuMemcpyHtoDAsync(at, host, bytes, direct),
+        "cuMemcpyHtoDAsync");
+  check(driver->cuStreamSynchronize(direct), "cuStreamSynchronize");
+}
+
+void CudaDevice::download(void *host, Address at, uint64_t bytes) {
+  enter();
+  check(driver->cuMemcpyDtoHAsync(host, at, bytes, direct),
+        "cuMemcpyDtoHAsync");
+  check(driver->cuStreamSynchronize(direct), "cuStreamSynchronize");
+}
+
+void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
+                      uint64_t bytes, const Handover &order) {
+  enter();
+  check(driver->cuStreamWaitEvent(transfer, eventOf(order.free), 0),
+        "cuStreamWaitEvent");
+  if (Event ready = eventOf(order.ready)) {
+    check(driver->cuStreamWaitEvent(transfer, ready, 0), "cuStreamWaitEvent");
+    const auto &sender = static_cast<CudaDevice &>(from);
+    if (sender.gpu->ordinal == gpu->ordinal)
+      check(driver->cuMemcpyDtoDAsync(at, fromAt, bytes, transfer),
+            "cuMemcpyDtoDAsync");
+    else
+      check(driver->cuMemcpyPeerAsync(at, gpu->context, fromAt,
+                                      sender.gpu->context, bytes, transfer),
+            "cuMemcpyPeerAsync");
+  } else {
+    // The bytes of another kind of device are there, or it would have a marker.
+    const void *host = from.hostAddress(fromAt);
+    std::vector<char> staged;
+    if (!host) {
+      staged.resize(bytes);
+      from.download(staged.data(), fromAt, bytes);
+      host = staged.data();
+    }
+    check(driver->cuMemcpyHtoDAsync(at, host, bytes, transfer),
+          "cuMemcpyHtoDAsync");
+  }
+  check(driver->cuEventRecord(eventOf(order.done), transfer), "cuEventRecord");
+}
+
+void CudaDevice::receive(Address at, const void *host, uint64_t bytes,
+                         const Handover &order) {
+  enter();
+  check(inputs.send(*driver, at, host, bytes, eventOf(order.free),
+                    eventOf(order.done), input),
+        "copying samples");
+}
+
+std::unique_ptr<Marker> CudaDevice::createMarker() {
+  return std::make_unique<CudaMarker>(*this, gpu);
+}
+
+void CudaDevice::mark(Marker &marker) {
+  enter();
+  check(driver->cuEventRecord(
+            static_cast<Event>(marker.getNative(&penstock_cuda)), compute),
+        "cuEventRecord");
+}
+
+void CudaDevice::waitFor(Marker &marker) {
+  if (void *event = marker.getNative(&penstock_cuda))
+    check(driver->cuStreamWaitEvent(compute, static_cast<Event>(event), 0),
+          "cuStreamWaitEvent");
+  else
+    marker.synchronize();
+}

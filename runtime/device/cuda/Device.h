@@ -1,0 +1,88 @@
+//===- Device.h - A CUDA device: streams and an arena -----------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Calls return when their work is on a stream. One stream computes, one brings
+// messages of other devices, one samples; what the host asks for in between
+// goes through a fourth. Events order them, and no thread of the host waits but
+// to stay near.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_CUDA_DEVICE_H
+#define PENSTOCK_RUNTIME_DEVICE_CUDA_DEVICE_H
+
+#include "runtime/device/DeviceThread.h"
+#include "runtime/device/Kinds.h"
+#include "runtime/device/cuda/Gpu.h"
+#include "runtime/device/cuda/PinnedRings.h"
+#include "runtime/device/cuda/Products.h"
+
+namespace penstock::runtime::cuda {
+
+class CudaDevice : public penstock_device {
+public:
+  CudaDevice(Context &context, uint32_t index);
+
+  void start(std::function<void()> job) override;
+  bool finish(int milliseconds) override;
+  Error open() override;
+  void close() override;
+
+  void gemm(uint32_t id, const void *a, const void *b, void *c) override;
+  void conv(uint32_t id, const void *input, const void *weights,
+            const void *output) override;
+  void launch(uint32_t kernel, const uint64_t *parameters) override;
+  void parallel(void (*body)(void *closure, int64_t index), void *closure,
+                int64_t count) override;
+  bool prepack(uint32_t call, Address weights, Address result) override;
+
+  void deliver(std::span<char> host, Address at) override;
+  void deliver(SinkRing &sink, int64_t n, Address at, uint64_t bytes) override;
+  void pace() override;
+  void poll() override;
+  void drain() override;
+  Statistics statistics() const override;
+
+  void upload(Address at, const void *host, uint64_t bytes) override;
+  void download(void *host, Address at, uint64_t bytes) override;
+  void copy(Address at, DeviceMemory &from, Address fromAt, uint64_t bytes,
+            const Handover &order) override;
+  void receive(Address at, const void *host, uint64_t bytes,
+               const Handover &order) override;
+  std::unique_ptr<Marker> createMarker() override;
+  void mark(Marker &marker) override;
+  void waitFor(Marker &marker) override;
+
+private:
+  /// Ends the process where a call failed.
+  void check(int status, const char *call) const;
+  void check(const Error &error) const;
+  void enter() const { check(gpu->enter(), "cuCtxSetCurrent"); }
+  Error openMemory();
+  Error openStreams();
+
+  /// Runs of tasks that the host may be ahead.
+  static constexpr uint64_t kAhead = 64;
+
+  std::shared_ptr<Gpu> gpu;
+  const Driver *driver = nullptr;
+  Stream compute = nullptr, transfer = nullptr, input = nullptr,
+         direct = nullptr;
+  Products products;
+  InputRing inputs;
+  OutputRing outputs;
+  /// What the host waits for when it is far ahead, and before it is done.
+  Event paces[kAhead] = {};
+  uint64_t firstPace = 0, endPace = 0;
+  std::vector<void *> cellsOfLaunch;
+  /// The thread comes last, so that it ends first.
+  DeviceThread thread;
+};
+
+} // namespace penstock::runtime::cuda
+
+/// Registers the kind "cuda".
+extern "C" penstock::runtime::DeviceKind penstock_cuda;
+
+#endif // PENSTOCK_RUNTIME_DEVICE_CUDA_DEVICE_H

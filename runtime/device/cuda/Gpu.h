@@ -1,0 +1,54 @@
+//===- Gpu.h - A GPU and the kernels of a program on it ---------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Its primary context, which all devices on it share, and one module per
+// program.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_CUDA_GPU_H
+#define PENSTOCK_RUNTIME_DEVICE_CUDA_GPU_H
+
+#include "runtime/device/cuda/Driver.h"
+
+#include <memory>
+#include <vector>
+
+namespace penstock::runtime::cuda {
+
+class Gpu {
+public:
+  /// Opens GPU `ordinal` for the kernels of a program, or shares it with those
+  /// who opened it before.
+  static Error open(const penstock_program &program, int ordinal,
+                    std::shared_ptr<Gpu> &result);
+  Gpu(const Driver &driver, int ordinal) : driver(driver), ordinal(ordinal) {}
+  Gpu(const Gpu &) = delete;
+  Gpu &operator=(const Gpu &) = delete;
+  ~Gpu();
+
+  /// Makes it the GPU that calls of this thread are for.
+  int enter() const { return driver.cuCtxSetCurrent(context); }
+
+  const Driver &driver;
+  const int ordinal;
+  DriverContext context = nullptr;
+  /// By kernel number of the program.
+  std::vector<Function> functions;
+
+private:
+  Error load(const penstock_program &program);
+
+  int gpu = 0;
+  Module module = nullptr;
+};
+
+/// Returns which image a GPU of compute capability `arch` / 10 runs: code for
+/// it, or else the text for the newest architecture before it. Null if none.
+const penstock_image *chooseImage(const penstock_device_code &code,
+                                  uint32_t arch);
+
+} // namespace penstock::runtime::cuda
+
+#endif // PENSTOCK_RUNTIME_DEVICE_CUDA_GPU_H

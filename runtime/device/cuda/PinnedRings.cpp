@@ -1,0 +1,130 @@
+//===- PinnedRings.cpp - Memory of the host that a GPU copies -------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A slot is used again when its event says that its copy is done.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cuda/PinnedRings.h"
+
+#include <cstring>
+
+using namespace penstock::runtime;
+using namespace penstock::runtime::cuda;
+
+//===----------------------------------------------------------------------===//
+// To the GPU
+//===----------------------------------------------------------------------===//
+
+int InputRing::add(const Driver &driver, uint64_t bytes, uint32_t count) {
+  Ring &ring = rings[bytes];
+  for (uint32_t i = 0; i < count; ++i) {
+    Slot &slot = ring.slots.emplace_back();
+    if (int status = driver.cuMemHostAlloc(&slot.memory, bytes,
+                                           CU_MEMHOSTALLOC_PORTABLE))
+      return status;
+    if (int status =
+            driver.cuEventCreate(&slot.copied, CU_EVENT_DISABLE_TIMING))
+      return status;
+  }
+  return CUDA_SUCCESS;
+}
+
+int InputRing::send(const Driver &driver, Address at, const void *host,
+                    uint64_t bytes, Event free, Event done, Stream stream) {
+  std::lock_guard<std::mutex> lock(mutex);
+  Ring &ring = rings.at(bytes);
+  Slot &slot = ring.slots[ring.next++ % ring.slots.size()];
+  if (int status = driver.cuEventSynchronize(slot.copied))
+    return status;
+  std::memcpy(slot.memory, host, bytes);
+  int status = driver.cuStreamWaitEvent(stream, free, 0);
+  if (!status)
+    status = driver.cuMemcpyHtoDAsync(at, slot.memory, bytes, stream);
+  if (!status)
+    status = driver.cuEventRecord(slot.copied, stream);
+  return status ? status : driver.cuEventRecord(done, stream);
+}
+
+void InputRing::clear(const Driver &driver) {
+  for (auto &[bytes, ring] : rings)
+    for (Slot &slot : ring.slots) {
+      if (slot.memory)
+        (void)driver.cuMemFreeHost(slot.memory);
+      if (slot.copied)
+        (void)driver.cuEventDestroy(slot.copied);
+    }
+  rings.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// To the host
+//===----------------------------------------------------------------------===//
+
+int OutputRing::open(const Driver &driver) {
+  void *memory = nullptr;
+  if (int status = driver.cuMemHostAlloc(&memory, kSize * sizeof(uint64_t),
+                                         CU_MEMHOSTALLOC_PORTABLE))
+    return status;
+  values = static_cast<uint64_t *>(memory);
+  for (Slot &slot : slots)
+    if (int status =
+            driver.cuEventCreate(&slot.arrived, CU_EVENT_DISABLE_TIMING))
+      return status;
+  return CUDA_SUCCESS;
+}
+
+int OutputRing::send(const Driver &driver, SinkRing &sink, int64_t n,
+                     Address at, uint64_t bytes, Stream stream) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (end - first == kSize)
+    if (int status = deliverArrived(driver, first + 1))
+      return status;
+  Slot &slot = slots[end % kSize];
+  slot.sink = &sink;
+  slot.n = n;
+  slot.bytes = bytes;
+  if (int status =
+          driver.cuMemcpyDtoHAsync(&values[end % kSize], at, bytes, stream))
+    return status;
+  ++end;
+  return driver.cuEventRecord(slot.arrived, stream);
+}
+
+/// Waits for those before `until`, and takes what has arrived after them.
+int OutputRing::deliverArrived(const Driver &driver, uint64_t until) {
+  for (; first != end; ++first) {
+    Slot &slot = slots[first % kSize];
+    int status = first < until ? driver.cuEventSynchronize(slot.arrived)
+                               : driver.cuEventQuery(slot.arrived);
+    if (status == CUDA_ERROR_NOT_READY)
+      return CUDA_SUCCESS;
+    if (status)
+      return status;
+    uint64_t bits = 0;
+    std::memcpy(&bits, &values[first % kSize], slot.bytes);
+    slot.sink->push(slot.n, bits);
+  }
+  return CUDA_SUCCESS;
+}
+
+int OutputRing::drain(const Driver &driver) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return deliverArrived(driver, end);
+}
+
+int OutputRing::poll(const Driver &driver) {
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  // Who observes makes room in the sinks, and must not wait for it.
+  return lock ? deliverArrived(driver, first) : CUDA_SUCCESS;
+}
+
+void OutputRing::clear(const Driver &driver) {
+  if (values)
+    (void)driver.cuMemFreeHost(values);
+  values = nullptr;
+  for (Slot &slot : slots)
+    if (slot.arrived)
+      (void)driver.cuEventDestroy(slot.arrived);
+}
