@@ -10,6 +10,7 @@
 #include "penstock/Target/Cuda/CudaTarget.h"
 
 #include "KernelModule.h"
+#include "Library.h"
 #include "penstock/Target/ObjectFile.h"
 
 using namespace mlir;
@@ -21,9 +22,11 @@ class CudaTarget : public Target {
 public:
   using Target::Target;
 
-  FailureOr<LibraryPlan> plan(TargetAttrInterface,
-                              kernel::LibraryCallOpInterface,
+  FailureOr<LibraryPlan> plan(TargetAttrInterface target,
+                              kernel::LibraryCallOpInterface call,
                               std::string &reason) const override {
+    if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
+      return cuda::planProduct(cast<cuda::TargetAttr>(target), gemm, reason);
     reason = "there is no library for it on a GPU yet";
     return failure();
   }
@@ -42,7 +45,9 @@ public:
   }
 
   std::optional<CallDescriptor>
-  describe(kernel::LibraryCallOpInterface) const override {
+  describe(kernel::LibraryCallOpInterface call) const override {
+    if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
+      return cuda::describeProduct(gemm);
     return std::nullopt;
   }
   std::optional<CallDescriptor>
