@@ -122,7 +122,7 @@ Error Gpu::open(const penstock_program &program, int ordinal,
   static std::mutex mutex;
   static std::map<std::pair<const void *, int>, std::weak_ptr<Gpu>> opened;
   std::lock_guard<std::mutex> lock(mutex);
-  std::weak_ptr<Gpu> &known = opened[{&program, ordinal}];
+  std::weak_ptr<Gpu> &known = opened[{program.code, ordinal}];
   if ((result = known.lock()))
     return {};
   const Driver *driver = nullptr;
