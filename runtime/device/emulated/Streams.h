@@ -1,0 +1,84 @@
+//===- Streams.h - Streams that run as late as they may ---------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Nothing runs when it is put on a stream. Somebody who waits runs work, of any
+// stream that can go on, until what is waited for is done. Work that lacks a
+// wait for other work so runs before it, in one order or the next.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_EMULATED_STREAMS_H
+#define PENSTOCK_RUNTIME_DEVICE_EMULATED_STREAMS_H
+
+#include "runtime/device/cuda/Driver.h"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace penstock::runtime::emulated {
+
+/// A position in a stream: true once the stream has come there.
+using Mark = std::shared_ptr<bool>;
+
+/// Work, the wait for a mark, or a mark.
+struct Item {
+  uint64_t number; // in the order in which items were enqueued
+  std::function<void()> work;
+  Mark wait, mark;
+};
+
+} // namespace penstock::runtime::emulated
+
+struct penstock::runtime::cuda::StreamState {
+  DriverContext context;
+  std::deque<emulated::Item> items;
+
+  bool canRun() const {
+    return !items.empty() && !(items.front().wait && !*items.front().wait);
+  }
+};
+
+namespace penstock::runtime::emulated {
+
+/// The streams of all GPUs. Not thread-safe.
+class Streams {
+public:
+  /// Which of the streams that can go on runs next. 0: the one whose work came
+  /// first; 1: the one whose work came last. 2n + 2 starves stream n while any
+  /// other can go on and 2n + 3 prefers it, streams counted as they were
+  /// created; between others these two choose by chance, with the number as
+  /// seed.
+  void setOrder(uint64_t order);
+  uint64_t getOrder() const { return order; }
+
+  cuda::Stream create(cuda::DriverContext context);
+  void destroy(cuda::Stream stream);
+  bool exists(cuda::Stream stream) const;
+  /// Destroys the streams of a context with all that is on them.
+  void destroyAll(cuda::DriverContext context);
+
+  void enqueue(cuda::Stream stream, std::function<void()> work);
+  Mark mark(cuda::Stream stream);
+  void wait(cuda::Stream stream, Mark mark);
+
+  /// Runs the next item. Returns false if there is none.
+  bool step();
+  /// Runs items until a stream is empty, or a mark reached.
+  void finish(cuda::Stream stream);
+  void finish(const Mark &mark);
+  /// Runs all items of the streams of a context.
+  void finishAll(cuda::DriverContext context);
+
+private:
+  cuda::Stream choose();
+
+  std::vector<std::unique_ptr<cuda::StreamState>> streams;
+  uint64_t order = 0, random = 1, enqueued = 0;
+};
+
+} // namespace penstock::runtime::emulated
+
+#endif // PENSTOCK_RUNTIME_DEVICE_EMULATED_STREAMS_H

@@ -1,0 +1,480 @@
+//===- DriverTest.cpp - The driver of the emulated GPU --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// It must find what is wrong: a wait that is left out gives wrong numbers
+// within a few orders, and calls that a driver may reject are rejected.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/emulated/Driver.h"
+#include "runtime/device/emulated/Enqueue.h"
+
+#include "EmulatedCode.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <thread>
+#include <vector>
+
+using namespace penstock::runtime;
+using namespace penstock::runtime::cuda;
+using namespace penstock::test;
+using emulated::driver;
+
+namespace {
+
+/// An initialized driver with the context of GPU 0.
+class DriverTest : public testing::Test {
+protected:
+  void open(const emulated::Settings &settings = {}) {
+    emulated::configure(settings);
+    ASSERT_EQ(driver.cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(driver.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+  }
+  void close() {
+    EXPECT_EQ(driver.cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+  }
+
+  static Stream createStream() {
+    Stream stream = nullptr;
+    EXPECT_EQ(
+        driver.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
+        CUDA_SUCCESS);
+    return stream;
+  }
+  static Event createEvent() {
+    Event event = nullptr;
+    EXPECT_EQ(driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING),
+              CUDA_SUCCESS);
+    return event;
+  }
+  static uint64_t allocateMemory(size_t bytes) {
+    uint64_t address = 0;
+    EXPECT_EQ(driver.cuMemAlloc(&address, bytes), CUDA_SUCCESS);
+    return address;
+  }
+  template <typename T> static T *allocatePinned(size_t count) {
+    void *memory = nullptr;
+    EXPECT_EQ(driver.cuMemHostAlloc(&memory, count * sizeof(T), 0),
+              CUDA_SUCCESS);
+    return static_cast<T *>(memory);
+  }
+
+  DriverContext context = nullptr;
+};
+
+//===----------------------------------------------------------------------===//
+// Streams
+//===----------------------------------------------------------------------===//
+
+/// What a hand-over leaves out.
+enum class Without { Nothing, SendersAwait, Send, Receive, ReceiversAwait };
+
+/// Hands five messages over from one stage of a GPU to the next, in two slots:
+/// through a stream of copies, as devices do. Returns true if they arrive.
+bool handOver(Without without, Stream sender, Stream receiver, Stream copies,
+              const std::vector<Event> &events) {
+  int out[2] = {}, in[2] = {}, sum = 0, expected = 0;
+  const Event *sent = &events[0], *free = &events[2], *done = &events[4];
+  for (int n = 0; n < 5; ++n) {
+    int slot = n % 2;
+    if (n >= 2 && without != Without::SendersAwait)
+      driver.cuStreamWaitEvent(sender, done[slot], 0);
+    emulated::enqueue(sender, [&, n, slot] { out[slot] = n * n + 1; });
+    driver.cuEventRecord(sent[slot], sender);
+    driver.cuEventRecord(free[slot], receiver);
+    if (without != Without::Send)
+      driver.cuStreamWaitEvent(copies, sent[slot], 0);
+    if (without != Without::Receive)
+      driver.cuStreamWaitEvent(copies, free[slot], 0);
+    emulated::enqueue(copies, [&, slot] { in[slot] = out[slot]; });
+    driver.cuEventRecord(done[slot], copies);
+    if (without != Without::ReceiversAwait)
+      driver.cuStreamWaitEvent(receiver, done[slot], 0);
+    emulated::enqueue(receiver, [&, slot] { sum = sum * 3 + in[slot]; });
+    expected = expected * 3 + n * n + 1;
+  }
+  EXPECT_EQ(sum, 0) << "nothing runs before somebody waits";
+  driver.cuStreamSynchronize(receiver);
+  bool isRight = sum == expected;
+  driver.cuStreamSynchronize(sender);
+  driver.cuStreamSynchronize(copies);
+  return isRight;
+}
+
+class HandOverTest : public DriverTest {
+protected:
+  bool isRight(Without without, uint64_t order) {
+    emulated::Settings settings;
+    settings.order = order;
+    open(settings);
+    Stream streams[3];
+    for (Stream &stream : streams)
+      stream = createStream();
+    std::vector<Event> events(6);
+    for (Event &event : events)
+      event = createEvent();
+    bool isRight =
+        handOver(without, streams[0], streams[1], streams[2], events);
+    for (Event event : events)
+      driver.cuEventDestroy(event);
+    close();
+    return isRight;
+  }
+
+  /// Whether one of the first orders, in which each stream is last once and
+  /// first once, shows a mistake.
+  bool isFoundEarly(Without without) {
+    for (uint64_t order = 0; order < 8; ++order)
+      if (!isRight(without, order))
+        return true;
+    return false;
+  }
+};
+
+TEST_F(HandOverTest, ArrivesInAnyOrder) {
+  for (uint64_t order = 0; order < 100; ++order)
+    EXPECT_TRUE(isRight(Without::Nothing, order)) << order;
+}
+
+TEST_F(HandOverTest, GoesWrongWithoutAnyOfItsWaits) {
+  EXPECT_TRUE(isFoundEarly(Without::SendersAwait));
+  EXPECT_TRUE(isFoundEarly(Without::Send));
+  EXPECT_TRUE(isFoundEarly(Without::Receive));
+  EXPECT_TRUE(isFoundEarly(Without::ReceiversAwait));
+}
+
+TEST_F(DriverTest, WaitsForTheLatestRecord) {
+  emulated::Settings settings;
+  settings.order = 1;
+  open(settings);
+  Stream early = createStream(), late = createStream(), third = createStream();
+  Event event = createEvent();
+  int order = 0, seen[3] = {};
+  emulated::enqueue(early, [&] { seen[0] = ++order; });
+  driver.cuEventRecord(event, early);
+  driver.cuStreamWaitEvent(third, event, 0);
+  emulated::enqueue(third, [&] { seen[2] = ++order; });
+  emulated::enqueue(late, [&] { seen[1] = ++order; });
+  // The next record, which is reached first, is not what the wait is for.
+  driver.cuEventRecord(event, late);
+  EXPECT_EQ(driver.cuEventSynchronize(event), CUDA_SUCCESS);
+  EXPECT_EQ(seen[1], 1);
+  EXPECT_EQ(seen[2], 0);
+  driver.cuStreamSynchronize(third);
+  EXPECT_EQ(seen[0], 2);
+  EXPECT_EQ(seen[2], 3);
+  // An event that was never recorded holds nobody up.
+  Event other = createEvent();
+  EXPECT_EQ(driver.cuEventQuery(other), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamWaitEvent(third, other, 0), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamSynchronize(third), CUDA_SUCCESS);
+  driver.cuEventDestroy(event);
+  driver.cuEventDestroy(other);
+  close();
+}
+
+TEST_F(DriverTest, GetsOnWhenAsked) {
+  open();
+  Stream stream = createStream();
+  Event event = createEvent();
+  int done = 0;
+  for (int i = 0; i < 3; ++i)
+    emulated::enqueue(stream, [&] { ++done; });
+  driver.cuEventRecord(event, stream);
+  EXPECT_EQ(driver.cuEventQuery(event), CUDA_ERROR_NOT_READY);
+  int asked = 1;
+  while (driver.cuEventQuery(event) == CUDA_ERROR_NOT_READY)
+    ++asked;
+  EXPECT_EQ(done, 3);
+  EXPECT_EQ(asked, 3);
+  driver.cuEventDestroy(event);
+  close();
+}
+
+TEST_F(DriverTest, TakesCallsOfSeveralThreads) {
+  open();
+  constexpr int kMessages = 50;
+  int counter = 0;
+  auto work = [&](Stream stream) {
+    driver.cuCtxSetCurrent(context);
+    Event event = createEvent();
+    for (int i = 0; i < kMessages; ++i) {
+      emulated::enqueue(stream, [&] { ++counter; });
+      driver.cuEventRecord(event, stream);
+      EXPECT_EQ(driver.cuEventSynchronize(event), CUDA_SUCCESS);
+    }
+    driver.cuEventDestroy(event);
+  };
+  std::thread other(work, createStream());
+  work(createStream());
+  other.join();
+  EXPECT_EQ(counter, 2 * kMessages);
+  close();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+TEST_F(DriverTest, AllocatesNaNsUpToItsLimit) {
+  emulated::Settings settings;
+  settings.memoryBytes = 5000;
+  open(settings);
+  size_t free = 0, total = 0;
+  EXPECT_EQ(driver.cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+  EXPECT_EQ(free, 5000u);
+  uint64_t first = allocateMemory(3000), second = 0;
+  EXPECT_EQ(driver.cuMemAlloc(&second, 2001), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(driver.cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+  EXPECT_EQ(free, 2000u);
+  EXPECT_EQ(total, 5000u);
+  Stream stream = createStream();
+  float value = 0;
+  EXPECT_EQ(driver.cuMemcpyDtoHAsync(&value, first + 2996, 4, stream),
+            CUDA_SUCCESS);
+  EXPECT_TRUE(std::isnan(value));
+  EXPECT_EQ(driver.cuMemFree(first), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuMemFree(first), CUDA_ERROR_INVALID_VALUE);
+  second = allocateMemory(5000);
+  EXPECT_EQ(second % 256, 0u);
+  close();
+}
+
+TEST_F(DriverTest, HasAddressesThatLeadNowhere) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  open();
+  uint64_t address = allocateMemory(64);
+  EXPECT_DEATH((void)*reinterpret_cast<volatile char *>(address), "");
+  close();
+}
+
+TEST_F(DriverTest, ReadsPinnedMemoryLate) {
+  open();
+  Stream stream = createStream();
+  uint64_t device = allocateMemory(3 * 4);
+  int *pinned = allocatePinned<int>(3), pageable[3] = {1, 2, 3};
+  // 1. Ordinary memory is read at once, and written when the call returns.
+  EXPECT_EQ(driver.cuMemcpyHtoDAsync(device, pageable, 12, stream),
+            CUDA_SUCCESS);
+  pageable[1] = 20;
+  int back[3] = {};
+  EXPECT_EQ(driver.cuMemcpyDtoHAsync(back, device, 12, stream), CUDA_SUCCESS);
+  EXPECT_EQ(back[1], 2);
+  // 2. Pinned memory is read and written when the stream gets there.
+  pinned[1] = 5;
+  EXPECT_EQ(driver.cuMemcpyHtoDAsync(device, pinned, 12, stream), CUDA_SUCCESS);
+  pinned[1] = 50;
+  int *result = allocatePinned<int>(3);
+  result[1] = -1;
+  EXPECT_EQ(driver.cuMemcpyDtoHAsync(result, device, 12, stream), CUDA_SUCCESS);
+  EXPECT_EQ(result[1], -1);
+  EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(result[1], 50);
+  EXPECT_EQ(driver.cuMemFreeHost(pinned), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuMemFreeHost(result), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuMemFreeHost(result), CUDA_ERROR_INVALID_VALUE);
+  close();
+}
+
+TEST_F(DriverTest, CopiesBetweenGpusAsPeers) {
+  emulated::Settings settings;
+  settings.gpus = 2;
+  open(settings);
+  DriverContext other = nullptr;
+  ASSERT_EQ(driver.cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+  uint64_t here = allocateMemory(10);
+  ASSERT_EQ(driver.cuCtxSetCurrent(other), CUDA_SUCCESS);
+  uint64_t there = allocateMemory(10);
+  Stream stream = createStream();
+  EXPECT_EQ(driver.cuMemsetD8Async(here, 7, 10, stream),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver.cuMemcpyDtoDAsync(there, here, 10, stream),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver.cuMemcpyPeerAsync(there, context, here, context, 10, stream),
+            CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+  Stream first = createStream();
+  EXPECT_EQ(driver.cuMemsetD8Async(here, 7, 9, first), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamSynchronize(first), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_ERROR_INVALID_HANDLE);
+  ASSERT_EQ(driver.cuCtxSetCurrent(other), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuMemcpyPeerAsync(there, other, here, context, 10, stream),
+            CUDA_SUCCESS);
+  unsigned char bytes[10];
+  EXPECT_EQ(driver.cuMemcpyDtoHAsync(bytes, there, 10, stream), CUDA_SUCCESS);
+  EXPECT_EQ(bytes[8], 7);
+  EXPECT_EQ(bytes[9], 0xff);
+  EXPECT_EQ(driver.cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+  close();
+}
+
+TEST_F(DriverTest, ChecksRanges) {
+  open();
+  Stream stream = createStream();
+  uint64_t device = allocateMemory(100);
+  char host[101] = {};
+  EXPECT_EQ(driver.cuMemcpyHtoDAsync(device + 1, host, 100, stream),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver.cuMemcpyDtoHAsync(host, device - 1, 1, stream),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver.cuMemcpyDtoDAsync(device, device + 50, 51, stream),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver.cuMemsetD8Async(device, 0, 101, stream),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver.cuMemsetD8Async(device, 0, 100, stream), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuMemsetD8Async(device, 0, 100, nullptr),
+            CUDA_ERROR_INVALID_HANDLE);
+  close();
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// out[i] = a * in[i] for i < n.
+void scale(void **parameters) {
+  auto *out = getPointer<float>(parameters, 0);
+  auto *in = getPointer<const float>(parameters, 1);
+  auto a = getNumber<float>(parameters, 2);
+  auto n = getNumber<uint32_t>(parameters, 3);
+  uint32_t i =
+      ps_emulated_read_ptx_sreg_ctaid_x() * ps_emulated_read_ptx_sreg_ntid_x() +
+      getThread();
+  if (i < n)
+    out[i] = a * in[i];
+}
+
+void waitInABranch(void **) {
+  if (getThread() == 0)
+    ps_emulated_barrier_cta_sync_aligned_all(0);
+}
+
+const penstock_emulated_kernel kernels[] = {{"scale", scale, 0, 0},
+                                            {"branch", waitInABranch, 1, 64}};
+const penstock_image image = {
+    PENSTOCK_IMAGE_EMULATED, 0, 0, 0, &kernels[0], &kernels[2]};
+
+class KernelTest : public DriverTest {
+protected:
+  void SetUp() override {
+    open();
+    stream = createStream();
+    ASSERT_EQ(driver.cuModuleLoadDataEx(&module, &image, 0, nullptr, nullptr),
+              CUDA_SUCCESS);
+  }
+  Function find(const char *name) {
+    Function function = nullptr;
+    EXPECT_EQ(driver.cuModuleGetFunction(&function, module, name),
+              CUDA_SUCCESS);
+    return function;
+  }
+  int launch(const char *name, uint32_t grid, uint32_t block,
+             std::vector<uint64_t> words = {}, uint32_t sharedBytes = 0) {
+    std::vector<void *> parameters;
+    for (uint64_t &word : words)
+      parameters.push_back(&word);
+    parameters.push_back(nullptr);
+    return driver.cuLaunchKernel(find(name), grid, 1, 1, block, 1, 1,
+                                 sharedBytes, stream, parameters.data(),
+                                 nullptr);
+  }
+
+  Stream stream = nullptr;
+  Module module = nullptr;
+};
+
+TEST_F(KernelTest, ComputesOnDeviceMemory) {
+  constexpr uint32_t kN = 77;
+  uint64_t in = allocateMemory(kN * 4), out = allocateMemory(kN * 4 + 4);
+  std::vector<float> values(kN), results(kN + 1);
+  for (uint32_t i = 0; i < kN; ++i)
+    values[i] = float(i) + 0.5f;
+  driver.cuMemcpyHtoDAsync(in, values.data(), kN * 4, stream);
+  EXPECT_EQ(
+      launch("scale", 3, 32, {out, in, std::bit_cast<uint32_t>(-2.0f), kN}),
+      CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuMemcpyDtoHAsync(results.data(), out, kN * 4 + 4, stream),
+            CUDA_SUCCESS);
+  for (uint32_t i = 0; i < kN; ++i)
+    EXPECT_EQ(results[i], -2 * values[i]) << i;
+  EXPECT_TRUE(std::isnan(results[kN]));
+  EXPECT_EQ(driver.cuModuleUnload(module), CUDA_SUCCESS);
+  close();
+}
+
+TEST_F(KernelTest, HasOnlyWhatIsInTheImage) {
+  Function function = nullptr;
+  EXPECT_EQ(driver.cuModuleGetFunction(&function, module, "scales"),
+            CUDA_ERROR_NOT_FOUND);
+  penstock_image ptx = image;
+  ptx.kind = PENSTOCK_IMAGE_PTX;
+  Module other = nullptr;
+  EXPECT_EQ(driver.cuModuleLoadDataEx(&other, &ptx, 0, nullptr, nullptr),
+            CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_EQ(driver.cuModuleUnload(module), CUDA_SUCCESS);
+  close();
+}
+
+TEST_F(KernelTest, HasTheLimitsOfAGpu) {
+  std::vector<uint64_t> words = {0, 0, 0, 0};
+  EXPECT_EQ(launch("scale", 0, 32, words), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("scale", 1, 1025, words), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("scale", 1, 1024, words), CUDA_SUCCESS);
+  EXPECT_EQ(launch("branch", 1, 1, {}, (48 << 10) - 63),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("branch", 1, 1, {}, (48 << 10) - 64), CUDA_SUCCESS);
+  Function function = find("scale");
+  void *parameters[] = {nullptr};
+  EXPECT_EQ(driver.cuLaunchKernel(function, 1, 65536, 1, 1, 1, 1, 0, stream,
+                                  parameters, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 65, 0, stream,
+                                  parameters, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuModuleUnload(module), CUDA_SUCCESS);
+  close();
+}
+
+TEST_F(KernelTest, FailsInTheNextCall) {
+  bool hasRun = false;
+  EXPECT_EQ(launch("branch", 2, 3), CUDA_SUCCESS);
+  emulated::enqueue(stream, [&] { hasRun = true; });
+  EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_FALSE(hasRun);
+  uint64_t address = 0;
+  EXPECT_EQ(driver.cuMemAlloc(&address, 4), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_EQ(describeStatus(driver, CUDA_ERROR_LAUNCH_FAILED),
+            "CUDA_ERROR_LAUNCH_FAILED, kernel branch, block (0,0,0): of 3 "
+            "threads, 1 wait at a barrier, 0 in a shuffle whose other lanes do "
+            "not come, 2 have ended");
+  close();
+  // The next context knows nothing of it, and has no module.
+  open();
+  allocateMemory(4);
+  close();
+}
+
+//===----------------------------------------------------------------------===//
+// Order of calls
+//===----------------------------------------------------------------------===//
+
+TEST_F(DriverTest, NeedsAContext) {
+  open();
+  close();
+  Stream stream = nullptr;
+  EXPECT_EQ(
+      driver.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
+      CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(driver.cuCtxSetCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(driver.cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
+  int gpu = 0;
+  EXPECT_EQ(driver.cuDeviceGet(&gpu, 1), CUDA_ERROR_INVALID_DEVICE);
+}
+
+} // namespace
