@@ -11,6 +11,7 @@
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Nn/Convolution.h"
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Kernels/KernelClass.h"
 #include "passes/Kernels/Passes.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -74,19 +75,6 @@ Value beginAt(OpBuilder &builder, Location loc, Value value,
       builder, loc, result, value, offset,
       getAsIndexOpFoldResult(context, type.getShape()),
       getAsIndexOpFoldResult(context, strides));
-}
-
-/// What kind of kernel it is, for the names that a profile shows.
-StringRef classOf(Operation *op) {
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  if (!linalgOp)
-    return "rows";
-  WalkResult readsElsewhere = op->walk([](memref::LoadOp) {
-    return WalkResult::interrupt(); // Gathers, windows.
-  });
-  if (readsElsewhere.wasInterrupted())
-    return "indexed";
-  return linalgOp.getNumReductionLoops() ? "reduction" : "elementwise";
 }
 
 /// Loops that depend on nothing but what can be passed.
@@ -192,7 +180,7 @@ void Outliner::outline(Operation *op) {
   auto [entryOfText, isNew] = kernels.try_emplace(text, function);
   if (isNew) {
     auto parent = op->getParentOfType<func::FuncOp>();
-    function.setSymName((parent.getSymName() + "." + classOf(op)).str());
+    function.setSymName((parent.getSymName() + "." + getKernelClass(op)).str());
     symbols.insert(function, std::next(parent->getIterator()));
   } else {
     function.erase();
