@@ -37,7 +37,9 @@ void penstock::buildCpuKernelPipeline(OpPassManager &manager,
   loops.width = options.vectorWidth;
   manager.addNestedPass<func::FuncOp>(createPipelineVectorLoops(loops));
   // On the vectors, which the loops made of scalar bodies.
-  manager.addPass(createPipelineApproximateMath());
+  PipelineApproximateMathOptions math;
+  math.kind = kind.str();
+  manager.addPass(createPipelineApproximateMath(math));
   manager.addNestedPass<func::FuncOp>(createPipelineExpandBf16());
   manager.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());
   manager.addNestedPass<func::FuncOp>(createCanonicalizerPass());

@@ -183,6 +183,14 @@ struct ErfToRational : OpRewritePattern<math::ErfOp> {
 
 struct ApproximateMathPass
     : penstock::impl::PipelineApproximateMathBase<ApproximateMathPass> {
+  using PipelineApproximateMathBase::PipelineApproximateMathBase;
+
+  /// Whether other kinds of devices run the function.
+  bool isElsewhere(Operation *op) const {
+    auto function = dyn_cast<func::FuncOp>(op);
+    return function && !penstock::pipeline::isOfKind(function, kind);
+  }
+
   void runOnOperation() override {
     // 1. Polynomials, and what is exact in terms of square root and product.
     RewritePatternSet patterns(&getContext());
@@ -193,18 +201,28 @@ struct ApproximateMathPass
           name);
     });
     math::populateExpansionPatterns(patterns, {"rsqrt", "fpowi", "clampf"});
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    FrozenRewritePatternSet frozen(std::move(patterns));
+    WalkResult result = getOperation().walk([&](FunctionOpInterface function) {
+      return isElsewhere(function)
+                 ? WalkResult::advance()
+                 : WalkResult(applyPatternsGreedily(function, frozen));
+    });
+    if (result.wasInterrupted())
       return signalPassFailure();
 
     // 2. The C library for the rest, lane by lane. Instructions stay.
     ConversionTarget target(getContext());
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    target.addIllegalOp<
+    target.addDynamicallyLegalOp<
         math::AcosOp, math::AcoshOp, math::AsinOp, math::AsinhOp, math::AtanOp,
         math::Atan2Op, math::AtanhOp, math::CbrtOp, math::CosOp, math::CoshOp,
         math::ErfOp, math::ErfcOp, math::ExpOp, math::Exp2Op, math::ExpM1Op,
         math::LogOp, math::Log10Op, math::Log1pOp, math::Log2Op, math::PowFOp,
-        math::SinOp, math::SinhOp, math::TanOp, math::TanhOp>();
+        math::SinOp, math::SinhOp, math::TanOp, math::TanhOp>(
+        [this](Operation *op) {
+          auto function = op->getParentOfType<func::FuncOp>();
+          return !function || isElsewhere(function);
+        });
     RewritePatternSet calls(&getContext());
     populateMathToLibmConversionPatterns(calls);
     if (failed(

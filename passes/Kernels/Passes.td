@@ -181,8 +181,19 @@ def PipelineApproximateMath
   let description = [{
     On f32 scalars and vectors alike, so that the bits do not depend on which of
     the two an element went through. Functions without an accurate polynomial,
-    and all of them in f64, become calls of the C library.
+    and all of them in f64, become calls of the C library in `func.func`. In
+    kernels of a `gpu.module` they stay.
+
+    ```mlir
+    %y = math.exp %x : f32
+    %z = math.sin %x : f32
+    // becomes
+    %n = math.fma %x, %log2e, %rounding : f32
+    ...
+    %z = call @sinf(%x) : (f32) -> f32
+    ```
   }];
+  let options = [KernelKindOption];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
                            "::mlir::math::MathDialect",

@@ -54,3 +54,25 @@ func.func @instructions(%x: vector<16xf32>) -> (vector<16xf32>, vector<16xf32>, 
   %c = math.floor %x : vector<16xf32>
   return %a, %b, %c : vector<16xf32>, vector<16xf32>, vector<16xf32>
 }
+
+// Kernels of a GPU get the same polynomials. There is no C library.
+// CHECK-LABEL: gpu.module @kernels {
+// CHECK-NOT:     call
+// CHECK:         math.fma
+// CHECK-NOT:     math.exp
+// CHECK:         math.sin %{{.*}} : f32
+// CHECK:         math.exp %{{.*}} : f64
+// CHECK-NOT:     call
+// CHECK:         gpu.return
+gpu.module @kernels {
+  gpu.func @functions(%x: memref<f32, 1>, %y: memref<f64, 1>) kernel {
+    %a = memref.load %x[] : memref<f32, 1>
+    %b = math.exp %a : f32
+    %c = math.sin %b : f32
+    memref.store %c, %x[] : memref<f32, 1>
+    %d = memref.load %y[] : memref<f64, 1>
+    %e = math.exp %d : f64
+    memref.store %e, %y[] : memref<f64, 1>
+    gpu.return
+  }
+}
