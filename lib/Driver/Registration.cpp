@@ -14,6 +14,7 @@
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Cpu/Passes.h"
+#include "passes/Cuda/Passes.h"
 #include "passes/Frontend/Passes.h"
 #include "passes/Kernels/Passes.h"
 #include "passes/Partition/Passes.h"
@@ -35,7 +36,9 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/Transforms/AllInterfaces.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
@@ -50,13 +53,13 @@
 using namespace mlir;
 
 void penstock::registerDialects(DialectRegistry &registry) {
-  registry
-      .insert<onnx::OnnxDialect, nn::NnDialect, pipeline::PipelineDialect,
-              kernel::KernelDialect, affine::AffineDialect, arith::ArithDialect,
-              bufferization::BufferizationDialect, cf::ControlFlowDialect,
-              func::FuncDialect, LLVM::LLVMDialect, linalg::LinalgDialect,
-              math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
-              tensor::TensorDialect, vector::VectorDialect>();
+  registry.insert<onnx::OnnxDialect, nn::NnDialect, pipeline::PipelineDialect,
+                  kernel::KernelDialect, affine::AffineDialect,
+                  arith::ArithDialect, bufferization::BufferizationDialect,
+                  cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
+                  LLVM::LLVMDialect, linalg::LinalgDialect, math::MathDialect,
+                  memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                  tensor::TensorDialect, vector::VectorDialect>();
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
       registry);
@@ -77,6 +80,7 @@ void penstock::registerDialects(DialectRegistry &registry) {
   registerCpuTarget(registry);
   registerCpuKernelPipeline();
   registerCudaTarget(registry);
+  registerCudaKernelPipeline();
 }
 
 void penstock::registerPasses() {
@@ -87,6 +91,7 @@ void penstock::registerPasses() {
   registerProgramPasses();
   registerKernelsPasses();
   registerCpuPasses();
+  registerCudaPasses();
   registerRuntimePasses();
   registerVerifyPasses();
   registerFrontendPipelines();
@@ -95,6 +100,7 @@ void penstock::registerPasses() {
   registerSchedulePipelines();
   registerProgramPipelines();
   registerCpuPipelines();
+  registerCudaPipelines();
   registerRuntimePipelines();
 }
 

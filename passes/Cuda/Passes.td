@@ -1,0 +1,146 @@
+//===- Passes.td - Kernels on a GPU ------------------------*- tablegen -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Functions on buffers to a gpu.module of kernels in the NVVM dialect, and the
+// launches that are left on the host.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_CUDA_PASSES_TD
+#define PENSTOCK_PASSES_CUDA_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+// Other kinds of devices run other functions of the same module.
+defvar GpuKindOption =
+    Option<"kind", "kind", "std::string", "\"\"",
+           "Only functions of targets of this dialect; empty: all functions">;
+
+def PipelineParallelLoops
+    : Pass<"pipeline-parallel-loops", "::mlir::func::FuncOp"> {
+  let summary = "Turns loops whose iterations share no element into forall";
+  let description = [{
+    An `scf.for` of static bounds that loads or stores becomes an `scf.forall`
+    when each of its iterations touches its own slice of every buffer that the
+    loop writes: all accesses to such a buffer have the counter as the index of
+    one and the same dimension. Perfectly nested loops of this kind become one
+    `scf.forall`. Two buffers may overlap unless they are distinct arguments or
+    distinct ranges of bytes.
+
+    ```mlir
+    scf.for %row = %c0 to %c5 step %c1 {
+      scf.for %i = %c0 to %c7 step %c1 {
+        %at = memref.load %indices[%row, %i] : memref<5x7xindex>
+        %old = memref.load %y[%row, %at] : memref<5x9xf32>
+        ...
+        memref.store %sum, %y[%row, %at] : memref<5x9xf32>
+    // becomes
+    scf.forall (%row) in (5) {
+      scf.for %i = %c0 to %c7 step %c1 { ... }
+    ```
+  }];
+  let options = [GpuKindOption];
+  let dependentDialects = ["::mlir::scf::SCFDialect"];
+}
+
+def PipelineOutlineGpuKernels
+    : Pass<"pipeline-outline-gpu-kernels", "::mlir::ModuleOp"> {
+  let summary = "Moves all that touches a buffer to kernels of a gpu.module";
+  let description = [{
+    The host cannot read or write the memory of the device. So each `linalg` op
+    on buffers, each `scf.forall` and each loop that loads or stores becomes a
+    `gpu.func` of the module @cuda_kernels and a `kernel.launch` in its place.
+    Constants come along, also those in memory; buffers and numbers are passed.
+    A buffer begins at its first element there, whatever it is a part of. Equal
+    kernels are one.
+
+    Library calls, views of buffers, and loops around library calls or `linalg`
+    ops stay on the host. What the host would have to load is an error. Device
+    functions stay as they are.
+
+    ```mlir
+    func.func private @s0.forward(%x: memref<5x7xf32>, %y: memref<5x7xf32>) {
+      linalg.generic ... ins(%x) outs(%y) { maximumf }
+    // becomes
+    func.func private @s0.forward(%x: memref<5x7xf32>, %y: memref<5x7xf32>) {
+      kernel.launch @cuda_kernels::@s0_forward_elementwise
+        grid [1, 1, 1] block [1, 1, 1] (%x, %y)
+    ...
+    gpu.module @cuda_kernels {
+      gpu.func @s0_forward_elementwise(%x: memref<5x7xf32, 1>,
+                                       %y: memref<5x7xf32, 1>) kernel {
+        linalg.generic ... ins(%x) outs(%y) { maximumf }
+    ```
+
+    The pass that maps a kernel to threads sets grid and block.
+  }];
+  let options = [GpuKindOption];
+  let dependentDialects = ["::penstock::kernel::KernelDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def PipelineGpuLoops : Pass<"pipeline-gpu-loops", "::mlir::ModuleOp"> {
+  let summary = "Maps the parallel loops of kernels to threads, one each";
+  let description = [{
+    The parallel loops of the `linalg` op or `scf.forall` of a kernel are
+    numbered, the innermost one fastest, and each thread runs one iteration, in
+    blocks of 128. All other loops run within the thread in the order in which
+    they are written. Results that do not change along them stay in registers.
+    The arithmetic is that of the scalar body, so that what is elementwise has
+    the bits that it has on a CPU.
+
+    A kernel without a parallel loop runs on one thread; a remark says so. Sets
+    `known_block_size` and `known_grid_size` of kernels, and grid and block of
+    their launches. Kernels that have these attributes are mapped already.
+
+    ```mlir
+    gpu.func @sum(%x: memref<300x7xf32, 1>, %y: memref<300xf32, 1>) kernel {
+      linalg.generic {iterator_types = ["parallel", "reduction"]} ... { addf }
+    // becomes
+    gpu.func @sum(%x: memref<300x7xf32, 1>, %y: memref<300xf32, 1>) kernel
+        attributes {known_block_size = array<i32: 128, 1, 1>,
+                    known_grid_size = array<i32: 3, 1, 1>} {
+      %i = ... // block * 128 + thread
+      scf.if %i < 300 {
+        %old = memref.load %y[%i]
+        %sum = scf.for %j = 0 to 7 iter_args(%s = %old) { addf }
+        memref.store %sum, %y[%i]
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def PipelineGpuToNvvm
+    : Pass<"pipeline-gpu-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lowers the kernels of a GPU module to the NVVM dialect";
+  let description = [{
+    Expects branches instead of loops, and address arithmetic instead of views.
+    Buffers become bare addresses of global memory. Sums, products, quotients,
+    square roots and multiply-adds are those of IEEE 754. Functions for which
+    there is neither an instruction nor a polynomial become calls of NVIDIA's
+    libdevice, which are resolved when the code is made.
+
+    ```mlir
+    %y = math.fma %a, %b, %c : f32
+    %z = math.sin %y : f32
+    // becomes
+    %y = llvm.intr.fma(%a, %b, %c)
+    %z = llvm.call @__nv_sinf(%y)
+    ```
+
+    Upstream's `convert-gpu-to-nvvm` makes calls of all functions of `math`. The
+    data layout of the GPU is set on the module, since alignments follow from
+    it.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+}
+
+#endif // PENSTOCK_PASSES_CUDA_PASSES_TD
