@@ -13,6 +13,8 @@
 #include "Library.h"
 #include "penstock/Target/ObjectFile.h"
 
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+
 using namespace mlir;
 using namespace penstock;
 
@@ -113,6 +115,8 @@ public:
 
 void penstock::registerCudaTarget(DialectRegistry &registry) {
   registry.insert<cuda::CudaDialect, gpu::GPUDialect>();
+  // Host code is translated with the kernels beside it.
+  registerGPUDialectTranslation(registry);
   registry.addExtension(+[](MLIRContext *, cuda::CudaDialect *dialect) {
     dialect->addInterfaces<CudaTarget>();
   });
