@@ -87,8 +87,11 @@ Error Gpu::load(const penstock_program &program) {
     return userError("this program has code for %s; GPU %d is sm_%u: compile "
                      "it with --gpu-arch=sm_%u",
                      listArchs(*program.code).c_str(), ordinal, arch, arch);
-  status =
-      driver.cuModuleLoadDataEx(&module, image->begin, 0, nullptr, nullptr);
+  // The emulated driver takes the description, which says where the table ends.
+  const void *data = image->begin;
+  if (image->kind == PENSTOCK_IMAGE_EMULATED)
+    data = image;
+  status = driver.cuModuleLoadDataEx(&module, data, 0, nullptr, nullptr);
   if (status == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
     int version = 0;
     (void)driver.cuDriverGetVersion(&version);
