@@ -10,10 +10,12 @@
 
 #include "runtime/device/cuda/Products.h"
 
+#include "penstock/cuda.h"
+
 #include "runtime/device/LibraryCalls.h"
 
-#include <algorithm>
 #include <span>
+#include <utility>
 
 using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
@@ -21,8 +23,6 @@ using namespace penstock::runtime::cuda;
 /// Alignments of operands, in bytes, that algorithms are chosen for: that of
 /// 128-bit accesses, and that of an element.
 static constexpr uint32_t kAlignments[] = {16, 4};
-/// What cuBLASLt wants of its workspace.
-static constexpr uint64_t kWorkspaceAlignment = 256;
 /// Offers of the heuristic, the fastest first, of which one is taken.
 static constexpr int kChoices = 8;
 
@@ -180,12 +180,8 @@ Error Products::prepare(const penstock_gemm_descriptor &gemm, Address scratch,
   if (!reason.empty())
     return defect("no call of cuBLASLt computes the product %s: %s",
                   describe(gemm).c_str(), reason.c_str());
-  // The part of the scratch that is aligned.
-  uint64_t skipped = -scratch % kWorkspaceAlignment;
-  if (gemm.scratch.bytes > skipped) {
-    result->workspace = scratch + skipped;
-    result->workspaceBytes = gemm.scratch.bytes - skipped;
-  }
+  result->workspace = getWorkspace(scratch);
+  result->workspaceBytes = getWorkspaceBytes(gemm.scratch.bytes);
   int status = result->describe(gemm.accumulate);
   for (size_t i = 0; i < std::size(kAlignments) && !status; ++i)
     status = result->choose(handle, kAlignments[i], result->algorithms[i]);

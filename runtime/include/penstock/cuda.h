@@ -1,0 +1,56 @@
+//===- cuda.h - Configs of library calls on GPUs ----------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What `config` of a convolution points to where a GPU runs it. The compiler
+// writes it from #cuda.conv; nothing but the GPU's device reads it. A product
+// has none: its workspace is its scratch, and the rest is chosen when a program
+// opens.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_CUDA_H
+#define PENSTOCK_CUDA_H
+
+#include "penstock/abi.h"
+
+/* A knob of an engine of cuDNN. */
+typedef struct {
+  int64_t type;
+  int64_t value;
+} penstock_cuda_knob;
+
+/* An engine of version `cudnn_version` of cuDNN that computes the convolution
+ * within its scratch, and its knobs, which follow the struct. Of an `engine` of
+ * -1, one is chosen when the program opens. `is_direct`: it adds up the
+ * products of the definition. */
+typedef struct {
+  int64_t is_direct;
+  int64_t engine;
+  int64_t cudnn_version;
+  int64_t knob_count;
+} penstock_cuda_conv;
+
+namespace penstock::runtime::cuda {
+
+/// What libraries want of the workspace that they are given, in bytes.
+inline constexpr uint64_t kWorkspaceAlignment = 256;
+
+/// The scratch that has room for so much workspace wherever it begins.
+constexpr uint64_t getScratchBytes(uint64_t workspaceBytes) {
+  return workspaceBytes ? workspaceBytes + kWorkspaceAlignment : 0;
+}
+/// The workspace in so much scratch; not more where it begins better aligned,
+/// as algorithms are chosen by it.
+constexpr uint64_t getWorkspaceBytes(uint64_t scratchBytes) {
+  return scratchBytes > kWorkspaceAlignment ? scratchBytes - kWorkspaceAlignment
+                                            : 0;
+}
+/// Where it begins.
+constexpr uint64_t getWorkspace(uint64_t scratch) {
+  return scratch + -scratch % kWorkspaceAlignment;
+}
+
+} // namespace penstock::runtime::cuda
+
+#endif // PENSTOCK_CUDA_H
