@@ -12,10 +12,12 @@
 #define PENSTOCK_RUNTIME_DEVICE_EMULATED_LIBRARIES_H
 
 #include "runtime/device/cuda/CublasLt.h"
+#include "runtime/device/cuda/Cudnn.h"
 
 namespace penstock::runtime::emulated {
 
 extern const cuda::CublasLt cublasLt;
+extern const cuda::Cudnn cudnn;
 
 } // namespace penstock::runtime::emulated
 
