@@ -7,6 +7,8 @@
 #   lit build/default/test --filter e2e --param device=remote
 #                            programs run on devices whose memory the host
 #                            cannot address; see runtime/RemoteDevice.cpp
+#   lit build/default/test --filter e2e --param device=emulated
+#                            programs run on the emulated GPU
 
 import os
 import sys
@@ -53,8 +55,19 @@ device = lit_config.params.get("device", "cpu")
 if device == "remote":
     name, value = remote_device.split("=", 1)
     config.environment[name] = value
+elif device == "emulated":
+    # A penstockc that compiles for the emulated GPU, before the real one.
+    folder = os.path.join(config.test_exec_root, "emulated")
+    os.makedirs(folder, exist_ok=True)
+    wrapper = os.path.join(folder, "penstockc")
+    with open(wrapper, "w") as file:
+        file.write(f'#!/bin/sh\nexec {tools}/penstockc "$@" '
+                   "--target=cuda --gpu-arch=emulated\n")
+    os.chmod(wrapper, 0o755)
+    config.environment["PATH"] = os.path.pathsep.join(
+        [folder, config.environment["PATH"]])
 elif device != "cpu":
-    lit_config.fatal(f"device={device}: known are cpu, remote")
+    lit_config.fatal(f"device={device}: known are cpu, remote, emulated")
 
 fixtures = os.path.join(config.test_source_root, "fixtures")
 helpers = os.path.join(config.test_source_root, "e2e")
