@@ -105,3 +105,28 @@ LogicalResult GemmAttr::verifyCall(Operation *call) const {
     return call->emitOpError("reads packed weights, which cuBLASLt does not");
   return success();
 }
+
+LogicalResult ConvAttr::verify(EmitError emitError, bool, int64_t engine,
+                               ArrayRef<int64_t> knobs, int64_t cudnn,
+                               int64_t workspace) {
+  if (workspace < 0)
+    return emitError() << "a workspace is not negative, got " << workspace;
+  bool hasEngine = engine >= 0;
+  if (hasEngine != (cudnn > 0) || knobs.size() % 2 ||
+      (!hasEngine && !knobs.empty()))
+    return emitError() << "an engine has a version of cuDNN and knobs with a "
+                          "value each, got engine "
+                       << engine << ", version " << cudnn << ", "
+                       << knobs.size() << " numbers of knobs";
+  return success();
+}
+
+LogicalResult ConvAttr::verifyCall(Operation *call) const {
+  auto conv = dyn_cast<kernel::ConvOp>(call);
+  if (!conv)
+    return call->emitOpError("is no convolution, but has the config of one: ")
+           << *this;
+  if (conv.getPacked())
+    return call->emitOpError("reads packed weights, which cuDNN does not");
+  return success();
+}

@@ -77,4 +77,34 @@ def Cuda_GemmAttr : Cuda_Attr<"Gemm", "gemm", [
   let assemblyFormat = "`<` (`workspace` `(` $workspace^ `)`)? `>`";
 }
 
+def Cuda_ConvAttr : Cuda_Attr<"Conv", "conv", [
+    DeclareAttrInterfaceMethods<LibraryConfigAttrInterface>]> {
+  let summary = "How cuDNN computes a convolution";
+  let description = [{
+    With at most `workspace` bytes of scratch; by this `engine` of version
+    `cudnn` with these `knobs`, types and values in turn, where one was planned.
+    Otherwise the runtime chooses one when the program opens. `direct`: one that
+    adds up the products of the definition.
+
+    ```mlir
+    #cuda.conv<workspace(33554432)>
+    #cuda.conv<direct(true) engine(70) knobs(2, 12, 18, 0) cudnn(91900)>
+    ```
+
+    Constraints: the workspace is not negative; an engine has a version, and
+    each of its knobs a value; it stands on a `kernel.conv` that reads no packed
+    weights.
+  }];
+  let parameters = (ins DefaultValuedParameter<"bool", "false">:$direct,
+                        DefaultValuedParameter<"int64_t", "-1">:$engine,
+                        OptionalArrayRefParameter<"int64_t">:$knobs,
+                        DefaultValuedParameter<"int64_t", "0">:$cudnn,
+                        DefaultValuedParameter<"int64_t", "0">:$workspace);
+  let assemblyFormat = [{
+    `<` (`direct` `(` $direct^ `)`)? (`engine` `(` $engine^ `)`)?
+    (`knobs` `(` $knobs^ `)`)? (`cudnn` `(` $cudnn^ `)`)?
+    (`workspace` `(` $workspace^ `)`)? `>`
+  }];
+}
+
 #endif // PENSTOCK_DIALECTS_CUDA_CUDADIALECT_TD

@@ -29,8 +29,11 @@ public:
                               std::string &reason) const override {
     if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
       return cuda::planProduct(cast<cuda::TargetAttr>(target), gemm, reason);
-    reason = "there is no library for it on a GPU yet";
-    return failure();
+    auto conv = cast<kernel::ConvOp>(call.getOperation());
+    return cuda::planConvolution(
+        cast<cuda::TargetAttr>(target), kernel::ConvolutionShape::get(conv),
+        dyn_cast_or_null<cuda::ConvAttr>(conv.getConfigAttr()),
+        asksForDirectConvolution(conv), reason);
   }
 
   /// No library of a GPU gains from weights that are packed beforehand.
@@ -40,17 +43,19 @@ public:
     return std::optional<WeightPacking>();
   }
 
-  bool takesConvolution(TargetAttrInterface, const kernel::ConvolutionShape &,
-                        bool, std::string &reason) const override {
-    reason = "there is no library for it on a GPU yet";
-    return false;
+  bool takesConvolution(TargetAttrInterface target,
+                        const kernel::ConvolutionShape &shape, bool isDirect,
+                        std::string &reason) const override {
+    return succeeded(cuda::planConvolution(cast<cuda::TargetAttr>(target),
+                                           shape, /*config=*/{}, isDirect,
+                                           reason));
   }
 
   std::optional<CallDescriptor>
   describe(kernel::LibraryCallOpInterface call) const override {
     if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
       return cuda::describeProduct(gemm);
-    return std::nullopt;
+    return cuda::describeConvolution(cast<kernel::ConvOp>(call.getOperation()));
   }
   std::optional<CallDescriptor>
   describe(kernel::PackingAttrInterface) const override {

@@ -45,3 +45,39 @@ func.func @f(%a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf32>, %p
   kernel.gemm %a, %b, %c packed(%p : memref<176xf32>) sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] config(#cuda.gemm<>) : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{a workspace is not negative, got -2}}
+func.func private @f() attributes {test.a = #cuda.conv<workspace(-2)>}
+
+// -----
+
+// expected-error @below {{an engine has a version of cuDNN and knobs with a value each, got engine 70, version 0, 0 numbers of knobs}}
+func.func private @f() attributes {test.a = #cuda.conv<engine(70)>}
+
+// -----
+
+// expected-error @below {{an engine has a version of cuDNN and knobs with a value each, got engine 70, version 91900, 3 numbers of knobs}}
+func.func private @f() attributes {test.a = #cuda.conv<engine(70) knobs(2, 12, 18) cudnn(91900)>}
+
+// -----
+
+// expected-error @below {{an engine has a version of cuDNN and knobs with a value each, got engine -1, version 0, 2 numbers of knobs}}
+func.func private @f() attributes {test.a = #cuda.conv<knobs(2, 12)>}
+
+// -----
+
+func.func @f(%a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf32>) {
+  // expected-error @below {{is no convolution, but has the config of one: #cuda.conv<workspace(7)>}}
+  kernel.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] config(#cuda.conv<workspace(7)>) : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>, %p: memref<176xf32>) {
+  // expected-error @below {{reads packed weights, which cuDNN does not}}
+  kernel.conv forward %x, %w, %y packed(%p : memref<176xf32>) strides [2] dilations [1] pads [1, 1] groups(1) config(#cuda.conv<>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  return
+}

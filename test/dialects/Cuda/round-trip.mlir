@@ -12,3 +12,13 @@ func.func @product(%a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf3
   kernel.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] config(#cuda.gemm<workspace(4096)>) : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
   return
 }
+
+// CHECK: kernel.conv forward {{.*}} config(#cuda.conv<>)
+// CHECK: kernel.conv forward {{.*}} config(#cuda.conv<workspace(4096)>)
+// CHECK: kernel.conv forward {{.*}} config(#cuda.conv<direct(true)engine(70)knobs(2, 12, 18, 0)cudnn(91900)>)
+func.func @convolution(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
+  kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) config(#cuda.conv<>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) config(#cuda.conv<workspace(4096)>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) config(#cuda.conv<direct(true) engine(70) knobs(2, 12, 18, 0) cudnn(91900)>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  return
+}
