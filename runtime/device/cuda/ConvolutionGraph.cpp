@@ -30,10 +30,14 @@ static constexpr int64_t kKnobs = 64;
 /// Names of the tensors in a graph.
 enum : int64_t { kInput = 1, kWeights = 2, kOutput = 3 };
 
-/// What one of the three operations is called.
+namespace {
+
+/// The descriptor of one of the three operations, and its attributes.
 struct OperationNames {
   int type, input, weights, output, convolution, alpha, beta;
 };
+
+} // namespace
 
 static const OperationNames &getNames(uint32_t kind) {
   static constexpr OperationNames forward = {
@@ -179,20 +183,36 @@ public:
     return status;
   }
 
-  /// Returns up to `room` values; none where the attribute has none.
+  /// Reads up to `room` values; false where cuDNN does not give the attribute.
   template <typename T>
-  std::vector<T> get(int attribute, int type, size_t room) const {
-    std::vector<T> values(room);
+  bool get(int attribute, int type, size_t room, std::vector<T> &values) const {
+    values.resize(room);
     int64_t count = 0;
     if (library->cudnnBackendGetAttribute(descriptor, attribute, type,
                                           int64_t(room), &count, values.data()))
-      count = 0;
+      return false;
     values.resize(std::min(room, size_t(count)));
-    return values;
+    return true;
+  }
+  /// Returns a number; -1 where there is none.
+  template <typename T> int64_t getNumber(int attribute, int type) const {
+    std::vector<T> values;
+    bool isThere = get(attribute, type, 1, values) && !values.empty();
+    return isThere ? int64_t(values.front()) : -1;
   }
   int64_t getInteger(int attribute) const {
-    std::vector<int64_t> values = get<int64_t>(attribute, CUDNN_TYPE_INT64, 1);
-    return values.empty() ? -1 : values.front();
+    return getNumber<int64_t>(attribute, CUDNN_TYPE_INT64);
+  }
+  /// Returns the bits of notes, which are small numbers; all of them where
+  /// cuDNN does not give the attribute.
+  uint32_t getNotes(int attribute, int type) const {
+    std::vector<int32_t> notes;
+    if (!get(attribute, type, 32, notes))
+      return UINT32_MAX;
+    uint32_t bits = 0;
+    for (int32_t note : notes)
+      bits |= 1u << (note & 31);
+    return bits;
   }
   /// Returns how many descriptors an attribute lists.
   int64_t countDescriptors(int attribute) const {
@@ -264,7 +284,6 @@ struct ConvolutionGraph::State {
 
   bool take(Descriptor candidateEngine, Descriptor candidate,
             uint64_t workspaceBytes);
-  uint32_t getNotes(const Descriptor &engine) const;
 };
 
 ConvolutionGraph::ConvolutionGraph() = default;
@@ -373,12 +392,9 @@ std::string ConvolutionGraph::describe(const penstock_conv_descriptor &conv,
 // Engines
 //===----------------------------------------------------------------------===//
 
-uint32_t ConvolutionGraph::State::getNotes(const Descriptor &engine) const {
-  uint32_t notes = 0;
-  for (int32_t note : engine.get<int32_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                          CUDNN_TYPE_NUMERICAL_NOTE, 32))
-    notes |= 1u << note;
-  return notes;
+static uint32_t getNotes(const Descriptor &engine) {
+  return engine.getNotes(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                         CUDNN_TYPE_NUMERICAL_NOTE);
 }
 
 /// Makes the plan with a configuration; false where it fails, or needs more
@@ -404,13 +420,11 @@ bool ConvolutionGraph::State::take(Descriptor candidateEngine,
           getNotes(candidateEngine)};
   for (const Descriptor &choice :
        candidate.getDescriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kKnobs)) {
-    std::vector<int32_t> type = choice.get<int32_t>(
-        CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1);
+                                CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kKnobs))
     plan.knobs.push_back(
-        {type.empty() ? -1 : type.front(),
+        {choice.getNumber<int32_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                   CUDNN_TYPE_KNOB_TYPE),
          choice.getInteger(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE)});
-  }
   engine = std::move(candidateEngine);
   config = std::move(candidate);
   executionPlan = std::move(made);
@@ -437,15 +451,11 @@ std::string ConvolutionGraph::choose(uint64_t workspaceBytes, bool isDirect) {
              heuristic.countDescriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS))) {
       std::vector<Descriptor> engine = config.getDescriptors(
           CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
-      if (engine.empty() ||
-          !isAccepted(state->getNotes(engine.front()), isDirect))
+      if (engine.empty() || !isAccepted(getNotes(engine.front()), isDirect))
         continue;
-      std::vector<int32_t> behavior = engine.front().get<int32_t>(
-          CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, 32);
-      bool compiles =
-          std::find(behavior.begin(), behavior.end(),
-                    int32_t(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION)) !=
-          behavior.end();
+      uint32_t behavior = engine.front().getNotes(
+          CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
+      bool compiles = behavior >> CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION & 1;
       (compiles ? toCompile : ready)
           .push_back({std::move(engine.front()), std::move(config)});
     }
@@ -473,7 +483,7 @@ ConvolutionGraph::restore(int64_t index,
   std::string name = "engine " + std::to_string(index);
   if (int status = engine.finalize())
     return state->explain(name.c_str(), status);
-  if (!isAccepted(state->getNotes(engine), isDirect))
+  if (!isAccepted(getNotes(engine), isDirect))
     return name + " does not compute in f32";
 
   std::vector<Descriptor> choices;

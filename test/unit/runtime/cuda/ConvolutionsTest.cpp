@@ -282,6 +282,27 @@ TEST_F(CudaConvolutionsTest, Reasons) {
             "convolution 0 failed: a tensor is not aligned to 16 bytes");
 }
 
+// An engine that says nothing of its numbers is not taken.
+TEST_F(CudaConvolutionsTest, RefusesEnginesWithoutNotes) {
+  functions.cudnnBackendGetAttribute = [](cuda::CudnnDescriptor descriptor,
+                                          int attribute, int type, int64_t room,
+                                          int64_t *count, void *values) {
+    if (attribute == cuda::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)
+      return int(cuda::CUDNN_STATUS_NOT_SUPPORTED);
+    return emulated::cudnn.cudnnBackendGetAttribute(descriptor, attribute, type,
+                                                    room, count, values);
+  };
+  cuda::Convolutions convolutions;
+  EXPECT_EQ(
+      open(makeConvolution(kWeightGrad, 2, 6, 4, 2, {{5, 5, 1, 1, 2, 2}}),
+           convolutions)
+          .text,
+      "the weight gradient of the convolution of 2 x 6 x 5 by 4 x 3 x 5: no "
+      "engine of cuDNN 91900 computes it in f32 with 0 bytes of workspace; "
+      "compile where this version of cuDNN is installed, or with a larger "
+      "--library-workspace");
+}
+
 // The comparison finds tensors in the wrong roles, and a gradient that does not
 // add to what is there.
 TEST_F(CudaConvolutionsTest, FindsMistakes) {
