@@ -155,7 +155,9 @@ Error CudaDevice::open() {
   for (uint32_t i = 0; i < context.program.kernel_count; ++i)
     cellsOfLaunch.resize(std::max<size_t>(
         cellsOfLaunch.size(), context.program.kernels[i].parameter_count));
-  return products.prepare(context.program, index, origin);
+  if (Error error = products.prepare(context.program, index, origin))
+    return error;
+  return convolutions.prepare(context.program, index, origin);
 }
 
 void CudaDevice::close() {
@@ -163,6 +165,7 @@ void CudaDevice::close() {
     return;
   (void)gpu->enter();
   products.clear();
+  convolutions.clear();
   inputs.clear(*driver);
   outputs.clear(*driver);
   for (Event event : paces)
@@ -200,9 +203,10 @@ void CudaDevice::gemm(uint32_t id, const void *a, const void *b, void *c) {
   check(products.run(id, addressOf(a), addressOf(b), addressOf(c), compute));
 }
 
-void CudaDevice::conv(uint32_t, const void *, const void *, const void *) {
-  fail(context.positions, PENSTOCK_DEFECT,
-       "device %u: this runtime has no convolutions of a GPU", index);
+void CudaDevice::conv(uint32_t id, const void *input, const void *weights,
+                      const void *output) {
+  check(convolutions.run(id, addressOf(input), addressOf(weights),
+                         addressOf(output), compute));
 }
 
 void CudaDevice::parallel(void (*)(void *, int64_t), void *, int64_t) {

@@ -14,6 +14,7 @@
 
 #include "runtime/device/DeviceThread.h"
 #include "runtime/device/Kinds.h"
+#include "runtime/device/cuda/Convolutions.h"
 #include "runtime/device/cuda/Gpu.h"
 #include "runtime/device/cuda/PinnedRings.h"
 #include "runtime/device/cuda/Products.h"
@@ -70,6 +71,7 @@ private:
   Stream compute = nullptr, transfer = nullptr, input = nullptr,
          direct = nullptr;
   Products products;
+  Convolutions convolutions;
   InputRing inputs;
   OutputRing outputs;
   /// What the host waits for when it is far ahead, and before it is done.

@@ -15,8 +15,8 @@ using namespace penstock::runtime;
 
 extern "C" {
 extern const cuda::Libraries penstock_emulated;
-const cuda::Libraries penstock_emulated = {&emulated::driver,
-                                           &emulated::cublasLt, nullptr};
+const cuda::Libraries penstock_emulated = {
+    &emulated::driver, &emulated::cublasLt, &emulated::cudnn};
 }
 
 [[gnu::constructor]] static void install() {
