@@ -10,18 +10,26 @@
 #include "Kernels.h"
 
 #include "dialects/Nn/Nn.h"
+#include "lib/Target/Cuda/KernelModule.h"
 #include "passes/Cpu/Passes.h"
+#include "passes/Cuda/Passes.h"
 #include "passes/Kernels/Passes.h"
 #include "passes/Program/Passes.h"
+#include "passes/Runtime/LaunchTable.h"
 #include "passes/Runtime/Passes.h"
 #include "penstock/Target/Cpu/CpuTarget.h"
+#include "penstock/Target/Cuda/CudaTarget.h"
 #include "penstock/Target/ObjectFile.h"
+
+#include "runtime/device/emulated/Enqueue.h"
+#include "runtime/device/emulated/Fibers.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -62,6 +70,31 @@ static void testGemm(void *device, uint32_t id, const float *a, const float *b,
                           j * product.stridesC[rank + 1]];
         target = static_cast<float>(product.accumulate ? target + sum : sum);
       }
+  }
+}
+
+static void testLaunch(void *device, uint32_t id, const uint64_t *words) {
+  auto &kernels = *static_cast<Kernels *>(device);
+  const LaunchedKernel &kernel = kernels.launches[id];
+  std::vector<uint64_t> values(words, words + kernel.isBuffer.size());
+  std::vector<void *> parameters;
+  for (size_t i = 0; i < values.size(); ++i) {
+    // Addresses of the device are not those of the host.
+    if (kernel.isBuffer[i])
+      values[i] += runtime::emulated::kBias;
+    parameters.push_back(&values[i]);
+  }
+  auto sizes = [](const std::array<int64_t, 3> &of) {
+    return runtime::emulated::Dimensions{static_cast<uint32_t>(of[0]),
+                                         static_cast<uint32_t>(of[1]),
+                                         static_cast<uint32_t>(of[2])};
+  };
+  std::string problem = runtime::emulated::launch(
+      *kernel.code, sizes(kernel.grid), sizes(kernel.block), 0,
+      parameters.data(), kernels.order);
+  if (!problem.empty()) {
+    llvm::errs() << kernel.name << ": " << problem << "\n";
+    std::abort();
   }
 }
 
@@ -124,6 +157,28 @@ static void lowerProducts(ModuleOp module,
   });
 }
 
+/// Launches become calls with the number of their kernel.
+static LogicalResult lowerLaunches(ModuleOp module,
+                                   std::vector<LaunchedKernel> &launches) {
+  llvm::StringSet<> known;
+  module.walk([&](kernel::LaunchOp launch) {
+    StringRef name = launch.getKernel().getLeafReference();
+    if (!known.insert(name).second)
+      return;
+    LaunchedKernel kernel;
+    kernel.name = name.str();
+    llvm::copy(launch.getGrid(), kernel.grid.begin());
+    llvm::copy(launch.getBlock(), kernel.block.begin());
+    for (Value parameter : launch.getParameters())
+      kernel.isBuffer.push_back(isa<MemRefType>(parameter.getType()));
+    launches.push_back(std::move(kernel));
+  });
+  LaunchTable table;
+  RuntimeCalls runtime(module);
+  return failure(failed(table.collect(module)) ||
+                 failed(table.convert(runtime)));
+}
+
 std::unique_ptr<Kernels> Kernels::compile(const std::string &source,
                                           KernelOptions options) {
   DialectRegistry registry;
@@ -139,16 +194,19 @@ void Kernels::registerDialects(DialectRegistry &registry) {
   registry.insert<nn::NnDialect, kernel::KernelDialect,
                   pipeline::PipelineDialect>();
   registerCpuTarget(registry);
+  registerCudaTarget(registry);
 }
 
 std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
                                           KernelOptions options) {
   // 1. To kernels on buffers.
-  module.getContext()->loadDialect<cpu::CpuDialect>();
-  auto cpuTarget =
+  module.getContext()->loadDialect<cpu::CpuDialect, cuda::CudaDialect>();
+  Attribute device =
       cpu::TargetAttr::get(module.getContext(), options.threads, "native");
+  if (options.gpu)
+    device = cuda::TargetAttr::get(module.getContext(), "emulated", 0);
   for (auto function : module.getOps<func::FuncOp>())
-    function->setAttr(pipeline::kTargetAttr, cpuTarget);
+    function->setAttr(pipeline::kTargetAttr, device);
   PassManager toBuffers(module.getContext());
   // The loops are the oracle of the library.
   NnExpandCompositesOptions composites;
@@ -184,13 +242,29 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
   lowering.threshold = options.threshold;
   PassManager toLoops(module.getContext()), toLlvm(module.getContext());
   toLoops.addPass(createPipelineAddDeviceArgument());
-  buildCpuKernelPipeline(toLoops, lowering);
-  if (failed(toLoops.run(module)))
+  if (options.gpu)
+    buildCudaKernelPipeline(toLoops);
+  else
+    buildCpuKernelPipeline(toLoops, lowering);
+  if (failed(toLoops.run(module)) ||
+      failed(lowerLaunches(module, kernels->launches)))
     return nullptr;
   lowerProducts(module, kernels->products);
   buildConvertToLlvmPipeline(toLlvm);
   if (failed(toLlvm.run(module)))
     return nullptr;
+  if (options.gpu)
+    target.addCode = [&](llvm::Module &host) -> LogicalResult {
+      gpu::GPUModuleOp code = cuda::findKernels(module);
+      if (!code)
+        return success();
+      std::unique_ptr<llvm::Module> added = cuda::translateKernels(
+          code, *cuda::findGpuArch("emulated"), Toolkit(), host.getContext());
+      return success(
+          added &&
+          succeeded(cuda::retargetToHost(*added, host, module.getLoc())) &&
+          !llvm::Linker::linkModules(host, std::move(added)));
+    };
   llvm::SmallVector<char> object;
   llvm::raw_svector_ostream stream(object);
   if (failed(emitObject(module, target, stream)))
@@ -211,6 +285,7 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
         llvm::JITSymbolFlags::Exported};
   };
   define("penstock_gemm", &testGemm);
+  define("penstock_launch", &testLaunch);
   define("penstock_parallel", &testParallel);
   llvm::cantFail(library_.define(llvm::orc::absoluteSymbols(symbols)));
   library_.addGenerator(llvm::cantFail(
@@ -222,6 +297,20 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
     llvm::errs() << llvm::toString(std::move(error)) << "\n";
     return nullptr;
   }
+  if (kernels->launches.empty())
+    return kernels;
+  auto table = kernels->jit->lookup(cuda::kEmulatedTable);
+  if (!table) {
+    llvm::errs() << llvm::toString(table.takeError()) << "\n";
+    return nullptr;
+  }
+  // There is a row for each of them, in another order.
+  ArrayRef<penstock_emulated_kernel> rows(
+      table->toPtr<const penstock_emulated_kernel *>(),
+      kernels->launches.size());
+  for (LaunchedKernel &kernel : kernels->launches)
+    kernel.code = llvm::find_if(
+        rows, [&](const auto &row) { return kernel.name == row.name; });
   return kernels;
 }
 

@@ -5,17 +5,20 @@
 //
 // Takes tensor functions through the whole chain, from bufferization to an
 // object file in memory, and calls them. Products and threads are played by the
-// test itself: a reference in double, and parts run in reverse order.
+// test itself: a reference in double, and parts run in reverse order. The
+// kernels of a GPU run on the emulated one.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_TEST_UNIT_LOWERING_KERNELS_H
 #define PENSTOCK_TEST_UNIT_LOWERING_KERNELS_H
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "penstock/abi.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 
+#include <array>
 #include <memory>
 #include <random>
 #include <string>
@@ -27,12 +30,23 @@ struct KernelOptions {
   int64_t threshold = 1;
   int64_t width = 16;
   bool fuse = true;
+  /// For the emulated GPU in place of a CPU.
+  bool gpu = false;
 };
 
 /// A kernel.gemm, as the runtime would know it.
 struct ProductDescriptor {
   std::vector<int64_t> sizes, stridesA, stridesB, stridesC;
   bool accumulate;
+};
+
+/// A kernel that the host launches, as the runtime would know it.
+struct LaunchedKernel {
+  const penstock_emulated_kernel *code = nullptr;
+  std::string name;
+  std::array<int64_t, 3> grid, block;
+  /// Whether a parameter is an address.
+  std::vector<bool> isBuffer;
 };
 
 class Kernels {
@@ -55,6 +69,9 @@ public:
   }
 
   std::vector<ProductDescriptor> products;
+  std::vector<LaunchedKernel> launches;
+  /// In which the emulated GPU runs threads and blocks: up, down, by a seed.
+  uint64_t order = 0;
   int64_t parallelCalls = 0;
   int64_t scratchOf(const std::string &name) { return scratchBytes[name]; }
 

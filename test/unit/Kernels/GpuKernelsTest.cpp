@@ -1,0 +1,183 @@
+//===- GpuKernelsTest.cpp - Kernels of a GPU, executed --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The same functions for a CPU and for the emulated GPU, on sizes that are no
+// multiple of a block, in three orders of threads. Elementwise results have the
+// same bits; sums agree within rounding.
+//===----------------------------------------------------------------------===//
+
+#include "Kernels.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+namespace {
+
+/// What a function takes, in order; `results` of them are written.
+struct Call {
+  std::string name;
+  std::vector<std::vector<float>> buffers;
+  size_t results = 1;
+  std::vector<float> scalars;
+};
+
+std::vector<std::vector<float>> run(Kernels &kernels, const Call &call,
+                                    uint64_t order) {
+  std::vector<std::vector<float>> buffers = call.buffers;
+  std::vector<void *> arguments;
+  for (std::vector<float> &buffer : buffers)
+    arguments.push_back(buffer.data());
+  kernels.order = order;
+  kernels.call(call.name, arguments, call.scalars);
+  return {buffers.end() - static_cast<int64_t>(call.results), buffers.end()};
+}
+
+/// Runs the call on both; `tolerance` is relative to the largest result, 0 for
+/// the same bits.
+void compare(const std::string &source, const Call &call, double tolerance) {
+  auto cpu = Kernels::compile(source);
+  KernelOptions options;
+  options.gpu = true;
+  auto gpu = Kernels::compile(source, options);
+  ASSERT_TRUE(cpu && gpu);
+  ASSERT_FALSE(gpu->launches.empty());
+  std::vector<std::vector<float>> expected = run(*cpu, call, 0), first;
+  for (uint64_t order : {0, 1, 7}) {
+    std::vector<std::vector<float>> actual = run(*gpu, call, order);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      double scale = 0;
+      for (float value : expected[i])
+        scale = std::max(scale, std::fabs(static_cast<double>(value)));
+      for (size_t j = 0; j < expected[i].size(); ++j) {
+        float a = actual[i][j], b = expected[i][j];
+        if (std::memcmp(&a, &b, sizeof a) == 0)
+          continue;
+        EXPECT_LE(std::fabs(a - b), tolerance * scale)
+            << "result " << i << ", element " << j << ": " << a << ", not " << b
+            << " in order " << order;
+      }
+    }
+    // No order changes a bit.
+    if (order == 0)
+      first = actual;
+    for (size_t i = 0; i < first.size(); ++i)
+      EXPECT_EQ(std::memcmp(first[i].data(), actual[i].data(),
+                            first[i].size() * sizeof(float)),
+                0)
+          << "in order " << order;
+  }
+}
+
+std::vector<float> outputOf(size_t size) {
+  return std::vector<float>(size, NAN);
+}
+
+TEST(GpuKernels, ElementwiseFunctionsHaveTheBitsOfTheCpu) {
+  compare(R"mlir(
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+#column = affine_map<(i, j) -> (i)>
+func.func private @f(%x: tensor<37x29xf32>, %bias: tensor<29xf32>, %scale: tensor<37xf32>, %rate: f32) -> tensor<37x29xf32> {
+  %e = tensor.empty() : tensor<37x29xf32>
+  %one = arith.constant 1.0 : f32
+  %r = linalg.generic {indexing_maps = [#id, #row, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %bias, %scale : tensor<37x29xf32>, tensor<29xf32>, tensor<37xf32>) outs(%e : tensor<37x29xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32, %o: f32):
+    %1 = arith.addf %a, %b : f32
+    %2 = math.exp %1 : f32
+    %3 = math.tanh %a : f32
+    %4 = math.erf %3 : f32
+    %5 = arith.divf %4, %s : f32
+    %6 = math.fma %2, %rate, %5 : f32
+    %7 = math.absf %6 : f32
+    %8 = arith.addf %7, %one : f32
+    %9 = math.log %8 : f32
+    %10 = math.sqrt %9 : f32
+    %11 = math.floor %a : f32
+    %12 = arith.maximumf %10, %11 : f32
+    linalg.yield %12 : f32
+  } -> tensor<37x29xf32>
+  return %r : tensor<37x29xf32>
+}
+)mlir",
+          {"f",
+           {randomVector(37 * 29, 1, 3), randomVector(29, 2),
+            randomVector(37, 3), outputOf(37 * 29)},
+           1,
+           {0.25f}},
+          0);
+}
+
+TEST(GpuKernels, FunctionsOfLibdeviceAreThoseOfTheCLibrary) {
+  compare(R"mlir(
+#id = affine_map<(i) -> (i)>
+func.func private @f(%x: tensor<301xf32>) -> tensor<301xf32> {
+  %e = tensor.empty() : tensor<301xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<301xf32>) outs(%e : tensor<301xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = math.sin %a : f32
+    %2 = math.atan2 %1, %a : f32
+    %3 = math.absf %a : f32
+    %4 = math.powf %3, %2 : f32
+    linalg.yield %4 : f32
+  } -> tensor<301xf32>
+  return %r : tensor<301xf32>
+}
+)mlir",
+          {"f", {randomVector(301, 4, 10), outputOf(301)}, 1, {}}, 0);
+}
+
+TEST(GpuKernels, SumsAlongRowsAndColumns) {
+  compare(R"mlir(
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j)>
+#all = affine_map<(i, j) -> ()>
+func.func private @f(%x: tensor<131x67xf32>, %sums: tensor<67xf32> {pipeline.into = 0 : i64})
+    -> (tensor<67xf32>, tensor<131xf32>, tensor<131x67xf32>, tensor<f32>) {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<131xf32>
+  %e1 = tensor.empty() : tensor<131x67xf32>
+  %e2 = tensor.empty() : tensor<f32>
+  %z0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<131xf32>) -> tensor<131xf32>
+  %z2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<f32>) -> tensor<f32>
+  %columns = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<131x67xf32>) outs(%sums : tensor<67xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.addf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<67xf32>
+  %rows = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<131x67xf32>) outs(%z0 : tensor<131xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.mulf %a, %a : f32
+    %r = arith.addf %s, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<131xf32>
+  %quotient = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %rows : tensor<131x67xf32>, tensor<131xf32>) outs(%e1 : tensor<131x67xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %r = arith.divf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<131x67xf32>
+  %total = linalg.generic {indexing_maps = [#id, #all], iterator_types = ["reduction", "reduction"]}
+      ins(%quotient : tensor<131x67xf32>) outs(%z2 : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.addf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<f32>
+  return %columns, %rows, %quotient, %total : tensor<67xf32>, tensor<131xf32>, tensor<131x67xf32>, tensor<f32>
+}
+)mlir",
+          {"f",
+           {randomVector(131 * 67, 5), randomVector(67, 6), outputOf(131),
+            outputOf(131 * 67), outputOf(1)},
+           4,
+           {}},
+          1e-5);
+}
+
+} // namespace
