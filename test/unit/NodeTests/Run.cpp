@@ -87,6 +87,36 @@ static bool hasType(MLIRContext &context, Type type,
              expected.shape, onnx::getElementType(&context, expected.dataType));
 }
 
+/// Compiles the function, for a CPU or for the emulated GPU, and calls it.
+/// Returns what is wrong with its results.
+static std::string runKernels(ModuleOp module, const std::string &name,
+                              bool gpu, std::vector<std::string> buffers,
+                              const std::vector<HostTensor> &expected) {
+  KernelOptions options;
+  options.gpu = gpu;
+  std::unique_ptr<Kernels> kernels = Kernels::compile(module, options);
+  if (!kernels || !kernels->has(name))
+    return "it does not compile";
+  // In a random order of threads.
+  kernels->order = 3;
+  // Results begin as something else than they should be.
+  std::vector<HostTensor> results = expected;
+  for (HostTensor &result : results)
+    result.bytes.assign(result.bytes.size(), '\x5a');
+  std::vector<void *> pointers;
+  for (std::string &buffer : buffers)
+    pointers.push_back(buffer.data());
+  for (HostTensor &result : results)
+    pointers.push_back(result.bytes.data());
+  kernels->call(name, pointers);
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::string difference = compare(expected[i], results[i]);
+    if (!difference.empty())
+      return "output " + std::to_string(i) + ": " + difference;
+  }
+  return "";
+}
+
 /// Imports with every input constant. What the importer folds must be right.
 static Outcome fold(MLIRContext &context, const std::string &folder,
                     const std::string &model) {
@@ -172,7 +202,8 @@ Outcome penstock::test::runCase(MLIRContext &context, const std::string &folder,
   if (!problem.empty())
     return wrong(problem);
 
-  // 2. The function alone, to machine code. Of results without elements there
+  // 2. The function alone, to machine code, and a call. Of results without
+  // elements there
   //    is nothing to compute, and no more to compare.
   Operation *terminator = function.front().getTerminator();
   std::vector<HostTensor> expected;
@@ -204,24 +235,11 @@ Outcome penstock::test::runCase(MLIRContext &context, const std::string &folder,
   for (Operation &op : llvm::make_early_inc_range(module->getOps()))
     if (&op != function)
       op.erase();
-  std::unique_ptr<Kernels> kernels = Kernels::compile(*module);
-  if (!kernels || !kernels->has(name))
-    return wrong("it does not compile");
-
-  // 3. The call. Results begin as something else than they should be.
-  std::vector<HostTensor> results = expected;
-  for (HostTensor &result : results)
-    result.bytes.assign(result.bytes.size(), '\x5a');
-  std::vector<void *> pointers;
-  for (std::string &buffer : buffers)
-    pointers.push_back(buffer.data());
-  for (HostTensor &result : results)
-    pointers.push_back(result.bytes.data());
-  kernels->call(name, pointers);
-  for (size_t i = 0; i < results.size(); ++i) {
-    std::string difference = compare(expected[i], results[i]);
-    if (!difference.empty())
-      return wrong("output " + std::to_string(i) + ": " + difference);
+  OwningOpRef<ModuleOp> copy = module->clone();
+  for (bool gpu : {false, true}) {
+    problem = runKernels(gpu ? *copy : *module, name, gpu, buffers, expected);
+    if (!problem.empty())
+      return wrong(gpu ? "on a GPU, " + problem : problem);
   }
   return fold(context, folder, model);
 }
