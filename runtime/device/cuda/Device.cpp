@@ -24,17 +24,17 @@ class CudaMarker final : public Marker {
 public:
   CudaMarker(const penstock_device &device, std::shared_ptr<Gpu> gpu)
       : device(device), gpu(std::move(gpu)) {
-    check(this->gpu->enter(), "cuCtxSetCurrent");
+    Gpu::Visit visit(*this->gpu);
     check(this->gpu->driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING),
           "cuEventCreate");
   }
   ~CudaMarker() override {
-    (void)gpu->enter();
+    Gpu::Visit visit(*gpu);
     (void)gpu->driver.cuEventDestroy(event);
   }
 
   void synchronize() override {
-    check(gpu->enter(), "cuCtxSetCurrent");
+    Gpu::Visit visit(*gpu);
     check(gpu->driver.cuEventSynchronize(event), "cuEventSynchronize");
   }
   void *getNative(const void *kind) override {
@@ -74,9 +74,16 @@ void CudaDevice::start(std::function<void()> job) {
 bool CudaDevice::finish(int milliseconds) { return thread.wait(milliseconds); }
 
 void CudaDevice::check(const Error &error) const {
-  if (error)
-    fail(context.positions, error.code, "device %u: %s", index,
-         error.text.c_str());
+  if (!error)
+    return;
+  uint32_t task = position.task.load(std::memory_order_relaxed);
+  std::string where;
+  if (task < context.program.task_count)
+    where = format(" at %c%lld (%s)", char(context.program.tasks[task].letter),
+                   (long long)position.taskNumber.load(),
+                   context.program.tasks[task].name);
+  fail(context.positions, error.code, "device %u%s: %s", index, where.c_str(),
+       error.text.c_str());
 }
 
 void CudaDevice::check(int status, const char *call) const {
@@ -143,7 +150,8 @@ Error CudaDevice::open() {
     return describeFailure(*table, status, "cuDeviceGetCount");
   if (count < 1)
     return userError("this program needs an NVIDIA GPU: the driver finds none");
-  if (Error error = Gpu::open(context.program, int(index) % count, gpu))
+  if (Error error =
+          Gpu::open(*table, context.program, placeDevice(index, count), gpu))
     return error;
   driver = &gpu->driver;
   if (int status = gpu->enter())
@@ -152,9 +160,11 @@ Error CudaDevice::open() {
     return error;
   if (Error error = openMemory())
     return error;
+  uint32_t parameters = 0;
   for (uint32_t i = 0; i < context.program.kernel_count; ++i)
-    cellsOfLaunch.resize(std::max<size_t>(
-        cellsOfLaunch.size(), context.program.kernels[i].parameter_count));
+    parameters =
+        std::max(parameters, context.program.kernels[i].parameter_count);
+  cellsOfLaunch.resize(parameters + 1);
   if (Error error = products.prepare(context.program, index, origin))
     return error;
   return convolutions.prepare(context.program, index, origin);
@@ -191,6 +201,8 @@ void CudaDevice::launch(uint32_t id, const uint64_t *parameters) {
   const penstock_kernel &kernel = context.program.kernels[id];
   for (uint32_t i = 0; i < kernel.parameter_count; ++i)
     cellsOfLaunch[i] = const_cast<uint64_t *>(&parameters[i]);
+  // Where the emulated driver stops.
+  cellsOfLaunch[kernel.parameter_count] = nullptr;
   if (int status = driver->cuLaunchKernel(
           gpu->functions[id], kernel.grid[0], kernel.grid[1], kernel.grid[2],
           kernel.block[0], kernel.block[1], kernel.block[2],
@@ -237,7 +249,7 @@ void CudaDevice::pace() {
 }
 
 void CudaDevice::poll() {
-  enter();
+  Gpu::Visit visit(*gpu);
   check(outputs.poll(*driver), "cuEventQuery");
 }
 
@@ -258,14 +270,14 @@ void CudaDevice::drain() {
 //===----------------------------------------------------------------------===//
 
 void CudaDevice::upload(Address at, const void *host, uint64_t bytes) {
-  enter();
+  Gpu::Visit visit(*gpu);
   check(driver->cuMemcpyHtoDAsync(at, host, bytes, direct),
         "cuMemcpyHtoDAsync");
   check(driver->cuStreamSynchronize(direct), "cuStreamSynchronize");
 }
 
 void CudaDevice::download(void *host, Address at, uint64_t bytes) {
-  enter();
+  Gpu::Visit visit(*gpu);
   check(driver->cuMemcpyDtoHAsync(host, at, bytes, direct),
         "cuMemcpyDtoHAsync");
   check(driver->cuStreamSynchronize(direct), "cuStreamSynchronize");
@@ -273,7 +285,7 @@ void CudaDevice::download(void *host, Address at, uint64_t bytes) {
 
 void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
                       uint64_t bytes, const Handover &order) {
-  enter();
+  Gpu::Visit visit(*gpu);
   check(driver->cuStreamWaitEvent(transfer, eventOf(order.free), 0),
         "cuStreamWaitEvent");
   if (Event ready = eventOf(order.ready)) {
@@ -303,7 +315,7 @@ void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
 
 void CudaDevice::receive(Address at, const void *host, uint64_t bytes,
                          const Handover &order) {
-  enter();
+  Gpu::Visit visit(*gpu);
   check(inputs.send(*driver, at, host, bytes, eventOf(order.free),
                     eventOf(order.done), input),
         "copying samples");
@@ -314,7 +326,6 @@ std::unique_ptr<Marker> CudaDevice::createMarker() {
 }
 
 void CudaDevice::mark(Marker &marker) {
-  enter();
   check(driver->cuEventRecord(
             static_cast<Event>(marker.getNative(&penstock_cuda)), compute),
         "cuEventRecord");

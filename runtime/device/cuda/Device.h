@@ -59,7 +59,6 @@ private:
   /// Ends the process where a call failed.
   void check(int status, const char *call) const;
   void check(const Error &error) const;
-  void enter() const { check(gpu->enter(), "cuCtxSetCurrent"); }
   Error openMemory();
   Error openStreams();
 

@@ -10,11 +10,27 @@
 
 #include "runtime/device/cuda/Libraries.h"
 
+#include "runtime/support/Wait.h"
+
+#include <cstdio>
 #include <map>
 #include <mutex>
 
 using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
+
+int cuda::placeDevice(uint32_t device, int count, std::span<const int> chosen) {
+  if (chosen.empty())
+    return int(device % uint32_t(count));
+  return chosen[device % chosen.size()];
+}
+
+Gpu::Visit::Visit(const Gpu &gpu) : driver(gpu.driver) {
+  (void)driver.cuCtxGetCurrent(&before);
+  (void)driver.cuCtxSetCurrent(gpu.context);
+}
+
+Gpu::Visit::~Visit() { (void)driver.cuCtxSetCurrent(before); }
 
 const penstock_image *cuda::chooseImage(const penstock_device_code &code,
                                         uint32_t arch) {
@@ -63,18 +79,20 @@ static std::string listArchs(const penstock_device_code &code) {
 }
 
 Error Gpu::load(const penstock_program &program) {
-  if (int status = driver.cuDeviceGet(&gpu, ordinal))
-    return describeFailure(driver, status, "cuDeviceGet");
-  if (int status = driver.cuDevicePrimaryCtxRetain(&context, gpu)) {
+  int status = driver.cuDeviceGet(&gpu, ordinal);
+  if (!status)
+    status = driver.cuDevicePrimaryCtxRetain(&context, gpu);
+  if (status) {
     context = nullptr;
-    return describeFailure(driver, status, "cuDevicePrimaryCtxRetain");
+    return userError("GPU %d cannot be used: %s", ordinal,
+                     describeStatus(driver, status).c_str());
   }
   if (int status = enter())
     return describeFailure(driver, status, "cuCtxSetCurrent");
   if (!program.kernel_count)
     return {};
   int major = 0, minor = 0;
-  int status = driver.cuDeviceGetAttribute(
+  status = driver.cuDeviceGetAttribute(
       &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu);
   if (!status)
     status = driver.cuDeviceGetAttribute(
@@ -91,6 +109,7 @@ Error Gpu::load(const penstock_program &program) {
   const void *data = image->begin;
   if (image->kind == PENSTOCK_IMAGE_EMULATED)
     data = image;
+  int64_t start = nanoseconds();
   status = driver.cuModuleLoadDataEx(&module, data, 0, nullptr, nullptr);
   if (status == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
     int version = 0;
@@ -102,6 +121,12 @@ Error Gpu::load(const penstock_program &program) {
   }
   if (status)
     return describeFailure(driver, status, "cuModuleLoadDataEx");
+  if (image->kind == PENSTOCK_IMAGE_PTX)
+    std::fprintf(stderr,
+                 "note: compiled the kernels for GPU %d, sm_%u, from the code "
+                 "of sm_%u in %.1f s\n",
+                 ordinal, arch, image->arch,
+                 double(nanoseconds() - start) * 1e-9);
   functions.resize(program.kernel_count);
   for (uint32_t i = 0; i < program.kernel_count; ++i)
     if (driver.cuModuleGetFunction(&functions[i], module,
@@ -114,24 +139,22 @@ Error Gpu::load(const penstock_program &program) {
 Gpu::~Gpu() {
   if (!context)
     return;
-  (void)enter();
-  if (module)
+  if (module) {
+    Visit visit(*this);
     (void)driver.cuModuleUnload(module);
+  }
   (void)driver.cuDevicePrimaryCtxRelease(gpu);
 }
 
-Error Gpu::open(const penstock_program &program, int ordinal,
-                std::shared_ptr<Gpu> &result) {
+Error Gpu::open(const Driver &driver, const penstock_program &program,
+                int ordinal, std::shared_ptr<Gpu> &result) {
   static std::mutex mutex;
   static std::map<std::pair<const void *, int>, std::weak_ptr<Gpu>> opened;
   std::lock_guard<std::mutex> lock(mutex);
   std::weak_ptr<Gpu> &known = opened[{program.code, ordinal}];
   if ((result = known.lock()))
     return {};
-  const Driver *driver = nullptr;
-  if (Error error = loadDriver(driver))
-    return error;
-  result = std::make_shared<Gpu>(*driver, ordinal);
+  result = std::make_shared<Gpu>(driver, ordinal);
   if (Error error = result->load(program)) {
     result.reset();
     return error;

@@ -13,16 +13,21 @@
 #include "runtime/device/cuda/Driver.h"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace penstock::runtime::cuda {
+
+/// Returns the GPU of a device: those of `chosen` in turn, or all `count` where
+/// none is chosen.
+int placeDevice(uint32_t device, int count, std::span<const int> chosen = {});
 
 class Gpu {
 public:
   /// Opens GPU `ordinal` for the kernels of a program, or shares it with those
   /// who opened it before.
-  static Error open(const penstock_program &program, int ordinal,
-                    std::shared_ptr<Gpu> &result);
+  static Error open(const Driver &driver, const penstock_program &program,
+                    int ordinal, std::shared_ptr<Gpu> &result);
   Gpu(const Driver &driver, int ordinal) : driver(driver), ordinal(ordinal) {}
   Gpu(const Gpu &) = delete;
   Gpu &operator=(const Gpu &) = delete;
@@ -30,6 +35,19 @@ public:
 
   /// Makes it the GPU that calls of this thread are for.
   int enter() const { return driver.cuCtxSetCurrent(context); }
+
+  /// Enters a GPU for a while, on a thread that may be of another one.
+  class Visit {
+  public:
+    explicit Visit(const Gpu &gpu);
+    Visit(const Visit &) = delete;
+    Visit &operator=(const Visit &) = delete;
+    ~Visit();
+
+  private:
+    const Driver &driver;
+    DriverContext before = nullptr;
+  };
 
   const Driver &driver;
   const int ordinal;

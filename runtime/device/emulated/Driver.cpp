@@ -310,6 +310,13 @@ int cuDevicePrimaryCtxRelease(int gpu) {
   });
 }
 
+int cuCtxGetCurrent(DriverContext *context) {
+  return callDriver([&](Machine &) {
+    *context = current;
+    return CUDA_SUCCESS;
+  });
+}
+
 int cuCtxSetCurrent(DriverContext context) {
   return callDriver([&](Machine &) {
     if (context && context->retained == 0)

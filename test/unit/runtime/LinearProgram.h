@@ -27,6 +27,15 @@ struct Faults {
 };
 extern Faults faults;
 
+/// Where the program runs. On devices that launch kernels, its mathematics is
+/// in emulated kernels, for which an address of the device is off by `bias`.
+struct Placement {
+  const char *kind = "cpu";
+  bool launches = false;
+  uint64_t bias = 0;
+};
+extern Placement placement;
+
 class LinearProgram {
 public:
   enum class Weights { Inline, External };
@@ -53,6 +62,7 @@ public:
   std::vector<penstock_file> files;
   std::vector<penstock_variable> variables, replayVariables;
   std::vector<penstock_channel> channels, replayChannels;
+  std::vector<penstock_device_descriptor> devices, replayDevices;
 
 private:
   void writeModel(const std::string &folder, Weights weights);

@@ -1,0 +1,99 @@
+//===- TrainingTest.cpp - Training on emulated GPUs -----------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The bits of a serial loop, whatever the order in which the driver runs what
+// is put on streams, on one GPU and on two.
+//===----------------------------------------------------------------------===//
+
+#include "LinearProgram.h"
+
+#include "runtime/device/emulated/Driver.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace penstock;
+using namespace penstock::runtime;
+using namespace penstock::test;
+
+namespace {
+
+class TrainingTest : public testing::Test {
+protected:
+  /// Trains, evaluates and verifies; the weights and the accuracy must be those
+  /// of a loop.
+  void train(const emulated::Settings &settings) {
+    emulated::configure(settings);
+    std::string data = "x=" + linear.dataPath;
+    penstock_option options[] = {
+        {"data", data.c_str()},      {"labels", linear.labelsPath.c_str()},
+        {"eval-data", data.c_str()}, {"eval-labels", linear.labelsPath.c_str()},
+        {"verify", nullptr},         {nullptr, nullptr}};
+    penstock_run *run = nullptr;
+    ASSERT_EQ(penstock_open(&linear, options, &run), 0) << penstock_error(run);
+    ASSERT_EQ(penstock_train(run, 5), 0) << penstock_error(run);
+    penstock_results before = {}, after = {};
+    ASSERT_EQ(penstock_evaluate(run, &before), 0) << penstock_error(run);
+    ASSERT_EQ(penstock_train(run, 1), 0) << penstock_error(run);
+    ASSERT_EQ(penstock_evaluate(run, &after), 0) << penstock_error(run);
+    EXPECT_LT(after.loss, before.loss);
+    EXPECT_EQ(after.samples, 24);
+    std::string path = folder / "trained.onnx";
+    ASSERT_EQ(penstock_save(run, path.c_str()), 0) << penstock_error(run);
+    EXPECT_EQ(penstock_replay(run, 6), 0) << penstock_error(run);
+    penstock_close(run);
+
+    std::vector<float> w1 = linear.w1, w2 = linear.w2;
+    linear.trainSerially(6, 0.05f, w1, w2);
+    std::string model = linear.modelText;
+    std::memcpy(&model[linear.w1Offset], w1.data(), 4 * w1.size());
+    std::memcpy(&model[linear.w2Offset], w2.data(), 4 * w2.size());
+    EXPECT_EQ(readText(path), model);
+  }
+
+  ScratchFolder folder;
+  LinearProgram linear{folder.path};
+};
+
+TEST_F(TrainingTest, GivesTheBitsOfALoopInAnyOrder) {
+  for (uint64_t order = 0; order < 24; ++order) {
+    SCOPED_TRACE(order);
+    emulated::Settings settings;
+    settings.order = order;
+    train(settings);
+  }
+}
+
+TEST_F(TrainingTest, GivesTheBitsOfALoopOnTwoGpus) {
+  for (uint64_t order = 0; order < 12; ++order) {
+    SCOPED_TRACE(order);
+    emulated::Settings settings;
+    settings.order = order;
+    settings.gpus = 2;
+    train(settings);
+  }
+}
+
+TEST_F(TrainingTest, SaysWhatDoesNotFit) {
+  emulated::Settings settings;
+  settings.memoryBytes = 1000; // an arena has 640
+  emulated::configure(settings);
+  penstock_run *run = nullptr;
+  std::string data = "x=" + linear.dataPath;
+  penstock_option options[] = {{"data", data.c_str()},
+                               {"labels", linear.labelsPath.c_str()},
+                               {nullptr, nullptr}};
+  EXPECT_EQ(penstock_open(&linear, options, &run), PENSTOCK_DOES_NOT_FIT);
+  std::string error = penstock_error(run);
+  constexpr char kText[] =
+      " needs 640 bytes; of the 1000 of GPU 0, 360 are free";
+  // Whichever comes second.
+  EXPECT_TRUE(error == std::string("device 0") + kText ||
+              error == std::string("device 1") + kText)
+      << error;
+  penstock_close(run);
+}
+
+} // namespace
