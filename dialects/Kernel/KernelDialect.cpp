@@ -215,5 +215,15 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConstantOp::verify() {
+  if (!cast<MemRefType>(getType()).getLayout().isIdentity())
+    return emitOpError("is dense, not ") << getType();
+  return success();
+}
+
 #define GET_OP_CLASSES
 #include "dialects/Kernel/KernelOps.cpp.inc"

@@ -169,4 +169,21 @@ def Kernel_LaunchOp : Kernel_Op<"launch",
   }];
 }
 
+def Kernel_ConstantOp : Kernel_Op<"constant", [Pure]> {
+  let summary = "A constant in the memory of a device";
+  let description = [{
+    The copy of a `memref.global` that the device has since it was opened, for
+    library calls.
+
+    ```mlir
+    %ones = kernel.constant @__constant_5x7xf32 : memref<5x7xf32>
+    ```
+
+    Constraint: the result is dense.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$name);
+  let results = (outs AnyStaticShapeMemRef:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+}
+
 #endif // PENSTOCK_DIALECTS_KERNEL_KERNELOPS_TD

@@ -44,6 +44,24 @@ def PipelineParallelLoops
   let dependentDialects = ["::mlir::scf::SCFDialect"];
 }
 
+def PipelinePlaceConstants
+    : Pass<"pipeline-place-constants", "::mlir::func::FuncOp"> {
+  let summary = "Lets library calls read constants in the device's memory";
+  let description = [{
+    Once kernels have taken their constants along, those left are operands of
+    library calls.
+
+    ```mlir
+    %ones = memref.get_global @ones : memref<5x7xf32>
+    kernel.gemm %x, %ones, %y ...
+    // becomes
+    %ones = kernel.constant @ones : memref<5x7xf32>
+    ```
+  }];
+  let options = [GpuKindOption];
+  let dependentDialects = ["::penstock::kernel::KernelDialect"];
+}
+
 def PipelineOutlineGpuKernels
     : Pass<"pipeline-outline-gpu-kernels", "::mlir::ModuleOp"> {
   let summary = "Moves all that touches a buffer to kernels of a gpu.module";

@@ -41,6 +41,9 @@ void penstock::buildCudaKernelPipeline(OpPassManager &manager) {
   PipelineOutlineGpuKernelsOptions outline;
   outline.kind = kind;
   manager.addPass(createPipelineOutlineGpuKernels(outline));
+  PipelinePlaceConstantsOptions constants;
+  constants.kind = kind;
+  manager.addNestedPass<func::FuncOp>(createPipelinePlaceConstants(constants));
   manager.addPass(createPipelineGpuLoops());
   // Before anything becomes LLVM: on the host, too.
   PipelineApproximateMathOptions math;

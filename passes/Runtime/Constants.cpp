@@ -94,6 +94,19 @@ Constant ConstantBuilder::declare(StringRef symbol) {
   return Constant::address(symbol);
 }
 
+Constant ConstantBuilder::values(StringRef name, DenseElementsAttr values) {
+  std::string symbol = ("penstock.constant." + name).str();
+  Type element = values.getElementType();
+  int64_t count = values.getNumElements();
+  constexpr unsigned kAlignment = 64;
+  if (!module.lookupSymbol(symbol))
+    LLVM::GlobalOp::create(
+        builder, module.getLoc(), LLVM::LLVMArrayType::get(element, count),
+        /*isConstant=*/true, LLVM::Linkage::Internal, symbol,
+        values.reshape(RankedTensorType::get({count}, element)), kAlignment);
+  return Constant::address(symbol);
+}
+
 Constant ConstantBuilder::string(StringRef text) {
   std::string &name = strings[text];
   if (name.empty()) {

@@ -67,6 +67,8 @@ public:
   void add(llvm::StringRef name, const Constant &value, bool exported = false);
   /// The address of a symbol that another module defines.
   Constant declare(llvm::StringRef symbol);
+  /// The address of the values of a constant, which has this name.
+  Constant values(llvm::StringRef name, mlir::DenseElementsAttr values);
   /// The address of a string that ends with a zero; equal ones are shared.
   Constant string(llvm::StringRef text);
   /// The address of an array, or null when it is empty.

@@ -461,9 +461,11 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
            std::move(groupTable));
   setTable(program.range_count, program.ranges, "ranges", getRanges(constants));
   setTable(program.kernel_count, program.kernels, "kernels",
-           launches.getTable(constants));
-  if (!launches.isEmpty())
+           launches.getKernels(constants));
+  if (launches.hasKernels())
     program.code = constants.declare(kDeviceCodeSymbol);
+  setTable(program.constant_count, program.constants, "constants",
+           launches.getConstants(constants));
 
   // 3. The rest.
   program.abi_version = PENSTOCK_ABI_VERSION;

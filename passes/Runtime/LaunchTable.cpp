@@ -10,11 +10,20 @@
 
 #include "passes/Runtime/AbiStructs.h"
 
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace penstock;
+
+static int64_t getBytes(MemRefType type) {
+  return type.getNumElements() *
+         llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
 
 LogicalResult LaunchTable::collect(ModuleOp root) {
   WalkResult result = root.walk([&](kernel::LaunchOp launch) {
@@ -30,6 +39,21 @@ LogicalResult LaunchTable::collect(ModuleOp root) {
                             "blocks or other parameters";
       return WalkResult::interrupt();
     }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  result = root.walk([&](kernel::ConstantOp constant) {
+    auto global = root.lookupSymbol<memref::GlobalOp>(constant.getName());
+    auto values = dyn_cast_or_null<DenseElementsAttr>(
+        global ? global.getInitialValue().value_or(Attribute()) : Attribute());
+    if (!values || global.getType() != constant.getType()) {
+      constant.emitError() << constant.getNameAttr()
+                           << " is no constant of this type";
+      return WalkResult::interrupt();
+    }
+    constants.insert(
+        {constant.getNameAttr(), {getBytes(global.getType()), values}});
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -53,37 +77,75 @@ static Value toWord(OpBuilder &builder, Location loc, RuntimeCalls &runtime,
   return arith::ExtUIOp::create(builder, loc, runtime.i64, value);
 }
 
+LogicalResult LaunchTable::convert(RuntimeCalls &runtime,
+                                   kernel::LaunchOp launch) const {
+  auto caller = launch->getParentOfType<func::FuncOp>();
+  if (failed(runtime.checkDevice(launch)))
+    return failure();
+  Location loc = launch.getLoc();
+  OpBuilder atStart =
+      OpBuilder::atBlockBegin(&caller.getFunctionBody().front());
+  Value count =
+      LLVM::ConstantOp::create(atStart, loc, runtime.i32,
+                               atStart.getI32IntegerAttr(static_cast<int32_t>(
+                                   launch.getParameters().size())));
+  Value words =
+      LLVM::AllocaOp::create(atStart, loc, runtime.pointer, runtime.i64, count);
+  OpBuilder builder(launch);
+  for (auto [index, value] : llvm::enumerate(launch.getParameters())) {
+    Value word = toWord(builder, loc, runtime, value);
+    Value place =
+        LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64, words,
+                            ArrayRef<LLVM::GEPArg>{int32_t(index)});
+    LLVM::StoreOp::create(builder, loc, word, place);
+  }
+  Value number = LLVM::ConstantOp::create(
+      builder, loc, runtime.i32,
+      builder.getI32IntegerAttr(static_cast<int32_t>(getNumber(launch))));
+  runtime.call(builder, loc, "penstock_launch", runtime.none,
+               {caller.getArgument(0), number, words});
+  launch.erase();
+  return success();
+}
+
+LogicalResult LaunchTable::convert(RuntimeCalls &runtime,
+                                   kernel::ConstantOp constant) const {
+  if (failed(runtime.checkDevice(constant)))
+    return failure();
+  OpBuilder builder(constant);
+  Location loc = constant.getLoc();
+  auto type = cast<MemRefType>(constant.getType());
+  auto number = static_cast<int32_t>(constants.find(constant.getNameAttr()) -
+                                     constants.begin());
+  Value address = runtime.call(
+      builder, loc, "penstock_find_constant", runtime.pointer,
+      {constant->getParentOfType<func::FuncOp>().getArgument(0),
+       LLVM::ConstantOp::create(builder, loc, runtime.i32,
+                                builder.getI32IntegerAttr(number))});
+  LowerToLLVMOptions options(constant.getContext());
+  LLVMTypeConverter types(constant.getContext(), options);
+  Value descriptor =
+      MemRefDescriptor::fromStaticShape(builder, loc, types, type, address);
+  constant.replaceAllUsesWith(
+      UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
+          .getResult(0));
+  constant.erase();
+  return success();
+}
+
 LogicalResult LaunchTable::convert(RuntimeCalls &runtime) const {
-  SmallVector<kernel::LaunchOp> launches;
-  runtime.root.walk(
-      [&](kernel::LaunchOp launch) { launches.push_back(launch); });
-  for (kernel::LaunchOp launch : launches) {
-    auto caller = launch->getParentOfType<func::FuncOp>();
-    if (failed(runtime.checkDevice(launch)))
+  SmallVector<Operation *> ops;
+  runtime.root.walk([&](Operation *op) {
+    if (isa<kernel::LaunchOp, kernel::ConstantOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    LogicalResult result =
+        llvm::TypeSwitch<Operation *, LogicalResult>(op)
+            .Case<kernel::LaunchOp, kernel::ConstantOp>(
+                [&](auto typed) { return convert(runtime, typed); });
+    if (failed(result))
       return failure();
-    Location loc = launch.getLoc();
-    OpBuilder atStart =
-        OpBuilder::atBlockBegin(&caller.getFunctionBody().front());
-    Value count =
-        LLVM::ConstantOp::create(atStart, loc, runtime.i32,
-                                 atStart.getI32IntegerAttr(static_cast<int32_t>(
-                                     launch.getParameters().size())));
-    Value words = LLVM::AllocaOp::create(atStart, loc, runtime.pointer,
-                                         runtime.i64, count);
-    OpBuilder builder(launch);
-    for (auto [index, value] : llvm::enumerate(launch.getParameters())) {
-      Value word = toWord(builder, loc, runtime, value);
-      Value place =
-          LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64, words,
-                              ArrayRef<LLVM::GEPArg>{int32_t(index)});
-      LLVM::StoreOp::create(builder, loc, word, place);
-    }
-    Value number = LLVM::ConstantOp::create(
-        builder, loc, runtime.i32,
-        builder.getI32IntegerAttr(static_cast<int32_t>(getNumber(launch))));
-    runtime.call(builder, loc, "penstock_launch", runtime.none,
-                 {caller.getArgument(0), number, words});
-    launch.erase();
   }
   return success();
 }
@@ -92,7 +154,8 @@ static std::array<uint32_t, 3> toSizes(ArrayRef<int64_t> sizes) {
   return {uint32_t(sizes[0]), uint32_t(sizes[1]), uint32_t(sizes[2])};
 }
 
-std::vector<Constant> LaunchTable::getTable(ConstantBuilder &constants) const {
+std::vector<Constant>
+LaunchTable::getKernels(ConstantBuilder &constants) const {
   std::vector<Constant> table;
   for (auto &[name, kernel] : kernels)
     table.push_back(abi::kernel{
@@ -101,6 +164,18 @@ std::vector<Constant> LaunchTable::getTable(ConstantBuilder &constants) const {
         .block = toSizes(kernel.block),
         .shared_bytes = 0,
         .parameter_count = static_cast<int64_t>(kernel.parameters)}
+                        .get());
+  return table;
+}
+
+std::vector<Constant>
+LaunchTable::getConstants(ConstantBuilder &builder) const {
+  std::vector<Constant> table;
+  for (auto &[name, constant] : constants)
+    table.push_back(abi::constant{
+        .bytes = constant.bytes,
+        .data = builder.values(cast<FlatSymbolRefAttr>(name).getValue(),
+                               constant.values)}
                         .get());
   return table;
 }

@@ -4,7 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A kernel has one number and one grid, wherever it is launched. Its code is in
-// an image that the target adds when the object file is written.
+// an image that the target adds when the object file is written. Beside
+// kernels, the device has constants, and the host fetches numbers.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_PASSES_RUNTIME_LAUNCHTABLE_H
@@ -25,11 +26,13 @@ public:
   /// Numbers all kernels; an error where one is launched in two ways.
   mlir::LogicalResult collect(mlir::ModuleOp root);
 
-  /// Puts a call of the runtime into the place of each launch.
+  /// Puts calls of the runtime into the place of launches and constants.
   mlir::LogicalResult convert(RuntimeCalls &runtime) const;
 
-  bool isEmpty() const { return kernels.empty(); }
-  std::vector<Constant> getTable(ConstantBuilder &constants) const;
+  bool hasKernels() const { return !kernels.empty(); }
+  std::vector<Constant> getKernels(ConstantBuilder &constants) const;
+  /// The constants that devices have.
+  std::vector<Constant> getConstants(ConstantBuilder &builder) const;
 
 private:
   uint32_t getNumber(kernel::LaunchOp launch) const {
@@ -42,6 +45,17 @@ private:
     size_t parameters;
   };
   llvm::MapVector<mlir::Attribute, Kernel> kernels;
+  /// By the name of the global.
+  struct DeviceConstant {
+    int64_t bytes;
+    mlir::DenseElementsAttr values;
+  };
+  llvm::MapVector<mlir::Attribute, DeviceConstant> constants;
+
+  mlir::LogicalResult convert(RuntimeCalls &runtime,
+                              kernel::LaunchOp launch) const;
+  mlir::LogicalResult convert(RuntimeCalls &runtime,
+                              kernel::ConstantOp constant) const;
 };
 
 } // namespace penstock

@@ -236,6 +236,10 @@ void penstock_launch(penstock_device *device, uint32_t kernel,
   device->launch(kernel, parameters);
 }
 
+void *penstock_find_constant(penstock_device *device, uint32_t constant) {
+  return device->findConstant(constant);
+}
+
 void penstock_parallel(penstock_device *device,
                        void (*body)(void *closure, int64_t index),
                        void *closure, int64_t count) {

@@ -62,6 +62,8 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
   virtual void conv(uint32_t id, const void *input, const void *weights,
                     const void *output) = 0;
   virtual void launch(uint32_t kernel, const uint64_t *parameters) = 0;
+  /// Where a constant of the program is, as compiled code has addresses.
+  virtual void *findConstant(uint32_t constant) = 0;
   virtual void parallel(void (*body)(void *closure, int64_t index),
                         void *closure, int64_t count) = 0;
 

@@ -69,6 +69,10 @@ void CpuDevice::launch(uint32_t kernel, const uint64_t *) {
        index, context.program.kernels[kernel].name);
 }
 
+void *CpuDevice::findConstant(uint32_t constant) {
+  return const_cast<void *>(context.program.constants[constant].data);
+}
+
 bool CpuDevice::prepack(uint32_t call, Address weights, Address result) {
   auto *from = reinterpret_cast<float *>(pointerTo(weights));
   auto *to = reinterpret_cast<float *>(pointerTo(result));

@@ -30,6 +30,7 @@ public:
   void conv(uint32_t id, const void *input, const void *weights,
             const void *output) override;
   void launch(uint32_t kernel, const uint64_t *parameters) override;
+  void *findConstant(uint32_t constant) override;
   void parallel(void (*body)(void *closure, int64_t index), void *closure,
                 int64_t count) override;
   bool prepack(uint32_t call, Address weights, Address result) override;

@@ -141,6 +141,36 @@ Error CudaDevice::openMemory() {
   return {};
 }
 
+Error CudaDevice::openConstants() {
+  constexpr uint64_t kAlignment = 256;
+  const penstock_program &program = context.program;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < program.constant_count; ++i) {
+    constantOffsets.push_back(bytes);
+    bytes +=
+        (program.constants[i].bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  if (bytes == 0)
+    return {};
+  int status = driver->cuMemAlloc(&constants, bytes);
+  for (uint32_t i = 0; i < program.constant_count && !status; ++i)
+    status = driver->cuMemcpyHtoDAsync(constants + constantOffsets[i],
+                                       program.constants[i].data,
+                                       program.constants[i].bytes, direct);
+  if (!status)
+    status = driver->cuStreamSynchronize(direct);
+  if (status == CUDA_ERROR_OUT_OF_MEMORY)
+    return doesNotFit("device %u needs %llu bytes for constants besides its "
+                      "arena",
+                      index, (unsigned long long)bytes);
+  return status ? describeFailure(*driver, status, "copying constants")
+                : Error();
+}
+
+void *CudaDevice::findConstant(uint32_t constant) {
+  return reinterpret_cast<void *>(constants + constantOffsets[constant]);
+}
+
 Error CudaDevice::open() {
   const Driver *table = nullptr;
   if (Error error = loadDriver(table))
@@ -159,6 +189,8 @@ Error CudaDevice::open() {
   if (Error error = openStreams())
     return error;
   if (Error error = openMemory())
+    return error;
+  if (Error error = openConstants())
     return error;
   uint32_t parameters = 0;
   for (uint32_t i = 0; i < context.program.kernel_count; ++i)
@@ -186,6 +218,8 @@ void CudaDevice::close() {
       (void)driver->cuStreamDestroy(stream);
   if (origin)
     (void)driver->cuMemFree(origin);
+  if (constants)
+    (void)driver->cuMemFree(constants);
 }
 
 Statistics CudaDevice::statistics() const {

@@ -34,6 +34,7 @@ public:
   void conv(uint32_t id, const void *input, const void *weights,
             const void *output) override;
   void launch(uint32_t kernel, const uint64_t *parameters) override;
+  void *findConstant(uint32_t constant) override;
   void parallel(void (*body)(void *closure, int64_t index), void *closure,
                 int64_t count) override;
   bool prepack(uint32_t call, Address weights, Address result) override;
@@ -61,6 +62,7 @@ private:
   void check(const Error &error) const;
   Error openMemory();
   Error openStreams();
+  Error openConstants();
 
   /// Runs of tasks that the host may be ahead.
   static constexpr uint64_t kAhead = 64;
@@ -71,6 +73,9 @@ private:
          direct = nullptr;
   Products products;
   Convolutions convolutions;
+  /// One block of memory, and where each constant begins in it.
+  Address constants = 0;
+  std::vector<uint64_t> constantOffsets;
   InputRing inputs;
   OutputRing outputs;
   /// What the host waits for when it is far ahead, and before it is done.

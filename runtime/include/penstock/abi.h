@@ -189,6 +189,8 @@ void penstock_conv(penstock_device *device, uint32_t id, const void *input,
  * device's memory, or a number in the low bytes. */
 void penstock_launch(penstock_device *device, uint32_t kernel,
                      const uint64_t *parameters);
+/* The address of program->constants[constant] in the device's memory. */
+void *penstock_find_constant(penstock_device *device, uint32_t constant);
 /* body(closure, i) for i in [0, count), split over the device's threads in a
  * fixed way. */
 void penstock_parallel(penstock_device *device,

@@ -177,3 +177,11 @@ func.func @f(%x: i128) {
   kernel.launch @k::@f grid [7, 1, 1] block [64, 1, 1] (%x) : i128
   return
 }
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'kernel.constant' op is dense, not 'memref<3xf32, strided<[2]>>'}}
+  %0 = kernel.constant @c : memref<3xf32, strided<[2]>>
+  return
+}

@@ -41,3 +41,10 @@ func.func @launches(%x: memref<11x3xf32, strided<[79, 1], offset: ?>>, %rate: f3
   kernel.launch @kernels::@g grid [1, 3, 5] block [32, 8, 1]
   return
 }
+
+// CHECK: kernel.constant @c : memref<3x5xf32>
+memref.global "private" constant @c : memref<3x5xf32> = dense<2.0>
+func.func @constant() -> memref<3x5xf32> {
+  %c = kernel.constant @c : memref<3x5xf32>
+  return %c : memref<3x5xf32>
+}

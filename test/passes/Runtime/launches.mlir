@@ -52,6 +52,20 @@ func.func private @again(%dev: !llvm.ptr, %rate: f32) {
   return
 }
 
+memref.global "private" constant @weights : memref<3x5xf32> = dense<2.0>
+
+// CHECK-LABEL: func.func private @product(
+// CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[X:.*]]: memref<7x3xf32>, %[[Y:.*]]: memref<7x5xf32>)
+// CHECK:         %[[ID:.*]] = llvm.mlir.constant(0 : i32)
+// CHECK:         %[[AT:.*]] = llvm.call @penstock_find_constant(%[[DEV]], %[[ID]])
+// CHECK:         llvm.call @penstock_gemm(%[[DEV]],
+func.func private @product(%dev: !llvm.ptr, %x: memref<7x3xf32>, %y: memref<7x5xf32>) {
+  %c = kernel.constant @weights : memref<3x5xf32>
+  kernel.gemm %x, %c, %y sizes [7, 5, 3] strides [3, 1] [5, 1] [5, 1]
+    config(#cuda.gemm<>) : memref<7x3xf32>, memref<3x5xf32>, memref<7x5xf32>
+  return
+}
+
 func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   pipeline.mark @s.F[%first]
@@ -62,4 +76,6 @@ func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
 // TABLE: c"s_F_rows\00"
 // TABLE: @penstock.kernels = internal constant [2 x {{.*}}] [{{.*}} [3 x i32] [i32 7, i32 1, i32 1], [3 x i32] [i32 128, i32 1, i32 1], i32 0, i32 4 }, {{.*}} [3 x i32] [i32 3, i32 2, i32 1], [3 x i32] [i32 32, i32 8, i32 1], i32 0, i32 1 }]
 // TABLE: @penstock_device_code = external constant i8
-// TABLE: @penstock_program = constant {{.*}} i32 2, ptr @penstock.kernels, ptr @penstock_device_code }
+// TABLE: @penstock.constant.weights = internal constant [15 x float]
+// TABLE: @penstock.constants = internal constant [1 x { i64, ptr }] [{ i64, ptr } { i64 60, ptr @penstock.constant.weights }]
+// TABLE: @penstock_program = constant {{.*}} i32 2, ptr @penstock.kernels, ptr @penstock_device_code, i32 1, ptr @penstock.constants }
