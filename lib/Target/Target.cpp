@@ -70,6 +70,18 @@ penstock::planPacking(kernel::LibraryCallOpInterface call) {
   return packing;
 }
 
+bool penstock::prefersParallelLoops(Operation *op) {
+  TargetAttrInterface attribute = pipeline::getTarget(op);
+  const Target *target = attribute ? Target::get(attribute) : nullptr;
+  return target && target->prefersParallelLoops(attribute);
+}
+
+bool penstock::readsHostMemory(Operation *op) {
+  TargetAttrInterface attribute = pipeline::getTarget(op);
+  const Target *target = attribute ? Target::get(attribute) : nullptr;
+  return !target || target->readsHostMemory(attribute);
+}
+
 bool penstock::asksForDirectConvolution(Operation *op) {
   while (op->getParentOp())
     op = op->getParentOp();

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Cuda/Passes.h"
-#include "passes/Kernels/BufferRange.h"
+#include "passes/Cuda/RowThreads.h"
 
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -112,11 +112,6 @@ LogicalResult AccessCollector::collect() {
   return failure(result.wasInterrupted());
 }
 
-/// Whether the two may share an element.
-bool mayOverlap(Value a, Value b) {
-  return a == b || BufferRange::of(a).overlaps(BufferRange::of(b));
-}
-
 /// Whether no iteration of the loop writes what another one touches.
 bool isParallel(scf::ForOp loop) {
   if (loop.getNumResults() != 0 || !getConstantIntValue(loop.getLowerBound()) ||
@@ -182,8 +177,10 @@ struct ParallelLoopsPass
     for (scf::ForOp next = loop; next && isParallel(next);
          next = getOnlyLoop(next))
       nest.push_back(next);
-    if (nest.empty())
+    if (nest.empty()) {
+      distributeRows(loop);
       return;
+    }
 
     // 2. Its counters.
     OpBuilder builder(loop);

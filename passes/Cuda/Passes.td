@@ -25,7 +25,9 @@ def PipelineParallelLoops
     when each of its iterations touches its own slice of every buffer that the
     loop writes: all accesses to such a buffer have the counter as the index of
     one and the same dimension. Perfectly nested loops of this kind become one
-    `scf.forall`. Two buffers may overlap unless they are distinct arguments or
+    `scf.forall`. In a loop that is not of this kind the elements of a row may
+    be: parallel loops of `linalg` ops within it move around it. Two buffers may
+    overlap unless they are distinct arguments or
     distinct ranges of bytes.
 
     ```mlir

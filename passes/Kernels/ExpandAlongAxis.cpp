@@ -4,11 +4,13 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // nn.cumulative_sum, nn.top_k and nn.log_sum_exp. The first two are loops over
-// the axis, as each step needs the one before.
+// the axis, as each step needs the one before: around vectors of lines, or,
+// where the target prefers parallel loops, within each line.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
 #include "passes/Kernels/Composites.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -56,6 +58,10 @@ struct ExpandCumulativeSum : OpRewritePattern<nn::CumulativeSumOp> {
     auto sliceType = RankedTensorType::get(shape, type.getElementType());
     Value zeros = createFilled(rewriter, loc, sliceType,
                                rewriter.getZeroAttr(type.getElementType()));
+    if (prefersParallelLoops(op)) {
+      rewriter.replaceOp(op, expandLines(rewriter, op, zeros));
+      return success();
+    }
     auto loop = scf::ForOp::create(
         rewriter, loc, createIndex(rewriter, loc, 0),
         createIndex(rewriter, loc, size), createIndex(rewriter, loc, 1),
@@ -83,14 +89,7 @@ struct ExpandCumulativeSum : OpRewritePattern<nn::CumulativeSumOp> {
               ValueRange{place, carried[1]}, maps,
               SmallVector<IteratorType>(rank, IteratorType::parallel),
               [&](OpBuilder &inside, Location, ValueRange elements) {
-                Value sum = isa<FloatType>(elements[0].getType())
-                                ? Value(arith::AddFOp::create(
-                                      inside, loc, elements[2], elements[0]))
-                                : Value(arith::AddIOp::create(
-                                      inside, loc, elements[2], elements[0]));
-                linalg::YieldOp::create(
-                    inside, loc,
-                    ValueRange{op.getExclusive() ? elements[2] : sum, sum});
+                yieldSums(inside, op, elements[0], elements[2]);
               });
           Value result = tensor::InsertSliceOp::create(
               b, loc, sums.getResult(0), carried[0], offsets, sizes, strides);
@@ -98,6 +97,46 @@ struct ExpandCumulativeSum : OpRewritePattern<nn::CumulativeSumOp> {
         });
     rewriter.replaceOp(op, loop.getResult(0));
     return success();
+  }
+
+  /// The result of an element, and the sum that the next one starts with.
+  static void yieldSums(OpBuilder &b, nn::CumulativeSumOp op, Value element,
+                        Value before) {
+    Location loc = op.getLoc();
+    Value sum = isa<FloatType>(element.getType())
+                    ? Value(arith::AddFOp::create(b, loc, before, element))
+                    : Value(arith::AddIOp::create(b, loc, before, element));
+    linalg::YieldOp::create(b, loc,
+                            ValueRange{op.getExclusive() ? before : sum, sum});
+  }
+
+  /// One op over all lines, of which each carries its sum.
+  static Value expandLines(OpBuilder &builder, nn::CumulativeSumOp op,
+                           Value zeros) {
+    Location loc = op.getLoc();
+    auto type = cast<RankedTensorType>(op.getInput().getType());
+    auto dim = static_cast<unsigned>(op.getDim());
+    int64_t size = type.getDimSize(dim);
+    AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
+    AffineExpr along = all.getResult(dim);
+    AffineMap line = all.dropResult(dim);
+    AffineMap axis = AffineMap::get(type.getRank(), 0, along);
+    if (op.getReverse())
+      all = all.replace(along, size - 1 - along, type.getRank(), 0);
+    SmallVector<IteratorType> iterators(type.getRank(), IteratorType::parallel);
+    iterators[dim] = IteratorType::reduction;
+    // Says how long the loop is, which a reversed index does not.
+    Value extent =
+        tensor::EmptyOp::create(builder, loc, {size}, type.getElementType());
+    return linalg::GenericOp::create(
+               builder, loc, TypeRange{type, zeros.getType()},
+               ValueRange{op.getInput(), extent},
+               ValueRange{createEmpty(builder, loc, type), zeros},
+               ArrayRef<AffineMap>{all, axis, all, line}, iterators,
+               [&](OpBuilder &inside, Location, ValueRange elements) {
+                 yieldSums(inside, op, elements[0], elements[3]);
+               })
+        .getResult(0);
   }
 };
 

@@ -4,15 +4,16 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Axes of the data that are taken whole form rows, which are copied or combined
-// as vectors; a loop runs over the others. Without rows a gather is one
-// generic, and a scatter, whose updates must stay in order, a loop over all of
-// them.
+// as vectors; a loop runs over the others. Without rows, or where the target
+// prefers parallel loops, a gather is one generic. A scatter, whose updates
+// must stay in order, is a loop over all of them.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Kernels/Composites.h"
 #include "passes/Kernels/IndexWalker.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -68,9 +69,9 @@ struct ExpandGather : OpRewritePattern<nn::GatherOp> {
       rewriter.replaceOpWithNewOp<linalg::FillOp>(op, mark, empty);
       return success();
     }
-    rewriter.replaceOp(op, walker.hasRows()
-                               ? rows(walker, op, mark, empty)
-                               : elements(walker, op, mark, empty));
+    bool byRows = walker.hasRows() && !prefersParallelLoops(op);
+    rewriter.replaceOp(op, byRows ? rows(walker, op, mark, empty)
+                                  : elements(walker, op, mark, empty));
     return success();
   }
 

@@ -137,6 +137,18 @@ public:
   virtual std::optional<CallDescriptor>
   describe(kernel::PackingAttrInterface order) const = 0;
 
+  /// Returns whether loops run faster in parallel even where that takes more
+  /// work, as more index arithmetic per element.
+  virtual bool prefersParallelLoops(TargetAttrInterface target) const {
+    return false;
+  }
+
+  /// Returns whether the library reads constants of the program where they are,
+  /// in the memory of the host.
+  virtual bool readsHostMemory(TargetAttrInterface target) const {
+    return true;
+  }
+
   /// Returns the rates of a device, for the cost model.
   virtual MachineRates getRates(TargetAttrInterface target) const = 0;
 
@@ -176,6 +188,11 @@ public:
 mlir::FailureOr<LibraryPlan> planCall(kernel::LibraryCallOpInterface call);
 mlir::FailureOr<std::optional<WeightPacking>>
 planPacking(kernel::LibraryCallOpInterface call);
+
+/// Returns what the target of the function of `op` says; that of a CPU where it
+/// has none.
+bool prefersParallelLoops(mlir::Operation *op);
+bool readsHostMemory(mlir::Operation *op);
 
 /// Returns what every target tells the runtime of a product or convolution: its
 /// shapes. None where the runtime has no place for it.

@@ -62,6 +62,10 @@ public:
     return std::nullopt;
   }
 
+  /// Each iteration is a thread.
+  bool prefersParallelLoops(TargetAttrInterface) const override { return true; }
+  bool readsHostMemory(TargetAttrInterface) const override { return false; }
+
   /// Of an H100 by its data sheet, in half of what it promises: f32 without
   /// tensor cores, HBM3, and a launch.
   MachineRates getRates(TargetAttrInterface) const override {

@@ -55,9 +55,6 @@ func.func @nest(%x: memref<17xf32>, %y: memref<9x5xf32>) {
 // CHECK-LABEL: func.func @gather
 // CHECK:         scf.forall (%[[I:.*]]) in (5) {
 // CHECK:           linalg.generic
-// CHECK-LABEL: func.func @scatter
-// CHECK-NOT:     scf.forall
-// CHECK:         scf.for
 func.func @gather(%at: memref<5xindex>, %x: memref<11x7xf32>,
                   %y: memref<5x7xf32>) {
   %c0 = arith.constant 0 : index
@@ -78,6 +75,19 @@ func.func @gather(%at: memref<5xindex>, %x: memref<11x7xf32>,
   }
   return
 }
+
+// Rows that are written by an index from memory keep their order. Each of their
+// elements is a thread.
+// CHECK-LABEL: func.func @scatter
+// CHECK-SAME:    (%{{.*}}: memref<5xindex>, %[[X:.*]]: memref<5x7xf32>, %[[Y:.*]]: memref<11x7xf32>)
+// CHECK:         scf.forall (%[[E:.*]]) in (7) {
+// CHECK-NEXT:      scf.for %[[I:.*]] = %c0 to %c5 step %c1 {
+// CHECK:             %[[K:.*]] = memref.load
+// CHECK-DAG:         %[[FROM:.*]] = memref.subview %[[X]][%[[I]], 0] [1, 7] [1, 1]
+// CHECK-DAG:         %[[TO:.*]] = memref.subview %[[Y]][%[[K]], 0] [1, 7] [1, 1]
+// CHECK-DAG:         %[[A:.*]] = memref.subview %[[FROM]][%[[E]]] [1] [1]
+// CHECK-DAG:         %[[B:.*]] = memref.subview %[[TO]][%[[E]]] [1] [1]
+// CHECK:             linalg.generic {{.*}} ins(%[[A]] : memref<1xf32, strided<[1], offset: ?>>) outs(%[[B]] : memref<1xf32, strided<[1], offset: ?>>)
 func.func @scatter(%at: memref<5xindex>, %x: memref<5x7xf32>,
                    %y: memref<11x7xf32>) {
   %c0 = arith.constant 0 : index
@@ -89,6 +99,32 @@ func.func @scatter(%at: memref<5xindex>, %x: memref<5x7xf32>,
         : memref<5x7xf32> to memref<7xf32, strided<[1], offset: ?>>
     %to = memref.subview %y[%k, 0] [1, 7] [1, 1]
         : memref<11x7xf32> to memref<7xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel"]}
+        ins(%from : memref<7xf32, strided<[1], offset: ?>>)
+        outs(%to : memref<7xf32, strided<[1], offset: ?>>) {
+    ^bb0(%in: f32, %out: f32):
+      %sum = arith.addf %out, %in : f32
+      linalg.yield %sum : f32
+    }
+  }
+  return
+}
+
+// An element of one row may be another one of the next row.
+// CHECK-LABEL: func.func @windows
+// CHECK-NOT:     scf.forall
+// CHECK:         return
+func.func @windows(%at: memref<5xindex>, %x: memref<5x7xf32>,
+                   %y: memref<17xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  scf.for %i = %c0 to %c5 step %c1 {
+    %k = memref.load %at[%i] : memref<5xindex>
+    %from = memref.subview %x[%i, 0] [1, 7] [1, 1]
+        : memref<5x7xf32> to memref<7xf32, strided<[1], offset: ?>>
+    %to = memref.subview %y[%k] [7] [1]
+        : memref<17xf32> to memref<7xf32, strided<[1], offset: ?>>
     linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel"]}
         ins(%from : memref<7xf32, strided<[1], offset: ?>>)
         outs(%to : memref<7xf32, strided<[1], offset: ?>>) {

@@ -74,6 +74,13 @@ std::vector<float> outputOf(size_t size) {
   return std::vector<float>(size, NAN);
 }
 
+/// Integers in the memory of floats.
+std::vector<float> fromIntegers(const std::vector<int32_t> &numbers) {
+  std::vector<float> result(numbers.size());
+  std::memcpy(result.data(), numbers.data(), numbers.size() * sizeof(float));
+  return result;
+}
+
 TEST(GpuKernels, ElementwiseFunctionsHaveTheBitsOfTheCpu) {
   compare(R"mlir(
 #id = affine_map<(i, j) -> (i, j)>
@@ -178,6 +185,80 @@ func.func private @f(%x: tensor<131x67xf32>, %sums: tensor<67xf32> {pipeline.int
            4,
            {}},
           1e-5);
+}
+
+// Rows in the order of their positions, whatever the order of threads; several
+// go to the same place, some come from the end, one is out of range.
+TEST(GpuKernels, GathersAndScattersHaveTheBitsOfTheCpu) {
+  std::vector<float> at = fromIntegers({3, 0, 3, -1, 7, 3, 10, 0, 55, 3, -11});
+  compare(R"mlir(
+func.func private @gather(%x: tensor<11x37xf32>, %i: tensor<11xi32>) -> tensor<11x37xf32> {
+  %y = nn.gather %x[%i] at affine_map<(i, j)[s] -> (s, j)>
+       index_maps [affine_map<(i, j) -> (i)>]
+     : tensor<11x37xf32>, tensor<11xi32> -> tensor<11x37xf32>
+  return %y : tensor<11x37xf32>
+}
+)mlir",
+          {"gather", {randomVector(11 * 37, 7), at, outputOf(11 * 37)}, 1, {}},
+          0);
+  compare(
+      R"mlir(
+func.func private @rows(%dy: tensor<11x37xf32>, %i: tensor<11xi32>, %sum: tensor<11x37xf32> {pipeline.into = 0 : i64}) -> tensor<11x37xf32> {
+  %y = nn.scatter add %dy into %sum[%i] at affine_map<(i, j)[s] -> (s, j)>
+       index_maps [affine_map<(i, j) -> (i)>]
+     : tensor<11x37xf32>, tensor<11x37xf32>, tensor<11xi32>
+  return %y : tensor<11x37xf32>
+}
+)mlir",
+      {"rows", {randomVector(11 * 37, 8), at, randomVector(11 * 37, 9)}, 1, {}},
+      0);
+  compare(R"mlir(
+func.func private @elements(%dy: tensor<11xf32>, %i: tensor<11xi32>, %sum: tensor<11xf32> {pipeline.into = 0 : i64}) -> tensor<11xf32> {
+  %y = nn.scatter mul %dy into %sum[%i] at affine_map<(i)[s] -> (s)>
+       index_maps [affine_map<(i) -> (i)>]
+     : tensor<11xf32>, tensor<11xf32>, tensor<11xi32>
+  return %y : tensor<11xf32>
+}
+)mlir",
+          {"elements", {randomVector(11, 10), at, randomVector(11, 11)}, 1, {}},
+          0);
+}
+
+TEST(GpuKernels, StepsAlongAnAxisKeepTheirOrder) {
+  for (const char *kind : {"", "exclusive", "reverse", "exclusive reverse"})
+    compare(
+        std::string(R"mlir(
+func.func private @sums(%x: tensor<5x131x3xf32>) -> tensor<5x131x3xf32> {
+  %y = nn.cumulative_sum %x dim(1) )mlir") +
+            kind + R"mlir( : tensor<5x131x3xf32>
+  return %y : tensor<5x131x3xf32>
+}
+)mlir",
+        {"sums", {randomVector(5 * 131 * 3, 12), outputOf(5 * 131 * 3)}, 1, {}},
+        0);
+}
+
+// Windows overlap, so that several add to one element.
+TEST(GpuKernels, PoolingHasTheBitsOfTheCpu) {
+  compare(R"mlir(
+func.func private @pool(%x: tensor<3x5x11x9xf32>, %dy: tensor<3x5x6x5xf32>)
+    -> (tensor<3x5x6x5xf32>, tensor<3x5x11x9xf32>, tensor<3x5x11x9xf32>) {
+  %y, %i = nn.max_pool %x window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1]
+      : tensor<3x5x11x9xf32> -> tensor<3x5x6x5xf32>, tensor<3x5x6x5xi32>
+  %dx = nn.max_pool_grad %dy, %i
+      : tensor<3x5x6x5xf32>, tensor<3x5x6x5xi32> -> tensor<3x5x11x9xf32>
+  %dz = nn.sum_pool_grad %dy window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1]
+      : tensor<3x5x6x5xf32> -> tensor<3x5x11x9xf32>
+  return %y, %dx, %dz : tensor<3x5x6x5xf32>, tensor<3x5x11x9xf32>, tensor<3x5x11x9xf32>
+}
+)mlir",
+          {"pool",
+           {randomVector(3 * 5 * 11 * 9, 13), randomVector(3 * 5 * 6 * 5, 14),
+            outputOf(3 * 5 * 6 * 5), outputOf(3 * 5 * 11 * 9),
+            outputOf(3 * 5 * 11 * 9)},
+           3,
+           {}},
+          0);
 }
 
 } // namespace

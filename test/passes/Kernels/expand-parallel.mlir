@@ -1,0 +1,39 @@
+// RUN: penstock-opt %s --nn-expand-composites | FileCheck %s
+
+// Where each iteration is a thread, what is a loop over rows elsewhere is one op
+// over all elements.
+
+// CHECK-DAG: #[[$ALL:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[$REVERSED:.*]] = affine_map<(d0, d1) -> (d0, -d1 + 6)>
+// CHECK-DAG: #[[$AXIS:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-DAG: #[[$LINE:.*]] = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: func.func @gather
+// CHECK-NOT:     scf.for
+// CHECK:         linalg.generic {indexing_maps = [#[[$LINE]], #[[$ALL]]], iterator_types = ["parallel", "parallel"]} ins(%arg1 : tensor<5xi64>)
+// CHECK:           %[[J:.*]] = linalg.index 1 : index
+// CHECK:           %[[AT:.*]] = arith.minsi
+// CHECK:           tensor.extract %arg0[%[[AT]], %[[J]]] : tensor<11x8xf32>
+// CHECK-NOT:     scf.for
+func.func @gather(%x: tensor<11x8xf32>, %i: tensor<5xi64>) -> tensor<5x8xf32>
+    attributes {pipeline.target = #cuda.target<"sm_90">} {
+  %y = nn.gather %x[%i] at affine_map<(i, j)[s] -> (s, j)>
+       index_maps [affine_map<(i, j) -> (i)>]
+     : tensor<11x8xf32>, tensor<5xi64> -> tensor<5x8xf32>
+  return %y : tensor<5x8xf32>
+}
+
+// The sum so far is a result of its own, of which the last value is not used.
+// CHECK-LABEL: func.func @sums
+// CHECK-SAME:    (%[[X:.*]]: tensor<5x7xf32>)
+// CHECK:         %[[LENGTH:.*]] = tensor.empty() : tensor<7xf32>
+// CHECK:         %[[Y:.*]]:2 = linalg.generic {indexing_maps = [#[[$REVERSED]], #[[$AXIS]], #[[$REVERSED]], #[[$LINE]]], iterator_types = ["parallel", "reduction"]} ins(%[[X]], %[[LENGTH]] : {{.*}}) outs(%{{.*}}, %{{.*}} : tensor<5x7xf32>, tensor<5xf32>)
+// CHECK:         ^bb0(%[[V:.*]]: f32, %{{.*}}: f32, %{{.*}}: f32, %[[BEFORE:.*]]: f32):
+// CHECK:           %[[SUM:.*]] = arith.addf %[[BEFORE]], %[[V]]
+// CHECK:           linalg.yield %[[BEFORE]], %[[SUM]]
+// CHECK:         return %[[Y]]#0
+func.func @sums(%x: tensor<5x7xf32>) -> tensor<5x7xf32>
+    attributes {pipeline.target = #cuda.target<"sm_90">} {
+  %y = nn.cumulative_sum %x dim(1) exclusive reverse : tensor<5x7xf32>
+  return %y : tensor<5x7xf32>
+}
