@@ -38,8 +38,10 @@ linalg::GenericOp penstock::getElementwiseOp(func::FuncOp function) {
   }
   if (!op || op.getNumResults() != end->getNumOperands() ||
       op.getNumParallelLoops() != op.getNumLoops() ||
-      !llvm::all_of(op.getIndexingMapsArray(),
-                    [](AffineMap map) { return map.isIdentity(); }))
+      !llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
+        // All have one element of some inputs.
+        return map.isIdentity() || map.getNumResults() == 0;
+      }))
     return {};
   return op;
 }

@@ -53,6 +53,7 @@ private:
   void addNorms(ArrayRef<Member *> members);
   void addNorm(Member &member, int64_t count);
   func::FuncOp createFunction(const Twine &name, FunctionType type);
+  VariableOp createScalar(StageOp stage, StringRef name, RankedTensorType type);
   Value emitSquares(OpBuilder &builder, Location loc, const Member &member,
                     ValueRange values);
   func::FuncOp getFactor(Type squares);
@@ -209,30 +210,51 @@ Value ClipGradientsPass::emitSquares(OpBuilder &builder, Location loc,
   return sums;
 }
 
-/// min(1, max-norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
+/// min(1, max-norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_. In
+/// memory, where all devices can read what they have computed.
 func::FuncOp ClipGradientsPass::getFactor(Type squares) {
   func::FuncOp &function = factors[squares];
   if (function)
     return function;
   OpBuilder context(&getContext());
-  function = createFunction(
-      "clip_factor", context.getFunctionType(squares, context.getF32Type()));
+  auto type = RankedTensorType::get({}, context.getF32Type());
+  function =
+      createFunction("clip_factor", context.getFunctionType(squares, type));
   OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
   Location loc = function.getLoc();
-  Arithmetic f{builder, loc, builder.getF64Type()};
-  Value sum = f.constant(0);
-  for (int64_t index :
-       llvm::seq(cast<RankedTensorType>(squares).getDimSize(0))) {
-    Value at = arith::ConstantIndexOp::create(builder, loc, index);
-    sum = f.add(sum, tensor::ExtractOp::create(builder, loc,
-                                               function.getArgument(0), at));
-  }
-  Value bound =
-      f.div(f.constant(maxNorm), f.add(f.sqrt(sum), f.constant(1e-6)));
-  Value factor = Arithmetic{builder, loc, builder.getF32Type()}.from(
-      f.min(bound, f.constant(1)));
-  func::ReturnOp::create(builder, loc, factor);
+  Value result = tensor::EmptyOp::create(builder, loc, type, ValueRange());
+  auto factor = linalg::GenericOp::create(
+      builder, loc, TypeRange(type), ValueRange(), result,
+      ArrayRef<AffineMap>{builder.getMultiDimIdentityMap(0)},
+      ArrayRef<utils::IteratorType>(),
+      [&](OpBuilder &body, Location, ValueRange) {
+        Arithmetic f{body, loc, body.getF64Type()};
+        Value sum = f.constant(0);
+        for (int64_t index :
+             llvm::seq(cast<RankedTensorType>(squares).getDimSize(0))) {
+          Value at = arith::ConstantIndexOp::create(body, loc, index);
+          sum = f.add(sum, tensor::ExtractOp::create(
+                               body, loc, function.getArgument(0), at));
+        }
+        Value bound =
+            f.div(f.constant(maxNorm), f.add(f.sqrt(sum), f.constant(1e-6)));
+        linalg::YieldOp::create(body, loc,
+                                Arithmetic{body, loc, body.getF32Type()}.from(
+                                    f.min(bound, f.constant(1))));
+      });
+  func::ReturnOp::create(builder, loc, factor.getResults());
   return function;
+}
+
+/// A variable of a stage that is computed anew for each update.
+VariableOp ClipGradientsPass::createScalar(StageOp stage, StringRef name,
+                                           RankedTensorType type) {
+  OpBuilder builder(&getContext());
+  auto variable = VariableOp::create(
+      builder, stage.getLoc(), (stage.getSymName() + "." + name).str(), type,
+      Role::Scalar, FlatSymbolRefAttr::get(stage), BytesAttr());
+  insertAfterLast(getOperation(), *symbols, variable);
+  return variable;
 }
 
 /// The task that squares, and where it writes to.
@@ -241,10 +263,7 @@ void ClipGradientsPass::addNorm(Member &member, int64_t count) {
   StageOp stage = member.stage;
   Location loc = stage.getLoc();
   auto type = RankedTensorType::get({count}, builder.getF64Type());
-  member.squares = VariableOp::create(
-      builder, loc, (stage.getSymName() + ".squares").str(), type, Role::Scalar,
-      FlatSymbolRefAttr::get(stage), BytesAttr());
-  insertAfterLast(getOperation(), *symbols, member.squares);
+  member.squares = createScalar(stage, "squares", type);
 
   auto task = TaskOp::create(builder, loc, (stage.getSymName() + ".G").str(),
                              TaskKind::Norm, stage.getSymName());
@@ -304,32 +323,63 @@ void ClipGradientsPass::addNorms(ArrayRef<Member *> members) {
   symbols->insert(group, std::next(members.back()->squares->getIterator()));
 }
 
+/// Returns the op with a further input, which is one element.
+static linalg::GenericOp addInput(OpBuilder &builder, linalg::GenericOp op,
+                                  Value input) {
+  builder.setInsertionPoint(op);
+  SmallVector<Value> inputs(op.getDpsInputs());
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  maps.insert(maps.begin() + static_cast<ptrdiff_t>(inputs.size()),
+              AffineMap::get(op.getNumLoops(), 0, builder.getContext()));
+  op.getBody()->insertArgument(
+      inputs.size(), getElementTypeOrSelf(input.getType()), op.getLoc());
+  inputs.push_back(input);
+  auto result = linalg::GenericOp::create(
+      builder, op.getLoc(), op.getResultTypes(), inputs, op.getDpsInits(), maps,
+      op.getIteratorTypesArray());
+  result.getRegion().takeBody(op.getRegion());
+  op.replaceAllUsesWith(result.getResults());
+  op.erase();
+  return result;
+}
+
+/// Scalars come behind tensors.
+static unsigned countTensors(TypeRange types) {
+  return llvm::count_if(types, llvm::IsaPred<TensorType>);
+}
+
 /// The gradient arguments of an update function times a further argument.
 LogicalResult ClipGradientsPass::addScale(func::FuncOp update,
                                           ArrayRef<unsigned> gradients) {
   OpBuilder builder(&getContext());
-  unsigned last = update.getNumArguments();
-  if (failed(update.insertArgument(last, builder.getF32Type(), {},
-                                   update.getLoc())))
+  unsigned last = countTensors(update.getArgumentTypes());
+  auto type = RankedTensorType::get({}, builder.getF32Type());
+  if (failed(update.insertArgument(last, type, {}, update.getLoc())))
     return failure();
-  Value factor = update.getArgument(last);
-  WalkResult result = update.walk([&](linalg::GenericOp op) {
+  auto isGradient = [&](OpOperand &operand) {
+    auto argument = dyn_cast<BlockArgument>(operand.get());
+    return argument && argument.getOwner() == &update.front() &&
+           llvm::is_contained(gradients, argument.getArgNumber());
+  };
+  SmallVector<linalg::GenericOp> ops;
+  update.walk([&](linalg::GenericOp op) {
+    if (llvm::any_of(op->getOpOperands(), isGradient))
+      ops.push_back(op);
+  });
+  for (linalg::GenericOp op : ops) {
+    op = addInput(builder, op, update.getArgument(last));
+    Value factor = op.getBody()->getArgument(op.getNumDpsInputs() - 1);
     for (OpOperand &operand : op->getOpOperands()) {
-      auto argument = dyn_cast<BlockArgument>(operand.get());
-      if (!argument || argument.getOwner() != &update.front() ||
-          !llvm::is_contained(gradients, argument.getArgNumber()))
+      if (!isGradient(operand))
         continue;
       BlockArgument element = op.getMatchingBlockArgument(&operand);
-      builder.setInsertionPoint(op);
-      Arithmetic f{builder, op.getLoc(), element.getType()};
-      Value scale = f.from(factor);
       builder.setInsertionPointToStart(op.getBody());
-      Value clipped = f.mul(element, scale);
+      Arithmetic f{builder, op.getLoc(), element.getType()};
+      Value clipped = f.mul(element, f.from(factor));
       element.replaceAllUsesExcept(clipped, clipped.getDefiningOp());
     }
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
+  }
+  return success();
 }
 
 LogicalResult ClipGradientsPass::scaleGradients(Member &member) {
@@ -338,13 +388,16 @@ LogicalResult ClipGradientsPass::scaleGradients(Member &member) {
   Location loc = member.update.getLoc();
   builder.setInsertionPointToStart(&body);
 
-  // 1. The factor, as a scalar.
+  // 1. The factor.
   Type type = member.squares.getTensorType();
   Value squares =
       ReadOp::create(builder, loc, type, FlatSymbolRefAttr::get(member.squares),
                      IntegerAttr());
-  Value scalar =
+  Value factor =
       func::CallOp::create(builder, loc, getFactor(type), squares).getResult(0);
+  VariableOp variable = createScalar(member.stage, "clip_factor",
+                                     cast<RankedTensorType>(factor.getType()));
+  WriteOp::create(builder, loc, factor, FlatSymbolRefAttr::get(variable));
 
   // 2. Every update takes it, after the sum of several gradients.
   llvm::DenseSet<Value> sums;
@@ -370,7 +423,7 @@ LogicalResult ClipGradientsPass::scaleGradients(Member &member) {
       return call.emitOpError("updates by a function without a body");
     if (scaled.insert(update).second && failed(addScale(update, gradients)))
       return failure();
-    call->insertOperands(call.getNumOperands(), scalar);
+    call->insertOperands(countTensors(call.getOperandTypes()), factor);
   }
   return success();
 }

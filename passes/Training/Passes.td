@@ -286,9 +286,10 @@ def PipelineClipGradients
     }
     pipeline.task @s0.U update of @s0(%t) {
       %n = pipeline.read @s0.squares : tensor<2xf64>
-      %c = func.call @clip_factor(%n) : (tensor<2xf64>) -> f32
-      %n1, %z1 = func.call @sgd.7x11(%w1, %g1, %lr, %c)
-        : (!w1, !w1, f32, f32) -> (!w1, !w1)
+      %c = func.call @clip_factor(%n) : (tensor<2xf64>) -> tensor<f32>
+      pipeline.write %c to @s0.clip_factor : tensor<f32>
+      %n1, %z1 = func.call @sgd.7x11(%w1, %g1, %c, %lr)
+        : (!w1, !w1, tensor<f32>, f32) -> (!w1, !w1)
       ...
     ```
   }];

@@ -15,8 +15,8 @@
 // GLOBAL-NEXT:   pipeline.write %[[N]] to @s0.squares
 // GLOBAL:      pipeline.task @s0.U update of @s0
 // GLOBAL-NEXT:   %[[T:.*]] = pipeline.read @s0.squares
-// GLOBAL-NEXT:   %[[C:.*]] = func.call @clip_factor(%[[T]]) : (tensor<3xf64>) -> f32
-// GLOBAL:        func.call @sgd.7x11(%{{.*}}, %{{.*}}, %{{.*}}, %[[C]])
+// GLOBAL-NEXT:   %[[C:.*]] = func.call @clip_factor(%[[T]]) : (tensor<3xf64>) -> tensor<f32>
+// GLOBAL:        func.call @sgd.7x11(%{{.*}}, %{{.*}}, %[[C]], %{{.*}}) : (tensor<7x11xf32>, tensor<7x11xf32>, tensor<f32>, f32)
 // GLOBAL:      pipeline.task @s1.G norm of @s1
 // GLOBAL-NEXT:   pipeline.read @fc3.grad
 // GLOBAL-NEXT:   %[[F:.*]] = func.call @s1.norm
@@ -25,8 +25,9 @@
 
 // The gradient is scaled before all else.
 // GLOBAL-LABEL: func.func private @sgd.7x11
-// GLOBAL-SAME: %[[FACTOR:[^:]*]]: f32) ->
-// GLOBAL: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %[[G:.*]]: f32):
+// GLOBAL-SAME: %[[ARGUMENT:[^: ]*]]: tensor<f32>, %{{[^:]*}}: f32) ->
+// GLOBAL: linalg.generic {{.*}} ins(%{{.*}}, %[[ARGUMENT]] : tensor<7x11xf32>, tensor<f32>)
+// GLOBAL-NEXT: ^bb0(%{{.*}}: f32, %[[FACTOR:.*]]: f32, %{{.*}}: f32, %[[G:.*]]: f32):
 // GLOBAL-NEXT: %[[SCALED:.*]] = arith.mulf %[[G]], %[[FACTOR]]
 // GLOBAL-NEXT: arith.mulf %{{.*}}, %[[SCALED]]
 
@@ -41,6 +42,8 @@
 // GLOBAL: tensor.extract_slice %{{.*}}[2] [1] [1]
 // min(1, X / (norm + 1e-6)), in the order of the parameters.
 // GLOBAL-LABEL: func.func private @clip_factor
+// GLOBAL: linalg.generic
+// GLOBAL: tensor.extract
 // GLOBAL: math.sqrt
 // GLOBAL: arith.divf
 // GLOBAL: arith.minimumf
