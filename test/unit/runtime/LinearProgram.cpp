@@ -8,20 +8,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "LinearProgram.h"
+
+#include "Kernels.h"
 #include "penstock/sha256.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
-#include <type_traits>
 #include <unistd.h>
 
 using namespace penstock::test;
 
 Faults penstock::test::faults;
-constinit Placement penstock::test::placement;
 
 namespace {
 
@@ -90,73 +89,8 @@ void breakLoss(int64_t k, float *loss) {
     *loss = std::numeric_limits<float>::infinity();
 }
 
-//===----------------------------------------------------------------------===//
-// The mathematics as kernels
-//===----------------------------------------------------------------------===//
-
-template <typename T> T readParameter(void *cell) {
-  if constexpr (std::is_pointer_v<T>)
-    return reinterpret_cast<T>(*static_cast<uint64_t *>(cell) - placement.bias);
-  else
-    return *static_cast<T *>(cell);
-}
-
-template <typename T> uint64_t toWord(T value) {
-  uint64_t word = 0;
-  std::memcpy(&word, &value, sizeof(value));
-  return word;
-}
-
-/// A function as a kernel of one thread.
-template <auto Function> struct Kernel;
-template <typename... Parameters, void (*Function)(Parameters...)>
-struct Kernel<Function> {
-  static constexpr uint32_t kCount = sizeof...(Parameters);
-
-  static void packed(void **cells) {
-    [&]<size_t... I>(std::index_sequence<I...>) {
-      Function(readParameter<Parameters>(cells[I])...);
-    }(std::make_index_sequence<kCount>());
-  }
-};
-
-constexpr void (*kPacked[])(void **) = {
-    Kernel<forward1>::packed, Kernel<backward1>::packed,
-    Kernel<forward2>::packed, Kernel<backward2>::packed,
-    Kernel<update>::packed,   Kernel<countRight>::packed,
-    Kernel<breakLoss>::packed};
-constexpr penstock_emulated_kernel kCode[] = {
-    {"forward1", kPacked[0], 0, 0}, {"backward1", kPacked[1], 0, 0},
-    {"forward2", kPacked[2], 0, 0}, {"backward2", kPacked[3], 0, 0},
-    {"update", kPacked[4], 0, 0},   {"countRight", kPacked[5], 0, 0},
-    {"breakLoss", kPacked[6], 0, 0}};
-constexpr penstock_kernel kKernels[] = {
-    {"forward1", {1, 1, 1}, {1, 1, 1}, 0, Kernel<forward1>::kCount},
-    {"backward1", {1, 1, 1}, {1, 1, 1}, 0, Kernel<backward1>::kCount},
-    {"forward2", {1, 1, 1}, {1, 1, 1}, 0, Kernel<forward2>::kCount},
-    {"backward2", {1, 1, 1}, {1, 1, 1}, 0, Kernel<backward2>::kCount},
-    {"update", {1, 1, 1}, {1, 1, 1}, 0, Kernel<update>::kCount},
-    {"countRight", {1, 1, 1}, {1, 1, 1}, 0, Kernel<countRight>::kCount},
-    {"breakLoss", {1, 1, 1}, {1, 1, 1}, 0, Kernel<breakLoss>::kCount}};
-constexpr penstock_image kImage = {PENSTOCK_IMAGE_EMULATED, 0, 0, 0, &kCode[0],
-                                   &kCode[std::size(kCode)]};
-constexpr penstock_device_code kDeviceCode = {1, &kImage};
-
-/// Calls or launches a function.
-template <auto Function, typename... Arguments>
-void run(penstock_device *device, Arguments... arguments) {
-  if (!placement.launches)
-    return Function(arguments...);
-  uint64_t words[] = {toWord(arguments)...};
-  auto kernel = std::find(std::begin(kPacked), std::end(kPacked),
-                          &Kernel<Function>::packed) -
-                std::begin(kPacked);
-  penstock_launch(device, uint32_t(kernel), words);
-}
-
-//===----------------------------------------------------------------------===//
-// Device functions
-//===----------------------------------------------------------------------===//
+using Math = Kernels<forward1, backward1, forward2, backward2, update,
+                     countRight, breakLoss>;
 
 bool isIn(int64_t j, int64_t count) { return j >= 0 && j < count; }
 
@@ -173,8 +107,8 @@ void train0(penstock_device *device, int64_t first, int64_t updates, int64_t) {
         penstock_await(device, ChX, k);
         penstock_await(device, ChH, k - 2);
         penstock_mark(device, F0, k);
-        run<forward1>(device, at(arena, kX, k % 3), at(arena, kW1),
-                      at(arena, kH0, k % 2));
+        Math::run<forward1>(device, at(arena, kX, k % 3), at(arena, kW1),
+                            at(arena, kH0, k % 2));
         penstock_send(device, ChH, k, at(arena, kH0, k % 2));
       }
       if (isIn(j - 2, kM)) {
@@ -182,13 +116,13 @@ void train0(penstock_device *device, int64_t first, int64_t updates, int64_t) {
         penstock_recv(device, ChDh, k, at(arena, kDh0));
         penstock_await(device, ChDh, k);
         penstock_mark(device, B0, k);
-        run<backward1>(device, at(arena, kX, k % 3), at(arena, kDh0),
-                       at(arena, kG1));
+        Math::run<backward1>(device, at(arena, kX, k % 3), at(arena, kDh0),
+                             at(arena, kG1));
       }
     }
     penstock_mark(device, U0, t);
-    run<update>(device, at(arena, kW1), at(arena, kG1), kI * kH,
-                float(penstock_hyperparameter(device, 0)));
+    Math::run<update>(device, at(arena, kW1), at(arena, kG1), kI * kH,
+                      float(penstock_hyperparameter(device, 0)));
   }
 }
 
@@ -210,19 +144,19 @@ void train1(penstock_device *device, int64_t first, int64_t updates, int64_t) {
       penstock_await(device, ChH, k);
       penstock_await(device, ChLabels, k);
       penstock_mark(device, F1, k);
-      run<forward2>(device, h, at(arena, kW2), y, at(arena, kZ),
-                    at(arena, kLoss));
-      run<breakLoss>(device, k, at(arena, kLoss));
+      Math::run<forward2>(device, h, at(arena, kW2), y, at(arena, kZ),
+                          at(arena, kLoss));
+      Math::run<breakLoss>(device, k, at(arena, kLoss));
       penstock_send(device, ChLoss, k, at(arena, kLoss));
       penstock_await(device, ChDh, k - 1);
       penstock_mark(device, B1, k);
-      run<backward2>(device, h, at(arena, kW2), y, at(arena, kZ),
-                     at(arena, kG2), at(arena, kDh1));
+      Math::run<backward2>(device, h, at(arena, kW2), y, at(arena, kZ),
+                           at(arena, kG2), at(arena, kDh1));
       penstock_send(device, ChDh, k, at(arena, kDh1));
     }
     penstock_mark(device, U1, t);
-    run<update>(device, at(arena, kW2), at(arena, kG2), kH * kO,
-                float(penstock_hyperparameter(device, 0)));
+    Math::run<update>(device, at(arena, kW2), at(arena, kG2), kH * kO,
+                      float(penstock_hyperparameter(device, 0)));
   }
 }
 
@@ -233,7 +167,8 @@ void evaluate0(penstock_device *device, int64_t first, int64_t count, int64_t) {
     penstock_await(device, ChX, k);
     penstock_await(device, ChH, k - 2);
     penstock_mark(device, E0, k);
-    run<forward1>(device, at(arena, kX), at(arena, kW1), at(arena, kH0, k % 2));
+    Math::run<forward1>(device, at(arena, kX), at(arena, kW1),
+                        at(arena, kH0, k % 2));
     penstock_send(device, ChH, k, at(arena, kH0, k % 2));
   }
 }
@@ -248,9 +183,10 @@ void evaluate1(penstock_device *device, int64_t first, int64_t count, int64_t) {
     penstock_await(device, ChLabels, k);
     penstock_await(device, ChH, k);
     penstock_mark(device, E1, k);
-    run<forward2>(device, at(arena, kH1), at(arena, kW2), at(arena, kY),
-                  at(arena, kZ), at(arena, kLoss));
-    run<countRight>(device, at(arena, kZ), at(arena, kY), correct, labels);
+    Math::run<forward2>(device, at(arena, kH1), at(arena, kW2), at(arena, kY),
+                        at(arena, kZ), at(arena, kLoss));
+    Math::run<countRight>(device, at(arena, kZ), at(arena, kY), correct,
+                          labels);
     penstock_send(device, ChLoss, k, at(arena, kLoss));
     penstock_send(device, ChCorrect, k, correct);
     penstock_send(device, ChCount, k, labels);
@@ -271,21 +207,22 @@ void trainAlone(penstock_device *device, int64_t first, int64_t updates,
       penstock_await(device, 0, k);
       penstock_await(device, 1, k);
       penstock_mark(device, F0, k);
-      run<forward1>(device, x, at(low, kW1), h);
-      run<forward2>(device, h, at(high, kW2), y, at(high, kZ), at(high, kLoss));
-      run<breakLoss>(device, k, at(high, kLoss));
+      Math::run<forward1>(device, x, at(low, kW1), h);
+      Math::run<forward2>(device, h, at(high, kW2), y, at(high, kZ),
+                          at(high, kLoss));
+      Math::run<breakLoss>(device, k, at(high, kLoss));
       penstock_send(device, 2, k, at(high, kLoss));
       penstock_mark(device, B0, k);
-      run<backward2>(device, h, at(high, kW2), y, at(high, kZ), at(high, kG2),
-                     at(low, kDh0));
-      run<backward1>(device, x, at(low, kDh0), at(low, kG1));
+      Math::run<backward2>(device, h, at(high, kW2), y, at(high, kZ),
+                           at(high, kG2), at(low, kDh0));
+      Math::run<backward1>(device, x, at(low, kDh0), at(low, kG1));
     }
     penstock_mark(device, U0, t);
     float rate = float(penstock_hyperparameter(device, 0));
     if (t == faults.wrongReplayAt)
       rate *= 1.5f;
-    run<update>(device, at(low, kW1), at(low, kG1), kI * kH, rate);
-    run<update>(device, at(high, kW2), at(high, kG2), kH * kO, rate);
+    Math::run<update>(device, at(low, kW1), at(low, kG1), kI * kH, rate);
+    Math::run<update>(device, at(high, kW2), at(high, kG2), kH * kO, rate);
   }
 }
 
@@ -414,11 +351,9 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   replayChannels[1].receiver = 0;
   replayChannels[2].sender = 0;
 
-  penstock_device_descriptor device = {kArena,         64,    1,
-                                       placement.kind, "any", "+sse2"};
-  devices = {device, device};
-  device.arena_bytes = 2 * kArena;
-  replayDevices = {device};
+  devices = {{kArena, 64, 1, placement.first, "any", "+sse2"},
+             {kArena, 64, 1, placement.second, "any", "+sse2"}};
+  replayDevices = {{2 * kArena, 64, 1, placement.alone, "any", "+sse2"}};
 
   replay = {};
   replay.abi_version = PENSTOCK_ABI_VERSION;
@@ -441,11 +376,7 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   replay.hyperparameters = kKnobs;
   replay.schedule_count = 1;
   replay.schedules = kReplaySchedules;
-  if (placement.launches) {
-    replay.kernel_count = std::size(kKernels);
-    replay.kernels = kKernels;
-    replay.code = &kDeviceCode;
-  }
+  Math::addTo(replay);
 
   program = replay;
   program.schedule = "1f1b";

@@ -27,15 +27,6 @@ struct Faults {
 };
 extern Faults faults;
 
-/// Where the program runs. On devices that launch kernels, its mathematics is
-/// in emulated kernels, for which an address of the device is off by `bias`.
-struct Placement {
-  const char *kind = "cpu";
-  bool launches = false;
-  uint64_t bias = 0;
-};
-extern Placement placement;
-
 class LinearProgram {
 public:
   enum class Weights { Inline, External };

@@ -7,6 +7,7 @@
 // report sums, which tell which samples came and whether they came whole.
 //===----------------------------------------------------------------------===//
 
+#include "Kernels.h"
 #include "TestFiles.h"
 #include "penstock/abi.h"
 
@@ -21,6 +22,15 @@ constexpr int64_t kB = 2, kWidth = 8192, kSamples = 10;
 constexpr int64_t kShape[] = {kB, kWidth};
 constexpr uint64_t kBytes = kB * kWidth * 4;
 constexpr int64_t kSlots = 3;
+
+void addUp(const float *x, float *sum) {
+  *sum = 0;
+  for (int64_t i = 0; i < kB * kWidth; ++i)
+    *sum += x[i];
+}
+void addOther(float *sum, const float *other) { *sum += 1000 * *other; }
+
+using Math = Kernels<addUp, addOther>;
 
 /// Channel 0 feeds device 0, channel 1 device 1; device 1 sends its sum over
 /// channel 2; device 0 reports both in channel 3.
@@ -39,16 +49,14 @@ void train(penstock_device *device, int64_t first, int64_t updates, int64_t) {
         reinterpret_cast<const float *>(arena + due % kSlots * kBytes);
     if (Index == 1)
       penstock_await(device, 2, due - 1);
-    sum[0] = 0;
-    for (int64_t i = 0; i < kB * kWidth; ++i)
-      sum[0] += x[i];
+    Math::run<addUp>(device, x, sum);
     if (Index == 1) {
       penstock_send(device, 2, due, sum);
       continue;
     }
     penstock_recv(device, 2, due, sum + 1);
     penstock_await(device, 2, due);
-    sum[0] += 1000 * sum[1];
+    Math::run<addOther>(device, sum, sum + 1);
     penstock_send(device, 3, due, sum);
   }
 }
@@ -68,8 +76,8 @@ TEST(Source, LargeMessagesArriveWholeAndInOrder) {
       {"sum", PENSTOCK_CHANNEL_TRANSFER, nullptr, scalar, 1, 0, 1, 1, 1, 0},
       {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 0, -1, 0, 1, 1, 0}};
   penstock_device_descriptor devices[2] = {
-      {kSlots * kBytes + 64, 64, 1, "cpu", "any", ""},
-      {kSlots * kBytes + 64, 64, 1, "cpu", "any", ""}};
+      {kSlots * kBytes + 64, 64, 1, placement.first, "any", ""},
+      {kSlots * kBytes + 64, 64, 1, placement.second, "any", ""}};
   penstock_device_function functions[] = {train<0>, train<1>};
   penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0, functions};
   penstock_program program = {};
@@ -82,6 +90,7 @@ TEST(Source, LargeMessagesArriveWholeAndInOrder) {
   program.channels = channels;
   program.schedule_count = 1;
   program.schedules = &schedule;
+  Math::addTo(program);
 
   std::string data = "x=" + (folder / "x.npy"), log = folder / "log.jsonl";
   penstock_option options[] = {

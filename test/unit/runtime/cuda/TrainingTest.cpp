@@ -7,12 +7,14 @@
 // is put on streams, on one GPU and on two.
 //===----------------------------------------------------------------------===//
 
+#include "Kernels.h"
 #include "LinearProgram.h"
 
 #include "runtime/device/emulated/Driver.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sstream>
 
 using namespace penstock;
 using namespace penstock::runtime;
@@ -73,6 +75,60 @@ TEST_F(TrainingTest, GivesTheBitsOfALoopOnTwoGpus) {
     settings.order = order;
     settings.gpus = 2;
     train(settings);
+  }
+}
+
+TEST_F(TrainingTest, GivesTheBitsOfALoopOnGpuAndCpu) {
+  Placement before = placement;
+  for (auto [first, second] : {std::pair("cpu", "cuda"), {"cuda", "cpu"}}) {
+    placement = {first, second, second};
+    LinearProgram mixed(folder.path);
+    linear.devices = mixed.devices;
+    linear.program.devices = linear.devices.data();
+    linear.replayDevices = mixed.replayDevices;
+    linear.replay.devices = linear.replayDevices.data();
+    for (uint64_t order = 0; order < 6; ++order) {
+      SCOPED_TRACE(std::string(first) + " " + std::to_string(order));
+      emulated::Settings settings;
+      settings.order = order;
+      train(settings);
+    }
+  }
+  placement = before;
+}
+
+/// More losses than a device keeps for the host, which takes them while it
+/// looks on and when there is no room.
+TEST_F(TrainingTest, LogsEveryLoss) {
+  constexpr int kUpdates = 150;
+  std::vector<float> w1 = linear.w1, w2 = linear.w2;
+  std::vector<float> expected = linear.trainSerially(kUpdates, 0.05f, w1, w2);
+  for (uint64_t order = 0; order < 6; ++order) {
+    SCOPED_TRACE(order);
+    emulated::Settings settings;
+    settings.order = order;
+    emulated::configure(settings);
+    std::string data = "x=" + linear.dataPath, log = folder / "log.jsonl";
+    penstock_option options[] = {{"data", data.c_str()},
+                                 {"labels", linear.labelsPath.c_str()},
+                                 {"log", log.c_str()},
+                                 {nullptr, nullptr}};
+    penstock_run *run = nullptr;
+    ASSERT_EQ(penstock_open(&linear, options, &run), 0) << penstock_error(run);
+    ASSERT_EQ(penstock_train(run, kUpdates), 0) << penstock_error(run);
+    penstock_close(run);
+    std::istringstream lines(readText(log));
+    std::string line;
+    for (int t = 0; t < kUpdates; ++t) {
+      double sum = 0;
+      for (int j = 0; j < kM; ++j)
+        sum += expected[t * kM + j];
+      char start[60];
+      std::snprintf(start, sizeof(start), "{\"step\": %d, \"loss\": %.9g,",
+                    t + 1, sum / kM);
+      ASSERT_TRUE(std::getline(lines, line));
+      ASSERT_EQ(line.substr(0, std::strlen(start)), start);
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-//===- LinearProgramOnGpu.cpp - Puts the hand-written program on GPUs -----===//
+//===- OnGpus.cpp - Puts the hand-written programs on GPUs ----------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,7 +7,7 @@
 // emulated driver, in an adverse order unless the test says otherwise.
 //===----------------------------------------------------------------------===//
 
-#include "LinearProgram.h"
+#include "Kernels.h"
 
 #include "runtime/device/emulated/Enqueue.h"
 
@@ -15,6 +15,6 @@
 
 [[gnu::constructor]] static void place() {
   setenv("PENSTOCK_EMULATED_ORDER", "1", /*overwrite=*/0);
-  penstock::test::placement = {"cuda", true,
-                               penstock::runtime::emulated::kBias};
+  penstock::test::placement = {"cuda", "cuda", "cuda"};
+  penstock::test::kernelBias = penstock::runtime::emulated::kBias;
 }
