@@ -4,20 +4,25 @@ each with --verify, and prints a table of what came out.
 usage: verify_methods.py PENSTOCKC FOLDER [--models mlp cnn]
            [--methods A B] [--depths 1,2] [--microbatches 1,2] [--optimizers A B]
            [--devices N] [--steps N] [--eval-every N] [--flags=FLAGS] [--jobs N]
+           [--emulated TOLERANCE]
 
 Without options it goes through all methods, 1 to 6 stages, 1, 2, 4 and 8
 microbatches per update, two optimizers, and the first three models.
 An evaluation in the middle drains the pipe, twice. With --devices, that many hold
 the p stages. FLAGS are for the compiler. N jobs compile and run at once.
+With --emulated, programs run on the emulated GPU, and the losses differ from the
+CPU's by at most TOLERANCE, relative.
 
-A cell is `=` where the replay gave the same bits, `-` where the combination has
-no meaning and the compiler said so. Anything else ends the script with what was
+A cell is `=` where the replay gave the same bits (with --emulated, followed by the
+largest difference from the CPU), `-` where the combination has no meaning and the
+compiler said so. Anything else ends the script with what was
 said, and exit code 1.
 """
 
 import argparse
 import concurrent.futures
 import itertools
+import json
 import os
 import pathlib
 import subprocess
@@ -73,6 +78,28 @@ def run(command):
     return done.returncode, done.stdout, done.stderr
 
 
+def readLosses(log):
+    with open(log, encoding="utf-8") as file:
+        return [json.loads(line)["loss"] for line in file]
+
+
+def compareWithCpu(options, compile, train, log):
+    """Returns the largest relative difference of losses from the CPU's."""
+    found = readLosses(log)
+    for command in (compile, train):
+        code, _, errors = run(command)
+        if code:
+            raise Difference(f"{' '.join(command)}: exit code {code}: {errors}")
+    expected = readLosses(log)
+    if len(found) != options.steps or len(expected) != options.steps:
+        raise Difference(f"{' '.join(compile)}: {len(found)} and {len(expected)} losses")
+    differences = [abs(a - b) / abs(b) for a, b in zip(found, expected)]
+    # Not a number is beyond any tolerance.
+    if not all(difference <= options.emulated for difference in differences):
+        raise Difference(f"{' '.join(compile)}: losses {found}, the CPU's are {expected}")
+    return max(differences)
+
+
 def check(options, name, method, depth, microbatches, optimizer):
     model, data, labels, size, loss = MODELS[name]
     program = os.path.join(
@@ -84,7 +111,8 @@ def check(options, name, method, depth, microbatches, optimizer):
                *options.flags.split()]
     if options.devices:
         compile.append(f"--devices={options.devices}")
-    code, _, errors = run(compile)
+    target = [] if options.emulated is None else ["--target=cuda", "--gpu-arch=emulated"]
+    code, _, errors = run(compile + target)
     if not isLegal(method, options.devices or depth, microbatches, optimizer):
         if code == 1 and len(errors.splitlines()) == 1:
             return "-"
@@ -98,13 +126,18 @@ def check(options, name, method, depth, microbatches, optimizer):
         # Evaluation drains: the versions begin anew, the rings go on.
         train += ["--eval-data", data, "--eval-labels", labels,
                   "--eval-every", str(options.eval_every)]
-    code, output, errors = run(train)
-    os.remove(program)
+    log = program + ".jsonl"
+    code, output, errors = run(train + ["--log", log])
     losses = options.steps * microbatches
     if code or f"{losses} losses: bitwise equal" not in output:
-        raise Difference(f"{' '.join(compile)}; {' '.join(train)}: "
+        raise Difference(f"{' '.join(compile + target)}; {' '.join(train)}: "
                          f"exit code {code}: {errors}")
-    return "="
+    cell = "="
+    if options.emulated is not None:
+        cell += f" {compareWithCpu(options, compile, train + ['--log', log], log):.1e}"
+    os.remove(log)
+    os.remove(program)
+    return cell
 
 
 def main():
@@ -121,6 +154,7 @@ def main():
     parser.add_argument("--eval-every", type=int, default=5)
     parser.add_argument("--flags", default="")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--emulated", type=float, metavar="TOLERANCE")
     options = parser.parse_args()
     depths = [int(p) for p in options.depths.split(",")]
     options.methods = options.methods or plans.methods(options.penstockc) + PIPEMARE
@@ -140,7 +174,7 @@ def main():
                 [(method, p, m) for method, m in rows for p in depths])
             for method, microbatches in rows:
                 row = list(itertools.islice(cells, len(depths)))
-                total += row.count("=")
+                total += sum(cell.startswith("=") for cell in row)
                 print(f"| {method} | {microbatches} |" +
                       "".join(f" {cell} |" for cell in row), flush=True)
             print()
