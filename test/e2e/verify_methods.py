@@ -43,6 +43,10 @@ MODELS = {
             CROSS_ENTROPY),
     "transformer": (FIXTURES + "attention.onnx", f"x={FIXTURES}attention-x.npy",
                     FIXTURES + "attention-labels.npy", 3, CROSS_ENTROPY),
+    "digits-cnn": ("examples/digits/cnn.onnx", "x=examples/digits/test-images.npy",
+                   "examples/digits/test-labels.npy", 4, CROSS_ENTROPY),
+    "gpt": (FIXTURES + "gpt.onnx", f"idx={FIXTURES}gpt-idx.npy", FIXTURES + "gpt-labels.npy", 3,
+            CROSS_ENTROPY),
     # The last stage reads the weights of the first.
     "tied": (FIXTURES + "tied.onnx", f"x={FIXTURES}versions-x.npy",
              FIXTURES + "versions-labels.npy", 3, CROSS_ENTROPY),

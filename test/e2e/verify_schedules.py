@@ -1,0 +1,171 @@
+"""Trains small models on the emulated GPU under several schedules and numbers of
+stages, and prints a table of what came out.
+
+usage: verify_schedules.py PENSTOCKC FOLDER --models mlp --microbatches N
+           [--schedules A B] [--depths 1,2,3,4] [--orders 0,1,7] [--steps N]
+           [--flags=FLAGS]
+
+A depth is a number of GPUs without replicas; under some schedules, each has
+several stages. The streams of the GPUs run in each of the orders, which are
+described with `Settings` of the emulated GPU.
+
+A cell is `=` where --verify found the bits of a replay, and each order gave the
+losses, the evaluations and the saved model of the first cell, bit for bit; `-`
+is a refusal in one line. Anything else ends the script with exit code 1. Each
+table ends with the differences between the GPU and the CPU, which are at most
+1e-5: of losses, relative; of weights, relative to the largest of a tensor.
+"""
+
+import argparse
+import array
+import hashlib
+import os
+import re
+import subprocess
+import sys
+
+import plans
+from same_but_weights import float_initializers
+from verify_methods import MODELS, ROOT, Difference, readLosses
+
+TOLERANCE = 1e-5
+
+
+def run(command, order=0):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT,
+                          env={**os.environ, "PENSTOCK_EMULATED_ORDER": str(order)})
+    return done.returncode, done.stdout, done.stderr
+
+
+def readWeights(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    for name, (begin, end) in float_initializers(data).items():
+        yield name, array.array("f", data[begin:end])
+
+
+def compareWeights(found, expected):
+    worst = 0
+    for (name, a), (_, b) in zip(readWeights(found), readWeights(expected), strict=True):
+        scale = max(abs(x) for x in b) or 1
+        difference = max(abs(x - y) for x, y in zip(a, b, strict=True)) / scale
+        if not difference <= TOLERANCE:
+            raise Difference(f"{found}: {name} differs from the CPU's by {difference:.1e}")
+        worst = max(worst, difference)
+    return worst
+
+
+def compareLosses(found, expected):
+    differences = [abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True)]
+    if not differences or not all(d <= TOLERANCE for d in differences):
+        raise Difference(f"losses {found}, the CPU's are {expected}")
+    return max(differences)
+
+
+class Training:
+    """One model with its number of microbatches."""
+
+    def __init__(self, options, name):
+        self.options = options
+        self.model, self.data, self.labels, self.size, self.loss = MODELS[name]
+        self.program = os.path.join(options.folder, "run")
+        self.log = self.program + ".jsonl"
+        self.saved = self.program + ".saved.onnx"
+        self.first = None
+        self.count = 0
+
+    def compile(self, *flags):
+        options = self.options
+        return [options.penstockc, self.model, "-o", self.program,
+                f"--microbatch-size={self.size}", f"--microbatches={options.microbatches}",
+                f"--loss={self.loss}", "--optimizer=sgd:lr=0.05,momentum=0.9",
+                *options.flags.split(), *flags]
+
+    def train(self, order, *flags):
+        """Returns the lines of the evaluations."""
+        command = [self.program, "--data", self.data, "--labels", self.labels,
+                   "--steps", str(self.options.steps), "--shuffle", "--seed", "5",
+                   "--eval-data", self.data, "--eval-labels", self.labels,
+                   "--eval-every", "3", "--log", self.log, "--save", self.saved, *flags]
+        code, output, errors = run(command, order)
+        losses = self.options.steps * self.options.microbatches
+        if code or ("--verify" in flags and f"{losses} losses: bitwise equal" not in output):
+            raise Difference(f"{' '.join(command)}: exit code {code}: {errors}")
+        return re.findall(r"^eval: .*$", output, re.M)
+
+    def check(self, schedule, depth):
+        stages = depth * plans.stages_per_device(schedule)
+        compile = self.compile("--target=cuda", "--gpu-arch=emulated",
+                               f"--stages={stages}", f"--schedule={schedule}")
+        code, _, errors = run(compile)
+        if code == 1 and len(errors.splitlines()) == 1:
+            return "-"
+        if code:
+            raise Difference(f"{' '.join(compile)}: exit code {code}: {errors}")
+        for order in self.options.orders:
+            # The replay takes as long as the training: in one order.
+            flags = ["--verify"] if order == self.options.orders[0] else []
+            evaluations = self.train(order, *flags)
+            with open(self.saved, "rb") as file:
+                bits = readLosses(self.log), evaluations, hashlib.sha256(file.read()).digest()
+            if self.first is None:
+                self.first = bits
+                os.replace(self.saved, self.program + ".first.onnx")
+            if bits != self.first:
+                raise Difference(f"{' '.join(compile)}: order {order}: not the losses, "
+                                 f"evaluations or weights of the first run: {bits[:2]}, "
+                                 f"not {self.first[:2]}")
+            self.count += 1
+        return "="
+
+    def compareWithCpu(self):
+        command = self.compile()
+        code, _, errors = run(command)
+        if code:
+            raise Difference(f"{' '.join(command)}: exit code {code}: {errors}")
+        evaluations = self.train(0)
+        def losses(lines):
+            return [float(re.search(r" loss (\S+)", line)[1]) for line in lines]
+        # Printed with fewer digits, which may round apart.
+        compareLosses(losses(self.first[1]), losses(evaluations))
+        found, expected = self.first[0], readLosses(self.log)
+        weights = compareWeights(self.program + ".first.onnx", self.saved)
+        return compareLosses(found, expected), weights
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("penstockc")
+    parser.add_argument("folder")
+    parser.add_argument("--models", nargs="+", required=True)
+    parser.add_argument("--microbatches", type=int, required=True)
+    parser.add_argument("--schedules", nargs="+", required=True)
+    parser.add_argument("--depths", default="1,2,3,4")
+    parser.add_argument("--orders", default="0,1,7")
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--flags", default="")
+    options = parser.parse_args()
+    options.orders = [int(order) for order in options.orders.split(",")]
+    options.folder = os.path.abspath(options.folder)
+    os.makedirs(options.folder, exist_ok=True)
+    depths = [int(depth) for depth in options.depths.split(",")]
+    total = 0
+    for name in options.models:
+        training = Training(options, name)
+        print(f"{name}, M = {options.microbatches} {options.flags}\n\n| schedule |" +
+              "".join(f" p = {depth} |" for depth in depths))
+        print("|---" * (1 + len(depths)) + "|")
+        for schedule in options.schedules:
+            row = [training.check(schedule, depth) for depth in depths]
+            print(f"| {schedule} |" + "".join(f" {cell} |" for cell in row), flush=True)
+        losses, weights = training.compareWithCpu()
+        print(f"\nfrom the CPU: losses {losses:.1e}, weights {weights:.1e}\n", flush=True)
+        total += training.count
+    print(f"{total} runs with equal bits")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Difference as difference:
+        sys.exit(str(difference))
