@@ -11,6 +11,7 @@
 #                            programs run on the emulated GPU
 
 import os
+import shutil
 import sys
 
 import lit.formats
@@ -42,6 +43,13 @@ for sanitizer in filter(None, config.penstock_sanitize.split(",")):
 if "thread" in config.available_features:
     config.environment["TSAN_OPTIONS"] = "suppressions=" + os.path.join(
         config.test_source_root, "tsan-suppressions.txt")
+
+# The assembler of an installed CUDA toolkit, where penstockc looks for it.
+ptxas = shutil.which("ptxas", path=os.pathsep.join(
+    ["/usr/local/cuda/bin", os.environ.get("PATH", "")]))
+if ptxas:
+    config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", ptxas))
 
 # LLVM's allocators mark free memory for the sanitizer where they are compiled
 # with it. The packaged libMLIR is not, and takes memory from allocators that our
