@@ -5,7 +5,7 @@
 //
 // A kernel has one number and one grid, wherever it is launched. Its code is in
 // an image that the target adds when the object file is written. Beside
-// kernels, the device has constants, and the host fetches numbers.
+// kernels, the device has constants.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_PASSES_RUNTIME_LAUNCHTABLE_H
