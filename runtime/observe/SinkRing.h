@@ -35,6 +35,13 @@ public:
     head.store(at + 1, std::memory_order_release);
   }
 
+  /// Returns true if a push would wait.
+  bool isFull() const {
+    return head.load(std::memory_order_relaxed) -
+               tail.load(std::memory_order_acquire) ==
+           kSize;
+  }
+
   bool pop(Item &item) {
     uint64_t at = tail.load(std::memory_order_relaxed);
     if (at == head.load(std::memory_order_acquire))

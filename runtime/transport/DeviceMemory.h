@@ -27,6 +27,8 @@ public:
 
   /// Returns when all work before it is done; at once if it was never set.
   virtual void synchronize() = 0;
+  /// Returns true if all work before it is done.
+  virtual bool isReached() = 0;
   /// What devices of its own kind wait for without the host; null if it is none
   /// of `kind`.
   virtual void *getNative(const void *kind) { return nullptr; }

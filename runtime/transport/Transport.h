@@ -26,7 +26,8 @@ public:
   virtual Error open(Endpoints &endpoints) = 0;
   /// Begins a segment: channels are empty, and no device runs yet.
   virtual void begin() = 0;
-  /// A device has posted on a channel that is far.
+  /// A device has posted on a channel that is far. The message may only be
+  /// there, or its slot free, later than that.
   virtual void posted(Channel &channel) = 0;
   /// Called by whoever waits for a far channel; true if something moved.
   virtual bool progress() = 0;

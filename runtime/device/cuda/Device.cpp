@@ -37,6 +37,13 @@ public:
     Gpu::Visit visit(*gpu);
     check(gpu->driver.cuEventSynchronize(event), "cuEventSynchronize");
   }
+  bool isReached() override {
+    Gpu::Visit visit(*gpu);
+    int status = gpu->driver.cuEventQuery(event);
+    if (status != CUDA_ERROR_NOT_READY)
+      check(status, "cuEventQuery");
+    return status == CUDA_SUCCESS;
+  }
   void *getNative(const void *kind) override {
     return kind == &penstock_cuda ? event : nullptr;
   }
@@ -105,8 +112,10 @@ Error CudaDevice::openStreams() {
           stream, CU_STREAM_NON_BLOCKING,
           stream == &compute ? least : greatest);
   for (Event &event : paces)
+    // The host sleeps there, and leaves its core to others.
     if (!status)
-      status = driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+      status = driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING |
+                                                 CU_EVENT_BLOCKING_SYNC);
   if (!status)
     status = outputs.open(*driver);
   for (const Endpoint &endpoint : context.endpoints) {

@@ -92,10 +92,13 @@ int OutputRing::send(const Driver &driver, SinkRing &sink, int64_t n,
   return driver.cuEventRecord(slot.arrived, stream);
 }
 
-/// Waits for those before `until`, and takes what has arrived after them.
+/// Waits for those before `until`, and takes what has arrived after them and
+/// finds room.
 int OutputRing::deliverArrived(const Driver &driver, uint64_t until) {
   for (; first != end; ++first) {
     Slot &slot = slots[first % kSize];
+    if (first >= until && slot.sink->isFull())
+      return CUDA_SUCCESS;
     int status = first < until ? driver.cuEventSynchronize(slot.arrived)
                                : driver.cuEventQuery(slot.arrived);
     if (status == CUDA_ERROR_NOT_READY)
@@ -115,8 +118,8 @@ int OutputRing::drain(const Driver &driver) {
 }
 
 int OutputRing::poll(const Driver &driver) {
-  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
   // Who observes makes room in the sinks, and must not wait for it.
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
   return lock ? deliverArrived(driver, first) : CUDA_SUCCESS;
 }
 

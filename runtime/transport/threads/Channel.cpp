@@ -9,6 +9,8 @@
 
 #include "runtime/transport/threads/Channel.h"
 
+#include "runtime/support/Roles.h"
+
 #include <bit>
 
 using namespace penstock::runtime;
@@ -25,6 +27,9 @@ Channel::Channel(const penstock_channel &description, uint32_t index)
 }
 
 void Channel::open() {
+  // What a sink gets is its sender's to order.
+  if (isSink(description))
+    return;
   auto create = [](DeviceMemory *device) {
     return device ? device->createMarker() : nullptr;
   };
@@ -115,8 +120,19 @@ bool Channel::claim(int64_t i, int64_t &n, Address &slot) {
   return true;
 }
 
+/// Returns true if nothing is left to be done before a marker.
+static bool isReached(const std::unique_ptr<Marker> &marker) {
+  return !marker || marker->isReached();
+}
+
+bool Channel::claimReceive(int64_t i, int64_t &n, Address &slot) {
+  return entry(i).state.load() == stateOf(i, ReceivePosted) &&
+         isReached(order(i).free) && claim(i, n, slot);
+}
+
 bool Channel::claimSend(int64_t i, int64_t &n, Address &slot) {
-  if (!claim(i, SendPosted))
+  if (entry(i).state.load() != stateOf(i, SendPosted) ||
+      !isReached(order(i).ready) || !claim(i, SendPosted))
     return false;
   n = entry(i).sendNumber;
   slot = entry(i).source;

@@ -51,11 +51,14 @@ public:
   /// Sleeps until message i is done, but not longer.
   void nap(int64_t i, int64_t nanoseconds);
 
-  /// For sources and transports: takes posted receive i, if it is there and
-  /// nobody else took it; finish() it after filling `slot`.
+  /// For sources: takes posted receive i, if it is there and nobody else took
+  /// it; finish() it after filling `slot`, which is behind order(i).free.
   bool claim(int64_t i, int64_t &n, Address &slot);
-  /// For transports: takes posted send i likewise; finish() it when the bytes
-  /// have left `slot`.
+  /// For transports: takes posted receive i likewise, once `slot` is free,
+  /// which may be later than the post.
+  bool claimReceive(int64_t i, int64_t &n, Address &slot);
+  /// For transports: takes posted send i, once the bytes are there; finish() it
+  /// when they have left `slot`.
   bool claimSend(int64_t i, int64_t &n, Address &slot);
   void finish(int64_t i) { entry(i).state.set(stateOf(i, Done)); }
   /// What orders message i.

@@ -196,6 +196,7 @@ public:
   struct EarlyMarker : Marker {
     explicit EarlyMarker(std::string name) : name(std::move(name)) {}
     void synchronize() override {}
+    bool isReached() override { return *name.rbegin() <= '0' + reached; }
     std::string name;
   };
   EarlyMemory(std::string name, std::vector<std::string> &log)
@@ -222,7 +223,41 @@ private:
   std::string name;
   std::vector<std::string> &log;
   int count = 0;
+
+public:
+  /// Its markers up to this number have been reached.
+  static inline int reached = -1;
 };
+
+// A transport takes a message when its bytes are there, and a slot when it is
+// free, which may be later than the posts.
+TEST(Channel, ClaimsWhatIsReady) {
+  std::vector<std::string> log;
+  EarlyMemory a("a", log);
+  penstock_channel description = channelOf(1, 1);
+  int64_t slots[kWords] = {}, n = 0;
+  Address slot = 0;
+  for (bool isSender : {true, false}) {
+    Channel channel(description, 0);
+    (isSender ? channel.from : channel.to) = &a;
+    channel.open();
+    EarlyMemory::reached = -1;
+    ASSERT_EQ(isSender ? channel.postSend(5, addressOf(slots))
+                       : channel.postReceive(5, addressOf(slots)),
+              PostResult::Queued);
+    auto claim = [&] {
+      return isSender ? channel.claimSend(0, n, slot)
+                      : channel.claimReceive(0, n, slot);
+    };
+    EXPECT_FALSE(claim());
+    EXPECT_FALSE(channel.isTaken(0));
+    EarlyMemory::reached = 9;
+    EXPECT_TRUE(claim());
+    EXPECT_EQ(n, 5);
+    EXPECT_EQ(slot, addressOf(slots));
+    EXPECT_FALSE(claim());
+  }
+}
 
 // Whoever comes second has the receiver copy, behind the markers of both; a
 // marker of the first is set when it posts.

@@ -140,7 +140,7 @@ bool Wire::deliver(Line &line) {
     return false;
   int64_t n;
   Address slot;
-  if (!line.to->claim(line.received, n, slot))
+  if (!line.to->claimReceive(line.received, n, slot))
     return false;
   const Message &message = line.messages.front();
   EXPECT_EQ(n, message.n);
