@@ -56,13 +56,7 @@ LogicalResult SumPoolGradOp::verify() {
   return verifyPool(*this, getResult().getType(), getCotangent().getType());
 }
 LogicalResult MaxPoolGradOp::verify() {
-  RankedTensorType dy = getCotangent().getType(), dx = getResult().getType();
-  if (getIndices().getType().getShape() != dy.getShape())
+  if (getIndices().getType().getShape() != getCotangent().getType().getShape())
     return emitOpError("indices and cotangent differ in shape");
-  if (dy.getElementType() != dx.getElementType())
-    return emitOpError("mixes element types");
-  if (dy.getRank() != dx.getRank() || dy.getRank() < 3 ||
-      dy.getShape().take_front(2) != dx.getShape().take_front(2))
-    return emitOpError("of ") << dy << " does not give " << dx;
-  return success();
+  return verifyPool(*this, getResult().getType(), getCotangent().getType());
 }

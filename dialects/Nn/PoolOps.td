@@ -41,25 +41,26 @@ def Nn_MaxPoolOp : Nn_PoolOp<"max_pool"> {
   }];
 }
 
-def Nn_MaxPoolGradOp : Nn_Op<"max_pool_grad", [Pure]> {
+def Nn_MaxPoolGradOp : Nn_PoolOp<"max_pool_grad"> {
   let summary = "Cotangent of the input of nn.max_pool";
   let description = [{
     Every window's cotangent goes to the element that its index names; several
-    add in the order of the windows.
+    add in the order of the windows. The attributes are those of the pooling.
 
     ```mlir
-    %dx = nn.max_pool_grad %dy, %i
+    %dx = nn.max_pool_grad %dy, %i window [3, 2] strides [2, 2]
+        dilations [1, 1] pads [1, 0]
         : tensor<5x7x6x4xf32>, tensor<5x7x6x4xi32> -> tensor<5x7x11x9xf32>
     ```
   }];
-  let arguments = (ins RankedTensorOf<[AnyFloat]>:$cotangent,
-      RankedTensorOf<[I32]>:$indices);
+  let arguments = !con((ins RankedTensorOf<[AnyFloat]>:$cotangent,
+      RankedTensorOf<[I32]>:$indices), window);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result);
   let assemblyFormat = [{
-    $cotangent `,` $indices attr-dict
+    $cotangent `,` $indices `window` $window `strides` $strides
+    `dilations` $dilations `pads` $pads attr-dict
     `:` type($cotangent) `,` type($indices) `->` type($result)
   }];
-  let hasVerifier = 1;
 }
 
 def Nn_SumPoolOp : Nn_PoolOp<"sum_pool"> {

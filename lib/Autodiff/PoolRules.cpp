@@ -14,10 +14,11 @@ using namespace mlir;
 using namespace penstock;
 
 static LogicalResult pullBackMaxPool(nn::MaxPoolOp op, Pullback &pullback) {
-  Value dx = nn::MaxPoolGradOp::create(pullback.getBuilder(), op.getLoc(),
-                                       op.getInput().getType(),
-                                       pullback.getCotangent(op.getResult()),
-                                       pullback.getPrimal(op.getIndices()));
+  Value dx = nn::MaxPoolGradOp::create(
+      pullback.getBuilder(), op.getLoc(), op.getInput().getType(),
+      pullback.getCotangent(op.getResult()),
+      pullback.getPrimal(op.getIndices()), op.getWindow(), op.getStrides(),
+      op.getDilations(), op.getPads());
   pullback.add(op.getInput(), dx, op.getLoc());
   return success();
 }

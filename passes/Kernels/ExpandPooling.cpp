@@ -4,12 +4,14 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Forward and the gradient of sums gather; the gradient of maxima walks over
-// the windows and adds each cotangent where its index says.
+// the windows and adds each cotangent where its index says. Where the target
+// prefers parallel loops it gathers, too.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
 #include "passes/Kernels/Composites.h"
 #include "passes/Kernels/WindowLoops.h"
+#include "penstock/Target/Target.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -160,6 +162,10 @@ struct ExpandMaxPoolGrad : OpRewritePattern<nn::MaxPoolGradOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::MaxPoolGradOp op,
                                 PatternRewriter &rewriter) const override {
+    if (prefersParallelLoops(op)) {
+      gather(op, rewriter);
+      return success();
+    }
     Location loc = op.getLoc();
     RankedTensorType type = op.getResult().getType();
     auto planes = [&](RankedTensorType whole) {
@@ -209,6 +215,46 @@ struct ExpandMaxPoolGrad : OpRewritePattern<nn::MaxPoolGradOp> {
     rewriter.replaceOpWithNewOp<tensor::ExpandShapeOp>(
         op, type, outer.getResult(0), groups);
     return success();
+  }
+
+  /// Over elements and the windows that they are in: the cotangents of those of
+  /// which the element is the maximum. From the last element of a window to the
+  /// first, so that windows count upwards, as above.
+  static void gather(nn::MaxPoolGradOp op, PatternRewriter &rewriter) {
+    Location loc = op.getLoc();
+    RankedTensorType type = op.getResult().getType();
+    ArrayRef<int64_t> shape = type.getShape();
+    ArrayRef<int64_t> windows = op.getCotangent().getType().getShape();
+    Value zeros = createSplat(rewriter, loc, type,
+                              rewriter.getZeroAttr(type.getElementType()));
+    unsigned rank = op.getWindow().size();
+    auto body = [&](OpBuilder &b, Location loc,
+                    ValueRange scalars) -> SmallVector<Value> {
+      Position at(b, loc);
+      SmallVector<Value> indices{at.loop(0), at.loop(1)};
+      Value condition, flat;
+      for (unsigned i = 0; i < rank; ++i) {
+        Value position = at.loop(2 + i);
+        Value element =
+            at.sub(at.index(op.getWindow()[i] - 1), at.loop(2 + rank + i));
+        indices.push_back(at.windowOf(position, element, op.getStrides()[i],
+                                      op.getDilations()[i], op.getPads()[i],
+                                      windows[2 + i], condition));
+        flat = flat ? at.add(at.times(flat, shape[2 + i]), position) : position;
+      }
+      Value maximum = at.read(op.getIndices(), indices, condition);
+      flat = arith::IndexCastOp::create(b, loc, maximum.getType(), flat);
+      Value isMaximum = at.both(
+          condition, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                           maximum, flat));
+      Value value = at.read(op.getCotangent(), indices, isMaximum);
+      return {arith::AddFOp::create(b, loc, scalars[1], value)};
+    };
+    rewriter.replaceOp(
+        op, createWindowLoops(rewriter, loc, 2 + 2 * rank,
+                              windowExtent(rewriter, loc, op.getWindow(),
+                                           type.getElementType()),
+                              zeros, body));
   }
 };
 

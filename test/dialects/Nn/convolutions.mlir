@@ -13,7 +13,7 @@ func.func @buffers(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x
 }
 func.func @pools(%x: tensor<5x7x11x9xf32>) -> tensor<5x7x11x9xf32> {
   %y, %i = nn.max_pool %x window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0] : tensor<5x7x11x9xf32> -> tensor<5x7x6x4xf32>, tensor<5x7x6x4xi32>
-  %dx = nn.max_pool_grad %y, %i : tensor<5x7x6x4xf32>, tensor<5x7x6x4xi32> -> tensor<5x7x11x9xf32>
+  %dx = nn.max_pool_grad %y, %i window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0] : tensor<5x7x6x4xf32>, tensor<5x7x6x4xi32> -> tensor<5x7x11x9xf32>
   %z = nn.sum_pool %dx window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0] : tensor<5x7x11x9xf32> -> tensor<5x7x6x4xf32>
   %dz = nn.sum_pool_grad %z window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0] : tensor<5x7x6x4xf32> -> tensor<5x7x11x9xf32>
   return %dz : tensor<5x7x11x9xf32>
@@ -111,7 +111,7 @@ func.func @indices(%x: tensor<2x3x7xf32>) {
 
 func.func @grad_indices(%y: tensor<2x3x3xf32>, %i: tensor<2x3x4xi32>) {
   // expected-error @below {{'nn.max_pool_grad' op indices and cotangent differ in shape}}
-  %dx = nn.max_pool_grad %y, %i : tensor<2x3x3xf32>, tensor<2x3x4xi32> -> tensor<2x3x7xf32>
+  %dx = nn.max_pool_grad %y, %i window [3] strides [2] dilations [1] pads [0] : tensor<2x3x3xf32>, tensor<2x3x4xi32> -> tensor<2x3x7xf32>
   return
 }
 
@@ -119,14 +119,14 @@ func.func @grad_indices(%y: tensor<2x3x3xf32>, %i: tensor<2x3x4xi32>) {
 
 func.func @grad_types(%y: tensor<2x3x3xf32>, %i: tensor<2x3x3xi32>) {
   // expected-error @below {{'nn.max_pool_grad' op mixes element types}}
-  %dx = nn.max_pool_grad %y, %i : tensor<2x3x3xf32>, tensor<2x3x3xi32> -> tensor<2x3x7xf64>
+  %dx = nn.max_pool_grad %y, %i window [3] strides [2] dilations [1] pads [0] : tensor<2x3x3xf32>, tensor<2x3x3xi32> -> tensor<2x3x7xf64>
   return
 }
 
 // -----
 
 func.func @grad_shapes(%y: tensor<2x3x3xf32>, %i: tensor<2x3x3xi32>) {
-  // expected-error @below {{'nn.max_pool_grad' op of 'tensor<2x3x3xf32>' does not give 'tensor<2x5x7xf32>'}}
-  %dx = nn.max_pool_grad %y, %i : tensor<2x3x3xf32>, tensor<2x3x3xi32> -> tensor<2x5x7xf32>
+  // expected-error @below {{'nn.max_pool_grad' op changes dimension 1 of 'tensor<2x5x7xf32>' to 'tensor<2x3x3xf32>'}}
+  %dx = nn.max_pool_grad %y, %i window [3] strides [2] dilations [1] pads [0] : tensor<2x3x3xf32>, tensor<2x3x3xi32> -> tensor<2x5x7xf32>
   return
 }

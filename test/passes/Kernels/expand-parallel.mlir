@@ -23,6 +23,26 @@ func.func @gather(%x: tensor<11x8xf32>, %i: tensor<5xi64>) -> tensor<5x8xf32>
   return %y : tensor<5x8xf32>
 }
 
+// Each element looks for the windows that it is the maximum of: the third one of
+// a window in its first window, and so on.
+// CHECK-LABEL: func.func @pooling
+// CHECK-SAME:    (%[[DY:.*]]: tensor<2x3x4xf32>, %[[AT:.*]]: tensor<2x3x4xi32>)
+// CHECK-NOT:     scf.for
+// CHECK:         linalg.generic {{{.*}}iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%{{.*}} : tensor<3xf32>) outs(%{{.*}} : tensor<2x3x7xf32>)
+// CHECK:           %[[POSITION:.*]] = linalg.index 2
+// CHECK:           %[[L:.*]] = linalg.index 3
+// CHECK:           %[[K:.*]] = arith.subi %c2, %[[L]]
+// CHECK:           tensor.extract %[[AT]]
+// CHECK:           arith.cmpi eq
+// CHECK:           tensor.extract %[[DY]]
+// CHECK:           arith.addf
+func.func @pooling(%dy: tensor<2x3x4xf32>, %i: tensor<2x3x4xi32>) -> tensor<2x3x7xf32>
+    attributes {pipeline.target = #cuda.target<"sm_90">} {
+  %dx = nn.max_pool_grad %dy, %i window [3] strides [2] dilations [1] pads [1]
+      : tensor<2x3x4xf32>, tensor<2x3x4xi32> -> tensor<2x3x7xf32>
+  return %dx : tensor<2x3x7xf32>
+}
+
 // The sum so far is a result of its own, of which the last value is not used.
 // CHECK-LABEL: func.func @sums
 // CHECK-SAME:    (%[[X:.*]]: tensor<5x7xf32>)

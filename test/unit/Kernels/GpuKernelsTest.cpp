@@ -245,7 +245,7 @@ func.func private @pool(%x: tensor<3x5x11x9xf32>, %dy: tensor<3x5x6x5xf32>)
     -> (tensor<3x5x6x5xf32>, tensor<3x5x11x9xf32>, tensor<3x5x11x9xf32>) {
   %y, %i = nn.max_pool %x window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1]
       : tensor<3x5x11x9xf32> -> tensor<3x5x6x5xf32>, tensor<3x5x6x5xi32>
-  %dx = nn.max_pool_grad %dy, %i
+  %dx = nn.max_pool_grad %dy, %i window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1]
       : tensor<3x5x6x5xf32>, tensor<3x5x6x5xi32> -> tensor<3x5x11x9xf32>
   %dz = nn.sum_pool_grad %dy window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1]
       : tensor<3x5x6x5xf32> -> tensor<3x5x11x9xf32>
