@@ -63,7 +63,11 @@ struct GpuToNvvmPass : penstock::impl::PipelineGpuToNvvmBase<GpuToNvvmPass> {
     LLVMConversionTarget target(*context);
     configureGpuToNVVMConversionLegality(target);
     target.addLegalOp<LLVM::CopySignOp, LLVM::FAbsOp, LLVM::FCeilOp,
-                      LLVM::FFloorOp, LLVM::FMAOp, LLVM::SqrtOp>();
+                      LLVM::FFloorOp, LLVM::FMAOp, LLVM::RoundEvenOp,
+                      LLVM::SqrtOp>();
+    // Intrinsics that the code generator has no instructions for.
+    target.addIllegalOp<LLVM::ACosOp, LLVM::ASinOp, LLVM::ATan2Op, LLVM::ATanOp,
+                        LLVM::CoshOp, LLVM::SinhOp, LLVM::TanOp>();
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       signalPassFailure();
   }

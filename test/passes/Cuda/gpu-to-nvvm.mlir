@@ -41,17 +41,40 @@ gpu.func @elementwise(%x: memref<5x70xf32, 1>, %s: f32, %n: index) kernel
 
 // CHECK-DAG:     llvm.func @__nv_sinf(f32) -> f32
 // CHECK-DAG:     llvm.func @__nv_pow(f64, f64) -> f64
+// CHECK-DAG:     llvm.func @__nv_tanf(f32) -> f32
+// CHECK-DAG:     llvm.func @__nv_asinf(f32) -> f32
+// CHECK-DAG:     llvm.func @__nv_acosf(f32) -> f32
+// CHECK-DAG:     llvm.func @__nv_atanf(f32) -> f32
+// CHECK-DAG:     llvm.func @__nv_atan2f(f32, f32) -> f32
+// CHECK-DAG:     llvm.func @__nv_sinhf(f32) -> f32
+// CHECK-DAG:     llvm.func @__nv_cosh(f64) -> f64
 // CHECK:       llvm.func @functions
 // CHECK:         llvm.mlir.addressof @table : !llvm.ptr<1>
 // CHECK:         llvm.call @__nv_sinf
+// CHECK:         llvm.call @__nv_tanf
+// CHECK:         llvm.call @__nv_asinf
+// CHECK:         llvm.call @__nv_acosf
+// CHECK:         llvm.call @__nv_atanf
+// CHECK:         llvm.call @__nv_atan2f
+// CHECK:         llvm.call @__nv_sinhf
+// CHECK:         llvm.intr.roundeven
 // CHECK:         llvm.call @__nv_pow
+// CHECK:         llvm.call @__nv_cosh
 gpu.func @functions(%x: memref<3xf32, 1>, %y: memref<f64, 1>, %i: index) kernel {
   %v = memref.load %x[%i] : memref<3xf32, 1>
   %1 = math.sin %v : f32
-  memref.store %1, %x[%i] : memref<3xf32, 1>
+  %tan = math.tan %1 : f32
+  %asin = math.asin %tan : f32
+  %acos = math.acos %asin : f32
+  %atan = math.atan %acos : f32
+  %atan2 = math.atan2 %atan, %v : f32
+  %sinh = math.sinh %atan2 : f32
+  %even = math.roundeven %sinh : f32
+  memref.store %even, %x[%i] : memref<3xf32, 1>
   %d = memref.load %y[] : memref<f64, 1>
   %2 = math.powf %d, %d : f64
-  memref.store %2, %y[] : memref<f64, 1>
+  %cosh = math.cosh %2 : f64
+  memref.store %cosh, %y[] : memref<f64, 1>
   %table = memref.get_global @table : memref<3xf32, 1>
   %3 = memref.load %table[%i] : memref<3xf32, 1>
   memref.store %3, %x[%i] : memref<3xf32, 1>
