@@ -10,6 +10,7 @@
 #   lit build/default/test --filter e2e --param device=emulated
 #                            programs run on the emulated GPU
 
+import ctypes
 import os
 import shutil
 import sys
@@ -50,6 +51,13 @@ ptxas = shutil.which("ptxas", path=os.pathsep.join(
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
+
+# Where there is a driver, no test can show what happens without one.
+try:
+    ctypes.CDLL("libcuda.so.1")
+    config.available_features.add("cuda-driver")
+except OSError:
+    pass
 
 # LLVM's allocators mark free memory for the sanitizer where they are compiled
 # with it. The packaged libMLIR is not, and takes memory from allocators that our

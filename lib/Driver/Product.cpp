@@ -19,6 +19,7 @@
 #include "penstock/Target/Target.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -113,7 +114,14 @@ int Compilation::writeObject(ArrayRef<Attribute> targets,
         isFailed = true;
         return failure();
       }
-    return success();
+    // The level llvm does not say which devices it is for.
+    llvm::GlobalVariable *code = host.getGlobalVariable(kDeviceCodeSymbol);
+    if (!code || !code->isDeclaration())
+      return success();
+    module->emitError("the program launches kernels of a GPU; compile it with "
+                      "--target=cuda");
+    isFailed = true;
+    return failure();
   };
   if (succeeded(emitObject(*module, object, stream)))
     return kDone;
