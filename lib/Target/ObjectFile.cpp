@@ -187,6 +187,22 @@ FailureOr<TargetCpu> penstock::resolveTargetCpu(StringRef march, Location loc) {
   return cpu;
 }
 
+void penstock::optimizeModule(llvm::Module &module,
+                              llvm::TargetMachine &machine,
+                              llvm::OptimizationLevel level) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  builder.buildPerModuleDefaultPipeline(level).run(module, modules);
+}
+
 LogicalResult penstock::emitObject(ModuleOp module,
                                    const TargetOptions &options,
                                    llvm::raw_pwrite_stream &output) {
@@ -202,21 +218,9 @@ LogicalResult penstock::emitObject(ModuleOp module,
     return failure();
 
   // 1. The middle end. Without fast-math flags it changes no bits.
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(machine.get());
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  builder
-      .buildPerModuleDefaultPipeline(options.optimization > 1
-                                         ? llvm::OptimizationLevel::O2
-                                         : llvm::OptimizationLevel::O1)
-      .run(*ir, modules);
+  optimizeModule(*ir, *machine,
+                 options.optimization > 1 ? llvm::OptimizationLevel::O2
+                                          : llvm::OptimizationLevel::O1);
 
   // 2. What is optimized already.
   if (options.addCode) {

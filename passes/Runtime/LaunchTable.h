@@ -23,7 +23,8 @@ namespace penstock {
 
 class LaunchTable {
 public:
-  /// Numbers all kernels; an error where one is launched in two ways.
+  /// Numbers all kernels and constants. Fails where one kernel is launched with
+  /// two grids.
   mlir::LogicalResult collect(mlir::ModuleOp root);
 
   /// Puts calls of the runtime into the place of launches and constants.

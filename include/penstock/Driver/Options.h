@@ -42,7 +42,7 @@ struct CompileOptions {
   Level level = Level::Llvm; ///< Of Product::Ir.
   std::string march = "native";
   std::string target = "cpu"; ///< Of all devices: cpu or cuda.
-  /// Of each device; empty: all are alike.
+  /// Kinds of the devices, one by one; empty: all are alike.
   std::vector<std::string> deviceTargets;
   std::string gpuArch = "sm_90";         ///< Or several, with commas.
   int64_t libraryWorkspace = 32LL << 20; ///< Bytes.

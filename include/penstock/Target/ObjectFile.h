@@ -19,6 +19,8 @@
 
 namespace llvm {
 class Module;
+class OptimizationLevel;
+class TargetMachine;
 } // namespace llvm
 
 namespace penstock {
@@ -53,6 +55,10 @@ struct TargetCpu {
 /// Resolves `march`; on an unknown name emits an error at `loc` that names it.
 mlir::FailureOr<TargetCpu> resolveTargetCpu(llvm::StringRef march,
                                             mlir::Location loc);
+
+/// Runs LLVM's optimizer at a level for a target.
+void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine,
+                    llvm::OptimizationLevel level);
 
 /// Compiles a module in the LLVM dialect to an object file.
 mlir::LogicalResult emitObject(mlir::ModuleOp module,

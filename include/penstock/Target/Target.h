@@ -37,7 +37,7 @@ namespace penstock {
 
 using pipeline::TargetAttrInterface;
 
-/// What the program calls the code of its kernels, a penstock_device_code: the
+/// The symbol of the code of a program's kernels, a penstock_device_code. The
 /// target of the devices that launch them defines it.
 inline constexpr llvm::StringLiteral kDeviceCodeSymbol = "penstock_device_code";
 

@@ -66,8 +66,8 @@ public:
   bool prefersParallelLoops(TargetAttrInterface) const override { return true; }
   bool readsHostMemory(TargetAttrInterface) const override { return false; }
 
-  /// Of an H100 by its data sheet, in half of what it promises: f32 without
-  /// tensor cores, HBM3, and a launch.
+  /// Half of what the data sheet of an H100 promises: f32 without tensor cores,
+  /// and HBM3.
   MachineRates getRates(TargetAttrInterface) const override {
     return {.flopsPerSecond = 33e12, .bytesPerSecond = 1.7e12};
   }

@@ -9,6 +9,8 @@
 
 #include "KernelModule.h"
 
+#include "penstock/Target/ObjectFile.h"
+
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -128,21 +130,6 @@ static LogicalResult linkLibdevice(llvm::Module &module, const Toolkit &toolkit,
 // LLVM IR and PTX
 //===----------------------------------------------------------------------===//
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
-      .run(module, modules);
-}
-
 std::unique_ptr<llvm::Module>
 cuda::translateKernels(gpu::GPUModuleOp kernels, const GpuArch &arch,
                        const Toolkit &toolkit, llvm::LLVMContext &context) {
@@ -168,7 +155,7 @@ cuda::translateKernels(gpu::GPUModuleOp kernels, const GpuArch &arch,
   for (llvm::Function &function : *module)
     if (!function.isDeclaration())
       function.addFnAttr("denormal-fp-math-f32", "preserve-sign,preserve-sign");
-  optimize(*module, *machine);
+  optimizeModule(*module, *machine, llvm::OptimizationLevel::O3);
   return module;
 }
 

@@ -41,7 +41,7 @@ mlir::FailureOr<std::string> assemble(llvm::StringRef ptx, const GpuArch &arch,
                                       const Toolkit &toolkit,
                                       mlir::Location loc);
 
-/// What an emulated image is in the code of the host.
+/// The symbol of an emulated image in the code of the host.
 inline constexpr llvm::StringLiteral kEmulatedTable =
     "penstock_emulated_kernels";
 
