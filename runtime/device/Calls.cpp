@@ -205,7 +205,8 @@ void penstock_await(penstock_device *device, uint32_t id, int64_t n) {
 }
 
 void penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
-  device->pace();
+  if (device->runsBehind)
+    device->pace();
   device->position.taskNumber.store(n, std::memory_order_relaxed);
   device->position.task.store(task, std::memory_order_relaxed);
   add(device->position.progress, uint64_t(1));

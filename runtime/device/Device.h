@@ -82,8 +82,8 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
     download(&bits, at, bytes);
     sink.push(n, bits);
   }
-  /// Called before each run of a task. A device whose calls return early waits
-  /// while it is far behind the host.
+  /// Called before each run of a task of a device that runs behind the host:
+  /// waits while it is far behind.
   virtual void pace() {}
   /// Called from time to time by the thread that observes, while this device
   /// runs.
@@ -106,6 +106,8 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
 
   penstock::runtime::Context &context;
   const uint32_t index;
+  /// Its calls return before they are done.
+  bool runsBehind = false;
   /// The first byte of the memory, as compiled code has it.
   char *arena = nullptr;
   std::unique_ptr<penstock::runtime::TraceBuffer> trace;

@@ -72,7 +72,9 @@ Event eventOf(const std::unique_ptr<Marker> &marker) {
 
 CudaDevice::CudaDevice(Context &context, uint32_t index)
     : penstock_device(context, index),
-      thread(shareOfCores(context.program, index)) {}
+      thread(shareOfCores(context.program, index)) {
+  runsBehind = true;
+}
 
 void CudaDevice::start(std::function<void()> job) {
   thread.start(std::move(job));

@@ -63,8 +63,7 @@ public:
   void finish(int64_t i) { entry(i).state.set(stateOf(i, Done)); }
   /// What orders message i.
   const Handover &order(int64_t i) const {
-    static const Handover none;
-    return handovers ? handovers[i & mask] : none;
+    return handovers ? handovers[i & mask] : unordered;
   }
   /// Lets a device that knows message i to be done wait for what the message
   /// waits for.
@@ -111,6 +110,7 @@ private:
   std::unique_ptr<Entry[]> entries;
   /// By entry; none where both devices are done with a call when it returns.
   std::unique_ptr<Handover[]> handovers;
+  const Handover unordered = {};
   uint32_t mask, shift;
 };
 
