@@ -76,12 +76,6 @@ bool penstock::prefersParallelLoops(Operation *op) {
   return target && target->prefersParallelLoops(attribute);
 }
 
-bool penstock::readsHostMemory(Operation *op) {
-  TargetAttrInterface attribute = pipeline::getTarget(op);
-  const Target *target = attribute ? Target::get(attribute) : nullptr;
-  return !target || target->readsHostMemory(attribute);
-}
-
 bool penstock::asksForDirectConvolution(Operation *op) {
   while (op->getParentOp())
     op = op->getParentOp();

@@ -143,12 +143,6 @@ public:
     return false;
   }
 
-  /// Returns whether the library reads constants of the program where they are,
-  /// in the memory of the host.
-  virtual bool readsHostMemory(TargetAttrInterface target) const {
-    return true;
-  }
-
   /// Returns the rates of a device, for the cost model.
   virtual MachineRates getRates(TargetAttrInterface target) const = 0;
 
@@ -192,7 +186,6 @@ planPacking(kernel::LibraryCallOpInterface call);
 /// Returns what the target of the function of `op` says; that of a CPU where it
 /// has none.
 bool prefersParallelLoops(mlir::Operation *op);
-bool readsHostMemory(mlir::Operation *op);
 
 /// Returns what every target tells the runtime of a product or convolution: its
 /// shapes. None where the runtime has no place for it.

@@ -64,7 +64,6 @@ public:
 
   /// Each iteration is a thread.
   bool prefersParallelLoops(TargetAttrInterface) const override { return true; }
-  bool readsHostMemory(TargetAttrInterface) const override { return false; }
 
   /// Half of what the data sheet of an H100 promises: f32 without tensor cores,
   /// and HBM3.

@@ -4,17 +4,13 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What is copied is what the op reads or writes: products and gradients of
-// weights add to their destinations, other convolutions overwrite theirs. The
-// constants of a program are in the memory of the host, which a library on
-// another device does not read: there, a copy is made by a kernel.
+// weights add to their destinations, other convolutions overwrite theirs.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/Bufferize/DenseOperands.h"
 
 #include "dialects/Nn/Convolution.h"
-#include "passes/Kernels/BufferRange.h"
 #include "penstock/Target/MatrixProduct.h"
-#include "penstock/Target/Target.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -39,19 +35,11 @@ static bool isPart(Value operand) {
   return type && !type.getLayout().isIdentity();
 }
 
-/// Whether the operand is a constant that the library cannot read.
-static bool isForeign(Operation *op, Value operand) {
-  return BufferRange::of(operand).root.getDefiningOp<memref::GetGlobalOp>() &&
-         !readsHostMemory(op);
-}
-
-/// Exchanges the operands of which `isWrong` holds for copies.
-static void copyOperands(Operation *op, Value destination, bool adds,
-                         function_ref<bool(Value)> isWrong) {
+static void makeDense(Operation *op, Value destination, bool adds) {
   OpBuilder builder(op);
   for (OpOperand &operand : op->getOpOperands()) {
     Value part = operand.get();
-    if (!isWrong(part))
+    if (!isPart(part))
       continue;
     auto type = cast<MemRefType>(part.getType());
     builder.setInsertionPoint(op);
@@ -89,22 +77,13 @@ static bool isProduct(linalg::ContractOp contract, bool dense) {
 
 void penstock::makeOperandsDense(func::FuncOp function) {
   function.walk([](Operation *op) {
-    auto isForeignHere = [&](Value operand) { return isForeign(op, operand); };
     if (std::optional<nn::Convolution> conv = nn::Convolution::match(op))
-      return copyOperands(op, destinationOf(*conv),
-                          conv->kind == nn::Convolution::WeightGrad,
-                          [&](Value operand) {
-                            return isPart(operand) || isForeignHere(operand);
-                          });
+      return makeDense(op, destinationOf(*conv),
+                       conv->kind == nn::Convolution::WeightGrad);
     auto contract = dyn_cast<linalg::ContractOp>(op);
-    if (!contract)
-      return;
-    Value destination = contract.getDpsInits().front();
-    if (llvm::any_of(contract->getOperands(), isPart) &&
+    if (contract && llvm::any_of(contract->getOperands(), isPart) &&
         !isProduct(contract, /*dense=*/false) &&
         isProduct(contract, /*dense=*/true))
-      copyOperands(contract, destination, /*adds=*/true, isPart);
-    if (isProduct(contract, /*dense=*/false))
-      copyOperands(contract, destination, /*adds=*/true, isForeignHere);
+      makeDense(contract, contract.getDpsInits().front(), /*adds=*/true);
   });
 }

@@ -48,36 +48,3 @@ func.func private @everySecondRow(%x: tensor<10x3xf32>, %w: tensor<3x7xf32>) -> 
     ins(%s, %w : tensor<5x3xf32>, tensor<3x7xf32>) outs(%f : tensor<5x7xf32>) -> tensor<5x7xf32>
   return %y : tensor<5x7xf32>
 }
-
-// A library of a GPU does not read constants in the memory of the host.
-
-// CHECK-LABEL: func.func private @constant.kernel
-// CHECK-SAME:    (%[[X:.*]]: memref<5x2xf32>
-// CHECK:         %[[COPY:.*]] = memref.view %{{.*}} : memref<{{.*}}xi8> to memref<2x3xf32>
-// CHECK:         %[[TABLE:.*]] = memref.get_global
-// CHECK:         linalg.copy ins(%[[TABLE]] : memref<2x3xf32>) outs(%[[COPY]] : memref<2x3xf32>)
-// CHECK:         linalg.contract {{.*}} ins(%[[X]], %[[COPY]] :
-// CHECK-LABEL: func.func private @constantOfCpu.kernel
-// CHECK-NOT:     linalg.copy
-// CHECK:         %[[TABLE:.*]] = memref.get_global
-// CHECK:         linalg.contract {{.*}} ins(%{{.*}}, %[[TABLE]] :
-func.func private @constant(%x: tensor<5x2xf32>) -> tensor<5x3xf32>
-    attributes {pipeline.target = #cuda.target<"sm_90">} {
-  %w = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<5x3xf32>
-  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<5x3xf32>) -> tensor<5x3xf32>
-  %y = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-      ins(%x, %w : tensor<5x2xf32>, tensor<2x3xf32>) outs(%z : tensor<5x3xf32>) -> tensor<5x3xf32>
-  return %y : tensor<5x3xf32>
-}
-func.func private @constantOfCpu(%x: tensor<5x2xf32>) -> tensor<5x3xf32>
-    attributes {pipeline.target = #cpu.target<>} {
-  %w = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<5x3xf32>
-  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<5x3xf32>) -> tensor<5x3xf32>
-  %y = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-      ins(%x, %w : tensor<5x2xf32>, tensor<2x3xf32>) outs(%z : tensor<5x3xf32>) -> tensor<5x3xf32>
-  return %y : tensor<5x3xf32>
-}

@@ -98,6 +98,10 @@ static void testLaunch(void *device, uint32_t id, const uint64_t *words) {
   }
 }
 
+static const void *testFindConstant(void *device, uint32_t id) {
+  return static_cast<Kernels *>(device)->constants[id].data();
+}
+
 static void testParallel(void *device, void (*body)(void *, int64_t),
                          void *closure, int64_t count) {
   ++static_cast<Kernels *>(device)->parallelCalls;
@@ -154,6 +158,20 @@ static void lowerProducts(ModuleOp module,
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       for (StringRef name : {pipeline::kIntoAttr, pipeline::kScratchAttr})
         function.removeArgAttr(i, name);
+  });
+}
+
+/// The constants that products read, in the order of their numbers.
+static void collectConstants(ModuleOp module,
+                             std::vector<std::vector<float>> &constants) {
+  llvm::StringSet<> known;
+  module.walk([&](kernel::ConstantOp constant) {
+    if (!known.insert(constant.getName()).second)
+      return;
+    auto global = module.lookupSymbol<memref::GlobalOp>(constant.getName());
+    auto values =
+        cast<DenseElementsAttr>(*global.getInitialValue()).getValues<float>();
+    constants.emplace_back(values.begin(), values.end());
   });
 }
 
@@ -246,8 +264,10 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
     buildCudaKernelPipeline(toLoops);
   else
     buildCpuKernelPipeline(toLoops, lowering);
-  if (failed(toLoops.run(module)) ||
-      failed(lowerLaunches(module, kernels->launches)))
+  if (failed(toLoops.run(module)))
+    return nullptr;
+  collectConstants(module, kernels->constants);
+  if (failed(lowerLaunches(module, kernels->launches)))
     return nullptr;
   lowerProducts(module, kernels->products);
   buildConvertToLlvmPipeline(toLlvm);
@@ -284,6 +304,7 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
         llvm::orc::ExecutorAddr::fromPtr(function),
         llvm::JITSymbolFlags::Exported};
   };
+  define("penstock_find_constant", &testFindConstant);
   define("penstock_gemm", &testGemm);
   define("penstock_launch", &testLaunch);
   define("penstock_parallel", &testParallel);

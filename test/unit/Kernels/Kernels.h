@@ -70,6 +70,8 @@ public:
 
   std::vector<ProductDescriptor> products;
   std::vector<LaunchedKernel> launches;
+  /// What products read in place of an argument.
+  std::vector<std::vector<float>> constants;
   /// In which the emulated GPU runs threads and blocks: up, down, by a seed.
   uint64_t order = 0;
   int64_t parallelCalls = 0;
