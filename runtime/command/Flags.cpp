@@ -106,6 +106,22 @@ Error setPair(Options &options, const char *flag, const char *value) {
   return parsePair(flag, value, options.*Member);
 }
 
+Error setGpus(Options &options, const char *flag, const char *value) {
+  constexpr int kMost = 1 << 16;
+  options.gpus.clear();
+  for (const char *text = value, *end = value + std::strlen(value);; ++text) {
+    int gpu = -1;
+    auto [stop, status] = std::from_chars(text, end, gpu);
+    if (status != std::errc() || gpu < 0 || gpu >= kMost ||
+        (stop != end && *stop != ','))
+      return userError("--%s: '%s' is not a list of GPUs, as 0,1", flag, value);
+    options.gpus.push_back(gpu);
+    if (stop == end)
+      return {};
+    text = stop;
+  }
+}
+
 Error setTransport(Options &, const char *, const char *value) {
   if (!std::strcmp(value, "threads"))
     return {};
@@ -151,6 +167,8 @@ constexpr Flag kFlags[] = {
      setTrue<&Options::verify>},
     {"watchdog", "SECONDS", "end with code 6 when nothing moves so long",
      setNumber<&Options::watchdog>, For::Both},
+    {"gpus", "LIST", "GPUs of the devices, in turn, as 0,1 (all)", setGpus,
+     For::Both},
     {"transport", "threads", "how stages talk", setTransport, For::Both},
     {"plan", nullptr, "print the compiler's plan (JSON) and end",
      setTrue<&Options::plan>, For::Both},

@@ -30,6 +30,8 @@ struct Context {
   Positions positions;
   Sources sources{endpoints};
   std::unique_ptr<Transport> transport;
+  /// The GPUs that devices are on, in turn; empty: all of the machine.
+  std::vector<int> gpus;
 };
 
 } // namespace penstock::runtime

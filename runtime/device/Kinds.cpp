@@ -43,6 +43,14 @@ Error penstock::runtime::checkDevices(const penstock_program &program) {
   return {};
 }
 
+uint32_t penstock::runtime::countDevices(const penstock_program &program,
+                                         const char *kind, uint32_t limit) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < limit; ++i)
+    count += !std::strcmp(program.devices[i].kind, kind);
+  return count;
+}
+
 std::unique_ptr<penstock_device>
 penstock::runtime::createDevice(Context &context, uint32_t index) {
   return findDeviceKind(context.program.devices[index].kind)

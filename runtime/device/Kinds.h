@@ -44,6 +44,10 @@ const DeviceKind *findDeviceKind(const char *name);
 /// cannot run its code.
 Error checkDevices(const penstock_program &program);
 
+/// Returns how many of the first `limit` devices of a program are of that kind.
+uint32_t countDevices(const penstock_program &program, const char *kind,
+                      uint32_t limit);
+
 /// Makes a device of a program for which checkDevices() succeeded.
 std::unique_ptr<penstock_device> createDevice(Context &context, uint32_t index);
 

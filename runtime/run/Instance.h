@@ -50,6 +50,9 @@ public:
   Endpoints &allEndpoints() { return context.endpoints; }
   const Positions &positions() const { return context.positions; }
 
+  /// Chooses the GPUs of devices, in turn. Before open().
+  void setGpus(std::vector<int> gpus) { context.gpus = std::move(gpus); }
+
   /// False when the program has none of that name.
   bool setHyperparameter(const char *name, double value);
   /// Of integers, of which a double holds only those of 53 bits.

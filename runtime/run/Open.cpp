@@ -75,6 +75,18 @@ void penstock_run::setHyperparameters(Instance &target) {
     target.setIntegerHyperparameter("seed", *options.seed);
 }
 
+Error penstock_run::checkGpus() const {
+  uint32_t count = countDevices(program, "cuda", program.device_count);
+  if (options.gpus.empty() || options.gpus.size() <= count)
+    return {};
+  if (count == 0)
+    return userError("--gpus: this program has no device on a GPU; compile it "
+                     "with --target=cuda");
+  return userError("--gpus names %zu GPUs, but this program has %u devices on "
+                   "GPUs",
+                   options.gpus.size(), count);
+}
+
 Error penstock_run::open() {
   if (program.abi_version != PENSTOCK_ABI_VERSION)
     return defect("the program was compiled against version %u of the runtime "
@@ -85,6 +97,8 @@ Error penstock_run::open() {
   if (Error error = options.checkTogether())
     return error;
   if (Error error = options.checkMode(infers(program)))
+    return error;
+  if (Error error = checkGpus())
     return error;
   if (options.verify && !program.replay)
     return userError("--verify: this program was compiled without its "
@@ -119,6 +133,7 @@ Error penstock_run::open() {
       return error;
 
   // 3. Devices.
+  instance->setGpus(options.gpus);
   if (Error error = instance->open(files, !options.trace.empty()))
     return error;
   if (!options.memory.empty())
@@ -130,6 +145,7 @@ Error penstock_run::open() {
   waitSeconds.resize(program.device_count);
   if (options.verify) {
     oneDevice = std::make_unique<Instance>(*program.replay);
+    oneDevice->setGpus(options.gpus);
     if (Error error = oneDevice->open(files, /*isTraced=*/false))
       return error;
     setHyperparameters(*oneDevice);

@@ -29,6 +29,7 @@ struct Options {
   std::string labels, evalLabels, log, save, trace, memory, outputs;
   std::optional<int64_t> steps, epochs, evalEvery, seed;
   std::optional<double> rate, watchdog;
+  std::vector<int> gpus; // by device of that kind, in turn; empty: all
   bool shuffle = false, verify = false;
   bool help = false, version = false, plan = false;
 

@@ -61,6 +61,7 @@ struct penstock_run {
   std::vector<double> waitSeconds; // in training, by device
 
 private:
+  Error checkGpus() const;
   Error openFiles();
   Error writeTraceOnce();
   Error openData();

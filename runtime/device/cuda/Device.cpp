@@ -191,8 +191,15 @@ Error CudaDevice::open() {
     return describeFailure(*table, status, "cuDeviceGetCount");
   if (count < 1)
     return userError("this program needs an NVIDIA GPU: the driver finds none");
-  if (Error error =
-          Gpu::open(*table, context.program, placeDevice(index, count), gpu))
+  for (int chosen : context.gpus)
+    if (chosen >= count)
+      return userError("--gpus: there is no GPU %d; the driver finds %d",
+                       chosen, count);
+  // Devices of other kinds take no turn.
+  uint32_t turn =
+      countDevices(context.program, context.program.devices[index].kind, index);
+  if (Error error = Gpu::open(*table, context.program,
+                              placeDevice(turn, count, context.gpus), gpu))
     return error;
   driver = &gpu->driver;
   if (int status = gpu->enter())

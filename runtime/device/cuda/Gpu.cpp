@@ -19,10 +19,10 @@
 using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
 
-int cuda::placeDevice(uint32_t device, int count, std::span<const int> chosen) {
+int cuda::placeDevice(uint32_t turn, int count, std::span<const int> chosen) {
   if (chosen.empty())
-    return int(device % uint32_t(count));
-  return chosen[device % chosen.size()];
+    return int(turn % uint32_t(count));
+  return chosen[turn % chosen.size()];
 }
 
 Gpu::Visit::Visit(const Gpu &gpu) : driver(gpu.driver) {

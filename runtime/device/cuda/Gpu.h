@@ -18,9 +18,9 @@
 
 namespace penstock::runtime::cuda {
 
-/// Returns the GPU of a device: those of `chosen` in turn, or all `count` where
-/// none is chosen.
-int placeDevice(uint32_t device, int count, std::span<const int> chosen = {});
+/// Returns the GPU of the `turn`th device that needs one: those of `chosen` in
+/// turn, or all `count` where none is chosen.
+int placeDevice(uint32_t turn, int count, std::span<const int> chosen = {});
 
 class Gpu {
 public:
