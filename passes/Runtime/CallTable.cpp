@@ -34,42 +34,45 @@ static SmallVector<Attribute> getKey(kernel::ConvOp conv) {
   return key;
 }
 
+void CallTable::Runners::add(int64_t device) {
+  constexpr auto kNone = static_cast<int32_t>(PENSTOCK_NO_DEVICE);
+  bool isOnly = field == kNone || field == device;
+  field = isOnly ? device : static_cast<int32_t>(PENSTOCK_EVERY_DEVICE);
+}
+
 void CallTable::add(kernel::LibraryCallOpInterface call,
-                    const CallDescriptor &descriptor,
+                    const CallDescriptor &descriptor, Of of,
                     std::optional<int64_t> device) {
   if (auto number = numbers.find(call); number != numbers.end()) {
-    Call &known = (calls.begin() + number->second)->second;
-    if (device && known.device != *device)
-      known.shared = true;
+    if (device)
+      (calls.begin() + number->second)->second.get(of).add(*device);
     return;
   }
-  int64_t where = device.value_or(static_cast<int32_t>(PENSTOCK_NO_DEVICE));
+  Runners program;
+  if (device)
+    program.add(*device);
   ScratchPlace scratch = places.get(call);
   auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation());
   SmallVector<Attribute> key =
       gemm ? getKey(gemm) : getKey(cast<kernel::ConvOp>(call.getOperation()));
   Builder builder(call.getContext());
-  key.append(
-      {builder.getI64IntegerAttr(where), scratch.getKey(call.getContext())});
-  auto *it =
-      calls
-          .insert({builder.getArrayAttr(key), Call{descriptor, scratch, where}})
-          .first;
+  key.append({builder.getI64IntegerAttr(program.field),
+              scratch.getKey(call.getContext())});
+  auto *it = calls
+                 .insert({builder.getArrayAttr(key),
+                          Call{descriptor, scratch, program, Runners()}})
+                 .first;
   numbers[call] = it - calls.begin();
 }
 
 void CallTable::add(kernel::PackingAttrInterface order,
-                    const CallDescriptor &descriptor) {
-  calls.insert(
-      {keyOf(order), Call{descriptor, ScratchPlace(), 0, /*shared=*/true}});
-}
-
-int64_t CallTable::getDevice(const Call &call, std::optional<int64_t> replay) {
-  constexpr auto kNone = static_cast<int32_t>(PENSTOCK_NO_DEVICE);
-  if (replay)
-    return call.device == kNone || !call.scratch.isReplayed() ? kNone : *replay;
-  return call.shared ? static_cast<int32_t>(PENSTOCK_EVERY_DEVICE)
-                     : call.device;
+                    const CallDescriptor &descriptor, Of of,
+                    std::optional<int64_t> device) {
+  auto *it =
+      calls.insert({keyOf(order), Call{descriptor, ScratchPlace(), {}, {}}})
+          .first;
+  if (device)
+    it->second.get(of).add(*device);
 }
 
 static abi::gemm_descriptor getFields(const penstock_gemm_descriptor &gemm) {
@@ -109,17 +112,17 @@ static abi::conv_descriptor getFields(const penstock_conv_descriptor &conv) {
 }
 
 std::vector<Constant> CallTable::getTable(ConstantBuilder &constants,
-                                          std::optional<int64_t> device) const {
+                                          Of of) const {
+  bool ofReplay = of == Of::Replay;
   std::vector<Constant> table;
   for (auto &[key, entry] : calls) {
     const Call &call = entry;
     table.push_back(std::visit(
         [&](const auto &shapes) {
           auto fields = getFields(shapes);
-          fields.device = getDevice(call, device);
+          fields.device = (ofReplay ? call.replay : call.program).field;
           fields.config = constants.shape(call.descriptor.config);
-          fields.scratch =
-              call.scratch.getFields(constants, device.has_value());
+          fields.scratch = call.scratch.getFields(constants, ofReplay);
           return fields.get();
         },
         call.descriptor.call));

@@ -25,14 +25,18 @@ class CallTable {
 public:
   explicit CallTable(const ScratchPlaces &places) : places(places) {}
 
+  /// The two programs in a module. They share kernels.
+  enum class Of { Program, Replay };
+
   /// Adds a call that a device runs; no device: one in a kernel that nothing
-  /// calls.
+  /// calls. Those of the replay are there already.
   void add(kernel::LibraryCallOpInterface call,
-           const CallDescriptor &descriptor, std::optional<int64_t> device);
-  /// Adds the call that packs weights, on any device: at updates, and at the
+           const CallDescriptor &descriptor, Of of,
+           std::optional<int64_t> device);
+  /// Adds the call that packs weights on a device: at updates, and at the
   /// start.
-  void add(kernel::PackingAttrInterface order,
-           const CallDescriptor &descriptor);
+  void add(kernel::PackingAttrInterface order, const CallDescriptor &descriptor,
+           Of of, std::optional<int64_t> device);
 
   uint32_t getIndex(mlir::Operation *call) const { return numbers.at(call); }
   uint32_t getIndex(kernel::PackingAttrInterface order) const {
@@ -42,21 +46,25 @@ public:
     return calls.contains(keyOf(order));
   }
   int64_t size() const { return static_cast<int64_t>(calls.size()); }
-  /// Returns the descriptors; the replay runs all calls on its one device.
-  std::vector<Constant> getTable(ConstantBuilder &constants,
-                                 std::optional<int64_t> device) const;
+  std::vector<Constant> getTable(ConstantBuilder &constants, Of of) const;
 
 private:
+  /// The devices that run a call: none, one, or several, as the field of a
+  /// descriptor says it.
+  struct Runners {
+    void add(int64_t device);
+    int64_t field = static_cast<int32_t>(PENSTOCK_NO_DEVICE);
+  };
   struct Call {
     CallDescriptor descriptor;
     ScratchPlace scratch;
-    int64_t device = 0;
-    bool shared = false;
+    Runners program, replay;
+
+    Runners &get(Of of) { return of == Of::Program ? program : replay; }
   };
   static mlir::ArrayAttr keyOf(kernel::PackingAttrInterface order) {
     return mlir::ArrayAttr::get(order.getContext(), {order});
   }
-  static int64_t getDevice(const Call &call, std::optional<int64_t> replay);
 
   const ScratchPlaces &places;
   llvm::MapVector<mlir::ArrayAttr, Call> calls;

@@ -58,7 +58,7 @@ struct ConvertPipelineToRuntime
     CallTable convs(places);
     LaunchTable launches;
     if (failed(files.collect(root)) || failed(launches.collect(root)) ||
-        failed(collectLibraryCalls(root, gemms, convs)))
+        failed(collectLibraryCalls(root, replay, gemms, convs)))
       return failure();
 
     LowerToLLVMOptions options(&getContext());

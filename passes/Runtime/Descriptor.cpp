@@ -423,9 +423,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     address = constants.table(symbol.table(table), std::move(elements));
   };
   bool isReplay = !prefix.empty();
-  std::optional<int64_t> oneDevice;
-  if (isReplay)
-    oneDevice = 0;
+  auto calls = isReplay ? CallTable::Of::Replay : CallTable::Of::Program;
   setTable(program.file_count, program.files, "files",
            files.getTable(constants));
   setTable(program.device_count, program.devices, "devices",
@@ -436,9 +434,9 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
            std::move(*channelTable));
   setTable(program.task_count, program.tasks, "tasks", std::move(taskTable));
   setTable(program.gemm_count, program.gemms, "gemms",
-           gemms.getTable(constants, oneDevice));
+           gemms.getTable(constants, calls));
   setTable(program.conv_count, program.convs, "convs",
-           convs.getTable(constants, oneDevice));
+           convs.getTable(constants, calls));
   setTable(program.hyperparameter_count, program.hyperparameters,
            "hyperparameters", std::move(hyperparameterTable));
   setTable(program.schedule_count, program.schedules, "schedules",

@@ -24,52 +24,73 @@ namespace {
 /// Fills both tables.
 class Collector {
 public:
-  Collector(CallTable &gemms, CallTable &convs) : gemms(gemms), convs(convs) {}
+  Collector(ModuleOp root, CallTable &gemms, CallTable &convs)
+      : root(root), gemms(gemms), convs(convs) {}
 
-  LogicalResult add(kernel::LibraryCallOpInterface call,
-                    std::optional<int64_t> device) {
-    Attribute config = call.getConfigAttr();
-    const Target *target = config ? Target::get(config) : nullptr;
-    if (!target)
-      return call.emitError("has no config: run pipeline-select-library first");
-    std::optional<CallDescriptor> descriptor = target->describe(call);
-    if (!descriptor)
-      return call.emitError("the runtime has no place for it: it takes f32 "
-                            "matrices with up to ")
-             << PENSTOCK_MAX_BATCH_RANK
-             << " batch dimensions, and convolutions with up to "
-             << PENSTOCK_MAX_SPATIAL_RANK << " spatial ones";
-    getTable(*descriptor).add(call, *descriptor, device);
-    return success();
-  }
-
-  LogicalResult add(Operation *op, kernel::PackingAttrInterface order) {
-    const Target *target = Target::get(order);
-    std::optional<CallDescriptor> descriptor =
-        target ? target->describe(order) : std::nullopt;
-    if (!descriptor)
-      return op->emitError("packs weights in an order that the runtime cannot "
-                           "make: ")
-             << order;
-    getTable(*descriptor).add(order, *descriptor);
-    return success();
-  }
+  /// Adds what the devices of a program run, and what they pack at the start.
+  LogicalResult collect(ModuleOp program, CallTable::Of of);
+  /// Adds what is in kernels that nothing calls.
+  LogicalResult collectRest();
 
 private:
+  LogicalResult add(Operation *op, CallTable::Of of,
+                    std::optional<int64_t> device);
+  LogicalResult add(kernel::LibraryCallOpInterface call, CallTable::Of of,
+                    std::optional<int64_t> device);
+  LogicalResult add(Operation *op, kernel::PackingAttrInterface order,
+                    CallTable::Of of, std::optional<int64_t> device);
   CallTable &getTable(const CallDescriptor &descriptor) {
     return std::holds_alternative<penstock_gemm_descriptor>(descriptor.call)
                ? gemms
                : convs;
   }
 
+  ModuleOp root;
   CallTable &gemms, &convs;
 };
 } // namespace
 
-LogicalResult penstock::collectLibraryCalls(ModuleOp root, CallTable &gemms,
-                                            CallTable &convs) {
-  Collector collector(gemms, convs);
-  for (auto function : root.getOps<func::FuncOp>()) {
+LogicalResult Collector::add(kernel::LibraryCallOpInterface call,
+                             CallTable::Of of, std::optional<int64_t> device) {
+  Attribute config = call.getConfigAttr();
+  const Target *target = config ? Target::get(config) : nullptr;
+  if (!target)
+    return call.emitError("has no config: run pipeline-select-library first");
+  std::optional<CallDescriptor> descriptor = target->describe(call);
+  if (!descriptor)
+    return call.emitError("the runtime has no place for it: it takes f32 "
+                          "matrices with up to ")
+           << PENSTOCK_MAX_BATCH_RANK
+           << " batch dimensions, and convolutions with up to "
+           << PENSTOCK_MAX_SPATIAL_RANK << " spatial ones";
+  getTable(*descriptor).add(call, *descriptor, of, device);
+  return success();
+}
+
+LogicalResult Collector::add(Operation *op, kernel::PackingAttrInterface order,
+                             CallTable::Of of, std::optional<int64_t> device) {
+  const Target *target = Target::get(order);
+  std::optional<CallDescriptor> descriptor =
+      target ? target->describe(order) : std::nullopt;
+  if (!descriptor)
+    return op->emitError("packs weights in an order that the runtime cannot "
+                         "make: ")
+           << order;
+  getTable(*descriptor).add(order, *descriptor, of, device);
+  return success();
+}
+
+LogicalResult Collector::add(Operation *op, CallTable::Of of,
+                             std::optional<int64_t> device) {
+  if (auto library = dyn_cast<kernel::LibraryCallOpInterface>(op))
+    return add(library, of, device);
+  if (auto pack = dyn_cast<kernel::PackOp>(op))
+    return add(op, pack.getOrder(), of, device);
+  return success();
+}
+
+LogicalResult Collector::collect(ModuleOp program, CallTable::Of of) {
+  for (auto function : program.getOps<func::FuncOp>()) {
     auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
     if (!device)
       continue;
@@ -77,32 +98,50 @@ LogicalResult penstock::collectLibraryCalls(ModuleOp root, CallTable &gemms,
     reached.insert(function);
     for (size_t i = 0; i < reached.size(); ++i) {
       WalkResult result = reached[i]->walk([&](Operation *op) {
-        if (auto library = dyn_cast<kernel::LibraryCallOpInterface>(op))
-          return WalkResult(collector.add(library, device.getInt()));
-        if (auto pack = dyn_cast<kernel::PackOp>(op))
-          return WalkResult(collector.add(op, pack.getOrder()));
+        // The kernels of a replay are those of the program.
         if (auto call = dyn_cast<func::CallOp>(op))
           if (auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee()))
             reached.insert(callee);
-        return WalkResult::advance();
+        return WalkResult(add(op, of, device.getInt()));
       });
       if (result.wasInterrupted())
         return failure();
     }
   }
-  // Kernels that nothing calls may hold some, too.
-  WalkResult result = root.walk([&](Operation *op) {
-    if (auto library = dyn_cast<kernel::LibraryCallOpInterface>(op))
-      return WalkResult(collector.add(library, std::nullopt));
-    if (auto pack = dyn_cast<kernel::PackOp>(op))
-      return WalkResult(collector.add(op, pack.getOrder()));
-    if (isa<VariableOp>(op))
-      if (auto order = op->getAttrOfType<kernel::PackingAttrInterface>(
-              kernel::kPackingAttr))
-        return WalkResult(collector.add(op, order));
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
+  for (auto variable : program.getOps<VariableOp>()) {
+    auto order = variable->getAttrOfType<kernel::PackingAttrInterface>(
+        kernel::kPackingAttr);
+    if (!order)
+      continue;
+    if (failed(add(variable, order, of, std::nullopt)))
+      return failure();
+    FlatSymbolRefAttr name = variable.getStageAttr();
+    auto stage = name ? program.lookupSymbol<StageOp>(name) : StageOp();
+    if (!stage)
+      continue;
+    for (int64_t device : stage.getDevices().value_or(ArrayRef<int64_t>()))
+      if (failed(add(variable, order, of, device)))
+        return failure();
+  }
+  return success();
+}
+
+LogicalResult Collector::collectRest() {
+  return failure(root.walk([&](Operation *op) {
+                       return WalkResult(
+                           add(op, CallTable::Of::Program, std::nullopt));
+                     })
+                     .wasInterrupted());
+}
+
+LogicalResult penstock::collectLibraryCalls(ModuleOp root, ModuleOp replay,
+                                            CallTable &gemms,
+                                            CallTable &convs) {
+  Collector collector(root, gemms, convs);
+  if (failed(collector.collect(root, CallTable::Of::Program)) ||
+      failed(collector.collectRest()))
+    return failure();
+  return replay ? collector.collect(replay, CallTable::Of::Replay) : success();
 }
 
 /// The number of the descriptor, and the addresses of the operands; none for

@@ -15,8 +15,10 @@
 
 namespace penstock {
 
-/// Which library calls each device makes, through the kernels that it calls.
-mlir::LogicalResult collectLibraryCalls(mlir::ModuleOp root, CallTable &gemms,
+/// Adds the library calls that each device makes, through the kernels that it
+/// calls; of the program, and of its replay unless that is null.
+mlir::LogicalResult collectLibraryCalls(mlir::ModuleOp root,
+                                        mlir::ModuleOp replay, CallTable &gemms,
                                         CallTable &convs);
 
 /// Puts a call of the runtime into the place of each.

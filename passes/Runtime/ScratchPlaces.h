@@ -28,8 +28,6 @@ struct ScratchPlace {
   mlir::Attribute getKey(mlir::MLIRContext *context) const;
   /// The field of a descriptor.
   abi::scratch getFields(ConstantBuilder &constants, bool ofReplay) const;
-  /// Whether the replay has what the call needs.
-  bool isReplayed() const { return bytes == 0 || !replay.empty(); }
 };
 
 /// Those of a program and of the replay in it.

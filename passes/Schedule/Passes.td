@@ -289,14 +289,14 @@ def PipelineSimulate : Pass<"pipeline-simulate", "::mlir::ModuleOp"> {
 }
 
 def PipelineReplay : Pass<"pipeline-replay", "::mlir::ModuleOp"> {
-  let summary = "Adds the same training on one device, for comparison";
+  let summary = "Adds the same training without a pipeline, for comparison";
   let description = [{
     A nested `module @replay` with clones of variables, channels, stages, tasks
     and declarations of their functions, under the schedule all forward, all
     backward in reverse, every update. Lags are those that the method has in the
-    literature, from a table that nothing else reads; storage is sized anew. A
-    program for devices of several kinds has none, as no device can run all of
-    its functions.
+    literature, from a table that nothing else reads; storage is sized anew. The
+    replay runs on one device. Where a program has devices of several kinds, it
+    runs on one of each, as no device has the functions of another kind.
   }];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect",
                            "::mlir::func::FuncDialect"];

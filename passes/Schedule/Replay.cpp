@@ -1,4 +1,4 @@
-//===- Replay.cpp - The same training on one device -----------------------===//
+//===- Replay.cpp - The same training without a pipeline ------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,6 +16,7 @@
 #include "penstock/Schedule/Generators.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -39,7 +40,7 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     for (auto schedule : module.getOps<pipeline::ScheduleOp>())
       if (tasksOf(schedule) == TaskSet::Training)
         training = schedule;
-    if (!training || hasSeveralKinds(module))
+    if (!training)
       return;
     FailureOr<Imported> imported = importSchedule(training, Sizes::Ignore);
     if (failed(imported))
@@ -53,22 +54,12 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       return signalPassFailure();
     stashLaggedReads(replay);
     splitGradients(replay);
-    for (auto stage : replay.getOps<pipeline::StageOp>())
-      stage.setDevices(ArrayRef<int64_t>{0});
-    declareDevice(module, replay);
+    placeStages(module, replay);
     if (failed(addSchedule(replay, training)))
       return signalPassFailure();
   }
 
-  /// One device cannot run the functions of another kind of device.
-  static bool hasSeveralKinds(ModuleOp module) {
-    llvm::SetVector<Dialect *> kinds;
-    for (auto device : module.getOps<pipeline::DeviceOp>())
-      kinds.insert(&device.getTarget().getDialect());
-    return kinds.size() > 1;
-  }
-
-  /// Everything but evaluation, on device 0, with functions as declarations.
+  /// Everything but evaluation, with functions as declarations.
   ModuleOp cloneProgram(ModuleOp module, const Imported &imported) {
     OpBuilder builder(&getContext());
     auto replay = ModuleOp::create(builder, module.getLoc(), "replay");
@@ -101,18 +92,30 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     return replay;
   }
 
-  /// The device of the replay runs the functions of all devices: it is the one
-  /// of the program with the most threads.
-  void declareDevice(ModuleOp module, ModuleOp replay) {
-    pipeline::TargetAttrInterface target;
-    for (auto device : module.getOps<pipeline::DeviceOp>())
+  /// Puts every stage on the one device of its kind: no device can run the
+  /// functions of another kind, and one runs those of all devices of its own.
+  /// It is the one of the program with the most threads.
+  void placeStages(ModuleOp module, ModuleOp replay) {
+    llvm::MapVector<Dialect *, pipeline::TargetAttrInterface> targets;
+    llvm::DenseMap<int64_t, Dialect *> kinds;
+    for (auto device : module.getOps<pipeline::DeviceOp>()) {
+      kinds[device.getNumber()] = &device.getTarget().getDialect();
+      auto &target = targets[kinds[device.getNumber()]];
       if (!target || device.getTarget().getThreads() > target.getThreads())
         target = device.getTarget();
-    if (!target)
-      return;
+    }
     OpBuilder builder = OpBuilder::atBlockBegin(replay.getBody());
-    pipeline::DeviceOp::create(builder, replay.getLoc(),
-                               builder.getI64IntegerAttr(0), target);
+    for (auto [index, target] : llvm::enumerate(targets))
+      pipeline::DeviceOp::create(builder, replay.getLoc(),
+                                 builder.getI64IntegerAttr(index),
+                                 target.second);
+    for (auto stage : replay.getOps<pipeline::StageOp>()) {
+      int64_t device = 0;
+      if (!targets.empty())
+        device = targets.find(kinds.at(stage.getDevices()->front())) -
+                 targets.begin();
+      stage.setDevices(device);
+    }
   }
 
   /// Gradients of replicas add up apart, and so they do on one device.

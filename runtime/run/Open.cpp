@@ -103,6 +103,9 @@ Error penstock_run::open() {
   if (options.verify && !program.replay)
     return userError("--verify: this program was compiled without its "
                      "one-device replay");
+  if (options.verify)
+    if (Error error = checkDevices(*program.replay))
+      return error;
 
   // 1. Input files.
   instance = std::make_unique<Instance>(program);
