@@ -33,7 +33,7 @@ constexpr int64_t kGlobalMemory = 1;
 // Host or device
 //===----------------------------------------------------------------------===//
 
-/// What there is within an op, bodies of linalg ops aside.
+/// Describes the contents of an op, without the bodies of linalg ops.
 struct Contents {
   /// A call, which only the host can make.
   bool calls = false;
@@ -82,7 +82,7 @@ Operation *toKernelOp(Operation *op) {
   return result;
 }
 
-/// Whether the op has loops of which one has no iteration.
+/// Returns whether one of the loops of the op has no iteration.
 bool doesNothing(Operation *op) {
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))
     return llvm::is_contained(structured.getStaticLoopRanges(), 0);

@@ -112,7 +112,7 @@ LogicalResult AccessCollector::collect() {
   return failure(result.wasInterrupted());
 }
 
-/// Whether no iteration of the loop writes what another one touches.
+/// Returns whether no iteration of the loop writes what another one touches.
 bool isParallel(scf::ForOp loop) {
   if (loop.getNumResults() != 0 || !getConstantIntValue(loop.getLowerBound()) ||
       !getConstantIntValue(loop.getUpperBound()) ||

@@ -20,7 +20,7 @@
 
 namespace penstock::runtime::cuda {
 
-/// Messages of sources on their way to the GPU. Any thread may send.
+/// Copies messages of sources to the GPU. Any thread may send.
 class InputRing {
 public:
   /// Adds room for `count` messages of this size.
@@ -44,7 +44,7 @@ private:
   std::map<uint64_t, Ring> rings; // by size
 };
 
-/// Values of sinks on their way to the host.
+/// Copies values of sinks to the host.
 class OutputRing {
 public:
   int open(const Driver &driver);

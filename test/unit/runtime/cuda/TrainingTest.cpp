@@ -150,6 +150,7 @@ TEST_F(TrainingTest, SaysWhatDoesNotFit) {
               error == std::string("device 1") + kText)
       << error;
   penstock_close(run);
+  emulated::configure({});
 }
 
 } // namespace
