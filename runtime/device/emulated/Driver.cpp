@@ -17,6 +17,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
@@ -162,6 +164,38 @@ static bool isPinned(const Machine &machine, const void *memory,
   return address - begin + bytes <= size;
 }
 
+/// Memory of a GPU ends where a page ends, and pages around it are nobody's, so
+/// that an index out of range faults. Less than kAlignment bytes behind it do
+/// not.
+struct Pages {
+  static constexpr size_t kAlignment = 256;
+
+  explicit Pages(size_t bytes) : page(size_t(sysconf(_SC_PAGESIZE))) {
+    used = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    inner = (used + page - 1) / page * page;
+  }
+
+  /// All bytes are 0xff; null where there is no memory.
+  char *allocate() const {
+    void *memory = mmap(nullptr, inner + 2 * page, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+      return nullptr;
+    char *first = static_cast<char *>(memory) + page;
+    if (mprotect(first, inner, PROT_READ | PROT_WRITE)) {
+      munmap(memory, inner + 2 * page);
+      return nullptr;
+    }
+    std::memset(first, 0xff, inner);
+    return first + inner - used;
+  }
+  void free(char *memory) const {
+    munmap(memory + used - inner - page, inner + 2 * page);
+  }
+
+  size_t page, used, inner;
+};
+
 static char *pointerTo(uint64_t address) {
   return reinterpret_cast<char *>(address - kBias);
 }
@@ -300,7 +334,8 @@ int cuDevicePrimaryCtxRelease(int gpu) {
     std::erase_if(machine.allocations, [&](auto &entry) {
       if (entry.second.context != context)
         return false;
-      std::free(pointerTo(entry.first));
+      Pages(entry.second.bytes)
+          .free(static_cast<char *>(pointerTo(entry.first)));
       return true;
     });
     context->modules.clear();
@@ -419,7 +454,7 @@ int cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
 //===----------------------------------------------------------------------===//
 
 /// Allocates memory of the host, all bytes 0xff; null where there is none.
-char *allocate(size_t bytes) {
+char *allocatePinned(size_t bytes) {
   constexpr size_t kAlignment = 512;
   void *memory = nullptr;
   if (posix_memalign(&memory, kAlignment, bytes))
@@ -442,7 +477,7 @@ int cuMemAlloc(uint64_t *address, size_t bytes) {
       return CUDA_ERROR_INVALID_VALUE;
     if (bytes > machine.settings.memoryBytes - current->allocatedBytes)
       return CUDA_ERROR_OUT_OF_MEMORY;
-    char *memory = allocate(bytes);
+    char *memory = Pages(bytes).allocate();
     if (!memory)
       return CUDA_ERROR_OUT_OF_MEMORY;
     *address = reinterpret_cast<uintptr_t>(memory) + kBias;
@@ -458,7 +493,7 @@ int cuMemFree(uint64_t address) {
     if (found == machine.allocations.end() || found->second.context != current)
       return CUDA_ERROR_INVALID_VALUE;
     machine.streams.finishAll(current);
-    std::free(pointerTo(address));
+    Pages(found->second.bytes).free(static_cast<char *>(pointerTo(address)));
     current->allocatedBytes -= found->second.bytes;
     machine.allocations.erase(found);
     return CUDA_SUCCESS;
@@ -469,7 +504,7 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
   return callInContext([&](Machine &machine) {
     if (bytes == 0 || (flags & ~unsigned(CU_MEMHOSTALLOC_PORTABLE)))
       return CUDA_ERROR_INVALID_VALUE;
-    *memory = allocate(bytes);
+    *memory = allocatePinned(bytes);
     if (!*memory)
       return CUDA_ERROR_OUT_OF_MEMORY;
     machine.pinned[reinterpret_cast<uintptr_t>(*memory)] = bytes;

@@ -16,10 +16,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <csetjmp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <sys/mman.h>
 #include <vector>
 #include <xmmintrin.h>
@@ -124,11 +127,15 @@ struct Block {
   Dimensions grid, block, id;
   uint32_t current = 0, count = 0;
   uint32_t sharedBytes = 0;
+  /// Where an access outside of the GPU's memory ends the kernel, and what it
+  /// accessed.
+  sigjmp_buf landing;
+  void *fault = nullptr;
   alignas(128) char shared[emulated::kSharedBytes];
 };
 
-thread_local std::unique_ptr<Block> memory; // kept for the next kernel
-constinit thread_local Block *running = nullptr;
+thread_local std::unique_ptr<Block> memory;      // kept for the next kernel
+constinit thread_local Block *running = nullptr; // null: no kernel runs
 
 } // namespace
 
@@ -258,6 +265,46 @@ static std::string describeHang(const Block &block) {
                 count(block, State::Shuffle), count(block, State::Done));
 }
 
+//===----------------------------------------------------------------------===//
+// Faults
+//===----------------------------------------------------------------------===//
+
+// Sanitizers have handlers of their own, which say more.
+#if !defined(PENSTOCK_FIBERS_ASAN) && !defined(PENSTOCK_FIBERS_TSAN)
+constinit static struct sigaction previous = {};
+
+/// Ends the kernel. Of other code, the fault is nothing of ours.
+static void onFault(int signal, siginfo_t *info, void *) {
+  if (!running) {
+    sigaction(signal, &previous, nullptr);
+    return;
+  }
+  running->fault = info->si_addr;
+  siglongjmp(running->landing, 1);
+}
+
+static void watchFaults() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action = {};
+    action.sa_sigaction = onFault;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &previous);
+  });
+}
+#else
+static void watchFaults() {}
+#endif
+
+static std::string describeFault(const Block &block) {
+  return format("kernel %s, block (%u,%u,%u), thread %u: the GPU has no memory "
+                "at 0x%llx",
+                block.kernel->name, block.id.x, block.id.y, block.id.z,
+                block.current,
+                (unsigned long long)(reinterpret_cast<uint64_t>(block.fault) +
+                                     emulated::kBias));
+}
+
 static std::string runBlock(Block &block) {
   std::memset(block.shared, 0xff, block.sharedBytes);
   if (!block.kernel->waits) {
@@ -303,10 +350,26 @@ static std::vector<uint32_t> permute(uint64_t count, uint64_t order) {
   return numbers;
 }
 
+/// Runs the blocks. Nothing here has a destructor that a fault would leave out.
+static std::string runGrid(Block &state, uint64_t order) {
+  std::vector<uint32_t> blocks = permute(state.grid.count(), order);
+  if (sigsetjmp(state.landing, /*savemask=*/1))
+    return describeFault(state);
+  for (uint32_t i : blocks) {
+    const Dimensions &grid = state.grid;
+    state.id = {i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y};
+    std::string problem = runBlock(state);
+    if (!problem.empty())
+      return problem;
+  }
+  return "";
+}
+
 std::string emulated::launch(const penstock_emulated_kernel &kernel,
                              Dimensions grid, Dimensions block,
                              uint32_t sharedBytes, void **parameters,
                              uint64_t order) {
+  watchFaults();
   if (!memory)
     memory = std::make_unique<Block>();
   running = memory.get();
@@ -328,14 +391,9 @@ std::string emulated::launch(const penstock_emulated_kernel &kernel,
   constexpr unsigned kFlush = 0x8040;
   unsigned before = _mm_getcsr();
   _mm_setcsr(before | kFlush);
-  std::string problem;
-  for (uint32_t i : permute(grid.count(), order)) {
-    state.id = {i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y};
-    problem = runBlock(state);
-    if (!problem.empty())
-      break;
-  }
+  std::string problem = runGrid(state, order);
   _mm_setcsr(before);
+  running = nullptr;
   return problem;
 }
 

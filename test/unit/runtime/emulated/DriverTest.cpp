@@ -441,6 +441,37 @@ TEST_F(KernelTest, HasTheLimitsOfAGpu) {
   close();
 }
 
+// One index more than there is memory for, before and behind. The context is
+// lost, as that of a GPU.
+TEST_F(KernelTest, FindsIndicesOutOfRange) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "sanitizers end the process";
+#endif
+#endif
+  constexpr uint32_t kN = 64;
+  for (bool isBehind : {true, false}) {
+    uint64_t in = allocateMemory(1024 * 4), out = allocateMemory(kN * 4);
+    uint64_t first = isBehind ? out : out - 4096;
+    EXPECT_EQ(launch("scale", 3, 32, {first, in, 0, kN}), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamSynchronize(stream),
+              isBehind ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED);
+    if (isBehind) {
+      EXPECT_EQ(launch("scale", 3, 32, {first, in, 0, kN + 1}), CUDA_SUCCESS);
+      EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED);
+    }
+    uint64_t where = isBehind ? out + kN * 4 : first;
+    EXPECT_EQ(describeStatus(driver, CUDA_ERROR_LAUNCH_FAILED),
+              format("CUDA_ERROR_LAUNCH_FAILED, kernel scale, block (%d,0,0), "
+                     "thread 0: the GPU has no memory at 0x%llx",
+                     isBehind ? 2 : 0, (unsigned long long)where));
+    close();
+    SetUp();
+  }
+  EXPECT_EQ(driver.cuModuleUnload(module), CUDA_SUCCESS);
+  close();
+}
+
 TEST_F(KernelTest, FailsInTheNextCall) {
   bool hasRun = false;
   EXPECT_EQ(launch("branch", 2, 3), CUDA_SUCCESS);
