@@ -70,6 +70,17 @@ Error parsePair(const char *flag, const char *text,
   return {};
 }
 
+/// Beyond that, nanoseconds would not fit; it is a lifetime.
+Error setWatchdog(Options &options, const char *flag, const char *text) {
+  constexpr double kMostSeconds = 1e9;
+  if (Error error = parseNumber(flag, text, options.watchdog))
+    return error;
+  if (*options.watchdog > kMostSeconds)
+    return userError("--%s: '%s' is more than %.0f seconds; 0 turns it off",
+                     flag, text, kMostSeconds);
+  return {};
+}
+
 using Setter = Error (*)(Options &, const char *flag, const char *value);
 
 struct Flag {
@@ -166,7 +177,7 @@ constexpr Flag kFlags[] = {
     {"verify", nullptr, "run again on one device and compare bitwise",
      setTrue<&Options::verify>},
     {"watchdog", "SECONDS", "end with code 6 when nothing moves so long",
-     setNumber<&Options::watchdog>, For::Both},
+     setWatchdog, For::Both},
     {"gpus", "LIST", "GPUs of the devices, in turn, as 0,1 (all)", setGpus,
      For::Both},
     {"transport", "threads", "how stages talk", setTransport, For::Both},

@@ -22,6 +22,12 @@ Error Options::checkTogether() const {
       if (&first < &second && wouldReplace(*first.second, *second.second))
         return userError("--%s and --%s name the same file '%s'", first.first,
                          second.first, first.second->c_str());
+  // The memory report is of a program that has been opened.
+  bool hasResult = !evalData.empty() || !save.empty() || !memory.empty();
+  if ((steps == 0 || epochs == 0) && !hasResult)
+    return userError("--%s 0 does nothing: it needs --eval-data, --save or "
+                     "--memory",
+                     steps ? "steps" : "epochs");
   if (evalEvery && evalData.empty() && evalLabels.empty())
     return userError("--eval-every needs --eval-data");
   return {};
