@@ -173,6 +173,9 @@ bool OptionChecker::checkMicrobatches() {
                   ": a number of samples or auto is needed");
     if (!positive("microbatch-size", samples))
       return false;
+    if (samples > kMostSamples)
+      return fail("--microbatch-size=" + size + ": at most " +
+                  Twine(kMostSamples) + " samples");
     options.microbatchSize = samples;
   }
   options.microbatches = flags.microbatches;

@@ -42,6 +42,9 @@ static bool needsCopy(const TensorRecord &tensor) {
 static Expected<std::unique_ptr<MemoryBuffer>> mapFile(StringRef path) {
   if (sys::fs::is_directory(path))
     return createStringError("it is a directory");
+  // Devices and pipes may have no end, and cannot be mapped.
+  if (sys::fs::exists(path) && !sys::fs::is_regular_file(path))
+    return createStringError("it is no regular file");
   auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false,
                                       /*RequiresNullTerminator=*/false);
   if (!buffer)

@@ -34,6 +34,10 @@ enum class Product { Ir, KernelCode, Object, Executable };
 /// Per update: a schedule is proved by executing it.
 constexpr int64_t kMostMicrobatches = 65536;
 
+/// Samples of a microbatch, at most: tensors of more have no use, and lists of
+/// candidate shapes no end.
+constexpr int64_t kMostSamples = 1LL << 31;
+
 struct CompileOptions {
   std::string input;
   std::string output;
