@@ -66,7 +66,7 @@ SmallVector<StringRef> TargetAttr::getArchList() const {
   return archs;
 }
 
-LogicalResult TargetAttr::verify(EmitError emitError, StringRef archs,
+LogicalResult TargetAttr::verify(EmitError emitError, StringRef archs, bool,
                                  int64_t workspace) {
   SmallVector<StringRef> names;
   archs.split(names, ',');
@@ -90,7 +90,7 @@ LogicalResult TargetAttr::verify(EmitError emitError, StringRef archs,
 // Configs
 //===----------------------------------------------------------------------===//
 
-LogicalResult GemmAttr::verify(EmitError emitError, int64_t workspace) {
+LogicalResult GemmAttr::verify(EmitError emitError, bool, int64_t workspace) {
   if (workspace < 0)
     return emitError() << "a workspace is not negative, got " << workspace;
   return success();
@@ -106,7 +106,7 @@ LogicalResult GemmAttr::verifyCall(Operation *call) const {
   return success();
 }
 
-LogicalResult ConvAttr::verify(EmitError emitError, bool, int64_t engine,
+LogicalResult ConvAttr::verify(EmitError emitError, bool, bool, int64_t engine,
                                ArrayRef<int64_t> knobs, int64_t cudnn,
                                int64_t workspace) {
   if (workspace < 0)

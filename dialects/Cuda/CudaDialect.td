@@ -37,20 +37,25 @@ def Cuda_TargetAttr : Cuda_Attr<"Target", "target", [TargetAttrInterface]> {
   let description = [{
     Kernels are compiled for each of the architectures `archs`, separated by
     commas. "emulated" is no GPU: the same code, run by the host. A library call
-    takes at most `workspace` bytes of scratch, 32 MiB by default.
+    takes at most `workspace` bytes of scratch, 32 MiB by default. `tf32`: it may
+    round the operands of f32 products and convolutions to 10 bits of mantissa,
+    as tensor cores do.
 
     ```mlir
     #cuda.target<"sm_90">
-    #cuda.target<"sm_80,sm_90a" workspace(1048576)>
+    #cuda.target<"sm_80,sm_90a" tf32(true) workspace(1048576)>
     ```
 
     Constraints: architectures are distinct and known; "emulated" stands alone;
     the workspace is not negative.
   }];
   let parameters = (ins StringRefParameter<"the architectures">:$archs,
+                        DefaultValuedParameter<"bool", "false">:$tf32,
                         DefaultValuedParameter<"int64_t", "33554432">:
                             $workspace);
-  let assemblyFormat = "`<` $archs (`workspace` `(` $workspace^ `)`)? `>`";
+  let assemblyFormat = [{
+    `<` $archs (`tf32` `(` $tf32^ `)`)? (`workspace` `(` $workspace^ `)`)? `>`
+  }];
   let extraClassDeclaration = [{
     /// Returns the architectures one by one.
     ::llvm::SmallVector<::llvm::StringRef> getArchList() const;
@@ -64,17 +69,22 @@ def Cuda_GemmAttr : Cuda_Attr<"Gemm", "gemm", [
     DeclareAttrInterfaceMethods<LibraryConfigAttrInterface>]> {
   let summary = "How cuBLASLt computes a product";
   let description = [{
-    With at most `workspace` bytes of scratch.
+    With at most `workspace` bytes of scratch; with operands rounded to `tf32`,
+    or as they are.
 
     ```mlir
     #cuda.gemm<workspace(33554432)>
+    #cuda.gemm<tf32(true)>
     ```
 
     Constraints: the workspace is not negative; it stands on a `kernel.gemm`
     that reads no packed weights.
   }];
-  let parameters = (ins DefaultValuedParameter<"int64_t", "0">:$workspace);
-  let assemblyFormat = "`<` (`workspace` `(` $workspace^ `)`)? `>`";
+  let parameters = (ins DefaultValuedParameter<"bool", "false">:$tf32,
+                        DefaultValuedParameter<"int64_t", "0">:$workspace);
+  let assemblyFormat = [{
+    `<` (`tf32` `(` $tf32^ `)`)? (`workspace` `(` $workspace^ `)`)? `>`
+  }];
 }
 
 def Cuda_ConvAttr : Cuda_Attr<"Conv", "conv", [
@@ -84,7 +94,7 @@ def Cuda_ConvAttr : Cuda_Attr<"Conv", "conv", [
     With at most `workspace` bytes of scratch; by this `engine` of version
     `cudnn` with these `knobs`, types and values in turn, where one was planned.
     Otherwise the runtime chooses one when the program opens. `direct`: one that
-    adds up the products of the definition.
+    adds up the products of the definition. `tf32`: one that may round operands.
 
     ```mlir
     #cuda.conv<workspace(33554432)>
@@ -96,12 +106,13 @@ def Cuda_ConvAttr : Cuda_Attr<"Conv", "conv", [
     weights.
   }];
   let parameters = (ins DefaultValuedParameter<"bool", "false">:$direct,
+                        DefaultValuedParameter<"bool", "false">:$tf32,
                         DefaultValuedParameter<"int64_t", "-1">:$engine,
                         OptionalArrayRefParameter<"int64_t">:$knobs,
                         DefaultValuedParameter<"int64_t", "0">:$cudnn,
                         DefaultValuedParameter<"int64_t", "0">:$workspace);
   let assemblyFormat = [{
-    `<` (`direct` `(` $direct^ `)`)? (`engine` `(` $engine^ `)`)?
+    `<` (`direct` `(` $direct^ `)`)? (`tf32` `(` $tf32^ `)`)? (`engine` `(` $engine^ `)`)?
     (`knobs` `(` $knobs^ `)`)? (`cudnn` `(` $cudnn^ `)`)?
     (`workspace` `(` $workspace^ `)`)? `>`
   }];

@@ -76,7 +76,10 @@ struct Flags {
       "device-targets", "What each device is, in order: cpu,cuda,cuda");
   Text march = text("march", "CPU to compile for (default: native)", "native",
                     kNotEmpty | kRecorded, &CompileOptions::march);
-  Text precision = text("precision", "Type of the arithmetic: f32", "f32");
+  Text precision =
+      text("precision",
+           "Arithmetic of f32 products and convolutions: f32, or tf32 (GPUs)",
+           "f32", kRecorded, &CompileOptions::precision);
   Texts dims = texts("dim", "Bind a symbolic dimension: NAME=N or INPUT:AXIS=N",
                      "name=n");
   Text microbatchSize = text("microbatch-size",

@@ -282,30 +282,9 @@ bool OptionChecker::checkModel() {
          checkRegex("freeze", options.freezeRegex);
 }
 
-bool OptionChecker::checkDefaults() {
-  struct Only {
-    StringLiteral flag;
-    const Flags::Text &value;
-    StringLiteral fallback;
-  };
-  for (const Only &only : {
-           Only{"precision", flags.precision, "f32"},
-       }) {
-    if (StringRef(only.value) == only.fallback)
-      continue;
-    std::string wayOut =
-        only.fallback.empty()
-            ? "; leave it out"
-            : ("; it has --" + only.flag + "=" + only.fallback).str();
-    return fail("--" + only.flag + "=" + only.value + " is not in this build" +
-                wayOut);
-  }
-  return true;
-}
-
 bool OptionChecker::check() {
-  if (!checkRows() || !checkProduct() || !checkMode() || !checkDefaults() ||
-      !checkMicrobatches() || !checkModel() || !checkPlan() || !checkTarget())
+  if (!checkRows() || !checkProduct() || !checkMode() || !checkMicrobatches() ||
+      !checkModel() || !checkPlan() || !checkTarget())
     return false;
   warnOfIgnored();
   return true;

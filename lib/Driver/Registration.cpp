@@ -110,6 +110,7 @@ penstock::getTarget(MLIRContext *context, const CompileOptions &options,
   if (kind == "cuda") {
     context->loadDialect<cuda::CudaDialect>();
     return cuda::TargetAttr::get(context, options.gpuArch,
+                                 options.precision == "tf32",
                                  options.libraryWorkspace);
   }
   context->loadDialect<cpu::CpuDialect>();

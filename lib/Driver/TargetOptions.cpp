@@ -41,6 +41,12 @@ bool OptionChecker::checkTarget() {
   }
 
   // 2. What only one kind knows.
+  if (options.precision != "f32" && options.precision != "tf32")
+    return fail("--precision=" + options.precision +
+                ": not in this build, which has f32 and, on GPUs, tf32");
+  if (!usesCuda && options.precision == "tf32")
+    return fail("--precision=tf32 is for CUDA devices: it needs --target=cuda, "
+                "or cuda in --device-targets; CPUs have --precision=f32");
   if (!usesCuda) {
     for (const cl::Option *flag :
          {static_cast<cl::Option *>(&flags.gpuArch),

@@ -45,9 +45,10 @@ cuda::planConvolution(TargetAttr target, const kernel::ConvolutionShape &shape,
 
   MLIRContext *context = target.getContext();
   auto leaveToRuntime = [&](int64_t workspace) {
-    return LibraryPlan{
-        ConvAttr::get(context, isDirect, -1, {}, /*cudnn=*/0, workspace),
-        workspace};
+    return LibraryPlan{ConvAttr::get(context, isDirect, target.getTf32(),
+                                     /*engine=*/-1,
+                                     /*knobs=*/{}, /*cudnn=*/0, workspace),
+                       workspace};
   };
   // The emulated library needs none.
   if (target.isEmulated())
@@ -69,7 +70,7 @@ cuda::planConvolution(TargetAttr target, const kernel::ConvolutionShape &shape,
   if (reason.empty())
     reason = graph.choose(runtime::cuda::getWorkspaceBytes(
                               static_cast<uint64_t>(target.getWorkspace())),
-                          isDirect);
+                          {isDirect, target.getTf32()});
   if (!reason.empty())
     return failure();
   const runtime::cuda::ConvolutionPlan &plan = graph.getPlan();
@@ -78,7 +79,8 @@ cuda::planConvolution(TargetAttr target, const kernel::ConvolutionShape &shape,
     knobs.append({knob.type, knob.value});
   auto scratch =
       static_cast<int64_t>(runtime::cuda::getScratchBytes(plan.workspaceBytes));
-  return LibraryPlan{ConvAttr::get(context, isDirect, plan.engine, knobs,
+  return LibraryPlan{ConvAttr::get(context, isDirect, target.getTf32(),
+                                   plan.engine, knobs,
                                    runtime::cuda::getCudnnVersion(), scratch),
                      scratch};
 }
@@ -91,8 +93,8 @@ std::optional<CallDescriptor> cuda::describeConvolution(kernel::ConvOp conv) {
     return std::nullopt;
   ArrayRef<int64_t> knobs = config.getKnobs();
   std::vector<int64_t> words = CallDescriptor::toWords(penstock_cuda_conv{
-      config.getDirect(), config.getEngine(), config.getCudnn(),
-      static_cast<int64_t>(knobs.size() / 2)});
+      config.getDirect(), config.getTf32(), config.getEngine(),
+      config.getCudnn(), static_cast<int64_t>(knobs.size() / 2)});
   words.insert(words.end(), knobs.begin(), knobs.end());
   return CallDescriptor{*shapes, std::move(words)};
 }

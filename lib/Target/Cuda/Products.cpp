@@ -9,6 +9,7 @@
 
 #include "Library.h"
 
+#include "penstock/cuda.h"
 #include "penstock/cuda_product.h"
 
 using namespace mlir;
@@ -29,14 +30,16 @@ FailureOr<LibraryPlan> cuda::planProduct(TargetAttr target, kernel::GemmOp gemm,
   auto config = dyn_cast_or_null<GemmAttr>(gemm.getConfigAttr());
   if (!config)
     // The emulated library adds in the order of the definition.
-    config = GemmAttr::get(gemm.getContext(),
+    config = GemmAttr::get(gemm.getContext(), target.getTf32(),
                            target.isEmulated() ? 0 : target.getWorkspace());
   return LibraryPlan{config, config.getWorkspace()};
 }
 
 std::optional<CallDescriptor> cuda::describeProduct(kernel::GemmOp gemm) {
   std::optional<penstock_gemm_descriptor> shapes = describeShapes(gemm);
-  if (!shapes || !isa_and_nonnull<GemmAttr>(gemm.getConfigAttr()))
+  auto config = dyn_cast_or_null<GemmAttr>(gemm.getConfigAttr());
+  if (!shapes || !config)
     return std::nullopt;
-  return CallDescriptor{*shapes, {}};
+  return CallDescriptor{
+      *shapes, CallDescriptor::toWords(penstock_cuda_gemm{config.getTf32()})};
 }

@@ -117,19 +117,20 @@ int64_t cuda::getCudnnVersion() {
   return loadCudnn(library).empty() ? int64_t(library->cudnnGetVersion()) : 0;
 }
 
-/// Whether the numbers are those of f32, and the same each time.
-static bool isAccepted(uint32_t notes, bool isDirect) {
+/// Returns whether the numbers are those of f32, or of tf32 if they may be, and
+/// the same each time. Tensor cores have operands of tf32.
+static bool isAccepted(uint32_t notes, EngineFilter filter) {
   auto has = [&](int note) { return notes >> note & 1; };
-  if (has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) ||
+  if ((has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !filter.isTf32) ||
       has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) ||
       has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ||
       has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) ||
       has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6) ||
       has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13))
     return false;
-  return !isDirect || !(has(CUDNN_NUMERICAL_NOTE_FFT) ||
-                        has(CUDNN_NUMERICAL_NOTE_WINOGRAD) ||
-                        has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4));
+  return !filter.isDirect || !(has(CUDNN_NUMERICAL_NOTE_FFT) ||
+                               has(CUDNN_NUMERICAL_NOTE_WINOGRAD) ||
+                               has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4));
 }
 
 //===----------------------------------------------------------------------===//
@@ -431,7 +432,8 @@ bool ConvolutionGraph::State::take(Descriptor candidateEngine,
   return true;
 }
 
-std::string ConvolutionGraph::choose(uint64_t workspaceBytes, bool isDirect) {
+std::string ConvolutionGraph::choose(uint64_t workspaceBytes,
+                                     EngineFilter filter) {
   const Cudnn &library = *state->library;
   // The second list has engines that are always there.
   for (int32_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -451,7 +453,7 @@ std::string ConvolutionGraph::choose(uint64_t workspaceBytes, bool isDirect) {
              heuristic.countDescriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS))) {
       std::vector<Descriptor> engine = config.getDescriptors(
           CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
-      if (engine.empty() || !isAccepted(getNotes(engine.front()), isDirect))
+      if (engine.empty() || !isAccepted(getNotes(engine.front()), filter))
         continue;
       uint32_t behavior = engine.front().getNotes(
           CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
@@ -466,14 +468,14 @@ std::string ConvolutionGraph::choose(uint64_t workspaceBytes, bool isDirect) {
           return "";
   }
   return "no engine of cuDNN " + std::to_string(library.cudnnGetVersion()) +
-         " computes it in f32 with " + std::to_string(workspaceBytes) +
-         " bytes of workspace";
+         " computes it in " + (filter.isTf32 ? "tf32" : "f32") + " with " +
+         std::to_string(workspaceBytes) + " bytes of workspace";
 }
 
 std::string
 ConvolutionGraph::restore(int64_t index,
                           const std::vector<penstock_cuda_knob> &knobs,
-                          uint64_t workspaceBytes, bool isDirect) {
+                          uint64_t workspaceBytes, EngineFilter filter) {
   const Cudnn &library = *state->library;
   Descriptor engine(library, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, state->graph);
@@ -483,8 +485,8 @@ ConvolutionGraph::restore(int64_t index,
   std::string name = "engine " + std::to_string(index);
   if (int status = engine.finalize())
     return state->explain(name.c_str(), status);
-  if (!isAccepted(getNotes(engine), isDirect))
-    return name + " does not compute in f32";
+  if (!isAccepted(getNotes(engine), filter))
+    return name + " does not compute in " + (filter.isTf32 ? "tf32" : "f32");
 
   std::vector<Descriptor> choices;
   std::vector<CudnnDescriptor> handles;

@@ -52,7 +52,9 @@ Error Convolutions::prepare(const penstock_conv_descriptor &conv,
   result.workspace = getWorkspace(scratch);
   std::string error = result.graph.describe(conv, handle, /*facts=*/nullptr);
   auto *config = static_cast<const penstock_cuda_conv *>(conv.config);
-  bool isDirect = config && config->is_direct;
+  EngineFilter filter;
+  if (config)
+    filter = {config->is_direct != 0, config->is_tf32 != 0};
   bool wasPlanned = config && config->engine >= 0;
   bool isPlanned = wasPlanned &&
                    config->cudnn_version == int64_t(library->cudnnGetVersion());
@@ -61,11 +63,11 @@ Error Convolutions::prepare(const penstock_conv_descriptor &conv,
     isPlanned =
         result.graph
             .restore(config->engine, {knobs, knobs + config->knob_count},
-                     workspaceBytes, isDirect)
+                     workspaceBytes, filter)
             .empty();
   }
   if (error.empty() && !isPlanned)
-    error = result.graph.choose(workspaceBytes, isDirect);
+    error = result.graph.choose(workspaceBytes, filter);
   replanned += wasPlanned && !isPlanned;
   if (!error.empty())
     return userError("the %s: %s; compile where this version of cuDNN is "

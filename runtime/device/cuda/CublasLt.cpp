@@ -43,22 +43,20 @@ struct Loaded {
 
 } // namespace
 
-/// These variables make f32 products those of rounded operands.
-static Error checkEnvironment() {
+Error cuda::checkProductEnvironment() {
   for (const char *name :
        {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION"}) {
     const char *value = std::getenv(name);
     if (value && std::string_view(value) == "1")
       return userError("%s=1 in the environment would round the operands of "
-                       "f32 matrix products; unset it",
+                       "f32 matrix products; unset it, or compile with "
+                       "--precision=tf32",
                        name);
   }
   return {};
 }
 
 Error cuda::loadCublasLt(const CublasLt *&result) {
-  if (Error error = checkEnvironment())
-    return error;
   if (emulatedLibraries) {
     result = emulatedLibraries->cublasLt;
     return {};

@@ -47,6 +47,7 @@ enum {
   CUBLAS_OP_T = 1,
 
   CUBLAS_COMPUTE_32F = 68,
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
   CUDA_R_32F = 0,
 
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,          // int32_t
@@ -76,9 +77,12 @@ struct CublasLt {
 };
 
 /// Sets `result` to the functions, which live as long as the process. Fails
-/// where there is no library, or the environment asks it to round the operands
-/// of f32 products.
+/// where there is no library.
 Error loadCublasLt(const CublasLt *&result);
+
+/// Fails where the environment asks the library to round the operands of f32
+/// products.
+Error checkProductEnvironment();
 
 } // namespace penstock::runtime::cuda
 

@@ -72,7 +72,7 @@ struct Products::Prepared {
       library.cublasLtMatmulDescDestroy(matmul);
   }
 
-  int describe(bool accumulate);
+  int describe(bool accumulate, bool isTf32);
   int choose(CublasLtHandle handle, uint32_t alignment,
              MatmulAlgorithm &algorithm) const;
 
@@ -86,10 +86,11 @@ struct Products::Prepared {
   MatmulAlgorithm algorithms[std::size(kAlignments)] = {};
 };
 
-int Products::Prepared::describe(bool accumulate) {
+int Products::Prepared::describe(bool accumulate, bool isTf32) {
   beta = accumulate ? 1.0f : 0.0f;
-  if (int status = library.cublasLtMatmulDescCreate(&matmul, CUBLAS_COMPUTE_32F,
-                                                    CUDA_R_32F))
+  if (int status = library.cublasLtMatmulDescCreate(
+          &matmul, isTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+          CUDA_R_32F))
     return status;
   auto setTransposed = [&](int attribute, bool isTransposed) {
     int32_t operation = isTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -182,7 +183,12 @@ Error Products::prepare(const penstock_gemm_descriptor &gemm, Address scratch,
                   describe(gemm).c_str(), reason.c_str());
   result->workspace = getWorkspace(scratch);
   result->workspaceBytes = getWorkspaceBytes(gemm.scratch.bytes);
-  int status = result->describe(gemm.accumulate);
+  auto *config = static_cast<const penstock_cuda_gemm *>(gemm.config);
+  bool isTf32 = config && config->is_tf32;
+  if (!isTf32)
+    if (Error error = checkProductEnvironment())
+      return error;
+  int status = result->describe(gemm.accumulate, isTf32);
   for (size_t i = 0; i < std::size(kAlignments) && !status; ++i)
     status = result->choose(handle, kAlignments[i], result->algorithms[i]);
   if (status)

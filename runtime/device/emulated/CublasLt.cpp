@@ -42,6 +42,7 @@ struct cuda::MatrixLayoutState {
 };
 
 struct cuda::MatmulState {
+  bool isTf32 = false;
   int32_t transposeA = CUBLAS_OP_N, transposeB = CUBLAS_OP_N;
 };
 
@@ -121,9 +122,10 @@ static int setLayoutAttribute(MatrixLayout layout, int attribute,
 
 static int createMatmul(MatmulDescriptor *result, int computeType,
                         int scaleType) {
-  if (computeType != CUBLAS_COMPUTE_32F || scaleType != CUDA_R_32F)
+  bool isTf32 = computeType == CUBLAS_COMPUTE_32F_FAST_TF32;
+  if ((computeType != CUBLAS_COMPUTE_32F && !isTf32) || scaleType != CUDA_R_32F)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  *result = new MatmulState;
+  *result = new MatmulState{.isTf32 = isTf32};
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -214,6 +216,9 @@ void Matmul::run(float alpha, const float *a, const float *b, float beta,
                  const float *c, float *d) const {
   bool ta = operations.transposeA == CUBLAS_OP_T,
        tb = operations.transposeB == CUBLAS_OP_T;
+  auto read = [&](float operand) {
+    return operations.isTf32 ? emulated::roundToTf32(operand) : operand;
+  };
   // The left operand by columns, and the sums of a column of the result.
   std::vector<float> left(m * k);
   std::vector<double> sums(m);
@@ -224,13 +229,13 @@ void Matmul::run(float alpha, const float *a, const float *b, float beta,
     float *to = d + batch * this->d.batchStride;
     for (uint64_t p = 0; p < k; ++p)
       for (uint64_t i = 0; i < m; ++i)
-        left[p * m + i] = ta ? fromA[i * uint64_t(this->a.leading) + p]
-                             : fromA[p * uint64_t(this->a.leading) + i];
+        left[p * m + i] = read(ta ? fromA[i * uint64_t(this->a.leading) + p]
+                                  : fromA[p * uint64_t(this->a.leading) + i]);
     for (uint64_t j = 0; j < n; ++j) {
       std::fill(sums.begin(), sums.end(), 0.0);
       for (uint64_t p = 0; p < k; ++p) {
-        double right = tb ? fromB[p * uint64_t(this->b.leading) + j]
-                          : fromB[j * uint64_t(this->b.leading) + p];
+        double right = read(tb ? fromB[p * uint64_t(this->b.leading) + j]
+                               : fromB[j * uint64_t(this->b.leading) + p]);
         for (uint64_t i = 0; i < m; ++i)
           sums[i] += left[p * m + i] * right;
       }

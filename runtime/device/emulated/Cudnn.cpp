@@ -166,9 +166,9 @@ struct Engine {
   bool isCompiled;
 
   bool computes() const {
-    return !(notes & (1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE |
-                      1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+    return !(notes & 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   }
+  bool rounds() const { return notes & 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE; }
 };
 
 constexpr int kKnob = 2;
@@ -319,7 +319,9 @@ struct Convolution {
   const Tensor &getResult() const {
     return kind == Forward ? output : kind == InputGrad ? input : weights;
   }
-  void run(const float *x, const float *w, const float *y, float *result) const;
+  /// `rounds`: reads operands as tf32.
+  void run(const float *x, const float *w, const float *y, float *result,
+           bool rounds) const;
 };
 
 } // namespace
@@ -411,10 +413,17 @@ bool Convolution::read(const Descriptor &operation, Convolution &result) {
 }
 
 void Convolution::run(const float *x, const float *w, const float *y,
-                      float *result) const {
+                      float *result, bool rounds) const {
   const auto &in = input.sizes, &window = weights.sizes, &out = output.sizes;
   std::vector<double> sums(getResult().getSpan(), 0.0);
   int64_t groups = in[1] / window[1];
+  auto multiply = [&](float left, float right) {
+    if (rounds) {
+      left = emulated::roundToTf32(left);
+      right = emulated::roundToTf32(right);
+    }
+    return double(left) * right;
+  };
   // Windows of one tap along the last dimension that lie in the input: `begin`
   // to before `end`.
   auto findWindows = [&](int64_t tap, int64_t &begin, int64_t &end) {
@@ -447,11 +456,11 @@ void Convolution::run(const float *x, const float *w, const float *y,
     for (int64_t i = begin; i < end;
          ++i, atInput += inputStep, atOutput += outputStep)
       if (kind == Forward)
-        sums[size_t(atOutput)] += double(x[atInput]) * w[atWeights];
+        sums[size_t(atOutput)] += multiply(x[atInput], w[atWeights]);
       else if (kind == InputGrad)
-        sums[size_t(atInput)] += double(y[atOutput]) * w[atWeights];
+        sums[size_t(atInput)] += multiply(y[atOutput], w[atWeights]);
       else
-        sums[size_t(atWeights)] += double(x[atInput]) * y[atOutput];
+        sums[size_t(atWeights)] += multiply(x[atInput], y[atOutput]);
   };
   for (int64_t n = 0; n < in[0]; ++n)
     for (int64_t k = 0; k < out[1]; ++k)
@@ -703,13 +712,14 @@ static int execute(CudnnHandle handle, CudnnDescriptor planState,
   if (!x || !w || !y ||
       (workspaceBytes && reinterpret_cast<uint64_t>(workspace) % 256))
     return CUDNN_STATUS_BAD_PARAM;
+  bool rounds = getEngine(engine).rounds();
   emulated::enqueue(handle->stream, [=] {
     if (workspaceBytes)
       std::fill_n(atAddress(workspace), workspaceBytes / sizeof(float),
                   std::numeric_limits<float>::quiet_NaN());
     float *tensors[] = {atAddress(y), atAddress(x), atAddress(w)};
     convolution.run(tensors[1], tensors[2], tensors[0],
-                    tensors[convolution.kind]);
+                    tensors[convolution.kind], rounds);
   });
   return CUDNN_STATUS_SUCCESS;
 }

@@ -14,10 +14,22 @@
 #include "runtime/device/cuda/CublasLt.h"
 #include "runtime/device/cuda/Cudnn.h"
 
+#include <bit>
+#include <cstdint>
+
 namespace penstock::runtime::emulated {
 
 extern const cuda::CublasLt cublasLt;
 extern const cuda::Cudnn cudnn;
+
+/// Rounds an operand to the 10 bits of mantissa that tensor cores read, to the
+/// nearest; halves away from zero. Infinities and NaN stay.
+inline float roundToTf32(float value) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7f800000) == 0x7f800000)
+    return value;
+  return std::bit_cast<float>((bits + 0x1000) & ~0x1fffu);
+}
 
 } // namespace penstock::runtime::emulated
 

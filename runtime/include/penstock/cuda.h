@@ -14,6 +14,12 @@
 
 #include "penstock/abi.h"
 
+/* How cuBLASLt computes a product. `is_tf32`: from operands rounded to 10 bits
+ * of mantissa. */
+typedef struct {
+  int64_t is_tf32;
+} penstock_cuda_gemm;
+
 /* A knob of an engine of cuDNN. */
 typedef struct {
   int64_t type;
@@ -23,9 +29,10 @@ typedef struct {
 /* An engine of version `cudnn_version` of cuDNN that computes the convolution
  * within its scratch, and its knobs, which follow the struct. Of an `engine` of
  * -1, one is chosen when the program opens. `is_direct`: it adds up the
- * products of the definition. */
+ * products of the definition. `is_tf32`: it may round operands. */
 typedef struct {
   int64_t is_direct;
+  int64_t is_tf32;
   int64_t engine;
   int64_t cudnn_version;
   int64_t knob_count;

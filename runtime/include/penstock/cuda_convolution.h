@@ -21,6 +21,14 @@ namespace penstock::runtime::cuda {
 
 struct Cudnn;
 
+/// Which engines may compute a convolution.
+struct EngineFilter {
+  /// Those alone that add up the products of the definition.
+  bool isDirect = false;
+  /// Also those that round operands to tf32.
+  bool isTf32 = false;
+};
+
 /// How cuDNN computes a convolution.
 struct ConvolutionPlan {
   int64_t engine = -1;
@@ -54,14 +62,14 @@ public:
   /// wrong, or an empty string, as the next two do.
   std::string describe(const penstock_conv_descriptor &convolution,
                        struct CudnnState *handle, const char *facts);
-  /// Takes the fastest engine by cuDNN's heuristics that computes in f32, the
-  /// same bits each time, and needs at most so much workspace. `isDirect`: one
-  /// that adds up the products of the definition.
-  std::string choose(uint64_t workspaceBytes, bool isDirect);
+  /// Takes the fastest engine by cuDNN's heuristics that computes in f32, or
+  /// tf32 if it may, the same bits each time, and needs at most so much
+  /// workspace.
+  std::string choose(uint64_t workspaceBytes, EngineFilter filter);
   /// Takes this engine with these knobs, if `choose` could have.
   std::string restore(int64_t engine,
                       const std::vector<penstock_cuda_knob> &knobs,
-                      uint64_t workspaceBytes, bool isDirect);
+                      uint64_t workspaceBytes, EngineFilter filter);
   /// The plan that one of them made.
   const ConvolutionPlan &getPlan() const;
 

@@ -3,9 +3,11 @@
 // CHECK: pipeline.device 0 target(#cuda.target<"sm_90">)
 // CHECK: pipeline.device 1 target(#cuda.target<"sm_80,sm_90a" workspace(1048576)>)
 // CHECK: pipeline.device 2 target(#cuda.target<"emulated" workspace(0)>)
+// CHECK: pipeline.device 3 target(#cuda.target<"sm_90" tf32(true)>)
 pipeline.device 0 target(#cuda.target<"sm_90">)
 pipeline.device 1 target(#cuda.target<"sm_80,sm_90a" workspace(1048576)>)
 pipeline.device 2 target(#cuda.target<"emulated" workspace(0)>)
+pipeline.device 3 target(#cuda.target<"sm_90" tf32(true)>)
 
 // CHECK: kernel.gemm {{.*}} config(#cuda.gemm<workspace(4096)>)
 func.func @product(%a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf32>) {

@@ -222,7 +222,8 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
   Attribute device =
       cpu::TargetAttr::get(module.getContext(), options.threads, "native");
   if (options.gpu)
-    device = cuda::TargetAttr::get(module.getContext(), "emulated", 0);
+    device = cuda::TargetAttr::get(module.getContext(), "emulated",
+                                   /*tf32=*/false, /*workspace=*/0);
   for (auto function : module.getOps<func::FuncOp>())
     function->setAttr(pipeline::kTargetAttr, device);
   PassManager toBuffers(module.getContext());

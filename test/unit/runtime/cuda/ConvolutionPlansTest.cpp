@@ -28,27 +28,28 @@ protected:
 
   /// Plans it for an architecture; returns what is wrong.
   std::string plan(const penstock_conv_descriptor &conv, int arch,
-                   uint64_t budget, bool isDirect = false) {
+                   uint64_t budget, cuda::EngineFilter filter = {}) {
     std::string facts = penstock::cuda::getGpuFacts(arch);
     std::string error = graph.describe(conv, nullptr, facts.c_str());
-    return error.empty() ? graph.choose(budget, isDirect) : error;
+    return error.empty() ? graph.choose(budget, filter) : error;
   }
 
   /// Takes the plan again by its numbers.
-  void restore(const penstock_conv_descriptor &conv, int arch) {
+  void restore(const penstock_conv_descriptor &conv, int arch,
+               cuda::EngineFilter filter = {}) {
     const cuda::ConvolutionPlan plan = graph.getPlan();
     std::string facts = penstock::cuda::getGpuFacts(arch);
     cuda::ConvolutionGraph again;
     ASSERT_EQ(again.describe(conv, nullptr, facts.c_str()), "");
-    ASSERT_EQ(again.restore(plan.engine, plan.knobs, plan.workspaceBytes,
-                            /*isDirect=*/false),
-              "");
+    ASSERT_EQ(
+        again.restore(plan.engine, plan.knobs, plan.workspaceBytes, filter),
+        "");
     EXPECT_EQ(again.getPlan().engine, plan.engine);
     EXPECT_EQ(again.getPlan().workspaceBytes, plan.workspaceBytes);
     EXPECT_EQ(again.getPlan().notes, plan.notes);
     if (plan.workspaceBytes)
       EXPECT_NE(again.restore(plan.engine, plan.knobs, plan.workspaceBytes - 1,
-                              /*isDirect=*/false),
+                              filter),
                 "");
   }
 
@@ -97,6 +98,21 @@ TEST_F(CudaConvolutionPlansTest, ResNet50) {
     }
 }
 
+// With operands of tf32, tensor cores may compute, and do where cuDNN holds
+// them to be faster; sums stay those of f32, and the same each time.
+TEST_F(CudaConvolutionPlansTest, TensorCores) {
+  bool usesTensorCores = false;
+  for (uint32_t kind = 0; kind < 3; ++kind) {
+    penstock_conv_descriptor conv = makeConvolution(
+        kind, 32, 128, 256, 1, {{28, 3, 1, 1, 1, 1}, {28, 3, 1, 1, 1, 1}});
+    EXPECT_EQ(plan(conv, 90, kBudget, {.isTf32 = true}), "") << kinds[kind];
+    EXPECT_EQ(graph.getPlan().notes & 0b10110, 0u) << kinds[kind];
+    usesTensorCores |= graph.getPlan().notes & 1;
+    restore(conv, 90, {.isTf32 = true});
+  }
+  EXPECT_TRUE(usesTensorCores);
+}
+
 // cuDNN 9.19 pads sides differently and has groups in three dimensions;
 // isCommonConvolution() expects neither of all versions.
 TEST_F(CudaConvolutionPlansTest, UncommonConvolutions) {
@@ -116,7 +132,7 @@ TEST_F(CudaConvolutionPlansTest, UncommonConvolutions) {
     penstock_conv_descriptor conv =
         makeConvolution(kind, 5, 6, 10, 2, {{29, 5, 2, 3, 6, 6}});
     EXPECT_TRUE(cuda::isCommonConvolution(conv));
-    EXPECT_EQ(plan(conv, 90, kBudget, /*isDirect=*/true), "") << kinds[kind];
+    EXPECT_EQ(plan(conv, 90, kBudget, {.isDirect = true}), "") << kinds[kind];
     restore(conv, 90);
   }
 }

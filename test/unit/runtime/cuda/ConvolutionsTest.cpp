@@ -33,7 +33,7 @@ protected:
   /// The configuration that a compiler writes.
   void plan(int64_t isDirect, int64_t engine, int64_t version,
             std::vector<penstock_cuda_knob> knobs) {
-    config = {isDirect, engine, version, int64_t(knobs.size())};
+    config = {isDirect, /*is_tf32=*/0, engine, version, int64_t(knobs.size())};
     for (const penstock_cuda_knob &knob : knobs)
       config.insert(config.end(), {knob.type, knob.value});
   }
@@ -186,12 +186,12 @@ TEST_F(CudaConvolutionsTest, UnequalPadding) {
 TEST_F(CudaConvolutionsTest, ChoosesWithinItsScratch) {
   auto conv = makeConvolution(kWeightGrad, 2, 3, 5, 1,
                               {{11, 3, 1, 1, 1, 1}, {7, 5, 1, 1, 2, 2}});
-  auto getChoice = [&](uint64_t bytes, bool isDirect) {
+  auto getChoice = [&](uint64_t bytes, bool isDirect, bool isTf32 = false) {
     cuda::ConvolutionGraph graph;
     cuda::CudnnHandle handle = nullptr;
     functions.cudnnCreate(&handle);
     EXPECT_EQ(graph.describe(conv, handle, nullptr), "");
-    EXPECT_EQ(graph.choose(bytes, isDirect), "");
+    EXPECT_EQ(graph.choose(bytes, {isDirect, isTf32}), "");
     functions.cudnnDestroy(handle);
     EXPECT_LE(graph.getPlan().workspaceBytes, bytes);
     return graph.getPlan().engine;
@@ -202,6 +202,7 @@ TEST_F(CudaConvolutionsTest, ChoosesWithinItsScratch) {
   EXPECT_EQ(getChoice(3071, false), 4);
   EXPECT_EQ(getChoice(0, false), 4);
   EXPECT_EQ(getChoice(0, true), 0);
+  EXPECT_EQ(getChoice(0, true, /*isTf32=*/true), 2);
 
   scratchBytes = 4000;
   std::fill(std::begin(arena), std::end(arena), 1);

@@ -10,6 +10,7 @@
 #include "runtime/device/cuda/Products.h"
 #include "GemmCases.h"
 #include "TestStream.h"
+#include "penstock/cuda.h"
 #include "runtime/device/cuda/Libraries.h"
 #include "runtime/device/emulated/Libraries.h"
 
@@ -42,6 +43,8 @@ protected:
   penstock_scratch scratch = {1000, &scratchOffset};
   alignas(256) char arena[2048] = {};
   size_t calls = 0; // of the last run
+  /// Operands are rounded before they are compared with.
+  bool isTf32 = false;
 
 private:
   std::vector<penstock_gemm_descriptor> gemms;
@@ -71,8 +74,13 @@ double CudaProductsTest::run(const Case &each, int shift) {
   size_t fromA = begin(a), fromB = begin(b), toC = begin(c);
   std::vector<float> expected = c;
   std::vector<float> result(c.begin() + toC, c.end());
-  multiply(gemm, {a.begin() + fromA, a.end()}, {b.begin() + fromB, b.end()},
-           result);
+  std::vector<float> left(a.begin() + fromA, a.end());
+  std::vector<float> right(b.begin() + fromB, b.end());
+  if (isTf32)
+    for (std::vector<float> *operand : {&left, &right})
+      for (float &value : *operand)
+        value = emulated::roundToTf32(value);
+  multiply(gemm, left, right, result);
   std::copy(result.begin(), result.end(), expected.begin() + toC);
   if (!gemm.accumulate)
     // What is overwritten is not read.
@@ -257,11 +265,30 @@ TEST_F(CudaProductsTest, RefusesRoundedOperands) {
     setenv(name, "1", 1);
     EXPECT_EQ(open(each.gemm, products).text,
               std::string(name) + "=1 in the environment would round the "
-                                  "operands of f32 matrix products; unset it");
+                                  "operands of f32 matrix products; unset it, "
+                                  "or compile with --precision=tf32");
     setenv(name, "0", 1);
     EXPECT_EQ(open(each.gemm, products).text, "");
     unsetenv(name);
   }
+}
+
+// Operands as tensor cores read them, and sums in f32. Then the environment may
+// ask for what there is.
+TEST_F(CudaProductsTest, RoundsOperandsToTf32) {
+  EXPECT_EQ(emulated::roundToTf32(1.0f + 0x1p-10f), 1.0f + 0x1p-10f);
+  EXPECT_EQ(emulated::roundToTf32(1.0f + 0x1p-11f), 1.0f + 0x1p-10f);
+  EXPECT_EQ(emulated::roundToTf32(-1.0f - 0x1p-12f), -1.0f);
+  EXPECT_EQ(emulated::roundToTf32(INFINITY), INFINITY);
+  Case each = makeCase({2}, 5, 7, 33, {165, 33, 1}, {231, 7, 1}, {35, 7, 1},
+                       /*accumulate=*/true);
+  const penstock_cuda_gemm config = {.is_tf32 = 1};
+  each.gemm.config = &config;
+  setenv("NVIDIA_TF32_OVERRIDE", "1", 1);
+  EXPECT_GT(run(each), 1e-4);
+  isTf32 = true;
+  EXPECT_LE(run(each), 1e-6 * 33);
+  unsetenv("NVIDIA_TF32_OVERRIDE");
 }
 
 // The real library takes what we ask of its descriptors; to choose and run, it
