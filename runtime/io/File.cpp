@@ -8,6 +8,8 @@
 
 #include "runtime/io/File.h"
 
+#include "runtime/io/ShrunkFiles.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -29,8 +31,10 @@ MappedFile &MappedFile::operator=(MappedFile &&other) {
 }
 
 MappedFile::~MappedFile() {
-  if (bytes && length)
-    munmap(const_cast<char *>(bytes), length);
+  if (!bytes || !length)
+    return;
+  forgetMapping(bytes);
+  munmap(const_cast<char *>(bytes), length);
 }
 
 void MappedFile::giveBackPages() const {
@@ -65,6 +69,7 @@ Error MappedFile::open(const std::string &path, const char *what) {
     madvise(mapped, info.st_size, MADV_WILLNEED);
   bytes = static_cast<const char *>(mapped);
   length = info.st_size;
+  watchMapping(mapped, length, path);
   return {};
 }
 
