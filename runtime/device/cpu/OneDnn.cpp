@@ -47,6 +47,12 @@ OneDnn::OneDnn() {
     error = "oneDNN finds no CPU engine";
 }
 
+bool OneDnn::roundsAlike() const {
+  return error.empty() &&
+         (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) ==
+             dnnl_cpu_isa_avx512_core;
+}
+
 void OneDnn::setThreads(int threads) const {
   if (error.empty())
     setOpenMpThreads(threads);

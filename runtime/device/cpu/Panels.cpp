@@ -36,11 +36,7 @@ void Panels::pack(int64_t part, const float *from, const int64_t *strides,
   int64_t column = panel * width, count = endOf(panel) - column;
   from += row * strides[0] + column * strides[1];
   to += placeOf(row, column);
-  if (strides[0] == 1)
-    return turn(from, strides[1], end - row, count, to, stride);
-  for (; row < end; ++row, from += strides[0], to += stride)
-    for (int64_t j = 0; j < count; ++j)
-      to[j] = from[j * strides[1]];
+  copyByRows(from, strides, end - row, count, to, stride);
 }
 
 std::string penstock::runtime::checkPanels(const ProductCall &gemm) {

@@ -7,6 +7,7 @@
 // Which algorithm the library takes depends on sizes, on how far rows lie
 // apart, and on the number of threads. They add up blocks of k that differ
 // in size above 384, and round differently. So k is cut into such blocks here.
+// Without AVX-512 they differ in more, and all calls have operands of one form.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/product.h"
@@ -23,17 +24,24 @@ using namespace penstock::runtime;
 
 namespace {
 
-/// Up to here all algorithms of the library add up in the same order.
-constexpr int64_t kBlockK = 384;
-
-/// A primitive and what it is bound to, for the calls of one part.
+/// A primitive and what it is bound to, for the calls of one part. Copies in
+/// scratch lie in the order B, A, C.
 struct Kind {
   Step step;
   int64_t part;
-  Packing packing;
   int64_t m, n, k;
   bool accumulates;
+  /// As the library gets them.
+  int64_t rows, columns;
+  bool packsA, packsB, packsC;
   dnnl_memory_t a = nullptr, b = nullptr, c = nullptr;
+
+  int64_t getRowOfA() const { return turnedStride(k); }
+  int64_t getRowOfB() const { return turnedStride(columns); }
+  int64_t getRowOfC() const { return columns == 1 ? 1 : turnedStride(columns); }
+  int64_t getFloatsOfA() const { return packsA ? rows * getRowOfA() : 0; }
+  int64_t getFloatsOfB() const { return packsB ? k * getRowOfB() : 0; }
+  int64_t getFloatsOfC() const { return packsC ? rows * getRowOfC() : 0; }
 };
 
 /// One call: some of the batch, of the rows and columns, one block of k.
@@ -52,7 +60,7 @@ struct Product::State {
   /// The result is a column whose elements are apart: the library gets and
   /// gives it in one piece, as it adds to such columns in another order.
   bool packsC = false;
-  /// Scratch of a part: the library's, the copy of a block, that of C.
+  /// Scratch of a part: the library's, the copies.
   uint64_t libraryBytes = 0, packedBytes = 0, scratchOfPart = 0;
   char *scratch = nullptr;
   std::vector<Kind> kinds;
@@ -62,7 +70,7 @@ struct Product::State {
 
   explicit State(const ProductCall &gemm) : gemm(gemm) {}
   ~State();
-  size_t findKind(int64_t part, Packing packing, uint32_t rank,
+  size_t findKind(int64_t part, const Blocks &blocks, uint32_t rank,
                   const int64_t *sizes, int64_t k, bool accumulates);
   void addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
                 const int64_t *sizes, Call call, int64_t firstColumn);
@@ -82,8 +90,8 @@ Product::State::~State() {
 }
 
 /// The primitive for batches, rows and columns of these sizes.
-size_t Product::State::findKind(int64_t part, Packing packing, uint32_t rank,
-                                const int64_t *sizes, int64_t k,
+size_t Product::State::findKind(int64_t part, const Blocks &blocks,
+                                uint32_t rank, const int64_t *sizes, int64_t k,
                                 bool accumulates) {
   const OneDnn &dnnl = oneDnn();
   int64_t m = sizes[rank], n = sizes[rank + 1];
@@ -92,22 +100,39 @@ size_t Product::State::findKind(int64_t part, Packing packing, uint32_t rank,
                                          kind.k == k &&
                                          kind.accumulates == accumulates)
       return i - 1;
-  kinds.push_back({{}, part, packing, m, n, k, accumulates});
-  Step &step = kinds.back().step;
+  int64_t rows = m, columns = n;
+  if (blocks.pads)
+    rows += (kTileRows - m % kTileRows) % kTileRows,
+        columns += (kTileColumns - n % kTileColumns) % kTileColumns;
+  kinds.push_back({{},
+                   part,
+                   m,
+                   n,
+                   k,
+                   accumulates,
+                   rows,
+                   columns,
+                   blocks.packsA,
+                   blocks.packsB,
+                   packsC || rows != m || columns != n});
+  Kind &kind = kinds.back();
+  Step &step = kind.step;
   // The strides of a single matrix come behind those of the batch.
   uint32_t skipped = gemm.batch_rank - rank;
-  const int64_t turnedA[] = {turnedStride(k), 1},
-                packedB[] = {turnedStride(n), 1}, column[] = {1, 1};
-  bool packsA = packing == Packing::TurnA;
-  bool packsB = packing == Packing::TurnB || packing == Packing::CopyB;
+  const int64_t packedA[] = {kind.getRowOfA(), 1},
+                packedB[] = {kind.getRowOfB(), 1},
+                packedC[] = {kind.getRowOfC(), 1};
   dnnl_memory_desc_t a, b, c;
   dnnl_matmul_desc_t operation;
-  if (describeMatrix(rank, sizes, packsA ? turnedA : gemm.stride_a + skipped, m,
-                     k, a) &&
-      describeMatrix(rank, sizes, packsB ? packedB : gemm.stride_b + skipped, k,
-                     n, b) &&
-      describeMatrix(rank, sizes, packsC ? column : gemm.stride_c + skipped, m,
-                     n, c) &&
+  if (describeMatrix(rank, sizes,
+                     kind.packsA ? packedA : gemm.stride_a + skipped, rows, k,
+                     a) &&
+      describeMatrix(rank, sizes,
+                     kind.packsB ? packedB : gemm.stride_b + skipped, k,
+                     columns, b) &&
+      describeMatrix(rank, sizes,
+                     kind.packsC ? packedC : gemm.stride_c + skipped, rows,
+                     columns, c) &&
       dnnl.dnnl_matmul_desc_init(&operation, &a, &b, nullptr, &c) ==
           dnnl_success)
     step.type = chooseProduct(operation, accumulates);
@@ -117,13 +142,15 @@ size_t Product::State::findKind(int64_t part, Packing packing, uint32_t rank,
     error = "oneDNN has only its reference implementation";
   else
     libraryBytes = std::max(libraryBytes, aligned(step.getScratchBytes()));
-  uint64_t floats = packsA ? m * turnedA[0] : packsB ? k * packedB[0] : 0;
-  packedBytes = std::max(packedBytes, aligned(floats * sizeof(float)));
+  int64_t floats =
+      kind.getFloatsOfA() + kind.getFloatsOfB() + kind.getFloatsOfC();
+  packedBytes =
+      std::max(packedBytes, aligned(uint64_t(floats) * sizeof(float)));
   return kinds.size() - 1;
 }
 
 /// The blocks of rows and columns, and of k; no block has columns of two panels
-/// of weights.
+/// of weights. A copy of B serves all rows.
 void Product::State::addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
                               const int64_t *sizes, Call call,
                               int64_t firstColumn) {
@@ -138,21 +165,41 @@ void Product::State::addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
     return arePrepacked ? panels.placeOf(row, column)
                         : row * strideB[0] + column * strideB[1];
   };
+  const int64_t rows = sizes[rank], columns = sizes[rank + 1],
+                sum = getSumOfCall();
+  auto addCall = [&](int64_t row, int64_t column, int64_t k) {
+    if (!error.empty())
+      return;
+    calls.push_back(
+        {findKind(part, blocks, rank, block, std::min(sum, gemm.k - k),
+                  gemm.accumulate || k > 0),
+         part, call.atA + row * strideA[0] + k * strideA[1],
+         call.atB + placeOfB(k, firstColumn + column),
+         call.atC + row * strideC[0] + column * strideC[1]});
+  };
   int64_t &m = block[rank], &n = block[rank + 1];
-  for (int64_t row = 0; row < sizes[rank]; row += m) {
-    m = endOfBlock(row, sizes[rank], blocks.rows) - row;
-    for (int64_t column = 0; column < sizes[rank + 1]; column += n) {
-      n = endOfBlock(column, sizes[rank + 1], blocks.columns) - column;
-      int64_t columnB = firstColumn + column;
-      if (arePrepacked)
-        n = std::min(n, panels.endOf(panels.panelOf(columnB)) - columnB);
-      for (int64_t k = 0; k < gemm.k && error.empty(); k += kBlockK)
-        calls.push_back(
-            {findKind(part, blocks.packing, rank, block,
-                      std::min(kBlockK, gemm.k - k), gemm.accumulate || k > 0),
-             part, call.atA + row * strideA[0] + k * strideA[1],
-             call.atB + placeOfB(k, columnB),
-             call.atC + row * strideC[0] + column * strideC[1]});
+  auto setColumns = [&](int64_t column) {
+    n = blocks.endOfColumns(column, columns) - column;
+    if (arePrepacked)
+      n = std::min(n, panels.endOf(panels.panelOf(firstColumn + column)) -
+                          firstColumn - column);
+  };
+  auto setRows = [&](int64_t row) { m = blocks.endOfRows(row, rows) - row; };
+  if (blocks.packsB) {
+    for (int64_t column = 0; column < columns; column += n) {
+      setColumns(column);
+      for (int64_t k = 0; k < gemm.k; k += sum)
+        for (int64_t row = 0; row < rows; row += m)
+          setRows(row), addCall(row, column, k);
+    }
+    return;
+  }
+  for (int64_t row = 0; row < rows; row += m) {
+    setRows(row);
+    for (int64_t column = 0; column < columns; column += n) {
+      setColumns(column);
+      for (int64_t k = 0; k < gemm.k; k += sum)
+        addCall(row, column, k);
     }
   }
 }
@@ -171,7 +218,7 @@ void Product::State::addPart(int64_t part, const Range &range) {
   int64_t firstColumn = range.dimension == rank + 1 ? range.begin : 0;
   Blocks blocks = chooseBlocks(sizes[rank], sizes[rank + 1], gemm.k,
                                gemm.stride_a + rank, gemm.stride_b + rank);
-  if (blocks.packing == Packing::None && !packsC)
+  if (!blocks.packsA && !blocks.packsB && !packsC)
     return addCalls(part, blocks, rank, sizes, first, firstColumn);
   // Matrix by matrix.
   int64_t batches = 1;
@@ -217,8 +264,6 @@ Product::Product(const ProductCall &gemm, int64_t threads)
   state->firstCallOf.push_back(state->calls.size());
   dnnl.setThreads(former);
   state->scratchOfPart = state->libraryBytes + state->packedBytes;
-  if (state->packsC)
-    state->scratchOfPart += aligned(uint64_t(gemm.m) * sizeof(float));
 }
 
 Product::Product(Product &&) noexcept = default;
@@ -270,49 +315,49 @@ bool Product::run(int64_t part, const float *a, const float *b,
   }
   char *scratch = state->scratch + state->scratchOfPart * uint64_t(part);
   float *packed = reinterpret_cast<float *>(scratch + state->libraryBytes);
-  float *packedC = reinterpret_cast<float *>(scratch + state->libraryBytes +
-                                             state->packedBytes);
-  const int64_t *strideB = gemm.stride_b + gemm.batch_rank;
-  int64_t columnA = gemm.stride_a[gemm.batch_rank + 1];
-  int64_t rowC = gemm.stride_c[gemm.batch_rank];
+  const int64_t *strideA = gemm.stride_a + gemm.batch_rank,
+                *strideB = gemm.stride_b + gemm.batch_rank,
+                *strideC = gemm.stride_c + gemm.batch_rank;
+  const float *packedB = nullptr;
   for (size_t i = state->firstCallOf[part]; i < state->firstCallOf[part + 1];
        ++i) {
     const Call &call = state->calls[i];
     const Kind &kind = state->kinds[call.kind];
     const float *left = a + call.atA, *right = b + call.atB;
     float *result = c + call.atC;
-    switch (kind.packing) {
-    case Packing::None:
-      break;
-    case Packing::TurnA:
-      turn(left, columnA, kind.m, kind.k, packed, turnedStride(kind.k));
-      left = packed;
-      break;
-    case Packing::TurnB:
-      turn(right, strideB[1], kind.k, kind.n, packed, turnedStride(kind.n));
-      right = packed;
-      break;
-    case Packing::CopyB:
-      for (int64_t row = 0, to = 0; row < kind.k;
-           ++row, to += turnedStride(kind.n))
-        std::copy_n(right + row * strideB[0], kind.n, packed + to);
-      right = packed;
-      break;
+    float *copy = packed;
+    if (kind.packsB) {
+      if (packedB != right)
+        copyByRows(right, strideB, kind.k, kind.n, copy, kind.getRowOfB());
+      packedB = right, right = copy;
+      copy += kind.getFloatsOfB();
     }
-    if (state->packsC && kind.accumulates)
-      for (int64_t row = 0; row < kind.m; ++row)
-        packedC[row] = result[row * rowC];
+    if (kind.packsA) {
+      copyByRows(left, strideA, kind.m, kind.k, copy, kind.getRowOfA());
+      std::fill_n(copy + kind.m * kind.getRowOfA(),
+                  (kind.rows - kind.m) * kind.getRowOfA(), 0.0f);
+      left = copy;
+      copy += kind.getFloatsOfA();
+    }
+    int64_t row = kind.getRowOfC();
+    if (kind.packsC && kind.accumulates) {
+      std::fill_n(copy, kind.getFloatsOfC(), 0.0f);
+      for (int64_t i = 0; i < kind.m; ++i)
+        for (int64_t j = 0; j < kind.n; ++j)
+          copy[i * row + j] = result[i * strideC[0] + j * strideC[1]];
+    }
     auto bind = [&](dnnl_memory_t memory, const float *data) {
       return dnnl.dnnl_memory_set_data_handle(
                  memory, const_cast<float *>(data)) == dnnl_success;
     };
     if (!bind(kind.a, left) || !bind(kind.b, right) ||
-        !bind(kind.c, state->packsC ? packedC : result) ||
+        !bind(kind.c, kind.packsC ? copy : result) ||
         !kind.step.run(state->streams[part]))
       return false;
-    if (state->packsC)
-      for (int64_t row = 0; row < kind.m; ++row)
-        result[row * rowC] = packedC[row];
+    if (kind.packsC)
+      for (int64_t i = 0; i < kind.m; ++i)
+        for (int64_t j = 0; j < kind.n; ++j)
+          result[i * strideC[0] + j * strideC[1]] = copy[i * row + j];
   }
   return true;
 }

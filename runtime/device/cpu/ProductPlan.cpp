@@ -8,6 +8,8 @@
 
 #include "runtime/device/cpu/ProductPlan.h"
 
+#include "penstock/onednn.h"
+
 #include <algorithm>
 
 using namespace penstock::runtime;
@@ -18,6 +20,10 @@ namespace {
 constexpr double kFewMultiplications = 1 << 18;
 /// Parts begin at multiples of these.
 constexpr int64_t kRows = 8, kColumns = 16;
+/// Without AVX-512, sums are in one order in full tiles, if both operands lie
+/// by rows, and there are at most so many rows.
+constexpr int64_t kPaddedRows = 48, kPaddedSum = 192;
+constexpr int64_t kUnpaddedSum = 384;
 /// Rows of a transposed A that is turned at a time, and columns of B that are
 /// turned or copied. The copies stay in the second cache.
 constexpr int64_t kTurnedRows = 256, kTurnedColumns = 384, kCopiedColumns = 512;
@@ -74,34 +80,48 @@ std::vector<Range> penstock::runtime::divideProduct(const ProductCall &gemm,
   return ranges;
 }
 
+int64_t penstock::runtime::getSumOfCall() {
+  return oneDnn().roundsAlike() ? kUnpaddedSum : kPaddedSum;
+}
+
 Blocks penstock::runtime::chooseBlocks(int64_t m, int64_t n, int64_t k,
                                        const int64_t *strideA,
                                        const int64_t *strideB) {
+  if (!oneDnn().roundsAlike())
+    return {kPaddedRows, kTurnedColumns, true, true, true};
   bool isTurnedA = isTurned(m, k, strideA);
   if (isTurned(k, n, strideB)) {
     if (m > kFewRows && m <= kManyRows)
-      return {Packing::TurnB, m, kTurnedColumns};
-    return {Packing::None, m, n};
+      return {m, kTurnedColumns, false, true};
+    return {m, n};
   }
   bool isPacked = packsItself(m, n, isTurnedA, strideB[0]);
   bool isLarge = m >= kManyElements && n >= kManyElements;
   if (k < kShortSum) {
     // In blocks of rows, the library multiplies what lies in memory.
     if (!isPacked || !isLarge)
-      return {Packing::None, m, n};
-    return {isTurnedA ? Packing::TurnA : Packing::None, kTurnedRows, n};
+      return {m, n};
+    return {kTurnedRows, n, isTurnedA};
   }
   if (isTurnedA && !isPacked && isLarge)
-    return {Packing::TurnA, kTurnedRows, n};
+    return {kTurnedRows, n, true};
   if (!isTurnedA && !isPacked && m >= kRowsForCopy && n >= kManyElements &&
       k > kLongSum && strideB[0] % kSharedSets == 0)
-    return {Packing::CopyB, m, kCopiedColumns};
-  return {Packing::None, m, n};
+    return {m, kCopiedColumns, false, true};
+  return {m, n};
 }
 
-int64_t penstock::runtime::endOfBlock(int64_t begin, int64_t size,
-                                      int64_t step) {
+/// What would be left over for a block of few belongs to the one before it.
+static int64_t endOfBlock(int64_t begin, int64_t size, int64_t step) {
   return size - begin < step + kFewRows ? size : begin + step;
+}
+
+int64_t Blocks::endOfRows(int64_t begin, int64_t size) const {
+  return pads ? std::min(begin + rows, size) : endOfBlock(begin, size, rows);
+}
+
+int64_t Blocks::endOfColumns(int64_t begin, int64_t size) const {
+  return endOfBlock(begin, size, columns);
 }
 
 bool penstock::runtime::canPrepack(const ProductCall &gemm) {

@@ -19,6 +19,9 @@ namespace penstock::runtime {
 /// With fewer rows, or with one column, the library computes by algorithms
 /// that round otherwise: no part or block is so small unless the product is.
 inline constexpr int64_t kFewRows = 16;
+/// The longest sum of one call. Up to here all algorithms of the library that
+/// are in use add up in the same order.
+int64_t getSumOfCall();
 /// Columns of a panel of weights that are prepacked: their rows for one call
 /// stay in the second cache.
 inline constexpr int64_t kPanelColumns = 384;
@@ -33,15 +36,22 @@ struct Range {
 /// dimension that can be: of the batch, or else the longer one of the matrix.
 std::vector<Range> divideProduct(const ProductCall &gemm, int64_t threads);
 
-/// Which operand is copied to scratch before each call, and how.
-enum class Packing { None, TurnA, TurnB, CopyB };
-
-/// The blocks of the matrices of a part; with a packing, each gets its own
-/// copy.
+/// The blocks of the matrices of a part. Operands can be copied to scratch, row
+/// by row, before each call; then each matrix of a batch gets its own.
 struct Blocks {
-  Packing packing = Packing::None;
   int64_t rows, columns;
+  bool packsA = false, packsB = false;
+  /// Both are copied, and filled up with zeros to full tiles of the library.
+  bool pads = false;
+
+  /// Where the block that begins at `begin` ends. Without padding, no block has
+  /// few rows or columns unless the matrix does.
+  int64_t endOfRows(int64_t begin, int64_t size) const;
+  int64_t endOfColumns(int64_t begin, int64_t size) const;
 };
+
+/// The tiles that blocks are filled up to.
+inline constexpr int64_t kTileRows = 6, kTileColumns = 16;
 
 /// For an m x k by k x n product; strides are of rows and of columns.
 Blocks chooseBlocks(int64_t m, int64_t n, int64_t k, const int64_t *strideA,
@@ -51,10 +61,6 @@ Blocks chooseBlocks(int64_t m, int64_t n, int64_t k, const int64_t *strideA,
 /// without, and whether it is faster.
 bool canPrepack(const ProductCall &gemm);
 bool gainsByPanels(const ProductCall &gemm);
-
-/// Where the block that begins at `begin` ends: what would be left over for a
-/// block of few rows or columns belongs to it.
-int64_t endOfBlock(int64_t begin, int64_t size, int64_t step);
 
 } // namespace penstock::runtime
 

@@ -69,3 +69,19 @@ void penstock::runtime::turn(const float *from, int64_t stride, int64_t rows,
 #endif
   turnBody(from, stride, rows, columns, to, width);
 }
+
+void penstock::runtime::copyByRows(const float *from, const int64_t *strides,
+                                   int64_t rows, int64_t columns, float *to,
+                                   int64_t width) {
+  if (strides[0] == 1)
+    return turn(from, strides[1], rows, columns, to, width);
+  int64_t end = (columns + kLanes - 1) / kLanes * kLanes;
+  for (int64_t i = 0; i < rows; ++i, from += strides[0], to += width) {
+    if (strides[1] == 1)
+      std::copy_n(from, columns, to);
+    else
+      for (int64_t j = 0; j < columns; ++j)
+        to[j] = from[j * strides[1]];
+    std::fill(to + columns, to + end, 0.0f);
+  }
+}

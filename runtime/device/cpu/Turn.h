@@ -25,6 +25,11 @@ inline int64_t turnedStride(int64_t columns) {
 void turn(const float *from, int64_t stride, int64_t rows, int64_t columns,
           float *to, int64_t width);
 
+/// to[i * width + j] = from[i * strides[0] + j * strides[1]]; up to the next
+/// multiple of 16 columns, rows get zeros.
+void copyByRows(const float *from, const int64_t *strides, int64_t rows,
+                int64_t columns, float *to, int64_t width);
+
 } // namespace penstock::runtime
 
 #endif // PENSTOCK_RUNTIME_DEVICE_CPU_TURN_H

@@ -19,6 +19,7 @@ namespace penstock::runtime {
 
 #define PENSTOCK_DNNL_FUNCTIONS(X)                                             \
   X(dnnl_engine_create)                                                        \
+  X(dnnl_get_effective_cpu_isa)                                                \
   X(dnnl_stream_create)                                                        \
   X(dnnl_stream_destroy)                                                       \
   X(dnnl_memory_desc_init_by_strides)                                          \
@@ -61,6 +62,9 @@ struct OneDnn {
   std::string error;
 
   OneDnn();
+  /// Whether all of its products add up a sum of up to 384 in one order. Those
+  /// for AVX-512 do; others depend on rows, columns and transposition.
+  bool roundsAlike() const;
   /// The number of threads of this thread's calls.
   void setThreads(int threads) const;
   int getThreads() const;

@@ -80,7 +80,7 @@ inline std::vector<float> place(const std::vector<float> &from,
 
 /// A program of one device and nothing but library calls.
 struct Program {
-  penstock_device_descriptor device = {1 << 20, 64, 1, "cpu", "any", ""};
+  penstock_device_descriptor device = {16 << 20, 64, 1, "cpu", "any", ""};
   uint64_t scratchOffsets[1] = {0};
   penstock_device_function functions[1] = {runGemms};
   penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0.0, functions};

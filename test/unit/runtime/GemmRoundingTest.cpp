@@ -202,7 +202,6 @@ TEST_F(GemmRoundingTest, ThreadsRoundAlike) {
   std::vector<std::vector<float>> former;
   for (uint32_t threads : {1u, 2u, 3u, 5u}) {
     Program program;
-    program.device.arena_bytes = 8 << 20;
     program.device.threads = threads;
     results = old;
     ASSERT_EQ(program.run(), "");

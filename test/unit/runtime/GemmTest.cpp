@@ -9,6 +9,9 @@
 
 #include "GemmCases.h"
 
+#include "penstock/onednn.h"
+
+using namespace penstock::runtime;
 using namespace penstock::test;
 
 static std::vector<int64_t> calls;
@@ -90,6 +93,8 @@ TEST_F(GemmTest, Batches) {
 
 // Neither dimension of A is contiguous: oneDNN has no fast way.
 TEST_F(GemmTest, RefusesTheReferenceImplementation) {
+  if (!oneDnn().roundsAlike())
+    GTEST_SKIP() << "without AVX-512 operands are copied by rows";
   cases.push_back(makeCase({}, 5, 7, 3, {30, 2}, {7, 1}, {7, 1}, false));
   Program program;
   std::string error = program.run(PENSTOCK_DEFECT);
