@@ -52,6 +52,19 @@ if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
 
+# How the CPU's library multiplies depends on the processor. As in
+# ONEDNN_MAX_CPU_ISA=AVX2 lit ..., tests can run as on one without AVX-512.
+isa = os.environ.get("ONEDNN_MAX_CPU_ISA")
+if isa:
+    config.environment["ONEDNN_MAX_CPU_ISA"] = isa
+try:
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        has_avx512 = "avx512bw" in file.read()
+except OSError:
+    has_avx512 = False
+if has_avx512 and (not isa or isa.startswith("AVX512") or isa == "ALL"):
+    config.available_features.add("avx512")
+
 # Where there is a driver, no test can show what happens without one.
 try:
     ctypes.CDLL("libcuda.so.1")
