@@ -131,6 +131,29 @@ def Pipeline_AwaitOp : Pipeline_Op<"await", [InFunction]> {
   let assemblyFormat = "$channel `[` $number `]` attr-dict";
 }
 
+def Pipeline_BoundOp : Pipeline_Op<"bound", [InFunction]> {
+  let summary = "How many updates the running segment has";
+  let description = [{
+    At the head of each iteration of an outermost loop of a device function. A
+    segment can become shorter while it runs: all devices then do what they
+    would have done in the shorter one. `least` is the number of updates of the
+    shortest segment that has all that this device does in this iteration and
+    did in earlier ones. The result is at least the `least` of the iteration
+    before, at most the number that the function was called with, and from the
+    first smaller one on always the same.
+
+    ```mlir
+    %n = pipeline.bound %least
+    ```
+
+    The range tests of the iteration go by the result, and the loop ends where
+    its upper bound would be in a segment of so many updates. S8 follows both.
+  }];
+  let arguments = (ins Index:$least);
+  let results = (outs Index:$updates);
+  let assemblyFormat = "$least attr-dict";
+}
+
 def Pipeline_MarkOp : Pipeline_Op<"mark", [InFunction]> {
   let summary = "The device is about to run a task: for trace and watchdog";
   let arguments = (ins FlatSymbolRefAttr:$task, Index:$number);

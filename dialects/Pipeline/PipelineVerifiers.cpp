@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/SmallSet.h"
 
@@ -351,4 +352,10 @@ LogicalResult StartAllReduceOp::verify() {
   return success();
 }
 LogicalResult AwaitOp::verify() { return success(); }
+LogicalResult BoundOp::verify() {
+  auto loop = dyn_cast<scf::ForOp>((*this)->getParentOp());
+  if (!loop || !isa<func::FuncOp>(loop->getParentOp()))
+    return emitOpError("stands in an outermost loop of a function");
+  return success();
+}
 LogicalResult MarkOp::verify() { return success(); }

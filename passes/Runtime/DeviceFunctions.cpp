@@ -12,6 +12,8 @@
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -34,6 +36,8 @@ private:
   Value getAddress(SlotOp slot);
   void replaceBuffer(Operation *op, Value address);
   LogicalResult passDevice(func::CallOp call);
+  Value computeFor(Value other, Value value, IRMapping &known);
+  void endEarly(scf::ForOp loop, Value bound);
   Value getCells(StartAllReduceOp sum);
   std::pair<Value, Value> getEndpoint(StringRef channel, Value index);
 
@@ -56,9 +60,11 @@ private:
   func::FuncOp function;
   OpBuilder builder;
   Location loc = builder.getUnknownLoc();
-  Value device, arena;
+  Value device, arena, updates;
   bool evaluates = false;
   llvm::DenseMap<Value, Value> addresses;
+  /// Loops, and how many updates the segment has.
+  SmallVector<std::pair<scf::ForOp, Value>> bounds;
 };
 } // namespace
 
@@ -184,6 +190,15 @@ void DeviceConverter::convertOp(Operation *op) {
                   toI64(sum.getNumber()), getCells(sum)});
     return;
   }
+  if (auto bound = dyn_cast<BoundOp>(op)) {
+    Value shorter = runtime.call(builder, loc, "penstock_bound", runtime.i64,
+                                 {device, toI64(bound.getLeast())});
+    shorter = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                         shorter);
+    bound.replaceAllUsesWith(shorter);
+    bounds.push_back({cast<scf::ForOp>(bound->getParentOp()), shorter});
+    return;
+  }
   if (auto mark = dyn_cast<MarkOp>(op)) {
     runtime.call(builder, loc, "penstock_mark", runtime.none,
                  {device, number(table.getTask(mark.getTask())),
@@ -200,6 +215,48 @@ void DeviceConverter::convertOp(Operation *op) {
   if (value.getType() != parameter.getType())
     value = arith::TruncFOp::create(builder, loc, parameter.getType(), value);
   parameter.replaceAllUsesWith(value);
+}
+
+/// What follows from the number of updates, for another one.
+Value DeviceConverter::computeFor(Value other, Value value, IRMapping &known) {
+  if (value == updates)
+    return other;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getNumOperands() == 0 ||
+      !isa<arith::ArithDialect>(op->getDialect()))
+    return value;
+  if (Value result = known.lookupOrNull(value))
+    return result;
+  for (Value operand : op->getOperands())
+    known.map(operand, computeFor(other, operand, known));
+  builder.clone(*op, known);
+  return known.lookup(value);
+}
+
+/// The loop ends where it would in a segment as long as the bound says.
+void DeviceConverter::endEarly(scf::ForOp loop, Value bound) {
+  loc = loop.getLoc();
+  builder.setInsertionPoint(loop);
+  SmallVector<Value, 2> starts{loop.getLowerBound(), loop.getUpperBound()};
+  auto early = scf::WhileOp::create(
+      builder, loc, TypeRange(starts), starts,
+      [&](OpBuilder &inner, Location where, ValueRange values) {
+        Value goesOn = arith::CmpIOp::create(
+            inner, where, arith::CmpIPredicate::slt, values[0], values[1]);
+        scf::ConditionOp::create(inner, where, goesOn, values);
+      },
+      [&](OpBuilder &, Location, ValueRange) {});
+  Block *body = &early.getAfter().front();
+  loop.getInductionVar().replaceAllUsesWith(body->getArgument(0));
+  loop.getBody()->getTerminator()->erase();
+  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+  builder.setInsertionPointToEnd(body);
+  Value next =
+      arith::AddIOp::create(builder, loc, body->getArgument(0), loop.getStep());
+  IRMapping known;
+  Value end = computeFor(bound, loop.getUpperBound(), known);
+  scf::YieldOp::create(builder, loc, ValueRange{next, end});
+  loop.erase();
 }
 
 /// Kernels have taken the device as an additional first argument.
@@ -244,6 +301,8 @@ LogicalResult DeviceConverter::convert(StringRef name) {
     auto cast = arith::IndexCastOp::create(builder, loc, index, argument);
     argument.replaceAllUsesExcept(cast, cast);
     argument.setType(runtime.i64);
+    if (i == 2)
+      updates = cast;
   }
   arena =
       runtime.call(builder, loc, "penstock_arena", runtime.pointer, {device});
@@ -254,7 +313,7 @@ LogicalResult DeviceConverter::convert(StringRef name) {
       return failed(passDevice(call)) ? WalkResult::interrupt()
                                       : WalkResult::advance();
     if (isa<SlotOp, ScratchOp, StartRecvOp, StartSendOp, StartAllReduceOp,
-            AwaitOp, MarkOp, HyperparameterOp>(op))
+            AwaitOp, BoundOp, MarkOp, HyperparameterOp>(op))
       ops.push_back(op);
     return WalkResult::advance();
   });
@@ -264,6 +323,8 @@ LogicalResult DeviceConverter::convert(StringRef name) {
     convertOp(op);
   for (Operation *op : llvm::reverse(ops))
     op->erase();
+  for (auto [loop, bound] : bounds)
+    endEarly(loop, bound);
 
   auto type = LLVM::LLVMFunctionType::get(
       runtime.none, {runtime.pointer, runtime.i64, runtime.i64, runtime.i64});

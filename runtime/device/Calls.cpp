@@ -204,6 +204,10 @@ void penstock_await(penstock_device *device, uint32_t id, int64_t n) {
     completeFirst(device);
 }
 
+int64_t penstock_bound(penstock_device *device, int64_t least) {
+  return device->context.bound.get(device->begun, least);
+}
+
 void penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
   if (device->runsBehind)
     device->pace();

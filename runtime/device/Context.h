@@ -10,6 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CONTEXT_H
 #define PENSTOCK_RUNTIME_DEVICE_CONTEXT_H
 
+#include "runtime/device/Bound.h"
 #include "runtime/observe/Position.h"
 #include "runtime/transport/Sources.h"
 #include "runtime/transport/Transport.h"
@@ -30,6 +31,7 @@ struct Context {
   Positions positions;
   Sources sources{endpoints};
   std::unique_ptr<Transport> transport;
+  Bound bound;
   /// The GPUs that devices are on, in turn; empty: all of the machine.
   std::vector<int> gpus;
 };

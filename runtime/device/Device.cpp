@@ -37,6 +37,7 @@ void penstock_device::openTransfers() {
 void penstock_device::run(penstock_device_function function, int64_t first,
                           int64_t updates, int64_t version) {
   firstTransfer = endTransfer = 0;
+  begun.store(0);
   position.isRunning.store(true);
   start([=, this] {
     function(this, first, updates, version);

@@ -121,6 +121,7 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
   /// Holds a message of a source where the host cannot address the arena.
   std::vector<char> staging;
 
+  penstock::runtime::Begun begun{0};
   penstock::runtime::Position position;
 };
 

@@ -242,6 +242,7 @@ Error Instance::run(const penstock_schedule &schedule, int64_t first,
   for (auto &sum : context.sums)
     sum->reset();
   context.transport->begin();
+  context.bound.begin(updates);
   for (penstock_device *device : localDevices)
     if (penstock_device_function function = schedule.functions[device->index])
       device->run(function, first, updates, version);
@@ -253,6 +254,15 @@ Error Instance::run(const penstock_schedule &schedule, int64_t first,
     }
   observe();
   return context.transport->end();
+}
+
+void Instance::shrink() {
+  if (localDevices.size() < program.device_count)
+    return;
+  std::vector<const Begun *> begun;
+  for (penstock_device *device : localDevices)
+    begun.push_back(&device->begun);
+  context.bound.shrink(begun);
 }
 
 void Instance::read(const penstock_variable &variable, int64_t updates,

@@ -34,6 +34,12 @@ public:
             int64_t version, const DataSet &data,
             const std::function<void()> &observe);
 
+  /// From `observe`: makes the segment that runs as short as it can become,
+  /// soon. Only where all devices are in this process.
+  void shrink();
+  /// Of the last segment.
+  int64_t updatesRun() const { return context.bound.updates(); }
+
   /// Copies the value that a variable has after `updates` updates to `values`,
   /// type.bytes long. `copy` counts its placements; its device is local.
   void read(const penstock_variable &variable, int64_t updates, char *values,

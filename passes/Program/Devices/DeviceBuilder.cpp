@@ -194,7 +194,23 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
   update = turn = nullptr;
   turnsPerUpdate = turns;
   enterBlock();
-  return emitBody(repeat, {&body, loop.getInductionVar(), count, range});
+  Value done = loop.getInductionVar();
+  if (!range.getExtra())
+    done = emit<arith::SubIOp>(done, lower);
+  if (turns > 1)
+    done = emit<arith::DivUIOp>(done, constant(turns));
+  Value bound = BoundOp::create(builder, loc, add(done, 1));
+  if (!range.getExtra()) {
+    // Entries have no range tests of their own.
+    Value isInside = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, done, bound);
+    auto test = scf::IfOp::create(builder, loc, isInside,
+                                  /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(test.thenBlock());
+    enterBlock();
+  }
+  return emitBody(repeat,
+                  {&body, loop.getInductionVar(), scale(bound, turns), range});
 }
 
 LogicalResult DeviceBuilder::emitBody(RepeatOp repeat, const Loop &loop) {

@@ -26,12 +26,20 @@ public:
   void set(Value value, int64_t number) { numbers[value] = number; }
 
   std::vector<TraceEvent> events;
+  /// An argument of the function.
+  Value updates;
+  std::optional<Shortening> shortening;
 
 private:
+  /// The length of the segment, once the device has learned that it is shorter.
+  std::optional<int64_t> learned;
+
   LogicalResult visit(Operation *op);
   LogicalResult visitArith(Operation *op);
   LogicalResult visitCall(func::CallOp call);
   LogicalResult visitLoop(scf::ForOp loop);
+  LogicalResult visitBound(BoundOp bound);
+  FailureOr<int64_t> getUpperBound(scf::ForOp loop, int64_t length);
   LogicalResult add(TraceEvent::Kind kind, Operation *op,
                     FlatSymbolRefAttr symbol, Value number, ValueRange buffers);
   FailureOr<int64_t> get(Operation *user, Value value);
@@ -136,7 +144,35 @@ LogicalResult Tracer::visitLoop(scf::ForOp loop) {
     set(loop.getInductionVar(), i);
     if (failed(run(*loop.getBody())))
       return failure();
+    if (!learned || !isa<func::FuncOp>(loop->getParentOp()))
+      continue;
+    upper = getUpperBound(loop, *learned);
+    if (failed(upper))
+      return failure();
   }
+  return success();
+}
+
+/// Where the loop ends in a segment of so many updates. What the loop itself
+/// computes from the function's argument keeps its value.
+FailureOr<int64_t> Tracer::getUpperBound(scf::ForOp loop, int64_t length) {
+  const auto saved = numbers;
+  set(updates, length);
+  for (Operation &op : *loop->getBlock())
+    if (isa<arith::ArithDialect>(op.getDialect()) && failed(visitArith(&op)))
+      return failure();
+  FailureOr<int64_t> upper = get(loop, loop.getUpperBound());
+  numbers = saved;
+  return upper;
+}
+
+LogicalResult Tracer::visitBound(BoundOp bound) {
+  FailureOr<int64_t> least = get(bound, bound.getLeast());
+  if (failed(least))
+    return failure();
+  if (shortening && *least >= shortening->reached)
+    learned = shortening->updates;
+  set(bound, learned.value_or(numbers.lookup(updates)));
   return success();
 }
 
@@ -218,6 +254,8 @@ LogicalResult Tracer::visit(Operation *op) {
   if (auto sum = dyn_cast<StartAllReduceOp>(op))
     return add(TraceEvent::Sum, op, sum.getGroupAttr(), sum.getNumber(),
                sum.getBuffers());
+  if (auto bound = dyn_cast<BoundOp>(op))
+    return visitBound(bound);
   if (auto mark = dyn_cast<MarkOp>(op))
     return add(TraceEvent::Mark, op, mark.getTaskAttr(), mark.getNumber(),
                ValueRange());
@@ -250,10 +288,9 @@ LogicalResult Tracer::run(Block &block) {
   return success();
 }
 
-FailureOr<std::vector<TraceEvent>> penstock::traceDevice(func::FuncOp function,
-                                                         int64_t first,
-                                                         int64_t updates,
-                                                         int64_t newest) {
+FailureOr<std::vector<TraceEvent>>
+penstock::traceDevice(func::FuncOp function, int64_t first, int64_t updates,
+                      int64_t newest, std::optional<Shortening> shortening) {
   Tracer tracer;
   if (function.isDeclaration() || function.getNumArguments() < 2 ||
       function.getNumArguments() > 3 || !function.getBody().hasOneBlock())
@@ -262,6 +299,8 @@ FailureOr<std::vector<TraceEvent>> penstock::traceDevice(func::FuncOp function,
   const int64_t numbers[] = {first, updates, newest};
   for (auto [argument, number] : llvm::zip(function.getArguments(), numbers))
     tracer.set(argument, number);
+  tracer.updates = function.getArgument(1);
+  tracer.shortening = shortening;
   if (failed(tracer.run(function.getBody().front())))
     return failure();
   return std::move(tracer.events);

@@ -45,11 +45,18 @@ struct TraceEvent {
   llvm::SmallVector<Access, 1> accesses;
 };
 
-/// What the function does when called with these arguments; it need not have
-/// the last.
+/// A segment that becomes shorter while it runs: the device learns of it at the
+/// head of the iteration whose `least` (of pipeline.bound) reaches `reached`.
+struct Shortening {
+  int64_t updates, reached;
+};
+
+/// Returns what the function does when called with these arguments; it need not
+/// have the last.
 mlir::FailureOr<std::vector<TraceEvent>>
 traceDevice(mlir::func::FuncOp function, int64_t first, int64_t updates,
-            int64_t newest);
+            int64_t newest,
+            std::optional<Shortening> shortening = std::nullopt);
 
 /// Whether an update is long enough for a steady state of its own, so that
 /// several need not be followed to see one.

@@ -103,6 +103,9 @@ struct VerifyProgramPass
       // and one boundary.
       if (ring == 1 && filling == 1 && hasManyMicrobatches(microbatches))
         longest = 2;
+      for (auto &[device, function] : functions)
+        if (failed(verifyBound(function, longest)))
+          return failure();
       for (int64_t first : {0, 3})
         for (int64_t updates : llvm::seq_inclusive<int64_t>(1, longest))
           // Evaluation begins where it likes, at any number of updates.
@@ -110,6 +113,47 @@ struct VerifyProgramPass
                              /*newest=*/first + updates % (ring + 1))))
             return failure();
     }
+    return success();
+  }
+
+  /// Checks that a segment which is shortened while it runs does what a segment
+  /// of that length does.
+  LogicalResult verifyBound(func::FuncOp function, int64_t longest) {
+    bool asks = false;
+    function.walk([&](BoundOp) { asks = true; });
+    if (!asks)
+      return success();
+    for (int64_t length : {int64_t(1), longest - 1}) {
+      // It learns of it in the last update, or where it begins the next one.
+      for (int64_t reached : {length, length + 1})
+        if (failed(verifyShortening(function, longest, {length, reached})))
+          return failure();
+    }
+    return success();
+  }
+
+  LogicalResult verifyShortening(func::FuncOp function, int64_t longest,
+                                 Shortening shortening) {
+    auto trace = traceDevice(function, 0, longest, 0, shortening);
+    auto expected = traceDevice(function, 0, shortening.updates, 0);
+    if (failed(trace) || failed(expected))
+      return failure();
+    auto isAlike = [](const TraceEvent &a, const TraceEvent &b) {
+      return a.op == b.op && a.number == b.number;
+    };
+    auto [event, other] =
+        std::mismatch(trace->begin(), trace->end(), expected->begin(),
+                      expected->end(), isAlike);
+    if (event != trace->end())
+      return event->op->emitError()
+             << "S8: runs for number " << event->number
+             << " in a segment that is shortened to " << shortening.updates
+             << " updates, but not in one that has " << shortening.updates;
+    if (other != expected->end())
+      return other->op->emitError()
+             << "S8: does not run for number " << other->number
+             << " in a segment that is shortened to " << shortening.updates
+             << " updates, but does in one that has " << shortening.updates;
     return success();
   }
 

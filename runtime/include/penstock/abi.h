@@ -22,7 +22,7 @@ extern "C" {
 #define PENSTOCK_STATIC_ASSERT _Static_assert
 #endif
 
-#define PENSTOCK_ABI_VERSION 10u
+#define PENSTOCK_ABI_VERSION 11u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -32,7 +32,8 @@ enum {
   PENSTOCK_DOES_NOT_FIT = 3,
   PENSTOCK_VERIFICATION_FAILED = 4,
   PENSTOCK_PEER_FAILED = 5,
-  PENSTOCK_WATCHDOG = 6
+  PENSTOCK_WATCHDOG = 6,
+  PENSTOCK_NOT_FINITE = 7
 };
 
 /*===--- The descriptor
@@ -174,6 +175,14 @@ void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,
  * or has left its slot (sender). Numbers from channel_count on are groups:
  * until the sum is there. Negative n returns at once. */
 void penstock_await(penstock_device *device, uint32_t endpoint, int64_t n);
+/* The number of updates of the running segment. It can become smaller while the
+ * segment runs. `least` is the number of updates of the shortest segment that
+ * has all that this device does before it asks again. The result is at least
+ * the `least` of the call before, and from the first smaller one on always the
+ * same. Where it is below `least`, the caller does what the shorter segment
+ * has, and no more. Asked at the head of each iteration of a device function's
+ * outermost loops. */
+int64_t penstock_bound(penstock_device *device, int64_t least);
 /* The device is about to run the n-th microbatch (or update) of a task. */
 void penstock_mark(penstock_device *device, uint32_t task, int64_t n);
 double penstock_hyperparameter(penstock_device *device, uint32_t id);

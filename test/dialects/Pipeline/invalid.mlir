@@ -380,3 +380,11 @@ pipeline.channel @y : [tensor<2xf32>] sink(output)
 
 // expected-error @+1 {{a sink that is loss has no name}}
 pipeline.channel @y : [tensor<2xf32>] sink(loss "y")
+
+// -----
+
+func.func @train.0(%first: index, %updates: index) {
+  // expected-error @below {{stands in an outermost loop of a function}}
+  %n = pipeline.bound %updates
+  return
+}

@@ -135,6 +135,7 @@ pipeline.schedule @train microbatches(4) {
 
 // -----
 
+// CHECK: %{{.*}} = pipeline.bound %{{.*}}
 // CHECK: pipeline.slot @fc1[%{{.*}}] at(0) : memref<7x11xf32>
 // CHECK: pipeline.start_recv @x[%{{.*}}], %{{.*}} : memref<5x7xf32>
 // CHECK: pipeline.slot @s0.residuals[%{{.*}}] field(1) at(2368) stride(256) : memref<5x11xf32>
@@ -155,6 +156,7 @@ func.func @train.0(%first: index, %updates: index) {
   %c0 = arith.constant 0 : index    %c1 = arith.constant 1 : index    %c4 = arith.constant 4 : index    %c6 = arith.constant 6 : index
   %last = arith.addi %first, %updates : index
   scf.for %t = %first to %last step %c1 {
+    %done = arith.subi %t, %first : index    %least = arith.addi %done, %c1 : index    %n = pipeline.bound %least
     %w1 = pipeline.slot @fc1[%t] at(0) : !Mw1    %w2 = pipeline.slot @fc2[%t] at(320) : !Mw2    %k0 = arith.muli %t, %c4 : index
     scf.for %j = %c0 to %c6 step %c1 {                 // 4 iterations + the largest `ahead`
       %has.x = arith.cmpi ult, %j, %c4 : index         // recv @x ahead(2)

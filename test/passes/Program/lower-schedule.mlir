@@ -11,6 +11,11 @@
 // CHECK:         %[[LAST:.*]] = arith.addi %[[FIRST]], %[[UPDATES]]
 // CHECK:         scf.for %[[T:.*]] = %[[FIRST]] to %[[LAST]] step %c1 {
 // CHECK:           %[[K0:.*]] = arith.muli %[[T]], %c4
+// CHECK:           %[[DONE:.*]] = arith.subi %[[T]], %[[FIRST]]
+// CHECK:           %[[LEAST:.*]] = arith.addi %[[DONE]], %c1
+// CHECK:           %[[N:.*]] = pipeline.bound %[[LEAST]]
+// CHECK:           %[[INSIDE:.*]] = arith.cmpi ult, %[[DONE]], %[[N]]
+// CHECK:           scf.if %[[INSIDE]] {
 // CHECK:           scf.for %[[J:.*]] = %c0 to %c6 step %c1 {
 // CHECK:             %[[HASX:.*]] = arith.cmpi ult, %[[J]], %c4
 // CHECK:             scf.if %[[HASX]] {
@@ -245,6 +250,10 @@ pipeline.task @U update of @s(%t) {
 // CHECK-DAG:     %[[K0:.*]] = arith.muli %[[FIRST]], %c2
 // CHECK:         %[[END:.*]] = arith.addi %[[COUNT]], %c2
 // CHECK:         scf.for %[[J:.*]] = %c0 to %[[END]] step %c1 {
+// CHECK:           %[[DONE:.*]] = arith.divui %[[J]], %c2
+// CHECK:           %[[LEAST:.*]] = arith.addi %[[DONE]], %c1
+// CHECK:           %[[N:.*]] = pipeline.bound %[[LEAST]]
+// CHECK:           %[[COUNT:.*]] = arith.muli %[[N]], %c2
 // CHECK:           %[[I:.*]] = arith.subi %[[J]], %c1
 // CHECK:           %[[HAS:.*]] = arith.cmpi ult, %[[I]], %[[COUNT]]
 // CHECK:           %[[K:.*]] = arith.addi %[[K0]], %[[I]]

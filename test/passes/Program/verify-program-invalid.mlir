@@ -1193,3 +1193,50 @@ func.func @train.0(%first: index, %updates: index)
   pipeline.start_all_reduce @sum[%first], %b, %a : memref<2xf32>, memref<2xf32>
   return
 }
+
+// -----
+
+// The bound comes too late: another update has begun.
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %one = arith.constant 1 : index
+  %end = arith.addi %first, %updates : index
+  scf.for %t = %first to %end step %one {
+    %done = arith.subi %t, %first : index
+    %n = pipeline.bound %done
+    // expected-error @below {{S8: runs for number 1 in a segment that is shortened to 1 updates, but not in one that has 1}}
+    pipeline.mark @F[%t]
+  }
+  return
+}
+
+// -----
+
+// A range test that does not go by the bound.
+
+pipeline.stage @s devices [0]
+pipeline.task @F forward of @s
+pipeline.schedule @train microbatches(1)
+pipeline.arena 0 bytes(1024)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %end = arith.addi %updates, %one : index
+  scf.for %j = %zero to %end step %one {
+    %least = arith.addi %j, %one : index
+    %n = pipeline.bound %least
+    %test = arith.cmpi ult, %j, %updates : index
+    scf.if %test {
+      %t = arith.addi %first, %j : index
+      // expected-error @below {{S8: runs for number 1 in a segment that is shortened to 1 updates, but not in one that has 1}}
+      pipeline.mark @F[%t]
+    }
+  }
+  return
+}

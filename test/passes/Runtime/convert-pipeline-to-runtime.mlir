@@ -26,6 +26,7 @@ pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)
 pipeline.task @s0.F forward of @s0
 pipeline.task @s1.F forward of @s1
 pipeline.schedule @train microbatches(4) predicted_bubble(0.25) generator<"1f1b">
+pipeline.schedule @evaluate to evaluate microbatches(1)
 pipeline.device 0 target(#cpu.target<>)
 pipeline.arena 0 bytes(256)
 pipeline.device 1 target(#cpu.target<threads(2)>)
@@ -102,6 +103,46 @@ func.func @train.1(%dev: !llvm.ptr, %first: index, %updates: index)
   return
 }
 
+// A loop that asks for its bound ends where that puts its end.
+// CHECK-LABEL: llvm.func internal @evaluate.0(
+// CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %{{[^:]*}}: i64, %[[UPDATES64:[^:]*]]: i64, %{{[^:]*}}: i64)
+// CHECK:         %[[UPDATES:.*]] = arith.index_cast %[[UPDATES64]] : i64 to index
+// CHECK:         %[[COUNT:.*]] = arith.muli %[[UPDATES]], %[[M:.*]] : index
+// CHECK:         %[[END:.*]] = arith.addi %[[COUNT]], %[[TWO:.*]] : index
+// CHECK:         scf.while (%[[I:.*]] = %{{.*}}, %[[TO:.*]] = %[[END]])
+// CHECK:           %[[GOES_ON:.*]] = arith.cmpi slt, %[[I]], %[[TO]]
+// CHECK:           scf.condition(%[[GOES_ON]]) %[[I]], %[[TO]]
+// CHECK:         ^bb0(%[[J:.*]]: index, %{{.*}}: index):
+// CHECK:           %[[LEAST:.*]] = arith.index_cast %{{.*}} : index to i64
+// CHECK:           %[[N64:.*]] = llvm.call @penstock_bound(%[[DEV]], %[[LEAST]])
+// CHECK:           %[[N:.*]] = arith.index_cast %[[N64]] : i64 to index
+// CHECK:           %[[LEFT:.*]] = arith.muli %[[N]], %[[M]] : index
+// CHECK:           arith.cmpi ult, %[[J]], %[[LEFT]]
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[J]], %{{.*}} : index
+// CHECK:           %[[COUNT2:.*]] = arith.muli %[[N]], %[[M]] : index
+// CHECK:           %[[END2:.*]] = arith.addi %[[COUNT2]], %[[TWO]] : index
+// CHECK:           scf.yield %[[NEXT]], %[[END2]]
+func.func @evaluate.0(%dev: !llvm.ptr, %first: index, %updates: index)
+    attributes {pipeline.schedule = @evaluate, pipeline.device = 0 : i64} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %four = arith.constant 4 : index
+  %count = arith.muli %updates, %four : index
+  %end = arith.addi %count, %two : index
+  scf.for %j = %zero to %end step %one {
+    %update = arith.divui %j, %four : index
+    %least = arith.addi %update, %one : index
+    %n = pipeline.bound %least
+    %left = arith.muli %n, %four : index
+    %test = arith.cmpi ult, %j, %left : index
+    scf.if %test {
+      pipeline.mark @s0.F[%j]
+    }
+  }
+  return
+}
+
 // The replay has other functions and offsets, but the same kernels. It need not
 // pass the device yet.
 module @replay {
@@ -140,7 +181,7 @@ module @replay {
 // TABLE-DAG: @penstock.hyperparameters = {{.*}} double 5.000000e-01 }, {{.*}} double 0.000000e+00 }]
 // TABLE-DAG: @penstock.ranges = {{.*}} i64 -7, i64 7, i32 1, i64 9 }]
 // TABLE-DAG: @penstock.functions.train = internal constant [2 x ptr] [ptr @train.0, ptr @train.1]
-// TABLE-DAG: @penstock.schedules = {{.*}} { i32 0, i32 4, double 2.500000e-01, ptr @penstock.functions.train }]
-// TABLE-DAG: @penstock_program = constant {{.*}} { i32 10, i32 2, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 1, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges, i32 0, ptr null, ptr null, i32 0, ptr null }
+// TABLE-DAG: @penstock.schedules = {{.*}} { i32 0, i32 4, double 2.500000e-01, ptr @penstock.functions.train }, {{.*}} { i32 1, i32 1, double 0.000000e+00, ptr @penstock.functions.evaluate }]
+// TABLE-DAG: @penstock_program = constant {{.*}} { i32 11, i32 2, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 2, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges, i32 0, ptr null, ptr null, i32 0, ptr null }
 // TABLE-DAG: @replay.penstock_program = internal constant
 }

@@ -1,0 +1,28 @@
+//===- Bound.cpp - How many updates a segment has -------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A device that waits for a message need not come here for the agreement: what
+// it has begun covers the iteration that it is in.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/Bound.h"
+
+#include <algorithm>
+
+using namespace penstock::runtime;
+
+void Bound::shrink(std::span<const Begun *const> devices) {
+  auto hasAsked = [](const Begun *begun) { return begun->load() > 0; };
+  if (isShrinking.load(std::memory_order_relaxed) ||
+      !std::all_of(devices.begin(), devices.end(), hasAsked))
+    return;
+  isShrinking.store(true, std::memory_order_seq_cst);
+  int64_t most = 0;
+  for (const Begun *begun : devices)
+    most = std::max(most, begun->load(std::memory_order_seq_cst));
+  // While entries of the last updates are still to come, devices count on.
+  length.store(std::min(most, updates()), std::memory_order_relaxed);
+  agreed.set(1);
+}

@@ -1,0 +1,57 @@
+//===- Bound.h - How many updates a segment has -----------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A running segment can become shorter. Each device says how much it has begun,
+// and all go on to the most that any of them has.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_DEVICE_BOUND_H
+#define PENSTOCK_RUNTIME_DEVICE_BOUND_H
+
+#include "runtime/support/Wait.h"
+
+#include <span>
+
+namespace penstock::runtime {
+
+/// The number of updates of the shortest segment that has all that a device has
+/// begun. Zero before it asks.
+using Begun = std::atomic<int64_t>;
+
+class Bound {
+public:
+  /// Before a segment; no device runs.
+  void begin(int64_t updates) {
+    length.store(updates, std::memory_order_relaxed);
+    isShrinking.store(false, std::memory_order_relaxed);
+    agreed.reset(0);
+  }
+
+  /// penstock_bound(), on the thread of a device.
+  int64_t get(Begun &begun, int64_t least) {
+    // Either this device sees that the segment becomes shorter, or shrink()
+    // sees what it begins.
+    begun.store(least, std::memory_order_seq_cst);
+    if (isShrinking.load(std::memory_order_seq_cst)) [[unlikely]]
+      agreed.wait(1, WaitPolicy());
+    return length.load(std::memory_order_relaxed);
+  }
+
+  /// Makes the segment as short as it can become. Does nothing until all
+  /// devices have asked: there are device functions that never do.
+  void shrink(std::span<const Begun *const> devices);
+
+  /// Of the last segment.
+  int64_t updates() const { return length.load(std::memory_order_relaxed); }
+
+private:
+  std::atomic<int64_t> length{0};
+  std::atomic<bool> isShrinking{false};
+  WaitWord agreed;
+};
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_DEVICE_BOUND_H
