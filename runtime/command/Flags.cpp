@@ -81,6 +81,13 @@ Error setWatchdog(Options &options, const char *flag, const char *text) {
   return {};
 }
 
+Error setOnNan(Options &options, const char *flag, const char *text) {
+  options.warnsOfNotFinite = !std::strcmp(text, "warn");
+  if (options.warnsOfNotFinite || !std::strcmp(text, "stop"))
+    return {};
+  return userError("--%s: '%s' is neither stop nor warn", flag, text);
+}
+
 using Setter = Error (*)(Options &, const char *flag, const char *value);
 
 struct Flag {
@@ -176,6 +183,8 @@ constexpr Flag kFlags[] = {
      setInteger<&Options::evalEvery, 1>},
     {"verify", nullptr, "run again on one device and compare bitwise",
      setTrue<&Options::verify>},
+    {"on-nan", "stop|warn",
+     "end with code 7 when the loss is not finite, or go on (stop)", setOnNan},
     {"watchdog", "SECONDS", "end with code 6 when nothing moves so long",
      setWatchdog, For::Both},
     {"gpus", "LIST", "GPUs of the devices, in turn, as 0,1 (all)", setGpus,
@@ -287,6 +296,7 @@ std::string penstock::runtime::helpText(const penstock_program &program,
     text += format("  %-26s %s\n", left.c_str(), flag.help);
   }
   text += "\nexit codes: 0 done, 1 user error, 2 defect, 3 does not fit, "
-          "4 verification failed,\n5 a peer failed, 6 watchdog\n";
+          "4 verification failed,\n5 a peer failed, 6 watchdog, 7 the loss "
+          "or a weight is not finite,\n130 and 143 interrupted\n";
   return text;
 }

@@ -10,9 +10,11 @@
 #include "penstock/one_line.h"
 #include "runtime/command/Flags.h"
 #include "runtime/command/ProgressLine.h"
+#include "runtime/command/StopSignals.h"
 #include "runtime/command/Summary.h"
 
 #include <algorithm>
+#include <csignal>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -40,12 +42,30 @@ static Error evaluateAndPrint(penstock_run &run) {
   return {};
 }
 
+/// Of a run that a signal ended early; its line is printed before what a run
+/// does at its end.
+static Error noteInterruption(const penstock_run &run, int signal,
+                              int64_t total) {
+  std::fprintf(stderr, "interrupted by %s after update %lld of %lld\n",
+               signal == SIGINT ? "SIGINT" : "SIGTERM",
+               (long long)run.updatesDone, (long long)total);
+  return {128 + signal, ""};
+}
+
+/// One after the other, in one line.
+static void append(Error &error, const Error &next) {
+  error.text += (error ? "; " : "") + next.text;
+  error.code = next.code;
+}
+
 static Error trainAndPrint(penstock_run &run) {
   const Options &options = run.options;
   if (Error error = options.checkMode(/*infers=*/false))
     return error;
   if (!options.steps && !options.epochs)
     return userError("one of --steps and --epochs is required (see --help)");
+  catchStopSignals();
+  run.isStopRequested = [] { return getStopSignal() != 0; };
   if (Error error = run.open())
     return error;
 
@@ -54,18 +74,22 @@ static Error trainAndPrint(penstock_run &run) {
   if (Error error = run.train(0)) // says what data is missing
     return error;
   int64_t total = run.requestedUpdates(), evaluated = -1;
-  while (run.updatesDone < total) {
+  Error ending; // before the last update
+  while (run.updatesDone < total && !ending) {
     int64_t left = total - run.updatesDone;
-    if (Error error =
-            run.train(std::min(options.evalEvery.value_or(left), left)))
-      return error;
-    if (!options.evalEvery)
+    ending = run.train(std::min(options.evalEvery.value_or(left), left));
+    if (ending && ending.code != PENSTOCK_NOT_FINITE)
+      return ending;
+    if (int signal = getStopSignal();
+        !ending && signal && run.updatesDone < total)
+      ending = noteInterruption(run, signal, total);
+    if (!options.evalEvery || ending)
       continue;
     if (Error error = evaluateAndPrint(run))
       return error;
     evaluated = run.updatesDone;
   }
-  if (evaluates && evaluated != run.updatesDone)
+  if (evaluates && evaluated != run.updatesDone && !ending)
     if (Error error = evaluateAndPrint(run))
       return error;
 
@@ -79,14 +103,17 @@ static Error trainAndPrint(penstock_run &run) {
                 (long long)run.lossCount());
   }
   if (!options.save.empty())
-    if (Error error = run.save(options.save))
-      return error;
+    if (Error error = run.save(options.save)) {
+      if (error.code != PENSTOCK_NOT_FINITE)
+        return error;
+      append(ending, error);
+    }
   if (Error error = run.finish())
     return error;
   std::fputs(summarize(run).c_str(), stdout);
   if (std::fflush(stdout) != 0)
     return userError("cannot write to standard output");
-  return {};
+  return ending;
 }
 
 static Error inferAndPrint(penstock_run &run) {
@@ -154,6 +181,8 @@ extern "C" int penstock_main(int argc, char **argv,
   if (!error)
     return PENSTOCK_DONE;
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s\n", penstock::toOneLine(error.text).c_str());
+  if (!error.text.empty())
+    std::fprintf(stderr, "error: %s\n",
+                 penstock::toOneLine(error.text).c_str());
   return error.code;
 }

@@ -32,6 +32,8 @@ struct Options {
   std::vector<int> gpus; // by device of that kind, in turn; empty: all
   bool shuffle = false, verify = false;
   bool help = false, version = false, plan = false;
+  /// Values that are not finite are reported, and training goes on.
+  bool warnsOfNotFinite = false;
 
   struct Given {
     const char *name;

@@ -17,6 +17,8 @@
 #include "runtime/run/Progress.h"
 #include "runtime/run/SinkValues.h"
 
+#include <functional>
+
 struct penstock_run {
   using Error = penstock::runtime::Error;
 
@@ -25,10 +27,15 @@ struct penstock_run {
       : program(program), progress(std::move(progress)) {}
 
   Error open();
+  /// Trains so many updates, or fewer where something ends training early. A
+  /// loss that is not finite does, with PENSTOCK_NOT_FINITE: the updates until
+  /// then are done.
   Error train(int64_t updates);
   Error evaluate(penstock_results &results);
   /// Writes all outputs of a program that does not train.
   Error infer();
+  /// Values that are not finite replace no file (PENSTOCK_NOT_FINITE), unless
+  /// options.warnsOfNotFinite.
   Error save(const std::string &path);
   Error replay(int64_t updates);
   /// Writes the trace, once, and says whether the log could be written: what
@@ -51,6 +58,8 @@ struct penstock_run {
 
   const penstock_program &program;
   penstock::runtime::Options options;
+  /// Says whether training shall end early.
+  std::function<bool()> isStopRequested = [] { return false; };
   std::string lastError;
   /// What `infer` wrote, a line for each file.
   std::string results;
@@ -68,6 +77,10 @@ private:
   void logUpdates(penstock::runtime::SinkValues &values,
                   const penstock_schedule &schedule);
   void setHyperparameters(penstock::runtime::Instance &instance);
+  bool isStopping() const;
+  void noteNotFinite(double loss, int64_t update, uint64_t microbatch);
+  Error describeNotFinite();
+  const penstock_variable *findNotFinite();
   Error compareLosses(const std::vector<float> &again) const;
   Error compareVariables(const penstock::runtime::Instance &again) const;
 
@@ -86,7 +99,9 @@ private:
   std::vector<Segment> segments;
   std::vector<float> losses; // of every microbatch, for --verify
   int64_t loggedUpdates = 0;
-  bool hasWarned = false, isTraceWritten = false, hasReplayed = false;
+  /// Where the loss was not finite first, and why that may be.
+  std::string notFiniteText;
+  bool isTraceWritten = false, hasReplayed = false;
   int64_t startTime = 0; // of training
   std::unique_ptr<penstock::runtime::Progress> progress;
 };

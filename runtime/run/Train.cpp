@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/one_line.h"
+#include "runtime/io/Finite.h"
 #include "runtime/run/Run.h"
 
 #include <algorithm>
@@ -27,9 +28,12 @@ void penstock_run::logUpdates(SinkValues &values,
     // 1. The mean, in the order of the microbatches.
     double sum = 0;
     int64_t time = 0;
+    uint64_t firstNotFinite = microbatches;
     for (uint64_t i = 0; i < microbatches; ++i) {
       const SinkRing::Item &item = values.losses[i];
       sum += floatOf(item);
+      if (!std::isfinite(sum))
+        firstNotFinite = std::min(firstNotFinite, i);
       time = std::max(time, item.time);
       if (options.verify)
         losses.push_back(floatOf(item));
@@ -44,21 +48,64 @@ void penstock_run::logUpdates(SinkValues &values,
     // 2. Log and progress.
     double seconds = double(time - startTime) * 1e-9;
     ++loggedUpdates;
-    if (!std::isfinite(loss) && !hasWarned) {
-      hasWarned = true;
-      progress->clear();
-      std::string reason = trainData.suspects(
-          (loggedUpdates - 1) * int64_t(microbatches), microbatches);
-      std::fprintf(stderr, "warning: the loss is not finite at step %lld: %s\n",
-                   (long long)loggedUpdates,
-                   penstock::toOneLine(reason).c_str());
-    }
+    if (!std::isfinite(loss))
+      noteNotFinite(loss, loggedUpdates, firstNotFinite);
     if (!logError)
       logError = log.write(loggedUpdates, loss, rate, seconds);
     double samples =
         double(loggedUpdates) * double(microbatches) * program.microbatch_size;
     progress->show(loggedUpdates, loss, samples / seconds);
   }
+}
+
+/// Once, of the first of them.
+void penstock_run::noteNotFinite(double loss, int64_t update,
+                                 uint64_t microbatch) {
+  if (!notFiniteText.empty())
+    return;
+  int64_t microbatches =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN)->microbatches;
+  std::string reason =
+      trainData.suspects((update - 1) * microbatches, microbatches);
+  notFiniteText =
+      format("the loss is %g at update %lld, microbatch %llu of %lld: %s", loss,
+             (long long)update, (unsigned long long)microbatch + 1,
+             (long long)microbatches, reason.c_str());
+  if (!options.warnsOfNotFinite)
+    return;
+  progress->clear();
+  std::fprintf(stderr, "warning: %s\n",
+               penstock::toOneLine(notFiniteText).c_str());
+}
+
+bool penstock_run::isStopping() const {
+  return isStopRequested() ||
+         (!notFiniteText.empty() && !options.warnsOfNotFinite);
+}
+
+/// The first of the saved variables, by stage, or null.
+const penstock_variable *penstock_run::findNotFinite() {
+  const penstock_variable *first = nullptr;
+  std::vector<char> values;
+  for (uint32_t i = 0; i < program.variable_count; ++i) {
+    const penstock_variable &variable = program.variables[i];
+    if (!isSaved(variable) || (first && first->stage <= variable.stage))
+      continue;
+    values.resize(variable.type.bytes);
+    instance->read(variable, updatesDone, values.data());
+    if (!areFinite(variable.type, values.data()))
+      first = &variable;
+  }
+  return first;
+}
+
+Error penstock_run::describeNotFinite() {
+  if (const penstock_variable *variable = findNotFinite())
+    return notFinite("%s; after update %lld, '%s' of stage %u is not finite",
+                     notFiniteText.c_str(), (long long)updatesDone,
+                     variable->name, variable->stage);
+  return notFinite("%s; after update %lld, all weights are finite",
+                   notFiniteText.c_str(), (long long)updatesDone);
 }
 
 Error penstock_run::train(int64_t updates) {
@@ -81,9 +128,14 @@ Error penstock_run::train(int64_t updates) {
       return error;
   if (updates <= 0)
     return {};
-  for (; updates > 1 && updatesDone < program.flushed_updates; --updates)
+  for (; updates > 1 && updatesDone < program.flushed_updates && !isStopping();
+       --updates)
     if (Error error = train(1))
       return error;
+  if (!notFiniteText.empty() && !options.warnsOfNotFinite)
+    return describeNotFinite();
+  if (isStopping())
+    return {};
 
   // 1. Run.
   int64_t begin = nanoseconds();
@@ -101,6 +153,8 @@ Error penstock_run::train(int64_t updates) {
                               trainData, [&] {
                                 values.collect(*instance);
                                 logUpdates(values, *schedule);
+                                if (isStopping())
+                                  instance->shrink();
                                 watchdog.check();
                               });
   if (error) {
@@ -115,9 +169,11 @@ Error penstock_run::train(int64_t updates) {
     waitSeconds[device->index] +=
         double(device->statistics().waitedNanoseconds - waited[device->index]) *
         1e-9;
-  segments.push_back({updatesDone, updates});
-  updatesDone += updates;
+  segments.push_back({updatesDone, instance->updatesRun()});
+  updatesDone += instance->updatesRun();
   progress->clear();
+  if (!notFiniteText.empty() && !options.warnsOfNotFinite)
+    return describeNotFinite();
   return {};
 }
 
@@ -166,6 +222,11 @@ Error penstock_run::evaluate(penstock_results &results) {
 }
 
 Error penstock_run::save(const std::string &path) {
+  if (!options.warnsOfNotFinite)
+    if (const penstock_variable *variable = findNotFinite())
+      return notFinite("'%s' is not written, because '%s' is not finite; "
+                       "--on-nan=warn writes it",
+                       path.c_str(), variable->name);
   if (path != options.save)
     if (Error error = writer->check(path))
       return error;

@@ -54,3 +54,8 @@ Error penstock::runtime::notEqual(const char *pattern, ...) {
   PENSTOCK_FORMAT(text);
   return {PENSTOCK_VERIFICATION_FAILED, std::move(text)};
 }
+
+Error penstock::runtime::notFinite(const char *pattern, ...) {
+  PENSTOCK_FORMAT(text);
+  return {PENSTOCK_NOT_FINITE, std::move(text)};
+}

@@ -32,6 +32,7 @@ struct [[nodiscard]] Error {
 [[gnu::format(printf, 1, 2)]] Error defect(const char *pattern, ...);
 [[gnu::format(printf, 1, 2)]] Error doesNotFit(const char *pattern, ...);
 [[gnu::format(printf, 1, 2)]] Error notEqual(const char *pattern, ...);
+[[gnu::format(printf, 1, 2)]] Error notFinite(const char *pattern, ...);
 
 } // namespace penstock::runtime
 

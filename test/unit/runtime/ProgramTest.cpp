@@ -269,15 +269,28 @@ TEST_F(ProgramTest, ChangesTheRate) {
             std::string::npos);
 }
 
-TEST_F(ProgramTest, WarnsOfALossThatIsNotFinite) {
+TEST_F(ProgramTest, EndsWhenTheLossIsNotFinite) {
   faults.infiniteLossAt = 5;
   Session run(&linear, dataAnd({{"log", folder / "log.jsonl"}}));
+  EXPECT_EQ(penstock_train(run.run, 3), PENSTOCK_NOT_FINITE);
+  EXPECT_EQ(run.error(),
+            "the loss is inf at update 2, microbatch 2 of 4: the learning rate "
+            "may be too large; after update 3, all weights are finite");
+  EXPECT_EQ(penstock_train(run.run, 3), PENSTOCK_NOT_FINITE);
+  EXPECT_EQ(lossesOf(folder / "log.jsonl").size(), 3u);
+  EXPECT_EQ(penstock_save(run.run, (folder / "saved.onnx").c_str()), 0)
+      << run.error();
+}
+
+TEST_F(ProgramTest, WarnsOfALossThatIsNotFinite) {
+  faults.infiniteLossAt = 5;
+  Session run(&linear,
+              dataAnd({{"log", folder / "log.jsonl"}, {"on-nan", "warn"}}));
   testing::internal::CaptureStderr();
   ASSERT_EQ(penstock_train(run.run, 3), 0) << run.error();
-  EXPECT_EQ(
-      testing::internal::GetCapturedStderr(),
-      "warning: the loss is not finite at step 2: the learning rate may be "
-      "too large\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: the loss is inf at update 2, microbatch 2 of 4: the "
+            "learning rate may be too large\n");
   EXPECT_NE(readText(folder / "log.jsonl").find("\"step\": 2, \"loss\": null"),
             std::string::npos);
   EXPECT_EQ(lossesOf(folder / "log.jsonl").size(), 3u);
