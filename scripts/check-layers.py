@@ -5,7 +5,7 @@ Each layer may include itself and those before it. A target is what only devices
 of one kind have: its dialect, library and passes.
 
   compiler  lib/Support, dialects, lib, passes, targets, lib/Driver, tools
-  runtime   support, io, observe, transport, device, run, command, device/emulated
+  runtime   support, io, job, observe, transport, device, run, command, device/emulated
 
 So may the CMake libraries of these folders link each other. Prints each include
 and each link that goes the other way, as FILE:LINE, and exits with 1 if there
@@ -33,6 +33,7 @@ RUNTIME = [
     ["runtime/include/"],
     ["runtime/support/"],
     ["runtime/io/"],
+    ["runtime/job/"],
     ["runtime/observe/"],
     ["runtime/transport/"],
     ["runtime/device/"],
