@@ -10,6 +10,8 @@ packages=(
   # ONNX, its protobuf and its node tests; matrix products; unit tests.
   libonnx-dev libonnx-testdata libprotobuf-dev protobuf-compiler libdnnl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
+  # Two MPIs, for the shims that programs load. None is needed to build.
+  libopenmpi-dev openmpi-bin libmpich-dev mpich
 )
 
 missing=()

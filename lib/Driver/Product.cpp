@@ -223,6 +223,10 @@ int Compilation::writeProduct() {
   object.flush();
   if (!object.check(log))
     return kUserError;
+  // Where the program looks for what it loads of MPI.
+  llvm::SmallString<256> plugIns(llvm::sys::path::parent_path(runtime));
+  llvm::sys::path::append(plugIns, "penstock");
+  libraries.push_back(("-Wl,--enable-new-dtags,-rpath," + plugIns).str());
   // A runtime that was built with sanitizers needs theirs.
   if (StringRef sanitize = PENSTOCK_SANITIZE; !sanitize.empty())
     libraries.push_back(("-fsanitize=" + sanitize).str());

@@ -70,7 +70,10 @@ static void completeSum(penstock_device *device, AllReduce &sum) {
       program.channel_count + uint32_t(&sum.description - program.groups);
   device->position.waitNumber.store(t, std::memory_order_relaxed);
   device->position.waitChannel.store(id, std::memory_order_relaxed);
-  sum.complete(side, device->context.waitPolicy);
+  if (sum.isFar())
+    waitFar(*device->context.transport, sum, side, device->context.waitPolicy);
+  else
+    sum.complete(side, device->context.waitPolicy);
   device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
   int64_t end = nanoseconds();
   add(device->position.waitedNanoseconds, end - begin);
@@ -159,6 +162,8 @@ void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,
          (long long)t, sum.description.name);
   device->transfers[device->endTransfer++ & device->transferMask] = {
       nullptr, nullptr, 0, &sum};
+  if (sum.isFar())
+    device->context.transport->posted(sum);
 }
 
 static void awaitSum(penstock_device *device, uint32_t group, int64_t t) {

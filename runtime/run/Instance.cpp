@@ -87,12 +87,6 @@ Error Instance::check() const {
     if (!AllReduce::canSum(program.groups[i]))
       return defect("group '%s' has values that this runtime cannot add",
                     program.groups[i].name);
-  for (uint32_t i = 0; i < program.group_count; ++i)
-    for (uint32_t j = 0; j < program.groups[i].summand_count; ++j)
-      if (!isLocal[program.groups[i].devices[j]])
-        return defect("group '%s' has values in another process, which this "
-                      "runtime cannot add",
-                      program.groups[i].name);
 
   // 2. Variables and library scratch lie inside their arenas.
   for (uint32_t i = 0; i < program.variable_count; ++i) {
@@ -153,7 +147,8 @@ void Instance::buildEndpoints() {
       endpoint.sink = std::make_unique<SinkRing>();
   }
   for (uint32_t i = 0; i < program.group_count; ++i)
-    context.sums.push_back(std::make_unique<AllReduce>(program.groups[i]));
+    context.sums.push_back(
+        std::make_unique<AllReduce>(program.groups[i], isLocal));
 }
 
 /// Those weights of a device that are prepacked, from what they start as.
@@ -209,7 +204,11 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
     context.positions.devices.push_back({i, &device->position});
   }
   buildEndpoints();
-  if (Error error = context.transport->open(context.endpoints))
+  std::vector<AllReduce *> sums;
+  for (auto &sum : context.sums)
+    sums.push_back(sum.get());
+  if (Error error = context.transport->open(context.endpoints, sums,
+                                            context.positions))
     return error;
 
   // 2. Memory and values, each on the thread of its device.
@@ -231,6 +230,10 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
     memories.push_back(device.get());
   for (auto &sum : context.sums)
     sum->open(memories);
+  for (auto &sum : context.sums)
+    if (sum->isFar() && !sum->areHostAddressable())
+      return userError("sums over processes of values that the host cannot "
+                       "address are not possible; use one process");
   context.sources.open();
   return {};
 }

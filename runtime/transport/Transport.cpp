@@ -14,22 +14,41 @@
 
 using namespace penstock::runtime;
 
-void penstock::runtime::waitFar(Transport &transport, Channel &channel,
-                                int64_t i, WaitPolicy policy) {
-  constexpr int64_t kShortestNap = 100000, kLongestNap = 1000000;
-  int64_t end = nanoseconds() + policy.spinNanoseconds, nap = kShortestNap;
-  int yields = policy.spinNanoseconds > 0 ? 0 : 16;
-  while (!channel.isDone(i)) {
+template <typename IsDone, typename Nap>
+static void wait(Transport &transport, WaitPolicy policy, IsDone isDone,
+                 Nap sleep) {
+  // A device that has its core for itself loses nothing by looking; one that
+  // shares it lets others run, and sleeps for a part of what it has waited.
+  constexpr int64_t kShortestNap = 50000, kLongestNap = 1000000;
+  constexpr int64_t kSpins = 40; // of the time that a wait of threads spins
+  int64_t begin = nanoseconds(), spin = kSpins * policy.spinNanoseconds;
+  int yields = spin > 0 ? 0 : 16;
+  while (!isDone()) {
     if (transport.progress())
       continue;
+    int64_t waited = nanoseconds() - begin;
     if (yields > 0) {
       --yields;
       sched_yield();
-    } else if (nanoseconds() < end) {
+    } else if (waited < spin) {
       __builtin_ia32_pause();
     } else {
-      channel.nap(i, nap);
-      nap = std::min(2 * nap, kLongestNap);
+      sleep(std::clamp(waited / 8, kShortestNap, kLongestNap));
     }
   }
+}
+
+void penstock::runtime::waitFar(Transport &transport, Channel &channel,
+                                int64_t i, WaitPolicy policy) {
+  wait(
+      transport, policy, [&] { return channel.isDone(i); },
+      [&](int64_t nanoseconds) { channel.nap(i, nanoseconds); });
+}
+
+void penstock::runtime::waitFar(Transport &transport, AllReduce &sum,
+                                AllReduce::Side &side, WaitPolicy policy) {
+  wait(
+      transport, policy, [&] { return sum.isDone(side); },
+      [&](int64_t nanoseconds) { sum.nap(side, nanoseconds); });
+  ++side.completed;
 }

@@ -11,7 +11,9 @@
 #ifndef PENSTOCK_RUNTIME_TRANSPORT_TRANSPORT_H
 #define PENSTOCK_RUNTIME_TRANSPORT_TRANSPORT_H
 
+#include "runtime/observe/Position.h"
 #include "runtime/transport/Endpoint.h"
+#include "runtime/transport/threads/AllReduce.h"
 
 namespace penstock::runtime {
 
@@ -21,21 +23,26 @@ class Transport {
 public:
   virtual ~Transport() = default;
 
-  /// Makes ready for the endpoints that are far. They stay where they are, and
-  /// there is no traffic yet.
-  virtual Error open(Endpoints &endpoints) = 0;
+  /// Makes ready for the endpoints and sums that are far. All stay where they
+  /// are, and there is no traffic yet. `positions` are for messages.
+  virtual Error open(Endpoints &endpoints, const std::vector<AllReduce *> &sums,
+                     const Positions &positions) = 0;
   /// Begins a segment: channels are empty, and no device runs yet.
   virtual void begin() = 0;
   /// A device has posted on a channel that is far. The message may only be
   /// there, or its slot free, later than that.
   virtual void posted(Channel &channel) = 0;
-  /// Called by whoever waits for a far channel; true if something moved.
+  /// A device has posted in a sum that is far.
+  virtual void posted(AllReduce &sum) = 0;
+  /// Called by whoever waits for something far; true if something moved.
   virtual bool progress() = 0;
   /// Ends a segment: the devices are done, and when it returns nothing of
   /// theirs is under way.
   virtual Error end() = 0;
   /// Ends for good. Nothing is called after it.
   virtual void leave() noexcept = 0;
+  /// Returns the bytes that it has for itself.
+  virtual uint64_t getBytes() const { return 0; }
 };
 
 /// Returns the transport of devices that are all in this process.
@@ -43,6 +50,10 @@ std::unique_ptr<Transport> createThreads();
 
 /// Returns once message i of a far channel is done.
 void waitFar(Transport &transport, Channel &channel, int64_t i,
+             WaitPolicy policy);
+/// Returns once the oldest sum of a side of a far group is done, which counts
+/// as completed then.
+void waitFar(Transport &transport, AllReduce &sum, AllReduce::Side &side,
              WaitPolicy policy);
 
 } // namespace penstock::runtime

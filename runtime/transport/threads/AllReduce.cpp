@@ -15,9 +15,15 @@
 
 using namespace penstock::runtime;
 
-AllReduce::AllReduce(const penstock_group &description)
+AllReduce::AllReduce(const penstock_group &description,
+                     const std::vector<bool> &isLocal)
     : description(description),
       cells(uint64_t(description.summand_count) * description.type_count) {
+  auto isHere = [&](uint32_t device) { return isLocal[device]; };
+  const uint32_t *devices = description.devices;
+  uint32_t count = description.summand_count;
+  far = std::any_of(devices, devices + count, isHere) &&
+        !std::all_of(devices, devices + count, isHere);
   for (uint32_t i = 0; i < description.summand_count; ++i) {
     if (!find(description.devices[i]))
       sides.push_back({description.devices[i], 0});
@@ -42,11 +48,13 @@ constexpr uint64_t kPieceBytes = 64 << 10;
 void AllReduce::open(const std::vector<DeviceMemory *> &devices) {
   for (Side &side : sides) {
     side.memory = devices[side.device];
+    if (!side.memory)
+      continue;
     isHostAddressable &= side.memory->isHostAddressable();
     side.ready = side.memory->createMarker();
   }
   for (Workspace &workspace : workspaces)
-    if (!isHostAddressable)
+    if (!isHostAddressable && !far)
       workspace.pieces.resize(description.summand_count * kPieceBytes);
 }
 
@@ -142,6 +150,12 @@ void AllReduce::sumShare(uint64_t index) {
     else
       sumValues<float>(index, j, at(index), at(index + 1));
   }
+}
+
+void AllReduce::nap(const Side &side, int64_t nanoseconds) {
+  uint32_t value = done.load();
+  if (!WaitWord::hasReached(value, uint32_t(side.completed + 1)))
+    done.park(value, nanoseconds);
 }
 
 void AllReduce::complete(Side &side, WaitPolicy policy) {

@@ -33,12 +33,14 @@ public:
     int64_t base = 0, posted = 0, completed = 0;
   };
 
-  explicit AllReduce(const penstock_group &description);
+  /// Those devices for which `isLocal` is not set are in other processes.
+  AllReduce(const penstock_group &description,
+            const std::vector<bool> &isLocal);
 
   /// Whether the runtime can add the elements of all values.
   static bool canSum(const penstock_group &description);
 
-  /// `devices` are open, by number.
+  /// `devices` are open, by number; null for those of other processes.
   void open(const std::vector<DeviceMemory *> &devices);
   /// Not concurrent with anything.
   void reset();
@@ -49,6 +51,25 @@ public:
   /// Does this device's share of its oldest sum that is not done, and waits for
   /// the shares of the others.
   void complete(Side &side, WaitPolicy policy);
+
+  // Where devices of other processes take part, too, a transport adds up.
+  bool isFar() const { return far; }
+  /// The devices of this process have posted so often, together.
+  bool hasPosted(uint32_t count) const { return posted.hasReached(count); }
+  /// Where the host finds the value of a summand of this process.
+  void *getHost(uint32_t summand, uint32_t type) const {
+    return cells[uint64_t(summand) * description.type_count + type].host;
+  }
+  /// All can be found by the host.
+  bool areHostAddressable() const { return isHostAddressable; }
+  /// One more sum is there.
+  void finish() { done.bump(/*wake=*/true); }
+  /// The oldest sum of this side that was not known to be done is.
+  bool isDone(const Side &side) const {
+    return done.hasReached(uint32_t(side.completed + 1));
+  }
+  /// Sleeps until it is, but not longer.
+  void nap(const Side &side, int64_t nanoseconds);
 
   const penstock_group &description;
 
@@ -75,7 +96,9 @@ private:
   std::vector<Workspace> workspaces; // by side
   std::vector<Cell> cells;           // by summand and type
   bool isHostAddressable = true;     // all of them
+  bool far = false;
   /// How many devices have posted, and have done their share, over all sums.
+  /// Of sums over processes: the devices of this one, and the sums.
   WaitWord posted, done;
 };
 

@@ -38,7 +38,7 @@ void testOrder(bool isFirstAddressable, bool isSecondAddressable) {
                                    {PENSTOCK_F32, 1, kShort, 4 * kCounts[1]}};
   penstock_group group = {"g", 2, types, 5, devices, resets};
   ASSERT_TRUE(AllReduce::canSum(group));
-  AllReduce sum(group);
+  AllReduce sum(group, {true, true});
   HostMemory first(isFirstAddressable), second(isSecondAddressable);
   sum.open({&first, &second});
   EXPECT_EQ(sum.find(2), nullptr);

@@ -103,17 +103,4 @@ TEST_F(LoopBackTest, ComputesTheBitsOfOneInstance) {
     EXPECT_TRUE(runApart(seed) == expected) << seed;
 }
 
-TEST_F(LoopBackTest, RefusesSumsOverInstances) {
-  const uint32_t devices[] = {0, 1}, resets[] = {0, 0};
-  const penstock_tensor type = {PENSTOCK_F32, 0, nullptr, 4};
-  const penstock_group group = {"g", 1, &type, 2, devices, resets};
-  linear.program.group_count = 1;
-  linear.program.groups = &group;
-  Wire wire(1);
-  Instance instance(linear.program, wire.makeEnd(), {true, false});
-  EXPECT_EQ(instance.open(files, /*isTraced=*/false).text,
-            "group 'g' has values in another process, which this runtime "
-            "cannot add");
-}
-
 } // namespace

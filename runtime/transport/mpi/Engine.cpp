@@ -1,0 +1,311 @@
+//===- Engine.cpp - Messages between processes by MPI ---------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A lock that nobody waits for is around all calls of MPI: whoever does not get
+// it leaves a note, and the one who has it looks again.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/mpi/Engine.h"
+
+#include "runtime/observe/Failure.h"
+#include "runtime/transport/mpi/Sum.h"
+
+#include <algorithm>
+#include <thread>
+
+using namespace penstock::runtime;
+
+namespace {
+
+/// A message of MPI is no longer than this; the rest of ours follows in others.
+constexpr uint64_t kPieceBytes = 1 << 30;
+/// Up to here an MPI sends at once. What is longer has to be asked for, and
+/// somebody has to answer.
+constexpr uint64_t kEager = 4 << 10;
+/// Messages that are on their way where the host cannot address the slot.
+constexpr int64_t kStaged = 2;
+constexpr int64_t kShortestNap = 200000, kLongestNap = 1000000;
+
+/// One end of a far channel.
+struct Line {
+  Channel *channel;
+  bool sends;
+  int peer;
+  DeviceMemory *memory; // of the end that is here
+  int64_t started = 0, finished = 0, limit;
+  uint64_t pieces;
+  std::vector<penstock_mpi_request> requests; // by message and piece
+  uint64_t tested = 0;                        // pieces of the oldest message
+  std::vector<char> staging;
+  Address slots[kStaged];
+};
+
+class Engine final : public Transport {
+public:
+  Engine(const penstock_mpi &mpi, int largestTag, const Job &job)
+      : mpi(mpi), largestTag(largestTag), job(job) {}
+
+  Error open(Endpoints &endpoints, const std::vector<AllReduce *> &sums,
+             const Positions &positions) override;
+  void begin() override;
+  void posted(Channel &channel) override;
+  void posted(AllReduce &sum) override;
+  bool progress() override;
+  Error end() override;
+  void leave() noexcept override;
+  uint64_t getBytes() const override;
+
+private:
+  bool start(Line &line);
+  bool finish(Line &line);
+  bool sweep();
+  void loop();
+  void check(int code);
+  void expectHelp();
+
+  const penstock_mpi &mpi;
+  const int largestTag;
+  const Job &job;
+  const Positions *positions = nullptr;
+  std::vector<Line> lines;
+  std::vector<std::unique_ptr<MpiSum>> sums;
+
+  /// Held around calls of MPI.
+  std::atomic<bool> isBusy{false};
+  /// Rises with each post.
+  std::atomic<uint32_t> posts{0};
+
+  // The thread.
+  std::atomic<int64_t> needHelp{0}; // messages and sums under way
+  std::atomic<bool> isFresh{false}; // one of them is new
+  std::atomic<bool> isStopping{false};
+  WaitWord wakeUp;
+  std::thread thread;
+};
+
+Error Engine::open(Endpoints &endpoints,
+                   const std::vector<AllReduce *> &allSums,
+                   const Positions &where) {
+  positions = &where;
+  int64_t tags = int64_t(endpoints.size()) + 2 * int64_t(allSums.size());
+  if (tags > largestTag)
+    return userError("this program has %lld channels and sums, and this MPI "
+                     "only %d tags; use fewer stages",
+                     (long long)tags, largestTag);
+  for (Endpoint &endpoint : endpoints) {
+    if (!endpoint.isFar)
+      continue;
+    Line line;
+    line.channel = endpoint.channel.get();
+    line.sends = line.channel->from;
+    line.memory = line.sends ? line.channel->from : line.channel->to;
+    const penstock_channel &description = line.channel->description;
+    line.peer = job.rankOfDevice[line.sends ? description.receiver
+                                            : description.sender];
+    line.limit = line.channel->capacity();
+    line.pieces = (description.type.bytes + kPieceBytes - 1) / kPieceBytes;
+    line.requests.resize(line.limit * line.pieces);
+    lines.push_back(std::move(line));
+  }
+  for (size_t i = 0; i < allSums.size(); ++i)
+    if (allSums[i]->isFar())
+      sums.push_back(std::make_unique<MpiSum>(*allSums[i], mpi, job,
+                                              int(endpoints.size() + 2 * i)));
+  if (!lines.empty() || !sums.empty())
+    thread = std::thread([this] { loop(); });
+  return {};
+}
+
+uint64_t Engine::getBytes() const {
+  uint64_t bytes = 0;
+  for (const auto &sum : sums)
+    bytes += sum->getBytes();
+  return bytes;
+}
+
+void Engine::begin() {
+  // The devices are open now.
+  for (Line &line : lines) {
+    line.started = line.finished = 0;
+    if (line.memory->isHostAddressable() || !line.staging.empty())
+      continue;
+    line.limit = kStaged;
+    line.staging.resize(kStaged * line.channel->description.type.bytes);
+  }
+  for (auto &sum : sums)
+    sum->reset();
+}
+
+/// Whoever finds an error of MPI ends the run; nothing can be known of what is
+/// under way.
+void Engine::check(int code) {
+  if (code != 0)
+    fail(*positions, PENSTOCK_PEER_FAILED, "%s: %s", mpi.library(),
+         mpi.describe(code));
+}
+
+/// Hands to MPI what was posted.
+bool Engine::start(Line &line) {
+  bool isMoved = false;
+  Channel &channel = *line.channel;
+  uint64_t bytes = channel.description.type.bytes;
+  while (line.started - line.finished < line.limit) {
+    int64_t n;
+    Address slot;
+    if (!(line.sends ? channel.claimSend(line.started, n, slot)
+                     : channel.claimReceive(line.started, n, slot)))
+      break;
+    char *host = static_cast<char *>(line.memory->hostAddress(slot));
+    if (!host) {
+      host = &line.staging[line.started % kStaged * bytes];
+      line.slots[line.started % kStaged] = slot;
+      if (line.sends)
+        line.memory->download(host, slot, bytes);
+    }
+    for (uint64_t i = 0; i < line.pieces; ++i) {
+      uint64_t at = i * kPieceBytes, size = std::min(bytes - at, kPieceBytes);
+      penstock_mpi_request *request =
+          &line.requests[(line.started % line.channel->capacity()) *
+                             line.pieces +
+                         i];
+      int tag = int(channel.index);
+      check(line.sends ? mpi.send(host + at, size, line.peer, tag, request)
+                       : mpi.receive(host + at, size, line.peer, tag, request));
+    }
+    ++line.started;
+    isMoved = true;
+  }
+  return isMoved;
+}
+
+/// Takes back what MPI is done with.
+bool Engine::finish(Line &line) {
+  bool isMoved = false;
+  Channel &channel = *line.channel;
+  uint64_t bytes = channel.description.type.bytes;
+  while (line.finished < line.started) {
+    int isDone = 1;
+    for (; line.tested < line.pieces && isDone; line.tested += isDone)
+      check(mpi.test(
+          &line.requests[(line.finished % channel.capacity()) * line.pieces +
+                         line.tested],
+          &isDone));
+    if (!isDone)
+      break;
+    line.tested = 0;
+    if (!line.sends && !line.staging.empty()) {
+      uint64_t slot = line.finished % kStaged;
+      line.memory->receive(line.slots[slot], &line.staging[slot * bytes], bytes,
+                           channel.order(line.finished));
+    }
+    channel.finish(line.finished++);
+    if (bytes > kEager)
+      needHelp.fetch_sub(1, std::memory_order_relaxed);
+    isMoved = true;
+  }
+  return isMoved;
+}
+
+bool Engine::sweep() {
+  bool isMoved = false;
+  for (Line &line : lines) {
+    isMoved |= start(line);
+    isMoved |= finish(line);
+  }
+  int code = 0;
+  for (auto &sum : sums) {
+    bool wasActive = sum->isActive();
+    isMoved |= sum->advance(code);
+    if (wasActive != sum->isActive())
+      needHelp.fetch_add(wasActive ? -1 : 1, std::memory_order_relaxed);
+  }
+  check(code);
+  return isMoved;
+}
+
+bool Engine::progress() {
+  bool isMoved = false;
+  while (true) {
+    if (isBusy.exchange(true, std::memory_order_seq_cst))
+      return isMoved;
+    uint32_t seen = posts.load(std::memory_order_seq_cst);
+    isMoved |= sweep();
+    isBusy.store(false, std::memory_order_seq_cst);
+    // Whoever posted meanwhile may have found the lock taken.
+    if (posts.load(std::memory_order_seq_cst) == seen)
+      return isMoved;
+  }
+}
+
+/// Something is under way that may need somebody to answer for it.
+void Engine::expectHelp() {
+  isFresh.store(true, std::memory_order_relaxed);
+  wakeUp.bump(/*wake=*/true);
+}
+
+void Engine::posted(Channel &channel) {
+  bool isLarge = channel.description.type.bytes > kEager;
+  bool isFirst =
+      isLarge && needHelp.fetch_add(1, std::memory_order_relaxed) == 0;
+  posts.fetch_add(1, std::memory_order_seq_cst);
+  progress();
+  if (isFirst)
+    expectHelp();
+  else if (isLarge)
+    isFresh.store(true, std::memory_order_relaxed);
+}
+
+void Engine::posted(AllReduce &) {
+  posts.fetch_add(1, std::memory_order_seq_cst);
+  progress();
+  if (needHelp.load(std::memory_order_relaxed) > 0)
+    expectHelp();
+}
+
+void Engine::loop() {
+  int64_t nap = kShortestNap;
+  while (!isStopping.load()) {
+    uint32_t seen = wakeUp.load();
+    if (needHelp.load(std::memory_order_relaxed) <= 0) {
+      wakeUp.park(seen);
+      continue;
+    }
+    if (isFresh.exchange(false, std::memory_order_relaxed))
+      nap = kShortestNap;
+    if (progress()) {
+      sched_yield();
+      continue;
+    }
+    wakeUp.park(wakeUp.load(), nap);
+    nap = std::min(2 * nap, kLongestNap);
+  }
+}
+
+Error Engine::end() {
+  for (const Line &line : lines)
+    if (line.started != line.finished)
+      return defect("channel '%s' has a message under way at the end of a "
+                    "segment",
+                    line.channel->description.name);
+  for (const auto &sum : sums)
+    if (sum->isActive())
+      return defect("a sum is under way at the end of a segment");
+  return {};
+}
+
+void Engine::leave() noexcept {
+  isStopping.store(true);
+  wakeUp.bump(/*wake=*/true);
+  if (thread.joinable())
+    thread.join();
+}
+
+} // namespace
+
+std::unique_ptr<Transport>
+penstock::runtime::createMpi(const penstock_mpi &functions, int largestTag,
+                             const Job &job) {
+  return std::make_unique<Engine>(functions, largestTag, job);
+}
