@@ -17,32 +17,17 @@
 
 using namespace penstock::runtime;
 
+static FailureHandler *handler = nullptr;
+
+void penstock::runtime::setFailureHandler(FailureHandler *next) {
+  handler = next;
+}
+
 std::string penstock::runtime::describe(const Positions &positions) {
-  const penstock_program &program = positions.program;
   std::string text;
-  for (auto [device, position] : positions.devices) {
-    text += format("  device %u: ", device);
-    uint32_t task = position->task.load(std::memory_order_relaxed);
-    if (task >= program.task_count)
-      text += "before its first action";
-    else
-      text += format(
-          "%s %c%lld (%s)", position->isRunning.load() ? "at" : "done after",
-          char(program.tasks[task].letter),
-          (long long)position->taskNumber.load(), program.tasks[task].name);
-    uint32_t channel = position->waitChannel.load(std::memory_order_relaxed);
-    uint32_t group = channel - program.channel_count;
-    if (channel != UINT32_MAX && channel >= program.channel_count &&
-        group < program.group_count)
-      text += format(", waits for sum %lld of group '%s'",
-                     (long long)position->waitNumber.load(),
-                     program.groups[group].name);
-    if (channel < program.channel_count)
-      text += format(", waits for message %lld of channel '%s'",
-                     (long long)position->waitNumber.load(),
-                     program.channels[channel].name);
-    text += "\n";
-  }
+  for (const PositionRecord &position : record(positions))
+    text += format("  device %u: %s\n", position.device,
+                   describe(positions.program, position).c_str());
   return text;
 }
 
@@ -57,6 +42,8 @@ void penstock::runtime::fail(const Positions &positions, int code,
   va_start(arguments, pattern);
   std::vsnprintf(sentence, sizeof(sentence), pattern, arguments);
   va_end(arguments);
+  if (handler)
+    handler->fail(code, sentence);
   std::string text = format("penstock: %s\n", sentence) + describe(positions);
   [[maybe_unused]] ssize_t written =
       write(STDERR_FILENO, text.data(), text.size());

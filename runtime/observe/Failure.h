@@ -20,6 +20,17 @@ namespace penstock::runtime {
 [[noreturn, gnu::format(printf, 3, 4)]] void
 fail(const Positions &positions, int code, const char *pattern, ...);
 
+/// Ends the process in other ways, where it is one of several. Returns where
+/// that is not possible.
+class FailureHandler {
+public:
+  virtual ~FailureHandler() = default;
+  virtual void fail(int code, const char *sentence) = 0;
+};
+
+/// Null: the process is alone.
+void setFailureHandler(FailureHandler *handler);
+
 /// Returns one line per device: what it runs and what it waits for.
 std::string describe(const Positions &positions);
 

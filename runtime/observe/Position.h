@@ -14,6 +14,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace penstock::runtime {
@@ -40,6 +42,21 @@ struct Positions {
   const penstock_program &program;
   std::vector<Entry> devices;
 };
+
+/// A position at some time, which may have come from another process.
+struct PositionRecord {
+  uint64_t progress;
+  int64_t taskNumber, waitNumber;
+  uint32_t device, task, waitChannel, isRunning;
+};
+
+/// Reads the positions of this process.
+std::vector<PositionRecord> record(const Positions &positions);
+
+/// "at B17 (s1.backward), waits for message 18 of channel 'dh2'". What names
+/// nothing of the program is left out.
+std::string describe(const penstock_program &program,
+                     const PositionRecord &position);
 
 } // namespace penstock::runtime
 
