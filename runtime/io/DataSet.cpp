@@ -10,6 +10,7 @@
 
 #include "runtime/io/DataSet.h"
 #include "penstock/one_line.h"
+#include "penstock/sha256.h"
 #include "runtime/support/Roles.h"
 
 #include <algorithm>
@@ -210,7 +211,7 @@ Error DataSet::checkRange(const Input &input, const penstock_range &range,
 
 Error DataSet::add(const penstock_program &program, const std::string &name,
                    const std::string &path, const char *flag) {
-  Input input{name, path, {}};
+  Input input{name, path, {}, flag};
   if (Error error = readNpy(path, flag, input.array))
     return error;
   for (uint32_t i = 0; i < program.channel_count; ++i) {
@@ -236,7 +237,8 @@ Error DataSet::add(const penstock_program &program, const std::string &name,
 Error DataSet::open(
     const penstock_program &program,
     const std::vector<std::pair<std::string, std::string>> &files,
-    const std::string &labels, const char *dataFlag, const char *labelsFlag) {
+    const std::string &labels, const char *dataFlag, const char *labelsFlag,
+    const ReadsSource &reads) {
   microbatch = program.microbatch_size;
   whole = infers(program) && !sourcesShareSamples(program);
   std::vector<const penstock_channel *> sources = findSources(program);
@@ -286,6 +288,8 @@ Error DataSet::open(
     if (source == taken && !hasLabels) {
       if (labels.empty())
         return userError("--%s FILE.npy is missing", labelsFlag);
+      if (reads && !reads(source->endpoint))
+        continue;
       std::string flag = format("--%s", labelsFlag);
       if (Error error = add(program, name, labels, flag.c_str()))
         return error;
@@ -295,6 +299,8 @@ Error DataSet::open(
                              [&](auto &file) { return file.first == name; });
     if (file == files.end())
       return userError("--%s %s=FILE.npy is missing", dataFlag, name.c_str());
+    if (reads && !reads(source->endpoint))
+      continue;
     std::string flag = format("--%s %s", dataFlag, name.c_str());
     if (Error error = add(program, name, file->second, flag.c_str()))
       return error;
@@ -304,7 +310,7 @@ Error DataSet::open(
 
 Error DataSet::setUpdate(int64_t microbatches, const char *flag) {
   int64_t update = microbatch * microbatches;
-  usable = inputs.empty() ? update : samples / update * update;
+  usable = samples < 0 ? update : samples / update * update;
   if (usable > 0)
     return {};
   if (microbatches == 1)
@@ -319,11 +325,36 @@ Error DataSet::setUpdate(int64_t microbatches, const char *flag) {
 Error DataSet::setPadded(const char *flag) {
   if (samples == 0)
     return userError("--%s: '%s' has no samples", flag,
-                     inputs.front().path.c_str());
-  usable = whole || inputs.empty()
+                     inputs.empty() ? "an input" : inputs.front().path.c_str());
+  usable = whole || samples < 0
                ? 1
                : (samples + microbatch - 1) / microbatch * microbatch;
   return {};
+}
+
+std::vector<DataSet::Opened> DataSet::listOpened() const {
+  constexpr uint64_t kBlocks = 64, kBlock = 4096;
+  std::vector<Opened> result;
+  for (const Input &input : inputs) {
+    // Beginning, end and what lies evenly between them.
+    const MappedFile &file = input.array.file;
+    std::string parts = format("%llu ", (unsigned long long)file.size());
+    for (uint64_t i = 0; i < kBlocks; ++i) {
+      uint64_t last = file.size() - std::min(file.size(), kBlock);
+      uint64_t at = uint64_t(double(last) * double(i) / double(kBlocks - 1));
+      parts.append(file.data() + std::min(at, last),
+                   std::min(file.size(), kBlock));
+    }
+    uint8_t digest[32];
+    penstock_sha256(parts.data(), parts.size(), digest);
+    const NpyArray &array = input.array;
+    result.push_back(
+        {input.flag, input.path,
+         format("%s %s", elementName(array.element),
+                shapeText(array.shape.data(), array.shape.size()).c_str()),
+         samples, std::string(reinterpret_cast<char *>(digest), 16)});
+  }
+  return result;
 }
 
 void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,

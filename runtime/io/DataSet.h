@@ -13,6 +13,7 @@
 
 #include "runtime/io/Npy.h"
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -26,11 +27,24 @@ class DataSet {
 public:
   /// `files` are the NAME=FILE pairs of `dataFlag` ("data"), `labels` the file
   /// of `labelsFlag`, or empty. Checks every array against the channels. Of a
-  /// program that infers the inputs need no axis of samples.
+  /// program that infers the inputs need no axis of samples. Files of sources
+  /// that `reads` refuses are not looked at.
+  using ReadsSource = std::function<bool(const char *endpoint)>;
   Error open(const penstock_program &program,
              const std::vector<std::pair<std::string, std::string>> &files,
              const std::string &labels, const char *dataFlag,
-             const char *labelsFlag);
+             const char *labelsFlag, const ReadsSource &reads = nullptr);
+
+  /// What an open file holds, to compare with what others see.
+  struct Opened {
+    std::string input; // as flags name it, "--data x"
+    std::string path, type;
+    int64_t samples;
+    std::string digest; // of its size and of parts of it
+  };
+  std::vector<Opened> listOpened() const;
+  /// Where no file is open here, others know it.
+  void setSampleCount(int64_t count) { samples = count; }
 
   /// Microbatches per update of training; 1 for evaluation. Fails when the
   /// samples do not fill one update.
@@ -63,6 +77,7 @@ private:
   struct Input {
     std::string name, path;
     NpyArray array;
+    std::string flag;
   };
 
   Error add(const penstock_program &program, const std::string &name,

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -91,7 +92,17 @@ Error OutputArrays::open(const penstock_program &program,
   } else {
     created = folder;
   }
+  return create(program, folder, data);
+}
 
+Error OutputArrays::openUnnamed(const penstock_program &program,
+                                const DataSet &data) {
+  const char *folder = std::getenv("TMPDIR");
+  return create(program, folder && *folder ? folder : "/tmp", data);
+}
+
+Error OutputArrays::create(const penstock_program &program,
+                           const std::string &folder, const DataSet &data) {
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
     // A stage with replicas has one per replica.

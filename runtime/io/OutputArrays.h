@@ -55,6 +55,9 @@ public:
   /// Creates the folder if it is missing, and a file for every sink.
   Error open(const penstock_program &program, const std::string &folder,
              const DataSet &data);
+  /// As it is, but without names and for this process alone: the folder of
+  /// temporary files holds the arrays as long as they live.
+  Error openUnnamed(const penstock_program &program, const DataSet &data);
   Error commit();
 
   /// Null for a channel that is no sink.
@@ -64,6 +67,9 @@ public:
   }
 
 private:
+  Error create(const penstock_program &program, const std::string &folder,
+               const DataSet &data);
+
   std::vector<std::unique_ptr<OutputArray>> arrays;
   /// The folder, if it is ours and nothing is in it yet.
   std::string created;
