@@ -64,6 +64,16 @@ except OSError:
     has_avx512 = False
 if has_avx512 and (not isa or isa.startswith("AVX512") or isa == "ALL"):
     config.available_features.add("avx512")
+# An MPI whose launcher is there, and for which a shim was built. Tests run as
+# root in containers, on fewer cores than processes.
+for mpi, launcher in (("openmpi", "mpirun.openmpi"), ("mpich", "mpiexec.mpich")):
+    shim = os.path.join(config.penstock_binary_dir, "runtime", "penstock",
+                        f"libpenstock-mpi-{mpi}.so")
+    if shutil.which(launcher) and os.path.exists(shim):
+        config.available_features.add(mpi)
+config.environment.update({"OMPI_ALLOW_RUN_AS_ROOT": "1",
+                           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                           "OMPI_MCA_rmaps_base_oversubscribe": "1"})
 
 # Where there is a driver, no test can show what happens without one.
 try:

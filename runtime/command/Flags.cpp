@@ -140,12 +140,17 @@ Error setGpus(Options &options, const char *flag, const char *value) {
   }
 }
 
-Error setTransport(Options &, const char *, const char *value) {
-  if (!std::strcmp(value, "threads"))
-    return {};
-  if (!std::strcmp(value, "mpi") || !std::strcmp(value, "nccl"))
-    return userError("--transport: this build has no %s transport", value);
-  return userError("--transport: '%s' is not one of threads, mpi, nccl", value);
+Error setTransport(Options &options, const char *, const char *value) {
+  if (!std::strcmp(value, "nccl"))
+    return userError("--transport: this build has no nccl transport");
+  // `control` only starts, shakes hands and ends.
+  for (const char *known : {"auto", "threads", "mpi", "control"})
+    if (!std::strcmp(value, known)) {
+      options.transport = value;
+      return {};
+    }
+  return userError("--transport: '%s' is not one of auto, threads, mpi, nccl",
+                   value);
 }
 
 Error setLater(Options &, const char *flag, const char *) {
@@ -189,7 +194,17 @@ constexpr Flag kFlags[] = {
      setWatchdog, For::Both},
     {"gpus", "LIST", "GPUs of the devices, in turn, as 0,1 (all)", setGpus,
      For::Both},
-    {"transport", "threads", "how stages talk", setTransport, For::Both},
+    {"transport", "NAME", "auto, threads, mpi or nccl (auto)", setTransport,
+     For::Both},
+    {"alone", nullptr, "train by itself, though a launcher started several",
+     setTrue<&Options::isAlone>, For::Both},
+    {"start-timeout", "SECONDS", "wait so long for other processes (60)",
+     setNumber<&Options::startTimeout>, For::Both},
+    {"peer-timeout", "SECONDS",
+     "take a process without a sign of life for lost (3; 0: never)",
+     setNumber<&Options::peerTimeout>, For::Both},
+    {"mixed-cpus", nullptr, "let processes have CPUs of different kinds",
+     setTrue<&Options::mixedCpus>, For::Both},
     {"plan", nullptr, "print the compiler's plan (JSON) and end",
      setTrue<&Options::plan>, For::Both},
     {"help", nullptr, "print this and end", setTrue<&Options::help>, For::Both},

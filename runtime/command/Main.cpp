@@ -12,9 +12,11 @@
 #include "runtime/command/ProgressLine.h"
 #include "runtime/command/StopSignals.h"
 #include "runtime/command/Summary.h"
+#include "runtime/job/Launch.h"
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -24,6 +26,8 @@ static Error evaluateAndPrint(penstock_run &run) {
   penstock_results results;
   if (Error error = run.evaluate(results))
     return error;
+  if (!run.isRoot())
+    return {};
   std::printf("eval: step %lld loss %.6f", (long long)run.updatesDone,
               results.loss);
   long long samples = results.samples, labels = run.evaluatedLabels;
@@ -39,6 +43,15 @@ static Error evaluateAndPrint(penstock_run &run) {
     std::printf(", %lld left out", (long long)results.samples_left_out);
   std::printf(")\n");
   std::fflush(stdout);
+  return {};
+}
+
+/// --transport=control: the processes have met, and do nothing else.
+static Error idle(const penstock_run &run) {
+  const Job &job = run.getPeers().getJob();
+  sleep(1);
+  if (run.isRoot())
+    std::printf("%d processes have met\n", job.size);
   return {};
 }
 
@@ -60,14 +73,15 @@ static void append(Error &error, const Error &next) {
 
 static Error trainAndPrint(penstock_run &run) {
   const Options &options = run.options;
-  if (Error error = options.checkMode(/*infers=*/false))
-    return error;
-  if (!options.steps && !options.epochs)
-    return userError("one of --steps and --epochs is required (see --help)");
+  Error mistake = options.checkMode(/*infers=*/false);
+  if (!mistake && !options.steps && !options.epochs)
+    mistake = userError("one of --steps and --epochs is required (see --help)");
   catchStopSignals();
   run.isStopRequested = [] { return getStopSignal() != 0; };
-  if (Error error = run.open())
+  if (Error error = run.open(std::move(mistake)))
     return error;
+  if (options.transport == "control")
+    return idle(run);
 
   // 1. Train, and evaluate between segments.
   bool evaluates = !options.evalData.empty() || !options.evalLabels.empty();
@@ -97,10 +111,11 @@ static Error trainAndPrint(penstock_run &run) {
   if (options.verify) {
     if (Error error = run.replay(run.updatesDone))
       return error;
-    std::printf("verify: %lld updates, %u variables, %lld losses: bitwise "
-                "equal\n",
-                (long long)run.updatesDone, run.program.variable_count,
-                (long long)run.lossCount());
+    if (run.isRoot())
+      std::printf("verify: %lld updates, %u variables, %lld losses: bitwise "
+                  "equal\n",
+                  (long long)run.updatesDone, run.program.variable_count,
+                  (long long)run.lossCount());
   }
   if (!options.save.empty())
     if (Error error = run.save(options.save)) {
@@ -110,7 +125,8 @@ static Error trainAndPrint(penstock_run &run) {
     }
   if (Error error = run.finish())
     return error;
-  std::fputs(summarize(run).c_str(), stdout);
+  if (run.isRoot())
+    std::fputs(summarize(run).c_str(), stdout);
   if (std::fflush(stdout) != 0)
     return userError("cannot write to standard output");
   return ending;
@@ -119,6 +135,8 @@ static Error trainAndPrint(penstock_run &run) {
 static Error inferAndPrint(penstock_run &run) {
   if (Error error = run.open())
     return error;
+  if (run.options.transport == "control")
+    return idle(run);
   if (Error error = run.infer())
     return error;
   if (Error error = run.finish())
@@ -157,11 +175,20 @@ static std::string listProcessors(const penstock_program &program) {
   return text;
 }
 
+/// Of several processes, the first says what all could say.
+static bool isFirst() {
+  LaunchFacts facts;
+  return readEnvironment(facts, ::getenv) || facts.rank == 0;
+}
+
 extern "C" int penstock_main(int argc, char **argv,
                              const penstock_program *program) {
   holdStandardStreams();
   penstock_run run(*program, std::make_unique<ProgressLine>());
   Error error = parseCommandLine(run.options, argc, argv);
+  bool onlyPrints = run.options.help || run.options.version || run.options.plan;
+  if (!error && onlyPrints && !isFirst())
+    return PENSTOCK_DONE;
   if (!error && run.options.help) {
     std::fputs(helpText(*program, argc ? argv[0] : "program").c_str(), stdout);
     return finishOutput();
@@ -176,13 +203,16 @@ extern "C" int penstock_main(int argc, char **argv,
     std::printf("%s\n", program->plan ? program->plan : "{}");
     return finishOutput();
   }
-  if (!error)
+  if (error) {
+    // Other processes may wait for this one.
+    error = run.open(std::move(error));
+  } else {
     error = infers(*program) ? inferAndPrint(run) : trainAndPrint(run);
-  if (!error)
-    return PENSTOCK_DONE;
+  }
   std::fflush(stdout);
-  if (!error.text.empty())
+  if (error && !error.text.empty() && run.hasAgreed())
     std::fprintf(stderr, "error: %s\n",
                  penstock::toOneLine(error.text).c_str());
+  run.leave(error);
   return error.code;
 }

@@ -9,8 +9,6 @@
 
 #include "runtime/command/Summary.h"
 
-#include "runtime/device/Cores.h"
-
 #include <algorithm>
 #include <sys/resource.h>
 
@@ -56,27 +54,41 @@ std::string penstock::runtime::summarize(const penstock_run &run) {
              (long long)run.updatesDone, schedule->microbatches,
              (long long)program.microbatch_size, run.trainSeconds,
              samples / run.trainSeconds);
-  text += format("%-8s%-14s%8s%16s%16s\n", "device", "stages", "busy", "arena",
-                 "planned");
+  const Job &job = run.getPeers().getJob();
+  text += format("%-8s%-14s%8s%16s%16s%s\n", "device", "stages", "busy",
+                 "arena", "planned", job.isAlone() ? "" : "  rank");
   double busySum = 0;
   uint64_t arenas = 0;
-  for (auto [i, arena] : run.getInstance().arenas()) {
+  for (auto [i, arena] : run.arenas) {
     double busy =
         std::clamp(1 - run.waitSeconds[i] / run.trainSeconds, 0.0, 1.0);
     busySum += busy;
     arenas += arena;
-    text +=
-        format("%-8u%-14s%6.1f %%%16s%16s\n", i, stagesOf(program, i).c_str(),
-               100 * busy, sizeText(arena).c_str(),
-               sizeText(program.devices[i].arena_bytes).c_str());
+    text += format("%-8u%-14s%6.1f %%%16s%16s", i, stagesOf(program, i).c_str(),
+                   100 * busy, sizeText(arena).c_str(),
+                   sizeText(program.devices[i].arena_bytes).c_str());
+    int rank = job.rankOfDevice[i];
+    text += job.isAlone() ? "\n"
+                          : format("  %d %s\n", rank, job.hosts[rank].c_str());
   }
   text += format("bubble: %.1f %% measured, %.1f %% predicted%s\n",
                  100 * (1 - busySum / program.device_count),
                  100 * schedule->predicted_bubble,
-                 isOversubscribed(program)
+                 run.getInstance().isOversubscribed()
                      ? " (devices share cores: busy includes their waiting "
                        "for one)"
                      : "");
+  if (!job.isAlone()) {
+    uint64_t sum = 0, most = 0;
+    for (uint64_t bytes : run.peakBytes) {
+      sum += bytes;
+      most = std::max(most, bytes);
+    }
+    return text + format("peak memory of %d processes: %s, of the largest %s, "
+                         "arenas %s\n",
+                         job.size, sizeText(sum).c_str(),
+                         sizeText(most).c_str(), sizeText(arenas).c_str());
+  }
   rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) == 0)
     text += format("peak memory of the process: %s, arenas %s\n",

@@ -18,15 +18,23 @@
 
 namespace penstock::runtime {
 
+/// What the devices of this process share among them.
+struct CoreBudget {
+  std::vector<bool> isLocal; // by device
+  bool areFew = false;       // other processes need them, too
+};
+
 struct Context {
   explicit Context(const penstock_program &program)
-      : program(program), positions{program, {}} {}
+      : program(program), cores{std::vector<bool>(program.device_count, true)},
+        positions{program, {}} {}
 
   const penstock_program &program;
   Endpoints endpoints;
   std::vector<std::unique_ptr<AllReduce>> sums; // by group
   std::vector<double> hyperparameters;
   std::vector<int64_t> integers; // the same, in full
+  CoreBudget cores;
   WaitPolicy waitPolicy;
   Positions positions;
   Sources sources{endpoints};

@@ -23,28 +23,30 @@ static std::vector<int> allowedCores() {
   return cores;
 }
 
-static uint64_t threadsBefore(const penstock_program &program,
-                              uint32_t device) {
+static uint64_t threadsBefore(const Context &context, uint32_t device) {
   uint64_t threads = 0;
   for (uint32_t i = 0; i < device; ++i)
-    threads += std::max(program.devices[i].threads, 1u);
+    if (context.cores.isLocal[i])
+      threads += std::max(context.program.devices[i].threads, 1u);
   return threads;
 }
 
-bool penstock::runtime::isOversubscribed(const penstock_program &program) {
-  return threadsBefore(program, program.device_count) > allowedCores().size();
+bool penstock::runtime::isOversubscribed(const Context &context) {
+  return context.cores.areFew ||
+         threadsBefore(context, context.program.device_count) >
+             allowedCores().size();
 }
 
-cpu_set_t penstock::runtime::shareOfCores(const penstock_program &program,
+cpu_set_t penstock::runtime::shareOfCores(const Context &context,
                                           uint32_t device) {
   cpu_set_t share;
   CPU_ZERO(&share);
-  std::vector<int> cores = allowedCores();
-  uint64_t total = threadsBefore(program, program.device_count);
-  if (total > cores.size())
+  if (isOversubscribed(context))
     return share;
-  uint64_t begin = threadsBefore(program, device) * cores.size() / total;
-  uint64_t end = threadsBefore(program, device + 1) * cores.size() / total;
+  std::vector<int> cores = allowedCores();
+  uint64_t total = threadsBefore(context, context.program.device_count);
+  uint64_t begin = threadsBefore(context, device) * cores.size() / total;
+  uint64_t end = threadsBefore(context, device + 1) * cores.size() / total;
   for (uint64_t i = begin; i < end; ++i)
     CPU_SET(cores[i], &share);
   return share;

@@ -10,7 +10,7 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CORES_H
 #define PENSTOCK_RUNTIME_DEVICE_CORES_H
 
-#include "penstock/abi.h"
+#include "runtime/device/Context.h"
 
 #include <sched.h>
 
@@ -18,9 +18,9 @@ namespace penstock::runtime {
 
 /// The cores of a device: its share of those this process may use, empty where
 /// threads outnumber cores.
-cpu_set_t shareOfCores(const penstock_program &program, uint32_t device);
-/// Threads of all devices together against allowed cores.
-bool isOversubscribed(const penstock_program &program);
+cpu_set_t shareOfCores(const Context &context, uint32_t device);
+/// Threads of all local devices together against allowed cores.
+bool isOversubscribed(const Context &context);
 
 } // namespace penstock::runtime
 

@@ -129,19 +129,18 @@ Error ModelWriter::check(const std::string &path) {
 }
 
 Error ModelWriter::write(const std::string &path, const ReadVariable &read) {
-  std::vector<char> values;
   auto fill = [&](OutputFile &output, const MappedFile &from, int32_t file) {
     Error error = output.append(from.data(), from.size());
     for (uint32_t i = 0; i < program.variable_count && !error; ++i) {
       const penstock_variable &variable = program.variables[i];
       if (!isSaved(variable) || variable.file != file)
         continue;
-      values.resize(variable.type.bytes);
-      read(variable, values.data());
-      if (variable.file_order)
-        values = inFileOrder(variable, values.data());
-      error = output.overwrite(variable.file_offset, values.data(),
-                               variable.type.bytes);
+      uint64_t at = variable.file_offset;
+      error = read(variable, [&](const char *bytes, uint64_t size) {
+        Error failure = output.overwrite(at, bytes, size);
+        at += size;
+        return failure;
+      });
     }
     return error ? error : output.close();
   };

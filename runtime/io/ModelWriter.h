@@ -25,9 +25,11 @@ bool isSaved(const penstock_variable &variable);
 std::vector<char> inFileOrder(const penstock_variable &variable,
                               const char *values);
 
-/// Copies the value of a variable to `values`, type.bytes long.
-using ReadVariable =
-    std::function<void(const penstock_variable &variable, char *values)>;
+/// Takes a value in pieces, from its first byte to its last.
+using TakePiece = std::function<Error(const char *bytes, uint64_t size)>;
+/// Gives the value of a variable, in the order of its file.
+using ReadVariable = std::function<Error(const penstock_variable &variable,
+                                         const TakePiece &take)>;
 
 class ModelWriter {
 public:
@@ -39,7 +41,7 @@ public:
   /// Everything that can be known before training: the place is writable, each
   /// variable has its range in the model, no input is overwritten.
   Error check(const std::string &path);
-  /// Needs a successful check(). Holds one variable at a time.
+  /// Needs a successful check(). Holds no more than a piece of a value.
   Error write(const std::string &path, const ReadVariable &read);
 
 private:

@@ -23,7 +23,8 @@ struct VariableBytes {
 
 Error penstock::runtime::writeMemory(const std::string &path,
                                      const penstock_program &program,
-                                     const std::vector<ArenaBytes> &arenas) {
+                                     const std::vector<ArenaBytes> &arenas,
+                                     const std::vector<uint64_t> &transport) {
   std::map<std::pair<uint32_t, uint32_t>, VariableBytes> stages;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
@@ -69,7 +70,13 @@ Error penstock::runtime::writeMemory(const std::string &path,
     }
     text += "]}";
   }
-  text += "\n]}\n";
+  text += "\n]";
+  for (size_t rank = 0; rank < transport.size(); ++rank)
+    text += format("%s\n{\"rank\":%zu,\"transport\":%llu}%s",
+                   rank ? "," : ",\"processes\":[", rank,
+                   (unsigned long long)transport[rank],
+                   rank + 1 == transport.size() ? "\n]" : "");
+  text += "}\n";
   OutputFile file;
   if (Error error = file.create(path))
     return error;

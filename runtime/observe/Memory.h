@@ -22,9 +22,11 @@ struct ArenaBytes {
   uint64_t bytes;
 };
 
-/// Writes bytes by device, and of variables by stage, as JSON.
+/// Writes bytes by device, and of variables by stage, as JSON; and by process
+/// what messages to others need besides, unless `transport` is empty.
 Error writeMemory(const std::string &path, const penstock_program &program,
-                  const std::vector<ArenaBytes> &arenas);
+                  const std::vector<ArenaBytes> &arenas,
+                  const std::vector<uint64_t> &transport = {});
 
 } // namespace penstock::runtime
 

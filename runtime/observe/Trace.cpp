@@ -47,88 +47,106 @@ static uint64_t rowOf(const penstock_program &program,
   return uint64_t(task.stage) * program.device_count + device;
 }
 
-Error penstock::runtime::writeTrace(
-    const std::string &path, const penstock_program &program,
-    const std::vector<const TraceBuffer *> &buffers, int64_t origin) {
-  OutputFile file;
+Error TraceWriter::flush() {
+  Error error = file.append(text);
+  text.clear();
+  return error;
+}
+
+Error TraceWriter::open(const std::string &path, int64_t start) {
+  origin = start;
   if (Error error = file.create(path))
     return error;
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-  text += "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0,"
-          "\"args\":{\"name\":\"penstock\"}}";
-
-  // 1. The names of the rows.
-  std::vector<bool> isNamed(uint64_t(program.stage_count + 1) *
-                            program.device_count);
-  auto nameRow = [&](const penstock_task &task, uint32_t device) {
-    uint64_t row = rowOf(program, task, device);
-    if (row >= isNamed.size() || isNamed[row])
-      return;
-    isNamed[row] = true;
-    text += format(",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,"
-                   "\"tid\":%llu,\"args\":{\"name\":\"stage %u (device %u)\"}}"
-                   ",\n{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":1,"
-                   "\"tid\":%llu,\"args\":{\"sort_index\":%llu}}",
-                   (unsigned long long)row, task.stage, device,
-                   (unsigned long long)row, (unsigned long long)row);
-  };
+  text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+  const char *comma = "\n";
+  for (int rank = 0; rank < job.size; ++rank) {
+    std::string name = "penstock";
+    if (job.size > 1)
+      name = format("rank %d (%s)", rank, job.hosts[rank].c_str());
+    text += format("%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,"
+                   "\"tid\":0,\"args\":{\"name\":%s}}",
+                   comma, rank + 1, jsonString(name.c_str()).c_str());
+    comma = ",\n";
+  }
   for (uint32_t i = 0; i < program.task_count; ++i)
     nameRow(program.tasks[i], program.tasks[i].device);
-  // Those of further replicas.
-  for (uint32_t device = 0; device < buffers.size(); ++device)
-    for (uint64_t i = 0; i < buffers[device]->size(); ++i)
-      if (!(*buffers[device])[i].isWait)
-        nameRow(program.tasks[(*buffers[device])[i].id], device);
+  return {};
+}
 
-  // 2. The slices. A wait stands in the row of the action that it delays.
-  auto flush = [&]() {
-    Error error = file.append(text);
-    text.clear();
-    return error;
-  };
-  for (uint32_t device = 0; device < buffers.size(); ++device) {
-    const TraceBuffer *buffer = buffers[device];
-    std::vector<uint64_t> rows(buffer->size());
-    // Waits after the last action stand in its row.
-    uint64_t row = 0;
-    for (uint64_t i = 0; i < buffer->size(); ++i)
-      if (!(*buffer)[i].isWait)
-        row = rowOf(program, program.tasks[(*buffer)[i].id], device);
-    for (uint64_t i = buffer->size(); i-- > 0;) {
-      const TraceBuffer::Slice &slice = (*buffer)[i];
-      if (!slice.isWait)
-        row = rowOf(program, program.tasks[slice.id], device);
-      rows[i] = row;
-    }
-    for (uint64_t i = 0; i < buffer->size(); ++i) {
-      const TraceBuffer::Slice &slice = (*buffer)[i];
-      long long n = slice.n;
-      std::string name, kind;
-      if (slice.isWait && slice.id >= program.channel_count) {
-        const penstock_group &group =
-            program.groups[slice.id - program.channel_count];
-        name = jsonString(format("sum %s[%lld]", group.name, n).c_str());
-        kind = "sum";
-      } else if (slice.isWait) {
-        const penstock_channel &channel = program.channels[slice.id];
-        n = n * channel.stride + channel.offset;
-        name = jsonString(format("wait %s[%lld]", channel.name, n).c_str());
-        kind = "wait";
-      } else {
-        const penstock_task &task = program.tasks[slice.id];
-        name = format("\"%c%lld\"", char(task.letter), n);
-        kind = "action";
-      }
-      text += format(",\n{\"name\":%s,\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,"
-                     "\"tid\":%llu,\"ts\":%.3f,\"dur\":%.3f}",
-                     name.c_str(), kind.c_str(), (unsigned long long)rows[i],
-                     double(slice.begin - origin) * 1e-3,
-                     double(slice.end - slice.begin) * 1e-3);
-      if (text.size() > 1 << 20)
-        if (Error error = flush())
-          return error;
-    }
+/// The process of a device, as the trace counts them.
+int TraceWriter::processOf(uint32_t device) const {
+  return job.rankOfDevice[device] + 1;
+}
+
+void TraceWriter::nameRow(const penstock_task &task, uint32_t device) {
+  uint64_t row = rowOf(program, task, device);
+  if (row >= isNamed.size())
+    isNamed.resize(row + 1);
+  if (device >= program.device_count || isNamed[row])
+    return;
+  isNamed[row] = true;
+  text += format(",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,"
+                 "\"tid\":%llu,\"args\":{\"name\":\"stage %u (device %u)\"}}"
+                 ",\n{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":%d,"
+                 "\"tid\":%llu,\"args\":{\"sort_index\":%llu}}",
+                 processOf(device), (unsigned long long)row, task.stage, device,
+                 processOf(device), (unsigned long long)row,
+                 (unsigned long long)row);
+}
+
+Error TraceWriter::add(uint32_t device,
+                       std::span<const TraceBuffer::Slice> slices) {
+  // 1. The rows. A wait stands in the row of the action that it delays; those
+  // after the last action stand in its row.
+  std::vector<uint64_t> rows(slices.size());
+  uint64_t row = 0;
+  for (const TraceBuffer::Slice &slice : slices) {
+    if (slice.isWait)
+      continue;
+    // Further replicas have rows that no task names.
+    nameRow(program.tasks[slice.id], device);
+    row = rowOf(program, program.tasks[slice.id], device);
   }
+  for (uint64_t i = slices.size(); i-- > 0;) {
+    if (!slices[i].isWait)
+      row = rowOf(program, program.tasks[slices[i].id], device);
+    rows[i] = row;
+  }
+
+  // 2. The slices.
+  for (uint64_t i = 0; i < slices.size(); ++i) {
+    const TraceBuffer::Slice &slice = slices[i];
+    long long n = slice.n;
+    std::string name, kind;
+    if (slice.isWait && slice.id >= program.channel_count) {
+      const penstock_group &group =
+          program.groups[slice.id - program.channel_count];
+      name = jsonString(format("sum %s[%lld]", group.name, n).c_str());
+      kind = "sum";
+    } else if (slice.isWait) {
+      const penstock_channel &channel = program.channels[slice.id];
+      n = n * channel.stride + channel.offset;
+      name = jsonString(format("wait %s[%lld]", channel.name, n).c_str());
+      kind = "wait";
+    } else {
+      const penstock_task &task = program.tasks[slice.id];
+      name = format("\"%c%lld\"", char(task.letter), n);
+      kind = "action";
+    }
+    text +=
+        format(",\n{\"name\":%s,\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,"
+               "\"tid\":%llu,\"ts\":%.3f,\"dur\":%.3f}",
+               name.c_str(), kind.c_str(), processOf(device),
+               (unsigned long long)rows[i], double(slice.begin - origin) * 1e-3,
+               double(slice.end - slice.begin) * 1e-3);
+    if (text.size() > 1 << 20)
+      if (Error error = flush())
+        return error;
+  }
+  return {};
+}
+
+Error TraceWriter::close() {
   text += "\n]}\n";
   if (Error error = flush())
     return error;

@@ -11,8 +11,10 @@
 #define PENSTOCK_RUNTIME_OBSERVE_TRACE_H
 
 #include "runtime/io/File.h"
+#include "runtime/job/Job.h"
 #include "runtime/support/Wait.h"
 
+#include <span>
 #include <vector>
 
 namespace penstock::runtime {
@@ -45,7 +47,8 @@ public:
     add({begin, end, n, channel, true});
   }
 
-  uint64_t size() const { return count; }
+  uint64_t size() const { return slices ? count : 0; }
+  std::span<const Slice> all() const { return {slices, size()}; }
   const Slice &operator[](uint64_t i) const { return slices[i]; }
   uint64_t lost() const { return dropped; }
 
@@ -73,11 +76,30 @@ private:
   uint64_t count = 0, dropped = 0;
 };
 
-/// Writes one row per stage (and device), one slice per action. `buffers` has
-/// an entry per device; times count from `origin`.
-Error writeTrace(const std::string &path, const penstock_program &program,
-                 const std::vector<const TraceBuffer *> &buffers,
-                 int64_t origin);
+/// Writes one row per stage (and device), one slice per action, of devices one
+/// after the other.
+class TraceWriter {
+public:
+  TraceWriter(const penstock_program &program, const Job &job)
+      : program(program), job(job) {}
+
+  /// Times count from `start`.
+  Error open(const std::string &path, int64_t start);
+  Error add(uint32_t device, std::span<const TraceBuffer::Slice> slices);
+  Error close();
+
+private:
+  Error flush();
+  int processOf(uint32_t device) const;
+  void nameRow(const penstock_task &task, uint32_t device);
+
+  const penstock_program &program;
+  const Job &job;
+  OutputFile file;
+  std::string text;
+  std::vector<bool> isNamed; // by row
+  int64_t origin = 0;
+};
 
 /// Text as a JSON string, with quotes.
 std::string jsonString(const char *text);

@@ -12,6 +12,49 @@
 
 using namespace penstock::runtime;
 
+/// Rank 0 writes the files. Others keep what they compute until it is asked
+/// for.
+Error penstock_run::openOutputs(OutputArrays &outputs) {
+  if (!peers.isRoot())
+    return outputs.openUnnamed(program, trainData);
+  if (Error error = outputs.open(program, options.outputs, trainData))
+    return error;
+  for (const auto &array : outputs.all())
+    if (Error error = options.checkOverwrite("outputs", array->path, program))
+      return error;
+  return {};
+}
+
+/// Brings what other processes have computed to rank 0, in the order of
+/// channels and microbatches.
+void penstock_run::collectOutputs(OutputArrays &outputs, int64_t microbatches) {
+  auto forEach = [&](int rank, auto action) {
+    for (uint32_t i = 0; i < program.channel_count; ++i) {
+      const penstock_channel &channel = program.channels[i];
+      OutputArray *output = outputs.find(channel);
+      if (!output || peers.getJob().rankOfDevice[channel.sender] != rank)
+        continue;
+      for (int64_t n = channel.offset; n < microbatches; n += channel.stride)
+        action(output->getRoom(n));
+    }
+  };
+  if (!peers.isRoot()) {
+    peers.waitForTurn();
+    StreamWriter stream = peers.startWriting();
+    forEach(peers.getJob().rank, [&](std::span<char> room) {
+      stream.write(room.data(), room.size());
+    });
+    return stream.finish();
+  }
+  for (int rank = 1; rank < peers.getJob().size; ++rank) {
+    peers.giveTurn(rank);
+    StreamReader stream = peers.startReading(rank);
+    forEach(rank, [&](std::span<char> room) {
+      (void)stream.read(room.data(), room.size());
+    });
+  }
+}
+
 Error penstock_run::infer() {
   const penstock_schedule *schedule =
       findSchedule(program, PENSTOCK_SCHEDULE_INFER);
@@ -20,16 +63,13 @@ Error penstock_run::infer() {
   if (options.outputs.empty())
     return userError("--outputs DIR is missing");
   OutputArrays outputs;
-  if (Error error = outputs.open(program, options.outputs, trainData))
+  if (Error error = peers.agree(openOutputs(outputs)))
     return error;
-  for (const auto &array : outputs.all())
-    if (Error error = options.checkOverwrite("outputs", array->path, program))
-      return error;
   for (Endpoint &endpoint : instance->allEndpoints())
     endpoint.output = outputs.find(endpoint.channel->description);
 
   startTime = nanoseconds();
-  Watchdog watchdog(instance->positions(), options.watchdog.value_or(0));
+  Watchdog watchdog = watch();
   int64_t microbatches = trainData.isWhole() ? 1
                                              : trainData.usableCount() /
                                                    trainData.microbatchSize();
@@ -40,7 +80,11 @@ Error penstock_run::infer() {
   if (Error error = instance->run(*schedule, 0, turns, 0, trainData,
                                   [&] { watchdog.check(); }))
     return error;
+  peers.finishSegment([&] { watchdog.check(); });
   trainSeconds = double(nanoseconds() - startTime) * 1e-9;
+  collectOutputs(outputs, microbatches);
+  if (!peers.isRoot())
+    return peers.agree({});
   for (Endpoint &endpoint : instance->allEndpoints())
     endpoint.output = nullptr;
 
@@ -53,5 +97,5 @@ Error penstock_run::infer() {
     results += format("%lld samples in %.3f s: %.0f samples/s\n",
                       (long long)trainData.sampleCount(), trainSeconds,
                       double(trainData.sampleCount()) / trainSeconds);
-  return outputs.commit();
+  return peers.agree(outputs.commit());
 }

@@ -9,7 +9,6 @@
 
 #include "runtime/run/Instance.h"
 
-#include "runtime/device/Cores.h"
 #include "runtime/device/LibraryCalls.h"
 
 #include <algorithm>
@@ -51,6 +50,7 @@ Instance::Instance(const penstock_program &program,
     : program(program), isLocal(std::move(isLocal)),
       deviceList(program.device_count), context(program) {
   context.transport = std::move(transport);
+  context.cores.isLocal = this->isLocal;
   for (uint32_t i = 0; i < program.hyperparameter_count; ++i)
     context.hyperparameters.push_back(program.hyperparameters[i].value);
   context.integers.resize(program.hyperparameter_count);
@@ -191,7 +191,7 @@ Error Instance::openDevice(penstock_device &device,
 Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
   if (Error error = check())
     return error;
-  context.waitPolicy.spinNanoseconds = isOversubscribed(program) ? 0 : 50000;
+  context.waitPolicy.spinNanoseconds = isOversubscribed() ? 0 : 50000;
 
   // 1. Devices and what stands between them.
   for (uint32_t i = 0; i < program.device_count; ++i) {
@@ -207,8 +207,8 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
   std::vector<AllReduce *> sums;
   for (auto &sum : context.sums)
     sums.push_back(sum.get());
-  if (Error error = context.transport->open(context.endpoints, sums,
-                                            context.positions))
+  if (Error error =
+          context.transport->open(context.endpoints, sums, context.positions))
     return error;
 
   // 2. Memory and values, each on the thread of its device.
@@ -270,12 +270,40 @@ void Instance::shrink() {
 
 void Instance::read(const penstock_variable &variable, int64_t updates,
                     char *values, uint32_t copy) const {
+  deviceList[variable.placements[copy].device]->download(
+      values, addressOf(variable, updates, copy), variable.type.bytes);
+}
+
+Address Instance::addressOf(const penstock_variable &variable, int64_t updates,
+                            uint32_t copy) const {
   const penstock_placement &place = variable.placements[copy];
   uint64_t version = uint64_t(updates) % std::max(variable.versions, 1u);
+  return deviceList[place.device]->getOrigin() + place.offset +
+         version * place.stride;
+}
+
+Error Instance::readPieces(const penstock_variable &variable, int64_t updates,
+                           uint32_t copy, bool inOrderOfFile,
+                           const TakePiece &take) const {
+  std::vector<char> values;
+  if (inOrderOfFile && variable.file_order) {
+    values.resize(variable.type.bytes);
+    read(variable, updates, values.data(), copy);
+    values = inFileOrder(variable, values.data());
+    return take(values.data(), values.size());
+  }
+  constexpr uint64_t kPiece = 1 << 20;
+  const penstock_placement &place = variable.placements[copy];
   penstock_device &device = *deviceList[place.device];
-  device.download(values,
-                  device.getOrigin() + place.offset + version * place.stride,
-                  variable.type.bytes);
+  Address from = addressOf(variable, updates, copy);
+  values.resize(std::min(kPiece, variable.type.bytes));
+  for (uint64_t at = 0; at < variable.type.bytes; at += kPiece) {
+    uint64_t size = std::min(kPiece, variable.type.bytes - at);
+    device.download(values.data(), from + at, size);
+    if (Error error = take(values.data(), size))
+      return error;
+  }
+  return {};
 }
 
 void Instance::write(const penstock_variable &variable, penstock_device &device,

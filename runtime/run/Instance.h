@@ -10,7 +10,9 @@
 #ifndef PENSTOCK_RUNTIME_RUN_INSTANCE_H
 #define PENSTOCK_RUNTIME_RUN_INSTANCE_H
 
+#include "runtime/device/Cores.h"
 #include "runtime/device/Kinds.h"
+#include "runtime/io/ModelWriter.h"
 #include "runtime/observe/Memory.h"
 #include "runtime/support/Roles.h"
 
@@ -44,6 +46,11 @@ public:
   /// type.bytes long. `copy` counts its placements; its device is local.
   void read(const penstock_variable &variable, int64_t updates, char *values,
             uint32_t copy = 0) const;
+  /// Gives the same value in pieces, in the order of its file if that is asked
+  /// for.
+  Error readPieces(const penstock_variable &variable, int64_t updates,
+                   uint32_t copy, bool inOrderOfFile,
+                   const TakePiece &take) const;
   /// Sets what a variable starts as on one device.
   void write(const penstock_variable &variable, penstock_device &device,
              const char *values);
@@ -55,7 +62,15 @@ public:
   const std::vector<penstock_device *> &devices() const { return localDevices; }
   Endpoints &allEndpoints() { return context.endpoints; }
   const Positions &positions() const { return context.positions; }
+  bool has(uint32_t device) const { return isLocal[device]; }
+  /// The bytes that messages to other processes need besides.
+  uint64_t transportBytes() const { return context.transport->getBytes(); }
 
+  /// Other processes of this host leave too few cores. Before open().
+  void setOversubscribed(bool value) { context.cores.areFew = value; }
+  bool isOversubscribed() const {
+    return penstock::runtime::isOversubscribed(context);
+  }
   /// Chooses the GPUs of devices, in turn. Before open().
   void setGpus(std::vector<int> gpus) { context.gpus = std::move(gpus); }
 
@@ -74,6 +89,8 @@ private:
   Error openDevice(penstock_device &device,
                    const std::vector<MappedFile> &files);
   void buildEndpoints();
+  Address addressOf(const penstock_variable &variable, int64_t updates,
+                    uint32_t copy) const;
 
   const std::vector<bool> isLocal;
   std::vector<std::unique_ptr<penstock_device>> deviceList; // or null: far

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/sha256.h"
+#include "runtime/job/Bytes.h"
 #include "runtime/observe/Memory.h"
 #include "runtime/run/Run.h"
 
@@ -35,37 +36,36 @@ Error penstock_run::openFiles() {
   return {};
 }
 
+/// Whether a source has a device here; the replay has all of them.
+bool penstock_run::reads(const char *endpoint) const {
+  if (options.verify && peers.isRoot())
+    return true;
+  for (uint32_t i = 0; i < program.channel_count; ++i) {
+    const penstock_channel &channel = program.channels[i];
+    if (isSource(channel) && !std::strcmp(channel.endpoint, endpoint) &&
+        peers.getJob().has(uint32_t(channel.receiver)))
+      return true;
+  }
+  return false;
+}
+
 Error penstock_run::openData() {
-  const penstock_schedule *train =
-      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
-  if (infers(program)) {
-    if (Error error = trainData.open(program, options.data, "", "data", ""))
-      return error;
-    return trainData.setPadded("data");
-  }
+  auto isRead = [&](const char *endpoint) { return reads(endpoint); };
+  if (infers(program))
+    return trainData.open(program, options.data, "", "data", "", isRead);
   hasTrainData = !options.data.empty() || !options.labels.empty();
-  if (hasTrainData) {
+  if (hasTrainData)
     if (Error error = trainData.open(program, options.data, options.labels,
-                                     "data", "labels"))
+                                     "data", "labels", isRead))
       return error;
-    if (Error error =
-            trainData.setUpdate(train ? train->microbatches : 1, "data"))
-      return error;
-    if (options.shuffle)
-      trainData.setShuffle(
-          options.seed ? uint64_t(*options.seed)
-                       : uint64_t(instance->findHyperparameter("seed")));
-  }
   hasEvalData = !options.evalData.empty() || !options.evalLabels.empty();
   if (!hasEvalData)
     return {};
   if (!findSchedule(program, PENSTOCK_SCHEDULE_EVALUATE))
     return userError("--eval-data: this program was compiled without "
                      "evaluation");
-  if (Error error = evalData.open(program, options.evalData, options.evalLabels,
-                                  "eval-data", "eval-labels"))
-    return error;
-  return evalData.setUpdate(1, "eval-data");
+  return evalData.open(program, options.evalData, options.evalLabels,
+                       "eval-data", "eval-labels", isRead);
 }
 
 void penstock_run::setHyperparameters(Instance &target) {
@@ -87,7 +87,7 @@ Error penstock_run::checkGpus() const {
                    options.gpus.size(), count);
 }
 
-Error penstock_run::open() {
+Error penstock_run::checkOptions() const {
   if (program.abi_version != PENSTOCK_ABI_VERSION)
     return defect("the program was compiled against version %u of the runtime "
                   "interface, this is version %u",
@@ -103,12 +103,17 @@ Error penstock_run::open() {
   if (options.verify && !program.replay)
     return userError("--verify: this program was compiled without its "
                      "one-device replay");
-  if (options.verify)
-    if (Error error = checkDevices(*program.replay))
-      return error;
+  return options.verify ? checkDevices(*program.replay) : Error();
+}
+
+/// Everything but what a process knows from others.
+Error penstock_run::openInputs() {
+  if (Error error = checkOptions())
+    return error;
 
   // 1. Input files.
-  instance = std::make_unique<Instance>(program);
+  instance = std::make_unique<Instance>(program, peers.createTransport(),
+                                        peers.listLocal());
   if (Error error = openFiles())
     return error;
   if (Error error = openData())
@@ -116,6 +121,8 @@ Error penstock_run::open() {
 
   // 2. Places of output files.
   writer = std::make_unique<ModelWriter>(program, files);
+  if (!peers.isRoot())
+    return {};
   if (!options.save.empty())
     if (Error error = writer->check(options.save))
       return error;
@@ -134,19 +141,66 @@ Error penstock_run::open() {
   if (!options.log.empty())
     if (Error error = checkWritable(options.log, "--log"))
       return error;
+  return {};
+}
 
-  // 3. Devices.
+Record penstock_run::describe(const Error &error) const {
+  Record record;
+  record.code = error.code;
+  record.sentence = error.text;
+  if (peers.isAlone())
+    return record;
+  describeMachine(record, !options.mixedCpus);
+  record.facts.push_back({Fact::Property, "MPI library", peers.getLibrary()});
+  describeFlags(record, options);
+  for (const DataSet *set : {&trainData, &evalData})
+    for (const DataSet::Opened &file : set->listOpened())
+      record.files.push_back({file.input,
+                              file.path.substr(file.path.rfind('/') + 1),
+                              file.samples, file.type, file.digest});
+  return record;
+}
+
+/// Sizes that follow from samples, of which others may have told.
+Error penstock_run::finishData() {
+  const penstock_schedule *train =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
+  if (trainData.sampleCount() < 0) {
+    int64_t count = peers.findSamples("--data");
+    trainData.setSampleCount(count < 0 ? peers.findSamples("--labels") : count);
+  }
+  if (evalData.sampleCount() < 0) {
+    int64_t count = peers.findSamples("--eval-data");
+    evalData.setSampleCount(count < 0 ? peers.findSamples("--eval-labels")
+                                      : count);
+  }
+  if (infers(program))
+    return trainData.setPadded("data");
+  if (hasTrainData) {
+    if (Error error =
+            trainData.setUpdate(train ? train->microbatches : 1, "data"))
+      return error;
+    if (options.shuffle)
+      trainData.setShuffle(
+          options.seed ? uint64_t(*options.seed)
+                       : uint64_t(instance->findHyperparameter("seed")));
+  }
+  return hasEvalData ? evalData.setUpdate(1, "eval-data") : Error();
+}
+
+Error penstock_run::openInstances() {
+  if (Error error = finishData())
+    return error;
   instance->setGpus(options.gpus);
+  instance->setOversubscribed(peers.divideCores());
   if (Error error = instance->open(files, !options.trace.empty()))
     return error;
-  if (!options.memory.empty())
-    if (Error error = writeMemory(options.memory, program, instance->arenas()))
-      return error;
+  peers.follow(&instance->positions());
   if (options.rate && !instance->setHyperparameter("lr", *options.rate))
     return userError("--lr: this program has no learning rate");
   setHyperparameters(*instance);
   waitSeconds.resize(program.device_count);
-  if (options.verify) {
+  if (options.verify && peers.isRoot()) {
     oneDevice = std::make_unique<Instance>(*program.replay);
     oneDevice->setGpus(options.gpus);
     if (Error error = oneDevice->open(files, /*isTraced=*/false))
@@ -154,6 +208,43 @@ Error penstock_run::open() {
     setHyperparameters(*oneDevice);
   }
   return {};
+}
+
+/// What all processes have allocated.
+Error penstock_run::gatherArenas() {
+  arenas = instance->arenas();
+  if (peers.isAlone())
+    return {};
+  ByteWriter own;
+  own.add(instance->transportBytes());
+  for (const ArenaBytes &arena : arenas)
+    own.add(arena);
+  std::vector<std::string> all = peers.gather(std::move(own.bytes));
+  arenas.clear();
+  for (size_t rank = 0; peers.isRoot() && rank < all.size(); ++rank) {
+    ByteReader reader(all[rank]);
+    transportBytes.push_back(reader.take<uint64_t>());
+    while (reader.left() >= sizeof(ArenaBytes))
+      arenas.push_back(reader.take<ArenaBytes>());
+  }
+  return {};
+}
+
+Error penstock_run::open(Error mistake) {
+  Error error = peers.join(options);
+  if (error)
+    return mistake ? mistake : error;
+  error = mistake ? std::move(mistake) : openInputs();
+  if (Error refusal = peers.meet(describe(error)))
+    return refusal;
+  error = peers.agree(openInstances());
+  if (error)
+    return error;
+  if (Error failure = gatherArenas())
+    return failure;
+  if (!options.memory.empty() && peers.isRoot())
+    error = writeMemory(options.memory, program, arenas, transportBytes);
+  return options.memory.empty() ? Error() : peers.agree(std::move(error));
 }
 
 int64_t penstock_run::requestedUpdates() const {

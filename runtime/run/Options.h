@@ -31,6 +31,10 @@ struct Options {
   std::optional<double> rate, watchdog;
   std::vector<int> gpus; // by device of that kind, in turn; empty: all
   bool shuffle = false, verify = false;
+  // Of several processes.
+  std::string transport = "auto";
+  std::optional<double> startTimeout, peerTimeout;
+  bool isAlone = false, mixedCpus = false;
   bool help = false, version = false, plan = false;
   /// Values that are not finite are reported, and training goes on.
   bool warnsOfNotFinite = false;

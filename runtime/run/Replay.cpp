@@ -10,6 +10,7 @@
 #include "runtime/run/Run.h"
 
 #include <cstring>
+#include <utility>
 
 using namespace penstock::runtime;
 
@@ -44,7 +45,7 @@ static std::string elementText(const penstock_tensor &type, const char *data,
 }
 
 Error penstock_run::compareVariables(const Instance &again) const {
-  std::vector<char> found, expected;
+  std::vector<char> expected;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
     const penstock_variable *other = nullptr;
@@ -53,35 +54,54 @@ Error penstock_run::compareVariables(const Instance &again) const {
         other = &again.program.variables[j];
     if (!other || other->type.bytes != variable.type.bytes)
       return defect("verify: the replay has no variable '%s'", variable.name);
-    found.resize(variable.type.bytes);
     expected.resize(variable.type.bytes);
     again.read(*other, updatesDone, expected.data());
     for (uint32_t copy = 0; copy < variable.placement_count; ++copy) {
-      instance->read(variable, updatesDone, found.data(), copy);
-      if (found == expected)
-        continue;
-      uint64_t bytes = elementBytes(variable.type.element), at = 0;
-      while (!std::memcmp(&found[at * bytes], &expected[at * bytes], bytes))
-        ++at;
-      return notEqual(
-          "verify: element %llu of variable '%s' differs: %s in the pipeline, "
-          "%s on one device",
-          (unsigned long long)at, variable.name,
-          elementText(variable.type, found.data(), at).c_str(),
-          elementText(variable.type, expected.data(), at).c_str());
+      uint64_t at = 0;
+      // A piece at a time: other processes have most of them.
+      auto compare = [&](const char *piece, uint64_t size) -> Error {
+        uint64_t begin = std::exchange(at, at + size);
+        if (!std::memcmp(piece, &expected[begin], size))
+          return {};
+        uint64_t bytes = elementBytes(variable.type.element), i = 0;
+        while (!std::memcmp(piece + i * bytes, &expected[begin + i * bytes],
+                            bytes))
+          ++i;
+        return notEqual(
+            "verify: element %llu of variable '%s' differs: %s in the "
+            "pipeline, %s on one device",
+            (unsigned long long)(begin / bytes + i), variable.name,
+            elementText(variable.type, piece, i).c_str(),
+            elementText(variable.type, &expected[begin], i).c_str());
+      };
+      if (Error error =
+              peers.readVariable(*instance, variable, updatesDone, copy,
+                                 /*inOrderOfFile=*/false, compare))
+        return error;
     }
   }
   return {};
 }
 
 Error penstock_run::replay(int64_t updates) {
-  if (!oneDevice)
+  if (!options.verify)
     return userError("the replay needs the option --verify");
   if (updates != updatesDone)
     return userError("the replay covers the whole run of %lld updates",
                      (long long)updatesDone);
   if (hasReplayed)
     return userError("the replay of a run can be done once");
+  hasReplayed = true;
+  if (!peers.isRoot()) {
+    peers.serve(*instance, updatesDone);
+    return peers.agree({});
+  }
+  Error error = replayHere();
+  peers.endServing();
+  return peers.agree(std::move(error));
+}
+
+Error penstock_run::replayHere() {
   const penstock_schedule *schedule =
       findSchedule(*program.replay, PENSTOCK_SCHEDULE_TRAIN);
   if (!schedule)
@@ -97,7 +117,6 @@ Error penstock_run::replay(int64_t updates) {
                                        watchdog.check();
                                      }))
       return error;
-  hasReplayed = true;
 
   // 2. Compare.
   std::vector<float> again;

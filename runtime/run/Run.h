@@ -24,9 +24,10 @@ struct penstock_run {
 
   penstock_run(const penstock_program &program,
                std::unique_ptr<penstock::runtime::Progress> progress)
-      : program(program), progress(std::move(progress)) {}
+      : program(program), progress(std::move(progress)), peers(program) {}
 
-  Error open();
+  /// `mistake` is one of the command line: other processes learn of it.
+  Error open(Error mistake = {});
   /// Trains so many updates, or fewer where something ends training early. A
   /// loss that is not finite does, with PENSTOCK_NOT_FINITE: the updates until
   /// then are done.
@@ -37,6 +38,12 @@ struct penstock_run {
   /// Values that are not finite replace no file (PENSTOCK_NOT_FINITE), unless
   /// options.warnsOfNotFinite.
   Error save(const std::string &path);
+  /// The end of all processes, which may not return where it is an error.
+  void leave(const Error &error) { peers.leave(error); }
+  /// All processes know of the error that ends the run.
+  bool hasAgreed() const { return peers.isAlone() || peers.hasAgreedOnEnd(); }
+  /// Whether this process prints and writes.
+  bool isRoot() const { return peers.isRoot(); }
   Error replay(int64_t updates);
   /// Writes the trace, once, and says whether the log could be written: what
   /// has been trained until then is not given up for it.
@@ -46,6 +53,7 @@ struct penstock_run {
   int64_t requestedUpdates() const;
 
   const penstock::runtime::Instance &getInstance() const { return *instance; }
+  const penstock::runtime::Peers &getPeers() const { return peers; }
 
   /// Losses recorded for --verify.
   uint64_t lossCount() const { return losses.size(); }
@@ -68,15 +76,37 @@ struct penstock_run {
   int64_t evaluatedLabels = 0, evaluatedCorrect = 0;
   double trainSeconds = 0;
   std::vector<double> waitSeconds; // in training, by device
+  /// What messages to other processes need besides, by rank.
+  std::vector<uint64_t> transportBytes;
+  /// The most memory that each process had, by rank.
+  std::vector<uint64_t> peakBytes;
+  /// What was allocated, in all processes.
+  std::vector<penstock::runtime::ArenaBytes> arenas;
 
 private:
   Error checkGpus() const;
+  Error checkOptions() const;
+  Error openInputs();
+  Error openInstances();
+  Error finishData();
+  penstock::runtime::Record describe(const Error &error) const;
+  bool reads(const char *endpoint) const;
+  penstock::runtime::Watchdog watch();
+  Error gatherArenas();
+  void gatherWaits();
   Error openFiles();
   Error writeTraceOnce();
   Error openData();
   void logUpdates(penstock::runtime::SinkValues &values,
                   const penstock_schedule &schedule);
   void setHyperparameters(penstock::runtime::Instance &instance);
+  Error evaluateHere(penstock_results &results,
+                     const penstock::runtime::SinkValues &values,
+                     int64_t microbatches);
+  Error replayHere();
+  Error openOutputs(penstock::runtime::OutputArrays &outputs);
+  void collectOutputs(penstock::runtime::OutputArrays &outputs,
+                      int64_t microbatches);
   bool isStopping() const;
   void noteNotFinite(double loss, int64_t update, uint64_t microbatch);
   Error describeNotFinite();
@@ -101,9 +131,11 @@ private:
   int64_t loggedUpdates = 0;
   /// Where the loss was not finite first, and why that may be.
   std::string notFiniteText;
-  bool isTraceWritten = false, hasReplayed = false;
+  bool hasLog = false, isTraceWritten = false, hasReplayed = false;
   int64_t startTime = 0; // of training
   std::unique_ptr<penstock::runtime::Progress> progress;
+  /// Comes last, so that nothing that it knows of is gone.
+  mutable penstock::runtime::Peers peers;
 };
 
 #endif // PENSTOCK_RUNTIME_RUN_RUN_H

@@ -10,6 +10,7 @@
 #define PENSTOCK_RUNTIME_RUN_SINKVALUES_H
 
 #include "runtime/run/Instance.h"
+#include "runtime/run/Peers.h"
 
 #include <deque>
 
@@ -21,6 +22,16 @@ struct SinkValues {
 
   /// Empties the rings of an instance.
   void collect(Instance &instance);
+  /// Those of an instance whose other devices are in other processes: rank 0
+  /// has the values of all, others send theirs.
+  void collect(Instance &instance, Peers &peers);
+
+private:
+  void send(Instance &instance, Peers &peers);
+  void take(const std::string &bytes);
+
+  /// Of other processes, by channel.
+  std::vector<std::deque<SinkRing::Item>> far;
 };
 
 /// The f32 or i64 in an item.

@@ -9,13 +9,21 @@
 
 #include "penstock/one_line.h"
 #include "runtime/io/Finite.h"
+#include "runtime/job/Bytes.h"
 #include "runtime/run/Run.h"
 
 #include <algorithm>
 #include <cmath>
+#include <sys/resource.h>
 #include <utility>
 
 using namespace penstock::runtime;
+
+/// What stands before the slices of a device, between processes.
+struct TraceHead {
+  uint32_t device, reserved;
+  uint64_t count, lost;
+};
 
 /// Writes a line for each update whose losses are all there.
 void penstock_run::logUpdates(SinkValues &values,
@@ -89,7 +97,8 @@ const penstock_variable *penstock_run::findNotFinite() {
   std::vector<char> values;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
-    if (!isSaved(variable) || (first && first->stage <= variable.stage))
+    if (!isSaved(variable) || (first && first->stage <= variable.stage) ||
+        !instance->has(variable.placements[0].device))
       continue;
     values.resize(variable.type.bytes);
     instance->read(variable, updatesDone, values.data());
@@ -115,17 +124,22 @@ Error penstock_run::train(int64_t updates) {
     return userError("this program was not compiled for training");
   if (!hasTrainData) {
     // Says what is missing; a program without sources misses nothing.
-    if (Error error = trainData.open(program, {}, "", "data", "labels"))
-      return error;
-    if (Error error = trainData.setUpdate(schedule->microbatches, "data"))
-      return error;
+    Error error = trainData.open(program, {}, "", "data", "labels");
+    if (!error)
+      error = trainData.setUpdate(schedule->microbatches, "data");
+    if (error)
+      return peers.agree(std::move(error));
   }
   if (options.epochs && requestedUpdates() > kMostUpdates)
-    return userError("--epochs: %lld come to more than %lld updates",
-                     (long long)*options.epochs, (long long)kMostUpdates);
-  if (!options.log.empty() && !log.isOpen())
-    if (Error error = log.open(options.log))
-      return error;
+    return peers.agree(
+        userError("--epochs: %lld come to more than %lld updates",
+                  (long long)*options.epochs, (long long)kMostUpdates));
+  if (!options.log.empty() && !hasLog) {
+    hasLog = true;
+    Error error = peers.isRoot() ? log.open(options.log) : Error();
+    if (Error failure = peers.agree(std::move(error)))
+      return failure;
+  }
   if (updates <= 0)
     return {};
   for (; updates > 1 && updatesDone < program.flushed_updates && !isStopping();
@@ -148,20 +162,21 @@ Error penstock_run::train(int64_t updates) {
   progress->begin(
       std::max(options.steps || options.epochs ? requestedUpdates() : 0,
                updatesDone + updates));
-  Watchdog watchdog(instance->positions(), options.watchdog.value_or(0));
+  Watchdog watchdog = watch();
+  auto observe = [&] {
+    values.collect(*instance, peers);
+    logUpdates(values, *schedule);
+    if (isStopping())
+      instance->shrink();
+    watchdog.check();
+  };
   Error error = instance->run(*schedule, updatesDone, updates, updatesDone,
-                              trainData, [&] {
-                                values.collect(*instance);
-                                logUpdates(values, *schedule);
-                                if (isStopping())
-                                  instance->shrink();
-                                watchdog.check();
-                              });
+                              trainData, observe);
   if (error) {
     progress->clear();
     return error;
   }
-  logUpdates(values, *schedule);
+  peers.finishSegment(observe);
 
   // 2. Account.
   trainSeconds += double(nanoseconds() - begin) * 1e-9;
@@ -186,14 +201,22 @@ Error penstock_run::evaluate(penstock_results &results) {
     return userError("--eval-data is missing");
   int64_t microbatches = evalData.usableCount() / evalData.microbatchSize();
   SinkValues values;
-  Watchdog watchdog(instance->positions(), options.watchdog.value_or(0));
-  Error error =
-      instance->run(*schedule, 0, microbatches, updatesDone, evalData, [&] {
-        values.collect(*instance);
-        watchdog.check();
-      });
-  if (error)
+  Watchdog watchdog = watch();
+  auto observe = [&] {
+    values.collect(*instance, peers);
+    watchdog.check();
+  };
+  if (Error error = instance->run(*schedule, 0, microbatches, updatesDone,
+                                  evalData, observe))
     return error;
+  peers.finishSegment(observe);
+  return peers.isRoot() ? evaluateHere(results, values, microbatches) : Error();
+}
+
+/// The results, where the values are.
+Error penstock_run::evaluateHere(penstock_results &results,
+                                 const SinkValues &values,
+                                 int64_t microbatches) {
   if (int64_t(values.losses.size()) != microbatches)
     return defect("evaluation of %lld microbatches gave %zu losses",
                   (long long)microbatches, values.losses.size());
@@ -227,34 +250,116 @@ Error penstock_run::save(const std::string &path) {
       return notFinite("'%s' is not written, because '%s' is not finite; "
                        "--on-nan=warn writes it",
                        path.c_str(), variable->name);
+  if (!peers.isRoot()) {
+    peers.serve(*instance, updatesDone);
+    return peers.agree({});
+  }
+  Error error;
   if (path != options.save)
-    if (Error error = writer->check(path))
-      return error;
-  return writer->write(path,
-                       [&](const penstock_variable &variable, char *values) {
-                         instance->read(variable, updatesDone, values);
-                       });
+    error = writer->check(path);
+  auto read = [&](const penstock_variable &variable, const TakePiece &take) {
+    return peers.readVariable(*instance, variable, updatesDone, /*copy=*/0,
+                              /*inOrderOfFile=*/true, take);
+  };
+  if (!error)
+    error = writer->write(path, read);
+  peers.endServing();
+  return peers.agree(std::move(error));
+}
+
+/// In one process, or in rank 0 of several, which knows of all of them.
+Watchdog penstock_run::watch() {
+  double seconds = options.watchdog.value_or(0);
+  if (peers.isAlone())
+    return Watchdog(instance->positions(), seconds);
+  return Watchdog(instance->positions(), peers.isRoot() ? seconds : 0,
+                  [this] { return peers.countProgress(); });
+}
+
+/// Rank 0 learns how long the devices of others have waited.
+void penstock_run::gatherWaits() {
+  if (peers.isAlone())
+    return;
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  ByteWriter own;
+  for (double seconds : waitSeconds)
+    own.add(seconds);
+  own.add(uint64_t(usage.ru_maxrss) << 10);
+  std::vector<std::string> all = peers.gather(std::move(own.bytes));
+  for (int rank = 0; peers.isRoot() && rank < peers.getJob().size; ++rank) {
+    ByteReader reader(all[rank]);
+    for (uint32_t device = 0; device < program.device_count; ++device) {
+      auto seconds = reader.take<double>();
+      if (peers.getJob().rankOfDevice[device] == rank)
+        waitSeconds[device] = seconds;
+    }
+    peakBytes.push_back(reader.take<uint64_t>());
+  }
 }
 
 Error penstock_run::writeTraceOnce() {
   if (options.trace.empty() || isTraceWritten || startTime == 0)
     return {};
   isTraceWritten = true;
-  std::vector<const TraceBuffer *> buffers;
+  peers.measureClockAgain();
+  TraceWriter file(program, peers.getJob());
+  // 1. Others send what they have, one after the other.
+  if (!peers.isRoot()) {
+    peers.waitForTurn();
+    StreamWriter stream = peers.startWriting();
+    for (const penstock_device *device : instance->devices()) {
+      TraceHead head = {device->index, 0, device->trace->size(),
+                        device->trace->lost()};
+      stream.write(&head, sizeof(head));
+      for (uint64_t i = 0; i < head.count; ++i) {
+        TraceBuffer::Slice slice = (*device->trace)[i];
+        slice.begin = peers.toRootTime(slice.begin);
+        slice.end = peers.toRootTime(slice.end);
+        stream.write(&slice, sizeof(slice));
+      }
+    }
+    stream.finish();
+    return {};
+  }
+
+  // 2. Rank 0 writes the devices in their order, which is that of the ranks.
+  Error error = file.open(options.trace, startTime);
   uint64_t lost = 0;
-  for (const auto &device : instance->devices()) {
-    buffers.push_back(device->trace.get());
+  for (const penstock_device *device : instance->devices()) {
     lost += device->trace->lost();
+    if (!error)
+      error = file.add(device->index, device->trace->all());
+  }
+  for (int rank = 1; rank < peers.getJob().size; ++rank) {
+    peers.giveTurn(rank);
+    StreamReader stream = peers.startReading(rank);
+    for (uint32_t device = 0; device < program.device_count; ++device) {
+      TraceHead head;
+      if (peers.getJob().rankOfDevice[device] != rank)
+        continue;
+      if (!stream.read(&head, sizeof(head)))
+        return {};
+      std::vector<TraceBuffer::Slice> slices(head.count);
+      if (!stream.read(slices.data(), head.count * sizeof(slices[0])))
+        return {};
+      lost += head.lost;
+      if (!error)
+        error = file.add(head.device, slices);
+    }
   }
   if (lost)
     std::fprintf(stderr,
                  "warning: --trace: the last %llu slices are left out\n",
                  (unsigned long long)lost);
-  return writeTrace(options.trace, program, buffers, startTime);
+  return error ? error : file.close();
 }
 
 Error penstock_run::finish() {
-  if (Error error = writeTraceOnce())
-    return error;
-  return std::exchange(logError, Error());
+  if (!peers.isAlone() && startTime != 0)
+    gatherWaits();
+  Error error = writeTraceOnce();
+  if (!error)
+    error = std::exchange(logError, Error());
+  return peers.agree(std::move(error));
 }

@@ -71,8 +71,7 @@ Event eventOf(const std::unique_ptr<Marker> &marker) {
 } // namespace
 
 CudaDevice::CudaDevice(Context &context, uint32_t index)
-    : penstock_device(context, index),
-      thread(shareOfCores(context.program, index)) {
+    : penstock_device(context, index), thread(shareOfCores(context, index)) {
   runsBehind = true;
 }
 

@@ -1,0 +1,91 @@
+//===- PeerRecord.cpp - What a process says of itself ---------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// In a fixed order, so that records can be compared line by line.
+//===----------------------------------------------------------------------===//
+
+#include "penstock/sha256.h"
+#include "runtime/run/Peers.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sched.h>
+
+using namespace penstock::runtime;
+
+static std::string digestText(const char *data, uint64_t size) {
+  uint8_t digest[32];
+  penstock_sha256(data, size, digest);
+  std::string text;
+  for (int i = 0; i < 16; ++i)
+    text += format("%02x", digest[i]);
+  return text;
+}
+
+/// "AMD EPYC 9654", and a digest of what it can do.
+static std::string describeCpu() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line, name, features;
+  while (std::getline(file, line) && (name.empty() || features.empty())) {
+    auto valueOf = [&](const char *key) {
+      size_t colon = line.find(": ");
+      return line.rfind(key, 0) == 0 && colon != std::string::npos
+                 ? line.substr(colon + 2)
+                 : std::string();
+    };
+    if (name.empty())
+      name = valueOf("model name");
+    if (features.empty())
+      features = valueOf("flags");
+  }
+  return format(
+      "%s (features %s)", name.c_str(),
+      digestText(features.data(), features.size()).substr(0, 8).c_str());
+}
+
+void penstock::runtime::describeMachine(Record &record, bool comparesCpus) {
+  record.host = getHostName();
+  MappedFile executable;
+  if (!executable.open("/proc/self/exe", "executable"))
+    record.facts.push_back({Fact::Executable, "",
+                            digestText(executable.data(), executable.size())});
+  if (comparesCpus)
+    record.facts.push_back({Fact::Property, "CPU", describeCpu()});
+  for (const char *name : {"DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"}) {
+    const char *value = std::getenv(name);
+    record.facts.push_back({Fact::Property, name, value ? value : ""});
+  }
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &allowed))
+        record.cores.push_back(core);
+}
+
+void penstock::runtime::describeFlags(Record &record, const Options &options) {
+  auto add = [&](const char *flag, std::string value) {
+    record.facts.push_back({Fact::Flag, flag, std::move(value)});
+  };
+  auto number = [](const auto &value) {
+    return value ? format("%.17g", double(*value)) : std::string();
+  };
+  auto given = [](bool isGiven) { return std::string(isGiven ? "given" : ""); };
+  add("--steps", number(options.steps));
+  add("--epochs", number(options.epochs));
+  add("--lr", number(options.rate));
+  add("--seed", number(options.seed));
+  add("--shuffle", given(options.shuffle));
+  add("--eval-every", number(options.evalEvery));
+  add("--eval-data", given(!options.evalData.empty()));
+  add("--eval-labels", given(!options.evalLabels.empty()));
+  // What all have to do something for.
+  add("--verify", given(options.verify));
+  add("--save", given(!options.save.empty()));
+  add("--trace", given(!options.trace.empty()));
+  add("--memory", given(!options.memory.empty()));
+  add("--outputs", given(!options.outputs.empty()));
+  add("--mixed-cpus", given(options.mixedCpus));
+}

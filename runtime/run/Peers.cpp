@@ -1,0 +1,622 @@
+//===- Peers.cpp - The processes of a run ---------------------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tags of messages, and what is said with them.
+//===----------------------------------------------------------------------===//
+
+#include "runtime/run/Peers.h"
+
+#include "penstock/one_line.h"
+#include "penstock/sha256.h"
+#include "runtime/device/Kinds.h"
+#include "runtime/job/Bytes.h"
+#include "runtime/run/Instance.h"
+#include "runtime/transport/mpi/Engine.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <unistd.h>
+
+using namespace penstock::runtime;
+
+namespace {
+
+// A stream has the tag after its own, too.
+enum Tag : uint16_t {
+  kAgree = 16,
+  kGather,
+  kBroadcast,
+  kSinks,
+  kSinksTaken,
+  kMark,
+  kSegment,
+  kAsk,
+  kBytes,
+  kBytesTaken
+};
+
+/// Of values that rank 0 has not taken.
+constexpr int64_t kMostSinkBytes = 1 << 20;
+
+/// What rank 0 asks of a process that serves.
+struct Ask {
+  uint32_t variable, copy, inOrderOfFile, isEnd;
+};
+
+/// Ends this process after so many seconds, whatever it does then.
+class Limit {
+public:
+  Limit(double seconds, int code, std::string text)
+      : thread([this, seconds, code, text = std::move(text)] {
+          std::unique_lock<std::mutex> lock(mutex);
+          if (changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                               [&] { return isOver; }))
+            return;
+          if (!text.empty())
+            std::fprintf(stderr, "error: %s\n", text.c_str());
+          _exit(code);
+        }) {}
+  ~Limit() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      isOver = true;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool isOver = false;
+  std::thread thread;
+};
+
+std::vector<PositionRecord> readBeat(const std::string &beat) {
+  std::vector<PositionRecord> records(beat.size() / sizeof(PositionRecord));
+  std::memcpy(records.data(), beat.data(),
+              records.size() * sizeof(PositionRecord));
+  return records;
+}
+
+} // namespace
+
+Peers::Peers(const penstock_program &program) : program(program) {
+  job.place(program.device_count);
+}
+
+Peers::~Peers() {
+  setFailureHandler(nullptr);
+  control.reset();
+}
+
+//===----------------------------------------------------------------------===//
+// The beginning.
+//===----------------------------------------------------------------------===//
+
+Error Peers::join(const Options &options) {
+  // 1. Who else is there.
+  LaunchFacts facts;
+  bool isControl = options.transport == "control";
+  Error error = isControl ? readTorchrun(facts, ::getenv)
+                          : readEnvironment(facts, ::getenv);
+  bool usesGpus = countDevices(program, "cuda", program.device_count) ==
+                  program.device_count;
+  if (!error && facts.size == 1 && !isControl)
+    return {};
+  if (!error && options.isAlone)
+    return {};
+  if (error)
+    ;
+  else if (options.transport == "threads")
+    error = userError("%d processes were started, and each would train alone; "
+                      "leave --transport out, or say --alone",
+                      facts.size);
+  else if (options.transport == "auto" && usesGpus)
+    error = userError("--transport: this build has no nccl transport; "
+                      "--transport=mpi sends through the memory of the host");
+  else if (options.transport == "auto" && facts.launcher == Launcher::Torchrun)
+    error = userError("%d processes were started by torchrun, which starts "
+                      "programs of GPUs; start this one with mpirun -n %d",
+                      facts.size, facts.size);
+  else if (uint32_t(facts.size) > program.device_count)
+    error = userError("this program has %u device%s, but %d processes were "
+                      "started: use -n 1%s",
+                      program.device_count,
+                      program.device_count == 1 ? "" : "s", facts.size,
+                      program.device_count == 1
+                          ? ""
+                          : format(" to %u", program.device_count).c_str());
+
+  // 2. Meet.
+  double seconds = options.startTimeout.value_or(60);
+  if (options.peerTimeout)
+    times.silence = int64_t(*options.peerTimeout * 1e9);
+  if (!error) {
+    job.rank = facts.rank;
+    job.size = facts.size;
+    job.hosts.assign(facts.size, "");
+    job.place(program.device_count);
+    error =
+        isControl ? joinByControl(facts, seconds) : joinByMpi(facts, seconds);
+  }
+  if (!error) {
+    setFailureHandler(this);
+    firstClock = lastClock = measureClock(job, *control);
+    return {};
+  }
+
+  // 3. What all find out for themselves is said once on every host.
+  mpi.finalize();
+  job = {};
+  job.place(program.device_count);
+  if (facts.rank > 0 && facts.localRank != 0)
+    error.text.clear();
+  else if (facts.rank > 0)
+    error.text = format("[rank %d %s] %s", facts.rank, getHostName().c_str(),
+                        error.text.c_str());
+  return error;
+}
+
+Error Peers::connect(const Meeting &meeting, Entrance &entrance,
+                     double seconds) {
+  std::vector<Socket> sockets(1);
+  Error error = job.rank == 0
+                    ? entrance.admit(meeting.token, job.size, seconds, sockets)
+                    : visit(meeting, job.rank, job.size, seconds, sockets[0]);
+  if (error)
+    return error;
+  control = std::make_unique<Control>(job, std::move(sockets), times, *this);
+  return {};
+}
+
+Error Peers::joinByMpi(const LaunchFacts &facts, double seconds) {
+  if (Error error = mpi.load(facts))
+    return error;
+
+  // 1. MPI waits for all, and says nothing of those that do not come.
+  Meeting meeting;
+  Entrance entrance;
+  bool isLocal = facts.localSize == facts.size;
+  std::string text;
+  if (facts.rank == 0)
+    text = format("MPI did not start all of %d processes within %g s "
+                  "(--start-timeout)",
+                  facts.size, seconds);
+  Limit limit(seconds, PENSTOCK_PEER_FAILED, text);
+  if (Error error = mpi.start(facts))
+    return error;
+
+  // 2. Rank 0 says where it is.
+  Error error;
+  ByteWriter words;
+  if (job.rank == 0) {
+    error = makeToken(meeting.token);
+    if (!error)
+      error = entrance.open(0, isLocal);
+    if (!error)
+      error = entrance.findAddresses(meeting.addresses);
+    words.add(uint32_t(error.code)).add(meeting.token).add(entrance.getPort());
+    words.addText(getHostName()).add(uint32_t(meeting.addresses.size()));
+    for (const std::string &address : meeting.addresses)
+      words.addText(address);
+  }
+  uint64_t size = words.bytes.size();
+  int code = mpi.getFunctions().broadcast(&size, sizeof(size));
+  words.bytes.resize(std::min<uint64_t>(size, 1 << 20));
+  if (code == 0)
+    code = mpi.getFunctions().broadcast(words.bytes.data(), words.bytes.size());
+  if (code != 0)
+    return mpi.failed(code);
+  if (error)
+    return error;
+  ByteReader reader(words.bytes);
+  auto rootCode = reader.take<uint32_t>();
+  meeting.token = reader.take<Token>();
+  meeting.port = reader.take<uint16_t>();
+  meeting.host = reader.takeText();
+  meeting.addresses.resize(reader.takeCount(4));
+  for (std::string &address : meeting.addresses)
+    address = reader.takeText();
+  if (rootCode != PENSTOCK_DONE || !reader.isComplete())
+    return {PENSTOCK_USER_ERROR, ""}; // rank 0 says why
+  return connect(meeting, entrance, seconds);
+}
+
+Error Peers::joinByControl(const LaunchFacts &facts, double seconds) {
+  const char *address = std::getenv("MASTER_ADDR");
+  const char *portText = std::getenv("MASTER_PORT");
+  const char *agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  const char *own = std::getenv("PENSTOCK_PORT");
+  const char *id = std::getenv("TORCHELASTIC_RUN_ID");
+  if (!address || !*address)
+    return userError("MASTER_ADDR is not set: the address of rank 0");
+  if (!own && !portText)
+    return userError("MASTER_PORT is not set: a free port of rank 0");
+  char *end = nullptr;
+  long port = std::strtol(own ? own : portText, &end, 10);
+  // The agent of torchrun holds the port itself.
+  if (!own && agent && !std::strcmp(agent, "True"))
+    ++port;
+  if (*end || port < 1 || port > 65535)
+    return userError("%s is '%s', which is no port",
+                     own ? "PENSTOCK_PORT" : "MASTER_PORT",
+                     own ? own : portText);
+
+  Meeting meeting;
+  meeting.addresses = {address};
+  meeting.port = uint16_t(port);
+  std::string secret = std::string(id ? id : "") + '\n';
+  if (program.file_count)
+    secret.append(reinterpret_cast<const char *>(program.files[0].digest), 32);
+  uint8_t digest[32];
+  penstock_sha256(secret.data(), secret.size(), digest);
+  std::memcpy(meeting.token.data(), digest, meeting.token.size());
+  Entrance entrance;
+  bool isLocal = facts.localSize == facts.size ||
+                 !std::strncmp(address, "127.", 4) ||
+                 !std::strcmp(address, "localhost");
+  if (job.rank == 0)
+    if (Error error = entrance.open(meeting.port, isLocal))
+      return error;
+  return connect(meeting, entrance, seconds);
+}
+
+std::vector<bool> Peers::listLocal() const {
+  std::vector<bool> isLocal;
+  for (int rank : job.rankOfDevice)
+    isLocal.push_back(rank == job.rank);
+  return isLocal;
+}
+
+std::unique_ptr<Transport> Peers::createTransport() const {
+  return mpi.isStarted()
+             ? createMpi(mpi.getFunctions(), mpi.getLargestTag(), job)
+             : createThreads();
+}
+
+Error Peers::meet(Record own) {
+  if (isAlone())
+    return {own.code, own.sentence};
+  for (uint32_t device = 0; device < program.device_count; ++device)
+    if (job.has(device))
+      own.threads += std::max(program.devices[device].threads, 1u);
+  if (Error error = exchange(job, *control, own, records))
+    return error;
+  {
+    std::lock_guard<std::mutex> lock(hostsMutex);
+    findNeighbors(records, job);
+  }
+  control->setSpeaker(job.rank <= 1 || job.localRank == 0);
+  Error error = compare(records);
+  hasAgreed = bool(error);
+  if (!isRoot())
+    error.text.clear();
+  return error;
+}
+
+int64_t Peers::findSamples(const char *flag) const {
+  for (const Record &record : records)
+    for (const FileFact &file : record.files)
+      if (file.input.rfind(flag, 0) == 0)
+        return file.samples;
+  return -1;
+}
+
+bool Peers::divideCores() {
+  if (isAlone())
+    return false;
+  // 1. All of this host, and whether two of them have a core in common.
+  const std::string &host = records[job.rank].host;
+  std::vector<int32_t> all;
+  size_t sum = 0;
+  uint64_t threads = 0, before = 0;
+  for (int rank = 0; rank < job.size; ++rank) {
+    const Record &record = records[rank];
+    if (record.host != host)
+      continue;
+    all.insert(all.end(), record.cores.begin(), record.cores.end());
+    sum += record.cores.size();
+    threads += record.threads;
+    before += rank < job.rank ? record.threads : 0;
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  if (threads > all.size())
+    return true;
+  if (all.size() == sum)
+    return records[job.rank].threads > records[job.rank].cores.size();
+
+  // 2. In the order of ranks, by threads.
+  cpu_set_t share;
+  CPU_ZERO(&share);
+  uint64_t begin = before * all.size() / threads;
+  uint64_t end = (before + records[job.rank].threads) * all.size() / threads;
+  for (uint64_t i = begin; i < end; ++i)
+    CPU_SET(all[i], &share);
+  sched_setaffinity(0, sizeof(share), &share);
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// The middle.
+//===----------------------------------------------------------------------===//
+
+std::vector<std::string> Peers::gather(std::string own) {
+  std::vector<std::string> all(job.size);
+  if (!isRoot()) {
+    control->send(0, kGather, own);
+    return all;
+  }
+  all[0] = std::move(own);
+  for (int rank = 1; rank < job.size; ++rank)
+    all[rank] = control->receive(rank, kGather).value_or("");
+  return all;
+}
+
+std::string Peers::broadcast(std::string fromRoot) {
+  if (!isRoot())
+    return control->receive(0, kBroadcast).value_or("");
+  for (int rank = 1; rank < job.size; ++rank)
+    control->send(rank, kBroadcast, fromRoot);
+  return fromRoot;
+}
+
+Error Peers::agree(Error error) {
+  if (isAlone())
+    return error;
+  // 1. The first error, by rank.
+  ByteWriter own;
+  own.add(int32_t(error.code)).addText(error.text);
+  std::vector<std::string> all = gather(std::move(own.bytes));
+  Error first;
+  for (int rank = 0; isRoot() && rank < job.size && !first; ++rank) {
+    ByteReader reader(all[rank]);
+    first.code = reader.take<int32_t>();
+    first.text = reader.takeText();
+    if (first && rank > 0 && !first.text.empty())
+      first.text = getName(rank) + ": " + first.text;
+  }
+
+  // 2. All know it.
+  ByteWriter decision;
+  decision.add(int32_t(first.code));
+  std::string bytes = broadcast(std::move(decision.bytes));
+  if (!isRoot())
+    first = {ByteReader(bytes).take<int32_t>(), ""};
+  hasAgreed = bool(first);
+  return first;
+}
+
+bool Peers::canSendSinks() {
+  while (auto taken = control->take(0, kSinksTaken))
+    sinksUnderWay -= ByteReader(*taken).take<int64_t>();
+  return sinksUnderWay < kMostSinkBytes;
+}
+
+void Peers::sendSinks(std::string bytes) {
+  sinksUnderWay += int64_t(bytes.size());
+  control->send(0, kSinks, bytes);
+}
+
+std::optional<std::string> Peers::takeSinks() {
+  for (int rank = 1; rank < job.size; ++rank)
+    if (auto bytes = control->take(rank, kSinks)) {
+      ByteWriter taken;
+      control->send(rank, kSinksTaken, taken.add(int64_t(bytes->size())).bytes);
+      return bytes;
+    }
+  return std::nullopt;
+}
+
+void Peers::finishSegment(const std::function<void()> &observe) {
+  if (isAlone())
+    return;
+  if (!isRoot()) {
+    // What the sinks still have goes first.
+    while (!canSendSinks())
+      control->wait(1000000);
+    observe();
+    control->send(0, kMark, "");
+    control->receive(0, kSegment);
+    return;
+  }
+  // A mark stands behind the values of its process.
+  std::vector<bool> isThere(job.size);
+  for (int missing = job.size - 1; missing > 0;) {
+    for (int rank = 1; rank < job.size; ++rank)
+      if (!isThere[rank] && control->take(rank, kMark)) {
+        isThere[rank] = true;
+        --missing;
+      }
+    observe();
+    if (missing)
+      control->wait(1000000);
+  }
+  for (int rank = 1; rank < job.size; ++rank)
+    control->send(rank, kSegment, "");
+}
+
+StreamReader Peers::startReading(int rank) {
+  return StreamReader(*control, rank, kBytes);
+}
+
+StreamWriter Peers::startWriting() { return StreamWriter(*control, 0, kBytes); }
+
+void Peers::giveTurn(int rank) { control->send(rank, kAsk, ""); }
+
+void Peers::waitForTurn() { control->receive(0, kAsk); }
+
+Error Peers::readVariable(const Instance &instance,
+                          const penstock_variable &variable, int64_t updates,
+                          uint32_t copy, bool inOrderOfFile,
+                          const TakePiece &take) {
+  int rank = job.rankOfDevice[variable.placements[copy].device];
+  if (rank == job.rank)
+    return instance.readPieces(variable, updates, copy, inOrderOfFile, take);
+  Ask ask = {uint32_t(&variable - program.variables), copy, inOrderOfFile, 0};
+  control->send(rank, kAsk, ByteWriter().add(ask).bytes);
+  StreamReader reader = startReading(rank);
+  std::vector<char> piece(std::min<uint64_t>(variable.type.bytes, 1 << 20));
+  Error error;
+  for (uint64_t left = variable.type.bytes; left;) {
+    uint64_t size = std::min<uint64_t>(left, piece.size());
+    if (!reader.read(piece.data(), size))
+      return {PENSTOCK_PEER_FAILED, "the other processes have ended"};
+    // What has been asked for comes, whatever happened to the first pieces.
+    if (!error)
+      error = take(piece.data(), size);
+    left -= size;
+  }
+  return error;
+}
+
+void Peers::endServing() {
+  for (int rank = 1; rank < job.size; ++rank)
+    control->send(rank, kAsk, ByteWriter().add(Ask{0, 0, 0, 1}).bytes);
+}
+
+void Peers::serve(const Instance &instance, int64_t updates) {
+  while (auto bytes = control->receive(0, kAsk)) {
+    Ask ask = ByteReader(*bytes).take<Ask>();
+    if (ask.isEnd || ask.variable >= program.variable_count)
+      return;
+    StreamWriter writer = startWriting();
+    (void)instance.readPieces(program.variables[ask.variable], updates,
+                              ask.copy, ask.inOrderOfFile,
+                              [&](const char *piece, uint64_t size) {
+                                writer.write(piece, size);
+                                return Error();
+                              });
+    writer.finish();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Life and death.
+//===----------------------------------------------------------------------===//
+
+void Peers::follow(const Positions *next) {
+  positions.store(next);
+  if (control)
+    control->beatNow();
+}
+
+std::string Peers::makeBeat() {
+  const Positions *here = positions.load();
+  if (!here)
+    return "";
+  std::vector<PositionRecord> records = record(*here);
+  return std::string(reinterpret_cast<const char *>(records.data()),
+                     records.size() * sizeof(PositionRecord));
+}
+
+uint64_t Peers::countProgress() const {
+  uint64_t progress = 0;
+  if (const Positions *here = positions.load())
+    for (const PositionRecord &one : record(*here))
+      progress += one.progress;
+  for (int rank = 1; isRoot() && rank < job.size; ++rank)
+    for (const PositionRecord &one : readBeat(control->getBeat(rank)))
+      progress += one.progress;
+  return progress;
+}
+
+int64_t Peers::toRootTime(int64_t time) const {
+  return penstock::runtime::toRootTime(time, firstClock, lastClock);
+}
+
+void Peers::measureClockAgain() {
+  if (!isAlone())
+    lastClock = measureClock(job, *control);
+}
+
+/// "rank 2 (node7)".
+std::string Peers::getName(int rank) const {
+  const std::string &host = job.hosts[rank];
+  return format(host.empty() ? "rank %d" : "rank %d (%s)", rank, host.c_str());
+}
+
+void Peers::report(const Failure &failure,
+                   const std::vector<std::string> &beats) {
+  std::lock_guard<std::mutex> lock(hostsMutex);
+  // 1. Where all are, as far as this process has heard.
+  std::vector<std::vector<PositionRecord>> places(job.size);
+  for (int rank = 0; rank < job.size; ++rank)
+    places[rank] = readBeat(rank == job.rank ? makeBeat() : beats[rank]);
+  const penstock_schedule *train =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
+
+  // 2. The sentence: of one that is lost, where it was.
+  std::string text =
+      job.rank == 0 ? "error: " : format("error: [rank %d] ", job.rank);
+  if (!failure.isLost) {
+    text += getName(failure.rank) + ": " + failure.sentence;
+  } else {
+    const std::string &host = job.hosts[failure.rank];
+    text += format("rank %d (%s", failure.rank, host.c_str());
+    const PositionRecord *shown = nullptr;
+    // A device that works says more than one that waits.
+    for (const PositionRecord &one : places[failure.rank])
+      if (!shown ||
+          (shown->waitChannel != UINT32_MAX && one.waitChannel == UINT32_MAX))
+        shown = &one;
+    bool isKnown = shown && shown->task < program.task_count;
+    if (shown)
+      text += format(", device %u", shown->device);
+    if (isKnown)
+      text += format(", stage %u", program.tasks[shown->task].stage);
+    text += ") was lost";
+    if (isKnown) {
+      const penstock_task &task = program.tasks[shown->task];
+      text += format(" %s %c%lld", shown->isRunning ? "at" : "after",
+                     char(task.letter), (long long)shown->taskNumber);
+      if (train && std::strchr("FBIW", char(task.letter)))
+        text +=
+            format(" (update %lld)",
+                   (long long)(shown->taskNumber / train->microbatches) + 1);
+      if (shown->waitChannel < program.channel_count)
+        text += format(" while waiting for message %lld of channel '%s'",
+                       (long long)shown->waitNumber,
+                       program.channels[shown->waitChannel].name);
+    }
+    text += ": " + failure.sentence;
+  }
+  text = penstock::toOneLine(text) + "\n";
+  for (int rank = 0; rank < job.size; ++rank)
+    for (const PositionRecord &one : places[rank])
+      text += format("  %s, device %u: %s\n", getName(rank).c_str(), one.device,
+                     describe(program, one).c_str());
+
+  // 3. Nobody may be reading.
+  std::thread([code = failure.code] {
+    sleep(2);
+    _exit(code);
+  }).detach();
+  [[maybe_unused]] ssize_t written =
+      write(STDERR_FILENO, text.data(), text.size());
+}
+
+void Peers::end(int code) { _exit(code); }
+
+void Peers::fail(int code, const char *sentence) {
+  control->fail({job.rank, code, /*isLost=*/false, sentence});
+}
+
+void Peers::leave(const Error &error) {
+  if (isAlone())
+    return;
+  if (error && !hasAgreed)
+    control->fail({job.rank, error.code, /*isLost=*/false, error.text});
+  // All are here, and none will be missed. What MPI does now may take long, or
+  // for ever.
+  control->leave();
+  Limit limit(10, error.code, "");
+  mpi.finalize();
+  setFailureHandler(nullptr);
+  control.reset();
+}

@@ -1,0 +1,137 @@
+//===- Peers.h - The processes of a run -------------------------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What processes do together: begin, agree on how it ended, and tell rank 0
+// what only it prints and writes. A run of one process is alone, and none of it
+// does anything then.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_RUN_PEERS_H
+#define PENSTOCK_RUNTIME_RUN_PEERS_H
+
+#include "runtime/io/ModelWriter.h"
+#include "runtime/job/Clock.h"
+#include "runtime/job/Handshake.h"
+#include "runtime/job/Stream.h"
+#include "runtime/observe/Failure.h"
+#include "runtime/run/Options.h"
+#include "runtime/transport/Transport.h"
+#include "runtime/transport/mpi/Library.h"
+
+#include <functional>
+
+namespace penstock::runtime {
+
+class Instance;
+
+class Peers final : public ControlListener, public FailureHandler {
+public:
+  /// A run of one process.
+  explicit Peers(const penstock_program &program);
+  ~Peers() override;
+
+  /// Finds the other processes, if the environment says that there are any.
+  /// Where it fails, the text is empty in processes that need not say it.
+  Error join(const Options &options);
+
+  const Job &getJob() const { return job; }
+  bool isAlone() const { return job.isAlone(); }
+  /// This process prints and writes.
+  bool isRoot() const { return job.rank == 0; }
+  std::vector<bool> listLocal() const;
+  std::unique_ptr<Transport> createTransport() const;
+  /// "Open MPI v4.1.4", or empty.
+  const std::string &getLibrary() const { return mpi.getName(); }
+
+  /// All say what they are. Fails in all of them, for the same reason, where
+  /// they cannot begin.
+  Error meet(Record own);
+  /// How many samples a set has for those that open none of its files: -1 where
+  /// nobody knows. `flag` begins the names of its inputs.
+  int64_t findSamples(const char *flag) const;
+  /// Keeps this process on its share of the cores that those of its host have
+  /// in common; true if they have more threads than cores.
+  bool divideCores();
+
+  /// All come to the same end: the first error of any, whose text only rank 0
+  /// has. What follows is known to all.
+  Error agree(Error error);
+
+  // What rank 0 gets from all, and gives to all; by rank.
+  std::vector<std::string> gather(std::string own);
+  std::string broadcast(std::string fromRoot);
+
+  /// Values of sinks go to rank 0, in order; false: not now, too much is on its
+  /// way.
+  bool canSendSinks();
+  void sendSinks(std::string bytes);
+  /// On rank 0: what has come, or nothing.
+  std::optional<std::string> takeSinks();
+
+  /// All have ended a segment. Rank 0 calls `observe` until it knows that all
+  /// values have come.
+  void finishSegment(const std::function<void()> &observe);
+
+  // On rank 0: what only another process has. That process is in serve().
+  Error readVariable(const Instance &instance,
+                     const penstock_variable &variable, int64_t updates,
+                     uint32_t copy, bool inOrderOfFile, const TakePiece &take);
+  /// Reads `size` bytes that another process writes in its turn.
+  StreamReader startReading(int rank);
+  StreamWriter startWriting();
+  /// Lets another process begin to write, which waits for its turn.
+  void giveTurn(int rank);
+  void waitForTurn();
+  void endServing();
+  void serve(const Instance &instance, int64_t updates);
+
+  /// Beats tell where these devices are. Null: none is.
+  void follow(const Positions *positions);
+  /// Returns the progress of the devices of all processes.
+  uint64_t countProgress() const;
+  /// Returns the time of an event here by the clock of rank 0.
+  int64_t toRootTime(int64_t time) const;
+  void measureClockAgain();
+  int64_t getClockError() const {
+    return std::max(firstClock.error, lastClock.error);
+  }
+
+  bool hasAgreedOnEnd() const { return hasAgreed; }
+  /// The end: waits for all where they agree on it, else ends all at once.
+  void leave(const Error &error);
+
+private:
+  std::string makeBeat() override;
+  void report(const Failure &failure,
+              const std::vector<std::string> &beats) override;
+  void end(int code) override;
+  void fail(int code, const char *sentence) override;
+
+  Error joinByMpi(const LaunchFacts &facts, double seconds);
+  Error joinByControl(const LaunchFacts &facts, double seconds);
+  Error connect(const Meeting &meeting, Entrance &entrance, double seconds);
+  std::string getName(int rank) const;
+
+  const penstock_program &program;
+  Job job;
+  MpiLibrary mpi;
+  Control::Times times;
+  std::unique_ptr<Control> control;
+  std::vector<Record> records;
+  std::mutex hostsMutex; // reports may come at any time
+  ClockOffset firstClock, lastClock;
+  std::atomic<const Positions *> positions{nullptr};
+  bool hasAgreed = false; // on the last error
+  int64_t sinksUnderWay = 0;
+};
+
+/// What this process is, but for its files and what follows from flags.
+void describeMachine(Record &record, bool comparesCpus);
+/// The flags that are a part of what a run computes.
+void describeFlags(Record &record, const Options &options);
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_RUN_PEERS_H
