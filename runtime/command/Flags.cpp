@@ -73,6 +73,10 @@ Error parsePair(const char *flag, const char *text,
 /// Beyond that, nanoseconds would not fit; it is a lifetime.
 Error setWatchdog(Options &options, const char *flag, const char *text) {
   constexpr double kMostSeconds = 1e9;
+  if (!std::strcmp(text, "auto")) {
+    options.watchdog.reset();
+    return {};
+  }
   if (Error error = parseNumber(flag, text, options.watchdog))
     return error;
   if (*options.watchdog > kMostSeconds)
@@ -190,7 +194,8 @@ constexpr Flag kFlags[] = {
      setTrue<&Options::verify>},
     {"on-nan", "stop|warn",
      "end with code 7 when the loss is not finite, or go on (stop)", setOnNan},
-    {"watchdog", "SECONDS", "end with code 6 when nothing moves so long",
+    {"watchdog", "SECONDS",
+     "end with code 6 when nothing moves so long (auto, off in one process)",
      setWatchdog, For::Both},
     {"gpus", "LIST", "GPUs of the devices, in turn, as 0,1 (all)", setGpus,
      For::Both},

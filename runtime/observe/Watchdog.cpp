@@ -15,7 +15,7 @@ using namespace penstock::runtime;
 void Watchdog::check() {
   if (limit == 0)
     return;
-  uint64_t progress = count ? count() : 0;
+  uint64_t progress = 0;
   for (auto [device, position] : positions.devices)
     progress += position->progress.load(std::memory_order_relaxed);
   int64_t now = nanoseconds();

@@ -13,25 +13,19 @@
 #include "runtime/observe/Position.h"
 #include "runtime/support/Wait.h"
 
-#include <functional>
-
 namespace penstock::runtime {
 
 /// Ends the process when no device makes progress for some seconds.
 class Watchdog {
 public:
   /// Never ends it where `seconds` is 0.
-  /// `count` says how much progress there was, where devices are in several
-  /// processes.
-  Watchdog(const Positions &positions, double seconds,
-           std::function<uint64_t()> count = nullptr)
-      : positions(positions), count(std::move(count)),
-        limit(int64_t(seconds * 1e9)), since(nanoseconds()) {}
+  Watchdog(const Positions &positions, double seconds)
+      : positions(positions), limit(int64_t(seconds * 1e9)),
+        since(nanoseconds()) {}
   void check();
 
 private:
   const Positions &positions;
-  const std::function<uint64_t()> count;
   int64_t limit; // 0: off
   int64_t since;
   uint64_t seen = 0;

@@ -69,7 +69,7 @@ Error penstock_run::infer() {
     endpoint.output = outputs.find(endpoint.channel->description);
 
   startTime = nanoseconds();
-  Watchdog watchdog = watch();
+  std::function<void()> checkProgress = watch();
   int64_t microbatches = trainData.isWhole() ? 1
                                              : trainData.usableCount() /
                                                    trainData.microbatchSize();
@@ -77,10 +77,10 @@ Error penstock_run::infer() {
   // last turn has no place in the outputs.
   int64_t turns = (microbatches + schedule->microbatches - 1) /
                   int64_t(schedule->microbatches);
-  if (Error error = instance->run(*schedule, 0, turns, 0, trainData,
-                                  [&] { watchdog.check(); }))
+  if (Error error =
+          instance->run(*schedule, 0, turns, 0, trainData, checkProgress))
     return error;
-  peers.finishSegment([&] { watchdog.check(); });
+  peers.finishSegment(checkProgress);
   trainSeconds = double(nanoseconds() - startTime) * 1e-9;
   collectOutputs(outputs, microbatches);
   if (!peers.isRoot())

@@ -62,6 +62,9 @@ public:
   const std::vector<penstock_device *> &devices() const { return localDevices; }
   Endpoints &allEndpoints() { return context.endpoints; }
   const Positions &positions() const { return context.positions; }
+  std::vector<TransferCount> countTransfers() const {
+    return context.transport->count();
+  }
   bool has(uint32_t device) const { return isLocal[device]; }
   /// The bytes that messages to other processes need besides.
   uint64_t transportBytes() const { return context.transport->getBytes(); }

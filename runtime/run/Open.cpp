@@ -195,7 +195,7 @@ Error penstock_run::openInstances() {
   instance->setOversubscribed(peers.divideCores());
   if (Error error = instance->open(files, !options.trace.empty()))
     return error;
-  peers.follow(&instance->positions());
+  peers.follow(instance.get());
   if (options.rate && !instance->setHyperparameter("lr", *options.rate))
     return userError("--lr: this program has no learning rate");
   setHyperparameters(*instance);

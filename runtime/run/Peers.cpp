@@ -76,11 +76,17 @@ private:
   std::thread thread;
 };
 
-std::vector<PositionRecord> readBeat(const std::string &beat) {
-  std::vector<PositionRecord> records(beat.size() / sizeof(PositionRecord));
-  std::memcpy(records.data(), beat.data(),
-              records.size() * sizeof(PositionRecord));
-  return records;
+/// What a beat says; nothing if it is none.
+ProcessState readBeat(const std::string &beat) {
+  ByteReader reader(beat);
+  ProcessState state;
+  state.positions.resize(reader.takeCount(sizeof(PositionRecord)));
+  for (PositionRecord &position : state.positions)
+    position = reader.take<PositionRecord>();
+  state.counts.resize(reader.takeCount(sizeof(TransferCount)));
+  for (TransferCount &count : state.counts)
+    count = reader.take<TransferCount>();
+  return reader.isComplete() ? state : ProcessState();
 }
 
 } // namespace
@@ -500,30 +506,38 @@ void Peers::serve(const Instance &instance, int64_t updates) {
 // Life and death.
 //===----------------------------------------------------------------------===//
 
-void Peers::follow(const Positions *next) {
-  positions.store(next);
+void Peers::follow(const Instance *instance) {
+  followed.store(instance);
   if (control)
     control->beatNow();
 }
 
 std::string Peers::makeBeat() {
-  const Positions *here = positions.load();
+  const Instance *here = followed.load();
   if (!here)
     return "";
-  std::vector<PositionRecord> records = record(*here);
-  return std::string(reinterpret_cast<const char *>(records.data()),
-                     records.size() * sizeof(PositionRecord));
+  ByteWriter beat;
+  std::vector<PositionRecord> positions = record(here->positions());
+  beat.add(uint32_t(positions.size()));
+  for (const PositionRecord &position : positions)
+    beat.add(position);
+  std::vector<TransferCount> counts = here->countTransfers();
+  beat.add(uint32_t(counts.size()));
+  for (const TransferCount &count : counts)
+    beat.add(count);
+  return std::move(beat.bytes);
 }
 
-uint64_t Peers::countProgress() const {
-  uint64_t progress = 0;
-  if (const Positions *here = positions.load())
-    for (const PositionRecord &one : record(*here))
-      progress += one.progress;
-  for (int rank = 1; isRoot() && rank < job.size; ++rank)
-    for (const PositionRecord &one : readBeat(control->getBeat(rank)))
-      progress += one.progress;
-  return progress;
+std::vector<ProcessState> Peers::getStates(bool &isFresh) const {
+  std::vector<ProcessState> states(job.size);
+  isFresh = true;
+  if (const Instance *here = followed.load())
+    states[0] = {record(here->positions()), here->countTransfers()};
+  for (int rank = 1; rank < job.size; ++rank) {
+    states[rank] = readBeat(control->getBeat(rank));
+    isFresh &= control->getSilence(rank) < 1000000000;
+  }
+  return states;
 }
 
 int64_t Peers::toRootTime(int64_t time) const {
@@ -547,7 +561,8 @@ void Peers::report(const Failure &failure,
   // 1. Where all are, as far as this process has heard.
   std::vector<std::vector<PositionRecord>> places(job.size);
   for (int rank = 0; rank < job.size; ++rank)
-    places[rank] = readBeat(rank == job.rank ? makeBeat() : beats[rank]);
+    places[rank] =
+        readBeat(rank == job.rank ? makeBeat() : beats[rank]).positions;
   const penstock_schedule *train =
       findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
 

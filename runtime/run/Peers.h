@@ -16,6 +16,7 @@
 #include "runtime/job/Handshake.h"
 #include "runtime/job/Stream.h"
 #include "runtime/observe/Failure.h"
+#include "runtime/run/JobWatchdog.h"
 #include "runtime/run/Options.h"
 #include "runtime/transport/Transport.h"
 #include "runtime/transport/mpi/Library.h"
@@ -87,10 +88,11 @@ public:
   void endServing();
   void serve(const Instance &instance, int64_t updates);
 
-  /// Beats tell where these devices are. Null: none is.
-  void follow(const Positions *positions);
-  /// Returns the progress of the devices of all processes.
-  uint64_t countProgress() const;
+  /// Beats tell where the devices of an instance are. Null: none is.
+  void follow(const Instance *instance);
+  /// On rank 0: where all are, by rank; `isFresh` if that is of the last
+  /// second.
+  std::vector<ProcessState> getStates(bool &isFresh) const;
   /// Returns the time of an event here by the clock of rank 0.
   int64_t toRootTime(int64_t time) const;
   void measureClockAgain();
@@ -122,7 +124,7 @@ private:
   std::vector<Record> records;
   std::mutex hostsMutex; // reports may come at any time
   ClockOffset firstClock, lastClock;
-  std::atomic<const Positions *> positions{nullptr};
+  std::atomic<const Instance *> followed{nullptr};
   bool hasAgreed = false; // on the last error
   int64_t sinksUnderWay = 0;
 };

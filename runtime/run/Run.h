@@ -91,7 +91,7 @@ private:
   Error finishData();
   penstock::runtime::Record describe(const Error &error) const;
   bool reads(const char *endpoint) const;
-  penstock::runtime::Watchdog watch();
+  std::function<void()> watch();
   Error gatherArenas();
   void gatherWaits();
   Error openFiles();

@@ -10,6 +10,7 @@
 #include "penstock/one_line.h"
 #include "runtime/io/Finite.h"
 #include "runtime/job/Bytes.h"
+#include "runtime/observe/Failure.h"
 #include "runtime/run/Run.h"
 
 #include <algorithm>
@@ -162,13 +163,13 @@ Error penstock_run::train(int64_t updates) {
   progress->begin(
       std::max(options.steps || options.epochs ? requestedUpdates() : 0,
                updatesDone + updates));
-  Watchdog watchdog = watch();
+  std::function<void()> checkProgress = watch();
   auto observe = [&] {
     values.collect(*instance, peers);
     logUpdates(values, *schedule);
     if (isStopping())
       instance->shrink();
-    watchdog.check();
+    checkProgress();
   };
   Error error = instance->run(*schedule, updatesDone, updates, updatesDone,
                               trainData, observe);
@@ -201,10 +202,10 @@ Error penstock_run::evaluate(penstock_results &results) {
     return userError("--eval-data is missing");
   int64_t microbatches = evalData.usableCount() / evalData.microbatchSize();
   SinkValues values;
-  Watchdog watchdog = watch();
+  std::function<void()> checkProgress = watch();
   auto observe = [&] {
     values.collect(*instance, peers);
-    watchdog.check();
+    checkProgress();
   };
   if (Error error = instance->run(*schedule, 0, microbatches, updatesDone,
                                   evalData, observe))
@@ -268,12 +269,32 @@ Error penstock_run::save(const std::string &path) {
 }
 
 /// In one process, or in rank 0 of several, which knows of all of them.
-Watchdog penstock_run::watch() {
-  double seconds = options.watchdog.value_or(0);
-  if (peers.isAlone())
-    return Watchdog(instance->positions(), seconds);
-  return Watchdog(instance->positions(), peers.isRoot() ? seconds : 0,
-                  [this] { return peers.countProgress(); });
+std::function<void()> penstock_run::watch() {
+  if (peers.isAlone()) {
+    double seconds = options.watchdog.value_or(0);
+    auto watchdog = std::make_shared<Watchdog>(instance->positions(),
+                                               seconds < 0 ? 0 : seconds);
+    return [watchdog] { watchdog->check(); };
+  }
+  if (!peers.isRoot())
+    return [] {};
+  auto watchdog = std::make_shared<JobWatchdog>(
+      program, peers.getJob(), options.watchdog.value_or(JobWatchdog::kAuto),
+      nanoseconds());
+  auto last = std::make_shared<int64_t>(0);
+  return [this, watchdog, last] {
+    // Beats do not come more often.
+    constexpr int64_t kPeriod = 100000000;
+    int64_t now = nanoseconds();
+    if (now - *last < kPeriod)
+      return;
+    *last = now;
+    bool isFresh = false;
+    std::vector<ProcessState> states = peers.getStates(isFresh);
+    std::string why = watchdog->check(states, isFresh, loggedUpdates > 0, now);
+    if (!why.empty())
+      fail(instance->positions(), PENSTOCK_WATCHDOG, "%s", why.c_str());
+  };
 }
 
 /// Rank 0 learns how long the devices of others have waited.

@@ -17,6 +17,15 @@
 
 namespace penstock::runtime {
 
+/// What one process knows of a far channel, or of the sums of a far group, in
+/// this segment.
+struct TransferCount {
+  /// A channel, or from the number of channels on a group.
+  uint32_t id;
+  uint32_t reserved;
+  int64_t begun, done;
+};
+
 /// The transport of one instance. What is called while devices run is called
 /// by all of their threads.
 class Transport {
@@ -41,6 +50,8 @@ public:
   virtual Error end() = 0;
   /// Ends for good. Nothing is called after it.
   virtual void leave() noexcept = 0;
+  /// Returns what is under way, as far as this process knows. Any thread.
+  virtual std::vector<TransferCount> count() const { return {}; }
   /// Returns the bytes that it has for itself.
   virtual uint64_t getBytes() const { return 0; }
 };

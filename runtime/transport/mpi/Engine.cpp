@@ -28,6 +28,11 @@ constexpr uint64_t kEager = 4 << 10;
 constexpr int64_t kStaged = 2;
 constexpr int64_t kShortestNap = 200000, kLongestNap = 1000000;
 
+/// Written under the lock, read by whoever watches.
+struct Progress {
+  std::atomic<int64_t> begun{0}, done{0};
+};
+
 /// One end of a far channel.
 struct Line {
   Channel *channel;
@@ -35,6 +40,8 @@ struct Line {
   int peer;
   DeviceMemory *memory; // of the end that is here
   int64_t started = 0, finished = 0, limit;
+  /// The same two for others to read.
+  std::unique_ptr<Progress> progress = std::make_unique<Progress>();
   uint64_t pieces;
   std::vector<penstock_mpi_request> requests; // by message and piece
   uint64_t tested = 0;                        // pieces of the oldest message
@@ -55,9 +62,11 @@ public:
   bool progress() override;
   Error end() override;
   void leave() noexcept override;
+  std::vector<TransferCount> count() const override;
   uint64_t getBytes() const override;
 
 private:
+  class Lock;
   bool start(Line &line);
   bool finish(Line &line);
   bool sweep();
@@ -71,6 +80,8 @@ private:
   const Positions *positions = nullptr;
   std::vector<Line> lines;
   std::vector<std::unique_ptr<MpiSum>> sums;
+  std::vector<std::unique_ptr<Progress>> sumProgress; // by sum
+  std::vector<uint32_t> sumIds;
 
   /// Held around calls of MPI.
   std::atomic<bool> isBusy{false};
@@ -109,10 +120,14 @@ Error Engine::open(Endpoints &endpoints,
     line.requests.resize(line.limit * line.pieces);
     lines.push_back(std::move(line));
   }
-  for (size_t i = 0; i < allSums.size(); ++i)
-    if (allSums[i]->isFar())
-      sums.push_back(std::make_unique<MpiSum>(*allSums[i], mpi, job,
-                                              int(endpoints.size() + 2 * i)));
+  for (size_t i = 0; i < allSums.size(); ++i) {
+    if (!allSums[i]->isFar())
+      continue;
+    sums.push_back(std::make_unique<MpiSum>(*allSums[i], mpi, job,
+                                            int(endpoints.size() + 2 * i)));
+    sumProgress.push_back(std::make_unique<Progress>());
+    sumIds.push_back(uint32_t(endpoints.size() + i));
+  }
   if (!lines.empty() || !sums.empty())
     thread = std::thread([this] { loop(); });
   return {};
@@ -125,10 +140,39 @@ uint64_t Engine::getBytes() const {
   return bytes;
 }
 
+std::vector<TransferCount> Engine::count() const {
+  std::vector<TransferCount> counts;
+  auto add = [&](uint32_t id, const Progress &progress) {
+    // In this order, so that nothing seems to be done before it begins.
+    int64_t done = progress.done.load(std::memory_order_acquire);
+    counts.push_back({id, 0, progress.begun.load(), done});
+  };
+  for (const Line &line : lines)
+    add(line.channel->index, *line.progress);
+  for (size_t i = 0; i < sums.size(); ++i)
+    add(sumIds[i], *sumProgress[i]);
+  return counts;
+}
+
+/// For those who need all of it to stand still.
+class Engine::Lock {
+public:
+  explicit Lock(Engine &engine) : engine(engine) {
+    while (engine.isBusy.exchange(true, std::memory_order_seq_cst))
+      sched_yield();
+  }
+  ~Lock() { engine.isBusy.store(false, std::memory_order_seq_cst); }
+
+private:
+  Engine &engine;
+};
+
 void Engine::begin() {
+  Lock lock(*this);
   // The devices are open now.
   for (Line &line : lines) {
     line.started = line.finished = 0;
+    line.progress->begun = line.progress->done = 0;
     if (line.memory->isHostAddressable() || !line.staging.empty())
       continue;
     line.limit = kStaged;
@@ -136,6 +180,8 @@ void Engine::begin() {
   }
   for (auto &sum : sums)
     sum->reset();
+  for (auto &progress : sumProgress)
+    progress->begun = progress->done = 0;
 }
 
 /// Whoever finds an error of MPI ends the run; nothing can be known of what is
@@ -174,7 +220,7 @@ bool Engine::start(Line &line) {
       check(line.sends ? mpi.send(host + at, size, line.peer, tag, request)
                        : mpi.receive(host + at, size, line.peer, tag, request));
     }
-    ++line.started;
+    line.progress->begun.store(++line.started, std::memory_order_relaxed);
     isMoved = true;
   }
   return isMoved;
@@ -201,6 +247,7 @@ bool Engine::finish(Line &line) {
                            channel.order(line.finished));
     }
     channel.finish(line.finished++);
+    line.progress->done.store(line.finished, std::memory_order_release);
     if (bytes > kEager)
       needHelp.fetch_sub(1, std::memory_order_relaxed);
     isMoved = true;
@@ -215,11 +262,14 @@ bool Engine::sweep() {
     isMoved |= finish(line);
   }
   int code = 0;
-  for (auto &sum : sums) {
-    bool wasActive = sum->isActive();
-    isMoved |= sum->advance(code);
-    if (wasActive != sum->isActive())
+  for (size_t i = 0; i < sums.size(); ++i) {
+    bool wasActive = sums[i]->isActive();
+    isMoved |= sums[i]->advance(code);
+    if (wasActive != sums[i]->isActive())
       needHelp.fetch_add(wasActive ? -1 : 1, std::memory_order_relaxed);
+    sumProgress[i]->begun.store(sums[i]->countDone() + sums[i]->isActive(),
+                                std::memory_order_relaxed);
+    sumProgress[i]->done.store(sums[i]->countDone(), std::memory_order_release);
   }
   check(code);
   return isMoved;
@@ -284,6 +334,7 @@ void Engine::loop() {
 }
 
 Error Engine::end() {
+  Lock lock(*this);
   for (const Line &line : lines)
     if (line.started != line.finished)
       return defect("channel '%s' has a message under way at the end of a "

@@ -183,7 +183,7 @@ bool MpiSum::begin() {
   if (active || !sum.hasPosted(uint32_t(number + 1) * localSides))
     return false;
   active = true;
-  gathered = added = scattered = 0;
+  gathered = added = 0;
   for (Peer &peer : others)
     peer.sent = peer.received = peer.done = 0;
   return true;

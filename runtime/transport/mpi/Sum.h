@@ -28,6 +28,8 @@ public:
   bool advance(int &code);
   /// A sum has begun and is not done.
   bool isActive() const { return active; }
+  /// Sums of this segment that are done.
+  int64_t countDone() const { return number; }
   /// Bytes that are only for sending.
   uint64_t getBytes() const;
 
@@ -92,8 +94,8 @@ private:
   std::vector<const void *> values; // while a piece is added
 
   bool active = false;
-  int64_t number = 0;                              // sums done in this segment
-  uint64_t gathered = 0, added = 0, scattered = 0; // pieces of this process
+  int64_t number = 0;               // sums done in this segment
+  uint64_t gathered = 0, added = 0; // pieces of this process
 
 public:
   /// Begins a segment.
