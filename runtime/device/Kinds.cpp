@@ -17,9 +17,9 @@ using namespace penstock::runtime;
 static constinit const DeviceKind *first = nullptr;
 
 DeviceKind::DeviceKind(const char *name, Check check, Create create,
-                       bool isInHostMemory)
+                       bool isInHostMemory, Describe describe)
     : name(name), check(check), create(create), isInHostMemory(isInHostMemory),
-      next(first) {
+      describe(describe), next(first) {
   first = this;
 }
 

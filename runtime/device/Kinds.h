@@ -21,9 +21,11 @@ public:
   using Create = std::unique_ptr<penstock_device> (*)(Context &context,
                                                       uint32_t index);
 
+  using Describe = std::string (*)();
+
   /// Registers the kind.
   DeviceKind(const char *name, Check check, Create create,
-             bool isInHostMemory = true);
+             bool isInHostMemory = true, Describe describe = nullptr);
 
   const char *const name;
   /// Fails where this machine cannot run the code of such a device.
@@ -31,6 +33,8 @@ public:
   const Create create;
   /// Arenas are memory of the host.
   const bool isInHostMemory;
+  /// Says which library computes; null where bits depend on none.
+  const Describe describe;
 
 private:
   friend const DeviceKind *findDeviceKind(const char *name);

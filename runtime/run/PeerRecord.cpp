@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/sha256.h"
+#include "runtime/device/Kinds.h"
 #include "runtime/run/Peers.h"
 
 #include <cstdlib>
@@ -58,6 +59,12 @@ void penstock::runtime::describeMachine(Record &record, bool comparesCpus) {
     const char *value = std::getenv(name);
     record.facts.push_back({Fact::Property, name, value ? value : ""});
   }
+  // Every process has the kinds that the program uses.
+  for (const char *name : {"cpu", "cuda"})
+    if (const DeviceKind *kind = findDeviceKind(name); kind && kind->describe)
+      record.facts.push_back({Fact::Property,
+                              format("library of devices '%s'", name),
+                              kind->describe()});
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
     for (int core = 0; core < CPU_SETSIZE; ++core)

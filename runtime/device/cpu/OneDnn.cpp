@@ -53,6 +53,16 @@ bool OneDnn::roundsAlike() const {
              dnnl_cpu_isa_avx512_core;
 }
 
+std::string OneDnn::describe() const {
+  if (!error.empty())
+    return error;
+  const dnnl_version_t *version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." +
+         std::to_string(version->minor) + "." + std::to_string(version->patch) +
+         " with instruction set " +
+         std::to_string(dnnl_get_effective_cpu_isa());
+}
+
 void OneDnn::setThreads(int threads) const {
   if (error.empty())
     setOpenMpThreads(threads);

@@ -20,6 +20,7 @@ namespace penstock::runtime {
 #define PENSTOCK_DNNL_FUNCTIONS(X)                                             \
   X(dnnl_engine_create)                                                        \
   X(dnnl_get_effective_cpu_isa)                                                \
+  X(dnnl_version)                                                              \
   X(dnnl_stream_create)                                                        \
   X(dnnl_stream_destroy)                                                       \
   X(dnnl_memory_desc_init_by_strides)                                          \
@@ -65,6 +66,8 @@ struct OneDnn {
   /// Whether all of its products add up a sum of up to 384 in one order. Those
   /// for AVX-512 do; others depend on rows, columns and transposition.
   bool roundsAlike() const;
+  /// Its version and the instructions that it uses: what else bits depend on.
+  std::string describe() const;
   /// The number of threads of this thread's calls.
   void setThreads(int threads) const;
   int getThreads() const;
