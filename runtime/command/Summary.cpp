@@ -56,7 +56,7 @@ std::string penstock::runtime::summarize(const penstock_run &run) {
              samples / run.trainSeconds);
   const Job &job = run.getPeers().getJob();
   text += format("%-8s%-14s%8s%16s%16s%s\n", "device", "stages", "busy",
-                 "arena", "planned", job.isAlone() ? "" : "  rank");
+                 "arena", "planned", job.isAlone() ? "" : "  cores     rank");
   double busySum = 0;
   uint64_t arenas = 0;
   for (auto [i, arena] : run.arenas) {
@@ -69,7 +69,8 @@ std::string penstock::runtime::summarize(const penstock_run &run) {
                    sizeText(program.devices[i].arena_bytes).c_str());
     int rank = job.rankOfDevice[i];
     text += job.isAlone() ? "\n"
-                          : format("  %d %s\n", rank, job.hosts[rank].c_str());
+                          : format("  %-10s%d %s\n", run.cores[i].c_str(), rank,
+                                   job.hosts[rank].c_str());
   }
   text += format("bubble: %.1f %% measured, %.1f %% predicted%s\n",
                  100 * (1 - busySum / program.device_count),

@@ -37,6 +37,21 @@ bool penstock::runtime::isOversubscribed(const Context &context) {
              allowedCores().size();
 }
 
+std::string penstock::runtime::describeCores(const cpu_set_t &cores) {
+  std::string text;
+  for (int first = 0; first < CPU_SETSIZE; ++first) {
+    if (!CPU_ISSET(first, &cores))
+      continue;
+    int last = first;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &cores))
+      ++last;
+    text += format(first == last ? "%s%d" : "%s%d-%d", text.empty() ? "" : ",",
+                   first, last);
+    first = last;
+  }
+  return text.empty() ? "any" : text;
+}
+
 cpu_set_t penstock::runtime::shareOfCores(const Context &context,
                                           uint32_t device) {
   cpu_set_t share;

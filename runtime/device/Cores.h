@@ -19,6 +19,8 @@ namespace penstock::runtime {
 /// The cores of a device: its share of those this process may use, empty where
 /// threads outnumber cores.
 cpu_set_t shareOfCores(const Context &context, uint32_t device);
+/// "0-3,8", or "any" of none.
+std::string describeCores(const cpu_set_t &cores);
 /// Threads of all local devices together against allowed cores.
 bool isOversubscribed(const Context &context);
 

@@ -74,6 +74,10 @@ public:
   bool isOversubscribed() const {
     return penstock::runtime::isOversubscribed(context);
   }
+  /// The cores of a local device.
+  std::string describeCores(uint32_t device) const {
+    return penstock::runtime::describeCores(shareOfCores(context, device));
+  }
   /// Chooses the GPUs of devices, in turn. Before open().
   void setGpus(std::vector<int> gpus) { context.gpus = std::move(gpus); }
 

@@ -217,15 +217,18 @@ Error penstock_run::gatherArenas() {
     return {};
   ByteWriter own;
   own.add(instance->transportBytes());
+  own.add(uint32_t(arenas.size()));
   for (const ArenaBytes &arena : arenas)
-    own.add(arena);
+    own.add(arena).addText(instance->describeCores(arena.device));
   std::vector<std::string> all = peers.gather(std::move(own.bytes));
   arenas.clear();
   for (size_t rank = 0; peers.isRoot() && rank < all.size(); ++rank) {
     ByteReader reader(all[rank]);
     transportBytes.push_back(reader.take<uint64_t>());
-    while (reader.left() >= sizeof(ArenaBytes))
+    for (auto left = reader.take<uint32_t>(); left > 0; --left) {
       arenas.push_back(reader.take<ArenaBytes>());
+      cores.push_back(reader.takeText());
+    }
   }
   return {};
 }

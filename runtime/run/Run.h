@@ -76,6 +76,8 @@ struct penstock_run {
   int64_t evaluatedLabels = 0, evaluatedCorrect = 0;
   double trainSeconds = 0;
   std::vector<double> waitSeconds; // in training, by device
+  /// The cores of each device, where there are several processes.
+  std::vector<std::string> cores;
   /// What messages to other processes need besides, by rank.
   std::vector<uint64_t> transportBytes;
   /// The most memory that each process had, by rank.
