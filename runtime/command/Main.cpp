@@ -57,11 +57,12 @@ static Error idle(const penstock_run &run) {
 
 /// Of a run that a signal ended early; its line is printed before what a run
 /// does at its end.
-static Error noteInterruption(const penstock_run &run, int signal,
-                              int64_t total) {
-  std::fprintf(stderr, "interrupted by %s after update %lld of %lld\n",
-               signal == SIGINT ? "SIGINT" : "SIGTERM",
-               (long long)run.updatesDone, (long long)total);
+static Error noteInterruption(penstock_run &run, int signal, int64_t total) {
+  run.setAgreed();
+  if (run.isRoot())
+    std::fprintf(stderr, "interrupted by %s after update %lld of %lld\n",
+                 signal == SIGINT ? "SIGINT" : "SIGTERM",
+                 (long long)run.updatesDone, (long long)total);
   return {128 + signal, ""};
 }
 
@@ -77,7 +78,7 @@ static Error trainAndPrint(penstock_run &run) {
   if (!mistake && !options.steps && !options.epochs)
     mistake = userError("one of --steps and --epochs is required (see --help)");
   catchStopSignals();
-  run.isStopRequested = [] { return getStopSignal() != 0; };
+  run.getStopSignal = getStopSignal;
   if (Error error = run.open(std::move(mistake)))
     return error;
   if (options.transport == "control")
@@ -94,7 +95,7 @@ static Error trainAndPrint(penstock_run &run) {
     ending = run.train(std::min(options.evalEvery.value_or(left), left));
     if (ending && ending.code != PENSTOCK_NOT_FINITE)
       return ending;
-    if (int signal = getStopSignal();
+    if (int signal = run.getEndingSignal();
         !ending && signal && run.updatesDone < total)
       ending = noteInterruption(run, signal, total);
     if (!options.evalEvery || ending)
@@ -129,6 +130,8 @@ static Error trainAndPrint(penstock_run &run) {
     std::fputs(summarize(run).c_str(), stdout);
   if (std::fflush(stdout) != 0)
     return userError("cannot write to standard output");
+  if (ending)
+    run.setAgreed();
   return ending;
 }
 

@@ -13,16 +13,26 @@
 
 using namespace penstock::runtime;
 
-void Bound::shrink(std::span<const Begun *const> devices) {
-  auto hasAsked = [](const Begun *begun) { return begun->load() > 0; };
-  if (isShrinking.load(std::memory_order_relaxed) ||
-      !std::all_of(devices.begin(), devices.end(), hasAsked))
-    return;
+bool Bound::haveAllAsked(std::span<const Begun *const> devices) {
+  return std::all_of(devices.begin(), devices.end(),
+                     [](const Begun *begun) { return begun->load() > 0; });
+}
+
+int64_t Bound::hold(std::span<const Begun *const> devices) {
   isShrinking.store(true, std::memory_order_seq_cst);
   int64_t most = 0;
   for (const Begun *begun : devices)
     most = std::max(most, begun->load(std::memory_order_seq_cst));
+  return most;
+}
+
+void Bound::release(int64_t most) {
   // While entries of the last updates are still to come, devices count on.
   length.store(std::min(most, updates()), std::memory_order_relaxed);
   agreed.set(1);
+}
+
+void Bound::shrink(std::span<const Begun *const> devices) {
+  if (!isShrinking.load(std::memory_order_relaxed) && haveAllAsked(devices))
+    release(hold(devices));
 }

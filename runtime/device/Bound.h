@@ -43,6 +43,13 @@ public:
   /// devices have asked: there are device functions that never do.
   void shrink(std::span<const Begun *const> devices);
 
+  // The same in steps, where other processes have devices, too: all of all
+  // processes have asked, each says how much its own have begun, which go no
+  // further then, and all go on to the most of that.
+  static bool haveAllAsked(std::span<const Begun *const> devices);
+  int64_t hold(std::span<const Begun *const> devices);
+  void release(int64_t most);
+
   /// Of the last segment.
   int64_t updates() const { return length.load(std::memory_order_relaxed); }
 

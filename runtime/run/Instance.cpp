@@ -259,14 +259,14 @@ Error Instance::run(const penstock_schedule &schedule, int64_t first,
   return context.transport->end();
 }
 
-void Instance::shrink() {
-  if (localDevices.size() < program.device_count)
-    return;
+std::vector<const Begun *> Instance::listBegun() const {
   std::vector<const Begun *> begun;
-  for (penstock_device *device : localDevices)
+  for (const penstock_device *device : localDevices)
     begun.push_back(&device->begun);
-  context.bound.shrink(begun);
+  return begun;
 }
+
+void Instance::shrink() { context.bound.shrink(listBegun()); }
 
 void Instance::read(const penstock_variable &variable, int64_t updates,
                     char *values, uint32_t copy) const {

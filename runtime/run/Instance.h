@@ -39,6 +39,10 @@ public:
   /// From `observe`: makes the segment that runs as short as it can become,
   /// soon. Only where all devices are in this process.
   void shrink();
+  // Where they are not: the steps of Bound, of those that are.
+  bool haveAllAsked() const { return Bound::haveAllAsked(listBegun()); }
+  int64_t hold() { return context.bound.hold(listBegun()); }
+  void release(int64_t most) { context.bound.release(most); }
   /// Of the last segment.
   int64_t updatesRun() const { return context.bound.updates(); }
 
@@ -95,6 +99,7 @@ private:
   Error prepackWeights(penstock_device &device);
   Error openDevice(penstock_device &device,
                    const std::vector<MappedFile> &files);
+  std::vector<const Begun *> listBegun() const;
   void buildEndpoints();
   Address addressOf(const penstock_variable &variable, int64_t updates,
                     uint32_t copy) const;

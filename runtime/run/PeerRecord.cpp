@@ -88,6 +88,7 @@ void penstock::runtime::describeFlags(Record &record, const Options &options) {
   add("--eval-every", number(options.evalEvery));
   add("--eval-data", given(!options.evalData.empty()));
   add("--eval-labels", given(!options.evalLabels.empty()));
+  add("--on-nan", options.warnsOfNotFinite ? "warn" : "");
   // What all have to do something for.
   add("--verify", given(options.verify));
   add("--save", given(!options.save.empty()));

@@ -34,6 +34,7 @@ enum Tag : uint16_t {
   kSinksTaken,
   kMark,
   kSegment,
+  kSignal,
   kAsk,
   kBytes,
   kBytesTaken
@@ -419,32 +420,75 @@ std::optional<std::string> Peers::takeSinks() {
   return std::nullopt;
 }
 
-void Peers::finishSegment(const std::function<void()> &observe) {
-  if (isAlone())
+void Peers::tell(int rank, uint16_t tag, const std::string &bytes) {
+  control->send(rank, tag, bytes);
+}
+
+void Peers::tellAll(uint16_t tag, const std::string &bytes) {
+  for (int rank = 1; rank < job.size; ++rank)
+    control->send(rank, tag, bytes);
+}
+
+std::optional<std::string> Peers::hear(int rank, uint16_t tag) {
+  return control->take(rank, tag);
+}
+
+void Peers::sendSignal(int signal) {
+  if (isAlone() || isRoot() || !signal || sentSignal)
     return;
+  sentSignal = signal;
+  control->send(0, kSignal, ByteWriter().add(int32_t(signal)).bytes);
+}
+
+int Peers::takeSignal() {
+  for (int rank = 1; rank < job.size; ++rank)
+    if (auto signal = control->take(rank, kSignal); signal && !takenSignal)
+      takenSignal = ByteReader(*signal).take<int32_t>();
+  return takenSignal;
+}
+
+Peers::Ending Peers::decide(Ending own) {
+  if (isAlone())
+    return own;
+  sendSignal(own.signal);
+  std::string bytes = broadcast(ByteWriter().add(own).bytes);
+  return ByteReader(bytes).take<Ending>();
+}
+
+Peers::Ending Peers::finishSegment(const std::function<void()> &observe,
+                                   const std::function<bool()> &isBusy,
+                                   const std::function<Ending()> &ending) {
+  if (isAlone())
+    return ending ? ending() : Ending();
   if (!isRoot()) {
     // What the sinks still have goes first.
     while (!canSendSinks())
       control->wait(1000000);
     observe();
     control->send(0, kMark, "");
-    control->receive(0, kSegment);
-    return;
+    while (true) {
+      if (auto bytes = control->take(0, kSegment))
+        return ByteReader(*bytes).take<Ending>();
+      observe();
+      control->wait(1000000);
+    }
   }
   // A mark stands behind the values of its process.
   std::vector<bool> isThere(job.size);
-  for (int missing = job.size - 1; missing > 0;) {
+  int missing = job.size - 1;
+  while (missing > 0 || (isBusy && isBusy())) {
     for (int rank = 1; rank < job.size; ++rank)
       if (!isThere[rank] && control->take(rank, kMark)) {
         isThere[rank] = true;
         --missing;
       }
     observe();
-    if (missing)
+    if (missing > 0 || (isBusy && isBusy()))
       control->wait(1000000);
   }
-  for (int rank = 1; rank < job.size; ++rank)
-    control->send(rank, kSegment, "");
+  Ending result = ending ? ending() : Ending();
+  tellAll(kSegment, ByteWriter().add(result).bytes);
+  return result;
 }
 
 StreamReader Peers::startReading(int rank) {

@@ -71,9 +71,29 @@ public:
   /// On rank 0: what has come, or nothing.
   std::optional<std::string> takeSinks();
 
-  /// All have ended a segment. Rank 0 calls `observe` until it knows that all
-  /// values have come.
-  void finishSegment(const std::function<void()> &observe);
+  /// Why training ends before its last update; 0 and false: it does not.
+  struct Ending {
+    int32_t signal = 0;
+    uint32_t isNotFinite = 0;
+    explicit operator bool() const { return signal || isNotFinite; }
+  };
+  /// All go by what rank 0 says. Others tell it of their signal, once.
+  Ending decide(Ending own);
+  /// On rank 0: the signal that another process has, or 0.
+  int takeSignal();
+  void sendSignal(int signal);
+  /// All have ended a segment. Calls `observe` until all values have come, and
+  /// while it `isBusy`. What comes then is what rank 0 says.
+  Ending finishSegment(const std::function<void()> &observe,
+                       const std::function<bool()> &isBusy = nullptr,
+                       const std::function<Ending()> &ending = nullptr);
+
+  // Other messages between rank 0 and others: what each is for says who uses
+  // it.
+  enum : uint16_t { kAskBegun = 64, kHasBegun, kHold, kHeld, kRelease };
+  void tell(int rank, uint16_t tag, const std::string &bytes);
+  void tellAll(uint16_t tag, const std::string &bytes);
+  std::optional<std::string> hear(int rank, uint16_t tag);
 
   // On rank 0: what only another process has. That process is in serve().
   Error readVariable(const Instance &instance,
@@ -101,6 +121,8 @@ public:
   }
 
   bool hasAgreedOnEnd() const { return hasAgreed; }
+  /// All know of the error that this one ends with.
+  void setAgreed() { hasAgreed = true; }
   /// The end: waits for all where they agree on it, else ends all at once.
   void leave(const Error &error);
 
@@ -127,6 +149,7 @@ private:
   std::atomic<const Instance *> followed{nullptr};
   bool hasAgreed = false; // on the last error
   int64_t sinksUnderWay = 0;
+  int sentSignal = 0, takenSignal = 0;
 };
 
 /// What this process is, but for its files and what follows from flags.

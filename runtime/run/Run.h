@@ -66,8 +66,14 @@ struct penstock_run {
 
   const penstock_program &program;
   penstock::runtime::Options options;
-  /// Says whether training shall end early.
-  std::function<bool()> isStopRequested = [] { return false; };
+  /// Returns the signal that asked this process to end training early, or 0.
+  std::function<int()> getStopSignal = [] { return 0; };
+  /// The signal by which all processes end early, or 0.
+  int getEndingSignal() const {
+    return peers.isAlone() ? getStopSignal() : ending.signal;
+  }
+  /// All processes know of the error with which this one ends.
+  void setAgreed() { peers.setAgreed(); }
   std::string lastError;
   /// What `infer` wrote, a line for each file.
   std::string results;
@@ -109,10 +115,11 @@ private:
   Error openOutputs(penstock::runtime::OutputArrays &outputs);
   void collectOutputs(penstock::runtime::OutputArrays &outputs,
                       int64_t microbatches);
-  bool isStopping() const;
+  penstock::runtime::Peers::Ending getOwnEnding();
   void noteNotFinite(double loss, int64_t update, uint64_t microbatch);
   Error describeNotFinite();
   const penstock_variable *findNotFinite();
+  const penstock_variable *findNotFiniteHere() const;
   Error compareLosses(const std::vector<float> &again) const;
   Error compareVariables(const penstock::runtime::Instance &again) const;
 
@@ -133,6 +140,7 @@ private:
   int64_t loggedUpdates = 0;
   /// Where the loss was not finite first, and why that may be.
   std::string notFiniteText;
+  penstock::runtime::Peers::Ending ending; // of all processes
   bool hasLog = false, isTraceWritten = false, hasReplayed = false;
   int64_t startTime = 0; // of training
   std::unique_ptr<penstock::runtime::Progress> progress;

@@ -11,6 +11,7 @@
 #include "runtime/io/Finite.h"
 #include "runtime/job/Bytes.h"
 #include "runtime/observe/Failure.h"
+#include "runtime/run/EarlyEnd.h"
 #include "runtime/run/Run.h"
 
 #include <algorithm>
@@ -87,13 +88,18 @@ void penstock_run::noteNotFinite(double loss, int64_t update,
                penstock::toOneLine(notFiniteText).c_str());
 }
 
-bool penstock_run::isStopping() const {
-  return isStopRequested() ||
-         (!notFiniteText.empty() && !options.warnsOfNotFinite);
+/// What this process knows of; rank 0 hears of the signals of others.
+Peers::Ending penstock_run::getOwnEnding() {
+  Peers::Ending own;
+  own.signal = getStopSignal();
+  if (!own.signal && peers.isRoot())
+    own.signal = peers.takeSignal();
+  own.isNotFinite = !notFiniteText.empty() && !options.warnsOfNotFinite;
+  return own;
 }
 
-/// The first of the saved variables, by stage, or null.
-const penstock_variable *penstock_run::findNotFinite() {
+/// Of the saved variables that are here, the first by stage, or null.
+const penstock_variable *penstock_run::findNotFiniteHere() const {
   const penstock_variable *first = nullptr;
   std::vector<char> values;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
@@ -109,13 +115,39 @@ const penstock_variable *penstock_run::findNotFinite() {
   return first;
 }
 
+/// The first of the saved variables of all processes, by stage, or null.
+const penstock_variable *penstock_run::findNotFinite() {
+  const penstock_variable *first = findNotFiniteHere();
+  if (peers.isAlone())
+    return first;
+  auto encode = [&](const penstock_variable *variable) {
+    return ByteWriter()
+        .add(variable ? uint32_t(variable - program.variables) : UINT32_MAX)
+        .bytes;
+  };
+  auto decode = [&](const std::string &bytes) -> const penstock_variable * {
+    auto index = ByteReader(bytes).take<uint32_t>();
+    return index < program.variable_count ? &program.variables[index] : nullptr;
+  };
+  for (const std::string &bytes : peers.gather(encode(first)))
+    if (const penstock_variable *other =
+            bytes.empty() ? nullptr : decode(bytes))
+      if (!first || other->stage < first->stage ||
+          (other->stage == first->stage && other < first))
+        first = other;
+  return decode(peers.broadcast(encode(first)));
+}
+
 Error penstock_run::describeNotFinite() {
-  if (const penstock_variable *variable = findNotFinite())
-    return notFinite("%s; after update %lld, '%s' of stage %u is not finite",
-                     notFiniteText.c_str(), (long long)updatesDone,
-                     variable->name, variable->stage);
-  return notFinite("%s; after update %lld, all weights are finite",
-                   notFiniteText.c_str(), (long long)updatesDone);
+  const penstock_variable *variable = findNotFinite();
+  Error error =
+      variable
+          ? notFinite("%s; after update %lld, '%s' of stage %u is not finite",
+                      notFiniteText.c_str(), (long long)updatesDone,
+                      variable->name, variable->stage)
+          : notFinite("%s; after update %lld, all weights are finite",
+                      notFiniteText.c_str(), (long long)updatesDone);
+  return peers.agree(peers.isRoot() ? std::move(error) : Error());
 }
 
 Error penstock_run::train(int64_t updates) {
@@ -143,13 +175,14 @@ Error penstock_run::train(int64_t updates) {
   }
   if (updates <= 0)
     return {};
-  for (; updates > 1 && updatesDone < program.flushed_updates && !isStopping();
+  for (; updates > 1 && updatesDone < program.flushed_updates && !ending;
        --updates)
     if (Error error = train(1))
       return error;
-  if (!notFiniteText.empty() && !options.warnsOfNotFinite)
+  ending = peers.decide(getOwnEnding());
+  if (ending.isNotFinite)
     return describeNotFinite();
-  if (isStopping())
+  if (ending)
     return {};
 
   // 1. Run.
@@ -164,11 +197,13 @@ Error penstock_run::train(int64_t updates) {
       std::max(options.steps || options.epochs ? requestedUpdates() : 0,
                updatesDone + updates));
   std::function<void()> checkProgress = watch();
+  EarlyEnd earlyEnd(peers, *instance);
   auto observe = [&] {
     values.collect(*instance, peers);
     logUpdates(values, *schedule);
-    if (isStopping())
-      instance->shrink();
+    Peers::Ending own = getOwnEnding();
+    peers.sendSignal(own.signal);
+    earlyEnd.step(bool(own));
     checkProgress();
   };
   Error error = instance->run(*schedule, updatesDone, updates, updatesDone,
@@ -177,7 +212,9 @@ Error penstock_run::train(int64_t updates) {
     progress->clear();
     return error;
   }
-  peers.finishSegment(observe);
+  ending = peers.finishSegment(
+      observe, [&] { return earlyEnd.isBusy(); },
+      [&] { return getOwnEnding(); });
 
   // 2. Account.
   trainSeconds += double(nanoseconds() - begin) * 1e-9;
@@ -188,9 +225,7 @@ Error penstock_run::train(int64_t updates) {
   segments.push_back({updatesDone, instance->updatesRun()});
   updatesDone += instance->updatesRun();
   progress->clear();
-  if (!notFiniteText.empty() && !options.warnsOfNotFinite)
-    return describeNotFinite();
-  return {};
+  return ending.isNotFinite ? describeNotFinite() : Error();
 }
 
 Error penstock_run::evaluate(penstock_results &results) {
@@ -246,11 +281,16 @@ Error penstock_run::evaluateHere(penstock_results &results,
 }
 
 Error penstock_run::save(const std::string &path) {
+  // 1. What all have to say.
   if (!options.warnsOfNotFinite)
-    if (const penstock_variable *variable = findNotFinite())
-      return notFinite("'%s' is not written, because '%s' is not finite; "
-                       "--on-nan=warn writes it",
-                       path.c_str(), variable->name);
+    if (const penstock_variable *variable = findNotFinite()) {
+      Error error = notFinite("'%s' is not written, because '%s' is not "
+                              "finite; --on-nan=warn writes it",
+                              path.c_str(), variable->name);
+      return peers.agree(peers.isRoot() ? std::move(error) : Error());
+    }
+
+  // 2. Rank 0 writes.
   if (!peers.isRoot()) {
     peers.serve(*instance, updatesDone);
     return peers.agree({});

@@ -1,10 +1,10 @@
 """Kills, stops and crashes processes of a run, and says how the others ended.
 
 usage: kill.py EXECUTABLE FOLDER --data NAME=FILE --labels FILE [--rounds N]
-           [--ranks 2,3,4] [--signals KILL STOP SEGV TERM] [--mpi openmpi]
+           [--ranks 2,3,4] [--signals KILL STOP SEGV] [--mpi openmpi]
            [--limit SECONDS] [--peer-timeout SECONDS] [--seed S] [--show N]
 
-Each round starts the executable as several processes, waits a random time, and
+SIGTERM and SIGINT are no such end: see stop.py. Each round starts the executable as several processes, waits a random time, and
 sends a signal to one of them. All others have to end within the limit, with code
 5 or by the launcher, and one line has to name the rank that was hit. Nothing of
 the run may be left. Prints the distribution of the times until the last of the
@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--ranks", type=lambda text: list(map(int, text.split(","))),
                         default=[2, 3, 4])
     parser.add_argument("--signals", nargs="*",
-                        default=["KILL", "STOP", "SEGV", "TERM"])
+                        default=["KILL", "STOP", "SEGV"])
     parser.add_argument("--mpi", default="openmpi")
     parser.add_argument("--limit", type=float, default=30)
     parser.add_argument("--peer-timeout", type=float, default=3)
