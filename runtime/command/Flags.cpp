@@ -92,6 +92,26 @@ Error setOnNan(Options &options, const char *flag, const char *text) {
   return userError("--%s: '%s' is neither stop nor warn", flag, text);
 }
 
+/// Seconds, or M:S, or H:M:S.
+Error setTimeLimit(Options &options, const char *flag, const char *text) {
+  constexpr double kMostSeconds = 1e9;
+  double seconds = 0;
+  int parts = 0;
+  for (const char *at = text; parts < 4; ++parts) {
+    unsigned number = 0;
+    auto [stop, status] = std::from_chars(at, text + std::strlen(text), number);
+    if (status != std::errc() || (*stop && *stop != ':'))
+      break;
+    seconds = 60 * seconds + number;
+    if (!*stop && parts < 3 && seconds > 0 && seconds <= kMostSeconds) {
+      options.timeLimit = seconds;
+      return {};
+    }
+    at = stop + (*stop == ':');
+  }
+  return userError("--%s: '%s' is no time, as 90, 1:30 or 1:30:00", flag, text);
+}
+
 using Setter = Error (*)(Options &, const char *flag, const char *value);
 
 struct Flag {
@@ -169,6 +189,8 @@ constexpr Flag kFlags[] = {
      setCount<&Options::steps>},
     {"epochs", "N", "passes over the data (or --steps)",
      setCount<&Options::epochs>},
+    {"time-limit", "H:M:S", "end training after so long, with complete files",
+     setTimeLimit},
     {"lr", "X", "learning rate instead of the compiled one",
      setNumber<&Options::rate>},
     {"seed", "S", "seed of --shuffle and of random masks (0)",

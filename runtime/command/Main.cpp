@@ -13,6 +13,7 @@
 #include "runtime/command/StopSignals.h"
 #include "runtime/command/Summary.h"
 #include "runtime/job/Launch.h"
+#include "runtime/support/Wait.h"
 
 #include <algorithm>
 #include <csignal>
@@ -55,15 +56,36 @@ static Error idle(const penstock_run &run) {
   return {};
 }
 
-/// Of a run that a signal ended early; its line is printed before what a run
-/// does at its end.
-static Error noteInterruption(penstock_run &run, int signal, int64_t total) {
+/// What stands for --time-limit among the signals that end a run.
+constexpr int kTimeLimit = SIGALRM;
+
+/// Of a run that ended early; the line is printed before what a run does at its
+/// end. SIGUSR2 and a time limit are planned ends, and no error.
+static Error noteEnding(penstock_run &run, int signal, int64_t total) {
+  bool isPlanned = signal == SIGUSR2 || signal == kTimeLimit;
+  const char *name = signal == SIGINT    ? "SIGINT"
+                     : signal == SIGTERM ? "SIGTERM"
+                     : signal == SIGUSR2 ? "SIGUSR2"
+                                         : "--time-limit";
   run.setAgreed();
   if (run.isRoot())
-    std::fprintf(stderr, "interrupted by %s after update %lld of %lld\n",
-                 signal == SIGINT ? "SIGINT" : "SIGTERM",
+    std::fprintf(stderr, "%s by %s after update %lld of %lld\n",
+                 isPlanned ? "ended" : "interrupted", name,
                  (long long)run.updatesDone, (long long)total);
-  return {128 + signal, ""};
+  return isPlanned ? Error() : Error{128 + signal, ""};
+}
+
+/// Returns what asks this process to end, from now on.
+static std::function<int()> makeStopSignal(const Options &options) {
+  catchStopSignals();
+  int64_t end = options.timeLimit
+                    ? nanoseconds() + int64_t(*options.timeLimit * 1e9)
+                    : INT64_MAX;
+  return [end] {
+    if (int signal = getStopSignal())
+      return signal;
+    return end != INT64_MAX && nanoseconds() >= end ? kTimeLimit : 0;
+  };
 }
 
 /// One after the other, in one line.
@@ -77,8 +99,7 @@ static Error trainAndPrint(penstock_run &run) {
   Error mistake = options.checkMode(/*infers=*/false);
   if (!mistake && !options.steps && !options.epochs)
     mistake = userError("one of --steps and --epochs is required (see --help)");
-  catchStopSignals();
-  run.getStopSignal = getStopSignal;
+  run.getStopSignal = makeStopSignal(options);
   if (Error error = run.open(std::move(mistake)))
     return error;
   if (options.transport == "control")
@@ -89,22 +110,26 @@ static Error trainAndPrint(penstock_run &run) {
   if (Error error = run.train(0)) // says what data is missing
     return error;
   int64_t total = run.requestedUpdates(), evaluated = -1;
-  Error ending; // before the last update
-  while (run.updatesDone < total && !ending) {
+  Error ending;
+  bool isOver = false; // before the last update
+  while (run.updatesDone < total && !isOver) {
     int64_t left = total - run.updatesDone;
     ending = run.train(std::min(options.evalEvery.value_or(left), left));
     if (ending && ending.code != PENSTOCK_NOT_FINITE)
       return ending;
+    isOver = bool(ending);
     if (int signal = run.getEndingSignal();
-        !ending && signal && run.updatesDone < total)
-      ending = noteInterruption(run, signal, total);
-    if (!options.evalEvery || ending)
+        !isOver && signal && run.updatesDone < total) {
+      ending = noteEnding(run, signal, total);
+      isOver = true;
+    }
+    if (!options.evalEvery || isOver)
       continue;
     if (Error error = evaluateAndPrint(run))
       return error;
     evaluated = run.updatesDone;
   }
-  if (evaluates && evaluated != run.updatesDone && !ending)
+  if (evaluates && evaluated != run.updatesDone && !isOver)
     if (Error error = evaluateAndPrint(run))
       return error;
 

@@ -25,7 +25,7 @@ static void onStopSignal(int signal) {
 }
 
 void penstock::runtime::catchStopSignals() {
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGINT, SIGTERM, SIGUSR2}) {
     struct sigaction action = {}, former = {};
     action.sa_handler = onStopSignal;
     action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);

@@ -28,7 +28,7 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> data, evalData;
   std::string labels, evalLabels, log, save, trace, memory, outputs;
   std::optional<int64_t> steps, epochs, evalEvery, seed;
-  std::optional<double> rate, watchdog;
+  std::optional<double> rate, watchdog, timeLimit;
   std::vector<int> gpus; // by device of that kind, in turn; empty: all
   bool shuffle = false, verify = false;
   // Of several processes.

@@ -103,6 +103,22 @@ TEST(Options, NamesTheFlag) {
             "--data: '=x.npy' is not of the form NAME=FILE.npy");
 }
 
+TEST(Options, ReadsTimes) {
+  for (auto [text, seconds] : {std::pair("90", 90.0),
+                               {"1:30", 90.0},
+                               {"1:30:00", 5400.0},
+                               {"0:01", 1.0}}) {
+    Options options;
+    ASSERT_FALSE(parse(options, {"--steps=1", "--time-limit", text})) << text;
+    EXPECT_EQ(options.timeLimit, seconds) << text;
+  }
+  for (const char *text :
+       {"", "0", "x", "1:", ":1", "1:2:3:4", "-1", "1.5", "99999999:00:00"})
+    EXPECT_EQ(
+        errorOf({std::string("--time-limit=") + text}),
+        format("--time-limit: '%s' is no time, as 90, 1:30 or 1:30:00", text));
+}
+
 TEST(Options, SaysWhatThisBuildHasNot) {
   EXPECT_EQ(errorOf({"--transport", "nccl"}),
             "--transport: this build has no nccl transport");
