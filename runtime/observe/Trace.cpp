@@ -146,8 +146,13 @@ Error TraceWriter::add(uint32_t device,
   return {};
 }
 
-Error TraceWriter::close() {
-  text += "\n]}\n";
+Error TraceWriter::close(const std::vector<int64_t> &clockErrors) {
+  text += "\n]";
+  for (size_t rank = 0; job.size > 1 && rank < clockErrors.size(); ++rank)
+    text += format(
+        "%s%.3f", rank ? "," : ",\"otherData\":{\"clock_error_microseconds\":[",
+        double(clockErrors[rank]) * 1e-3);
+  text += job.size > 1 ? "]}}\n" : "}\n";
   if (Error error = flush())
     return error;
   return file.commit();

@@ -86,7 +86,9 @@ public:
   /// Times count from `start`.
   Error open(const std::string &path, int64_t start);
   Error add(uint32_t device, std::span<const TraceBuffer::Slice> slices);
-  Error close();
+  /// Clocks of processes may differ by so many nanoseconds from what the times
+  /// assume, by rank.
+  Error close(const std::vector<int64_t> &clockErrors);
 
 private:
   Error flush();

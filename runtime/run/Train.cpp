@@ -25,6 +25,7 @@ using namespace penstock::runtime;
 struct TraceHead {
   uint32_t device, reserved;
   uint64_t count, lost;
+  int64_t clockError;
 };
 
 /// Writes a line for each update whose losses are all there.
@@ -371,7 +372,7 @@ Error penstock_run::writeTraceOnce() {
     StreamWriter stream = peers.startWriting();
     for (const penstock_device *device : instance->devices()) {
       TraceHead head = {device->index, 0, device->trace->size(),
-                        device->trace->lost()};
+                        device->trace->lost(), peers.getClockError()};
       stream.write(&head, sizeof(head));
       for (uint64_t i = 0; i < head.count; ++i) {
         TraceBuffer::Slice slice = (*device->trace)[i];
@@ -387,6 +388,7 @@ Error penstock_run::writeTraceOnce() {
   // 2. Rank 0 writes the devices in their order, which is that of the ranks.
   Error error = file.open(options.trace, startTime);
   uint64_t lost = 0;
+  std::vector<int64_t> clockErrors(peers.getJob().size);
   for (const penstock_device *device : instance->devices()) {
     lost += device->trace->lost();
     if (!error)
@@ -405,6 +407,7 @@ Error penstock_run::writeTraceOnce() {
       if (!stream.read(slices.data(), head.count * sizeof(slices[0])))
         return {};
       lost += head.lost;
+      clockErrors[rank] = head.clockError;
       if (!error)
         error = file.add(head.device, slices);
     }
@@ -413,7 +416,7 @@ Error penstock_run::writeTraceOnce() {
     std::fprintf(stderr,
                  "warning: --trace: the last %llu slices are left out\n",
                  (unsigned long long)lost);
-  return error ? error : file.close();
+  return error ? error : file.close(clockErrors);
 }
 
 Error penstock_run::finish() {
