@@ -76,7 +76,7 @@ private:
 
   const penstock_mpi &mpi;
   const int largestTag;
-  const Job &job;
+  const Job job;
   const Positions *positions = nullptr;
   std::vector<Line> lines;
   std::vector<std::unique_ptr<MpiSum>> sums;

@@ -19,7 +19,7 @@
 namespace penstock::runtime {
 
 /// Returns the transport of a program whose devices are divided as `job` says.
-/// All three live longer.
+/// The functions live longer.
 std::unique_ptr<Transport> createMpi(const penstock_mpi &functions,
                                      int largestTag, const Job &job);
 
