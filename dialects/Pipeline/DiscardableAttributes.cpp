@@ -11,6 +11,7 @@
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -64,6 +65,18 @@ static bool isTied(Operation *op, Attribute value) {
          });
 }
 
+/// A word that belongs to state of a parameter.
+static bool isKind(Operation *op, Attribute value) {
+  auto variable = dyn_cast<VariableOp>(op);
+  auto kind = dyn_cast<StringAttr>(value);
+  return variable && kind && variable->hasAttr(kParameterAttr) &&
+         llvm::is_contained({Role::Optimizer, Role::Compensation},
+                            variable.getRole()) &&
+         !kind.empty() && llvm::all_of(kind.getValue(), [](char letter) {
+           return llvm::isLower(letter) || letter == '_';
+         });
+}
+
 static bool isBackwardTask(Operation *op) {
   auto task = dyn_cast<TaskOp>(op);
   return task && llvm::is_contained({TaskKind::Backward, TaskKind::InputGrad,
@@ -103,6 +116,8 @@ static const AttributeRule rules[] = {
        return isa<VariableOp, ChannelOp>(op) && isa<FlatSymbolRefAttr>(value);
      },
      "the name of a parameter, on a variable or a channel"},
+    {kKindAttr, isKind,
+     "a word of small letters, on state of a parameter that it names"},
     {kTiedAttr, isTied,
      "byte ranges by name, on a parameter, transposed where they have its "
      "rank"},

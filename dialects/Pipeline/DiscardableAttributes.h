@@ -55,6 +55,9 @@ inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
 inline constexpr llvm::StringLiteral kRangeAttr = "pipeline.range";
 /// @w: the parameter that a variable belongs to or a channel carries.
 inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
+/// "momentum": what a variable is to its parameter, for files that other cuts,
+/// methods and programs read.
+inline constexpr llvm::StringLiteral kKindAttr = "pipeline.kind";
 /// {name = #pipeline.bytes or #pipeline.transposed}, on a parameter: where
 /// other initialisers are that have its value, or that of a transpose.
 inline constexpr llvm::StringLiteral kTiedAttr = "pipeline.tied";

@@ -57,6 +57,7 @@ VariableOp StageAdjuster::addVariable(const WeightUpdate &update,
       Role::Compensation, parameter.getStageAttr(),
       isWeight ? parameter.getInitAttr() : BytesAttr());
   variable->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
+  variable->setAttr(kKindAttr, builder.getStringAttr(suffix));
   symbols.insert(variable, std::next(parameter->getIterator()));
   return variable;
 }

@@ -28,9 +28,7 @@ public:
         epsilon(spec.get("eps")), weightDecay(spec.get("weight-decay")),
         isW(isW) {}
 
-  SmallVector<StringRef> getStates() const override {
-    return {"exp_avg", "exp_avg_sq"};
-  }
+  SmallVector<StringRef> getStates() const override { return {"m", "v"}; }
   bool hasRates() const override { return true; }
 
   SmallVector<Value> emitRates(Arithmetic f, Value rate,

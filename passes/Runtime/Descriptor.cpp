@@ -178,6 +178,25 @@ std::vector<Constant> ProgramTable::getDevices(ConstantBuilder &constants) {
   return table;
 }
 
+/// The parameter that a variable belongs to, whatever copy of it that is of; a
+/// frozen copy only shares where it starts.
+static VariableOp
+getOwner(const SymbolTable &symbols, VariableOp variable,
+         const llvm::DenseMap<Attribute, VariableOp> &firstOfBytes) {
+  while (auto name =
+             variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr)) {
+    auto parameter = symbols.lookup<VariableOp>(name.getValue());
+    if (!parameter || parameter == variable)
+      break;
+    variable = parameter;
+  }
+  if (llvm::is_contained({Role::Parameter, Role::Statistic},
+                         variable.getRole()) &&
+      variable.getInit())
+    return firstOfBytes.lookup(variable.getInitAttr());
+  return variable;
+}
+
 FailureOr<std::vector<Constant>>
 ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
                            const FileTable &files, const CallTable &gemms,
@@ -193,7 +212,11 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
                : variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
   };
   int64_t count = 0;
+  SymbolTable symbols(module);
+  llvm::DenseMap<Attribute, VariableOp> firstOfBytes;
   for (auto variable : module.getOps<VariableOp>()) {
+    if (variable.getInit() && variable.getRole() != Role::Compensation)
+      firstOfBytes.try_emplace(variable.getInitAttr(), variable);
     numbers[variable.getSymName()] = count++;
     if (DictionaryAttr ties = tiesOf(variable))
       count += static_cast<int64_t>(ties.size());
@@ -231,23 +254,29 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
       prepacking = gemms.contains(order) ? convs.size() + gemms.getIndex(order)
                                          : convs.getIndex(order);
     }
+    int64_t owner =
+        numbers.lookup(getOwner(symbols, variable, firstOfBytes).getSymName());
+    auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);
     auto addVariable = [&](StringRef name, BytesAttr bytes,
                            Constant fileOrder) {
-      table.push_back(
-          abi::variable{.name = constants.string(name),
-                        .role = static_cast<int64_t>(variable.getRole()),
-                        .stage = getStage(stage),
-                        .frozen = variable.getFrozen(),
-                        .type = *tensor,
-                        .file = bytes ? files.getIndex(bytes.getFile()) : -1,
-                        .file_offset = bytes ? bytes.getOffset() : 0,
-                        .file_order = fileOrder,
-                        .versions = static_cast<int64_t>(versions),
-                        .placement_count = copyCount,
-                        .placements = copyTable,
-                        .prepacked_from = weights,
-                        .prepacked_by = prepacking}
-              .get());
+      table.push_back(abi::variable{
+          .name = constants.string(name),
+          .kind = constants.string(kind ? kind.getValue() : ""),
+          .of = bytes && bytes != init ? static_cast<int64_t>(table.size())
+                                       : owner,
+          .role = static_cast<int64_t>(variable.getRole()),
+          .stage = getStage(stage),
+          .frozen = variable.getFrozen(),
+          .type = *tensor,
+          .file = bytes ? files.getIndex(bytes.getFile()) : -1,
+          .file_offset = bytes ? bytes.getOffset() : 0,
+          .file_order = fileOrder,
+          .versions = static_cast<int64_t>(versions),
+          .placement_count = copyCount,
+          .placements = copyTable,
+          .prepacked_from = weights,
+          .prepacked_by = prepacking}
+                          .get());
     };
     addVariable(variable.getSymName(), init, Constant::null());
     // One place, and several initialisers that are saved from it.

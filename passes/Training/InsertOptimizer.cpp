@@ -242,6 +242,7 @@ VariableOp InsertOptimizerPass::createState(VariableOp parameter,
                                   parameter.getTensorType(), Role::Optimizer,
                                   parameter.getStageAttr(), BytesAttr());
   state->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
+  state->setAttr(kKindAttr, builder.getStringAttr(suffix));
   insertAfterLast(getOperation(), *symbols, state);
   return state;
 }

@@ -27,7 +27,8 @@ public:
 
   const OptimizerSpec &getSpec() const { return spec; }
 
-  /// The suffixes of the variables that hold the state of a parameter.
+  /// The suffixes of the variables that hold the state of a parameter. They are
+  /// its names in checkpoints, too.
   virtual llvm::SmallVector<llvm::StringRef> getStates() const = 0;
 
   /// Whether the numbers of an update are others than the learning rate.

@@ -63,6 +63,16 @@ pipeline.stage @s {pipeline.parameter = @w}
 
 // -----
 
+// expected-error @+1 {{'pipeline.kind' is a word of small letters, on state of a parameter that it names}}
+pipeline.variable @m : tensor<2xf32> optimizer {pipeline.kind = "momentum"}
+
+// -----
+
+// expected-error @+1 {{'pipeline.kind' is a word of small letters, on state of a parameter that it names}}
+pipeline.variable @m : tensor<2xf32> optimizer {pipeline.kind = "m:", pipeline.parameter = @w}
+
+// -----
+
 // expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter, transposed where they have its rank}}
 pipeline.variable @w : tensor<2xf32> parameter {pipeline.tied = {v = 1}}
 

@@ -38,8 +38,8 @@
 // The first weight is read by the forward only, which needs no compensation. The
 // average starts at zero, the compensated weight as the weight.
 // MARE-NOT: @fc1.delta
-// MARE:     pipeline.variable @fc2.compensated : tensor<11x13xf32> compensation of @s0 init <"mlp.onnx", 447, 572>
-// MARE:     pipeline.variable @fc2.delta : tensor<11x13xf32> compensation of @s0 {
+// MARE:     pipeline.variable @fc2.compensated : tensor<11x13xf32> compensation of @s0 init <"mlp.onnx", 447, 572> {pipeline.kind = "compensated",
+// MARE:     pipeline.variable @fc2.delta : tensor<11x13xf32> compensation of @s0 {pipeline.kind = "delta",
 // MARE-NOT: @fc3.delta
 // MARE:     pipeline.task @s0.F
 // MARE:       pipeline.read @fc2 lag(1)

@@ -25,7 +25,7 @@
 // SGD: linalg.yield %[[NEW]], %[[ZERO]]
 
 // g' = g + decay w; v' = mu v + g'; w' = w - lr (g' + mu v')
-// NESTEROV: pipeline.variable @w.momentum : tensor<3x5xf32> optimizer of @s0 {pipeline.parameter = @w}
+// NESTEROV: pipeline.variable @w.momentum : tensor<3x5xf32> optimizer of @s0 {pipeline.kind = "momentum", pipeline.parameter = @w}
 // NESTEROV: func.func private @sgd.3x5({{.*}}{pipeline.into = 1 : i64}, {{.*}}{pipeline.into = 2 : i64}, %[[LR:.*]]: f32)
 // NESTEROV: ^bb0(%[[W:.*]]: f32, %{{.*}}: f32, %[[G:.*]]: f32, %[[V:.*]]: f32)
 // NESTEROV: %[[DECAY:.*]] = arith.mulf %{{.*}}, %[[W]]
@@ -45,8 +45,8 @@
 // DAMPENED: %[[FIRST:.*]] = arith.cmpf oeq
 // DAMPENED: arith.select %[[FIRST]]
 
-// ADAM-DAG: pipeline.variable @w.exp_avg :
-// ADAM-DAG: pipeline.variable @w.exp_avg_sq :
+// ADAM-DAG: pipeline.variable @w.m : tensor<3x5xf32> optimizer of @s0 {pipeline.kind = "m",
+// ADAM-DAG: pipeline.variable @w.v : tensor<3x5xf32> optimizer of @s0 {pipeline.kind = "v",
 // ADAM: pipeline.hyperparameter "lr" default(1.000000e-03)
 // ADAM: %[[R:.*]]:2 = func.call @adam.rates
 // ADAM: func.call @adam.3x5(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[R]]#0, %[[R]]#1)
