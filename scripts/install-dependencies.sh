@@ -12,6 +12,8 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   # Two MPIs, for the shims that programs load. None is needed to build.
   libopenmpi-dev openmpi-bin libmpich-dev mpich
+  # Checkpoints: manifests and checksums; headers only.
+  nlohmann-json3-dev libxxhash-dev
 )
 
 missing=()
