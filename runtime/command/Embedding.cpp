@@ -43,6 +43,14 @@ int penstock_replay(penstock_run *run, int64_t updates) {
   return run->report(run->replay(updates));
 }
 
+int penstock_checkpoint(penstock_run *run, const char *folder) {
+  return run->report(run->checkpoint(folder ? folder : ""));
+}
+
+int penstock_resume(penstock_run *run, const char *folder) {
+  return run->report(run->resume(folder));
+}
+
 const char *penstock_error(const penstock_run *run) {
   return run->lastError.c_str();
 }

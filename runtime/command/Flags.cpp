@@ -177,8 +177,12 @@ Error setTransport(Options &options, const char *, const char *value) {
                    value);
 }
 
-Error setLater(Options &, const char *flag, const char *) {
-  return userError("--%s: this build has no checkpoints; use --save", flag);
+Error setCheckpointFailure(Options &options, const char *flag,
+                           const char *value) {
+  options.stopsOfCheckpoints = !std::strcmp(value, "stop");
+  if (options.stopsOfCheckpoints || !std::strcmp(value, "warn"))
+    return {};
+  return userError("--%s: '%s' is neither warn nor stop", flag, value);
 }
 
 constexpr Flag kFlags[] = {
@@ -216,6 +220,21 @@ constexpr Flag kFlags[] = {
      setTrue<&Options::verify>},
     {"on-nan", "stop|warn",
      "end with code 7 when the loss is not finite, or go on (stop)", setOnNan},
+    {"checkpoint-dir", "DIR", "folder of checkpoints, for this run alone",
+     setFile<&Options::checkpointDir>},
+    {"checkpoint-every", "N", "write one after every N updates, too",
+     setInteger<&Options::checkpointEvery, 1>},
+    {"checkpoint-keep", "K", "remove the oldest but for K of them (3)",
+     setInteger<&Options::checkpointKeep, 1>},
+    {"checkpoint-failure", "warn|stop",
+     "what one that cannot be written does to the run (warn)",
+     setCheckpointFailure},
+    {"resume", "DIR", "go on from a checkpoint, or the newest in a folder",
+     setFile<&Options::resume>},
+    {"resume-if-any", nullptr, "go on from --checkpoint-dir if it has any",
+     setTrue<&Options::resumeIfAny>},
+    {"resume-weights", nullptr, "take weights alone, and begin at update 0",
+     setTrue<&Options::resumeWeights>},
     {"watchdog", "SECONDS",
      "end with code 6 when nothing moves so long (auto, off in one process)",
      setWatchdog, For::Both},
@@ -237,9 +256,6 @@ constexpr Flag kFlags[] = {
     {"help", nullptr, "print this and end", setTrue<&Options::help>, For::Both},
     {"version", nullptr, "print the version and end",
      setTrue<&Options::version>, For::Both},
-    {"checkpoint-dir", "DIR", nullptr, setLater},
-    {"checkpoint-every", "N", nullptr, setLater},
-    {"resume", "DIR", nullptr, setLater},
 };
 
 const Flag *findFlag(const std::string &name) {

@@ -94,12 +94,34 @@ static void append(Error &error, const Error &next) {
   error.code = next.code;
 }
 
+/// Updates until the next evaluation in the midst of training.
+static int64_t countToEvaluation(const penstock_run &run) {
+  if (!run.options.evalEvery)
+    return INT64_MAX;
+  return *run.options.evalEvery - run.updatesDone % *run.options.evalEvery;
+}
+
+/// Where a resumed run begins, and whether anything is left to do.
+static void printResumed(const penstock_run &run, int64_t total) {
+  if (run.resumedFrom.empty() || !run.isRoot())
+    return;
+  std::printf("resumed at update %lld of %lld, from %s%s\n",
+              (long long)run.updatesDone, (long long)total,
+              penstock::toOneLine(run.resumedFrom).c_str(),
+              run.updatesDone < total ? "" : ": nothing is left to train");
+  std::fflush(stdout);
+}
+
 static Error trainAndPrint(penstock_run &run) {
   const Options &options = run.options;
   Error mistake = options.checkMode(/*infers=*/false);
   if (!mistake && !options.steps && !options.epochs)
     mistake = userError("one of --steps and --epochs is required (see --help)");
   run.getStopSignal = makeStopSignal(options);
+  if (!options.checkpointDir.empty()) {
+    catchCheckpointSignal();
+    run.takeCheckpointRequest = takeCheckpointSignal;
+  }
   if (Error error = run.open(std::move(mistake)))
     return error;
   if (options.transport == "control")
@@ -110,12 +132,14 @@ static Error trainAndPrint(penstock_run &run) {
   if (Error error = run.train(0)) // says what data is missing
     return error;
   int64_t total = run.requestedUpdates(), evaluated = -1;
+  printResumed(run, total);
   Error ending;
   bool isOver = false; // before the last update
   while (run.updatesDone < total && !isOver) {
     int64_t left = total - run.updatesDone;
-    ending = run.train(std::min(options.evalEvery.value_or(left), left));
-    if (ending && ending.code != PENSTOCK_NOT_FINITE)
+    ending = run.train(std::min(countToEvaluation(run), left));
+    if (ending && ending.code != PENSTOCK_NOT_FINITE &&
+        !run.hasEndedForCheckpoint())
       return ending;
     isOver = bool(ending);
     if (int signal = run.getEndingSignal();
@@ -123,7 +147,7 @@ static Error trainAndPrint(penstock_run &run) {
       ending = noteEnding(run, signal, total);
       isOver = true;
     }
-    if (!options.evalEvery || isOver)
+    if (!options.evalEvery || run.updatesDone % *options.evalEvery || isOver)
       continue;
     if (Error error = evaluateAndPrint(run))
       return error;
@@ -133,15 +157,18 @@ static Error trainAndPrint(penstock_run &run) {
     if (Error error = evaluateAndPrint(run))
       return error;
 
-  // 2. Only what was verified is saved.
+  // 2. Only what was verified is saved; a checkpoint is what it was verified
+  //    from.
+  if (Error error = run.checkpointLast())
+    return error;
   if (options.verify) {
-    if (Error error = run.replay(run.updatesDone))
+    if (Error error = run.replay(run.updatesDone - run.resumedAt))
       return error;
     if (run.isRoot())
       std::printf("verify: %lld updates, %u variables, %lld losses: bitwise "
                   "equal\n",
-                  (long long)run.updatesDone, run.program.variable_count,
-                  (long long)run.lossCount());
+                  (long long)(run.updatesDone - run.resumedAt),
+                  run.program.variable_count, (long long)run.lossCount());
   }
   if (!options.save.empty())
     if (Error error = run.save(options.save)) {
@@ -241,6 +268,8 @@ extern "C" int penstock_main(int argc, char **argv,
   if (error && !error.text.empty() && run.hasAgreed())
     std::fprintf(stderr, "error: %s\n",
                  penstock::toOneLine(error.text).c_str());
+  for (const std::string &line : error.details)
+    std::fprintf(stderr, "  %s\n", penstock::toOneLine(line).c_str());
   run.leave(error);
   return error.code;
 }

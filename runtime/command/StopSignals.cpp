@@ -1,4 +1,4 @@
-//===- StopSignals.cpp - Signals that end a training ----------------------===//
+//===- StopSignals.cpp - Signals that a training obeys --------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -37,3 +37,16 @@ void penstock::runtime::catchStopSignals() {
 }
 
 int penstock::runtime::getStopSignal() { return received.load(); }
+
+static std::atomic<bool> isCheckpointAsked = false;
+
+void penstock::runtime::catchCheckpointSignal() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { isCheckpointAsked.store(true); };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
+bool penstock::runtime::takeCheckpointSignal() {
+  return isCheckpointAsked.exchange(false);
+}

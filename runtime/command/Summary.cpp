@@ -9,6 +9,8 @@
 
 #include "runtime/command/Summary.h"
 
+#include "penstock/one_line.h"
+
 #include <algorithm>
 #include <sys/resource.h>
 
@@ -45,13 +47,14 @@ std::string penstock::runtime::summarize(const penstock_run &run) {
   const penstock_program &program = run.program;
   const penstock_schedule *schedule =
       findSchedule(run.program, PENSTOCK_SCHEDULE_TRAIN);
-  if (!schedule || run.updatesDone == 0)
+  int64_t updates = run.updatesDone - run.resumedAt;
+  if (!schedule || updates == 0)
     return "";
-  double samples = double(run.updatesDone) * schedule->microbatches *
+  double samples = double(updates) * schedule->microbatches *
                    double(program.microbatch_size);
   std::string text =
       format("%lld updates of %u x %lld samples in %.3f s: %.0f samples/s\n",
-             (long long)run.updatesDone, schedule->microbatches,
+             (long long)updates, schedule->microbatches,
              (long long)program.microbatch_size, run.trainSeconds,
              samples / run.trainSeconds);
   const Job &job = run.getPeers().getJob();
@@ -79,6 +82,15 @@ std::string penstock::runtime::summarize(const penstock_run &run) {
                      ? " (devices share cores: busy includes their waiting "
                        "for one)"
                      : "");
+  const Checkpoints &checkpoints = run.checkpoints;
+  if (checkpoints.isOpen()) {
+    const auto &[count, bytes, seconds] = checkpoints.getStatistics();
+    text += format(
+        "%lld checkpoints in '%s': %s in %.3f s, in %.3f s of which "
+        "training stood still\n",
+        (long long)count, penstock::toOneLine(checkpoints.getFolder()).c_str(),
+        sizeText(bytes).c_str(), seconds, checkpoints.getPauseSeconds());
+  }
   if (!job.isAlone()) {
     uint64_t sum = 0, most = 0;
     for (uint64_t bytes : run.peakBytes) {

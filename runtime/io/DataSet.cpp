@@ -9,8 +9,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/io/DataSet.h"
+
 #include "penstock/one_line.h"
 #include "penstock/sha256.h"
+#include "runtime/io/Checksum.h"
 #include "runtime/support/Roles.h"
 
 #include <algorithm>
@@ -393,6 +395,31 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
   }
   for (int64_t i = 0; i < microbatch; ++i)
     copy(permute(position + i, samples, seed, epoch), 1, i);
+}
+
+std::vector<ManifestData> DataSet::describe() const {
+  constexpr uint64_t kBlocks = 64, kBlock = 4096;
+  std::vector<ManifestData> arrays;
+  for (const Input &input : inputs) {
+    const NpyArray &array = input.array;
+    const char *begin = array.file.data();
+    uint64_t size = array.file.size(), header = uint64_t(array.data - begin);
+    Checksum checksum;
+    checksum.add(begin, header);
+    checksum.add(&size, sizeof(size));
+    uint64_t values = size - header;
+    for (uint64_t i = 0; i < kBlocks; ++i) {
+      uint64_t length = std::min(kBlock, values);
+      // The last one is at the end.
+      uint64_t at = (values - length) / (kBlocks - 1) * i;
+      if (i == kBlocks - 1)
+        at = values - length;
+      checksum.add(array.data + at, length);
+    }
+    arrays.push_back({input.name, elementName(array.element), array.shape,
+                      checksum.getText()});
+  }
+  return arrays;
 }
 
 int64_t DataSet::sampleAt(int64_t index) const {

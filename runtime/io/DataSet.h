@@ -11,6 +11,7 @@
 #ifndef PENSTOCK_RUNTIME_IO_DATASET_H
 #define PENSTOCK_RUNTIME_IO_DATASET_H
 
+#include "runtime/io/Manifest.h"
 #include "runtime/io/Npy.h"
 
 #include <functional>
@@ -65,6 +66,11 @@ public:
   /// What in microbatches first .. first + count - 1 may make a loss not
   /// finite: a value that is not. For messages.
   std::string suspects(int64_t first, int64_t count) const;
+
+  /// Name, type, shape and a digest of each array: of its header, its size, and
+  /// of 64 blocks spread evenly over it.
+  std::vector<ManifestData> describe() const;
+  bool isShuffled() const { return shuffle; }
 
   /// Returns the number of a source in this set.
   uint32_t inputOf(const penstock_channel &source) const;

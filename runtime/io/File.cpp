@@ -47,6 +47,22 @@ Error MappedFile::open(const std::string &path, const char *what) {
   if (descriptor < 0)
     return userError("%s: cannot open '%s': %s", what, path.c_str(),
                      std::strerror(errno));
+  return map(descriptor, path, what);
+}
+
+Error MappedFile::openUnlinked(const std::string &path, const char *what) {
+  // Not even a pipe can make this wait.
+  int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0)
+    return userError("%s: cannot open '%s': %s", what, path.c_str(),
+                     errno == ELOOP ? "it is a symbolic link"
+                                    : std::strerror(errno));
+  return map(descriptor, path, what);
+}
+
+Error MappedFile::map(int descriptor, const std::string &path,
+                      const char *what) {
   struct stat info;
   if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor);

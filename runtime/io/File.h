@@ -30,6 +30,8 @@ public:
 
   /// `what` starts the error message, e.g. "--labels".
   Error open(const std::string &path, const char *what);
+  /// Of a file that has to be what its name says: no symbolic link.
+  Error openUnlinked(const std::string &path, const char *what);
 
   const char *data() const { return bytes; }
   uint64_t size() const { return length; }
@@ -38,6 +40,8 @@ public:
   void giveBackPages() const;
 
 private:
+  Error map(int descriptor, const std::string &path, const char *what);
+
   const char *bytes = nullptr;
   uint64_t length = 0;
 };

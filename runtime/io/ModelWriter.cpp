@@ -56,22 +56,22 @@ Error ModelWriter::checkExternal(const std::string &path,
   std::filesystem::path relative(location);
   if (relative.is_absolute() ||
       std::find(relative.begin(), relative.end(), "..") != relative.end())
-    return userError("--save: the model's external data '%s' is not inside "
+    return userError("%s: the model's external data '%s' is not inside "
                      "its folder",
-                     location.c_str());
+                     flag, location.c_str());
   std::string source =
       folderOf(program.files[0].path) + "/" + relative.string();
   std::string target = folderOf(path) + "/" + relative.string();
   if (sameFile(folderOf(path), folderOf(program.files[0].path)) ||
       sameFile(source, target))
-    return userError("--save: '%s' would overwrite the model's own weights in "
+    return userError("%s: '%s' would overwrite the model's own weights in "
                      "'%s'; save into another folder",
-                     path.c_str(), source.c_str());
+                     flag, path.c_str(), source.c_str());
   if (std::filesystem::path(target).lexically_normal() ==
       std::filesystem::path(path).lexically_normal())
-    return userError("--save: '%s' is also the name of the model's external "
+    return userError("%s: '%s' is also the name of the model's external "
                      "data",
-                     path.c_str());
+                     flag, path.c_str());
   int32_t file = -1;
   for (uint32_t i = 1; i < program.file_count; ++i)
     if (sameFile(program.files[i].path, source))
@@ -81,20 +81,20 @@ Error ModelWriter::checkExternal(const std::string &path,
 }
 
 Error ModelWriter::check(const std::string &path) {
-  if (Error error = checkWritable(path, "--save"))
+  if (Error error = checkWritable(path, flag))
     return error;
   for (uint32_t i = 0; i < program.file_count; ++i)
     if (sameFile(path, program.files[i].path))
-      return userError("--save: '%s' is a file that this program was compiled "
+      return userError("%s: '%s' is a file that this program was compiled "
                        "from; choose another name",
-                       path.c_str());
+                       flag, path.c_str());
   if (program.file_count == 0)
-    return defect("--save: the program names no model file");
+    return defect("%s: the program names no model file", flag);
 
   // 1. The tensors of the model, and where their values are.
   std::vector<TensorRange> tensors;
   if (!findTensors({files[0].data(), files[0].size()}, tensors))
-    return userError("--save: '%s' is not a binary ONNX model",
+    return userError("%s: '%s' is not a binary ONNX model", flag,
                      program.files[0].path);
   externals.clear();
   for (const TensorRange &tensor : tensors)
@@ -122,7 +122,7 @@ Error ModelWriter::check(const std::string &path) {
               (tensor.length == 0 && !tensor.location.empty()));
     };
     if (std::none_of(tensors.begin(), tensors.end(), isHome))
-      return defect("--save: variable '%s' is no tensor of the model",
+      return defect("%s: variable '%s' is no tensor of the model", flag,
                     variable.name);
   }
   return {};
@@ -155,7 +155,7 @@ Error ModelWriter::write(const std::string &path, const ReadVariable &read) {
       return error;
     MappedFile mapped;
     if (external.file < 0)
-      if (Error error = mapped.open(external.source, "--save"))
+      if (Error error = mapped.open(external.source, flag))
         return error;
     const MappedFile &from = external.file < 0 ? mapped : files[external.file];
     if (Error error = fill(output, from, external.file))

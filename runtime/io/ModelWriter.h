@@ -33,10 +33,10 @@ using ReadVariable = std::function<Error(const penstock_variable &variable,
 
 class ModelWriter {
 public:
-  /// `files` are the mapped files of the program.
+  /// `files` are the mapped files of the program; `flag` starts messages.
   ModelWriter(const penstock_program &program,
-              const std::vector<MappedFile> &files)
-      : program(program), files(files) {}
+              const std::vector<MappedFile> &files, const char *flag = "--save")
+      : program(program), files(files), flag(flag) {}
 
   /// Everything that can be known before training: the place is writable, each
   /// variable has its range in the model, no input is overwritten.
@@ -56,6 +56,7 @@ private:
 
   const penstock_program &program;
   const std::vector<MappedFile> &files;
+  const char *const flag;
   std::vector<External> externals;
 };
 

@@ -12,11 +12,13 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace penstock::runtime;
 
@@ -25,13 +27,38 @@ Log::~Log() {
     std::fclose(stream);
 }
 
-Error Log::open(const std::string &name) {
+/// Where the lines of the first updates end. What is behind them, a run that
+/// ended wrote after its last checkpoint: it comes again, and perhaps in other
+/// lines.
+static off_t findEnd(int descriptor, int64_t updates) {
+  int copy = dup(descriptor);
+  FILE *stream = copy < 0 ? nullptr : fdopen(copy, "r");
+  if (!stream)
+    return 0;
+  char *line = nullptr;
+  size_t room = 0;
+  off_t end = 0;
+  while (true) {
+    ssize_t length = getline(&line, &room, stream);
+    long long step = 0;
+    if (length <= 0 || line[length - 1] != '\n' ||
+        std::sscanf(line, "{\"step\": %lld", &step) != 1 || step > updates)
+      break;
+    end += length;
+  }
+  std::free(line);
+  std::fclose(stream);
+  return end;
+}
+
+Error Log::open(const std::string &name, std::optional<int64_t> updates) {
   path = name;
   auto failed = [&] {
     return userError("--log: cannot create '%s': %s", path.c_str(),
                      std::strerror(errno));
   };
-  int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  int descriptor = ::open(
+      path.c_str(), (updates ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0)
     return failed();
   stream = fdopen(descriptor, "w");
@@ -50,8 +77,10 @@ Error Log::open(const std::string &name) {
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return userError("--log: another run is writing '%s'; choose another name",
                      path.c_str());
-  if (ftruncate(descriptor, 0) != 0)
+  off_t end = updates ? findEnd(descriptor, *updates) : 0;
+  if (ftruncate(descriptor, end) != 0 || lseek(descriptor, end, SEEK_SET) < 0)
     return failed();
+  isResumed = updates.has_value();
   return {};
 }
 
@@ -62,8 +91,10 @@ Error Log::write(int64_t step, double loss, double rate, double seconds) {
       std::isfinite(loss) ? format("%.9g", loss) : std::string("null");
   if (std::fprintf(stream,
                    "{\"step\": %lld, \"loss\": %s, \"lr\": %.9g, "
-                   "\"seconds\": %.6f}\n",
-                   (long long)step, text.c_str(), rate, seconds) < 0 ||
+                   "\"seconds\": %.6f%s}\n",
+                   (long long)step, text.c_str(), rate, seconds,
+                   std::exchange(isResumed, false) ? ", \"resumed\": true"
+                                                   : "") < 0 ||
       std::fflush(stream) != 0)
     return userError("--log: cannot write '%s': %s", path.c_str(),
                      std::strerror(errno));

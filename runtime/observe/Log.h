@@ -13,6 +13,7 @@
 #include "runtime/support/Error.h"
 
 #include <cstdio>
+#include <optional>
 
 namespace penstock::runtime {
 
@@ -22,7 +23,10 @@ public:
   Log(const Log &) = delete;
   ~Log();
 
-  Error open(const std::string &path);
+  /// Empties the file, or goes on behind what it says of the first
+  /// `updates` updates of a run that ended.
+  Error open(const std::string &path,
+             std::optional<int64_t> updates = std::nullopt);
   bool isOpen() const { return stream; }
   /// `step` counts from 1. A loss that is not finite is written as null: JSON
   /// has no other word for it.
@@ -31,6 +35,7 @@ public:
 private:
   std::string path;
   FILE *stream = nullptr;
+  bool isResumed = false;
 };
 
 } // namespace penstock::runtime

@@ -24,7 +24,8 @@ struct VariableBytes {
 Error penstock::runtime::writeMemory(const std::string &path,
                                      const penstock_program &program,
                                      const std::vector<ArenaBytes> &arenas,
-                                     const std::vector<uint64_t> &transport) {
+                                     const std::vector<uint64_t> &transport,
+                                     uint64_t checkpointBytes) {
   std::map<std::pair<uint32_t, uint32_t>, VariableBytes> stages;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
@@ -76,7 +77,8 @@ Error penstock::runtime::writeMemory(const std::string &path,
                    rank ? "," : ",\"processes\":[", rank,
                    (unsigned long long)transport[rank],
                    rank + 1 == transport.size() ? "\n]" : "");
-  text += "}\n";
+  text +=
+      format(",\"checkpoint\":%llu}\n", (unsigned long long)checkpointBytes);
   OutputFile file;
   if (Error error = file.create(path))
     return error;

@@ -22,11 +22,13 @@ struct ArenaBytes {
   uint64_t bytes;
 };
 
-/// Writes bytes by device, and of variables by stage, as JSON; and by process
-/// what messages to others need besides, unless `transport` is empty.
+/// Writes bytes by device, and of variables by stage, as JSON; by process what
+/// messages to others need besides, unless `transport` is empty; and what holds
+/// a checkpoint while it is written.
 Error writeMemory(const std::string &path, const penstock_program &program,
                   const std::vector<ArenaBytes> &arenas,
-                  const std::vector<uint64_t> &transport = {});
+                  const std::vector<uint64_t> &transport = {},
+                  uint64_t checkpointBytes = 0);
 
 } // namespace penstock::runtime
 

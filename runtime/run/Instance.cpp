@@ -151,18 +151,28 @@ void Instance::buildEndpoints() {
         std::make_unique<AllReduce>(program.groups[i], isLocal));
 }
 
-/// Those weights of a device that are prepacked, from what they start as.
-Error Instance::prepackWeights(penstock_device &device) {
+/// Where the value is that a variable has after so many updates.
+static Address placeOf(const penstock_device &device,
+                       const penstock_variable &variable,
+                       const penstock_placement &place, int64_t updates) {
+  uint64_t version = uint64_t(updates) % std::max(variable.versions, 1u);
+  return device.getOrigin() + place.offset + version * place.stride;
+}
+
+/// Those weights of a device that are prepacked, from what they are after so
+/// many updates.
+Error Instance::prepackWeights(penstock_device &device, int64_t updates) {
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
     const penstock_placement *result = findPlacement(variable, device.index);
     if (variable.role != PENSTOCK_ROLE_PREPACKED || !result)
       continue;
-    const penstock_placement *weights =
-        findPlacement(program.variables[variable.prepacked_from], device.index);
-    if (!weights || !device.prepack(variable.prepacked_by,
-                                    device.getOrigin() + weights->offset,
-                                    device.getOrigin() + result->offset))
+    const penstock_variable &from = program.variables[variable.prepacked_from];
+    const penstock_placement *weights = findPlacement(from, device.index);
+    if (!weights ||
+        !device.prepack(variable.prepacked_by,
+                        placeOf(device, from, *weights, updates),
+                        placeOf(device, variable, *result, updates)))
       return defect("the weights of '%s' cannot be prepacked", variable.name);
   }
   return {};
@@ -185,7 +195,7 @@ Error Instance::openDevice(penstock_device &device,
     write(variable, device, file.data() + variable.file_offset);
   }
   device.openTransfers();
-  return prepackWeights(device);
+  return prepackWeights(device, 0);
 }
 
 Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
@@ -277,9 +287,7 @@ void Instance::read(const penstock_variable &variable, int64_t updates,
 Address Instance::addressOf(const penstock_variable &variable, int64_t updates,
                             uint32_t copy) const {
   const penstock_placement &place = variable.placements[copy];
-  uint64_t version = uint64_t(updates) % std::max(variable.versions, 1u);
-  return deviceList[place.device]->getOrigin() + place.offset +
-         version * place.stride;
+  return placeOf(*deviceList[place.device], variable, place, updates);
 }
 
 Error Instance::readPieces(const penstock_variable &variable, int64_t updates,
@@ -307,11 +315,38 @@ Error Instance::readPieces(const penstock_variable &variable, int64_t updates,
 }
 
 void Instance::write(const penstock_variable &variable, penstock_device &device,
-                     const char *values) {
+                     const char *values, int64_t updates) {
   for (uint32_t j = 0; j < variable.placement_count; ++j)
     if (variable.placements[j].device == device.index)
-      device.upload(device.getOrigin() + variable.placements[j].offset, values,
-                    variable.type.bytes);
+      device.upload(placeOf(device, variable, variable.placements[j], updates),
+                    values, variable.type.bytes);
+}
+
+void Instance::read(std::span<const Target> targets, int64_t updates) const {
+  for (penstock_device *device : localDevices)
+    device->start([=, this] {
+      for (const Target &target : targets)
+        if (target.variable->placements->device == device->index)
+          read(*target.variable, updates, target.values);
+    });
+  for (penstock_device *device : localDevices)
+    device->finish(-1);
+}
+
+Error Instance::goOn(std::span<const Source> sources, int64_t updates) {
+  std::vector<Error> errors(program.device_count);
+  for (penstock_device *device : localDevices)
+    device->start([&, device] {
+      for (const Source &source : sources)
+        write(*source.variable, *device, source.values, updates);
+      errors[device->index] = prepackWeights(*device, updates);
+    });
+  for (penstock_device *device : localDevices)
+    device->finish(-1);
+  for (Error &error : errors)
+    if (error)
+      return error;
+  return {};
 }
 
 std::vector<ArenaBytes> Instance::arenas() const {

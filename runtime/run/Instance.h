@@ -16,6 +16,8 @@
 #include "runtime/observe/Memory.h"
 #include "runtime/support/Roles.h"
 
+#include <span>
+
 namespace penstock::runtime {
 
 class Instance {
@@ -55,9 +57,25 @@ public:
   Error readPieces(const penstock_variable &variable, int64_t updates,
                    uint32_t copy, bool inOrderOfFile,
                    const TakePiece &take) const;
-  /// Sets what a variable starts as on one device.
+  /// Sets the value that a variable has on one device after `updates` updates.
   void write(const penstock_variable &variable, penstock_device &device,
-             const char *values);
+             const char *values, int64_t updates = 0);
+
+  /// A variable, and where its value goes or comes from.
+  struct Target {
+    const penstock_variable *variable;
+    char *values;
+  };
+  struct Source {
+    const penstock_variable *variable;
+    const char *values;
+  };
+  /// Reads the values that these have after `updates` updates, each device its
+  /// own.
+  void read(std::span<const Target> targets, int64_t updates) const;
+  /// Goes on after `updates` updates: variables have these values, and weights
+  /// are prepacked again.
+  Error goOn(std::span<const Source> sources, int64_t updates);
 
   /// The arenas that were allocated.
   std::vector<ArenaBytes> arenas() const;
@@ -96,7 +114,7 @@ public:
 
 private:
   Error check() const;
-  Error prepackWeights(penstock_device &device);
+  Error prepackWeights(penstock_device &device, int64_t updates);
   Error openDevice(penstock_device &device,
                    const std::vector<MappedFile> &files);
   std::vector<const Begun *> listBegun() const;

@@ -92,6 +92,11 @@ Error penstock_run::checkOptions() const {
     return defect("the program was compiled against version %u of the runtime "
                   "interface, this is version %u",
                   program.abi_version, PENSTOCK_ABI_VERSION);
+  if (!peers.isAlone() &&
+      (!options.checkpointDir.empty() || !options.resume.empty()))
+    return userError("--%s: several processes write and read no checkpoints; "
+                     "run the program as one process, or use --save",
+                     options.resume.empty() ? "checkpoint-dir" : "resume");
   if (Error error = checkDevices(program))
     return error;
   if (Error error = options.checkTogether())
@@ -110,6 +115,8 @@ Error penstock_run::checkOptions() const {
 Error penstock_run::openInputs() {
   if (Error error = checkOptions())
     return error;
+
+  checkpoints.prepare();
 
   // 1. Input files.
   instance = std::make_unique<Instance>(program, peers.createTransport(),
@@ -141,7 +148,13 @@ Error penstock_run::openInputs() {
   if (!options.log.empty())
     if (Error error = checkWritable(options.log, "--log"))
       return error;
-  return {};
+  if (options.checkpointDir.empty())
+    return {};
+  resumesIfAny =
+      options.resumeIfAny && !listCheckpoints(options.checkpointDir).empty();
+  return checkpoints.open(options.checkpointDir,
+                          options.checkpointKeep.value_or(3),
+                          options.warnsOfNotFinite);
 }
 
 Record penstock_run::describe(const Error &error) const {
@@ -207,7 +220,14 @@ Error penstock_run::openInstances() {
       return error;
     setHyperparameters(*oneDevice);
   }
-  return {};
+
+  // Where it goes on. What a checkpoint says of the data is read now, and in no
+  // pause.
+  if (checkpoints.isOpen())
+    dataFacts = trainData.describe();
+  if (!options.resume.empty())
+    return resume(options.resume);
+  return resumesIfAny ? resume(options.checkpointDir) : Error();
 }
 
 /// What all processes have allocated.
@@ -246,7 +266,8 @@ Error penstock_run::open(Error mistake) {
   if (Error failure = gatherArenas())
     return failure;
   if (!options.memory.empty() && peers.isRoot())
-    error = writeMemory(options.memory, program, arenas, transportBytes);
+    error = writeMemory(options.memory, program, arenas, transportBytes,
+                        checkpoints.stagedBytes());
   return options.memory.empty() ? Error() : peers.agree(std::move(error));
 }
 

@@ -28,6 +28,17 @@ Error Options::checkTogether() const {
     return userError("--%s 0 does nothing: it needs --eval-data, --save or "
                      "--memory",
                      steps ? "steps" : "epochs");
+  if (checkpointDir.empty())
+    for (auto [flag, isGiven] :
+         {std::pair("checkpoint-every", checkpointEvery.has_value()),
+          {"checkpoint-keep", checkpointKeep.has_value()},
+          {"resume-if-any", resumeIfAny}})
+      if (isGiven)
+        return userError("--%s needs --checkpoint-dir", flag);
+  if (resumeIfAny && !resume.empty())
+    return userError("--resume and --resume-if-any exclude each other");
+  if (resumeWeights && resume.empty() && !resumeIfAny)
+    return userError("--resume-weights needs --resume");
   if (evalEvery && evalData.empty() && evalLabels.empty())
     return userError("--eval-every needs --eval-data");
   return {};

@@ -27,7 +27,9 @@ enum class For { Both, Training, Inference };
 struct Options {
   std::vector<std::pair<std::string, std::string>> data, evalData;
   std::string labels, evalLabels, log, save, trace, memory, outputs;
+  std::string checkpointDir, resume;
   std::optional<int64_t> steps, epochs, evalEvery, seed;
+  std::optional<int64_t> checkpointEvery, checkpointKeep;
   std::optional<double> rate, watchdog, timeLimit;
   std::vector<int> gpus; // by device of that kind, in turn; empty: all
   bool shuffle = false, verify = false;
@@ -35,6 +37,10 @@ struct Options {
   std::string transport = "auto";
   std::optional<double> startTimeout, peerTimeout;
   bool isAlone = false, mixedCpus = false;
+  /// From the folder of checkpoints, if it has any; weights alone.
+  bool resumeIfAny = false, resumeWeights = false;
+  /// A checkpoint that cannot be written ends the run.
+  bool stopsOfCheckpoints = false;
   bool help = false, version = false, plan = false;
   /// Values that are not finite are reported, and training goes on.
   bool warnsOfNotFinite = false;

@@ -24,7 +24,7 @@ Error penstock_run::compareLosses(const std::vector<float> &again) const {
     if (std::memcmp(&losses[i], &again[i], sizeof(float)) != 0)
       return notEqual("verify: the loss of update %lld, microbatch %lld "
                       "differs: %.9g in the pipeline, %.9g on one device",
-                      (long long)(i / microbatches) + 1,
+                      (long long)(i / microbatches) + 1 + resumedAt,
                       (long long)(i % microbatches), losses[i], again[i]);
   return {};
 }
@@ -86,9 +86,9 @@ Error penstock_run::compareVariables(const Instance &again) const {
 Error penstock_run::replay(int64_t updates) {
   if (!options.verify)
     return userError("the replay needs the option --verify");
-  if (updates != updatesDone)
+  if (updates != updatesDone - resumedAt)
     return userError("the replay covers the whole run of %lld updates",
-                     (long long)updatesDone);
+                     (long long)(updatesDone - resumedAt));
   if (hasReplayed)
     return userError("the replay of a run can be done once");
   hasReplayed = true;

@@ -13,8 +13,10 @@
 #include "runtime/io/ModelWriter.h"
 #include "runtime/observe/Log.h"
 #include "runtime/observe/Watchdog.h"
+#include "runtime/run/Checkpoints.h"
 #include "runtime/run/Options.h"
 #include "runtime/run/Progress.h"
+#include "runtime/run/Resume.h"
 #include "runtime/run/SinkValues.h"
 
 #include <functional>
@@ -24,7 +26,8 @@ struct penstock_run {
 
   penstock_run(const penstock_program &program,
                std::unique_ptr<penstock::runtime::Progress> progress)
-      : program(program), progress(std::move(progress)), peers(program) {}
+      : program(program), checkpoints(program), progress(std::move(progress)),
+        peers(program) {}
 
   /// `mistake` is one of the command line: other processes learn of it.
   Error open(Error mistake = {});
@@ -45,8 +48,22 @@ struct penstock_run {
   /// Whether this process prints and writes.
   bool isRoot() const { return peers.isRoot(); }
   Error replay(int64_t updates);
-  /// Writes the trace, once, and says whether the log could be written: what
-  /// has been trained until then is not given up for it.
+  /// Goes on from a checkpoint, or from the newest in a folder. Before it
+  /// trains.
+  Error resume(const std::string &path);
+  /// Writes a checkpoint of now into a folder, --checkpoint-dir if that is
+  /// empty, and returns when it is on the disk.
+  Error checkpoint(const std::string &folder);
+  /// Begins the one that ends a training, if there is a folder and it is not
+  /// there yet; finish() waits for it.
+  Error checkpointLast();
+  /// Whether one could not be written, and the run was to end then.
+  bool hasEndedForCheckpoint() const {
+    return checkpointError && options.stopsOfCheckpoints;
+  }
+  /// Writes the trace, once, and says whether the log and the last checkpoint
+  /// could be written: what has been trained until then is not given up for
+  /// them.
   Error finish();
 
   /// --steps, or what --epochs come to.
@@ -61,6 +78,8 @@ struct penstock_run {
   /// Stores the error and returns its code.
   int report(const Error &error) {
     lastError = error.text;
+    for (const std::string &line : error.details)
+      lastError += "\n  " + line;
     return error.code;
   }
 
@@ -74,10 +93,15 @@ struct penstock_run {
   }
   /// All processes know of the error with which this one ends.
   void setAgreed() { peers.setAgreed(); }
+  /// Says whether a checkpoint was asked for, once.
+  std::function<bool()> takeCheckpointRequest = [] { return false; };
   std::string lastError;
   /// What `infer` wrote, a line for each file.
   std::string results;
   int64_t updatesDone = 0;
+  /// The checkpoint that the run goes on from, and its update.
+  std::string resumedFrom;
+  int64_t resumedAt = 0;
   /// Of the last evaluation: labels that count, and right ones among them.
   int64_t evaluatedLabels = 0, evaluatedCorrect = 0;
   double trainSeconds = 0;
@@ -90,6 +114,7 @@ struct penstock_run {
   std::vector<uint64_t> peakBytes;
   /// What was allocated, in all processes.
   std::vector<penstock::runtime::ArenaBytes> arenas;
+  penstock::runtime::Checkpoints checkpoints;
 
 private:
   Error checkGpus() const;
@@ -116,6 +141,18 @@ private:
   void collectOutputs(penstock::runtime::OutputArrays &outputs,
                       int64_t microbatches);
   penstock::runtime::Peers::Ending getOwnEnding();
+  Error checkFolder();
+  Error trainSegment(int64_t updates);
+  int64_t countToDrain() const;
+  Error checkpointIfDue();
+  Error readResumed(const penstock::runtime::Checkpoint &from,
+                    penstock::runtime::Instance &target,
+                    penstock::runtime::ResumePlan &plan);
+  penstock::runtime::Manifest describeCheckpoint();
+  void noteChanges(const penstock::runtime::Manifest &before);
+  void beginCheckpoint();
+  Error finishCheckpoint();
+  void noteFailedCheckpoint();
   void noteNotFinite(double loss, int64_t update, uint64_t microbatch);
   Error describeNotFinite();
   const penstock_variable *findNotFinite();
@@ -134,6 +171,16 @@ private:
   penstock::runtime::Log log;
   Error logError;
   std::unique_ptr<penstock::runtime::Instance> instance, oneDevice;
+
+  std::vector<int64_t> earlierSegments; // where they began, of a resumed run
+  /// Of the data, once they were looked at.
+  std::vector<penstock::runtime::ManifestData> dataFacts;
+  bool isFolderChecked = false;
+  /// --resume-if-any, and there is one.
+  bool resumesIfAny = false;
+  /// The checkpoint counts updates of other sizes.
+  bool isRecounted = false;
+  Error checkpointError; // of the last one
 
   std::vector<Segment> segments;
   std::vector<float> losses; // of every microbatch, for --verify

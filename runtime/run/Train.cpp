@@ -63,8 +63,8 @@ void penstock_run::logUpdates(SinkValues &values,
       noteNotFinite(loss, loggedUpdates, firstNotFinite);
     if (!logError)
       logError = log.write(loggedUpdates, loss, rate, seconds);
-    double samples =
-        double(loggedUpdates) * double(microbatches) * program.microbatch_size;
+    double samples = double(loggedUpdates - resumedAt) * double(microbatches) *
+                     program.microbatch_size;
     progress->show(loggedUpdates, loss, samples / seconds);
   }
 }
@@ -170,21 +170,40 @@ Error penstock_run::train(int64_t updates) {
                   (long long)*options.epochs, (long long)kMostUpdates));
   if (!options.log.empty() && !hasLog) {
     hasLog = true;
-    Error error = peers.isRoot() ? log.open(options.log) : Error();
+    std::optional<int64_t> before;
+    if (!resumedFrom.empty())
+      before = resumedAt;
+    Error error = peers.isRoot() ? log.open(options.log, before) : Error();
     if (Error failure = peers.agree(std::move(error)))
       return failure;
   }
-  if (updates <= 0)
-    return {};
-  for (; updates > 1 && updatesDone < program.flushed_updates && !ending;
-       --updates)
-    if (Error error = train(1))
+  if (Error error = checkFolder())
+    return error;
+
+  // A pause comes before what is left, so that what follows an evaluation in it
+  // is the checkpoint.
+  for (int64_t end = updatesDone + updates; updatesDone < end;) {
+    ending = peers.decide(getOwnEnding());
+    if (ending.isNotFinite)
+      return describeNotFinite();
+    if (ending || hasEndedForCheckpoint())
+      break;
+    if (Error error = checkpointIfDue())
       return error;
-  ending = peers.decide(getOwnEnding());
-  if (ending.isNotFinite)
-    return describeNotFinite();
-  if (ending)
-    return {};
+    int64_t left = std::min(end - updatesDone, countToDrain());
+    if (Error error =
+            trainSegment(updatesDone < program.flushed_updates ? 1 : left))
+      return error;
+    if (ending)
+      break;
+  }
+  return hasEndedForCheckpoint() ? checkpointError : Error();
+}
+
+/// Until the pipe drains, as soon as something asks for that.
+Error penstock_run::trainSegment(int64_t updates) {
+  const penstock_schedule *schedule =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
 
   // 1. Run.
   int64_t begin = nanoseconds();
@@ -204,7 +223,11 @@ Error penstock_run::train(int64_t updates) {
     logUpdates(values, *schedule);
     Peers::Ending own = getOwnEnding();
     peers.sendSignal(own.signal);
-    earlyEnd.step(bool(own));
+    if (checkpoints.hasFailed())
+      noteFailedCheckpoint();
+    if (takeCheckpointRequest())
+      checkpoints.request();
+    earlyEnd.step(own || checkpoints.isRequested() || hasEndedForCheckpoint());
     checkProgress();
   };
   Error error = instance->run(*schedule, updatesDone, updates, updatesDone,
@@ -226,6 +249,15 @@ Error penstock_run::train(int64_t updates) {
   segments.push_back({updatesDone, instance->updatesRun()});
   updatesDone += instance->updatesRun();
   progress->clear();
+  if (instance->updatesRun() < updates && checkpoints.isOpen() &&
+      checkpoints.isAsynchronous())
+    std::fprintf(stderr,
+                 "note: stopped at update %lld: this adds a drain, which "
+                 "changes what follows\n",
+                 (long long)updatesDone);
+  if (options.checkpointEvery && checkpoints.isOpen() &&
+      updatesDone % *options.checkpointEvery == 0)
+    checkpoints.request();
   return ending.isNotFinite ? describeNotFinite() : Error();
 }
 
@@ -422,8 +454,13 @@ Error penstock_run::writeTraceOnce() {
 Error penstock_run::finish() {
   if (!peers.isAlone() && startTime != 0)
     gatherWaits();
-  Error error = writeTraceOnce();
+  Error error = checkpointLast();
+  if (!error)
+    error = writeTraceOnce();
+  noteFailedCheckpoint();
   if (!error)
     error = std::exchange(logError, Error());
+  if (!error)
+    error = std::exchange(checkpointError, Error());
   return peers.agree(std::move(error));
 }

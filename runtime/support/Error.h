@@ -14,6 +14,7 @@
 #include "penstock/abi.h"
 
 #include <string>
+#include <vector>
 
 namespace penstock::runtime {
 
@@ -21,6 +22,8 @@ namespace penstock::runtime {
 struct [[nodiscard]] Error {
   int code = PENSTOCK_DONE;
   std::string text;
+  /// Further lines, where one does not say it all.
+  std::vector<std::string> details = {};
 
   explicit operator bool() const { return code != PENSTOCK_DONE; }
 };

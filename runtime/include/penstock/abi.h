@@ -236,6 +236,12 @@ int penstock_evaluate(penstock_run *run, penstock_results *results);
 /* Of a program that infers: writes all outputs into the folder --outputs. */
 int penstock_infer(penstock_run *run);
 int penstock_save(penstock_run *run, const char *path);
+/* Writes a checkpoint of now into a folder, that of the option "checkpoint-dir"
+ * if it is null, and returns when it is on the disk. */
+int penstock_checkpoint(penstock_run *run, const char *folder);
+/* Goes on from a checkpoint, or from the newest one in a folder. Once, before
+ * it trains. */
+int penstock_resume(penstock_run *run, const char *folder);
 /* Runs the last `updates` updates again on one device and compares. */
 int penstock_replay(penstock_run *run, int64_t updates);
 const char *penstock_error(const penstock_run *run);

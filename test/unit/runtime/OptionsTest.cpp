@@ -124,12 +124,6 @@ TEST(Options, SaysWhatThisBuildHasNot) {
             "--transport: this build has no nccl transport");
   EXPECT_EQ(errorOf({"--transport", "pigeon"}),
             "--transport: 'pigeon' is not one of auto, threads, mpi, nccl");
-  for (const char *flag : {"checkpoint-dir", "resume"})
-    EXPECT_EQ(errorOf({std::string("--") + flag, "d"}),
-              std::string("--") + flag +
-                  ": this build has no checkpoints; use --save");
-  EXPECT_EQ(errorOf({"--checkpoint-every=3"}),
-            "--checkpoint-every: this build has no checkpoints; use --save");
 }
 
 TEST(Options, BelongToOneKindOfProgram) {

@@ -1,0 +1,87 @@
+//===- Checkpoints.h - The checkpoints that a run writes --------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Between two segments the pipeline is empty, and one version of each value is
+// all that there is. That is copied, by each device what it has, and training
+// goes on while the copy is written.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_RUNTIME_RUN_CHECKPOINTS_H
+#define PENSTOCK_RUNTIME_RUN_CHECKPOINTS_H
+
+#include "runtime/io/CheckpointWriter.h"
+#include "runtime/run/Instance.h"
+#include "runtime/run/SavedValues.h"
+
+#include <utility>
+
+namespace penstock::runtime {
+
+/// What the compiler's plan says of a program.
+struct PlanFacts {
+  std::string method, optimizer, precision;
+  std::vector<int64_t> replicas;
+};
+PlanFacts readPlan(const penstock_program &program);
+
+class Checkpoints {
+public:
+  explicit Checkpoints(const penstock_program &program) : program(program) {}
+
+  /// Looks at the program, which is one of this version of the interface.
+  void prepare();
+  /// Takes the folder and the memory. `keepsNotFinite`: weights that are not
+  /// finite are written, too.
+  Error open(const std::string &folder, int64_t keep, bool keepsNotFinite);
+  bool isOpen() const { return writer.isOpen(); }
+  const std::string &getFolder() const { return writer.getFolder(); }
+  /// Of the memory that holds what is written; 0 before it is open.
+  uint64_t stagedBytes() const { return isOpen() ? offsets.back() : 0; }
+
+  /// The next pause is to write one.
+  void request() { isDue = true; }
+  bool isRequested() const { return isDue; }
+  bool takeRequest() { return std::exchange(isDue, false); }
+
+  bool isBusy() const { return writer.isBusy(); }
+  bool hasFailed() const { return writer.hasFailed(); }
+  /// Copies all values and begins to write them, as of manifest.step.
+  void begin(const Instance &instance, Manifest manifest);
+  /// Waits until the last one is on the disk; returns what went wrong with it
+  /// since it was asked, or "".
+  std::string finish() { return writer.finish(); }
+  /// Writes one into another folder.
+  Error writeTo(const std::string &folder, const Instance &instance,
+                Manifest manifest, bool keepsNotFinite);
+  /// The step of the last that was begun, or -1.
+  int64_t newest() const { return newestStep; }
+
+  /// The sum of the times in which training stood still for them.
+  double getPauseSeconds() const { return pauseSeconds; }
+  /// Not while it is busy.
+  const CheckpointWriter::Statistics &getStatistics() const {
+    return writer.getStatistics();
+  }
+  const PlanFacts &getFacts() const { return facts; }
+  /// Whether a drain changes what is computed.
+  bool isAsynchronous() const { return !facts.method.starts_with("sync"); }
+
+private:
+  void begin(CheckpointWriter &target, const Instance &instance,
+             Manifest manifest);
+
+  const penstock_program &program;
+  std::vector<SavedValue> values;
+  std::vector<uint64_t> offsets; ///< in the memory; the last is its size
+  PlanFacts facts;
+  CheckpointWriter writer;
+  bool isDue = false;
+  int64_t newestStep = -1;
+  double pauseSeconds = 0;
+};
+
+} // namespace penstock::runtime
+
+#endif // PENSTOCK_RUNTIME_RUN_CHECKPOINTS_H
