@@ -5,7 +5,8 @@ Each layer may include itself and those before it. A target is what only devices
 of one kind have: its dialect, library and passes.
 
   compiler  lib/Support, dialects, lib, passes, targets, lib/Driver, tools
-  runtime   support, io, job, observe, transport, device, run, command, device/emulated
+  runtime   support, io, job, observe, transport, device, run, command,
+            device/emulated, tools/penstock-checkpoint
 
 So may the CMake libraries of these folders link each other. Prints each include
 and each link that goes the other way, as FILE:LINE, and exits with 1 if there
@@ -41,6 +42,8 @@ RUNTIME = [
     ["runtime/command/"],
     # Stands in for libraries of a GPU: nothing may know of it.
     ["runtime/device/emulated/"],
+    # Reads what a run has left.
+    ["tools/penstock-checkpoint/"],
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -79,7 +82,8 @@ def check_includes(root, complain):
             if file.suffix not in (".h", ".cpp", ".c", ".def"):
                 continue
             path = file.relative_to(root).as_posix()
-            layers = RUNTIME if path.startswith("runtime/") else COMPILER
+            layers = (RUNTIME if layer_of(path, RUNTIME) is not None
+                      else COMPILER)
             own = layer_of(path, layers)
             if own is None:
                 complain(path, 1, "belongs to no layer")

@@ -13,6 +13,7 @@
 import ctypes
 import os
 import shutil
+import subprocess
 import sys
 
 import lit.formats
@@ -36,7 +37,8 @@ config.environment["FILECHECK_OPTS"] = (
 
 # A test may say "REQUIRES: penstockc"; a sanitizer build says which.
 for tool in ("penstock-opt", "penstock-translate", "penstockc",
-             "penstock-lsp-server", "penstock-schedule", "penstock-plan"):
+             "penstock-lsp-server", "penstock-schedule", "penstock-plan",
+             "penstock-checkpoint"):
     if os.access(os.path.join(tools, tool), os.X_OK):
         config.available_features.add(tool)
 for sanitizer in filter(None, config.penstock_sanitize.split(",")):
@@ -74,6 +76,17 @@ for mpi, launcher in (("openmpi", "mpirun.openmpi"), ("mpich", "mpiexec.mpich"))
 config.environment.update({"OMPI_ALLOW_RUN_AS_ROOT": "1",
                            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                            "OMPI_MCA_rmaps_base_oversubscribe": "1"})
+
+# What kills a program at a chosen system call, and what gives it a file system
+# of its own, is not allowed everywhere.
+for feature, command in (
+        ("strace", ["strace", "-o", os.devnull, "true"]),
+        ("namespaces", ["unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs",
+                        "/mnt"])):
+    if shutil.which(command[0]) and not subprocess.run(
+            command, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL).returncode:
+        config.available_features.add(feature)
 
 # Where there is a driver, no test can show what happens without one.
 try:

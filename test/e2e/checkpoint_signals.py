@@ -1,0 +1,84 @@
+"""A checkpoint that a signal asks for, and the one that a signal ends with.
+
+usage: checkpoint_signals.py FOLDER PROGRAM [ARGUMENT]...
+"""
+
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+
+def checkpoints_in(run):
+    return sorted(path.name for path in run.glob("step-*")
+                  if not path.name.endswith(".part"))
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def catches(process, number):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    caught = re.search(r"SigCgt:\s*(\w+)", status).group(1)
+    return int(caught, 16) >> (number - 1) & 1
+
+
+def interrupt(process, run, log):
+    """Asks for a checkpoint, then for the end; returns when that was."""
+    wait_for(lambda: catches(process, signal.SIGUSR1))
+    wait_for(lambda: log.exists() and log.stat().st_size > 0)
+    process.send_signal(signal.SIGUSR1)
+    wait_for(lambda: len(checkpoints_in(run)) == 1)
+    first = int(checkpoints_in(run)[0][5:])
+    # It goes on.
+    size = log.stat().st_size
+    wait_for(lambda: log.stat().st_size > size)
+    process.send_signal(signal.SIGTERM)
+    out, problem = process.communicate(timeout=60)
+    assert process.returncode == 143, (process.returncode, problem)
+    drains = re.findall(r"note: stopped at update (\d+): this adds a drain",
+                        problem)
+    last = int(re.search(r"interrupted by SIGTERM after update (\d+)",
+                         problem).group(1))
+    print(f"asked for at {first}, ended at {last}")
+    assert checkpoints_in(run) == [f"step-{step:09d}"
+                                   for step in (first, last)]
+    assert not drains or [int(step) for step in drains] == [first, last]
+    print("drains:", len(drains))
+    return last
+
+
+def main():
+    folder, *program = sys.argv[1:]
+    folder = pathlib.Path(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    run = folder / "run"
+    process = subprocess.Popen(
+        [*program, "--steps=1000000000", f"--checkpoint-dir={run}",
+         f"--log={folder}/log.jsonl"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        last = interrupt(process, run, folder / "log.jsonl")
+    finally:
+        process.kill()
+
+    # Nothing is left to do where it ended.
+    result = subprocess.run([*program, f"--steps={last}", f"--resume={run}",
+                             f"--save={folder}/model.onnx"],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True)
+    assert result.returncode == 0, result.stderr
+    assert (f"resumed at update {last} of {last}, from {run}/step-{last:09d}: "
+            "nothing is left to train") in result.stdout, result.stdout
+    assert (folder / "model.onnx").exists()
+
+
+main()

@@ -1,0 +1,162 @@
+//===- WriteModel.cpp - The model with the weights of a checkpoint --------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The initializers that the checkpoint names become variables of a program that
+// has nothing else, and are saved as those of any program.
+//===----------------------------------------------------------------------===//
+
+#include "tools/penstock-checkpoint/WriteModel.h"
+
+#include "penstock/one_line.h"
+#include "penstock/sha256.h"
+#include "runtime/io/ModelWriter.h"
+#include "runtime/io/WireFormat.h"
+
+#include <deque>
+#include <map>
+
+using namespace penstock::runtime;
+
+namespace {
+
+class Writer {
+public:
+  explicit Writer(const Checkpoint &checkpoint) : checkpoint(checkpoint) {}
+
+  Error open(const std::string &model);
+  Error write(const std::string &output);
+
+private:
+  Error openModel(const std::string &path);
+  Error addWeight(const ManifestTensor &tensor, const char *values);
+  Error findFile(const TensorRange &range, int32_t &number);
+
+  const Checkpoint &checkpoint;
+  penstock_program program = {};
+  std::deque<std::string> paths; ///< of `files`
+  std::vector<penstock_file> descriptions;
+  std::vector<MappedFile> files, values;
+  std::vector<TensorRange> ranges;
+  std::map<std::string_view, const TensorRange *> initializers;
+  std::vector<penstock_variable> variables;
+  std::vector<const char *> sources; ///< by variable
+};
+
+} // namespace
+
+Error Writer::openModel(const std::string &path) {
+  paths.push_back(path);
+  if (Error error = files.emplace_back().open(path, "--onnx"))
+    return error;
+  if (!findTensors({files[0].data(), files[0].size()}, ranges))
+    return userError("--onnx: '%s' is not a binary ONNX model", path.c_str());
+  for (const TensorRange &range : ranges)
+    if (range.isInitializer &&
+        !initializers.try_emplace(range.name, &range).second)
+      initializers[range.name] = nullptr; // not to be told from another one
+  uint8_t digest[32];
+  penstock_sha256(files[0].data(), files[0].size(), digest);
+  std::string text;
+  for (uint8_t byte : digest)
+    text += format("%02x", byte);
+  if (text != checkpoint.manifest.model)
+    std::fprintf(stderr,
+                 "note: '%s' is another file than the model that was trained\n",
+                 penstock::toOneLine(path).c_str());
+  return {};
+}
+
+Error Writer::findFile(const TensorRange &range, int32_t &number) {
+  number = 0;
+  if (range.location.empty())
+    return {};
+  std::string path = folderOf(paths[0]) + "/" + range.location;
+  for (size_t i = 0; i < paths.size(); ++i)
+    if (paths[i] == path) {
+      number = int32_t(i);
+      return {};
+    }
+  number = int32_t(paths.size());
+  paths.push_back(path);
+  return files.emplace_back().open(path, "--onnx");
+}
+
+Error Writer::addWeight(const ManifestTensor &tensor, const char *source) {
+  auto found = initializers.find(tensor.name);
+  if (found == initializers.end() || !found->second)
+    return userError("--onnx: '%s' has %s initializer '%s'", paths[0].c_str(),
+                     found == initializers.end() ? "no" : "more than one",
+                     tensor.name.c_str());
+  const TensorRange &range = *found->second;
+  penstock_variable variable = {};
+  if (Error error = findFile(range, variable.file))
+    return error;
+  bool isRest = range.length == 0 && !range.location.empty();
+  if (range.length != tensor.bytes && !isRest)
+    return userError(
+        "--onnx: initializer '%s' of '%s' has %llu bytes, and %llu "
+        "in the checkpoint",
+        tensor.name.c_str(), paths[0].c_str(), (unsigned long long)range.length,
+        (unsigned long long)tensor.bytes);
+  variable.name = tensor.name.c_str();
+  variable.kind = "";
+  variable.role = PENSTOCK_ROLE_PARAMETER;
+  variable.of = uint32_t(variables.size());
+  variable.type = {tensor.element, uint32_t(tensor.shape.size()),
+                   tensor.shape.data(), tensor.bytes};
+  variable.file_offset = range.offset;
+  variables.push_back(variable);
+  sources.push_back(source);
+  return {};
+}
+
+Error Writer::open(const std::string &model) {
+  if (Error error = openModel(model))
+    return error;
+  for (const ManifestFile &file : checkpoint.manifest.files) {
+    if (std::string problem =
+            mapCheckpointFile(checkpoint, file, values.emplace_back());
+        !problem.empty())
+      return userError("%s", problem.c_str());
+    for (const ManifestTensor &tensor : file.tensors)
+      if (tensor.kind.empty())
+        if (Error error =
+                addWeight(tensor, values.back().data() + tensor.offset))
+          return error;
+  }
+  for (size_t i = 0; i < paths.size(); ++i)
+    descriptions.push_back({paths[i].c_str(), files[i].size(), {}});
+  program.file_count = uint32_t(descriptions.size());
+  program.files = descriptions.data();
+  program.variable_count = uint32_t(variables.size());
+  program.variables = variables.data();
+  return {};
+}
+
+Error Writer::write(const std::string &output) {
+  ModelWriter writer(program, files, "-o");
+  if (Error error = writer.check(output))
+    return error;
+  return writer.write(
+      output, [&](const penstock_variable &variable, const TakePiece &take) {
+        return take(sources[size_t(&variable - variables.data())],
+                    variable.type.bytes);
+      });
+}
+
+Error penstock::runtime::writeModel(const Checkpoint &checkpoint,
+                                    const std::string &model,
+                                    const std::string &output) {
+  Writer writer(checkpoint);
+  if (Error error = writer.open(model))
+    return error;
+  if (Error error = writer.write(output))
+    return error;
+  std::printf("%s with the weights of update %lld: %s\n",
+              penstock::toOneLine(model).c_str(),
+              (long long)checkpoint.manifest.step,
+              penstock::toOneLine(output).c_str());
+  return {};
+}
