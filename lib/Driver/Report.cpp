@@ -141,6 +141,8 @@ llvm::json::Value Report::toJson() const {
       {"predicted_seconds", predictedSeconds},
       {"simulated_seconds", simulatedSeconds},
       {"predicted_speedup_over_flush", speedupOverFlush},
+      {"drain_seconds", drainSeconds},
+      {"checkpoint_bytes", checkpointBytes},
       {"trained", toArray(trained)},
       {"frozen", toArray(frozen)},
       {"stages", std::move(list)}};
@@ -207,6 +209,10 @@ void Report::print(llvm::raw_ostream &stream) const {
     stream << llvm::formatv("predicted time of an update, from measured costs: "
                             "{0:F3} ms\n",
                             1e3 * predictedSeconds);
+  if (drainSeconds > 0)
+    stream << llvm::formatv("predicted time of a drain, as for a checkpoint: "
+                            "{0:F3} ms\n",
+                            1e3 * drainSeconds);
   stream << "stage  device  nodes  Mflop/microbatch  staleness  versions"
             "     weights   gradients   optimizer   residuals    channels"
             " temporaries       arena\n";
@@ -247,6 +253,9 @@ void Report::print(llvm::raw_ostream &stream) const {
     stream << llvm::formatv("{0,5}: {1}\n", device, line);
   if (infer)
     return;
+  if (checkpointBytes)
+    stream << llvm::formatv("memory of the host for checkpoints: {0}\n",
+                            formatBytes(checkpointBytes));
   for (auto [index, stage] : llvm::enumerate(stages)) {
     stream << "stage " << index << " trains:";
     for (const std::string &name : stage.parameters)

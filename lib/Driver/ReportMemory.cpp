@@ -76,6 +76,22 @@ static bool isOfCopy(VariableOp variable, const SymbolTable &symbols) {
   return whose && variable.getRole() == Role::Parameter;
 }
 
+/// Whether a checkpoint has the value of a variable: of copies on several
+/// stages, it has the first.
+static bool isSaved(VariableOp variable, const SymbolTable &symbols) {
+  switch (variable.getRole()) {
+  case Role::Parameter:
+  case Role::Statistic:
+    return !variable.getFrozen() && !variable->hasAttr(kParameterAttr);
+  case Role::Optimizer:
+  case Role::Compensation:
+  case Role::Master:
+    return !isOfCopy(variable, symbols);
+  default:
+    return false;
+  }
+}
+
 namespace {
 /// Whose row speaks of what. Replicas are alike but for their transfers: a
 /// stage's row is about the first of them, and about all of its device that
@@ -148,6 +164,7 @@ void Report::collectVariables(ModuleOp module) {
       microbatchSize = channel.getTensorType(0).getDimSize(0);
   trained.clear();
   frozen.clear();
+  checkpointBytes = 0;
   llvm::DenseMap<StringAttr, int64_t> versionsOf;
   for (Operation &op : module.getBody()->getOperations())
     if (auto storage = dyn_cast<VersionStorageOpInterface>(op))
@@ -164,6 +181,10 @@ void Report::collectVariables(ModuleOp module) {
   Rows rows(stages);
   SymbolTable symbols(module);
   for (VariableOp variable : module.getOps<VariableOp>()) {
+    // As the runtime aligns them.
+    if (!infer && isSaved(variable, symbols))
+      checkpointBytes +=
+          llvm::alignTo(getByteSize(variable.getTensorType()), 64);
     unsigned number = numbers.lookup(variable.getStageAttr().getAttr());
     StageReport &stage = stages[number];
     int64_t versions =

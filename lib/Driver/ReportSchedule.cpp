@@ -65,8 +65,12 @@ void Report::collectSeconds(ScheduleOp schedule) {
   simulatedSeconds = (twice->makespan - once->makespan) / updates;
   workSeconds = once->work / updates;
   simulatedDevices = once->timeline.size();
-  if (isMeasured)
-    predictedSeconds = simulatedSeconds;
+  if (!isMeasured)
+    return;
+  predictedSeconds = simulatedSeconds;
+  // What a segment takes besides its updates: to fill, and to run empty.
+  if (method.isAsynchronous())
+    drainSeconds = std::max(0.0, once->makespan - updates * simulatedSeconds);
 }
 
 void Report::collectSchedule(ModuleOp module) {

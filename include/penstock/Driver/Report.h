@@ -91,6 +91,11 @@ struct Report {
   /// Of that: forwards and backwards, of all devices together.
   double workSeconds = 0;
   int64_t simulatedDevices = 0;
+  /// What a drain costs a pipeline that goes on else, from measured costs.
+  double drainSeconds = 0;
+  /// What holds the values of a checkpoint while it is written, in the memory
+  /// of the host.
+  int64_t checkpointBytes = 0;
   /// Updates per second of a pipeline that never drains over those of one that
   /// drains at every update, if every stage takes as long: (M + p - 1) / M.
   /// Synchronous: 1.
