@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""What checkpoints cost a training, on this machine.
+
+    checkpoints.py FOLDER [--megabytes 400] [--seconds 60] [--without PROGRAM]
+
+Trains an MLP under Adam, whose weights and state are that large, on two stages.
+Prints, each the median of several:
+
+    the pause per checkpoint, over a memcpy of the same bytes by as many threads
+    a run with a checkpoint every 20 s, over the same run without
+    writing with checksums and fsync, over dd conv=fsync of the same bytes
+    from the files to the first update, over a start without them
+    a run without checkpoints, over one of PROGRAM, which another build compiled
+
+Needs nothing but Python and dd. FOLDER should be on the file system that counts;
+on /dev/shm it is the page cache.
+"""
+
+import argparse
+import ctypes
+import json
+import mmap
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import threading
+import time
+
+import mlp_model
+
+WIDTH, CLASSES, SAMPLES = 2048, 10, 256
+
+
+def seconds_of_copy(size, threads, rounds=5):
+    """The least time of a memcpy of `size` bytes by threads, pages in place."""
+    copy = ctypes.CDLL(None).memcpy
+    copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    blocks = [mmap.mmap(-1, size) for _ in range(2)]
+    source, target = (ctypes.addressof(ctypes.c_char.from_buffer(block))
+                      for block in blocks)
+    ctypes.memset(source, 1, size)
+    ctypes.memset(target, 1, size)
+    share, times = size // threads, []
+    for _ in range(rounds):
+        workers = [threading.Thread(target=copy, args=(
+            target + i * share, source + i * share, share))
+            for i in range(threads)]
+        begin = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def run(program, folder, steps, *more):
+    """What a run says, and how long it took."""
+    begin = time.perf_counter()
+    result = subprocess.run(
+        [program, f"--data=x={folder}/x.npy", f"--labels={folder}/labels.npy",
+         f"--steps={steps}", *map(str, more)],
+        capture_output=True, text=True, check=True)
+    return result.stdout, time.perf_counter() - begin
+
+
+def training_seconds(out):
+    return float(re.search(r"samples in ([\d.]+) s", out).group(1))
+
+
+def checkpoint_figures(out):
+    """Checkpoints, bytes, seconds of the writer, seconds of the pauses."""
+    found = re.search(r"(\d+) checkpoints in '.*': ([\d.]+) (KiB|MiB) in "
+                      r"([\d.]+) s, in ([\d.]+) s of which", out)
+    scale = {"KiB": 1 << 10, "MiB": 1 << 20}[found.group(3)]
+    return (int(found.group(1)), float(found.group(2)) * scale,
+            float(found.group(4)), float(found.group(5)))
+
+
+def first_update(program, folder, *more):
+    """Seconds from the start of the process to the end of the first update."""
+    log = folder / "first.jsonl"
+    log.unlink(missing_ok=True)
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        [program, f"--data=x={folder}/x.npy", f"--labels={folder}/labels.npy",
+         f"--log={log}", *map(str, more)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (log.exists() and log.stat().st_size):
+        time.sleep(0.001)
+    seconds = time.perf_counter() - begin
+    process.kill()
+    process.wait()
+    return seconds
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--megabytes", type=float, default=400)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--without", type=pathlib.Path)
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    layers = max(2, round(arguments.megabytes * 1e6 / 12 / WIDTH / WIDTH))
+    mlp_model.write_mlp(folder / "model.onnx", layers, WIDTH, CLASSES)
+    mlp_model.write_data(folder, SAMPLES, WIDTH, CLASSES)
+    program, checkpoints = folder / "train", folder / "run"
+    subprocess.run(
+        ["penstockc", folder / "model.onnx", "-o", program,
+         "--loss=softmax-cross-entropy", "--microbatch-size=16",
+         "--microbatches=4", "--stages=2", "--optimizer=adam",
+         f"--report-json={folder}/report.json"], check=True)
+    plan = json.loads((folder / "report.json").read_text())
+    print(f"{plan['checkpoint_bytes'] / 1e6:.0f} MB of values, planned")
+
+    # 1. Pauses and writing.
+    per_update = training_seconds(run(program, folder, 10)[0]) / 10
+    ratios, rates = [], []
+    for _ in range(arguments.rounds):
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        every = max(2, round(4 / per_update))
+        out, _ = run(program, folder, 4 * every,
+                     f"--checkpoint-dir={checkpoints}",
+                     f"--checkpoint-every={every}", "--checkpoint-keep=1")
+        count, size, writer, pause = checkpoint_figures(out)
+        copy = seconds_of_copy(int(size / count), 2)
+        ratios.append(pause / count / copy)
+        begin = time.perf_counter()
+        subprocess.run(["dd", f"if={next(checkpoints.glob('step-*'))}"
+                        "/state-00000.safetensors", f"of={folder}/copy",
+                        "bs=1M", "conv=fsync"], check=True,
+                       stderr=subprocess.DEVNULL)
+        written = (folder / "copy").stat().st_size
+        dd = (time.perf_counter() - begin) / written
+        rates.append(writer / size / dd)
+        print(f"{count} checkpoints of {size / count / 1e6:.0f} MB: pause "
+              f"{1e3 * pause / count:.1f} ms, memcpy {1e3 * copy:.1f} ms; "
+              f"written at {size / writer / 1e6:.0f} MB/s, dd "
+              f"{1e-6 / dd:.0f} MB/s")
+    print(f"pause over memcpy: {statistics.median(ratios):.2f} (at most 1.3)")
+    print(f"writing, while it trains, over dd: {statistics.median(rates):.2f} "
+          "(at most 1.15)")
+
+    # 2. The share of a run.
+    steps = max(2, round(arguments.seconds / per_update))
+    every = max(1, round(20 / per_update))
+    without, with_them = [], []
+    for _ in range(arguments.rounds):
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        without.append(training_seconds(run(program, folder, steps)[0]))
+        with_them.append(training_seconds(
+            run(program, folder, steps, f"--checkpoint-dir={checkpoints}",
+                f"--checkpoint-every={every}", "--checkpoint-keep=1")[0]))
+    share = statistics.median(with_them) / statistics.median(without) - 1
+    print(f"one every 20 s: {100 * share:.2f} % of the run (at most 2 %)  "
+          f"{[round(t, 2) for t in without]} {[round(t, 2) for t in with_them]}")
+
+    # 3. Resume.
+    cold, resumed = [], []
+    for _ in range(arguments.rounds):
+        cold.append(first_update(program, folder, "--steps=1000000"))
+        resumed.append(first_update(program, folder, "--steps=1000000",
+                                    f"--resume={checkpoints}"))
+    beyond = statistics.median(resumed) - statistics.median(cold)
+    print(f"resume to first update: {beyond:.2f} s beyond a start of "
+          f"{statistics.median(cold):.2f} s (at most 0.5 s)")
+
+    # 4. Without checkpoints.
+    if not arguments.without:
+        return
+    now, before = [], []
+    for _ in range(2 * arguments.rounds):
+        before.append(training_seconds(
+            run(arguments.without, folder, max(2, steps // 4))[0]))
+        now.append(training_seconds(run(program, folder, max(2, steps // 4))[0]))
+    print(f"without checkpoints, over before: "
+          f"{statistics.median(now) / statistics.median(before):.3f} "
+          "(at most 1.01)")
+
+
+main()
