@@ -8,6 +8,8 @@
 
 #include "OptionChecker.h"
 
+#include "penstock/Methods/Method.h"
+
 #include <cmath>
 
 using namespace llvm;
@@ -60,11 +62,12 @@ bool OptionChecker::checkPlan() {
   if (failed(method))
     return fail("--method=" + flags.method + ": " + error);
   options.method = *method;
-  if (options.method.isAsynchronous() && options.schedule != "1f1b")
-    return fail("--schedule=" + options.schedule +
-                ": --method=" + flags.method +
-                " runs 1f1b without flushes; leave --schedule "
-                "out, or use --method=sync");
+  if (options.scheduleFile.empty()) {
+    if (!flags.schedule.getNumOccurrences() && options.method.isAsynchronous())
+      options.setSchedule(options.method.getMethod().getSchedule(*method));
+    if (failed(checkMethodSchedule(*method, options.generator, error)))
+      return fail("--schedule=" + options.schedule + ": " + error);
+  }
   auto batchNorm = pipeline::symbolizeBatchNorm(flags.batchNorm);
   if (!batchNorm)
     return fail("--batch-norm=" + flags.batchNorm +

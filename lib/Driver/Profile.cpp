@@ -144,7 +144,8 @@ bool Profiler::compileUnits(size_t units) {
 static StringRef getMeasuredOrder(const CompileOptions &options) {
   StringRef name = options.schedule;
   bool forwardsFirst =
-      name.starts_with("gpipe") || name.starts_with("looped-bfs");
+      name.starts_with("gpipe") || name.starts_with("looped-bfs") ||
+      name.starts_with("nf1b");
   return forwardsFirst ? "gpipe" : "1f1b";
 }
 

@@ -12,6 +12,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Schedule/Simulate.h"
+#include "penstock/Schedule/FromIR.h"
 #include "penstock/Support/ByteSize.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -110,6 +111,21 @@ void Report::collectSimulation(ModuleOp module) {
   }
 }
 
+/// The microbatches that a device of a pipe as long as this to fill could run in
+/// the time that it waits at every update, where forwards run whole updates
+/// ahead, but fewer than there are devices behind.
+static int64_t countIdle(ModuleOp module, int64_t fill) {
+  for (auto schedule : module.getOps<ScheduleOp>()) {
+    GeneratorAttr generator = schedule.getGeneratorAttr();
+    auto spec = generator ? schedule::getSchedule(generator) : std::nullopt;
+    if (schedule.getRole() != ScheduleRole::Train || !spec || spec->flushes())
+      continue;
+    int64_t ahead = spec->getWhole("ahead");
+    return ahead > 0 ? fill - std::min(fill, ahead) : 0;
+  }
+  return 0;
+}
+
 /// How old the weights are that each stage reads, and what that saves.
 void Report::collectAges(ModuleOp module, const StageNumbers &numbers) {
   updated.clear();
@@ -128,10 +144,12 @@ void Report::collectAges(ModuleOp module, const StageNumbers &numbers) {
     report.lagForward = lags[0];
     report.lagBackward = lags[1];
   }
-  if (!drains)
+  if (!drains) {
+    auto fill = static_cast<int64_t>(places.size()) - 1;
     speedupOverFlush =
-        static_cast<double>(microbatches + (places.size() - 1) * width) /
-        static_cast<double>(microbatches);
+        static_cast<double>(microbatches + fill * width) /
+        static_cast<double>(microbatches + countIdle(module, fill) * width);
+  }
   for (TaskOp task : module.getOps<TaskOp>()) {
     if (task.isBodyless())
       continue;

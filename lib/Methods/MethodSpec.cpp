@@ -73,6 +73,29 @@ LogicalResult penstock::checkMethodDepth(const MethodSpec &method,
   return success(error.empty());
 }
 
+LogicalResult
+penstock::checkMethodSchedule(const MethodSpec &method,
+                              const schedule::ScheduleSpec &schedule,
+                              std::string &error) {
+  const Method &row = method.getMethod();
+  error.clear();
+  if (row.runsUnder(method, schedule))
+    return success();
+  if (row.flushes()) {
+    error = "updates overlap, which --method=" + method.getText() +
+            " does not allow: use a method that is asynchronous, or leave "
+            "--schedule out";
+    return failure();
+  }
+  std::string own = row.getSchedule(method).getText();
+  schedule::ScheduleSpec open = schedule::getScheduleNamed("nf1b");
+  if (own != open.getName() && row.runsUnder(method, open))
+    own += " or " + open.getName().str();
+  error = "--method=" + method.getText() + " runs " + own +
+          " without flushes; leave --schedule out, or use --method=sync";
+  return failure();
+}
+
 bool penstock::allowsStage(const MethodSpec &method, int64_t replicas,
                            int64_t after, int64_t microbatches) {
   return method.getMethod().allowsStage(replicas, after, microbatches);

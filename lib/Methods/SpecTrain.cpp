@@ -24,6 +24,11 @@ public:
   std::string checkUse(const MethodSpec &spec, int64_t microbatches,
                        ArrayRef<int64_t> replicas,
                        const Optimizer &optimizer) const override;
+  /// How far it predicts is counted along 1F1B.
+  bool runsUnder(const MethodSpec &,
+                 const schedule::ScheduleSpec &schedule) const override {
+    return schedule.name() == "1f1b";
+  }
   bool allowsStage(int64_t replicas, int64_t after,
                    int64_t microbatches) const override {
     return replicas == microbatches;

@@ -33,6 +33,11 @@ public:
   VersionStorage getStorage() const override {
     return VersionStorage::DoubleBuffer;
   }
+  /// Two versions suffice for what 1F1B has in flight.
+  bool runsUnder(const MethodSpec &,
+                 const schedule::ScheduleSpec &schedule) const override {
+    return schedule.name() == "1f1b";
+  }
   Lags getLags(const MethodSpec &, const StageFacts &stage) const override {
     return {stage.microbatches, stage.microbatches};
   }

@@ -6,15 +6,23 @@
 // PipeDream admits to each replica of a stage one microbatch for every device
 // from there on, shared among the replicas, rounded up (NOAM). When it forwards
 // microbatch k, the others of these are in flight, and all before have come
-// back: with r replicas everywhere, k - (p-1-i)·r.
+// back: with r replicas everywhere, k - (p-1-i)·r. Under nF1B all microbatches of
+// an update are forwarded min(L, p-1-i) updates before it.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Methods/VersionTable.h"
 
+#include <algorithm>
+
 using namespace penstock;
 
-/// Microbatches of stage i in flight beside the one that each replica begins.
-static int64_t countInFlight(llvm::ArrayRef<int64_t> replicas, int64_t i) {
+/// Microbatches of stage i in flight beside the one that each replica begins; of
+/// whole updates, beside the one that begins.
+static int64_t countInFlight(const PipelinePlace &place, int64_t i) {
+  llvm::ArrayRef<int64_t> replicas = place.replicas;
+  int64_t behind = static_cast<int64_t>(replicas.size()) - 1 - i;
+  if (place.ahead)
+    return std::min(*place.ahead, behind) * place.M;
   int64_t devices = 0;
   for (int64_t width : replicas.drop_front(i))
     devices += width;
@@ -47,7 +55,7 @@ const Row kTable[] = {
         const PipelinePlace &place) {
        // With vertical sync all stages read what the first one does.
        if (method.has("vertical-sync"))
-         inFlight = countInFlight(place.replicas, 0);
+         inFlight = countInFlight(place, 0);
        return WeightAges{inFlight, inFlight};
      }},
     {"2bw",
@@ -70,6 +78,6 @@ std::optional<WeightAges> penstock::getWeightAges(const MethodSpec &method,
                                                   const PipelinePlace &place) {
   for (const Row &row : kTable)
     if (row.method == method.getName())
-      return row.formula(method, countInFlight(place.replicas, place.i), place);
+      return row.formula(method, countInFlight(place, place.i), place);
   return std::nullopt;
 }

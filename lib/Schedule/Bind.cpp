@@ -270,8 +270,9 @@ generate(const Model &model, const ScheduleSpec &spec, const Times &times,
     orders.push_back(bindOrder(model, problem, generated[layout.places[device]],
                                device, tasks));
   }
-  // Those of one width are proved as they are.
-  if (problems.size() > 1) {
+  // Those of one width are proved as they are. A loop over all updates may run
+  // further ahead on a wide stage than its neighbours do; they wait.
+  if (problems.size() > 1 && spec.flushes()) {
     unblock(model, orders);
     error = refuseInFlight(model, orders,
                            problems.begin()->second.first.memoryLimit);
@@ -395,14 +396,18 @@ std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
       if (!goesBack[stage])
         raise(stage, forwardAhead(model, order, stage));
     std::vector<int64_t> forward(leads.size()), backward(leads.size());
+    int64_t perUpdate = microbatchesPerUpdate(model, order.device);
     std::unique_ptr<EventStream> stream = expand(model, order, updates);
     Event event;
     while (stream->next(event)) {
       if (event.kind != EventKind::Run)
         continue;
       const Task &task = model.tasks[event.id];
+      // Version floor((k - lag) / M) is one of those that there are.
       if (task.letter == 'F' && goesBack[task.stage])
-        raise(task.stage, forward[task.stage]++ - backward[task.stage]);
+        raise(task.stage, forward[task.stage]++ + 1 -
+                              (backward[task.stage] / perUpdate + 1) *
+                                  perUpdate);
       else if (task.letter == 'B' || task.letter == 'W')
         ++backward[task.stage];
     }

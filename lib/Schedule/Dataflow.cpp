@@ -25,7 +25,7 @@ namespace {
 class Flow {
 public:
   Flow(const Model &model, ArrayRef<Order> orders,
-       function_ref<double(int)> duration, double transfer);
+       function_ref<double(int)> duration, double transfer, int64_t updates);
   Dataflow run();
 
 private:
@@ -53,17 +53,18 @@ private:
 } // namespace
 
 Flow::Flow(const Model &model, ArrayRef<Order> orders,
-           function_ref<double(int)> duration, double transfer)
+           function_ref<double(int)> duration, double transfer, int64_t updates)
     : model(model), transfer(transfer), devices(model.devices) {
   for (const Order &order : orders) {
-    std::unique_ptr<EventStream> stream = expand(model, order, 1);
+    std::unique_ptr<EventStream> stream = expand(model, order, updates);
     Event event;
     while (stream->next(event))
       if (event.kind == EventKind::Run)
         devices[order.device].events.push_back(event);
   }
   for (auto [id, task] : llvm::enumerate(model.tasks)) {
-    ends.emplace_back(task.perUpdate() ? 1 : model.microbatches, -1.0);
+    ends.emplace_back(updates * (task.perUpdate() ? 1 : model.microbatches),
+                      -1.0);
     durations.push_back(duration(id));
   }
   result.runs.resize(model.devices);
@@ -205,8 +206,9 @@ void Flow::explain(Dataflow &result) const {
 }
 
 Dataflow flow(const Model &model, ArrayRef<Order> orders,
-              function_ref<double(int)> duration, double transfer) {
-  return Flow(model, orders, duration, transfer).run();
+              function_ref<double(int)> duration, double transfer,
+              int64_t updates) {
+  return Flow(model, orders, duration, transfer, updates).run();
 }
 
 } // namespace penstock::schedule

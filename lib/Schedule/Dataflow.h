@@ -23,9 +23,10 @@ struct Dataflow {
   std::vector<std::string> stuck;
 };
 
-/// `duration` and the lag of transfers between devices; runs of one update.
+/// `duration` and the lag of transfers between devices; runs of `updates`.
 Dataflow flow(const Model &model, llvm::ArrayRef<Order> orders,
-              llvm::function_ref<double(int task)> duration, double transfer);
+              llvm::function_ref<double(int task)> duration, double transfer,
+              int64_t updates = 1);
 
 } // namespace penstock::schedule
 

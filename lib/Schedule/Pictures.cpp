@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A row per device, a box per run, with its microbatch. Later chunks are
-// darker.
+// darker; where updates overlap, every other one is.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Schedule/Simulator.h"
@@ -69,7 +69,8 @@ std::string drawSvg(const Problem &problem, const Simulation &simulation,
       any = true;
     }
   double span = std::max(last - first, 1e-30);
-  size_t digits = std::to_string(problem.microbatches - 1).size();
+  size_t digits =
+      std::to_string(problem.microbatches * problem.updates - 1).size();
   double room = 8.0 + 7.0 * digits;
   double scale =
       std::clamp(room / std::max(shortest, 1e-30), 700 / span, 1900 / span);
@@ -108,11 +109,16 @@ std::string drawSvg(const Problem &problem, const Simulation &simulation,
       double wide = (run.end - run.start) * scale;
       int chunk =
           llvm::find(stages, problem.stageOf(run.task)) - stages.begin();
+      int shades = stages.size();
+      if (!problem.spec.flushes()) {
+        chunk = int(run.number / problem.microbatches % 2);
+        shades = 2;
+      }
       out << formatv("<rect x=\"{0:f1}\" y=\"{1}\" width=\"{2:f1}\" "
                      "height=\"{3}\" fill=\"{4}\" stroke=\"white\" "
                      "stroke-width=\"0.8\"/>",
                      x, y, wide, kRow,
-                     colorOf(*kind, chunk, int(stages.size())));
+                     colorOf(*kind, chunk, shades));
       std::string number = std::to_string(run.number);
       if (wide >= 7.0 * number.size())
         out << formatv("<text x=\"{0:f1}\" y=\"{1}\" font-size=\"11\" "
@@ -136,6 +142,10 @@ std::string drawSvg(const Problem &problem, const Simulation &simulation,
   if (problem.spec.chunks() > 1 || problem.spec.replicas() > 1)
     out << formatv("<text x=\"{0}\" y=\"{1}\" font-size=\"12\">darker: a later "
                    "stage of the device</text>\n",
+                   x, y);
+  if (!problem.spec.flushes())
+    out << formatv("<text x=\"{0}\" y=\"{1}\" font-size=\"12\">darker: every "
+                   "other update</text>\n",
                    x, y);
   out << "</svg>\n";
   return text;

@@ -40,7 +40,7 @@ static double heldAfter(const Problem &problem, int task) {
 Simulation simulate(const Problem &problem, ArrayRef<Order> orders) {
   Dataflow result = flow(
       problem.model, orders, [&](int task) { return problem.timeOf(task); },
-      problem.times.transfer);
+      problem.times.transfer, problem.updates);
   Simulation simulation;
   simulation.circle = std::move(result.circle);
   simulation.stuck = std::move(result.stuck);
@@ -64,8 +64,8 @@ Simulation simulate(const Problem &problem, ArrayRef<Order> orders) {
   }
   simulation.withBarrier = end - begin;
   const Times &t = problem.times;
-  double ideal =
-      double(problem.microbatches) * (t.forward + t.backward + t.weight);
+  double ideal = double(problem.microbatches * problem.updates) *
+                 (t.forward + t.backward + t.weight);
   auto bubbleOf = [&](double makespan) {
     return makespan > 0 ? (makespan - ideal) / makespan : 0;
   };
@@ -73,6 +73,23 @@ Simulation simulate(const Problem &problem, ArrayRef<Order> orders) {
   simulation.bubbleWithBarrier = bubbleOf(simulation.withBarrier);
   simulation.runs = std::move(result.runs);
   return simulation;
+}
+
+double simulateSteadyBubble(const Problem &problem, ArrayRef<Order> orders) {
+  Problem shorter = problem, longer = problem;
+  // A device that is ahead of the slowest one loses a microbatch or more of that
+  // per update, until it waits for it at every update.
+  constexpr int64_t kMostRuns = 1 << 20;
+  int64_t runs = problem.microbatches * problem.devices;
+  shorter.updates = fillOf(problem.model, orders) + 2 +
+                    std::min(runs, kMostRuns / runs);
+  longer.updates = 2 * shorter.updates;
+  const Times &t = problem.times;
+  double work = double(problem.microbatches * shorter.updates) *
+                (t.forward + t.backward + t.weight);
+  double time = simulate(longer, orders).withBarrier -
+                simulate(shorter, orders).withBarrier;
+  return time > 0 ? std::max(0.0, 1 - work / time) : 0;
 }
 
 Simulation simulateRuns(const Problem &problem,

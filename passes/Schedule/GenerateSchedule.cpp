@@ -12,7 +12,7 @@
 #include "Common.h"
 #include "TaskTimes.h"
 #include "dialects/Pipeline/Replicas.h"
-#include "penstock/Methods/MethodSpec.h"
+#include "penstock/Methods/Method.h"
 #include "penstock/Schedule/Generators.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -55,9 +55,13 @@ struct GenerateSchedulePass
       return failure();
     if (imported->tasks.empty())
       return success();
+    auto method = penstock::MethodSpec::fromAttr(training.getMethodAttr());
+    ScheduleSpec schedule = this->schedule;
+    if (method.isAsynchronous() &&
+        !method.getMethod().runsUnder(method, schedule))
+      schedule = method.getMethod().getSchedule(method);
     auto generator = getGenerator(schedule, &getContext());
-    if (penstock::MethodSpec::fromAttr(training.getMethodAttr())
-            .isAsynchronous()) {
+    if (method.isAsynchronous() && schedule.flushes()) {
       penstock::addSchedule(module, penstock::pipeline::ScheduleRole::Train,
                             *imported, generateOpen(imported->model),
                             generator);

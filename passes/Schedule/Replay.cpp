@@ -50,7 +50,7 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       return signalPassFailure();
     ModuleOp replay = cloneProgram(module, *imported);
     if (failed(readByTable(replay, MethodSpec::fromAttr(facts->getMethodAttr()),
-                           training.getMicrobatches())))
+                           training)))
       return signalPassFailure();
     stashLaggedReads(replay);
     splitGradients(replay);
@@ -132,10 +132,21 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     }
   }
 
+  /// How many updates forwards run ahead at most, by the name of the schedule.
+  static std::optional<int64_t> getUpdatesAhead(pipeline::ScheduleOp training,
+                                                size_t depth) {
+    pipeline::GeneratorAttr generator = training.getGeneratorAttr();
+    auto spec = generator ? getSchedule(generator) : std::nullopt;
+    if (!spec || spec->name() != "nf1b")
+      return std::nullopt;
+    int64_t ahead = spec->getWhole("ahead");
+    return ahead > 0 ? ahead : static_cast<int64_t>(depth) - 1;
+  }
+
   /// Lets every task of a microbatch read the weights that the method says,
   /// whatever lags the program has. Stages are where they are there.
   LogicalResult readByTable(ModuleOp replay, const MethodSpec &method,
-                            int64_t microbatches) {
+                            pipeline::ScheduleOp training) {
     llvm::SetVector<Attribute> line;
     for (auto stage : replay.getOps<pipeline::StageOp>())
       line.insert(stage.getDevicesAttr());
@@ -147,7 +158,8 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       PipelinePlace place;
       place.i = llvm::find(line, stage.getDevicesAttr()) - line.begin();
       place.replicas = replicas;
-      place.M = microbatches;
+      place.M = training.getMicrobatches();
+      place.ahead = getUpdatesAhead(training, replicas.size());
       std::optional<WeightAges> age = getWeightAges(method, place);
       if (!age)
         return replay.emitError("the table of versions has no row for method ")

@@ -58,6 +58,11 @@ struct Flags {
       cl::desc("Share of a microbatch's activations that weight gradients "
                "still need (default 0)"),
       cl::value_desc("X"), cl::init("0"), cl::cat(category)};
+  cl::opt<int64_t> updates{
+      "updates",
+      cl::desc("Updates to simulate (default 1; where they overlap, two more "
+               "than forwards run ahead)"),
+      cl::value_desc("N"), cl::init(0), cl::cat(category)};
   cl::opt<bool> json{"json",
                      cl::desc("Print makespan, bubble and memory as "
                               "JSON, instead of a timeline"),
@@ -129,7 +134,8 @@ static bool write(StringRef path, StringRef text) {
   return !code;
 }
 
-static void printJson(const Simulation &simulation) {
+static void printJson(const Simulation &simulation,
+                      std::optional<double> steadyBubble) {
   json::OStream stream(outs(), 2);
   stream.object([&] {
     stream.attribute("makespan", simulation.makespan);
@@ -140,15 +146,19 @@ static void printJson(const Simulation &simulation) {
     });
     stream.attribute("makespan_with_barrier", simulation.withBarrier);
     stream.attribute("bubble_rate_with_barrier", simulation.bubbleWithBarrier);
+    if (steadyBubble)
+      stream.attribute("bubble_rate_steady", *steadyBubble);
   });
   outs() << "\n";
 }
 
-static void printTimeline(const Problem &problem,
-                          const Simulation &simulation) {
+static void printTimeline(const Problem &problem, const Simulation &simulation,
+                          std::optional<double> steadyBubble) {
   outs() << format("makespan %g, bubble rate %.4f", simulation.makespan,
                    simulation.bubble);
-  if (simulation.withBarrier > simulation.makespan * (1 + 1e-12))
+  if (steadyBubble)
+    outs() << format("; in the steady state %.4f", *steadyBubble);
+  else if (simulation.withBarrier > simulation.makespan * (1 + 1e-12))
     outs() << format("; where all updates wait for all devices %g, %.4f",
                      simulation.withBarrier, simulation.bubbleWithBarrier);
   outs() << "\npeak activations:";
@@ -164,7 +174,14 @@ static std::optional<std::string> disprove(const Problem &problem,
                                            std::vector<Order> orders) {
   if (auto why = placeTransfers(problem.model, orders))
     return why;
-  Proof proof = verifyOrders(problem.model, orders);
+  // Where updates overlap, forwards read the newest weights that there are.
+  Model model = problem.model;
+  std::vector<int64_t> leads = forwardLeads(model, orders);
+  for (Task &task : model.tasks)
+    for (Read &read : task.reads)
+      if (task.letter == 'F' && read.lag)
+        read.lag = leads[task.stage];
+  Proof proof = verifyOrders(model, orders);
   if (!proof.violation)
     return std::nullopt;
   std::string text = "S" + std::to_string(proof.violation->rule) + ": " +
@@ -197,9 +214,25 @@ static int run(const Flags &flags) {
   if (flags.microbatches < 1)
     return fail("--microbatches=" + Twine(flags.microbatches) +
                 ": a positive number is needed");
-  if (flags.microbatches > kMostActions / (flags.devices * spec->chunks()))
+  int64_t mostMicrobatches = kMostActions / (flags.devices * spec->chunks());
+  if (flags.microbatches > mostMicrobatches)
     return fail("--microbatches=" + Twine(flags.microbatches) +
                 ": a timeline of so many runs is not drawn; use fewer");
+  if (flags.updates.getNumOccurrences() && flags.updates < 1)
+    return fail("--updates=" + Twine(flags.updates) +
+                ": a positive number is needed");
+  int64_t updates = flags.updates > 0  ? flags.updates
+                    : spec->flushes() ? 1
+                                      : flags.devices + 1;
+  if (updates > mostMicrobatches / flags.microbatches)
+    return fail((flags.updates > 0 ? "--updates=" + Twine(updates)
+                                   : "--devices=" + Twine(flags.devices)) +
+                ": a timeline of so many runs is not drawn; use fewer");
+  if (!spec->flushes() && !flags.csv.empty())
+    return fail("--csv=" + flags.csv +
+                ": a table ends every update before the next one begins, which "
+                "--schedule=" +
+                flags.schedule + " does not; leave it out");
   Times times;
   SmallVector<StringRef> parts;
   StringRef(flags.times).split(parts, ',');
@@ -213,6 +246,7 @@ static int run(const Flags &flags) {
   if (!parseTime(flags.transfer, times.transfer))
     return fail("--comm=" + flags.transfer + ": expected a time up to 1e15");
   Problem problem(*spec, flags.devices, flags.microbatches, times);
+  problem.updates = updates;
   if (!flags.memoryLimit.empty() &&
       (!parseTime(flags.memoryLimit, problem.memoryLimit) ||
        problem.memoryLimit <= 0))
@@ -230,6 +264,9 @@ static int run(const Flags &flags) {
   if (auto why = disprove(problem, orders))
     return fail("schedule " + flags.schedule + " is wrong: " + *why, kDefect);
   Simulation simulation = simulate(problem, orders);
+  std::optional<double> steadyBubble;
+  if (!spec->flushes())
+    steadyBubble = simulateSteadyBubble(problem, orders);
   for (auto [device, peak] : enumerate(simulation.peaks))
     if (problem.memoryLimit > 0 && peak > problem.memoryLimit + 1e-9)
       return fail("--memory-limit=" + plain(problem.memoryLimit) + ": device " +
@@ -241,7 +278,8 @@ static int run(const Flags &flags) {
   // 3. What was asked for.
   std::string title = formatv(
       "{0}: {1} devices, {2} microbatches, bubble {3:f1} %", flags.schedule,
-      flags.devices, flags.microbatches, 100 * simulation.bubble);
+      flags.devices, flags.microbatches,
+      100 * steadyBubble.value_or(simulation.bubble));
   if (!flags.svg.empty() &&
       !write(flags.svg, drawSvg(problem, simulation, title)))
     return kUserError;
@@ -251,9 +289,9 @@ static int run(const Flags &flags) {
   if (!flags.csv.empty() && !write(flags.csv, writeCsv(problem.model, orders)))
     return kUserError;
   if (flags.json)
-    printJson(simulation);
+    printJson(simulation, steadyBubble);
   else
-    printTimeline(problem, simulation);
+    printTimeline(problem, simulation, steadyBubble);
   return penstock::flushOutput("penstock-schedule", errs()) ? 0 : kUserError;
 }
 

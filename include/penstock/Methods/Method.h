@@ -33,8 +33,9 @@ struct StageFacts {
   int64_t position = 0, depth = 1;
   /// r.
   int64_t replicas = 1;
-  /// Microbatches in flight between forward and backward, over all replicas: of
-  /// this stage, and of the stage that has the most.
+  /// The lag with which a forward reads the newest weights: in 1F1B, the
+  /// microbatches in flight between forward and backward, over all replicas. Of
+  /// this stage, and of the stage where it is largest.
   int64_t ahead = 0, mostAhead = 0;
   /// M.
   int64_t microbatches = 1;
@@ -80,6 +81,18 @@ public:
   /// Returns true if the pipeline is flushed at every update: the loop over
   /// microbatches is inside the one over updates.
   virtual bool flushes() const { return false; }
+  /// The schedule that the method runs where none is named.
+  virtual schedule::ScheduleSpec getSchedule(const MethodSpec &spec) const {
+    return {};
+  }
+  /// Returns true if the method runs under a schedule of these parameters.
+  /// Methods that do not flush run 1F1B without flushes, and what is such a
+  /// loop by itself.
+  virtual bool runsUnder(const MethodSpec &spec,
+                         const schedule::ScheduleSpec &schedule) const {
+    return flushes() ? schedule.flushes()
+                     : !schedule.flushes() || schedule.name() == "1f1b";
+  }
   virtual VersionStorage getStorage() const { return VersionStorage::InPlace; }
   /// Returns true if a backward reads the weights that its forward read, so
   /// that it may run ops of the forward again.

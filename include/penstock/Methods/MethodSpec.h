@@ -12,6 +12,7 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Optimizers/OptimizerSpec.h"
+#include "penstock/Schedule/Generators.h"
 
 namespace penstock {
 
@@ -59,6 +60,12 @@ mlir::LogicalResult checkMethod(const MethodSpec &method, int64_t microbatches,
 mlir::LogicalResult checkMethodDepth(const MethodSpec &method,
                                      llvm::ArrayRef<int64_t> replicas,
                                      int64_t microbatches, std::string &error);
+
+/// Checks that a method runs under a schedule. On failure `error` says under
+/// which it does.
+mlir::LogicalResult checkMethodSchedule(const MethodSpec &method,
+                                        const schedule::ScheduleSpec &schedule,
+                                        std::string &error);
 
 /// Whether the method takes a stage of so many replicas, with so many devices
 /// behind it, as these checks see it.

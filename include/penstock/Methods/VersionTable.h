@@ -20,11 +20,13 @@
 namespace penstock {
 
 /// Stage i in a line of stages, each with its number of replicas; M
-/// microbatches per update.
+/// microbatches per update. `ahead`: under nF1B, the updates that forwards run
+/// ahead at most, without it under 1F1B.
 struct PipelinePlace {
   int64_t i = 0;
   llvm::ArrayRef<int64_t> replicas;
   int64_t M = 1;
+  std::optional<int64_t> ahead = std::nullopt;
 };
 
 /// Microbatch k of a segment reads the weights after max(0, floor((k - age) /

@@ -52,6 +52,8 @@ public:
   /// Replicas of every stage that it runs.
   int replicas() const;
   Placement placement() const;
+  /// Whether every update ends before the next one begins.
+  bool flushes() const;
   /// The device, of `devices`, of replica `replica` of stage `stage`.
   int deviceOf(int stage, int devices, int replica = 0) const;
 };
@@ -99,6 +101,8 @@ public:
   int devices;
   int64_t microbatches;
   int stages;
+  /// Updates that are simulated.
+  int64_t updates = 1;
   Times times;
   /// By stage, where they are known to differ; each its own, no share of one.
   std::vector<Times> stageTimes;
@@ -146,8 +150,9 @@ int chunkOfStage(int stage, int stages, int chunks);
 /// replicas: one loop over the microbatches of all updates.
 std::vector<Order> generateOpen(const Model &model);
 
-/// By stage: the most microbatches, over all replicas, that its forward is
-/// ahead of its backward in these orders.
+/// By stage: the lag, in microbatches, with which its forward reads the newest
+/// weights in these orders, over all replicas. In 1F1B, how many it is ahead of
+/// its backward.
 std::vector<int64_t> forwardLeads(const Model &model,
                                   llvm::ArrayRef<Order> orders);
 

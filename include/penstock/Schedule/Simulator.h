@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One update of a problem without queues of transfers: the figures that papers
+// The updates of a problem without queues of transfers: the figures that papers
 // give. What a compiled program does under its queues is Engine's execute.
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ struct Simulation {
   /// end; and from the first start of any to the last end of any, which is what
   /// an update takes where it is a barrier.
   double makespan = 0, withBarrier = 0;
-  /// Share of the makespan that is not M (F + I + W).
+  /// Share of the makespan that is not M (F + I + W) of every update.
   double bubble = 0, bubbleWithBarrier = 0;
   /// By device: activations held at most, in microbatches of one stage.
   std::vector<double> peaks;
@@ -37,9 +37,15 @@ struct Simulation {
 /// Whether no device holds more than the problem's memory limit, if it has one.
 bool keepsLimit(const Problem &problem, const Simulation &simulation);
 
+/// Runs `problem.updates` updates.
 Simulation simulate(const Problem &problem, llvm::ArrayRef<Order> orders);
 
-/// The same from lists of runs, without updates.
+/// Idle share in the steady state of orders that do not flush: what a longer
+/// training adds.
+double simulateSteadyBubble(const Problem &problem,
+                            llvm::ArrayRef<Order> orders);
+
+/// Simulates lists of runs, without updates.
 Simulation simulateRuns(const Problem &problem,
                         llvm::ArrayRef<std::vector<int>> runs);
 

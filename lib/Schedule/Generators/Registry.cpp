@@ -47,6 +47,8 @@ int ScheduleSpec::replicas() const {
 
 Placement ScheduleSpec::placement() const { return getFamily().placement; }
 
+bool ScheduleSpec::flushes() const { return getFamily().flushes; }
+
 int ScheduleSpec::deviceOf(int stage, int devices, int replica) const {
   return schedule::deviceOf(getFamily().placement, stage, devices, replica);
 }

@@ -23,6 +23,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 using namespace llvm;
@@ -117,7 +118,8 @@ void RoundPlacement::addNodes() {
     groupNodes.push_back(nodes++);
 }
 
-/// The entries of one round; false if it is no plain loop over microbatches.
+/// The entries of one round; false if it is no plain loop over microbatches, or
+/// over rounds with each microbatch written out.
 bool RoundPlacement::unroll(Order &order) {
   RoundLoop loop;
   loop.order = &order;
@@ -130,8 +132,22 @@ bool RoundPlacement::unroll(Order &order) {
   }
   loop.slots = round / loop.width;
   int64_t perUpdate = microbatchesPerUpdate(model, order.device);
-  if (order.loops.size() != 1 || order.loops.front().count != 1)
+  int64_t written = order.loops.front().count;
+  if (order.loops.size() != 1 || (written != 1 && written != loop.slots))
     return false;
+  if (written != 1) {
+    std::map<int, int64_t> counts;
+    for (const Item &item : order.loops.front().items) {
+      int64_t local = counts[item.id]++;
+      bool once = model.tasks[item.id].perUpdate();
+      if (once && item.ahead != 0)
+        return false;
+      loop.entries.push_back(
+          {item, nodeOf(item.id, (once ? 0 : local * loop.width) + loop.index)});
+    }
+    loops.push_back(std::move(loop));
+    return true;
+  }
   for (int64_t slot = 0; slot < loop.slots; ++slot)
     for (Item item : order.loops.front().items) {
       if (model.tasks[item.id].perUpdate()) {

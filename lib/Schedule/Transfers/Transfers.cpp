@@ -10,8 +10,8 @@
 // before the run that ends at that time, so that the sender need not wait for
 // this device; as the runs have times too, nothing can wait in a circle.
 // Orders in which a task stands several times go another way, and those that
-// fill the pipe faster than so: see ByTime.cpp, and loops of stages of
-// different width that never flush: see ByRound.cpp. Transfers and sums once
+// fill the pipe faster than so: see ByTime.cpp; loops that never flush, of
+// stages of different width or of several microbatches: see ByRound.cpp. Transfers and sums once
 // per update are in PerUpdate.cpp.
 //===----------------------------------------------------------------------===//
 
@@ -304,7 +304,12 @@ std::optional<std::string> Placement::place() {
           return "the orders have transfers already";
   }
   std::vector<Order> written = orders;
-  if (!drains && joinsWidths(model)) {
+  bool inRounds = llvm::any_of(orders, [](const Order &order) {
+    return !order.loops.empty() &&
+           order.loops.front().kind == LoopKind::Microbatches &&
+           order.loops.front().count > 1;
+  });
+  if (!drains && (inRounds || joinsWidths(model))) {
     if (auto why = placeTransfersByRound(model, rank, orders))
       return why;
   } else if (drains && fillsFaster() &&

@@ -332,7 +332,7 @@ pipeline.stage @s
 
 // -----
 
-// expected-error @+1 {{unknown schedule '2f2b': known are gpipe, 1f1b, interleaved, looped-bfs, zb-h1, zb-h2, zb-v, v-half, v-min, dualpipe-v, chimera, hanayo, zb-auto, file}}
+// expected-error @+1 {{unknown schedule '2f2b': known are gpipe, 1f1b, interleaved, looped-bfs, zb-h1, zb-h2, zb-v, v-half, v-min, dualpipe-v, chimera, hanayo, zb-auto, nf1b, file}}
 pipeline.schedule @train microbatches(1) generator<"2f2b">
 
 // -----

@@ -12,6 +12,44 @@
 // RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=NOWHERE
 // RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-place --pipeline-generate-schedule --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=TWICE
 
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='microbatches=2 method=naive' --pipeline-place --pipeline-generate-schedule=schedule=nf1b:ahead=2 | FileCheck %s --check-prefix=MANY
+// RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='microbatches=2 method=naive' --pipeline-place --pipeline-generate-schedule=schedule=nf1b:ahead=2 --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule | FileCheck %s --check-prefix=ROUND
+// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='microbatches=2 method=naive' --pipeline-place --pipeline-generate-schedule=schedule=nf1b:ahead=4 2>&1 | FileCheck %s --check-prefix=AHEAD
+
+// All forwards of an update, two updates ahead of its backwards where there are
+// as many stages behind.
+// MANY:      pipeline.schedule @train microbatches(2) generator<nf1b, ahead = 2> {
+// MANY-NEXT:   pipeline.order 0 {
+// MANY-NEXT:     pipeline.repeat microbatches 2 {
+// MANY-NEXT:       pipeline.run @s0.F ahead(2)
+// MANY-NEXT:       pipeline.run @s0.F ahead(2)
+// MANY-NEXT:       pipeline.run @s0.B
+// MANY-NEXT:       pipeline.run @s0.B
+// MANY-NEXT:       pipeline.run @s0.U every(1)
+// MANY-NEXT:     }
+// MANY:        pipeline.order 1 {
+// MANY:            pipeline.run @s1.F ahead(2)
+// MANY:        pipeline.order 2 {
+// MANY:            pipeline.run @s2.F ahead(1)
+// MANY:        pipeline.order 3 {
+// MANY:            pipeline.run @s3.F{{$}}
+// AHEAD: error: schedule nf1b on 4 devices runs forwards at most 3 updates ahead, not 4: use ahead=3 or leave it out
+
+// Lags of whole updates; messages move one by one.
+// ROUND: pipeline.stage @s0 devices [0] {pipeline.lags = array<i64: 4, 0>}
+// ROUND: pipeline.stage @s1 devices [1] {pipeline.lags = array<i64: 4, 0>}
+// ROUND: pipeline.stage @s2 devices [2] {pipeline.lags = array<i64: 2, 0>}
+// ROUND: pipeline.stage @s3 devices [3] {pipeline.lags = array<i64: 0, 0>}
+// ROUND:        pipeline.order 3 {
+// ROUND-NEXT:     pipeline.repeat microbatches 2 {
+// ROUND:            pipeline.run @s3.F{{$}}
+// ROUND-NEXT:       pipeline.send @loss
+// ROUND:            pipeline.run @s3.F{{$}}
+// ROUND:            pipeline.run @s3.B{{$}}
+// ROUND:            pipeline.send @dh3
+// ROUND:            pipeline.run @s3.B{{$}}
+// ROUND:            pipeline.run @s3.U every(1)
+
 // F runs ahead by the number of stages that follow.
 // FLUSH:      pipeline.schedule @train microbatches(6) generator<"1f1b"> {
 // FLUSH-NEXT:   pipeline.order 0 {

@@ -143,7 +143,7 @@ pipeline.task @b.F forward of @b(%k) {
   pipeline.put %h to @y : !t
 }
 // expected-error @+1 {{cannot be given its transfers: stages of different width need one plain loop per device; write the transfers out}}
-pipeline.schedule @train microbatches(2) {
+pipeline.schedule @train microbatches(4) {
   pipeline.order 0 {
     pipeline.repeat microbatches 2 {
       pipeline.run @a.F

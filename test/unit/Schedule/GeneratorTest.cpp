@@ -164,6 +164,50 @@ TEST(Generated, DoNotGrowWithMicrobatches) {
         }
 }
 
+/// What is wrong with nF1B where every read is of the newest weights, or "".
+std::string proveManyForwards(int p, int64_t m, int64_t ahead) {
+  std::string text = "nf1b:ahead=" + std::to_string(ahead);
+  Problem problem(specOf(text), p, m);
+  std::vector<Order> orders = generate(problem);
+  if (auto why = placeTransfers(problem.model, orders))
+    return *why;
+  std::vector<int64_t> leads = forwardLeads(problem.model, orders);
+  for (int i = 0; i < p; ++i) {
+    // Forwards of whole updates.
+    EXPECT_EQ(leads[i], m * std::min<int64_t>(ahead ? ahead : p, p - 1 - i));
+    problem.model.tasks[problem.task('F', i)].reads[0].lag = leads[i];
+  }
+  Proof proof = verifyOrders(problem.model, orders);
+  if (proof.violation)
+    return proof.violation->message;
+  // A smaller lag asks for a version that is not there yet.
+  for (int i = 0; i + 1 < p; ++i) {
+    Model newer = problem.model;
+    --newer.tasks[problem.task('F', i)].reads[0].lag.value();
+    Proof refuted = verifyOrders(newer, orders);
+    EXPECT_TRUE(refuted.violation && refuted.violation->rule == 3);
+  }
+  return "";
+}
+
+TEST(Generated, ManyForwards) {
+  for (int p = 1; p <= 5; ++p)
+    for (int64_t m : {1, 2, 3, 6, 9})
+      for (int64_t ahead = 0; ahead < p; ++ahead)
+        EXPECT_EQ(proveManyForwards(p, m, ahead), "")
+            << "p = " << p << ", M = " << m << ", ahead " << ahead;
+  EXPECT_EQ(proveManyForwards(8, 64, 0), "");
+  EXPECT_EQ(refuse(Problem(specOf("nf1b:ahead=3"), 3, 2)),
+            "schedule nf1b on 3 devices runs forwards at most 2 updates "
+            "ahead, not 3: use ahead=2 or leave it out");
+  EXPECT_EQ(refuse(Problem(specOf("nf1b:ahead=1"), 1, 2)),
+            "schedule nf1b on 1 device runs forwards at most 0 updates "
+            "ahead, not 1: use it without ahead");
+  EXPECT_EQ(refuse(Problem(specOf("nf1b"), 3, 65)),
+            "schedule nf1b writes out the microbatches of an update, at most "
+            "64 per device, not 65: use fewer microbatches");
+}
+
 TEST(Generated, KeepToTheLimitOfTheirText) {
   for (int limit = 1; limit <= 4; ++limit) {
     std::string text = "zb-auto:memory-limit=" + std::to_string(limit);
@@ -259,6 +303,23 @@ TEST(ClosedForms, Flushed) {
                       ideal + bubble / v, 1e-9);
       }
     }
+}
+
+/// With leads of p - 1 - i no device idles; with fewer, all wait at an update for
+/// as many microbatches as devices that they do not cover.
+TEST(ClosedForms, ManyForwards) {
+  for (const Times &times : {Times{1, 1, 1, 0}, Times{2, 1, 1, 0}})
+    for (int p = 1; p <= 6; ++p)
+      for (int m : {1, 3, 4, 6, 8, 12, 16})
+        for (int ahead = 1; ahead < std::max(p, 2); ++ahead) {
+          std::string text =
+              p == 1 ? "nf1b" : "nf1b:ahead=" + std::to_string(ahead);
+          Problem problem(specOf(text), p, m, times);
+          double idle = std::max(0, p - 1 - ahead);
+          EXPECT_NEAR(simulateSteadyBubble(problem, generate(problem)),
+                      idle / (m + idle), 1e-12)
+              << p << " " << m << " " << ahead;
+        }
 }
 
 TEST(ClosedForms, ZeroBubble) {
