@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Methods that accumulate are shown with as many microbatches as stages.
 METHODS = [("sync", 4), ("naive", 1), ("pipedream", 1), ("pipedream:vertical-sync", 1), ("2bw", 4),
            ("pipemare", 1), ("pipemare", 4), ("spectrain", 1), ("xpipe", 1), ("xpipe", 4),
-           ("pipeoptim", 1)]
+           ("pipeoptim", 1), ("timeprest", 4), ("timeprest:ahead=1", 4), ("v-timeprest", 4),
+           ("v-timeprest:ahead=1", 4), ("i-timeprest", 4), ("i-timeprest:ahead=1", 4)]
 
 
 def plan(penstockc, method, count, folder):

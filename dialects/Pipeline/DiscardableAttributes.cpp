@@ -44,7 +44,7 @@ static bool isRangeOfSource(Operation *op, Attribute value) {
 
 static bool isLags(Operation *op, Attribute value) {
   auto lags = dyn_cast<DenseI64ArrayAttr>(value);
-  return isa<StageOp>(op) && lags && lags.size() == 2 &&
+  return isa<StageOp>(op) && lags && (lags.size() == 2 || lags.size() == 3) &&
          llvm::all_of(lags.asArrayRef(), [](int64_t lag) { return lag >= 0; });
 }
 
@@ -131,7 +131,8 @@ static const AttributeRule rules[] = {
     {kSendersAttr, isDevices, "a list of devices, on a channel"},
     {kReceiversAttr, isDevices, "a list of devices, on a channel"},
     {kOnceAttr, isOn<GroupOp, UnitAttr>, "without a value, on a group"},
-    {kLagsAttr, isLags, "the lags of forward and backward, on a stage"},
+    {kLagsAttr, isLags, "the lags of forward and backward, and of what an update blends, on a "
+     "stage"},
     {kRecomputesAttr,
      [](Operation *op, Attribute value) {
        return isBackwardTask(op) && isa<UnitAttr>(value);

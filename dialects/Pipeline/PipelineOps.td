@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Variables, channels, stages and tasks (what there is) and schedules (when);
-// those of device programs are in PipelineProgramOps.td. Rules C1 to C34 are
+// those of device programs are in PipelineProgramOps.td. Rules C1 to C35 are
 // explained in docs/ir.md.
 //===----------------------------------------------------------------------===//
 
@@ -214,7 +214,9 @@ def Pipeline_ReadOp : Pipeline_Op<"read", [InTask, Pipeline_ReadsState]> {
   let summary = "Reads a variable, `lag` microbatches old";
   let description = [{
     Microbatch k reads the version after max(0, floor((k - lag) / M)) updates of
-    the segment. Without a lag: the newest.
+    the segment. Without a lag: the newest. The update that makes version v of
+    the segment reads version max(0, v - lag) by a read with a lag, which is at
+    least 1.
   }];
   let arguments = (ins FlatSymbolRefAttr:$variable,
                        OptionalAttr<NonNegative>:$lag);
@@ -251,6 +253,42 @@ def Pipeline_PredictOp : Pipeline_Op<"predict",
     $weight `,` $velocity `,` $rate `steps` `(` $steps `)` attr-dict
     `:` type($result) `,` type($rate)
   }];
+}
+
+def Pipeline_BlendOp : Pipeline_Op<"blend",
+    [Pure, InTask, AllTypesMatch<["weight", "older", "result"]>]> {
+  let summary = "older * s + w * (1 - s) (I-TiMePReSt)";
+  let description = [{
+    In the task that updates the weight; `older` is a version that it reads with
+    a lag. s is rounded to the type of the weight, as is 1 - s. Where s is 0, the
+    result is the weight.
+
+    ```mlir
+    %old = pipeline.read @fc2 lag(2) : tensor<11x13xf32>
+    %d = pipeline.staleness lag(2)
+    %s = func.call @s0.significance(%d) : (index) -> f32
+    %b = pipeline.blend %w, %old, %s : tensor<11x13xf32>, f32
+    ```
+  }];
+  let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$older,
+                       AnyFloat:$significance);
+  let results = (outs Pipeline_Tensor:$result);
+  let assemblyFormat = [{
+    $weight `,` $older `,` $significance attr-dict
+    `:` type($result) `,` type($significance)
+  }];
+}
+
+def Pipeline_StalenessOp : Pipeline_Op<"staleness", [Pure, InTask]> {
+  let summary = "How many updates the version behind a lag is older";
+  let description = [{
+    In an update task: the update that makes version v of the segment gets
+    min(v, lag), and the last one of the segment 0. Whoever reads what that one
+    makes begins a new segment, in which there is no older version.
+  }];
+  let arguments = (ins Positive:$lag);
+  let results = (outs Index:$updates);
+  let assemblyFormat = "`lag` `(` $lag `)` attr-dict";
 }
 
 def Pipeline_HyperparameterOp : Pipeline_Op<"hyperparameter",

@@ -172,7 +172,8 @@ LogicalResult TaskOp::verify() {
       if (written.contains(read.getVariableAttr()))
         return read.emitOpError("reads ")
                << read.getVariableAttr() << " after the task wrote it";
-    } else if (!isa<HyperparameterOp, CompensateOp, PredictOp, func::CallOp>(
+    } else if (!isa<HyperparameterOp, CompensateOp, PredictOp, BlendOp,
+                    StalenessOp, func::CallOp>(
                    op)) {
       bool scalar =
           isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
@@ -226,6 +227,21 @@ LogicalResult PredictOp::verify() {
         "or as an update makes them");
   if (weight && velocity && weight.getLag() != velocity.getLag())
     return emitOpError("reads the weight and the direction at different lags");
+  return success();
+}
+
+/// C35, the part that needs no other op.
+LogicalResult BlendOp::verify() {
+  auto older = getOlder().getDefiningOp<ReadOp>();
+  if (!isReadOrResult(getWeight()) || !older || !older.getLag())
+    return emitOpError("needs a parameter as an update makes it, and an older "
+                       "version that is read with a lag");
+  return success();
+}
+
+LogicalResult StalenessOp::verify() {
+  if (cast<TaskOp>((*this)->getParentOp()).getKind() != TaskKind::Update)
+    return emitOpError("stands in a task that is no update");
   return success();
 }
 

@@ -22,7 +22,7 @@ using namespace penstock;
 
 /// Recomputation has to see the weights that the forward saw.
 int Compilation::checkRecompute() {
-  if (options.method.getMethod().keepsForwardWeights())
+  if (options.method.getMethod().keepsForwardWeights(options.method))
     return kDone;
   for (auto task : module->getOps<pipeline::TaskOp>())
     if (task->hasAttr(pipeline::kRecomputesAttr))

@@ -138,7 +138,7 @@ void Report::collectAges(ModuleOp module, const StageNumbers &numbers) {
     if (auto devices = stage.getDevices())
       width = std::max<int64_t>(width, devices->size());
     auto lags = stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
-    if (!lags || lags.size() != 2)
+    if (!lags)
       continue;
     drains = false;
     report.lagForward = lags[0];
@@ -156,6 +156,9 @@ void Report::collectAges(ModuleOp module, const StageNumbers &numbers) {
     if (task.getKind() == TaskKind::Update)
       for (WriteOp write : task.getBody().getOps<WriteOp>())
         updated.insert(write.getVariable());
+    // What an update blends is counted in updates.
+    if (!task.countsMicrobatches())
+      continue;
     StageReport &stage = stages[numbers.lookup(task.getStageAttr().getAttr())];
     for (ReadOp read : task.getBody().getOps<ReadOp>()) {
       int64_t lag = read.getLag().value_or(0);

@@ -10,7 +10,10 @@
 
 #include "penstock/Optimizers/UpdateFunction.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace penstock;
@@ -43,6 +46,18 @@ SmallVector<WeightUpdate> StageAdjuster::getUpdates(TaskOp reader) {
             update.state.push_back(result);
     updates.push_back(std::move(update));
   }
+  return updates;
+}
+
+SmallVector<WeightUpdate>
+StageAdjuster::getUpdatesOfAll(ArrayRef<TaskOp> readers) {
+  SmallVector<WeightUpdate> updates;
+  for (TaskOp reader : readers)
+    for (WeightUpdate &update : getUpdates(reader))
+      if (llvm::none_of(updates, [&](const WeightUpdate &known) {
+            return known.parameter == update.parameter;
+          }))
+        updates.push_back(std::move(update));
   return updates;
 }
 
@@ -144,13 +159,7 @@ LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
                                      const Optimizer &optimizer,
                                      const RateSchedule &rates, StringRef name,
                                      bool keeps) {
-  SmallVector<WeightUpdate> updates;
-  for (TaskOp reader : readers)
-    for (WeightUpdate &update : getUpdates(reader))
-      if (llvm::none_of(updates, [&](const WeightUpdate &known) {
-            return known.parameter == update.parameter;
-          }))
-        updates.push_back(std::move(update));
+  SmallVector<WeightUpdate> updates = getUpdatesOfAll(readers);
   if (steps <= 0 || updates.empty())
     return success();
 
@@ -249,7 +258,7 @@ LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
       if (!extended) {
         FailureOr<func::FuncOp> made = extendUpdate(
             symbols, callee, (callee.getSymName() + ".delta").str(),
-            {/*states=*/1, /*scalars=*/0, /*results=*/0},
+            {.states = 1},
             [&](Arithmetic f, const UpdateElements &elements) {
               Value change =
                   f.sub(elements.results[after], elements.arguments[before]);
@@ -276,6 +285,66 @@ LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
       WriteOp::create(builder, loc, seen, FlatSymbolRefAttr::get(adjusted));
       redirect(readers, update.parameter, adjusted);
     }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// I-TiMePReSt
+//===----------------------------------------------------------------------===//
+
+/// d -> e^(-decay * d) for d from 1 to `most`, rounded to f32; 0 for none.
+func::FuncOp StageAdjuster::getSignificance(int64_t most, double decay) {
+  OpBuilder builder(module.getContext());
+  func::FuncOp function = createFunction(
+      stage.stage.getSymName() + ".significance",
+      builder.getFunctionType(builder.getIndexType(), builder.getF32Type()));
+  OpBuilder body = OpBuilder::atBlockEnd(&function.front());
+  Location loc = stage.update.getLoc();
+  Arithmetic f{body, loc, body.getF32Type()};
+  Value result = f.constant(0);
+  for (int64_t d = 1; d <= most; ++d) {
+    auto significance =
+        static_cast<float>(std::exp(-decay * static_cast<double>(d)));
+    Value here = arith::CmpIOp::create(
+        body, loc, arith::CmpIPredicate::eq, function.getArgument(0),
+        arith::ConstantIndexOp::create(body, loc, d));
+    result = arith::SelectOp::create(body, loc, here, f.constant(significance),
+                                     result);
+  }
+  func::ReturnOp::create(body, loc, result);
+  return function;
+}
+
+LogicalResult StageAdjuster::blend(ArrayRef<TaskOp> readers, int64_t lag,
+                                   double decay) {
+  SmallVector<WeightUpdate> updates = getUpdatesOfAll(readers);
+  if (updates.empty())
+    return success();
+
+  // 1. How much the older version counts, by how old it is.
+  Location loc = stage.update.getLoc();
+  Block *block = &stage.update.getBody().front();
+  OpBuilder builder = OpBuilder::atBlockBegin(block);
+  Value staleness =
+      StalenessOp::create(builder, loc, builder.getI64IntegerAttr(lag));
+  Value significance =
+      func::CallOp::create(builder, loc, getSignificance(lag, decay), staleness)
+          .getResult(0);
+
+  // 2. Each weight with what it was.
+  for (WeightUpdate &update : updates) {
+    Location at = update.call.getLoc();
+    builder.setInsertionPoint(update.call);
+    Value older = ReadOp::create(
+        builder, at, update.parameter.getTensorType(),
+        FlatSymbolRefAttr::get(update.parameter), builder.getI64IntegerAttr(lag));
+    builder.setInsertionPointToEnd(block);
+    Value blended =
+        BlendOp::create(builder, at, update.after, older, significance);
+    VariableOp variable = addVariable(update, "blended", /*isWeight=*/true);
+    WriteOp::create(builder, at, blended, FlatSymbolRefAttr::get(variable));
+    redirect(readers, update.parameter, variable);
+  }
   return success();
 }
 

@@ -36,6 +36,10 @@ public:
   /// The parameters that a task reads and the stage updates, one by one.
   llvm::SmallVector<WeightUpdate> getUpdates(pipeline::TaskOp reader);
 
+  /// The same of several tasks, each parameter once.
+  llvm::SmallVector<WeightUpdate>
+  getUpdatesOfAll(llvm::ArrayRef<pipeline::TaskOp> readers);
+
   /// Lets `readers` see the weights predicted `steps` updates ahead, with the
   /// lag that their reads have. Nothing for no steps. `keeps`: versions of them
   /// are kept where readers ask for others than the newest.
@@ -49,6 +53,11 @@ public:
   /// of earlier ones is w.
   mlir::LogicalResult compensate(llvm::ArrayRef<pipeline::TaskOp> readers,
                                  double tau, double gamma, int64_t from);
+
+  /// Lets `readers` see a blend of the weights and what they were `lag` updates
+  /// before, which counts e^(-decay * d) where d updates are between the two.
+  mlir::LogicalResult blend(llvm::ArrayRef<pipeline::TaskOp> readers,
+                            int64_t lag, double decay);
 
   /// Divides the learning rate of the update by divisor ^ (1 - t / steps),
   /// from update `from` on until update `steps`.
@@ -64,6 +73,7 @@ private:
   mlir::func::FuncOp getDirectionFunction(mlir::RankedTensorType type,
                                           const Optimizer &optimizer,
                                           unsigned rates);
+  mlir::func::FuncOp getSignificance(int64_t most, double decay);
   /// The learning rate before and after its course.
   mlir::Value getBaseRate();
   mlir::Value getRate();

@@ -112,7 +112,8 @@ std::string penstock::listMethods() {
 std::string penstock::listMethodsKeepingWeights() {
   SmallVector<StringRef> names;
   for (const SpecKind *row : getTable().kinds)
-    if (static_cast<const Method *>(row)->keepsForwardWeights())
+    if (auto *method = static_cast<const Method *>(row);
+        method->keepsForwardWeights(MethodSpec(Spec(*row))))
       names.push_back(row->name);
   return llvm::join(names, ", ");
 }

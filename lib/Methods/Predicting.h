@@ -25,7 +25,7 @@ public:
   using Method::Method;
 
   /// The backward reads others.
-  bool keepsForwardWeights() const override { return false; }
+  bool keepsForwardWeights(const MethodSpec &) const override { return false; }
   /// Of the newest weights, unless a method says otherwise.
   Lags getLags(const MethodSpec &, const StageFacts &stage) const override {
     return {stage.ahead, 0};

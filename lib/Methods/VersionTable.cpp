@@ -13,6 +13,7 @@
 #include "penstock/Methods/VersionTable.h"
 
 #include <algorithm>
+#include <iterator>
 
 using namespace penstock;
 
@@ -39,6 +40,13 @@ using Formula = WeightAges (*)(const MethodSpec &method, int64_t inFlight,
 WeightAges readNewest(const MethodSpec &, int64_t inFlight,
                       const PipelinePlace &) {
   return {inFlight, 0};
+}
+
+/// Of TiMePReSt, which is nF1B by itself.
+PipelinePlace getManyForwards(const MethodSpec &method, PipelinePlace place) {
+  int64_t ahead = method.getWhole("ahead");
+  place.ahead = ahead > 0 ? ahead : std::ssize(place.replicas) - 1;
+  return place;
 }
 
 struct Row {
@@ -70,6 +78,24 @@ const Row kTable[] = {
        return WeightAges{(inFlight + place.M - 1) / place.M * place.M, 0};
      }},
     {"pipeoptim", readNewest},
+    {"timeprest",
+     [](const MethodSpec &method, int64_t, const PipelinePlace &place) {
+       // What there was when the minibatch entered the pipe.
+       return WeightAges{countInFlight(getManyForwards(method, place), 0), 0};
+     }},
+    {"v-timeprest",
+     [](const MethodSpec &method, int64_t, const PipelinePlace &place) {
+       return WeightAges{countInFlight(getManyForwards(method, place), place.i),
+                         0};
+     }},
+    {"i-timeprest",
+     [](const MethodSpec &method, int64_t, const PipelinePlace &place) {
+       int64_t age = countInFlight(getManyForwards(method, place), place.i);
+       // Nothing decays: the backward reads what the forward read.
+       if (method.get("decay") == 0)
+         return WeightAges{age, age};
+       return WeightAges{age, 0, age / place.M};
+     }},
 };
 
 } // namespace

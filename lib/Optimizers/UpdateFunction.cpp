@@ -70,6 +70,10 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
     copy.setArgAttr(tensors + i, pipeline::kIntoAttr,
                     attributes.getI64IntegerAttr(old.getNumResults() + i));
   }
+  unsigned firstInput = tensors + extension.states;
+  for (unsigned i = 0; i < extension.inputs; ++i)
+    if (failed(copy.insertArgument(firstInput + i, type, {}, loc)))
+      return failure();
   for (unsigned i = 0; i < extension.scalars; ++i)
     if (failed(copy.insertArgument(copy.getNumArguments(),
                                    attributes.getF32Type(), {}, loc)))
@@ -77,8 +81,12 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
 
   // 2. The op, with further results.
   OpBuilder builder(old);
-  SmallVector<Value> outputs(old.getDpsInits());
+  SmallVector<Value> inputs(old.getInputs()), outputs(old.getDpsInits());
   SmallVector<AffineMap> maps = old.getIndexingMapsArray();
+  maps.insert(maps.begin() + inputs.size(), extension.inputs,
+              builder.getMultiDimIdentityMap(type.getRank()));
+  llvm::append_range(inputs, ValueRange(copy.getArguments())
+                                 .slice(firstInput, extension.inputs));
   llvm::append_range(
       outputs,
       ValueRange(copy.getArguments()).slice(tensors, extension.states));
@@ -92,12 +100,16 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
        ValueRange(copy.getArguments()).take_back(extension.scalars))
     elements.scalars.push_back(scalar);
   auto op = linalg::GenericOp::create(
-      builder, loc, ValueRange(outputs).getTypes(), old.getInputs(), outputs,
-      maps, old.getIteratorTypesArray());
+      builder, loc, ValueRange(outputs).getTypes(), inputs, outputs, maps,
+      old.getIteratorTypesArray());
   op.getRegion().takeBody(old.getRegion());
 
   // 3. What it computes.
   Block *body = op.getBody();
+  for (unsigned i = 0; i < extension.inputs; ++i)
+    elements.inputs.push_back(
+        body->insertArgument(inputs.size() - extension.inputs + i,
+                             type.getElementType(), loc));
   for (unsigned i = 0; i < extension.states + extension.results; ++i) {
     BlockArgument element = body->addArgument(type.getElementType(), loc);
     if (i < extension.states)
@@ -127,13 +139,13 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
 
 func::CallOp penstock::replaceUpdateCall(func::CallOp call,
                                          func::FuncOp extended,
-                                         ValueRange states,
+                                         ValueRange tensors,
                                          ValueRange scalars) {
   SmallVector<Value> operands;
   for (Value operand : call.getOperands())
     if (isa<TensorType>(operand.getType()))
       operands.push_back(operand);
-  llvm::append_range(operands, states);
+  llvm::append_range(operands, tensors);
   for (Value operand : call.getOperands())
     if (!isa<TensorType>(operand.getType()))
       operands.push_back(operand);

@@ -209,10 +209,13 @@ int64_t fillOf(const Model &model, ArrayRef<Order> orders) {
         int64_t distance = std::abs(item.ahead) * step;
         if (item.loop < 0 && item.kind == EventKind::Run)
           // Until then, a read with a lag finds the first version.
-          for (const Read &read : model.tasks[item.id].reads)
-            distance = std::max(distance, llvm::divideCeilSigned(
-                                              read.lag.value_or(0), replicas) -
-                                              item.ahead * step);
+          for (const Read &read : model.tasks[item.id].reads) {
+            int64_t lag = read.lag.value_or(0);
+            int64_t late = model.tasks[item.id].perUpdate()
+                               ? lag * perUpdate
+                               : llvm::divideCeilSigned(lag, replicas);
+            distance = std::max(distance, late - item.ahead * step);
+          }
         fill =
             std::max(fill, loop.kind == LoopKind::Updates
                                ? distance

@@ -197,8 +197,12 @@ private:
     const Variable &variable = model.variables[read.variable];
     if (variable.updater < 0)
       return;
-    int64_t done = runs[variable.updater];
-    int64_t version = versionRead(event.number, *read.lag, model.microbatches);
+    // An update makes one more, of which it reads an older one.
+    bool updates = model.tasks[event.id].perUpdate();
+    int64_t done = runs[variable.updater] + updates;
+    int64_t version =
+        updates ? std::max<int64_t>(0, event.number + 1 - *read.lag)
+                : versionRead(event.number, *read.lag, model.microbatches);
     auto what = [&] {
       return describe(model, event) + " reads version " +
              std::to_string(version) + " of @" + variable.name;

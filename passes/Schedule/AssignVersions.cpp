@@ -64,6 +64,10 @@ struct AssignVersionsPass
                                     : "never drains within a segment");
     }
     std::vector<StageFacts> facts = describeStages(*imported);
+    for (const StageFacts &fact : facts)
+      if (std::string wrong = method.checkStage(fact); !wrong.empty())
+        return schedule.emitOpError("does not fit method ")
+               << method.name << ", which " << wrong;
     std::string error;
     int64_t microbatches = imported->model.microbatches;
     SmallVector<int64_t> replicas(facts.empty() ? 0 : facts.front().depth);
@@ -84,8 +88,7 @@ struct AssignVersionsPass
         continue;
       stage.stage->setDiscardableAttr(
           pipeline::kLagsAttr,
-          DenseI64ArrayAttr::get(module.getContext(),
-                                 {stage.lags.forward, stage.lags.backward}));
+          DenseI64ArrayAttr::get(module.getContext(), stage.lags.toArray()));
     }
     llvm::SetVector<Operation *> lagged, read;
     for (auto [task, plain] :
@@ -101,7 +104,7 @@ struct AssignVersionsPass
         stage.backward.push_back(task);
       // What runs again has to see the weights that the forward saw.
       if (task->hasAttr(pipeline::kRecomputesAttr) &&
-          !method.keepsForwardWeights())
+          !method.keepsForwardWeights(use.method))
         return task.emitOpError("runs ops of the forward again, but method ")
                << method.name
                << " does not keep the weights that the forward saw";

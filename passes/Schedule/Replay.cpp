@@ -12,6 +12,7 @@
 
 #include "Common.h"
 #include "dialects/Pipeline/Replicas.h"
+#include "penstock/Methods/Method.h"
 #include "penstock/Methods/VersionTable.h"
 #include "penstock/Schedule/Generators.h"
 
@@ -168,8 +169,9 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       if (method.isAsynchronous())
         stage->setDiscardableAttr(
             pipeline::kLagsAttr,
-            DenseI64ArrayAttr::get(&getContext(),
-                                   {age->forward, age->backward}));
+            DenseI64ArrayAttr::get(
+                &getContext(),
+                Lags{age->forward, age->backward, age->blended}.toArray()));
     }
     llvm::StringSet<> updated;
     for (auto task : replay.getOps<pipeline::TaskOp>())
@@ -181,8 +183,13 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
         updated.erase(variable.getSymName());
     for (auto task : replay.getOps<pipeline::TaskOp>()) {
       const WeightAges &age = ages[task.getStage()];
-      if (!task.countsMicrobatches())
+      if (!task.countsMicrobatches()) {
+        // Of a read beside that of the newest, which the table may not have.
+        for (auto read : task.getBody().getOps<pipeline::ReadOp>())
+          if (read.getLag() && age.blended > 0)
+            read.setLag(age.blended);
         continue;
+      }
       bool isForward = task.getKind() == pipeline::TaskKind::Forward;
       for (auto read : task.getBody().getOps<pipeline::ReadOp>())
         if (updated.contains(read.getVariable()))

@@ -105,10 +105,14 @@ struct VerifySchedulePass
         auto noted =
             stage->getAttrOfType<DenseI64ArrayAttr>(pipeline::kLagsAttr);
         if (!noted ||
-            noted.asArrayRef() != ArrayRef({lags.forward, lags.backward}))
-          return stage.emitError("S3: the lags of ")
-                 << method.name << " are " << lags.forward << " and "
-                 << lags.backward << " here";
+            noted.asArrayRef() != ArrayRef<int64_t>(lags.toArray())) {
+          InFlightDiagnostic diagnostic = stage.emitError("S3: the lags of ");
+          diagnostic << method.name << " are " << lags.forward << " and "
+                     << lags.backward;
+          if (lags.update > 0)
+            diagnostic << ", and " << lags.update << " updates,";
+          return diagnostic << " here";
+        }
       }
     }
     for (auto [op, plain] :
@@ -116,8 +120,19 @@ struct VerifySchedulePass
       pipeline::TaskOp task = op;
       pipeline::StageOp stage = imported.stages[plain.stage];
       auto lags = stage->getAttrOfType<DenseI64ArrayAttr>(pipeline::kLagsAttr);
-      if (!lags || lags.size() != 2 || plain.perUpdate())
+      if (!lags)
         continue;
+      if (plain.perUpdate()) {
+        int64_t due = lags.size() > 2 ? lags[2] : 0;
+        for (auto read : task.getBody().front().getOps<pipeline::ReadOp>())
+          if (read.getLag() && int64_t(*read.getLag()) != due)
+            return read.emitError("S3: @")
+                   << task.getSymName() << " reads @" << read.getVariable()
+                   << " with lag(" << *read.getLag() << "), but the method of "
+                   << "its stage asks for "
+                   << (due ? "lag(" + std::to_string(due) + ")" : "the newest");
+        continue;
+      }
       for (auto read : task.getBody().front().getOps<pipeline::ReadOp>()) {
         std::optional<uint64_t> lag = read.getLag();
         int id = imported.variableIds.lookup(read.getVariable());

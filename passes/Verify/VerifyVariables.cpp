@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules C1, C11, C12, C15 to C18 and C29 of docs/ir.md.
+// Rules C1, C11, C12, C15 to C18, C29 and C35 of docs/ir.md.
 //===----------------------------------------------------------------------===//
 
 #include "Rules.h"
@@ -165,6 +165,16 @@ static LogicalResult verifyReads(Subject &subject, TaskOp task,
     if (failed(verifyAccess(subject, task, read, read.getVariableAttr(),
                             read.getValue().getType(), variable)))
       return failure();
+    // What an update blends with is older than what it makes.
+    if (task.getKind() == TaskKind::Update && read.getLag() &&
+        versioned.contains(variable.getSymNameAttr()) &&
+        variable.getRole() == Role::Parameter) {
+      if (*read.getLag() == 0)
+        return read.emitOpError("of ")
+               << read.getVariableAttr()
+               << " in an update task needs a lag of at least 1";
+      continue;
+    }
     // Evaluation stands between segments and sees the newest version.
     bool hasLag = versioned.contains(variable.getSymNameAttr()) &&
                   task.countsMicrobatches() &&
@@ -183,6 +193,13 @@ static LogicalResult verifyReads(Subject &subject, TaskOp task,
     VariableOp variable = getVariable(subject, op.getDelta());
     if (!variable || variable.getRole() != Role::Compensation)
       return reportRole(op, "needs a delta of role compensation", variable);
+  }
+  for (BlendOp op : task.getBody().getOps<BlendOp>()) {
+    VariableOp newer = getVariable(subject, op.getWeight());
+    VariableOp older = getVariable(subject, op.getOlder());
+    if (!newer || newer != older || newer.getRole() != Role::Parameter)
+      return op.emitOpError(
+          "needs two versions of one parameter, the newer as it is written");
   }
   for (PredictOp op : task.getBody().getOps<PredictOp>()) {
     // What a function makes of the state need not be written.

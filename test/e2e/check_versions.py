@@ -2,11 +2,12 @@
 """Checks what a plan says of versions, stage by stage.
 
     check_versions.py PLAN.json --ages A,B --backward A,B --kept A,B --speedup X
-                      [--held A,B]
+                      [--held A,B] [--reads "0 0 1/0 1 2"]
 
 Ages are the lags of the forwards in microbatches; the versions that microbatches
 0 to 11 read must follow from them and M, and the bytes of further versions must
 be no more than those of the versions held, which are those kept if not given.
+--reads states the versions of the first forwards, stage by stage.
 """
 
 import argparse
@@ -25,6 +26,7 @@ def main():
     for name in ["ages", "backward", "kept"]:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--held")
+    parser.add_argument("--reads")
     parser.add_argument("--speedup", type=float, required=True)
     options = parser.parse_args()
     with open(options.plan, encoding="utf-8") as file:
@@ -36,6 +38,12 @@ def main():
     expect(len(plan["stages"]) == len(numbers[0]), "another number of stages")
     expect(abs(plan["predicted_speedup_over_flush"] - options.speedup) < 1e-9,
            f"speed-up {plan['predicted_speedup_over_flush']}")
+    if options.reads:
+        reads = [list(map(int, text.split())) for text in options.reads.split("/")]
+        expect(len(reads) == len(plan["stages"]), "reads of another number of stages")
+        for stage, read in zip(plan["stages"], reads):
+            found = stage["versions_read"]["forward"][:len(read)]
+            expect(found == read, f"stage {stage['index']}: reads {found}, not {read}")
     for stage, age, backward, kept, held in zip(plan["stages"], *numbers):
         where = f"stage {stage['index']}: "
         for key, lag in (("forward", age), ("backward", backward)):

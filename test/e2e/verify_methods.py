@@ -25,6 +25,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -68,6 +69,9 @@ def isLegal(method, depth, microbatches, optimizer):
         return microbatches >= depth
     if method == "spectrain":
         return microbatches == 1 and "momentum" in optimizer
+    ahead = re.search("ahead=([0-9]+)", method)
+    if ahead and int(ahead[1]) >= depth:
+        return False
     if method in ("xpipe", "pipeoptim"):
         return optimizer.startswith("adam") or "momentum" in optimizer
     return True

@@ -22,6 +22,17 @@ namespace penstock {
 /// max(0, floor((k - lag) / M)) updates of its segment.
 struct Lags {
   int64_t forward = 0, backward = 0;
+  /// In updates: by how many the version that an update reads beside the newest
+  /// is older than the one that it makes; 0 if it reads none.
+  int64_t update = 0;
+
+  /// As a stage notes them: the last one only where it is not 0.
+  llvm::SmallVector<int64_t, 3> toArray() const {
+    llvm::SmallVector<int64_t, 3> array = {forward, backward};
+    if (update > 0)
+      array.push_back(update);
+    return array;
+  }
 };
 
 /// A stage as methods see it, read off the schedule.
@@ -96,7 +107,7 @@ public:
   virtual VersionStorage getStorage() const { return VersionStorage::InPlace; }
   /// Returns true if a backward reads the weights that its forward read, so
   /// that it may run ops of the forward again.
-  virtual bool keepsForwardWeights() const {
+  virtual bool keepsForwardWeights(const MethodSpec &spec) const {
     return flushes() || getStorage() != VersionStorage::InPlace;
   }
   virtual Lags getLags(const MethodSpec &spec,
@@ -114,6 +125,8 @@ public:
                                  int64_t microbatches) const {
     return "";
   }
+  /// The same for what a schedule makes of a stage.
+  virtual std::string checkStage(const StageFacts &stage) const { return ""; }
   /// Returns true if checkUse and checkDepth accept a stage of so many
   /// replicas, with so many devices behind it.
   virtual bool allowsStage(int64_t replicas, int64_t after,

@@ -31,8 +31,10 @@ struct PipelinePlace {
 
 /// Microbatch k of a segment reads the weights after max(0, floor((k - age) /
 /// M)) of its updates.
+/// The update that makes version v blends it with version max(0, v - blended),
+/// where that is not 0.
 struct WeightAges {
-  int64_t forward = 0, backward = 0;
+  int64_t forward = 0, backward = 0, blended = 0;
 };
 
 /// Nothing if the table has no row for the method.

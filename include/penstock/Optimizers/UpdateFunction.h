@@ -20,15 +20,16 @@ namespace penstock {
 
 /// How much an extended update has more than the one it is made from.
 struct UpdateExtension {
-  /// Tensors that are read and replaced, scalars, and tensors that are made.
-  unsigned states = 0, scalars = 0, results = 0;
+  /// Tensors that are read and replaced, tensors that are read, scalars, and
+  /// tensors that are made.
+  unsigned states = 0, inputs = 0, scalars = 0, results = 0;
 };
 
 /// One element of each tensor, and the scalars, which are f32.
 struct UpdateElements {
   /// Of the tensor arguments and of the results of the former update.
   llvm::SmallVector<mlir::Value> arguments, results;
-  llvm::SmallVector<mlir::Value> states, scalars;
+  llvm::SmallVector<mlir::Value> states, inputs, scalars;
 };
 
 /// Emits elements of the new states, then of the further results.
@@ -46,10 +47,11 @@ mlir::FailureOr<mlir::func::FuncOp> extendUpdate(mlir::SymbolTable &symbols,
 /// none.
 mlir::linalg::GenericOp getElementwiseOp(mlir::func::FuncOp function);
 
-/// Calls the extended update instead. New results are the last ones.
+/// Calls the extended update instead, with further tensors: states, then
+/// inputs. New results are the last ones.
 mlir::func::CallOp replaceUpdateCall(mlir::func::CallOp call,
                                      mlir::func::FuncOp extended,
-                                     mlir::ValueRange states,
+                                     mlir::ValueRange tensors,
                                      mlir::ValueRange scalars);
 
 /// `7x11`, with the element type unless it is f32.

@@ -71,7 +71,8 @@ struct Channel {
 
 struct Read {
   int variable = -1;
-  /// Microbatch k reads version max(0, floor((k - lag) / M)); none: the newest.
+  /// Microbatch k reads version max(0, floor((k - lag) / M)), the update that
+  /// makes version v max(0, v - lag); none: the newest.
   std::optional<int64_t> lag;
 };
 

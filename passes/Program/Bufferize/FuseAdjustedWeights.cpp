@@ -38,7 +38,10 @@ struct Adjustment {
   /// its tensor arguments is.
   func::FuncOp direction;
   SmallVector<unsigned> inputs;
-  /// The rate, or whether to compensate; then those of the direction.
+  /// An older version of the weight, to blend with.
+  Value older;
+  /// The rate, whether to compensate, or the significance; then those of the
+  /// direction.
   SmallVector<Value> scalars;
 };
 
@@ -54,7 +57,8 @@ private:
   FailureOr<func::FuncOp> getFunction(func::FuncOp update,
                                       ArrayRef<Adjustment> adjustments);
   static Value emit(Arithmetic f, const UpdateElements &elements,
-                    const Adjustment &adjustment, ArrayRef<Value> scalars);
+                    const Adjustment &adjustment, Value older,
+                    ArrayRef<Value> scalars);
 
   SymbolTable *symbols = nullptr;
   /// By all that they do: the replay calls those of the program.
@@ -80,7 +84,7 @@ LogicalResult FuseAdjustedWeightsPass::fuse(ModuleOp module, TaskOp task) {
   // 1. By the update that makes the weight.
   llvm::MapVector<Operation *, SmallVector<Adjustment>> updates;
   for (Operation &op : task.getBody().front()) {
-    if (!isa<PredictOp, CompensateOp>(op))
+    if (!isa<PredictOp, CompensateOp, BlendOp>(op))
       continue;
     auto update = op.getOperand(0).getDefiningOp<func::CallOp>();
     if (!update)
@@ -135,6 +139,11 @@ FailureOr<Adjustment> FuseAdjustedWeightsPass::describe(Operation *op,
   Adjustment result;
   result.op = op;
   result.weight = *resultOf(op->getOperand(0));
+  if (auto blend = dyn_cast<BlendOp>(op)) {
+    result.older = blend.getOlder();
+    result.scalars.push_back(blend.getSignificance());
+    return result;
+  }
   Value other = op->getOperand(1);
   if (auto compensate = dyn_cast<CompensateOp>(op)) {
     result.factor = compensate.getTau().convertToDouble();
@@ -180,12 +189,15 @@ FuseAdjustedWeightsPass::replace(ModuleOp module, func::CallOp update,
   if (failed(function))
     return failure();
   // The scalars stand before the update already: they do not depend on it.
-  SmallVector<Value> scalars;
-  for (const Adjustment &adjustment : adjustments)
+  SmallVector<Value> scalars, olders;
+  for (const Adjustment &adjustment : adjustments) {
     llvm::append_range(scalars, adjustment.scalars);
+    if (adjustment.older)
+      olders.push_back(adjustment.older);
+  }
   unsigned former = update.getNumResults();
   func::CallOp call =
-      replaceUpdateCall(update, *function, ValueRange(), scalars);
+      replaceUpdateCall(update, *function, olders, scalars);
   for (auto [index, adjustment] : llvm::enumerate(adjustments)) {
     adjustment.op->getResult(0).replaceAllUsesWith(
         call.getResult(former + index));
@@ -218,6 +230,7 @@ FuseAdjustedWeightsPass::getFunction(func::FuncOp update,
     for (unsigned input : adjustment.inputs)
       stream << "," << input;
     extension.scalars += adjustment.scalars.size();
+    extension.inputs += adjustment.older != nullptr;
     ++extension.results;
   }
   func::FuncOp &function = known[key];
@@ -227,11 +240,16 @@ FuseAdjustedWeightsPass::getFunction(func::FuncOp update,
       *symbols, update, (update.getSymName() + ".adjusted").str(), extension,
       [&](Arithmetic f, const UpdateElements &elements) {
         SmallVector<Value> yields;
-        ArrayRef<Value> scalars = elements.scalars;
+        ArrayRef<Value> scalars = elements.scalars, olders = elements.inputs;
         for (const Adjustment &adjustment : adjustments) {
           size_t count = adjustment.scalars.size();
+          Value older;
+          if (adjustment.older) {
+            older = olders.front();
+            olders = olders.drop_front();
+          }
           yields.push_back(
-              emit(f, elements, adjustment, scalars.take_front(count)));
+              emit(f, elements, adjustment, older, scalars.take_front(count)));
           scalars = scalars.drop_front(count);
         }
         return yields;
@@ -241,12 +259,19 @@ FuseAdjustedWeightsPass::getFunction(func::FuncOp update,
   return function = *made;
 }
 
-/// w - tau * delta (if it is due), or w - (steps * rate) * direction.
+/// w - tau * delta (if it is due), w - (steps * rate) * direction, or
+/// older * s + w * (1 - s) (or w, where s is 0).
 Value FuseAdjustedWeightsPass::emit(Arithmetic f,
                                     const UpdateElements &elements,
-                                    const Adjustment &adjustment,
+                                    const Adjustment &adjustment, Value older,
                                     ArrayRef<Value> scalars) {
   Value weight = elements.results[adjustment.weight];
+  if (older) {
+    Value s = f.from(scalars[0]);
+    Value blended = f.add(f.mul(older, s),
+                          f.mul(weight, f.sub(f.constant(1), s)));
+    return f.selectLess(f.constant(0), s, blended, weight);
+  }
   Value factor = f.constant(adjustment.factor);
   if (!scalars.empty())
     factor = f.mul(factor, f.from(scalars[0]));

@@ -200,6 +200,7 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
   if (turns > 1)
     done = emit<arith::DivUIOp>(done, constant(turns));
   Value bound = BoundOp::create(builder, loc, add(done, 1));
+  length = bound;
   if (!range.getExtra()) {
     // Entries have no range tests of their own.
     Value isInside = arith::CmpIOp::create(

@@ -55,6 +55,7 @@ private:
   mlir::LogicalResult emitRecv(pipeline::RecvOp recv, mlir::Value local);
   mlir::LogicalResult emitAllReduce(pipeline::AllReduceOp sum,
                                     mlir::Value number);
+  mlir::Value emitStaleness(pipeline::StalenessOp op, mlir::Value number);
   /// Before a task of the update uses what was summed.
   mlir::LogicalResult awaitSums(pipeline::TaskOp task, mlir::Value number);
   mlir::LogicalResult emitCall(mlir::func::CallOp call, mlir::Value local,
@@ -106,6 +107,8 @@ private:
   /// The newest version, where a variable is read that has several and no
   /// update here.
   mlir::Value first, updates, newest;
+  /// Of the segment, as the iteration of the outermost loop knows it.
+  mlir::Value length;
   llvm::MapVector<int64_t, mlir::Value> constants;
   llvm::MapVector<std::pair<mlir::Value, int64_t>, mlir::Value> products;
 

@@ -71,6 +71,9 @@ FailureOr<Value> DeviceBuilder::getVersion(VariableOp variable, TaskOp task,
   if (!storage.isUpdated(variable))
     return single ? constant(0) : getNewest();
   // Norms come before the update that uses what they make.
+  if (!task.countsMicrobatches() && lag.value_or(0) > 0)
+    // first + max(0, number + 1 - first - lag)
+    return emit<arith::MaxSIOp>(add(number, 1 - *lag), first);
   if (!task.countsMicrobatches())
     return task.getKind() == TaskKind::Update && storage.isOfNorm(variable)
                ? add(number, 1)
@@ -214,6 +217,18 @@ LogicalResult DeviceBuilder::awaitSums(TaskOp task, Value number) {
   return success();
 }
 
+/// Of the version that an update makes to the one behind the lag. The bound of
+/// the iteration decides which update is the last: what blends runs forwards
+/// ahead, so that a segment which becomes shorter later has a further update.
+Value DeviceBuilder::emitStaleness(StalenessOp op, Value number) {
+  Value made = emit<arith::SubIOp>(add(number, 1), first);
+  Value staleness = emit<arith::MinSIOp>(
+      made, constant(static_cast<int64_t>(op.getLag())));
+  Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                       made, length);
+  return arith::SelectOp::create(builder, loc, isLast, constant(0), staleness);
+}
+
 LogicalResult DeviceBuilder::emitRun(RunOp run, Value local) {
   auto task = storage.lookup<TaskOp>(run, run.getTaskAttr());
   if (!task)
@@ -260,6 +275,10 @@ LogicalResult DeviceBuilder::emitRun(RunOp run, Value local) {
     if (auto call = dyn_cast<func::CallOp>(op)) {
       if (failed(emitCall(call, local, number, values)))
         return failure();
+      continue;
+    }
+    if (auto staleness = dyn_cast<StalenessOp>(op)) {
+      values.map(staleness.getUpdates(), emitStaleness(staleness, number));
       continue;
     }
     if (llvm::any_of(op.getResultTypes(), llvm::IsaPred<TensorType>))

@@ -231,15 +231,18 @@ LogicalResult ProgramMachine::read(Device &device, const TraceEvent &event,
 LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
                                        const CellRef &ref) {
   TaskOp task = device.running;
-  if (!task || !task.countsMicrobatches() ||
-      task.getKind() == TaskKind::Evaluate ||
-      !device.updatedVariables.contains(ref.symbol) ||
+  if (!task || task.getKind() == TaskKind::Evaluate || !device.updatedVariables.contains(ref.symbol) ||
       symbols.lookup<VariableOp>(ref.symbol).getRole() == Role::Gradient)
     return success();
   auto lags = symbols.lookup<StageOp>(task.getStageAttr().getAttr())
                   ->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);
-  if (!lags || lags.size() != 2)
+  if (!lags)
     return success();
+  if (!task.countsMicrobatches() &&
+      symbols.lookup<VariableOp>(ref.symbol).getRole() != Role::Parameter)
+    return success();
+  if (!task.countsMicrobatches())
+    return checkUpdateAge(device, event, ref, lags.size() > 2 ? lags[2] : 0);
   int64_t lag = lags[task.getKind() == TaskKind::Forward ? 0 : 1];
   int64_t run = getShare(device, task)
                     .getNumber(device.runs.lookup(task.getSymNameAttr()) - 1);
@@ -251,6 +254,32 @@ LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
          << " in run " << run + first * microbatches << " of @"
          << task.getSymName() << ", but its lag(" << lag << ") asks for "
          << due;
+}
+
+/// An update reads the newest version of what it writes, and beside it, where it
+/// blends, the one that is so many updates older than what it makes.
+LogicalResult ProgramMachine::checkUpdateAge(Device &device,
+                                             const TraceEvent &event,
+                                             const CellRef &ref, int64_t lag) {
+  TaskOp task = device.running;
+  int64_t run = device.runs.lookup(task.getSymNameAttr()) - 1;
+  int64_t due = first + std::max<int64_t>(0, run + 1 - lag);
+  int64_t reads = 0;
+  bool isDueRead = false;
+  for (const Access &access : event.accesses) {
+    if (access.cell.symbol != ref.symbol || !access.reads)
+      continue;
+    ++reads;
+    isDueRead |= access.cell.number == due;
+  }
+  bool isNewest = ref.number == first + run;
+  if (task.getKind() != TaskKind::Update || lag == 0 || ref.number == due ||
+      (isNewest && (reads < 2 || isDueRead)))
+    return success();
+  return report(device, event, 3)
+         << "reads version " << ref.number << " of @" << ref.symbol.getValue()
+         << " in update " << first + run << ", but its lag(" << lag
+         << ") asks for " << due;
 }
 
 LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,

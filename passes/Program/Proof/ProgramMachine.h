@@ -95,6 +95,8 @@ private:
   /// Fails if a method asks for another version.
   mlir::LogicalResult checkAge(Device &device, const TraceEvent &event,
                                const CellRef &ref);
+  mlir::LogicalResult checkUpdateAge(Device &device, const TraceEvent &event,
+                                     const CellRef &ref, int64_t lag);
   mlir::LogicalResult write(Device &device, const TraceEvent &event,
                             const CellRef &ref, bool inPlace);
   /// Fails if the cell may not be filled now.

@@ -118,12 +118,12 @@ pipeline.stage @s {pipeline.once}
 
 // -----
 
-// expected-error @+1 {{'pipeline.lags' is the lags of forward and backward, on a stage}}
+// expected-error @+1 {{'pipeline.lags' is the lags of forward and backward, and of what an update blends, on a stage}}
 pipeline.stage @s {pipeline.lags = array<i64: 3>}
 
 // -----
 
-// expected-error @+1 {{'pipeline.lags' is the lags of forward and backward, on a stage}}
+// expected-error @+1 {{'pipeline.lags' is the lags of forward and backward, and of what an update blends, on a stage}}
 pipeline.stage @s {pipeline.lags = array<i64: 3, -1>}
 
 // -----

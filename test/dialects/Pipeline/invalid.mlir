@@ -158,6 +158,22 @@ pipeline.task @s.F forward of @s(%k) {
 
 // -----
 
+pipeline.task @s.U update of @s(%t) {
+  %s = pipeline.hyperparameter "s" : f32
+  %a = pipeline.read @w : tensor<2xf32>
+  // expected-error @+1 {{needs a parameter as an update makes it, and an older version that is read with a lag}}
+  %b = pipeline.blend %a, %a, %s : tensor<2xf32>, f32
+}
+
+// -----
+
+pipeline.task @s.B backward of @s(%k) {
+  // expected-error @+1 {{stands in a task that is no update}}
+  %d = pipeline.staleness lag(1)
+}
+
+// -----
+
 pipeline.task @s.F forward of @s(%k) {
   // expected-error @+1 {{needs a name}}
   %lr = pipeline.hyperparameter "" : f32

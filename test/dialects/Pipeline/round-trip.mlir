@@ -189,6 +189,8 @@ func.func @train.0(%first: index, %updates: index) {
 // CHECK: pipeline.read @w lag(2) : tensor<2xf32>
 // CHECK: pipeline.compensate %{{.*}}, %{{.*}} tau(1.500000e+00) : tensor<2xf32>
 // CHECK: pipeline.predict %{{.*}}, %{{.*}}, %{{.*}} steps(2.000000e+00) : tensor<2xf32>, f32
+// CHECK: pipeline.staleness lag(2)
+// CHECK: pipeline.blend %{{.*}}, %{{.*}}, %{{.*}} : tensor<2xf32>, f32
 // CHECK: pipeline.all_reduce @g ahead(-1) every(4)
 // CHECK: pipeline.device 0 target(#cpu.target<threads(2)>)
 // CHECK: pipeline.arena 0 bytes(4096){{$}}
@@ -209,6 +211,13 @@ pipeline.task @s.B backward of @s(%k) {
   %v = pipeline.read @v lag(2) : tensor<2xf32>
   %u = pipeline.compensate %w, %v tau(1.5) : tensor<2xf32>
   %p = pipeline.predict %w, %v, %lr steps(2.0) : tensor<2xf32>, f32
+}
+pipeline.task @s.U update of @s(%t) {
+  %s = pipeline.hyperparameter "significance" : f32
+  %d = pipeline.staleness lag(2)
+  %w = pipeline.read @w : tensor<2xf32>
+  %old = pipeline.read @w lag(2) : tensor<2xf32>
+  %b = pipeline.blend %w, %old, %s : tensor<2xf32>, f32
 }
 pipeline.schedule @open microbatches(4) {
   pipeline.order 0 { pipeline.repeat microbatches { pipeline.all_reduce @g ahead(-1) every(4) } }

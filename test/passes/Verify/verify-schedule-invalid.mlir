@@ -31,6 +31,57 @@ pipeline.task @s1.F forward of @s1(%k) {
 
 // -----
 
+// C15
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.task @s0.U update of @s0(%t) {
+  // expected-error @+1 {{of @w in an update task needs a lag of at least 1}}
+  %a = pipeline.read @w lag(0) : tensor<2xf32>
+  pipeline.write %a to @w : tensor<2xf32>
+}
+
+// -----
+
+// C15: optimizer state has no versions.
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @m : tensor<2xf32> optimizer of @s0
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.task @s0.U update of @s0(%t) {
+  // expected-error @+1 {{of @m sees the newest value and has no lag}}
+  %a = pipeline.read @m lag(1) : tensor<2xf32>
+  pipeline.write %a to @m : tensor<2xf32>
+}
+
+// -----
+
+// C35
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.variable @v : tensor<2xf32> parameter of @s0
+func.func private @f(tensor<2xf32>) -> tensor<2xf32>
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.task @s0.U update of @s0(%t) {
+  %s = pipeline.hyperparameter "s" : f32
+  %old = pipeline.read @w lag(1) : tensor<2xf32>
+  %v = pipeline.read @v : tensor<2xf32>
+  %w = pipeline.read @w : tensor<2xf32>
+  %a = func.call @f(%w) : (tensor<2xf32>) -> tensor<2xf32>
+  %b = func.call @f(%v) : (tensor<2xf32>) -> tensor<2xf32>
+  pipeline.write %a to @w : tensor<2xf32>
+  pipeline.write %b to @v : tensor<2xf32>
+  // expected-error @+1 {{needs two versions of one parameter, the newer as it is written}}
+  %c = pipeline.blend %b, %old, %s : tensor<2xf32>, f32
+}
+
+// -----
+
 // C17
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]

@@ -34,13 +34,15 @@ OptimizerSpec optimizer(llvm::StringRef text) {
 
 TEST(MethodSpec, Names) {
   for (llvm::StringRef name : {"sync", "naive", "pipedream", "2bw", "pipemare",
-                               "spectrain", "xpipe", "pipeoptim"}) {
+                               "spectrain", "xpipe", "pipeoptim", "timeprest",
+                               "v-timeprest", "i-timeprest"}) {
     EXPECT_EQ(parse(name).getName(), name);
     EXPECT_EQ(parse(name).isAsynchronous(), name != "sync");
   }
   EXPECT_EQ(errorOf("hogwild"),
             "unknown method 'hogwild': known are sync, naive, pipedream, 2bw, "
-            "pipemare, spectrain, xpipe, pipeoptim");
+            "pipemare, spectrain, xpipe, pipeoptim, timeprest, v-timeprest, "
+            "i-timeprest");
 }
 
 TEST(MethodSpec, Keys) {
@@ -73,6 +75,46 @@ TEST(MethodSpec, Keys) {
             "decay=0.135353, not '1'");
   EXPECT_EQ(errorOf("pipemare:decay=0.1,decay=0.2"),
             "pipemare: decay is given twice");
+}
+
+TEST(MethodSpec, Schedules) {
+  auto check = [](llvm::StringRef method, llvm::StringRef schedule) {
+    std::string error;
+    auto spec = schedule::parseScheduleSpec(schedule, error);
+    EXPECT_TRUE(spec) << error;
+    (void)checkMethodSchedule(parse(method), *spec, error);
+    return error;
+  };
+  for (llvm::StringRef method : {"naive", "pipedream", "xpipe", "pipemare"})
+    for (llvm::StringRef schedule : {"1f1b", "nf1b", "nf1b:ahead=2"})
+      EXPECT_EQ(check(method, schedule), "");
+  EXPECT_EQ(check("sync", "zb-v"), "");
+  EXPECT_EQ(check("sync", "nf1b"),
+            "updates overlap, which --method=sync does not allow: use a method "
+            "that is asynchronous, or leave --schedule out");
+  EXPECT_EQ(check("pipedream:vertical-sync", "gpipe"),
+            "--method=pipedream:vertical-sync runs 1f1b or nf1b without "
+            "flushes; leave --schedule out, or use --method=sync");
+  for (std::string method : {"2bw", "spectrain"})
+    EXPECT_EQ(check(method, "nf1b"),
+              "--method=" + method +
+                  " runs 1f1b without flushes; leave --schedule out, or use "
+                  "--method=sync");
+  // These say by themselves how far forwards run ahead.
+  EXPECT_EQ(check("timeprest", "nf1b"), "");
+  EXPECT_EQ(check("i-timeprest:ahead=1", "nf1b:ahead=1"), "");
+  EXPECT_EQ(check("v-timeprest:ahead=2", "nf1b:ahead=1"),
+            "--method=v-timeprest:ahead=2 runs nf1b:ahead=2 without flushes; "
+            "leave --schedule out, or use --method=sync");
+  EXPECT_EQ(check("timeprest", "1f1b"),
+            "--method=timeprest runs nf1b without flushes; leave --schedule "
+            "out, or use --method=sync");
+  EXPECT_EQ(errorOf("i-timeprest:decay=-1"),
+            "i-timeprest: decay needs a number from 0 (off) on, as in decay=1, "
+            "not '-1'");
+  EXPECT_EQ(errorOf("timeprest:ahead=1.5"),
+            "timeprest: ahead needs a number of updates, or 0 for as many as "
+            "there are stages behind, as in ahead=1, not '1.5'");
 }
 
 TEST(MethodSpec, Combinations) {

@@ -83,10 +83,69 @@ TEST(VersionTable, Bellwether) {
             (Versions{0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3}));
 }
 
+/// The versions that the first eight minibatches read, by stage.
+struct ManyForwards {
+  size_t depth;
+  int64_t ahead;
+  /// Of `timeprest` they are those of the first stage everywhere.
+  std::vector<Versions> forward;
+};
+
+TEST(VersionTable, ManyForwards) {
+  const Versions newest = {0, 1, 2, 3, 4, 5, 6, 7},
+                 one = {0, 0, 1, 2, 3, 4, 5, 6},
+                 two = {0, 0, 0, 1, 2, 3, 4, 5},
+                 three = {0, 0, 0, 0, 1, 2, 3, 4};
+  const ManyForwards cases[] = {{2, 1, {one, newest}},
+                                {3, 2, {two, one, newest}},
+                                {3, 1, {one, one, newest}},
+                                {4, 3, {three, two, one, newest}},
+                                {4, 1, {one, one, one, newest}}};
+  for (const auto &[depth, ahead, forward] : cases)
+    for (int64_t M : {1, 3, 6})
+      for (size_t i = 0; i < depth; ++i) {
+        std::string key = ":ahead=" + std::to_string(ahead);
+        auto read = [&](int64_t age) {
+          Versions versions;
+          // All microbatches of a minibatch read one.
+          for (int64_t k = 0; k < 8 * M; ++k) {
+            int64_t version = std::max<int64_t>(0, k - age) / M;
+            if (k % M == 0)
+              versions.push_back(version);
+            EXPECT_EQ(version, versions.back());
+          }
+          return versions;
+        };
+        std::vector<int64_t> replicas(depth, 1);
+        for (std::string name : {"timeprest", "v-timeprest", "i-timeprest"}) {
+          WeightAges ages = agesOf(name + key, i, replicas, M);
+          EXPECT_EQ(read(ages.forward), forward[name[0] == 't' ? 0 : i]);
+          EXPECT_EQ(read(ages.backward), newest);
+          EXPECT_EQ(ages.blended,
+                    name[0] == 'i' ? std::min<int64_t>(ahead, depth - 1 - i)
+                                   : 0);
+          // As far as it goes, unless it is said.
+          if (ahead + 1 == static_cast<int64_t>(depth))
+            EXPECT_EQ(agesOf(name, i, replicas, M).forward, ages.forward);
+        }
+        // Without decay, both read the same.
+        WeightAges ages = agesOf("i-timeprest" + key + ",decay=0", i, replicas, M);
+        EXPECT_EQ(ages.forward, ages.backward);
+        EXPECT_EQ(ages.blended, 0);
+        // Other methods under the same schedule.
+        std::string error;
+        ages = *getWeightAges(*parseMethodSpec("pipedream", error),
+                              {static_cast<int64_t>(i), replicas, M, ahead});
+        EXPECT_EQ(read(ages.forward), forward[i]);
+        EXPECT_EQ(read(ages.backward), forward[i]);
+      }
+}
+
 TEST(VersionTable, OneStage) {
   for (llvm::StringRef method :
        {"sync", "naive", "pipedream", "pipedream:vertical-sync", "pipemare",
-        "spectrain", "xpipe", "pipeoptim"}) {
+        "spectrain", "xpipe", "pipeoptim", "timeprest", "v-timeprest",
+        "i-timeprest"}) {
     WeightAges ages = agesOf(method, 0, {1});
     EXPECT_EQ(ages.forward, 0) << method.str();
     EXPECT_EQ(ages.backward, 0) << method.str();
