@@ -17,8 +17,7 @@
 using namespace llvm;
 using namespace penstock;
 
-/// 0.0123 as "12.300 ms".
-static std::string formatSeconds(double seconds) {
+std::string penstock::formatSeconds(double seconds) {
   if (seconds >= 1)
     return formatv("{0:F3} s", seconds);
   if (seconds >= 1e-3)
@@ -26,7 +25,7 @@ static std::string formatSeconds(double seconds) {
   return formatv("{0:F3} us", seconds * 1e6);
 }
 
-static std::string formatBytes(double bytes) {
+std::string penstock::formatBytes(double bytes) {
   static constexpr StringLiteral kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   unsigned unit = 0;
   for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit)

@@ -94,6 +94,31 @@ static cl::opt<std::string>
     optimizer("optimizer", cl::init("sgd:lr=0.01"),
               cl::desc("With --loss: whose state devices hold (default sgd)"),
               cl::cat(category));
+static cl::opt<std::string> deviceSpeeds(
+    "device-speeds", cl::value_desc("S,S..[;S..]"),
+    cl::desc("In place of --devices: the speed of every device, hosts between "
+             "semicolons; 1 is the device that layers were measured on"),
+    cl::cat(category));
+static cl::opt<int64_t> virtualWorkers(
+    "virtual-workers", cl::init(1),
+    cl::desc("With --device-speeds: pipelines with weights of their own, as in "
+             "HetPipe (default 1)"),
+    cl::cat(category));
+static cl::opt<std::string>
+    policy("policy", cl::init("equal"),
+           cl::desc("Which devices are a virtual worker: node, equal (default), "
+                    "hybrid"),
+           cl::cat(category));
+static cl::opt<int64_t>
+    distance("distance", cl::init(0),
+             cl::desc("Waves that a virtual worker may lack of others (default "
+                      "0)"),
+             cl::cat(category));
+static cl::opt<int64_t>
+    wave("wave", cl::init(0),
+         cl::desc("Microbatches of a wave (default: as many as a worker has "
+                  "devices, or as fit in memory)"),
+         cl::cat(category));
 static cl::opt<bool> asJson("json", cl::desc("Print JSON"), cl::cat(category));
 
 static bool fail(const Twine &message) {
@@ -240,6 +265,70 @@ static bool checkAlgorithm(PlanArguments &arguments) {
   return true;
 }
 
+/// Flags that plan for devices of different speed, and those that do not.
+static bool checkSpeeds(PlanArguments &arguments) {
+  if (deviceSpeeds.empty()) {
+    for (auto [flag, occurrences] :
+         {std::pair("virtual-workers", virtualWorkers.getNumOccurrences()),
+          {"policy", policy.getNumOccurrences()},
+          {"distance", distance.getNumOccurrences()},
+          {"wave", wave.getNumOccurrences()}})
+      if (occurrences)
+        return fail("--" + Twine(flag) +
+                    " needs --device-speeds=S,S.., a speed for every device; 1 "
+                    "for all if they are alike");
+    return true;
+  }
+  std::string flag = "--device-speeds=" + deviceSpeeds, error;
+  if (!devices.empty())
+    return fail("--devices=" + devices + ": --device-speeds says how many "
+                                         "there are; leave one of them out");
+  if (algorithm.getNumOccurrences() || blocks.getNumOccurrences())
+    return fail(Twine(algorithm.getNumOccurrences() ? "--algorithm=" + algorithm
+                                                    : "--blocks") +
+                ": --device-speeds plans lines without replicas; leave one of "
+                "them out");
+  std::optional<std::vector<DeviceKind>> kinds =
+      parseDeviceKinds(deviceSpeeds, error);
+  if (!kinds)
+    return fail(Twine(flag) + ": " + error);
+  arguments.kinds = std::move(*kinds);
+  UnequalOptions &options = arguments.unequal;
+  constexpr int64_t kMost = 1024;
+  for (const cl::opt<int64_t> *number : {&virtualWorkers, &distance, &wave})
+    if (int64_t least = number == &distance ? 0 : 1;
+        number->getNumOccurrences() &&
+        (number->getValue() < least || number->getValue() > kMost))
+      return fail("--" + number->ArgStr + "=" + Twine(number->getValue()) +
+                  ": a number from " + Twine(least) + " to " + Twine(kMost) +
+                  " is needed");
+  options.workers = virtualWorkers;
+  options.distance = distance;
+  options.wave = wave;
+  if (policy != "node" && policy != "equal" && policy != "hybrid")
+    return fail("--policy=" + policy +
+                ": unknown; policies are node, equal, hybrid");
+  options.policy = policy == "node"    ? WorkerPolicy::Node
+                   : policy == "equal" ? WorkerPolicy::Equal
+                                       : WorkerPolicy::Hybrid;
+  arguments.policy = policy;
+  std::vector<double> bandwidths;
+  if (!bandwidth.empty() &&
+      !parseList("bandwidth", bandwidth, 1e-9, bandwidths))
+    return false;
+  if (bandwidths.size() > 2)
+    return fail("--bandwidth=" + bandwidth +
+                ": one on a host and one between hosts, with --device-speeds");
+  if (!bandwidths.empty()) {
+    options.bandwidthInside = bandwidths.front();
+    options.bandwidthBetween = bandwidths.back();
+  }
+  arguments.total = static_cast<double>(arguments.kinds.size());
+  arguments.pipeDream.devices = {static_cast<int64_t>(arguments.kinds.size())};
+  arguments.pipeDream.bandwidths = {options.bandwidthInside};
+  return true;
+}
+
 /// What --algorithm=2bw is told.
 static DoubleBufferOptions getDoubleBuffer(const PlanArguments &arguments) {
   const PipeDreamOptions &asked = arguments.pipeDream;
@@ -276,16 +365,20 @@ std::optional<PlanArguments> penstock::parseArguments(int argc,
          "MODEL.onnx|PROFILE.txt --devices=N [options]");
     return std::nullopt;
   }
-  if (devices.empty()) {
+  if (devices.empty() && deviceSpeeds.empty()) {
     fail("--devices=N is needed");
     return std::nullopt;
   }
-  if (!checkNotEmpty("penstock-plan", {&bandwidth, &deviceMemory, &loss},
+  if (!checkNotEmpty("penstock-plan",
+                     {&bandwidth, &deviceMemory, &loss, &deviceSpeeds},
                      errs()) ||
-      !checkDevices(arguments) || !checkAlgorithm(arguments) ||
+      !checkSpeeds(arguments) ||
+      (arguments.kinds.empty() && !checkDevices(arguments)) ||
+      !checkAlgorithm(arguments) ||
       !(arguments.isModel ? checkModel(arguments) : checkProfile()))
     return std::nullopt;
   arguments.isTrained = arguments.isModel && !loss.empty();
   arguments.doubleBuffer = getDoubleBuffer(arguments);
+  arguments.unequal.memory = arguments.pipeDream.memory;
   return arguments;
 }

@@ -12,6 +12,7 @@
 #include "penstock/Driver/Options.h"
 #include "penstock/Planner/DoubleBuffer.h"
 #include "penstock/Planner/PipeDream.h"
+#include "penstock/Planner/UnequalDevices.h"
 
 namespace penstock {
 
@@ -24,6 +25,10 @@ struct PlanArguments {
   double total = 1;                  ///< Devices of all levels.
   PipeDreamOptions pipeDream;
   DoubleBufferOptions doubleBuffer;
+  /// Of --device-speeds; empty without it.
+  std::vector<DeviceKind> kinds;
+  UnequalOptions unequal;
+  std::string policy;
   /// Of a model: how it is read, and what programs of it have in common.
   CompileOptions compile;
   bool measures = false; ///< What nodes cost.

@@ -10,6 +10,7 @@
 #include "CompiledPlan.h"
 #include "ModelLayers.h"
 #include "PlanArguments.h"
+#include "UnequalPlan.h"
 #include "penstock/Driver/Compiler.h"
 #include "penstock/Planner/PlanPrinter.h"
 #include "penstock/Support/CommandLine.h"
@@ -69,6 +70,7 @@ public:
 private:
   int runPipeDream();
   int runDoubleBuffer();
+  int runUnequal();
   int print(const Plan &plan, const DoubleBufferPlan *doubleBuffer = nullptr);
   int failMemory(const Plan *plan);
   int failSchedule(const Plan &plan);
@@ -178,7 +180,41 @@ int Planning::runPipeDream() {
   return plan->isSchedulable ? print(*plan) : failSchedule(*plan);
 }
 
+/// Devices of different speed: lines of layers, without replicas.
+int Planning::runUnequal() {
+  states = buildStates(graph, 0).states;
+  const UnequalOptions &options = arguments.unequal;
+  std::string error;
+  std::optional<UnequalPlan> plan =
+      planUnequal(states, arguments.kinds, options, error);
+  if (!plan && error == "no plan fits")
+    return fail(formatv("--device-memory={0}: no plan fits, even with one "
+                        "microbatch in flight",
+                        arguments.deviceMemory),
+                kDoesNotFit);
+  if (!plan)
+    return fail(options.workers > 1
+                    ? formatv("--virtual-workers={0} --policy={1}: {2}",
+                              options.workers, arguments.policy, error)
+                          .str()
+                    : "--device-speeds: " + error);
+  if (arguments.asJson) {
+    outs() << formatv("{0:2}", toJson(*plan, graph, options)) << "\n";
+  } else {
+    outs() << formatv("{0}: {1} layers on {2} devices", arguments.input,
+                      graph.layers.size(), arguments.kinds.size());
+    if (options.workers > 1)
+      outs() << formatv(", {0} virtual workers ({1}), D = {2}",
+                        options.workers, arguments.policy, options.distance);
+    outs() << "\n";
+    printUnequal(*plan, graph, options, outs());
+  }
+  return flushOutput("penstock-plan", errs()) ? kDone : kUserError;
+}
+
 int Planning::run() {
+  if (!arguments.kinds.empty())
+    return runUnequal();
   // Programs cut a line of nodes, and so does 2BW.
   bool isDoubleBuffer = arguments.algorithm == "2bw";
   PlanStates built = isDoubleBuffer || arguments.isTrained

@@ -28,6 +28,11 @@ struct PlanReport {
   std::string title; ///< Model, devices and algorithm.
 };
 
+/// 0.0123 as "12.300 ms".
+std::string formatSeconds(double seconds);
+/// 1536 as "1.5 KiB".
+std::string formatBytes(double bytes);
+
 void printPlan(const PlanReport &report, llvm::raw_ostream &stream);
 
 /// {"stages": [{"first", "last", "replicas", ..}], "slowest_seconds",
