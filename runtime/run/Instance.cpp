@@ -114,7 +114,11 @@ Error Instance::check() const {
   uint64_t total = 0;
   for (uint32_t i = 0; i < program.device_count; ++i) {
     const penstock_device_descriptor &device = program.devices[i];
-    if (isLocal[i] && findDeviceKind(device.kind)->isInHostMemory)
+    const DeviceKind *kind = isLocal[i] ? findDeviceKind(device.kind) : nullptr;
+    if (isLocal[i] && !kind)
+      return defect("this executable was linked without devices of kind '%s'",
+                    device.kind);
+    if (kind && kind->isInHostMemory)
       total += device.arena_bytes;
     if (!holdsLibraryScratch(program, i))
       return defect("device %u: library scratch does not lie in the arena", i);

@@ -6,7 +6,7 @@
 // This program asks for no kind's symbol, so it has only the one of its own.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/Kinds.h"
+#include "runtime/run/Instance.h"
 
 #include <gtest/gtest.h>
 
@@ -21,6 +21,18 @@ TEST(Kinds, SaysWhatIsNotLinked) {
   program.device_count = 1;
   program.devices = &device;
   Error error = checkDevices(program);
+  EXPECT_EQ(error.code, PENSTOCK_DEFECT);
+  EXPECT_EQ(error.text,
+            "this executable was linked without devices of kind 'cpu'");
+}
+
+TEST(Kinds, AnInstanceSaysWhatIsNotLinked) {
+  const penstock_device_descriptor device = {64, 64, 1, "cpu", "any", ""};
+  penstock_program program = {};
+  program.device_count = 1;
+  program.devices = &device;
+  Instance instance(program);
+  Error error = instance.open({}, /*isTraced=*/false);
   EXPECT_EQ(error.code, PENSTOCK_DEFECT);
   EXPECT_EQ(error.text,
             "this executable was linked without devices of kind 'cpu'");
