@@ -39,6 +39,8 @@ private:
                     std::optional<int64_t> device);
   LogicalResult add(Operation *op, kernel::PackingAttrInterface order,
                     CallTable::Of of, std::optional<int64_t> device);
+  LogicalResult checkAlignment(kernel::LibraryCallOpInterface call,
+                               ModuleOp program, int64_t device);
   CallTable &getTable(const CallDescriptor &descriptor) {
     return std::holds_alternative<penstock_gemm_descriptor>(descriptor.call)
                ? gemms
@@ -89,6 +91,22 @@ LogicalResult Collector::add(Operation *op, CallTable::Of of,
   return success();
 }
 
+/// Buffers are aligned to what the arena is.
+LogicalResult Collector::checkAlignment(kernel::LibraryCallOpInterface call,
+                                        ModuleOp program, int64_t device) {
+  const Target *target = Target::get(call.getConfigAttr());
+  int64_t needed = target->getAlignment(call);
+  for (auto arena : program.getOps<ArenaOp>())
+    if (static_cast<int64_t>(arena.getDevice()) == device &&
+        static_cast<int64_t>(arena.getAlignment()) % needed)
+      return call.emitError("has operands at multiples of ")
+             << needed << " bytes, but the arena of device " << device
+             << " is aligned to " << arena.getAlignment()
+             << ": run pipeline-plan-memory with alignment=" << needed
+             << " or more";
+  return success();
+}
+
 LogicalResult Collector::collect(ModuleOp program, CallTable::Of of) {
   for (auto function : program.getOps<func::FuncOp>()) {
     auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
@@ -102,7 +120,12 @@ LogicalResult Collector::collect(ModuleOp program, CallTable::Of of) {
         if (auto call = dyn_cast<func::CallOp>(op))
           if (auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee()))
             reached.insert(callee);
-        return WalkResult(add(op, of, device.getInt()));
+        if (failed(add(op, of, device.getInt())))
+          return WalkResult::interrupt();
+        auto library = dyn_cast<kernel::LibraryCallOpInterface>(op);
+        return WalkResult(
+            library ? checkAlignment(library, program, device.getInt())
+                    : success());
       });
       if (result.wasInterrupted())
         return failure();

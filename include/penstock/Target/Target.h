@@ -137,6 +137,12 @@ public:
   virtual std::optional<CallDescriptor>
   describe(kernel::PackingAttrInterface order) const = 0;
 
+  /// Returns what the addresses of the operands of a call are multiples of, in
+  /// bytes.
+  virtual int64_t getAlignment(kernel::LibraryCallOpInterface call) const {
+    return 1;
+  }
+
   /// Returns whether loops run faster in parallel even where that takes more
   /// work, as more index arithmetic per element.
   virtual bool prefersParallelLoops(TargetAttrInterface target) const {

@@ -12,6 +12,7 @@
 #include "KernelModule.h"
 #include "Library.h"
 #include "penstock/Target/ObjectFile.h"
+#include "penstock/cuda_convolution.h"
 
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 
@@ -60,6 +61,10 @@ public:
   std::optional<CallDescriptor>
   describe(kernel::PackingAttrInterface) const override {
     return std::nullopt;
+  }
+
+  int64_t getAlignment(kernel::LibraryCallOpInterface call) const override {
+    return isa<kernel::ConvOp>(call) ? runtime::cuda::kTensorAlignment : 1;
   }
 
   /// Each iteration is a thread.

@@ -21,9 +21,6 @@
 using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
 
-/// Alignment of all tensors, in bytes: that of 128-bit accesses.
-static constexpr int64_t kAlignment = 16;
-
 /// More than there are types of knobs. cuDNN does not count them when asked.
 static constexpr int64_t kKnobs = 64;
 
@@ -261,7 +258,8 @@ static Descriptor describeTensor(const Cudnn &library, int64_t id,
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes);
   tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
-  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kAlignment);
+  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64,
+             kTensorAlignment);
   return tensor;
 }
 
@@ -519,8 +517,8 @@ ConvolutionGraph::restore(int64_t index,
 
 std::string ConvolutionGraph::run(uint64_t input, uint64_t weights,
                                   uint64_t output, uint64_t workspace) const {
-  if ((input | weights | output) % kAlignment)
-    return "a tensor is not aligned to " + std::to_string(kAlignment) +
+  if ((input | weights | output) % kTensorAlignment)
+    return "a tensor is not aligned to " + std::to_string(kTensorAlignment) +
            " bytes";
   const Cudnn &library = *state->library;
   Descriptor pack(library, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

@@ -21,6 +21,9 @@ namespace penstock::runtime::cuda {
 
 struct Cudnn;
 
+/// Alignment of all tensors, in bytes: that of 128-bit accesses.
+inline constexpr int64_t kTensorAlignment = 16;
+
 /// Which engines may compute a convolution.
 struct EngineFilter {
   /// Those alone that add up the products of the definition.

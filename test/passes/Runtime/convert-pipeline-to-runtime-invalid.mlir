@@ -212,3 +212,24 @@ func.func private @a(%d: !llvm.ptr, %a: memref<4x2xf32>) {
   kernel.launch @kernels::@f grid [2, 1, 1] block [128, 1, 1] (%a) : memref<4x2xf32>
   return
 }
+
+// -----
+
+// A plan of memory by somebody who does not know cuDNN.
+pipeline.stage @s devices [0]
+pipeline.device 0 target(#cuda.target<"sm_90">)
+pipeline.arena 0 bytes(8192) alignment(8)
+pipeline.variable @x : tensor<2x3x7xf32> parameter of @s
+func.func private @kernel(%d: !llvm.ptr, %x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
+  // expected-error @below {{has operands at multiples of 16 bytes, but the arena of device 0 is aligned to 8: run pipeline-plan-memory with alignment=16 or more}}
+  kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) config(#cuda.conv<>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
+  return
+}
+func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %x = pipeline.slot @x[%first] at(0) : memref<2x3x7xf32>
+  %w = pipeline.slot @x[%first] at(256) : memref<5x3x3xf32>
+  %y = pipeline.slot @x[%first] at(520) : memref<2x5x4xf32>
+  func.call @kernel(%d, %x, %w, %y) : (!llvm.ptr, memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>) -> ()
+  return
+}
