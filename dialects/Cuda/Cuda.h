@@ -40,6 +40,10 @@ std::string listGpuArchs();
 /// The gpu.module of all kernels of a program.
 inline constexpr llvm::StringLiteral kKernelsModule = "cuda_kernels";
 
+/// A TargetAttr on that module: what the kernels, and the library calls
+/// beside them, are for.
+inline constexpr llvm::StringLiteral kKernelsTargetAttr = "cuda.target";
+
 } // namespace penstock::cuda
 
 #endif // PENSTOCK_DIALECTS_CUDA_CUDA_H

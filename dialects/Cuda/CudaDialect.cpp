@@ -8,6 +8,9 @@
 
 #include "dialects/Cuda/Cuda.h"
 
+#include "dialects/AttributeRules.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -27,6 +30,16 @@ void CudaDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "dialects/Cuda/CudaAttributes.cpp.inc"
       >();
+}
+
+static const AttributeRule rules[] = {
+    {kKernelsTargetAttr, isOn<gpu::GPUModuleOp, TargetAttr>,
+     "a CUDA target, on a gpu.module"},
+};
+
+LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attr) {
+  return verifyAttribute(rules, op, attr);
 }
 
 //===----------------------------------------------------------------------===//

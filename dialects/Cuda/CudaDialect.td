@@ -22,8 +22,13 @@ def Cuda_Dialect : Dialect {
   let description = [{
     The target of a CUDA device, and the configs of its library calls. Kernels
     are those of upstream's `gpu` dialect. The dialect has no ops.
+
+    The discardable attribute `cuda.target` stands on the `gpu.module` of all
+    kernels and says which target they and the library calls beside them are
+    for.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 class Cuda_Attr<string name, string attrMnemonic, list<Trait> traits = []>

@@ -162,7 +162,7 @@ private:
   FailureOr<gpu::GPUFuncOp> createKernel(Operation *op, ValueRange values,
                                          ArrayRef<Operation *> constants);
   LogicalResult copyGlobal(memref::GetGlobalOp use);
-  gpu::GPUModuleOp getModule();
+  gpu::GPUModuleOp getModule(pipeline::TargetAttrInterface target);
 
   ModuleOp module;
   SymbolTable symbols;
@@ -172,7 +172,7 @@ private:
   llvm::StringMap<gpu::GPUFuncOp> known;
 };
 
-gpu::GPUModuleOp Outliner::getModule() {
+gpu::GPUModuleOp Outliner::getModule(pipeline::TargetAttrInterface target) {
   if (kernels)
     return kernels;
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
@@ -180,6 +180,8 @@ gpu::GPUModuleOp Outliner::getModule() {
       gpu::GPUModuleOp::create(builder, module.getLoc(), cuda::kKernelsModule);
   module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
                   builder.getUnitAttr());
+  if (isa_and_nonnull<cuda::TargetAttr>(target))
+    kernels->setAttr(cuda::kKernelsTargetAttr, target);
   kernelSymbols.emplace(kernels);
   return kernels;
 }
@@ -295,7 +297,7 @@ LogicalResult Outliner::outline(Operation *op) {
     else
       values.push_back(value);
   }
-  getModule();
+  getModule(pipeline::getTarget(op));
   FailureOr<gpu::GPUFuncOp> kernel = createKernel(op, values, constants);
   if (failed(kernel))
     return failure();

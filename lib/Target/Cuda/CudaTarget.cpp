@@ -21,6 +21,18 @@ using namespace penstock;
 
 namespace {
 
+/// Fails where kernels, and the library calls beside them, were made for the
+/// emulated GPU and are to run on a real one, or the other way around.
+LogicalResult checkTarget(gpu::GPUModuleOp kernels, cuda::TargetAttr target) {
+  auto known =
+      kernels->getAttrOfType<cuda::TargetAttr>(cuda::kKernelsTargetAttr);
+  if (!known || known.isEmulated() == target.isEmulated())
+    return success();
+  return kernels.emitError("this program was made for ")
+         << known.getArchs() << ", not for " << target.getArchs()
+         << "; compile it with --gpu-arch=" << known.getArchs();
+}
+
 class CudaTarget : public Target {
 public:
   using Target::Target;
@@ -95,9 +107,12 @@ public:
                               const Toolkit &toolkit,
                               llvm::Module &host) const override {
     gpu::GPUModuleOp kernels = cuda::findKernels(module);
-    return kernels ? cuda::addImages(kernels, cast<cuda::TargetAttr>(target),
-                                     toolkit, host)
-                   : success();
+    auto own = cast<cuda::TargetAttr>(target);
+    if (!kernels)
+      return success();
+    if (failed(checkTarget(kernels, own)))
+      return failure();
+    return cuda::addImages(kernels, own, toolkit, host);
   }
 
   LogicalResult printKernelCode(TargetAttrInterface target, ModuleOp module,
@@ -106,6 +121,8 @@ public:
     gpu::GPUModuleOp kernels = cuda::findKernels(module);
     if (!kernels)
       return success();
+    if (failed(checkTarget(kernels, cast<cuda::TargetAttr>(target))))
+      return failure();
     for (StringRef name : cast<cuda::TargetAttr>(target).getArchList()) {
       FailureOr<std::string> ptx =
           cuda::emitPtx(kernels, *cuda::findGpuArch(name), toolkit);

@@ -81,3 +81,13 @@ func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>
   kernel.conv forward %x, %w, %y packed(%p : memref<176xf32>) strides [2] dilations [1] pads [1, 1] groups(1) config(#cuda.conv<>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{'builtin.module' op 'cuda.target' is a CUDA target, on a gpu.module}}
+module attributes {cuda.target = #cuda.target<"sm_90">} {}
+
+// -----
+
+// expected-error @below {{'builtin.module' op 'cuda.kind' is no attribute of an op}}
+module attributes {cuda.kind = 1 : i64} {}

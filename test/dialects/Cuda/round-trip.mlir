@@ -24,3 +24,7 @@ func.func @convolution(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<
   kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) config(#cuda.conv<direct(true) engine(70) knobs(2, 12, 18, 0) cudnn(91900)>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
+
+// CHECK: gpu.module @cuda_kernels attributes {cuda.target = #cuda.target<"sm_90">}
+gpu.module @cuda_kernels attributes {cuda.target = #cuda.target<"sm_90">} {
+}

@@ -119,3 +119,13 @@ func.func private @loops(%x: memref<9x7xf32>, %at: memref<5xindex>, %w: memref<7
   }
   return
 }
+
+// -----
+
+// The module says what its kernels are for.
+// CHECK:       gpu.module @cuda_kernels attributes {cuda.target = #cuda.target<"sm_80,sm_90">}
+func.func private @forward(%x: memref<5xf32>) attributes {pipeline.target = #cuda.target<"sm_80,sm_90">} {
+  %one = arith.constant 1.0 : f32
+  linalg.fill ins(%one : f32) outs(%x : memref<5xf32>)
+  return
+}
