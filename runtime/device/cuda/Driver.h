@@ -24,6 +24,8 @@ using DriverContext = struct ContextState *;
 using Module = struct ModuleState *;
 using Function = struct FunctionState *;
 using Event = struct EventState *;
+using Graph = struct GraphState *;
+using GraphExec = struct GraphExecState *;
 
 /// Statuses.
 enum {
@@ -39,9 +41,23 @@ enum {
   CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
   CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
   CUDA_ERROR_INVALID_HANDLE = 400,
+  CUDA_ERROR_ILLEGAL_STATE = 401,
   CUDA_ERROR_NOT_FOUND = 500,
   CUDA_ERROR_NOT_READY = 600,
   CUDA_ERROR_LAUNCH_FAILED = 719,
+  CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+  CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+  CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+  CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+  CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
+  CUDA_ERROR_CAPTURED_EVENT = 907,
+  CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
+};
+
+/// Which calls fail while a stream is captured.
+enum CaptureMode : int {
+  /// Those of the thread that captures which the graph could not repeat.
+  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
 };
 
 /// Facts about a GPU, and flags.

@@ -49,8 +49,17 @@ struct cuda::ContextState {
 
 struct cuda::EventState {
   DriverContext context;
-  Mark mark; // null: never recorded
+  bool hasTime;
+  Mark mark;            // null: never recorded
+  uint64_t capture = 0; // recorded there, if positive
 };
+
+struct cuda::GraphState {
+  DriverContext context;
+  std::vector<std::function<void()>> work;
+};
+
+struct cuda::GraphExecState : GraphState {};
 
 namespace {
 
@@ -70,6 +79,7 @@ struct Machine {
     read("PENSTOCK_EMULATED_ORDER", settings.order);
     read("PENSTOCK_EMULATED_GPUS", settings.gpus);
     read("PENSTOCK_EMULATED_MEMORY", settings.memoryBytes);
+    read("PENSTOCK_EMULATED_CAPTURE", settings.capturesLaunches);
     configure(settings);
   }
 
@@ -88,6 +98,7 @@ struct Machine {
   Settings settings;
   std::vector<std::unique_ptr<ContextState>> contexts; // by GPU
   Streams streams;
+  uint64_t captures = 0;
   std::map<uint64_t, Allocation> allocations;
   std::map<uintptr_t, uint64_t> pinned; // bytes, by address of the host
 };
@@ -134,11 +145,28 @@ template <typename Call> static int callInContext(Call call) {
   });
 }
 
+/// Fails a call that no graph can repeat. What is captured is lost with it.
+static int invalidate(Stream captured, int status) {
+  captured->capture->isInvalid = true;
+  return status;
+}
+
+/// Makes a call that a thread may not make while it captures a stream.
+template <typename Call> static int callOutsideOfCapture(Call call) {
+  return callInContext([&](Machine &machine) -> int {
+    if (Stream captured = machine.streams.findCaptured())
+      return invalidate(captured, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return call(machine);
+  });
+}
+
 /// Makes a call on a stream of the current context.
 template <typename Call> static int callOnStream(Stream stream, Call call) {
   return callInContext([&](Machine &machine) -> int {
     if (!machine.streams.exists(stream) || stream->context != current)
       return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture && stream->capture->isInvalid)
+      return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     return call(machine);
   });
 }
@@ -200,14 +228,18 @@ static char *pointerTo(uint64_t address) {
   return reinterpret_cast<char *>(address - kBias);
 }
 
-/// Puts work on a stream, which is left out after a failure.
+/// Puts work on a stream, which is left out after a failure. On a stream that
+/// is captured, it goes into the graph.
 static void enqueueWork(Machine &machine, Stream stream,
                         std::function<void()> work) {
-  machine.streams.enqueue(stream,
-                          [context = stream->context, work = std::move(work)] {
-                            if (context->failure.empty())
-                              work();
-                          });
+  auto checked = [context = stream->context, work = std::move(work)] {
+    if (context->failure.empty())
+      work();
+  };
+  if (stream->capture)
+    stream->capture->work.push_back(std::move(checked));
+  else
+    machine.streams.enqueue(stream, std::move(checked));
 }
 
 void emulated::enqueue(Stream stream, std::function<void()> work) {
@@ -256,6 +288,13 @@ int cuGetErrorName(int status, const char **name) {
     PENSTOCK_STATUS(CUDA_ERROR_NOT_FOUND)
     PENSTOCK_STATUS(CUDA_ERROR_NOT_READY)
     PENSTOCK_STATUS(CUDA_ERROR_LAUNCH_FAILED)
+    PENSTOCK_STATUS(CUDA_ERROR_ILLEGAL_STATE)
+    PENSTOCK_STATUS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    PENSTOCK_STATUS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+    PENSTOCK_STATUS(CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
+    PENSTOCK_STATUS(CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
+    PENSTOCK_STATUS(CUDA_ERROR_CAPTURED_EVENT)
+    PENSTOCK_STATUS(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
 #undef PENSTOCK_STATUS
   default:
     *name = nullptr;
@@ -375,7 +414,7 @@ int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
 
 int cuModuleLoadDataEx(Module *module, const void *data, unsigned optionCount,
                        int *, void **) {
-  return callInContext([&](Machine &) {
+  return callOutsideOfCapture([&](Machine &) {
     const auto &image = *static_cast<const penstock_image *>(data);
     if (image.kind != PENSTOCK_IMAGE_EMULATED || optionCount)
       return CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -392,7 +431,7 @@ int cuModuleLoadDataEx(Module *module, const void *data, unsigned optionCount,
 }
 
 int cuModuleUnload(Module module) {
-  return callInContext([&](Machine &machine) {
+  return callOutsideOfCapture([&](Machine &machine) {
     if (module->context != current)
       return CUDA_ERROR_INVALID_HANDLE;
     machine.streams.finishAll(current);
@@ -417,7 +456,7 @@ int cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
                    unsigned gridZ, unsigned blockX, unsigned blockY,
                    unsigned blockZ, unsigned sharedBytes, Stream stream,
                    void **parameters, void **extra) {
-  return callOnStream(stream, [&](Machine &machine) {
+  return callOnStream(stream, [&](Machine &machine) -> int {
     if (function->context != current)
       return CUDA_ERROR_INVALID_HANDLE;
     const penstock_emulated_kernel &kernel = *function->kernel;
@@ -432,6 +471,8 @@ int cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
         sharedBytes > kSharedBytes - kernel.shared_bytes || !parameters ||
         extra)
       return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture && !machine.settings.capturesLaunches)
+      return invalidate(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     std::vector<uint64_t> words;
     for (; *parameters; ++parameters)
       words.push_back(*static_cast<uint64_t *>(*parameters));
@@ -472,7 +513,7 @@ int cuMemGetInfo(size_t *free, size_t *total) {
 }
 
 int cuMemAlloc(uint64_t *address, size_t bytes) {
-  return callInContext([&](Machine &machine) {
+  return callOutsideOfCapture([&](Machine &machine) {
     if (bytes == 0)
       return CUDA_ERROR_INVALID_VALUE;
     if (bytes > machine.settings.memoryBytes - current->allocatedBytes)
@@ -488,7 +529,7 @@ int cuMemAlloc(uint64_t *address, size_t bytes) {
 }
 
 int cuMemFree(uint64_t address) {
-  return callInContext([&](Machine &machine) {
+  return callOutsideOfCapture([&](Machine &machine) {
     auto found = machine.allocations.find(address);
     if (found == machine.allocations.end() || found->second.context != current)
       return CUDA_ERROR_INVALID_VALUE;
@@ -501,7 +542,7 @@ int cuMemFree(uint64_t address) {
 }
 
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
-  return callInContext([&](Machine &machine) {
+  return callOutsideOfCapture([&](Machine &machine) {
     if (bytes == 0 || (flags & ~unsigned(CU_MEMHOSTALLOC_PORTABLE)))
       return CUDA_ERROR_INVALID_VALUE;
     *memory = allocatePinned(bytes);
@@ -513,7 +554,7 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
 }
 
 int cuMemFreeHost(void *memory) {
-  return callInContext([&](Machine &machine) {
+  return callOutsideOfCapture([&](Machine &machine) {
     if (!machine.pinned.erase(reinterpret_cast<uintptr_t>(memory)))
       return CUDA_ERROR_INVALID_VALUE;
     machine.streams.finishAll(current);
@@ -526,7 +567,7 @@ int cuMemFreeHost(void *memory) {
 /// by this call.
 int cuMemcpyHtoDAsync(uint64_t to, const void *from, size_t bytes,
                       Stream stream) {
-  return callOnStream(stream, [&](Machine &machine) {
+  return callOnStream(stream, [&](Machine &machine) -> int {
     if (!isAllocated(machine, to, bytes, current))
       return CUDA_ERROR_INVALID_VALUE;
     if (isPinned(machine, from, bytes)) {
@@ -534,6 +575,8 @@ int cuMemcpyHtoDAsync(uint64_t to, const void *from, size_t bytes,
                   [=] { std::memcpy(pointerTo(to), from, bytes); });
       return CUDA_SUCCESS;
     }
+    if (stream->capture)
+      return invalidate(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     auto *begin = static_cast<const char *>(from);
     enqueueWork(machine, stream,
                 [to, staged = std::vector<char>(begin, begin + bytes)] {
@@ -545,9 +588,11 @@ int cuMemcpyHtoDAsync(uint64_t to, const void *from, size_t bytes,
 
 /// To memory that is not pinned, bytes are there when the call returns.
 int cuMemcpyDtoHAsync(void *to, uint64_t from, size_t bytes, Stream stream) {
-  return callOnStream(stream, [&](Machine &machine) {
+  return callOnStream(stream, [&](Machine &machine) -> int {
     if (!isAllocated(machine, from, bytes, current))
       return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture && !isPinned(machine, to, bytes))
+      return invalidate(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     enqueueWork(machine, stream,
                 [=] { std::memcpy(to, pointerTo(from), bytes); });
     if (!isPinned(machine, to, bytes))
@@ -604,15 +649,22 @@ int cuStreamCreateWithPriority(Stream *stream, unsigned flags, int) {
 
 int cuStreamDestroy(Stream stream) {
   return callOnStream(stream, [&](Machine &machine) {
+    if (stream->capture)
+      return invalidate(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     machine.streams.destroy(stream);
-    return CUDA_SUCCESS;
+    return int(CUDA_SUCCESS);
   });
 }
 
 int cuStreamSynchronize(Stream stream) {
   return callOnStream(stream, [&](Machine &machine) {
+    Stream captured = machine.streams.findCaptured();
+    if (stream->capture)
+      captured = stream;
+    if (captured)
+      return invalidate(captured, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     machine.streams.finish(stream);
-    return CUDA_SUCCESS;
+    return int(CUDA_SUCCESS);
   });
 }
 
@@ -620,10 +672,16 @@ int cuStreamSynchronize(Stream stream) {
 int cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
   return callOnStream(stream, [&](Machine &machine) {
     if (flags)
-      return CUDA_ERROR_INVALID_VALUE;
+      return int(CUDA_ERROR_INVALID_VALUE);
+    if (Stream captured = machine.streams.findCaptured(event->capture)) {
+      captured->capture->isUnjoined |= captured != stream;
+      return int(CUDA_SUCCESS);
+    }
+    if (stream->capture)
+      return invalidate(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     if (event->mark)
       machine.streams.wait(stream, event->mark);
-    return CUDA_SUCCESS;
+    return int(CUDA_SUCCESS);
   });
 }
 
@@ -631,7 +689,8 @@ int cuEventCreate(Event *event, unsigned flags) {
   return callInContext([&](Machine &) {
     if (flags & ~unsigned(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING))
       return CUDA_ERROR_INVALID_VALUE;
-    *event = new EventState{current, nullptr};
+    bool hasTime = !(flags & CU_EVENT_DISABLE_TIMING);
+    *event = new EventState{current, hasTime, nullptr};
     return CUDA_SUCCESS;
   });
 }
@@ -647,25 +706,119 @@ int cuEventRecord(Event event, Stream stream) {
   return callOnStream(stream, [&](Machine &machine) {
     if (event->context != current)
       return CUDA_ERROR_INVALID_HANDLE;
-    event->mark = machine.streams.mark(stream);
+    event->mark = nullptr;
+    event->capture = stream->capture ? stream->capture->number : 0;
+    if (!stream->capture)
+      event->mark = machine.streams.mark(stream);
     return CUDA_SUCCESS;
+  });
+}
+
+/// Asks about an event that is on no graph.
+template <typename Call> int callOnEvent(Event event, Call call) {
+  return callOutsideOfCapture([&](Machine &machine) -> int {
+    return event->capture ? CUDA_ERROR_CAPTURED_EVENT : call(machine);
   });
 }
 
 /// Whoever asks again and again gets on: a little runs with each call.
 int cuEventQuery(Event event) {
-  return callInContext([&](Machine &machine) {
-    if (!event->mark || *event->mark)
+  return callOnEvent(event, [&](Machine &machine) {
+    if (!event->mark || event->mark->isReached)
       return CUDA_SUCCESS;
     machine.streams.step();
-    return *event->mark ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return event->mark->isReached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
 }
 
 int cuEventSynchronize(Event event) {
-  return callInContext([&](Machine &machine) {
+  return callOnEvent(event, [&](Machine &machine) {
     if (event->mark)
       machine.streams.finish(event->mark);
+    return CUDA_SUCCESS;
+  });
+}
+
+int cuEventElapsedTime(float *milliseconds, Event begin, Event end) {
+  return callOnEvent(begin, [&](Machine &) {
+    if (!begin->hasTime || !end->hasTime || !begin->mark || !end->mark)
+      return CUDA_ERROR_INVALID_HANDLE;
+    if (!begin->mark->isReached || !end->mark->isReached)
+      return CUDA_ERROR_NOT_READY;
+    *milliseconds =
+        float(end->mark->nanoseconds - begin->mark->nanoseconds) * 1e-6f;
+    return CUDA_SUCCESS;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+int cuStreamBeginCapture(Stream stream, CaptureMode mode) {
+  return callOnStream(stream, [&](Machine &machine) {
+    if (mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture)
+      return CUDA_ERROR_ILLEGAL_STATE;
+    stream->capture = std::make_unique<Capture>(
+        Capture{++machine.captures, std::this_thread::get_id(), {}});
+    return CUDA_SUCCESS;
+  });
+}
+
+/// The stream is as before in any case.
+int cuStreamEndCapture(Stream stream, Graph *graph) {
+  return callInContext([&](Machine &machine) {
+    *graph = nullptr;
+    if (!machine.streams.exists(stream) || stream->context != current)
+      return CUDA_ERROR_INVALID_HANDLE;
+    if (!stream->capture)
+      return CUDA_ERROR_ILLEGAL_STATE;
+    if (stream->capture->thread != std::this_thread::get_id())
+      return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    std::unique_ptr<Capture> capture = std::move(stream->capture);
+    if (capture->isInvalid)
+      return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (capture->isUnjoined)
+      return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    *graph = new GraphState{current, std::move(capture->work)};
+    return CUDA_SUCCESS;
+  });
+}
+
+int cuGraphInstantiate(GraphExec *exec, Graph graph, unsigned long long flags) {
+  return callInContext([&](Machine &) {
+    if (flags)
+      return CUDA_ERROR_INVALID_VALUE;
+    *exec = new GraphExecState{*graph};
+    return CUDA_SUCCESS;
+  });
+}
+
+/// Its work is on the stream, in order, as that of other calls.
+int cuGraphLaunch(GraphExec exec, Stream stream) {
+  return callOnStream(stream, [&](Machine &machine) {
+    if (exec->context != current)
+      return int(CUDA_ERROR_INVALID_HANDLE);
+    if (stream->capture)
+      return invalidate(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    for (const std::function<void()> &work : exec->work)
+      machine.streams.enqueue(stream, work);
+    return int(CUDA_SUCCESS);
+  });
+}
+
+int cuGraphDestroy(Graph graph) {
+  return callInContext([&](Machine &) {
+    delete graph;
+    return CUDA_SUCCESS;
+  });
+}
+
+int cuGraphExecDestroy(GraphExec exec) {
+  return callInContext([&](Machine &) {
+    delete exec;
     return CUDA_SUCCESS;
   });
 }

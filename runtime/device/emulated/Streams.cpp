@@ -9,6 +9,8 @@
 
 #include "runtime/device/emulated/Streams.h"
 
+#include "runtime/support/Wait.h"
+
 #include <algorithm>
 
 using namespace penstock::runtime;
@@ -41,12 +43,27 @@ bool Streams::exists(Stream stream) const {
                      [&](auto &other) { return other.get() == stream; });
 }
 
+Stream Streams::findCaptured() const {
+  for (auto &stream : streams)
+    if (stream->capture &&
+        stream->capture->thread == std::this_thread::get_id())
+      return stream.get();
+  return nullptr;
+}
+
+Stream Streams::findCaptured(uint64_t capture) const {
+  for (auto &stream : streams)
+    if (stream->capture && stream->capture->number == capture)
+      return stream.get();
+  return nullptr;
+}
+
 void Streams::enqueue(Stream stream, std::function<void()> work) {
   stream->items.push_back({enqueued++, std::move(work), nullptr, nullptr});
 }
 
 Mark Streams::mark(Stream stream) {
-  auto mark = std::make_shared<bool>(false);
+  auto mark = std::make_shared<StreamPosition>();
   stream->items.push_back({enqueued++, {}, nullptr, mark});
   return mark;
 }
@@ -91,7 +108,7 @@ bool Streams::step() {
   if (item.work)
     item.work();
   if (item.mark)
-    *item.mark = true;
+    *item.mark = {true, nanoseconds()};
   return true;
 }
 
@@ -101,7 +118,7 @@ void Streams::finish(Stream stream) {
 }
 
 void Streams::finish(const Mark &mark) {
-  while (!*mark)
+  while (!mark->isReached)
     step();
 }
 

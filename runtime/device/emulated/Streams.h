@@ -16,12 +16,17 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace penstock::runtime::emulated {
 
-/// A position in a stream: true once the stream has come there.
-using Mark = std::shared_ptr<bool>;
+/// A position in a stream.
+struct StreamPosition {
+  bool isReached = false;
+  int64_t nanoseconds = 0; // when it was
+};
+using Mark = std::shared_ptr<StreamPosition>;
 
 /// Work, the wait for a mark, or a mark.
 struct Item {
@@ -30,14 +35,28 @@ struct Item {
   Mark wait, mark;
 };
 
+/// A stream that is captured.
+struct Capture {
+  uint64_t number;
+  std::thread::id thread;
+  std::vector<std::function<void()>> work;
+  /// A call has failed that the graph could not repeat.
+  bool isInvalid = false;
+  /// Another stream waits for what is captured.
+  bool isUnjoined = false;
+};
+
 } // namespace penstock::runtime::emulated
 
 struct penstock::runtime::cuda::StreamState {
   DriverContext context;
   std::deque<emulated::Item> items;
+  /// What is recorded now in place of items.
+  std::unique_ptr<emulated::Capture> capture;
 
   bool canRun() const {
-    return !items.empty() && !(items.front().wait && !*items.front().wait);
+    return !items.empty() &&
+           !(items.front().wait && !items.front().wait->isReached);
   }
 };
 
@@ -57,6 +76,10 @@ public:
   cuda::Stream create(cuda::DriverContext context);
   void destroy(cuda::Stream stream);
   bool exists(cuda::Stream stream) const;
+  /// Returns the stream that this thread captures, or null.
+  cuda::Stream findCaptured() const;
+  /// Returns the stream of that capture, or null.
+  cuda::Stream findCaptured(uint64_t capture) const;
   /// Destroys the streams of a context with all that is on them.
   void destroyAll(cuda::DriverContext context);
 

@@ -23,13 +23,17 @@ using penstock::test::SameInterface;
 
 // The header turns a plain name into that of the version that it declares, so
 // our table is read with these names, too, and the symbol must come out.
+#undef cuEventElapsedTime
+// The header's version came with drivers of 12.8; it has the same signature.
+extern "C" CUresult cuEventElapsedTime(float *, CUevent, CUevent);
+
 #define STRING(text) #text
 #define TEXT(name) STRING(name)
 #define PENSTOCK_FUNCTION(name, symbol, parameters)                            \
   static_assert(SameInterface<int(*) parameters, decltype(&::name)>::value);   \
   static_assert(std::string_view(TEXT(name)) == #symbol);
-using cuda::DriverContext, cuda::Event, cuda::Function, cuda::Module,
-    cuda::Stream;
+using cuda::CaptureMode, cuda::DriverContext, cuda::Event, cuda::Function,
+    cuda::Graph, cuda::GraphExec, cuda::Module, cuda::Stream;
 #include "runtime/device/cuda/Driver.def"
 
 #define SAME(name) static_assert(int(cuda::name) == int(::name))
@@ -45,9 +49,18 @@ SAME(CUDA_ERROR_INVALID_CONTEXT);
 SAME(CUDA_ERROR_NO_BINARY_FOR_GPU);
 SAME(CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 SAME(CUDA_ERROR_INVALID_HANDLE);
+SAME(CUDA_ERROR_ILLEGAL_STATE);
 SAME(CUDA_ERROR_NOT_FOUND);
 SAME(CUDA_ERROR_NOT_READY);
 SAME(CUDA_ERROR_LAUNCH_FAILED);
+SAME(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+SAME(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+SAME(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+SAME(CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+SAME(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+SAME(CUDA_ERROR_CAPTURED_EVENT);
+SAME(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+SAME(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 SAME(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 SAME(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 SAME(CU_STREAM_NON_BLOCKING);

@@ -12,6 +12,7 @@
 
 #include "EmulatedCode.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -494,6 +495,158 @@ TEST_F(KernelTest, FailsInTheNextCall) {
 //===----------------------------------------------------------------------===//
 // Order of calls
 //===----------------------------------------------------------------------===//
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+class GraphTest : public DriverTest {
+protected:
+  void begin(Stream stream) {
+    ASSERT_EQ(driver.cuStreamBeginCapture(stream,
+                                          CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+              CUDA_SUCCESS);
+  }
+  /// Ends a capture that a call has spoilt. The stream goes on as before.
+  void expectInvalid(Stream stream) {
+    Graph graph = nullptr;
+    EXPECT_EQ(driver.cuMemsetD8Async(0, 0, 1, stream),
+              CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT_EQ(driver.cuStreamEndCapture(stream, &graph),
+              CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT_EQ(graph, nullptr);
+    EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  }
+};
+
+TEST_F(GraphTest, RepeatsWhatWasRecorded) {
+  open();
+  Stream stream = createStream();
+  int runs = 0, *values = allocatePinned<int>(2);
+  uint64_t address = allocateMemory(4);
+  begin(stream);
+  emulated::enqueue(stream, [&] { ++runs; });
+  EXPECT_EQ(driver.cuMemcpyHtoDAsync(address, &values[0], 4, stream),
+            CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuMemcpyDtoHAsync(&values[1], address, 4, stream),
+            CUDA_SUCCESS);
+  Graph graph = nullptr;
+  ASSERT_EQ(driver.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(runs, 0) << "what is captured does not run";
+  GraphExec exec = nullptr;
+  ASSERT_EQ(driver.cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuGraphDestroy(graph), CUDA_SUCCESS);
+  for (int i = 1; i <= 3; ++i) {
+    values[0] = 10 * i;
+    EXPECT_EQ(driver.cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+    EXPECT_EQ(runs, i - 1) << "nothing runs before somebody waits";
+    EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS);
+    EXPECT_EQ(runs, i);
+    EXPECT_EQ(values[1], 10 * i);
+  }
+  // One that is on its way is not lost.
+  EXPECT_EQ(driver.cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuGraphExecDestroy(exec), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(runs, 4);
+  close();
+}
+
+TEST_F(GraphTest, RejectsWhatAGraphCannotRepeat) {
+  open();
+  Stream stream = createStream(), other = createStream();
+  Event event = createEvent(), before = createEvent();
+  uint64_t address = allocateMemory(8), more = 0;
+  int value = 0;
+  void *pinned = nullptr;
+  EXPECT_EQ(driver.cuEventRecord(before, other), CUDA_SUCCESS);
+  auto expect = [&](auto call, int status) {
+    begin(stream);
+    EXPECT_EQ(call(), status);
+    expectInvalid(stream);
+  };
+  // Waits of the host.
+  expect([&] { return driver.cuStreamSynchronize(stream); },
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect([&] { return driver.cuStreamSynchronize(other); },
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect([&] { return driver.cuEventQuery(before); },
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  // Memory of the host that may go, and of the GPU that comes and goes.
+  expect([&] { return driver.cuMemcpyHtoDAsync(address, &value, 4, stream); },
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect([&] { return driver.cuMemcpyDtoHAsync(&value, address, 4, stream); },
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect([&] { return driver.cuMemAlloc(&more, 4); },
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect([&] { return driver.cuMemFree(address); },
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect([&] { return driver.cuMemHostAlloc(&pinned, 4, 0); },
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  // Work that is not on the graph.
+  expect([&] { return driver.cuStreamWaitEvent(stream, before, 0); },
+         CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+
+  // Another stream waits for what is captured, and never comes back.
+  Graph graph = nullptr;
+  begin(stream);
+  EXPECT_EQ(driver.cuEventRecord(event, stream), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamEndCapture(stream, &graph),
+            CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  // Nobody can wait for a point in a graph.
+  EXPECT_EQ(driver.cuEventSynchronize(event), CUDA_ERROR_CAPTURED_EVENT);
+  EXPECT_EQ(driver.cuEventRecord(event, stream), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuEventSynchronize(event), CUDA_SUCCESS);
+
+  // Captures begin and end once, on one thread.
+  EXPECT_EQ(driver.cuStreamEndCapture(stream, &graph),
+            CUDA_ERROR_ILLEGAL_STATE);
+  begin(stream);
+  EXPECT_EQ(
+      driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+      CUDA_ERROR_ILLEGAL_STATE);
+  std::thread([&] {
+    EXPECT_EQ(driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+    // What others do is none of its business.
+    EXPECT_EQ(driver.cuEventQuery(before), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamSynchronize(other), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamEndCapture(stream, &graph),
+              CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  }).join();
+  EXPECT_EQ(driver.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuGraphDestroy(graph), CUDA_SUCCESS);
+  close();
+}
+
+TEST_F(DriverTest, MeasuresTimeBetweenEvents) {
+  open();
+  Stream stream = createStream();
+  Event events[3] = {};
+  for (Event &event : events)
+    EXPECT_EQ(driver.cuEventCreate(&event, 0), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuEventRecord(events[0], stream), CUDA_SUCCESS);
+  emulated::enqueue(stream, [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
+  EXPECT_EQ(driver.cuEventRecord(events[1], stream), CUDA_SUCCESS);
+  float milliseconds = 0;
+  EXPECT_EQ(driver.cuEventElapsedTime(&milliseconds, events[0], events[1]),
+            CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(driver.cuEventElapsedTime(&milliseconds, events[0], events[2]),
+            CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuEventElapsedTime(&milliseconds, events[0], events[1]),
+            CUDA_SUCCESS);
+  EXPECT_GE(milliseconds, 20.0f);
+  EXPECT_LT(milliseconds, 20000.0f);
+  Event untimed = createEvent();
+  EXPECT_EQ(driver.cuEventRecord(untimed, stream), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuEventElapsedTime(&milliseconds, events[0], untimed),
+            CUDA_ERROR_INVALID_HANDLE);
+  close();
+}
 
 TEST_F(DriverTest, NeedsAContext) {
   open();
