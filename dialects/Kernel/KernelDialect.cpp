@@ -13,6 +13,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -222,6 +223,25 @@ LogicalResult LaunchOp::verify() {
 LogicalResult ConstantOp::verify() {
   if (!cast<MemRefType>(getType()).getLayout().isIdentity())
     return emitOpError("is dense, not ") << getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Actions
+//===----------------------------------------------------------------------===//
+
+LogicalResult ActionOp::verify() {
+  for (Operation &op : *getBody().begin())
+    if (!isa<CallOpInterface>(op) || op.getNumResults() != 0)
+      return emitOpError("has calls without results and nothing else, not ")
+             << op.getName();
+  return success();
+}
+
+LogicalResult ScalarOp::verify() {
+  Type type = cast<MemRefType>(getType()).getElementType();
+  if (!type.isIndex() && type.getIntOrFloatBitWidth() > 64)
+    return emitOpError("holds a number of more than 64 bits: ") << getType();
   return success();
 }
 

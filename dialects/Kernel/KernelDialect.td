@@ -17,8 +17,9 @@ def Kernel_Dialect : Dialect {
   let summary = "Calls of a target's vendor library";
   let description = [{
     A matrix product, a convolution and the packing of weights on buffers, as
-    every target's vendor library computes them; and the launch of a kernel on a
-    device whose code the host does not run. The ops say what is computed.
+    every target's vendor library computes them; the launch of a kernel on a
+    device whose code the host does not run; and calls that such a device may
+    record. The ops say what is computed.
     How is in their `config`: an attribute of the target's own dialect, which
     the target chooses when compiling and its devices read.
 

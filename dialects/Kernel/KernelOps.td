@@ -186,4 +186,59 @@ def Kernel_ConstantOp : Kernel_Op<"constant", [Pure]> {
   let assemblyFormat = "$name attr-dict `:` type($result)";
 }
 
+def Kernel_ActionOp : Kernel_Op<"action", [
+    SingleBlock, NoTerminator, RecursiveMemoryEffects]> {
+  let summary = "Calls that a device may run as one graph";
+  let description = [{
+    The calls of a device function between two transfers. Their operands depend
+    on `key` alone, which is below `keys`: a device may record what they issue
+    once for each key, and issue that from then on without the calls. With 0
+    keys it never does. Numbers that change from run to run are in `scalars`
+    words of the device's memory (`kernel.scalar`), which are written before the
+    action. Names are unique within a program and its replay.
+
+    ```mlir
+    kernel.action "s0.F" key(%turn of 3) {
+      func.call @s0.forward(%x, %w, %y) : (...) -> ()
+    }
+    kernel.action "s0.U" key(%zero of 1) scalars(1) {
+      func.call @sgd.7x11(%w, %gradient, %rate) : (...) -> ()
+    }
+    ```
+
+    Constraints: the body has calls without results, and nothing else.
+  }];
+  let arguments = (ins StrAttr:$name, Index:$key,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$keys,
+                       DefaultValuedAttr<
+                           ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:
+                           $scalars);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $name `key` `(` $key `of` $keys `)` (`scalars` `(` $scalars^ `)`)? $body
+    attr-dict
+  }];
+}
+
+def Kernel_ScalarOp : Kernel_Op<"scalar", [Pure]> {
+  let summary = "A number in the memory of a device that an action reads";
+  let description = [{
+    Word `index` of the scalars of an action. It is the device's for as long as
+    it is open.
+
+    ```mlir
+    %rate = kernel.scalar "s0.U"[0] : memref<f32>
+    ```
+
+    Constraint: the result holds one number of at most 64 bits.
+  }];
+  let arguments = (ins StrAttr:$action,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$index);
+  let results = (outs MemRefRankOf<[Index, AnySignlessInteger, AnyFloat], [0]>:
+                     $result);
+  let assemblyFormat = [{
+    $action `[` $index `]` attr-dict `:` type($result)
+  }];
+}
+
 #endif // PENSTOCK_DIALECTS_KERNEL_KERNELOPS_TD

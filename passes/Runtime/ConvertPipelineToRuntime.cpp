@@ -8,6 +8,7 @@
 // constant penstock_program. The replay program is merged into the module.
 //===----------------------------------------------------------------------===//
 
+#include "passes/Runtime/ActionTable.h"
 #include "passes/Runtime/DeviceFunctions.h"
 #include "passes/Runtime/LaunchTable.h"
 #include "passes/Runtime/LibraryCalls.h"
@@ -57,7 +58,9 @@ struct ConvertPipelineToRuntime
     CallTable gemms(places);
     CallTable convs(places);
     LaunchTable launches;
+    ActionTable actions;
     if (failed(files.collect(root)) || failed(launches.collect(root)) ||
+        failed(actions.collect(root)) ||
         failed(collectLibraryCalls(root, replay, gemms, convs)))
       return failure();
 
@@ -65,7 +68,7 @@ struct ConvertPipelineToRuntime
     options.useBarePtrCallConv = true;
     LLVMTypeConverter types(&getContext(), options);
     RuntimeCalls runtime(root);
-    if (failed(launches.convert(runtime)) ||
+    if (failed(launches.convert(runtime)) || failed(actions.convert(runtime)) ||
         failed(convertLibraryCalls(runtime, gemms, convs)) ||
         failed(convertDevices(runtime, table, types, root, "")) ||
         (replay && failed(convertDevices(runtime, replayTable, types, replay,
@@ -77,10 +80,10 @@ struct ConvertPipelineToRuntime
     ConstantBuilder constants(root);
     if (replay &&
         failed(replayTable.emit(constants, kReplay, kReplayPrefix, files, gemms,
-                                convs, launches, texts, "")))
+                                convs, launches, actions, texts, "")))
       return failure();
     if (failed(table.emit(constants, kProgram, "", files, gemms, convs,
-                          launches, texts, replay ? kReplay : "")))
+                          launches, actions, texts, replay ? kReplay : "")))
       return failure();
     if (replay)
       replay.erase();

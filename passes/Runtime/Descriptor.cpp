@@ -427,6 +427,7 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
                                  StringRef prefix, const FileTable &files,
                                  const CallTable &gemms, const CallTable &convs,
                                  const LaunchTable &launches,
+                                 const ActionTable &actions,
                                  const ProgramTexts &texts, StringRef replay) {
   // 1. What needs a look at the module.
   Symbols symbol{prefix};
@@ -493,6 +494,8 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
     program.code = constants.declare(kDeviceCodeSymbol);
   setTable(program.constant_count, program.constants, "constants",
            launches.getConstants(constants));
+  setTable(program.action_count, program.actions, "actions",
+           actions.getActions(constants));
 
   // 3. The rest.
   program.abi_version = PENSTOCK_ABI_VERSION;

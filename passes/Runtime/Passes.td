@@ -37,7 +37,8 @@ def ConvertPipelineToRuntime
            "The compiler's report, as JSON text">];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::LLVM::LLVMDialect",
-                           "::mlir::memref::MemRefDialect"];
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 #endif // PENSTOCK_PASSES_RUNTIME_PASSES_TD

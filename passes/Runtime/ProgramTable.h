@@ -12,6 +12,7 @@
 #define PENSTOCK_PASSES_RUNTIME_PROGRAMTABLE_H
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Runtime/ActionTable.h"
 #include "passes/Runtime/CallTable.h"
 #include "passes/Runtime/FileTable.h"
 #include "passes/Runtime/LaunchTable.h"
@@ -58,6 +59,7 @@ public:
                            llvm::StringRef prefix, const FileTable &files,
                            const CallTable &gemms, const CallTable &convs,
                            const LaunchTable &launches,
+                           const ActionTable &actions,
                            const ProgramTexts &texts, llvm::StringRef replay);
 
 private:

@@ -250,6 +250,18 @@ void *penstock_find_constant(penstock_device *device, uint32_t constant) {
   return device->findConstant(constant);
 }
 
+void *penstock_find_scalars(penstock_device *device, uint32_t action) {
+  return device->findScalars(action);
+}
+
+int32_t penstock_begin(penstock_device *device, uint32_t action, int64_t key) {
+  return device->begin(action, key);
+}
+
+int32_t penstock_end(penstock_device *device, uint32_t action) {
+  return device->end(action);
+}
+
 void penstock_parallel(penstock_device *device,
                        void (*body)(void *closure, int64_t index),
                        void *closure, int64_t count) {

@@ -66,6 +66,12 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
   virtual void *findConstant(uint32_t constant) = 0;
   virtual void parallel(void (*body)(void *closure, int64_t index),
                         void *closure, int64_t count) = 0;
+  /// Where the scalars of an action are. Devices that record nothing have none.
+  virtual void *findScalars(uint32_t action) { return nullptr; }
+  /// Returns false where the device has repeated the calls of an action.
+  virtual bool begin(uint32_t action, int64_t key) { return true; }
+  /// Returns true where the calls of an action are to be issued again.
+  virtual bool end(uint32_t action) { return false; }
 
   /// Reorders weights as convolution `call` takes them, or from conv_count on a
   /// product. False when the library reports a failure.

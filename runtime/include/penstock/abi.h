@@ -22,7 +22,7 @@ extern "C" {
 #define PENSTOCK_STATIC_ASSERT _Static_assert
 #endif
 
-#define PENSTOCK_ABI_VERSION 12u
+#define PENSTOCK_ABI_VERSION 13u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
@@ -200,6 +200,16 @@ void penstock_launch(penstock_device *device, uint32_t kernel,
                      const uint64_t *parameters);
 /* The address of program->constants[constant] in the device's memory. */
 void *penstock_find_constant(penstock_device *device, uint32_t constant);
+/* The address of the scalars of program->actions[action] in the device's
+ * memory.
+ */
+void *penstock_find_scalars(penstock_device *device, uint32_t action);
+/* Begins program->actions[action]. Returns 0 where the device did it all by
+ * itself; otherwise its calls follow, and then penstock_end. */
+int32_t penstock_begin(penstock_device *device, uint32_t action, int64_t key);
+/* Returns 0 when the action is done; otherwise its calls follow once more, and
+ * then penstock_end. */
+int32_t penstock_end(penstock_device *device, uint32_t action);
 /* body(closure, i) for i in [0, count), split over the device's threads in a
  * fixed way. */
 void penstock_parallel(penstock_device *device,

@@ -185,3 +185,32 @@ func.func @f() {
   %0 = kernel.constant @c : memref<3xf32, strided<[2]>>
   return
 }
+
+// -----
+
+func.func @action(%key: index) {
+  // expected-error @below {{'kernel.action' op has calls without results and nothing else, not arith.constant}}
+  kernel.action "s0.F" key(%key of 3) {
+    %c = arith.constant 1.0 : f32
+  }
+  return
+}
+
+// -----
+
+func.func private @rate() -> f32
+func.func @action(%key: index) {
+  // expected-error @below {{'kernel.action' op has calls without results and nothing else, not func.call}}
+  kernel.action "s0.U" key(%key of 3) {
+    %r = func.call @rate() : () -> f32
+  }
+  return
+}
+
+// -----
+
+func.func @scalar() {
+  // expected-error @below {{'kernel.scalar' op holds a number of more than 64 bits: 'memref<i128>'}}
+  %s = kernel.scalar "s0.U"[0] : memref<i128>
+  return
+}

@@ -48,3 +48,19 @@ func.func @constant() -> memref<3x5xf32> {
   %c = kernel.constant @c : memref<3x5xf32>
   return %c : memref<3x5xf32>
 }
+
+// CHECK: %[[RATE:.*]] = kernel.scalar "s0.U"[1] : memref<f32>
+// CHECK: kernel.scalar "s0.U"[0] : memref<index>
+// CHECK: kernel.action "s0.F" key(%{{.*}} of 3) {
+// CHECK-NEXT: func.call @stage(%[[RATE]])
+// CHECK: kernel.action "s0.U" key(%{{.*}} of 0) scalars(2) {
+func.func private @stage(memref<f32>)
+func.func @actions(%key: index) {
+  %rate = kernel.scalar "s0.U"[1] : memref<f32>
+  %number = kernel.scalar "s0.U"[0] : memref<index>
+  kernel.action "s0.F" key(%key of 3) {
+    func.call @stage(%rate) : (memref<f32>) -> ()
+  }
+  kernel.action "s0.U" key(%key of 0) scalars(2) {}
+  return
+}

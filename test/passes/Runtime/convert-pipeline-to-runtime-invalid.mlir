@@ -233,3 +233,30 @@ func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
   func.call @kernel(%d, %x, %w, %y) : (!llvm.ptr, memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>) -> ()
   return
 }
+
+// -----
+
+// A name of an action is one in program and replay.
+func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  kernel.action "s.F" key(%first of 1) {}
+  return
+}
+module @replay {
+  func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
+      attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+    // expected-error @below {{there is another action "s.F"}}
+    kernel.action "s.F" key(%first of 1) {}
+    return
+  }
+}
+
+// -----
+
+func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  // expected-error @below {{no action "s.U" has a scalar 1}}
+  %place = kernel.scalar "s.U"[1] : memref<f32>
+  kernel.action "s.U" key(%first of 1) scalars(1) {}
+  return
+}

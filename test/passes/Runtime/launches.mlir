@@ -78,4 +78,4 @@ func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
 // TABLE: @penstock_device_code = external constant i8
 // TABLE: @penstock.constant.weights = internal constant [15 x float]
 // TABLE: @penstock.constants = internal constant [1 x { i64, ptr }] [{ i64, ptr } { i64 60, ptr @penstock.constant.weights }]
-// TABLE: @penstock_program = constant {{.*}} i32 2, ptr @penstock.kernels, ptr @penstock_device_code, i32 1, ptr @penstock.constants }
+// TABLE: @penstock_program = constant {{.*}} i32 2, ptr @penstock.kernels, ptr @penstock_device_code, i32 1, ptr @penstock.constants, i32 0, ptr null }
