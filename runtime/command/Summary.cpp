@@ -82,6 +82,12 @@ std::string penstock::runtime::summarize(const penstock_run &run) {
                      ? " (devices share cores: busy includes their waiting "
                        "for one)"
                      : "");
+  for (const penstock_device *device : run.getInstance().devices())
+    if (Statistics counts = device->statistics(); counts.launches)
+      text += format("device %u: %.1f launches per update, %llu graphs\n",
+                     device->index,
+                     double(counts.launches) / double(run.updatesDone),
+                     (unsigned long long)counts.graphs);
   const Checkpoints &checkpoints = run.checkpoints;
   if (checkpoints.isOpen()) {
     const auto &[count, bytes, seconds] = checkpoints.getStatistics();

@@ -34,6 +34,9 @@ struct Transfer {
 struct Statistics {
   uint64_t arenaBytes;
   int64_t waitedNanoseconds;
+  /// Of a device that runs behind the host: kernels, library calls and graphs
+  /// that the host has started, and graphs that it has recorded.
+  uint64_t launches = 0, graphs = 0;
 };
 
 } // namespace penstock::runtime

@@ -13,6 +13,8 @@
 #include "runtime/observe/Failure.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
@@ -129,6 +131,13 @@ Error CudaDevice::openStreams() {
 
 Error CudaDevice::openMemory() {
   uint64_t bytes = context.program.devices[index].arena_bytes;
+  // Scalars are behind the arena.
+  constexpr uint64_t kWord = sizeof(uint64_t);
+  bytes = (bytes + kWord - 1) / kWord * kWord;
+  for (uint32_t i = 0; i < context.program.action_count; ++i) {
+    scalars.push_back(bytes);
+    bytes += context.program.actions[i].scalar_count * kWord;
+  }
   size_t free = 0, total = 0;
   if (int status = driver->cuMemGetInfo(&free, &total))
     return describeFailure(*driver, status, "cuMemGetInfo");
@@ -148,6 +157,8 @@ Error CudaDevice::openMemory() {
   if (status)
     return describeFailure(*driver, status, "allocating the arena");
   arena = reinterpret_cast<char *>(origin);
+  for (Address &each : scalars)
+    each += origin;
   return {};
 }
 
@@ -179,6 +190,10 @@ Error CudaDevice::openConstants() {
 
 void *CudaDevice::findConstant(uint32_t constant) {
   return reinterpret_cast<void *>(constants + constantOffsets[constant]);
+}
+
+void *CudaDevice::findScalars(uint32_t action) {
+  return reinterpret_cast<void *>(scalars[action]);
 }
 
 Error CudaDevice::open() {
@@ -214,6 +229,9 @@ Error CudaDevice::open() {
     parameters =
         std::max(parameters, context.program.kernels[i].parameter_count);
   cellsOfLaunch.resize(parameters + 1);
+  const char *setting = std::getenv("PENSTOCK_GRAPHS");
+  graphs.open(*driver, context.program, index,
+              !setting || std::strcmp(setting, "0"));
   if (Error error = products.prepare(context.program, index, origin))
     return error;
   return convolutions.prepare(context.program, index, origin);
@@ -223,6 +241,7 @@ void CudaDevice::close() {
   if (!driver)
     return;
   (void)gpu->enter();
+  graphs.clear();
   products.clear();
   convolutions.clear();
   inputs.clear(*driver);
@@ -241,7 +260,7 @@ void CudaDevice::close() {
 
 Statistics CudaDevice::statistics() const {
   return {context.program.devices[index].arena_bytes,
-          position.waitedNanoseconds.load()};
+          position.waitedNanoseconds.load(), launches, graphs.getCount()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -254,22 +273,47 @@ void CudaDevice::launch(uint32_t id, const uint64_t *parameters) {
     cellsOfLaunch[i] = const_cast<uint64_t *>(&parameters[i]);
   // Where the emulated driver stops.
   cellsOfLaunch[kernel.parameter_count] = nullptr;
+  Error error;
   if (int status = driver->cuLaunchKernel(
           gpu->functions[id], kernel.grid[0], kernel.grid[1], kernel.grid[2],
           kernel.block[0], kernel.block[1], kernel.block[2],
           kernel.shared_bytes, compute, cellsOfLaunch.data(), nullptr))
-    check(describeFailure(*driver, status,
-                          format("launching %s", kernel.name).c_str()));
+    error = describeFailure(*driver, status,
+                            format("launching %s", kernel.name).c_str());
+  checkIssued(error);
 }
 
 void CudaDevice::gemm(uint32_t id, const void *a, const void *b, void *c) {
-  check(products.run(id, addressOf(a), addressOf(b), addressOf(c), compute));
+  checkIssued(
+      products.run(id, addressOf(a), addressOf(b), addressOf(c), compute));
 }
 
 void CudaDevice::conv(uint32_t id, const void *input, const void *weights,
                       const void *output) {
-  check(convolutions.run(id, addressOf(input), addressOf(weights),
-                         addressOf(output), compute));
+  checkIssued(convolutions.run(id, addressOf(input), addressOf(weights),
+                               addressOf(output), compute));
+}
+
+void CudaDevice::checkIssued(const Error &error) {
+  launches += !graphs.isCapturing();
+  if (error && graphs.isCapturing())
+    graphs.reject(error.text);
+  else
+    check(error);
+}
+
+bool CudaDevice::begin(uint32_t action, int64_t key) {
+  bool isIssued = true;
+  check(graphs.begin(action, key, compute, isIssued), "cuGraphLaunch");
+  launches += !isIssued;
+  return isIssued;
+}
+
+bool CudaDevice::end(uint32_t action) {
+  bool isIssuedAgain = false, wasCapturing = graphs.isCapturing();
+  check(graphs.end(action, compute, isIssuedAgain), "cuGraphLaunch");
+  launches += wasCapturing && !isIssuedAgain;
+  return isIssuedAgain;
 }
 
 void CudaDevice::parallel(void (*)(void *, int64_t), void *, int64_t) {

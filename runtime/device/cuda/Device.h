@@ -16,6 +16,7 @@
 #include "runtime/device/Kinds.h"
 #include "runtime/device/cuda/Convolutions.h"
 #include "runtime/device/cuda/Gpu.h"
+#include "runtime/device/cuda/Graphs.h"
 #include "runtime/device/cuda/PinnedRings.h"
 #include "runtime/device/cuda/Products.h"
 
@@ -35,6 +36,9 @@ public:
             const void *output) override;
   void launch(uint32_t kernel, const uint64_t *parameters) override;
   void *findConstant(uint32_t constant) override;
+  void *findScalars(uint32_t action) override;
+  bool begin(uint32_t action, int64_t key) override;
+  bool end(uint32_t action) override;
   void parallel(void (*body)(void *closure, int64_t index), void *closure,
                 int64_t count) override;
   bool prepack(uint32_t call, Address weights, Address result) override;
@@ -60,6 +64,8 @@ private:
   /// Ends the process where a call failed.
   void check(int status, const char *call) const;
   void check(const Error &error) const;
+  /// The same of a call that may be captured, which it counts.
+  void checkIssued(const Error &error);
   Error openMemory();
   Error openStreams();
   Error openConstants();
@@ -73,6 +79,9 @@ private:
          direct = nullptr;
   Products products;
   Convolutions convolutions;
+  Graphs graphs;
+  uint64_t launches = 0;
+  std::vector<Address> scalars; // by action, behind the arena
   /// One block of memory, and where each constant begins in it.
   Address constants = 0;
   std::vector<uint64_t> constantOffsets;

@@ -14,6 +14,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <unistd.h>
@@ -71,12 +72,13 @@ void backward2(const float *h, const float *w2, const float *y, float *z,
   product(h, 1, kH, z, kO, 1, g2, kH, kO, kB, true);
   product(z, kO, 1, w2, 1, kO, dh, kB, kH, kO, false);
 }
-void update(float *w, float *g, int count, float rate) {
+void update(float *w, float *g, int count, const float *rate) {
   for (int i = 0; i < count; ++i) {
-    w[i] -= rate * g[i];
+    w[i] -= *rate * g[i];
     g[i] = 0;
   }
 }
+void setNumber(float *place, float value) { *place = value; }
 void countRight(const float *z, const float *y, int64_t *correct,
                 int64_t *count) {
   *correct = 0;
@@ -90,7 +92,40 @@ void breakLoss(int64_t k, float *loss) {
 }
 
 using Math = Kernels<forward1, backward1, forward2, backward2, update,
-                     countRight, breakLoss>;
+                     setNumber, countRight, breakLoss>;
+
+enum ActionId {
+  ForwardFirst,
+  BackwardFirst,
+  UpdateFirst,
+  EvaluateFirst,
+  ForwardSecond,
+  BackwardSecond,
+  UpdateSecond,
+  EvaluateSecond,
+  ForwardAlone,
+  BackwardAlone,
+  UpdateAlone
+};
+
+/// Makes the calls of an action, if the device asks for them.
+template <typename Calls>
+void runAction(penstock_device *device, ActionId id, int64_t key, Calls calls) {
+  for (int32_t isIssued = penstock_begin(device, id, key); isIssued;
+       isIssued = penstock_end(device, id))
+    calls();
+}
+
+/// Puts the learning rate where the kernels of an action read it: `local` where
+/// these are functions of the host.
+float *placeRate(penstock_device *device, ActionId id, float rate,
+                 float &local) {
+  auto *place = static_cast<float *>(penstock_find_scalars(device, id));
+  if (!place)
+    place = &local;
+  Math::run<setNumber>(device, place, rate);
+  return place;
+}
 
 bool isIn(int64_t j, int64_t count) { return j >= 0 && j < count; }
 
@@ -107,8 +142,10 @@ void train0(penstock_device *device, int64_t first, int64_t updates, int64_t) {
         penstock_await(device, ChX, k);
         penstock_await(device, ChH, k - 2);
         penstock_mark(device, F0, k);
-        Math::run<forward1>(device, at(arena, kX, k % 3), at(arena, kW1),
-                            at(arena, kH0, k % 2));
+        runAction(device, ForwardFirst, k % 6, [&] {
+          Math::run<forward1>(device, at(arena, kX, k % 3), at(arena, kW1),
+                              at(arena, kH0, k % 2));
+        });
         penstock_send(device, ChH, k, at(arena, kH0, k % 2));
       }
       if (isIn(j - 2, kM)) {
@@ -116,13 +153,19 @@ void train0(penstock_device *device, int64_t first, int64_t updates, int64_t) {
         penstock_recv(device, ChDh, k, at(arena, kDh0));
         penstock_await(device, ChDh, k);
         penstock_mark(device, B0, k);
-        Math::run<backward1>(device, at(arena, kX, k % 3), at(arena, kDh0),
-                             at(arena, kG1));
+        runAction(device, BackwardFirst, k % 3, [&] {
+          Math::run<backward1>(device, at(arena, kX, k % 3), at(arena, kDh0),
+                               at(arena, kG1));
+        });
       }
     }
     penstock_mark(device, U0, t);
-    Math::run<update>(device, at(arena, kW1), at(arena, kG1), kI * kH,
-                      float(penstock_hyperparameter(device, 0)));
+    float local;
+    float *rate = placeRate(device, UpdateFirst,
+                            float(penstock_hyperparameter(device, 0)), local);
+    runAction(device, UpdateFirst, 0, [&] {
+      Math::run<update>(device, at(arena, kW1), at(arena, kG1), kI * kH, rate);
+    });
   }
 }
 
@@ -144,19 +187,27 @@ void train1(penstock_device *device, int64_t first, int64_t updates, int64_t) {
       penstock_await(device, ChH, k);
       penstock_await(device, ChLabels, k);
       penstock_mark(device, F1, k);
-      Math::run<forward2>(device, h, at(arena, kW2), y, at(arena, kZ),
-                          at(arena, kLoss));
+      runAction(device, ForwardSecond, k % 2, [&] {
+        Math::run<forward2>(device, h, at(arena, kW2), y, at(arena, kZ),
+                            at(arena, kLoss));
+      });
       Math::run<breakLoss>(device, k, at(arena, kLoss));
       penstock_send(device, ChLoss, k, at(arena, kLoss));
       penstock_await(device, ChDh, k - 1);
       penstock_mark(device, B1, k);
-      Math::run<backward2>(device, h, at(arena, kW2), y, at(arena, kZ),
-                           at(arena, kG2), at(arena, kDh1));
+      runAction(device, BackwardSecond, k % 2, [&] {
+        Math::run<backward2>(device, h, at(arena, kW2), y, at(arena, kZ),
+                             at(arena, kG2), at(arena, kDh1));
+      });
       penstock_send(device, ChDh, k, at(arena, kDh1));
     }
     penstock_mark(device, U1, t);
-    Math::run<update>(device, at(arena, kW2), at(arena, kG2), kH * kO,
-                      float(penstock_hyperparameter(device, 0)));
+    float local;
+    float *rate = placeRate(device, UpdateSecond,
+                            float(penstock_hyperparameter(device, 0)), local);
+    runAction(device, UpdateSecond, 0, [&] {
+      Math::run<update>(device, at(arena, kW2), at(arena, kG2), kH * kO, rate);
+    });
   }
 }
 
@@ -167,8 +218,10 @@ void evaluate0(penstock_device *device, int64_t first, int64_t count, int64_t) {
     penstock_await(device, ChX, k);
     penstock_await(device, ChH, k - 2);
     penstock_mark(device, E0, k);
-    Math::run<forward1>(device, at(arena, kX), at(arena, kW1),
-                        at(arena, kH0, k % 2));
+    runAction(device, EvaluateFirst, k % 2, [&] {
+      Math::run<forward1>(device, at(arena, kX), at(arena, kW1),
+                          at(arena, kH0, k % 2));
+    });
     penstock_send(device, ChH, k, at(arena, kH0, k % 2));
   }
 }
@@ -183,10 +236,12 @@ void evaluate1(penstock_device *device, int64_t first, int64_t count, int64_t) {
     penstock_await(device, ChLabels, k);
     penstock_await(device, ChH, k);
     penstock_mark(device, E1, k);
-    Math::run<forward2>(device, at(arena, kH1), at(arena, kW2), at(arena, kY),
-                        at(arena, kZ), at(arena, kLoss));
-    Math::run<countRight>(device, at(arena, kZ), at(arena, kY), correct,
-                          labels);
+    runAction(device, EvaluateSecond, 0, [&] {
+      Math::run<forward2>(device, at(arena, kH1), at(arena, kW2), at(arena, kY),
+                          at(arena, kZ), at(arena, kLoss));
+      Math::run<countRight>(device, at(arena, kZ), at(arena, kY), correct,
+                            labels);
+    });
     penstock_send(device, ChLoss, k, at(arena, kLoss));
     penstock_send(device, ChCorrect, k, correct);
     penstock_send(device, ChCount, k, labels);
@@ -207,22 +262,30 @@ void trainAlone(penstock_device *device, int64_t first, int64_t updates,
       penstock_await(device, 0, k);
       penstock_await(device, 1, k);
       penstock_mark(device, F0, k);
-      Math::run<forward1>(device, x, at(low, kW1), h);
-      Math::run<forward2>(device, h, at(high, kW2), y, at(high, kZ),
-                          at(high, kLoss));
+      runAction(device, ForwardAlone, 0, [&] {
+        Math::run<forward1>(device, x, at(low, kW1), h);
+        Math::run<forward2>(device, h, at(high, kW2), y, at(high, kZ),
+                            at(high, kLoss));
+      });
       Math::run<breakLoss>(device, k, at(high, kLoss));
       penstock_send(device, 2, k, at(high, kLoss));
       penstock_mark(device, B0, k);
-      Math::run<backward2>(device, h, at(high, kW2), y, at(high, kZ),
-                           at(high, kG2), at(low, kDh0));
-      Math::run<backward1>(device, x, at(low, kDh0), at(low, kG1));
+      runAction(device, BackwardAlone, 0, [&] {
+        Math::run<backward2>(device, h, at(high, kW2), y, at(high, kZ),
+                             at(high, kG2), at(low, kDh0));
+        Math::run<backward1>(device, x, at(low, kDh0), at(low, kG1));
+      });
     }
     penstock_mark(device, U0, t);
     float rate = float(penstock_hyperparameter(device, 0));
     if (t == faults.wrongReplayAt)
       rate *= 1.5f;
-    Math::run<update>(device, at(low, kW1), at(low, kG1), kI * kH, rate);
-    Math::run<update>(device, at(high, kW2), at(high, kG2), kH * kO, rate);
+    float local;
+    float *place = placeRate(device, UpdateAlone, rate, local);
+    runAction(device, UpdateAlone, 0, [&] {
+      Math::run<update>(device, at(low, kW1), at(low, kG1), kI * kH, place);
+      Math::run<update>(device, at(high, kW2), at(high, kG2), kH * kO, place);
+    });
   }
 }
 
@@ -240,6 +303,11 @@ constexpr penstock_task kTasks[] = {{"s0.F", 'F', 0, 0}, {"s0.B", 'B', 0, 0},
                                     {"s0.U", 'U', 0, 0}, {"s0.E", 'E', 0, 0},
                                     {"s1.F", 'F', 1, 1}, {"s1.B", 'B', 1, 1},
                                     {"s1.U", 'U', 1, 1}, {"s1.E", 'E', 1, 1}};
+/// Names, ways of the rings, numbers.
+constexpr penstock_action kActions[] = {
+    {"s0.F", 6, 0}, {"s0.B", 3, 0}, {"s0.U", 1, 1},    {"s0.E", 2, 0},
+    {"s1.F", 2, 0}, {"s1.B", 2, 0}, {"s1.U", 1, 1},    {"s1.E", 1, 0},
+    {"F", 1, 0},    {"B", 1, 0},    {"replay.U", 1, 1}};
 constexpr penstock_hyperparameter_descriptor kKnobs[] = {{"lr", 0.05},
                                                          {"seed", 7}};
 constexpr penstock_device_function kTrain[] = {train0, train1},
@@ -378,6 +446,8 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   replay.hyperparameters = kKnobs;
   replay.schedule_count = 1;
   replay.schedules = kReplaySchedules;
+  replay.action_count = std::size(kActions);
+  replay.actions = kActions;
   Math::addTo(replay);
 
   program = replay;
@@ -408,8 +478,8 @@ std::vector<float> LinearProgram::trainSerially(int64_t updates, float rate,
       backward2(h, w2.data(), &y[sample * kO], z, g2.data(), dh);
       backward1(&x[sample * kI], dh, g1.data());
     }
-    update(w1.data(), g1.data(), kI * kH, rate);
-    update(w2.data(), g2.data(), kH * kO, rate);
+    update(w1.data(), g1.data(), kI * kH, &rate);
+    update(w2.data(), g2.data(), kH * kO, &rate);
   }
   return losses;
 }
