@@ -137,6 +137,40 @@ def PipelineGpuLoops : Pass<"pipeline-gpu-loops", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipelineFormActions : Pass<"pipeline-form-actions", "::mlir::ModuleOp"> {
+  let summary = "Groups calls of device functions into graphs of a GPU";
+  let description = [{
+    Calls of stage functions between two transfers, waits or marks become a
+    `kernel.action`. Its key tells all ways apart in which the rings of its slots
+    can stand; where there are more than 64, it has none and a remark says so.
+
+    A stage function that takes numbers takes their places in memory instead:
+    the caller computes what kernels need, and one kernel stores it before the
+    action. Where the host needs a number for something else, such as an
+    address, the function keeps its numbers, and its actions have no key.
+
+    ```mlir
+    pipeline.mark @s0.U[%t]
+    %w = pipeline.slot @w[%t] ring(2) ...
+    func.call @sgd(%w, %gradient, %rate) : (memref<7xf32>, memref<7xf32>, f32) -> ()
+    // becomes
+    pipeline.mark @s0.U[%t]
+    %w = pipeline.slot @w[%t] ring(2) ...
+    %place = kernel.scalar "s0.U"[0] : memref<f32>
+    kernel.launch @cuda_kernels::@store_numbers ... (%place, %rate)
+    %key = ... // %t mod 2
+    kernel.action "s0.U" key(%key of 2) scalars(1) {
+      func.call @sgd(%w, %gradient, %place) : (memref<7xf32>, memref<7xf32>, memref<f32>) -> ()
+    }
+    ```
+  }];
+  let options = [GpuKindOption];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::penstock::kernel::KernelDialect"];
+}
+
 def PipelineGpuToNvvm
     : Pass<"pipeline-gpu-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lowers the kernels of a GPU module to the NVVM dialect";

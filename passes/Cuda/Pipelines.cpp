@@ -45,6 +45,11 @@ void penstock::buildCudaKernelPipeline(OpPassManager &manager) {
   constants.kind = kind;
   manager.addNestedPass<func::FuncOp>(createPipelinePlaceConstants(constants));
   manager.addPass(createPipelineGpuLoops());
+  // When all that a function does are launches and library calls, and kernels
+  // are final but for their parameters.
+  PipelineFormActionsOptions actions;
+  actions.kind = kind;
+  manager.addPass(createPipelineFormActions(actions));
   // Before anything becomes LLVM: on the host, too.
   PipelineApproximateMathOptions math;
   math.kind = kind;

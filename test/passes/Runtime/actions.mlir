@@ -59,6 +59,7 @@ func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
 // CHECK:         %[[TWO:.*]] = llvm.mlir.constant(2 : i32)
 // CHECK:         llvm.call @penstock_begin(%{{.*}}, %[[TWO]], %{{.*}})
 module @replay {
+  func.func private @forward(!llvm.ptr, memref<5xf32>)
   pipeline.stage @s devices [0]
   pipeline.task @s.U update of @s
   pipeline.schedule @train microbatches(4)

@@ -237,12 +237,16 @@ func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
 // -----
 
 // A name of an action is one in program and replay.
+pipeline.device 0 target(#cuda.target<"sm_90">)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   kernel.action "s.F" key(%first of 1) {}
   return
 }
 module @replay {
+  pipeline.device 0 target(#cuda.target<"sm_90">)
+  pipeline.arena 0 bytes(256)
   func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
       attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
     // expected-error @below {{there is another action "s.F"}}
@@ -253,6 +257,8 @@ module @replay {
 
 // -----
 
+pipeline.device 0 target(#cuda.target<"sm_90">)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   // expected-error @below {{no action "s.U" has a scalar 1}}
