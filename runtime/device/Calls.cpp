@@ -40,13 +40,30 @@ static void issue(penstock_device *device, Endpoint &endpoint,
     device->context.transport->posted(*endpoint.channel);
 }
 
+static void endSlice(penstock_device *device) {
+  if (device->trace && device->trace->hasBegun())
+    device->trace->close(device->getTraceTime());
+}
+
+/// Lets the device follow message i, for which it may have to wait although the
+/// host has not.
+static void follow(penstock_device *device, Channel &channel, int64_t i,
+                   int64_t n) {
+  if (!device->trace || !device->runsBehind)
+    return channel.follow(i, *device);
+  int64_t begin = device->getTraceTime();
+  channel.follow(i, *device);
+  device->trace->wait(channel.index, n, begin, device->getTraceTime());
+}
+
 /// Waits for message i, with the time accounted for.
 static void waitFor(penstock_device *device, Endpoint &endpoint, int64_t i,
                     int64_t n) {
   Channel &channel = *endpoint.channel;
   if (channel.isDone(i))
-    return channel.follow(i, *device);
+    return follow(device, channel, i, n);
   int64_t begin = nanoseconds();
+  int64_t traceBegin = device->trace ? device->getTraceTime() : 0;
   device->position.waitNumber.store(n, std::memory_order_relaxed);
   device->position.waitChannel.store(channel.index, std::memory_order_relaxed);
   if (endpoint.isFar)
@@ -55,10 +72,9 @@ static void waitFor(penstock_device *device, Endpoint &endpoint, int64_t i,
     channel.wait(i, device->context.waitPolicy);
   channel.follow(i, *device);
   device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
-  int64_t end = nanoseconds();
-  add(device->position.waitedNanoseconds, end - begin);
+  add(device->position.waitedNanoseconds, nanoseconds() - begin);
   if (device->trace)
-    device->trace->wait(channel.index, n, begin, end);
+    device->trace->wait(channel.index, n, traceBegin, device->getTraceTime());
 }
 
 /// The share of this device in a sum, and the wait for the others.
@@ -66,6 +82,7 @@ static void completeSum(penstock_device *device, AllReduce &sum) {
   AllReduce::Side &side = *sum.find(device->index);
   const penstock_program &program = device->context.program;
   int64_t begin = nanoseconds(), t = side.base + side.completed;
+  int64_t traceBegin = device->trace ? device->getTraceTime() : 0;
   uint32_t id =
       program.channel_count + uint32_t(&sum.description - program.groups);
   device->position.waitNumber.store(t, std::memory_order_relaxed);
@@ -75,10 +92,9 @@ static void completeSum(penstock_device *device, AllReduce &sum) {
   else
     sum.complete(side, device->context.waitPolicy);
   device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
-  int64_t end = nanoseconds();
-  add(device->position.waitedNanoseconds, end - begin);
+  add(device->position.waitedNanoseconds, nanoseconds() - begin);
   if (device->trace)
-    device->trace->wait(id, t, begin, end);
+    device->trace->wait(id, t, traceBegin, device->getTraceTime());
 }
 
 static void completeFirst(penstock_device *device) {
@@ -96,10 +112,9 @@ static void completeFirst(penstock_device *device) {
 }
 
 void penstock::runtime::finishTransfers(penstock_device *device) {
+  endSlice(device);
   while (device->firstTransfer != device->endTransfer)
     completeFirst(device);
-  if (device->trace)
-    device->trace->close();
 }
 
 /// Fills a source's message here unless the source thread has begun to.
@@ -107,9 +122,9 @@ static void awaitSource(penstock_device *device, Endpoint &endpoint, int64_t i,
                         int64_t n) {
   Channel &channel = *endpoint.channel;
   if (channel.isDone(i))
-    return channel.follow(i, *device);
+    return follow(device, channel, i, n);
   if (device->context.sources.fill(channel, i, device->staging.data()))
-    channel.follow(i, *device);
+    follow(device, channel, i, n);
   else
     waitFor(device, endpoint, i, n);
   add(device->position.progress, uint64_t(1));
@@ -181,8 +196,7 @@ static void awaitSum(penstock_device *device, uint32_t group, int64_t t) {
 void penstock_await(penstock_device *device, uint32_t id, int64_t n) {
   if (n < 0)
     return;
-  if (device->trace)
-    device->trace->close();
+  endSlice(device);
   uint32_t channels = device->context.program.channel_count;
   if (id >= channels)
     return awaitSum(device, id - channels, n);
@@ -220,7 +234,7 @@ void penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
   device->position.task.store(task, std::memory_order_relaxed);
   add(device->position.progress, uint64_t(1));
   if (device->trace)
-    device->trace->begin(task, n);
+    device->trace->begin(task, n, device->getTraceTime());
 }
 
 double penstock_hyperparameter(penstock_device *device, uint32_t id) {

@@ -100,6 +100,10 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
   /// Returns when all that was issued is done, on the device's thread.
   virtual void drain() {}
 
+  /// The time for the trace: now, or the number of a point in the work of a
+  /// device that runs behind the host, which it resolves when it is drained.
+  virtual int64_t getTraceTime() { return penstock::runtime::nanoseconds(); }
+
   virtual penstock::runtime::Statistics statistics() const = 0;
 
   /// Makes room for transfers, once this device and the channels are there.

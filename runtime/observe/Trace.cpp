@@ -19,7 +19,7 @@ TraceBuffer::TraceBuffer() {
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   slices = mapped == MAP_FAILED ? nullptr : static_cast<Slice *>(mapped);
   if (!slices)
-    count = kCapacity; // Everything is dropped, and said to be.
+    count = resolved = kCapacity; // Everything is dropped, and said to be.
 }
 
 TraceBuffer::~TraceBuffer() {

@@ -19,7 +19,8 @@
 
 namespace penstock::runtime {
 
-/// The slices of one device, written by its thread only.
+/// The slices of one device, written by its thread only. Times are nanoseconds,
+/// or numbers of points whose times are known later.
 class TraceBuffer {
 public:
   struct Slice {
@@ -33,18 +34,35 @@ public:
   ~TraceBuffer();
   TraceBuffer(const TraceBuffer &) = delete;
 
-  void begin(uint32_t task, int64_t n) {
-    int64_t now = nanoseconds();
-    closeAt(now);
+  void begin(uint32_t task, int64_t n, int64_t now) {
+    if (isOpen)
+      close(now);
     open = {now, now, n, task, false};
     isOpen = true;
   }
-  void close() {
-    if (isOpen)
-      closeAt(nanoseconds());
+  bool hasBegun() const { return isOpen; }
+  /// Ends the slice that has begun.
+  void close(int64_t now) {
+    open.end = now;
+    add(open);
+    isOpen = false;
   }
   void wait(uint32_t channel, int64_t n, int64_t begin, int64_t end) {
     add({begin, end, n, channel, true});
+  }
+
+  /// Puts the times of points into the slices since the last call. Waits that
+  /// took less than `shortest` nanoseconds are none.
+  template <typename GetTime> void resolve(GetTime getTime, int64_t shortest) {
+    uint64_t next = resolved;
+    for (uint64_t i = resolved; i < count; ++i) {
+      Slice slice = slices[i];
+      slice.begin = getTime(slice.begin);
+      slice.end = getTime(slice.end);
+      if (!slice.isWait || slice.end - slice.begin >= shortest)
+        slices[next++] = slice;
+    }
+    resolved = count = next;
   }
 
   uint64_t size() const { return slices ? count : 0; }
@@ -53,13 +71,6 @@ public:
   uint64_t lost() const { return dropped; }
 
 private:
-  void closeAt(int64_t now) {
-    if (!isOpen)
-      return;
-    open.end = now;
-    add(open);
-    isOpen = false;
-  }
   void add(const Slice &slice) {
     if (count < kCapacity)
       slices[count++] = slice;
@@ -73,7 +84,7 @@ private:
   Slice *slices;
   Slice open;
   bool isOpen = false;
-  uint64_t count = 0, dropped = 0;
+  uint64_t count = 0, resolved = 0, dropped = 0;
 };
 
 /// Writes one row per stage (and device), one slice per action, of devices one

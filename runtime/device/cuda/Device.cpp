@@ -121,6 +121,8 @@ Error CudaDevice::openStreams() {
                                                  CU_EVENT_BLOCKING_SYNC);
   if (!status)
     status = outputs.open(*driver);
+  if (!status && trace)
+    status = timeline.open(*driver, compute);
   for (const Endpoint &endpoint : context.endpoints) {
     const penstock_channel &channel = endpoint.channel->description;
     if (!status && endpoint.isSource && channel.receiver == int32_t(index))
@@ -246,6 +248,7 @@ void CudaDevice::close() {
   convolutions.clear();
   inputs.clear(*driver);
   outputs.clear(*driver);
+  timeline.clear();
   for (Event event : paces)
     if (event)
       (void)driver->cuEventDestroy(event);
@@ -358,6 +361,19 @@ void CudaDevice::drain() {
   for (Stream stream : {compute, transfer, input})
     check(driver->cuStreamSynchronize(stream), "cuStreamSynchronize");
   check(outputs.drain(*driver), "cuEventSynchronize");
+  if (!trace)
+    return;
+  // Two events with nothing between them are a microsecond apart.
+  constexpr int64_t kShortestWait = 2000;
+  check(timeline.drain(), "cuEventElapsedTime");
+  trace->resolve([&](int64_t point) { return timeline.getTime(point); },
+                 kShortestWait);
+}
+
+int64_t CudaDevice::getTraceTime() {
+  int64_t point = 0;
+  check(timeline.add(point), "cuEventRecord");
+  return point;
 }
 
 //===----------------------------------------------------------------------===//

@@ -19,6 +19,7 @@
 #include "runtime/device/cuda/Graphs.h"
 #include "runtime/device/cuda/PinnedRings.h"
 #include "runtime/device/cuda/Products.h"
+#include "runtime/device/cuda/Timeline.h"
 
 namespace penstock::runtime::cuda {
 
@@ -48,6 +49,7 @@ public:
   void pace() override;
   void poll() override;
   void drain() override;
+  int64_t getTraceTime() override;
   Statistics statistics() const override;
 
   void upload(Address at, const void *host, uint64_t bytes) override;
@@ -81,6 +83,7 @@ private:
   Convolutions convolutions;
   Graphs graphs;
   uint64_t launches = 0;
+  Timeline timeline; // of the compute stream, if it is traced
   std::vector<Address> scalars; // by action, behind the arena
   /// One block of memory, and where each constant begins in it.
   Address constants = 0;
