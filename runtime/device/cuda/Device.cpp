@@ -105,6 +105,13 @@ void CudaDevice::check(int status, const char *call) const {
 // Opening and closing
 //===----------------------------------------------------------------------===//
 
+/// Whether a message comes from the memory of a GPU. That of a source, of a CPU
+/// and of another process does not.
+bool CudaDevice::isOnGpu(int32_t sender) const {
+  return sender >= 0 && !std::strcmp(context.program.devices[sender].kind,
+                                     context.program.devices[index].kind);
+}
+
 Error CudaDevice::openStreams() {
   int least = 0, greatest = 0;
   int status = driver->cuCtxGetStreamPriorityRange(&least, &greatest);
@@ -121,11 +128,14 @@ Error CudaDevice::openStreams() {
                                                  CU_EVENT_BLOCKING_SYNC);
   if (!status)
     status = outputs.open(*driver);
+  if (!status)
+    status = copies.open(*driver);
   if (!status && trace)
     status = timeline.open(*driver, compute);
   for (const Endpoint &endpoint : context.endpoints) {
     const penstock_channel &channel = endpoint.channel->description;
-    if (!status && endpoint.isSource && channel.receiver == int32_t(index))
+    if (!status && channel.receiver == int32_t(index) &&
+        !isOnGpu(channel.sender))
       status = inputs.add(*driver, channel.type.bytes, channel.slots + 1);
   }
   return status ? describeFailure(*driver, status, "opening streams") : Error();
@@ -247,6 +257,7 @@ void CudaDevice::close() {
   products.clear();
   convolutions.clear();
   inputs.clear(*driver);
+  copies.clear(*driver);
   outputs.clear(*driver);
   timeline.clear();
   for (Event event : paces)
@@ -327,9 +338,8 @@ void CudaDevice::parallel(void (*)(void *, int64_t), void *, int64_t) {
 bool CudaDevice::prepack(uint32_t, Address, Address) { return false; }
 
 void CudaDevice::deliver(std::span<char> host, Address at) {
-  check(driver->cuMemcpyDtoHAsync(host.data(), at, host.size(), compute),
-        "cuMemcpyDtoHAsync");
-  check(driver->cuStreamSynchronize(compute), "cuStreamSynchronize");
+  check(copies.download(*driver, host.data(), at, host.size(), compute),
+        "copying an output");
 }
 
 void CudaDevice::deliver(SinkRing &sink, int64_t n, Address at,
@@ -382,25 +392,21 @@ int64_t CudaDevice::getTraceTime() {
 
 void CudaDevice::upload(Address at, const void *host, uint64_t bytes) {
   Gpu::Visit visit(*gpu);
-  check(driver->cuMemcpyHtoDAsync(at, host, bytes, direct),
-        "cuMemcpyHtoDAsync");
-  check(driver->cuStreamSynchronize(direct), "cuStreamSynchronize");
+  check(copies.upload(*driver, at, host, bytes, direct), "copying to the GPU");
 }
 
 void CudaDevice::download(void *host, Address at, uint64_t bytes) {
   Gpu::Visit visit(*gpu);
-  check(driver->cuMemcpyDtoHAsync(host, at, bytes, direct),
-        "cuMemcpyDtoHAsync");
-  check(driver->cuStreamSynchronize(direct), "cuStreamSynchronize");
+  check(copies.download(*driver, host, at, bytes, direct),
+        "copying to the host");
 }
 
 void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
                       uint64_t bytes, const Handover &order) {
   Gpu::Visit visit(*gpu);
-  check(driver->cuStreamWaitEvent(transfer, eventOf(order.free), 0),
-        "cuStreamWaitEvent");
   if (Event ready = eventOf(order.ready)) {
-    check(driver->cuStreamWaitEvent(transfer, ready, 0), "cuStreamWaitEvent");
+    for (Event event : {eventOf(order.free), ready})
+      check(driver->cuStreamWaitEvent(transfer, event, 0), "cuStreamWaitEvent");
     const auto &sender = static_cast<CudaDevice &>(from);
     if (sender.gpu->ordinal == gpu->ordinal)
       check(driver->cuMemcpyDtoDAsync(at, fromAt, bytes, transfer),
@@ -409,6 +415,8 @@ void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
       check(driver->cuMemcpyPeerAsync(at, gpu->context, fromAt,
                                       sender.gpu->context, bytes, transfer),
             "cuMemcpyPeerAsync");
+    check(driver->cuEventRecord(eventOf(order.done), transfer),
+          "cuEventRecord");
   } else {
     // The bytes of another kind of device are there, or it would have a marker.
     const void *host = from.hostAddress(fromAt);
@@ -418,10 +426,10 @@ void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
       from.download(staged.data(), fromAt, bytes);
       host = staged.data();
     }
-    check(driver->cuMemcpyHtoDAsync(at, host, bytes, transfer),
-          "cuMemcpyHtoDAsync");
+    check(inputs.send(*driver, at, host, bytes, eventOf(order.free),
+                      eventOf(order.done), transfer),
+          "copying a message");
   }
-  check(driver->cuEventRecord(eventOf(order.done), transfer), "cuEventRecord");
 }
 
 void CudaDevice::receive(Address at, const void *host, uint64_t bytes,

@@ -68,6 +68,7 @@ private:
   void check(const Error &error) const;
   /// The same of a call that may be captured, which it counts.
   void checkIssued(const Error &error);
+  bool isOnGpu(int32_t sender) const;
   Error openMemory();
   Error openStreams();
   Error openConstants();
@@ -89,6 +90,7 @@ private:
   Address constants = 0;
   std::vector<uint64_t> constantOffsets;
   InputRing inputs;
+  HostCopies copies;
   OutputRing outputs;
   /// What the host waits for when it is far ahead, and before it is done.
   Event paces[kAhead] = {};

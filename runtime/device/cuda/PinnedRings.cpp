@@ -8,6 +8,7 @@
 
 #include "runtime/device/cuda/PinnedRings.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace penstock::runtime;
@@ -56,6 +57,81 @@ void InputRing::clear(const Driver &driver) {
         (void)driver.cuEventDestroy(slot.copied);
     }
   rings.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// At once
+//===----------------------------------------------------------------------===//
+
+int HostCopies::open(const Driver &driver) {
+  int status = CUDA_SUCCESS;
+  for (Piece &piece : pieces) {
+    void *memory = nullptr;
+    if (!status)
+      status =
+          driver.cuMemHostAlloc(&memory, kPieceBytes, CU_MEMHOSTALLOC_PORTABLE);
+    piece.memory = static_cast<char *>(memory);
+    if (!status)
+      status = driver.cuEventCreate(&piece.copied, CU_EVENT_DISABLE_TIMING);
+  }
+  return status;
+}
+
+int HostCopies::upload(const Driver &driver, Address at, const void *host,
+                       uint64_t bytes, Stream stream) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const char *from = static_cast<const char *>(host);
+  for (uint64_t i = 0; i * kPieceBytes < bytes; ++i) {
+    const Piece &piece = pieces[i % 2];
+    uint64_t done = i * kPieceBytes, size = std::min(kPieceBytes, bytes - done);
+    if (int status = driver.cuEventSynchronize(piece.copied))
+      return status;
+    std::memcpy(piece.memory, from + done, size);
+    if (int status =
+            driver.cuMemcpyHtoDAsync(at + done, piece.memory, size, stream))
+      return status;
+    if (int status = driver.cuEventRecord(piece.copied, stream))
+      return status;
+  }
+  return driver.cuStreamSynchronize(stream);
+}
+
+int HostCopies::download(const Driver &driver, void *host, Address at,
+                         uint64_t bytes, Stream stream) {
+  std::lock_guard<std::mutex> lock(mutex);
+  char *to = static_cast<char *>(host);
+  uint64_t count = (bytes + kPieceBytes - 1) / kPieceBytes;
+  auto sizeOf = [&](uint64_t i) {
+    return std::min(kPieceBytes, bytes - i * kPieceBytes);
+  };
+  auto start = [&](uint64_t i) -> int {
+    if (i >= count)
+      return CUDA_SUCCESS;
+    const Piece &piece = pieces[i % 2];
+    if (int status = driver.cuMemcpyDtoHAsync(
+            piece.memory, at + i * kPieceBytes, sizeOf(i), stream))
+      return status;
+    return driver.cuEventRecord(piece.copied, stream);
+  };
+  int status = start(0);
+  for (uint64_t i = 0; i < count && !status; ++i) {
+    status = start(i + 1);
+    if (!status)
+      status = driver.cuEventSynchronize(pieces[i % 2].copied);
+    if (!status)
+      std::memcpy(to + i * kPieceBytes, pieces[i % 2].memory, sizeOf(i));
+  }
+  return status;
+}
+
+void HostCopies::clear(const Driver &driver) {
+  for (Piece &piece : pieces) {
+    if (piece.memory)
+      (void)driver.cuMemFreeHost(piece.memory);
+    if (piece.copied)
+      (void)driver.cuEventDestroy(piece.copied);
+    piece = {};
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -4,7 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A copy to or from a GPU goes on when its call has returned, so the host's end
-// of it is in memory of its own: samples before they are copied, losses after.
+// of it is in memory of its own: samples and messages of CPUs before they are
+// copied, losses after.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_DEVICE_CUDA_PINNEDRINGS_H
@@ -20,7 +21,7 @@
 
 namespace penstock::runtime::cuda {
 
-/// Copies messages of sources to the GPU. Any thread may send.
+/// Copies messages of sources and of CPUs to the GPU. Any thread may send.
 class InputRing {
 public:
   /// Adds room for `count` messages of this size.
@@ -42,6 +43,29 @@ private:
   };
   std::mutex mutex;
   std::map<uint64_t, Ring> rings; // by size
+};
+
+/// Copies between the GPU and memory of the host that is not pinned. The calls
+/// return when the bytes are there. Any thread may copy.
+class HostCopies {
+public:
+  int open(const Driver &driver);
+  /// Behind all that is on the stream.
+  int upload(const Driver &driver, Address at, const void *host, uint64_t bytes,
+             Stream stream);
+  int download(const Driver &driver, void *host, Address at, uint64_t bytes,
+               Stream stream);
+  void clear(const Driver &driver);
+
+private:
+  /// While the GPU copies a piece, the host copies the one before or after it.
+  static constexpr uint64_t kPieceBytes = 1 << 20;
+  struct Piece {
+    char *memory = nullptr;
+    Event copied = nullptr;
+  };
+  std::mutex mutex;
+  Piece pieces[2];
 };
 
 /// Copies values of sinks to the host.
