@@ -36,6 +36,9 @@ static void issue(penstock_device *device, Endpoint &endpoint,
                   Channel::Side &side) {
   device->transfers[device->endTransfer++ & device->transferMask] = {
       &endpoint, &side, side.posted - 1, nullptr};
+  if (device->flight)
+    recordFlight(device->flight, FlightKind::Post, endpoint.channel->index,
+                 side.base + side.posted - 1);
   if (endpoint.isFar)
     device->context.transport->posted(*endpoint.channel);
 }
@@ -62,6 +65,8 @@ static void waitFor(penstock_device *device, Endpoint &endpoint, int64_t i,
   Channel &channel = *endpoint.channel;
   if (channel.isDone(i))
     return follow(device, channel, i, n);
+  if (device->flight)
+    recordFlight(device->flight, FlightKind::Wait, channel.index, n);
   int64_t begin = nanoseconds();
   int64_t traceBegin = device->trace ? device->getTraceTime() : 0;
   device->position.waitNumber.store(n, std::memory_order_relaxed);
@@ -73,6 +78,8 @@ static void waitFor(penstock_device *device, Endpoint &endpoint, int64_t i,
   channel.follow(i, *device);
   device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
   add(device->position.waitedNanoseconds, nanoseconds() - begin);
+  if (device->flight)
+    recordFlight(device->flight, FlightKind::Done, channel.index, n);
   if (device->trace)
     device->trace->wait(channel.index, n, traceBegin, device->getTraceTime());
 }
@@ -85,6 +92,8 @@ static void completeSum(penstock_device *device, AllReduce &sum) {
   int64_t traceBegin = device->trace ? device->getTraceTime() : 0;
   uint32_t id =
       program.channel_count + uint32_t(&sum.description - program.groups);
+  if (device->flight)
+    recordFlight(device->flight, FlightKind::Wait, id, t);
   device->position.waitNumber.store(t, std::memory_order_relaxed);
   device->position.waitChannel.store(id, std::memory_order_relaxed);
   if (sum.isFar())
@@ -93,6 +102,8 @@ static void completeSum(penstock_device *device, AllReduce &sum) {
     sum.complete(side, device->context.waitPolicy);
   device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
   add(device->position.waitedNanoseconds, nanoseconds() - begin);
+  if (device->flight)
+    recordFlight(device->flight, FlightKind::Done, id, t);
   if (device->trace)
     device->trace->wait(id, t, traceBegin, device->getTraceTime());
 }
@@ -177,6 +188,9 @@ void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,
          (long long)t, sum.description.name);
   device->transfers[device->endTransfer++ & device->transferMask] = {
       nullptr, nullptr, 0, &sum};
+  if (device->flight)
+    recordFlight(device->flight, FlightKind::Post,
+                 device->context.program.channel_count + group, t);
   if (sum.isFar())
     device->context.transport->posted(sum);
 }
@@ -233,6 +247,8 @@ void penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
   device->position.taskNumber.store(n, std::memory_order_relaxed);
   device->position.task.store(task, std::memory_order_relaxed);
   add(device->position.progress, uint64_t(1));
+  if (device->flight)
+    recordFlight(device->flight, FlightKind::Mark, task, n);
   if (device->trace)
     device->trace->begin(task, n, device->getTraceTime());
 }

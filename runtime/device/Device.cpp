@@ -40,9 +40,13 @@ void penstock_device::run(penstock_device_function function, int64_t first,
   begun.store(0);
   position.isRunning.store(true);
   start([=, this] {
+    if (flight)
+      recordFlight(flight, FlightKind::Segment, 0, first);
     function(this, first, updates, version);
     finishTransfers(this);
     drain();
+    if (flight)
+      recordFlight(flight, FlightKind::End, 0, first + updates);
     position.isRunning.store(false);
   });
 }

@@ -14,6 +14,7 @@
 #define PENSTOCK_RUNTIME_DEVICE_DEVICE_H
 
 #include "runtime/device/Context.h"
+#include "runtime/observe/FlightRecord.h"
 #include "runtime/observe/Trace.h"
 
 #include <functional>
@@ -124,6 +125,8 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
   /// The first byte of the memory, as compiled code has it.
   char *arena = nullptr;
   std::unique_ptr<penstock::runtime::TraceBuffer> trace;
+  /// What it did last, for those who ask when it is gone; or null.
+  penstock::runtime::FlightRing *flight = nullptr;
 
   // Transfers with peers in the order of issue: they count as done in that
   // order, so that one await covers the earlier ones.

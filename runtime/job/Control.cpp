@@ -280,7 +280,7 @@ bool Control::handle(Connection &connection) {
       } else {
         isOver = true;
         changed.notify_all();
-        listener.end(failure.code);
+        listener.end(failure.code, failure.rank == job.rank);
       }
     }
     return false;
@@ -372,7 +372,7 @@ void Control::endAll(Failure failure) {
     }
   flush(kFarewell);
   changed.notify_all();
-  listener.end(failure.code);
+  listener.end(failure.code, failure.rank == job.rank);
 }
 
 void Control::pollOnce() {
@@ -458,7 +458,7 @@ void Control::pollOnce() {
     return;
   isOver = true;
   changed.notify_all();
-  listener.end(own->code);
+  listener.end(own->code, /*isOwn=*/true);
 }
 
 void Control::loop() {

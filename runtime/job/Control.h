@@ -46,8 +46,9 @@ public:
   /// last ones, by rank.
   virtual void report(const Failure &failure,
                       const std::vector<std::string> &beats) = 0;
-  /// Ends this process with that exit code; returns in tests only.
-  virtual void end(int code) = 0;
+  /// Ends this process with that exit code; returns in tests only. The end of
+  /// all `isOwn` where it began here.
+  virtual void end(int code, bool isOwn) = 0;
 };
 
 class Control {

@@ -12,6 +12,7 @@
 #include "runtime/observe/Memory.h"
 #include "runtime/run/Run.h"
 
+#include <cstdlib>
 #include <cstring>
 
 using namespace penstock::runtime;
@@ -208,6 +209,8 @@ Error penstock_run::openInstances() {
   instance->setOversubscribed(peers.divideCores());
   if (Error error = instance->open(files, !options.trace.empty()))
     return error;
+  if (Error error = openFlightRecord())
+    return error;
   peers.follow(instance.get());
   if (options.rate && !instance->setHyperparameter("lr", *options.rate))
     return userError("--lr: this program has no learning rate");
@@ -228,6 +231,30 @@ Error penstock_run::openInstances() {
   if (!options.resume.empty())
     return resume(options.resume);
   return resumesIfAny ? resume(options.checkpointDir) : Error();
+}
+
+/// Several processes have a record unless they are told not to; one has it
+/// where it is told where.
+Error penstock_run::openFlightRecord() {
+  if (options.flightRecord == "off" ||
+      (peers.isAlone() && options.flightRecord.empty()))
+    return {};
+  Token run = peers.getToken();
+  std::string folder = options.flightRecord;
+  if (folder.empty()) {
+    const char *temporary = std::getenv("TMPDIR");
+    folder = format("%s/penstock-flight-",
+                    temporary && *temporary ? temporary : "/tmp");
+    for (int i = 0; i < 6; ++i)
+      folder += format("%02x", run[i]);
+  }
+  if (Error error = flightRecord.open(folder, program, peers.getJob(), run,
+                                      peers.getClock()))
+    return error;
+  for (penstock_device *device : instance->devices())
+    device->flight = flightRecord.find(device->index);
+  peers.setFlightRecord(&flightRecord, folder);
+  return {};
 }
 
 /// What all processes have allocated.

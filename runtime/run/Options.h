@@ -27,7 +27,7 @@ enum class For { Both, Training, Inference };
 struct Options {
   std::vector<std::pair<std::string, std::string>> data, evalData;
   std::string labels, evalLabels, log, save, trace, memory, outputs;
-  std::string checkpointDir, resume;
+  std::string checkpointDir, resume, flightRecord;
   std::optional<int64_t> steps, epochs, evalEvery, seed;
   std::optional<int64_t> checkpointEvery, checkpointKeep;
   std::optional<double> rate, watchdog, timeLimit;

@@ -94,6 +94,8 @@ ProcessState readBeat(const std::string &beat) {
 
 Peers::Peers(const penstock_program &program) : program(program) {
   job.place(program.device_count);
+  // That of a run of one process; others get one from rank 0.
+  (void)makeToken(token);
 }
 
 Peers::~Peers() {
@@ -171,6 +173,7 @@ Error Peers::join(const Options &options) {
 
 Error Peers::connect(const Meeting &meeting, Entrance &entrance,
                      double seconds) {
+  token = meeting.token;
   std::vector<Socket> sockets(1);
   Error error = job.rank == 0
                     ? entrance.admit(meeting.token, job.size, seconds, sockets)
@@ -651,6 +654,9 @@ void Peers::report(const Failure &failure,
       text += format("  %s, device %u: %s\n", getName(rank).c_str(), one.device,
                      describe(program, one).c_str());
 
+  if (flightRecord.load())
+    text += format("  penstock-doctor %s says more\n", flightFolder.c_str());
+
   // 3. Nobody may be reading.
   std::thread([code = failure.code] {
     sleep(2);
@@ -660,7 +666,18 @@ void Peers::report(const Failure &failure,
       write(STDERR_FILENO, text.data(), text.size());
 }
 
-void Peers::end(int code) { _exit(code); }
+void Peers::setFlightRecord(FlightRecord *next, const std::string &folder) {
+  flightFolder = folder;
+  flightRecord.store(next);
+}
+
+void Peers::end(int code, bool isOwn) {
+  // The watchdog speaks of others.
+  bool isOrigin = isOwn && code != PENSTOCK_WATCHDOG;
+  if (FlightRecord *open = flightRecord.load())
+    open->setEnd(isOrigin ? FlightEnd::Origin : FlightEnd::Failed);
+  _exit(code);
+}
 
 void Peers::fail(int code, const char *sentence) {
   control->fail({job.rank, code, /*isLost=*/false, sentence});

@@ -16,6 +16,7 @@
 #include "runtime/job/Handshake.h"
 #include "runtime/job/Stream.h"
 #include "runtime/observe/Failure.h"
+#include "runtime/observe/FlightRecord.h"
 #include "runtime/run/JobWatchdog.h"
 #include "runtime/run/Options.h"
 #include "runtime/transport/Transport.h"
@@ -108,6 +109,11 @@ public:
   void endServing();
   void serve(const Instance &instance, int64_t updates);
 
+  /// The same in all processes of this run, and in no other.
+  const Token &getToken() const { return token; }
+  const ClockOffset &getClock() const { return firstClock; }
+  /// Learns of the end of this process, if it is known. Its folder is named.
+  void setFlightRecord(FlightRecord *record, const std::string &folder);
   /// Beats tell where the devices of an instance are. Null: none is.
   void follow(const Instance *instance);
   /// On rank 0: where all are, by rank; `isFresh` if that is of the last
@@ -130,7 +136,7 @@ private:
   std::string makeBeat() override;
   void report(const Failure &failure,
               const std::vector<std::string> &beats) override;
-  void end(int code) override;
+  void end(int code, bool isOwn) override;
   void fail(int code, const char *sentence) override;
 
   Error joinByMpi(const LaunchFacts &facts, double seconds);
@@ -147,6 +153,9 @@ private:
   std::mutex hostsMutex; // reports may come at any time
   ClockOffset firstClock, lastClock;
   std::atomic<const Instance *> followed{nullptr};
+  Token token{};
+  std::atomic<FlightRecord *> flightRecord{nullptr};
+  std::string flightFolder;
   bool hasAgreed = false; // on the last error
   int64_t sinksUnderWay = 0;
   int sentSignal = 0, takenSignal = 0;

@@ -11,6 +11,7 @@
 #define PENSTOCK_RUNTIME_RUN_RUN_H
 
 #include "runtime/io/ModelWriter.h"
+#include "runtime/observe/FlightRecord.h"
 #include "runtime/observe/Log.h"
 #include "runtime/observe/Watchdog.h"
 #include "runtime/run/Checkpoints.h"
@@ -42,7 +43,10 @@ struct penstock_run {
   /// options.warnsOfNotFinite.
   Error save(const std::string &path);
   /// The end of all processes, which may not return where it is an error.
-  void leave(const Error &error) { peers.leave(error); }
+  void leave(const Error &error) {
+    peers.leave(error);
+    flightRecord.remove();
+  }
   /// All processes know of the error that ends the run.
   bool hasAgreed() const { return peers.isAlone() || peers.hasAgreedOnEnd(); }
   /// Whether this process prints and writes.
@@ -126,6 +130,7 @@ private:
   bool reads(const char *endpoint) const;
   std::function<void()> watch();
   Error gatherArenas();
+  Error openFlightRecord();
   void gatherWaits();
   Error openFiles();
   Error writeTraceOnce();
@@ -165,6 +170,8 @@ private:
   };
 
   std::vector<penstock::runtime::MappedFile> files;
+  /// Stays until no device writes to it.
+  penstock::runtime::FlightRecord flightRecord;
   std::unique_ptr<penstock::runtime::ModelWriter> writer;
   penstock::runtime::DataSet trainData, evalData;
   bool hasTrainData = false, hasEvalData = false;

@@ -35,7 +35,10 @@ public:
     isLost = failure.isLost;
     lastBeats = beats;
   }
-  void end(int value) override { code.store(value); }
+  void end(int value, bool own) override {
+    isOwn = own;
+    code.store(value);
+  }
 
   bool awaitEnd() {
     for (int i = 0; i < 10000 && code.load() < 0; ++i)
@@ -44,6 +47,7 @@ public:
   }
 
   std::string beat;
+  std::atomic<bool> isOwn{false};
   std::atomic<int> code{-1};
   std::mutex mutex;
   std::string sentence;
@@ -208,6 +212,8 @@ TEST(Control, EndsAllWithTheCodeOfOneThatFails) {
     EXPECT_EQ(star.listeners[0].sentence, "too big");
     EXPECT_EQ(star.listeners[0].rank, failing);
     EXPECT_FALSE(star.listeners[0].isLost);
+    for (int rank : {0, 1, 2})
+      EXPECT_EQ(star.listeners[rank].isOwn, rank == failing);
   }
 }
 
