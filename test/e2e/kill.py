@@ -3,16 +3,19 @@
 usage: kill.py EXECUTABLE FOLDER --data NAME=FILE --labels FILE [--rounds N]
            [--ranks 2,3,4] [--signals KILL STOP SEGV] [--mpi openmpi]
            [--limit SECONDS] [--peer-timeout SECONDS] [--seed S] [--show N]
+           [--doctor PENSTOCK-DOCTOR]
 
 SIGTERM and SIGINT are no such end: see stop.py. Each round starts the executable as several processes, waits a random time, and
 sends a signal to one of them. All others have to end within the limit, with code
 5 or by the launcher, and one line has to name the rank that was hit. Nothing of
-the run may be left. Prints the distribution of the times until the last of the
+the run may be left. With --doctor, its sentence about the flight record of the
+round has to name the same rank. Prints the distribution of the times until the last of the
 others had ended, and the lines of the first rounds. Exit code 1 if anything was
 otherwise.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import random
@@ -70,11 +73,14 @@ def play(options, number, rng):
     name = rng.choice(options.signals)
     log = options.folder / "run.jsonl"
     log.unlink(missing_ok=True)
+    flight = options.folder / "flight"
+    shutil.rmtree(flight, ignore_errors=True)
     errors = options.folder / "errors.txt"
     command = [LAUNCHERS[options.mpi], "-n", str(size), options.executable,
                "--data", options.data, "--labels", options.labels,
                "--steps", "1000000000", "--log", log,
-               "--peer-timeout", str(options.peer_timeout)]
+               "--peer-timeout", str(options.peer_timeout),
+               "--flight-record", flight]
     with errors.open("w") as stream:
         launcher = subprocess.Popen(command, stdout=stream, stderr=stream,
                                     env=ENVIRONMENT)
@@ -122,6 +128,13 @@ def play(options, number, rng):
         if time.monotonic() > end:
             sys.exit(f"round {number}: a process is left")
         time.sleep(0.02)
+    if options.doctor:
+        found = json.loads(subprocess.run(
+            [options.doctor, "--json", flight], check=True, capture_output=True,
+            text=True).stdout)
+        if found["rank"] != victim:
+            sys.exit(f"round {number}: {name} of rank {victim} of {size}: the "
+                     f"doctor says: {found['sentence']}\n{text}")
     line = next(line for line in text.splitlines() if line.startswith("error:"))
     return seconds, code, f"{name} of rank {victim} of {size}: {line}"
 
@@ -142,6 +155,7 @@ def main():
     parser.add_argument("--peer-timeout", type=float, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=3)
+    parser.add_argument("--doctor")
     options = parser.parse_args()
     options.executable = os.path.realpath(options.executable)
     options.folder.mkdir(parents=True, exist_ok=True)
