@@ -131,7 +131,8 @@ static const AttributeRule rules[] = {
     {kSendersAttr, isDevices, "a list of devices, on a channel"},
     {kReceiversAttr, isDevices, "a list of devices, on a channel"},
     {kOnceAttr, isOn<GroupOp, UnitAttr>, "without a value, on a group"},
-    {kLagsAttr, isLags, "the lags of forward and backward, and of what an update blends, on a "
+    {kLagsAttr, isLags,
+     "the lags of forward and backward, and of what an update blends, on a "
      "stage"},
     {kRecomputesAttr,
      [](Operation *op, Attribute value) {

@@ -173,8 +173,7 @@ LogicalResult TaskOp::verify() {
         return read.emitOpError("reads ")
                << read.getVariableAttr() << " after the task wrote it";
     } else if (!isa<HyperparameterOp, CompensateOp, PredictOp, BlendOp,
-                    StalenessOp, func::CallOp>(
-                   op)) {
+                    StalenessOp, func::CallOp>(op)) {
       bool scalar =
           isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
               op.getDialect()) &&

@@ -143,9 +143,9 @@ bool Profiler::compileUnits(size_t units) {
 /// stages are measured in an order of the kind that they will run in.
 static StringRef getMeasuredOrder(const CompileOptions &options) {
   StringRef name = options.schedule;
-  bool forwardsFirst =
-      name.starts_with("gpipe") || name.starts_with("looped-bfs") ||
-      name.starts_with("nf1b");
+  bool forwardsFirst = name.starts_with("gpipe") ||
+                       name.starts_with("looped-bfs") ||
+                       name.starts_with("nf1b");
   return forwardsFirst ? "gpipe" : "1f1b";
 }
 

@@ -111,8 +111,8 @@ void Report::collectSimulation(ModuleOp module) {
   }
 }
 
-/// The microbatches that a device of a pipe as long as this to fill could run in
-/// the time that it waits at every update, where forwards run whole updates
+/// The microbatches that a device of a pipe as long as this to fill could run
+/// in the time that it waits at every update, where forwards run whole updates
 /// ahead, but fewer than there are devices behind.
 static int64_t countIdle(ModuleOp module, int64_t fill) {
   for (auto schedule : module.getOps<ScheduleOp>()) {

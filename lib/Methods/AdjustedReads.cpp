@@ -258,8 +258,7 @@ LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
       if (!extended) {
         FailureOr<func::FuncOp> made = extendUpdate(
             symbols, callee, (callee.getSymName() + ".delta").str(),
-            {.states = 1},
-            [&](Arithmetic f, const UpdateElements &elements) {
+            {.states = 1}, [&](Arithmetic f, const UpdateElements &elements) {
               Value change =
                   f.sub(elements.results[after], elements.arguments[before]);
               Value kept = f.mul(f.constant(gamma), elements.states[0]);
@@ -335,9 +334,9 @@ LogicalResult StageAdjuster::blend(ArrayRef<TaskOp> readers, int64_t lag,
   for (WeightUpdate &update : updates) {
     Location at = update.call.getLoc();
     builder.setInsertionPoint(update.call);
-    Value older = ReadOp::create(
-        builder, at, update.parameter.getTensorType(),
-        FlatSymbolRefAttr::get(update.parameter), builder.getI64IntegerAttr(lag));
+    Value older = ReadOp::create(builder, at, update.parameter.getTensorType(),
+                                 FlatSymbolRefAttr::get(update.parameter),
+                                 builder.getI64IntegerAttr(lag));
     builder.setInsertionPointToEnd(block);
     Value blended =
         BlendOp::create(builder, at, update.after, older, significance);

@@ -80,8 +80,7 @@ public:
 
 class IntermediateTiMePReSt : public ManyForwards {
 public:
-  constexpr IntermediateTiMePReSt()
-      : ManyForwards("i-timeprest", kBlendKeys) {}
+  constexpr IntermediateTiMePReSt() : ManyForwards("i-timeprest", kBlendKeys) {}
 
   VersionStorage getStorage() const override { return VersionStorage::Stash; }
   /// Without decay the backward reads what its forward did.

@@ -6,8 +6,8 @@
 // PipeDream admits to each replica of a stage one microbatch for every device
 // from there on, shared among the replicas, rounded up (NOAM). When it forwards
 // microbatch k, the others of these are in flight, and all before have come
-// back: with r replicas everywhere, k - (p-1-i)·r. Under nF1B all microbatches of
-// an update are forwarded min(L, p-1-i) updates before it.
+// back: with r replicas everywhere, k - (p-1-i)·r. Under nF1B all microbatches
+// of an update are forwarded min(L, p-1-i) updates before it.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Methods/VersionTable.h"
@@ -17,8 +17,8 @@
 
 using namespace penstock;
 
-/// Microbatches of stage i in flight beside the one that each replica begins; of
-/// whole updates, beside the one that begins.
+/// Microbatches of stage i in flight beside the one that each replica begins;
+/// of whole updates, beside the one that begins.
 static int64_t countInFlight(const PipelinePlace &place, int64_t i) {
   llvm::ArrayRef<int64_t> replicas = place.replicas;
   int64_t behind = static_cast<int64_t>(replicas.size()) - 1 - i;

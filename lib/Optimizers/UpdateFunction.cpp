@@ -85,8 +85,9 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   SmallVector<AffineMap> maps = old.getIndexingMapsArray();
   maps.insert(maps.begin() + inputs.size(), extension.inputs,
               builder.getMultiDimIdentityMap(type.getRank()));
-  llvm::append_range(inputs, ValueRange(copy.getArguments())
-                                 .slice(firstInput, extension.inputs));
+  llvm::append_range(
+      inputs,
+      ValueRange(copy.getArguments()).slice(firstInput, extension.inputs));
   llvm::append_range(
       outputs,
       ValueRange(copy.getArguments()).slice(tensors, extension.states));
@@ -107,9 +108,8 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   // 3. What it computes.
   Block *body = op.getBody();
   for (unsigned i = 0; i < extension.inputs; ++i)
-    elements.inputs.push_back(
-        body->insertArgument(inputs.size() - extension.inputs + i,
-                             type.getElementType(), loc));
+    elements.inputs.push_back(body->insertArgument(
+        inputs.size() - extension.inputs + i, type.getElementType(), loc));
   for (unsigned i = 0; i < extension.states + extension.results; ++i) {
     BlockArgument element = body->addArgument(type.getElementType(), loc);
     if (i < extension.states)

@@ -38,9 +38,10 @@ penstock::parseDeviceKinds(StringRef text, std::string &error) {
       double speed;
       if (part.trim().getAsDouble(speed) || !(speed > 0) || speed > 1e6 ||
           speed < 1e-6) {
-        error = "'" + part.str() + "' is no speed: a number from 1e-6 to 1e6, "
-                                   "1 for the device that layers were "
-                                   "measured on";
+        error = "'" + part.str() +
+                "' is no speed: a number from 1e-6 to 1e6, "
+                "1 for the device that layers were "
+                "measured on";
         return std::nullopt;
       }
       devices.push_back({static_cast<int64_t>(host), speed});
@@ -195,10 +196,12 @@ penstock::assignDevices(ArrayRef<DeviceKind> devices, int64_t workers,
                         WorkerPolicy policy, std::string &error) {
   auto total = static_cast<int64_t>(devices.size());
   if (workers < 1 || total % workers != 0) {
-    error = std::to_string(total) + " devices cannot be shared out evenly "
-                                    "among " +
-            std::to_string(workers) + " workers; use a number of workers that "
-                                      "divides " +
+    error = std::to_string(total) +
+            " devices cannot be shared out evenly "
+            "among " +
+            std::to_string(workers) +
+            " workers; use a number of workers that "
+            "divides " +
             std::to_string(total);
     return std::nullopt;
   }
@@ -232,8 +235,7 @@ penstock::assignDevices(ArrayRef<DeviceKind> devices, int64_t workers,
       auto count = static_cast<int64_t>(known.size());
       if (count % workers != 0) {
         error = std::to_string(count) + " devices of speed " +
-                describeNumber(speed) +
-                " cannot be shared out evenly among " +
+                describeNumber(speed) + " cannot be shared out evenly among " +
                 std::to_string(workers) + " workers; use --policy=hybrid";
         return std::nullopt;
       }
@@ -350,9 +352,8 @@ double WorkerSearch::getBytes(int64_t stage, int64_t begin, int64_t end) const {
   if (options.workers > 1) {
     int64_t distance = options.distance;
     counts.versions = wave;
-    copies += static_cast<double>(
-        (2 * distance + 2) * (options.workers - 1) +
-        (distance > 0 ? distance + 1 + 2 : 2));
+    copies += static_cast<double>((2 * distance + 2) * (options.workers - 1) +
+                                  (distance > 0 ? distance + 1 + 2 : 2));
   }
   return getStageBytes(sizes, counts, copies);
 }
@@ -388,8 +389,8 @@ void WorkerSearch::solve(Extend extend) {
             double value = at(before, previous, begin).value;
             if (value == kInfinity)
               continue;
-            value = extend(value, compute,
-                           getInputSeconds(begin, previous, kind));
+            value =
+                extend(value, compute, getInputSeconds(begin, previous, kind));
             if (value < entry.value)
               entry = {value, begin, previous};
           }
@@ -526,9 +527,8 @@ ClockSimulation penstock::simulateClocks(ArrayRef<WorkerPlan> workers,
   for (const auto &[end, index] : waves) {
     if (++done[index] == kWaves)
       break;
-    result.largestDistance =
-        std::max(result.largestDistance,
-                 done[index] - *llvm::min_element(done));
+    result.largestDistance = std::max(result.largestDistance,
+                                      done[index] - *llvm::min_element(done));
   }
   return result;
 }
@@ -559,13 +559,13 @@ penstock::planUnequal(const std::vector<PlanState> &states,
         error = "no plan fits";
         return std::nullopt;
       }
-      isEqual &= plan.workers.empty() ||
-                 worker->wave == plan.workers.front().wave;
+      isEqual &=
+          plan.workers.empty() || worker->wave == plan.workers.front().wave;
       plan.workers.push_back(std::move(*worker));
     }
     for (const WorkerPlan &worker : plan.workers)
-      common.wave = common.wave > 0 ? std::min(common.wave, worker.wave)
-                                    : worker.wave;
+      common.wave =
+          common.wave > 0 ? std::min(common.wave, worker.wave) : worker.wave;
   }
   plan.clocks = simulateClocks(plan.workers, options.distance);
   return plan;

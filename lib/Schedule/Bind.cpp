@@ -405,9 +405,9 @@ std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
       const Task &task = model.tasks[event.id];
       // Version floor((k - lag) / M) is one of those that there are.
       if (task.letter == 'F' && goesBack[task.stage])
-        raise(task.stage, forward[task.stage]++ + 1 -
-                              (backward[task.stage] / perUpdate + 1) *
-                                  perUpdate);
+        raise(task.stage,
+              forward[task.stage]++ + 1 -
+                  (backward[task.stage] / perUpdate + 1) * perUpdate);
       else if (task.letter == 'B' || task.letter == 'W')
         ++backward[task.stage];
     }

@@ -117,8 +117,7 @@ std::string drawSvg(const Problem &problem, const Simulation &simulation,
       out << formatv("<rect x=\"{0:f1}\" y=\"{1}\" width=\"{2:f1}\" "
                      "height=\"{3}\" fill=\"{4}\" stroke=\"white\" "
                      "stroke-width=\"0.8\"/>",
-                     x, y, wide, kRow,
-                     colorOf(*kind, chunk, shades));
+                     x, y, wide, kRow, colorOf(*kind, chunk, shades));
       std::string number = std::to_string(run.number);
       if (wide >= 7.0 * number.size())
         out << formatv("<text x=\"{0:f1}\" y=\"{1}\" font-size=\"11\" "

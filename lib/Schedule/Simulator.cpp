@@ -77,12 +77,12 @@ Simulation simulate(const Problem &problem, ArrayRef<Order> orders) {
 
 double simulateSteadyBubble(const Problem &problem, ArrayRef<Order> orders) {
   Problem shorter = problem, longer = problem;
-  // A device that is ahead of the slowest one loses a microbatch or more of that
-  // per update, until it waits for it at every update.
+  // A device that is ahead of the slowest one loses a microbatch or more of
+  // that per update, until it waits for it at every update.
   constexpr int64_t kMostRuns = 1 << 20;
   int64_t runs = problem.microbatches * problem.devices;
-  shorter.updates = fillOf(problem.model, orders) + 2 +
-                    std::min(runs, kMostRuns / runs);
+  shorter.updates =
+      fillOf(problem.model, orders) + 2 + std::min(runs, kMostRuns / runs);
   longer.updates = 2 * shorter.updates;
   const Times &t = problem.times;
   double work = double(problem.microbatches * shorter.updates) *

@@ -104,8 +104,7 @@ struct VerifySchedulePass
         pipeline::StageOp stage = imported.stages[facts.index];
         auto noted =
             stage->getAttrOfType<DenseI64ArrayAttr>(pipeline::kLagsAttr);
-        if (!noted ||
-            noted.asArrayRef() != ArrayRef<int64_t>(lags.toArray())) {
+        if (!noted || noted.asArrayRef() != ArrayRef<int64_t>(lags.toArray())) {
           InFlightDiagnostic diagnostic = stage.emitError("S3: the lags of ");
           diagnostic << method.name << " are " << lags.forward << " and "
                      << lags.backward;

@@ -104,11 +104,11 @@ static cl::opt<int64_t> virtualWorkers(
     cl::desc("With --device-speeds: pipelines with weights of their own, as in "
              "HetPipe (default 1)"),
     cl::cat(category));
-static cl::opt<std::string>
-    policy("policy", cl::init("equal"),
-           cl::desc("Which devices are a virtual worker: node, equal (default), "
-                    "hybrid"),
-           cl::cat(category));
+static cl::opt<std::string> policy(
+    "policy", cl::init("equal"),
+    cl::desc("Which devices are a virtual worker: node, equal (default), "
+             "hybrid"),
+    cl::cat(category));
 static cl::opt<int64_t>
     distance("distance", cl::init(0),
              cl::desc("Waves that a virtual worker may lack of others (default "
@@ -281,8 +281,9 @@ static bool checkSpeeds(PlanArguments &arguments) {
   }
   std::string flag = "--device-speeds=" + deviceSpeeds, error;
   if (!devices.empty())
-    return fail("--devices=" + devices + ": --device-speeds says how many "
-                                         "there are; leave one of them out");
+    return fail("--devices=" + devices +
+                ": --device-speeds says how many "
+                "there are; leave one of them out");
   if (algorithm.getNumOccurrences() || blocks.getNumOccurrences())
     return fail(Twine(algorithm.getNumOccurrences() ? "--algorithm=" + algorithm
                                                     : "--blocks") +

@@ -28,17 +28,16 @@ static std::string getCuts(const WorkerPlan &worker, const LayerGraph &graph) {
 void penstock::printUnequal(const UnequalPlan &plan, const LayerGraph &graph,
                             const UnequalOptions &options,
                             raw_ostream &stream) {
-  stream << "worker  stage    layers  host   speed     compute       input      "
-            "memory\n";
+  stream
+      << "worker  stage    layers  host   speed     compute       input      "
+         "memory\n";
   for (auto [worker, own] : enumerate(plan.workers))
     for (auto [index, stage] : enumerate(own.stages))
-      stream << formatv("{0,6}{1,7}{2,10}{3,6}{4,8:F3}{5,12}{6,12}{7,12}\n",
-                        worker, index,
-                        formatv("{0}-{1}", stage.first, stage.last).str(),
-                        stage.device.host, stage.device.speed,
-                        formatSeconds(stage.computeSeconds),
-                        formatSeconds(stage.inputSeconds),
-                        formatBytes(stage.memoryBytes));
+      stream << formatv(
+          "{0,6}{1,7}{2,10}{3,6}{4,8:F3}{5,12}{6,12}{7,12}\n", worker, index,
+          formatv("{0}-{1}", stage.first, stage.last).str(), stage.device.host,
+          stage.device.speed, formatSeconds(stage.computeSeconds),
+          formatSeconds(stage.inputSeconds), formatBytes(stage.memoryBytes));
   for (auto [worker, own] : enumerate(plan.workers)) {
     stream << formatv("worker {0}: {1} per microbatch, a wave of {2} in {3}",
                       worker, formatSeconds(own.slowestSeconds), own.wave,
@@ -71,13 +70,13 @@ json::Value penstock::toJson(const UnequalPlan &plan, const LayerGraph &graph,
                                     {"compute_seconds", stage.computeSeconds},
                                     {"input_seconds", stage.inputSeconds},
                                     {"memory_bytes", stage.memoryBytes}});
-    workers.push_back(json::Object{
-        {"stages", std::move(stages)},
-        {"cuts", getCuts(own, graph)},
-        {"slowest_seconds", own.slowestSeconds},
-        {"wave", own.wave},
-        {"wave_seconds", own.getWaveSeconds()},
-        {"waiting_share", plan.clocks.waitingShare[worker]}});
+    workers.push_back(
+        json::Object{{"stages", std::move(stages)},
+                     {"cuts", getCuts(own, graph)},
+                     {"slowest_seconds", own.slowestSeconds},
+                     {"wave", own.wave},
+                     {"wave_seconds", own.getWaveSeconds()},
+                     {"waiting_share", plan.clocks.waitingShare[worker]}});
   }
   return json::Object{
       {"workers", std::move(workers)},

@@ -204,8 +204,8 @@ int Planning::runUnequal() {
     outs() << formatv("{0}: {1} layers on {2} devices", arguments.input,
                       graph.layers.size(), arguments.kinds.size());
     if (options.workers > 1)
-      outs() << formatv(", {0} virtual workers ({1}), D = {2}",
-                        options.workers, arguments.policy, options.distance);
+      outs() << formatv(", {0} virtual workers ({1}), D = {2}", options.workers,
+                        arguments.policy, options.distance);
     outs() << "\n";
     printUnequal(*plan, graph, options, outs());
   }

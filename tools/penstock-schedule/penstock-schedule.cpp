@@ -221,7 +221,7 @@ static int run(const Flags &flags) {
   if (flags.updates.getNumOccurrences() && flags.updates < 1)
     return fail("--updates=" + Twine(flags.updates) +
                 ": a positive number is needed");
-  int64_t updates = flags.updates > 0  ? flags.updates
+  int64_t updates = flags.updates > 0 ? flags.updates
                     : spec->flushes() ? 1
                                       : flags.devices + 1;
   if (updates > mostMicrobatches / flags.microbatches)
@@ -276,10 +276,10 @@ static int run(const Flags &flags) {
                   kDoesNotFit);
 
   // 3. What was asked for.
-  std::string title = formatv(
-      "{0}: {1} devices, {2} microbatches, bubble {3:f1} %", flags.schedule,
-      flags.devices, flags.microbatches,
-      100 * steadyBubble.value_or(simulation.bubble));
+  std::string title =
+      formatv("{0}: {1} devices, {2} microbatches, bubble {3:f1} %",
+              flags.schedule, flags.devices, flags.microbatches,
+              100 * steadyBubble.value_or(simulation.bubble));
   if (!flags.svg.empty() &&
       !write(flags.svg, drawSvg(problem, simulation, title)))
     return kUserError;

@@ -72,12 +72,9 @@ static constexpr SpecKey kParameters[] = {
               "behind",
      .example = "1"}};
 
-const Family kManyForwards = {{"nf1b", kParameters},
-                              Placement::Line,
-                              false,
-                              oneChunk,
-                              refuseManyForwards,
-                              generateManyForwards,
-                              /*flushes=*/false};
+const Family kManyForwards = {
+    {"nf1b", kParameters}, Placement::Line,      false, oneChunk,
+    refuseManyForwards,    generateManyForwards,
+    /*flushes=*/false};
 
 } // namespace penstock::schedule

@@ -143,7 +143,8 @@ bool RoundPlacement::unroll(Order &order) {
       if (once && item.ahead != 0)
         return false;
       loop.entries.push_back(
-          {item, nodeOf(item.id, (once ? 0 : local * loop.width) + loop.index)});
+          {item,
+           nodeOf(item.id, (once ? 0 : local * loop.width) + loop.index)});
     }
     loops.push_back(std::move(loop));
     return true;

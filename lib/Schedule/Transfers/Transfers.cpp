@@ -11,8 +11,8 @@
 // this device; as the runs have times too, nothing can wait in a circle.
 // Orders in which a task stands several times go another way, and those that
 // fill the pipe faster than so: see ByTime.cpp; loops that never flush, of
-// stages of different width or of several microbatches: see ByRound.cpp. Transfers and sums once
-// per update are in PerUpdate.cpp.
+// stages of different width or of several microbatches: see ByRound.cpp.
+// Transfers and sums once per update are in PerUpdate.cpp.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Schedule/Transfers.h"

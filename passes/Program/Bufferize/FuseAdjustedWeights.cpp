@@ -196,8 +196,7 @@ FuseAdjustedWeightsPass::replace(ModuleOp module, func::CallOp update,
       olders.push_back(adjustment.older);
   }
   unsigned former = update.getNumResults();
-  func::CallOp call =
-      replaceUpdateCall(update, *function, olders, scalars);
+  func::CallOp call = replaceUpdateCall(update, *function, olders, scalars);
   for (auto [index, adjustment] : llvm::enumerate(adjustments)) {
     adjustment.op->getResult(0).replaceAllUsesWith(
         call.getResult(former + index));
@@ -268,8 +267,8 @@ Value FuseAdjustedWeightsPass::emit(Arithmetic f,
   Value weight = elements.results[adjustment.weight];
   if (older) {
     Value s = f.from(scalars[0]);
-    Value blended = f.add(f.mul(older, s),
-                          f.mul(weight, f.sub(f.constant(1), s)));
+    Value blended =
+        f.add(f.mul(older, s), f.mul(weight, f.sub(f.constant(1), s)));
     return f.selectLess(f.constant(0), s, blended, weight);
   }
   Value factor = f.constant(adjustment.factor);

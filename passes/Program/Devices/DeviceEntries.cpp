@@ -222,8 +222,8 @@ LogicalResult DeviceBuilder::awaitSums(TaskOp task, Value number) {
 /// ahead, so that a segment which becomes shorter later has a further update.
 Value DeviceBuilder::emitStaleness(StalenessOp op, Value number) {
   Value made = emit<arith::SubIOp>(add(number, 1), first);
-  Value staleness = emit<arith::MinSIOp>(
-      made, constant(static_cast<int64_t>(op.getLag())));
+  Value staleness =
+      emit<arith::MinSIOp>(made, constant(static_cast<int64_t>(op.getLag())));
   Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                        made, length);
   return arith::SelectOp::create(builder, loc, isLast, constant(0), staleness);

@@ -231,7 +231,8 @@ LogicalResult ProgramMachine::read(Device &device, const TraceEvent &event,
 LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
                                        const CellRef &ref) {
   TaskOp task = device.running;
-  if (!task || task.getKind() == TaskKind::Evaluate || !device.updatedVariables.contains(ref.symbol) ||
+  if (!task || task.getKind() == TaskKind::Evaluate ||
+      !device.updatedVariables.contains(ref.symbol) ||
       symbols.lookup<VariableOp>(ref.symbol).getRole() == Role::Gradient)
     return success();
   auto lags = symbols.lookup<StageOp>(task.getStageAttr().getAttr())
@@ -256,8 +257,8 @@ LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
          << due;
 }
 
-/// An update reads the newest version of what it writes, and beside it, where it
-/// blends, the one that is so many updates older than what it makes.
+/// An update reads the newest version of what it writes, and beside it, where
+/// it blends, the one that is so many updates older than what it makes.
 LogicalResult ProgramMachine::checkUpdateAge(Device &device,
                                              const TraceEvent &event,
                                              const CellRef &ref, int64_t lag) {

@@ -33,9 +33,9 @@ OptimizerSpec optimizer(llvm::StringRef text) {
 }
 
 TEST(MethodSpec, Names) {
-  for (llvm::StringRef name : {"sync", "naive", "pipedream", "2bw", "pipemare",
-                               "spectrain", "xpipe", "pipeoptim", "timeprest",
-                               "v-timeprest", "i-timeprest"}) {
+  for (llvm::StringRef name :
+       {"sync", "naive", "pipedream", "2bw", "pipemare", "spectrain", "xpipe",
+        "pipeoptim", "timeprest", "v-timeprest", "i-timeprest"}) {
     EXPECT_EQ(parse(name).getName(), name);
     EXPECT_EQ(parse(name).isAsynchronous(), name != "sync");
   }

@@ -93,8 +93,7 @@ struct ManyForwards {
 
 TEST(VersionTable, ManyForwards) {
   const Versions newest = {0, 1, 2, 3, 4, 5, 6, 7},
-                 one = {0, 0, 1, 2, 3, 4, 5, 6},
-                 two = {0, 0, 0, 1, 2, 3, 4, 5},
+                 one = {0, 0, 1, 2, 3, 4, 5, 6}, two = {0, 0, 0, 1, 2, 3, 4, 5},
                  three = {0, 0, 0, 0, 1, 2, 3, 4};
   const ManyForwards cases[] = {{2, 1, {one, newest}},
                                 {3, 2, {two, one, newest}},
@@ -121,15 +120,16 @@ TEST(VersionTable, ManyForwards) {
           WeightAges ages = agesOf(name + key, i, replicas, M);
           EXPECT_EQ(read(ages.forward), forward[name[0] == 't' ? 0 : i]);
           EXPECT_EQ(read(ages.backward), newest);
-          EXPECT_EQ(ages.blended,
-                    name[0] == 'i' ? std::min<int64_t>(ahead, depth - 1 - i)
-                                   : 0);
+          EXPECT_EQ(ages.blended, name[0] == 'i'
+                                      ? std::min<int64_t>(ahead, depth - 1 - i)
+                                      : 0);
           // As far as it goes, unless it is said.
           if (ahead + 1 == static_cast<int64_t>(depth))
             EXPECT_EQ(agesOf(name, i, replicas, M).forward, ages.forward);
         }
         // Without decay, both read the same.
-        WeightAges ages = agesOf("i-timeprest" + key + ",decay=0", i, replicas, M);
+        WeightAges ages =
+            agesOf("i-timeprest" + key + ",decay=0", i, replicas, M);
         EXPECT_EQ(ages.forward, ages.backward);
         EXPECT_EQ(ages.blended, 0);
         // Other methods under the same schedule.

@@ -70,8 +70,8 @@ double tryAll(const std::vector<PlanState> &states,
 
 TEST(UnequalDevices, LinesAreTheFastest) {
   std::mt19937 random(7);
-  const char *kinds[] = {"1,1,1", "1,0.5", "2,1;1,1", "1;0.25;4", "1,1;0.5,0.5",
-                         "3,2,1,0.5"};
+  const char *kinds[] = {"1,1,1",    "1,0.5",       "2,1;1,1",
+                         "1;0.25;4", "1,1;0.5,0.5", "3,2,1,0.5"};
   for (const char *text : kinds)
     for (unsigned size = 4; size < 8; ++size) {
       LayerGraph graph = makeChain(random, size);

@@ -305,8 +305,8 @@ TEST(ClosedForms, Flushed) {
     }
 }
 
-/// With leads of p - 1 - i no device idles; with fewer, all wait at an update for
-/// as many microbatches as devices that they do not cover.
+/// With leads of p - 1 - i no device idles; with fewer, all wait at an update
+/// for as many microbatches as devices that they do not cover.
 TEST(ClosedForms, ManyForwards) {
   for (const Times &times : {Times{1, 1, 1, 0}, Times{2, 1, 1, 0}})
     for (int p = 1; p <= 6; ++p)
