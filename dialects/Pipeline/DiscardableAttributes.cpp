@@ -56,7 +56,9 @@ BytesAttr penstock::pipeline::getBytes(Attribute tied) {
 static bool isTied(Operation *op, Attribute value) {
   auto variable = dyn_cast<VariableOp>(op);
   auto others = dyn_cast<DictionaryAttr>(value);
-  return variable && variable.getRole() == Role::Parameter && others &&
+  return variable && others &&
+         (variable.getRole() == Role::Parameter ||
+          variable.getRole() == Role::Master) &&
          llvm::all_of(others, [&](NamedAttribute other) {
            if (auto transposed = dyn_cast<TransposedAttr>(other.getValue()))
              return static_cast<int64_t>(transposed.getOrder().size()) ==
@@ -70,7 +72,7 @@ static bool isKind(Operation *op, Attribute value) {
   auto variable = dyn_cast<VariableOp>(op);
   auto kind = dyn_cast<StringAttr>(value);
   return variable && kind && variable->hasAttr(kParameterAttr) &&
-         llvm::is_contained({Role::Optimizer, Role::Compensation},
+         llvm::is_contained({Role::Optimizer, Role::Compensation, Role::Master},
                             variable.getRole()) &&
          !kind.empty() && llvm::all_of(kind.getValue(), [](char letter) {
            return llvm::isLower(letter) || letter == '_';
@@ -119,8 +121,8 @@ static const AttributeRule rules[] = {
     {kKindAttr, isKind,
      "a word of small letters, on state of a parameter that it names"},
     {kTiedAttr, isTied,
-     "byte ranges by name, on a parameter, transposed where they have its "
-     "rank"},
+     "byte ranges by name, on a parameter or a master, transposed where they "
+     "have its rank"},
     {kPartsAttr,
      [](Operation *op, Attribute value) {
        auto variable = dyn_cast<VariableOp>(op);

@@ -137,6 +137,24 @@ template <typename Attr> static void printEnd(OpAsmPrinter &printer, Attr end) {
     printer << ' ' << end.getName();
 }
 
+/// T, or T -> R where the result has another type.
+static ParseResult parseAdjustedTypes(OpAsmParser &parser, Type &weight,
+                                      Type &result) {
+  if (parser.parseType(weight))
+    return failure();
+  result = weight;
+  if (succeeded(parser.parseOptionalArrow()))
+    return parser.parseType(result);
+  return success();
+}
+
+static void printAdjustedTypes(OpAsmPrinter &printer, Operation *, Type weight,
+                               Type result) {
+  printer << weight;
+  if (result != weight)
+    printer << " -> " << result;
+}
+
 static ParseResult parseSourceEnd(OpAsmParser &parser, SourceAttr &source) {
   return parseEnd(parser, source, "input \"NAME\" or labels",
                   symbolizeSourceKind);
@@ -227,7 +245,8 @@ TrainingOp penstock::pipeline::addTraining(ModuleOp module,
   return TrainingOp::create(
       builder, module.getLoc(), optimizer ? UnitAttr() : builder.getUnitAttr(),
       builder.getI64IntegerAttr(1), optimizer, RateAttr(), ClippingAttr(),
-      BatchNormAttr::get(module.getContext(), BatchNorm::Train), MethodAttr());
+      BatchNormAttr::get(module.getContext(), BatchNorm::Train),
+      PrecisionAttr::get(module.getContext(), Precision::F32), MethodAttr());
 }
 
 FailureOr<TrainingOp> penstock::pipeline::requireTraining(ModuleOp module) {

@@ -291,4 +291,11 @@ def Pipeline_BatchNorm
 def Pipeline_BatchNormAttr
     : EnumAttr<Pipeline_Dialect, Pipeline_BatchNorm, "batch_norm">;
 
+def Pipeline_Precision
+    : Pipeline_I32Enum<"Precision", "what f32 models are computed in", [
+  I32EnumAttrCase<"F32", 0, "f32">,
+  I32EnumAttrCase<"BF16", 1, "bf16">]>;
+def Pipeline_PrecisionAttr
+    : EnumAttr<Pipeline_Dialect, Pipeline_Precision, "precision">;
+
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINEDIALECT_TD

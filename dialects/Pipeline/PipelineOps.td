@@ -22,6 +22,8 @@ def Pipeline_VariableOp : Pipeline_Op<"variable", [Symbol, InModule]> {
   let summary = "A tensor that lives across microbatches";
   let description = [{
     Without `init` it starts at zero. `frozen` variables are not differentiated.
+    A bf16 variable may start as f32 bytes, rounded. One of role `master` holds
+    the f32 weights that a bf16 parameter is rounded from.
 
     ```mlir
     pipeline.variable @fc1 : tensor<7x11xf32> parameter of @s0
@@ -55,9 +57,11 @@ def Pipeline_TrainingOp : Pipeline_Op<"training", [InModule]> {
     makes the updates, with the learning rate that `rate` gives each of them,
     the same for all if not said. `clipping` bounds the norm of the gradients.
     `batch_norm` says whose statistics batch normalization uses: those of the
-    microbatch (`train`, if not said) or the stored ones (`frozen`). `method`
-    says which versions of the weights are read. Until it is decided, when the
-    program is scheduled, it is left out, and no proof asks for one.
+    microbatch (`train`, if not said) or the stored ones (`frozen`). `precision`
+    says what the model's f32 tensors are rounded to where that keeps what is
+    learned: nothing (`f32`, if not said) or `bf16`. `method` says which
+    versions of the weights are read. Until it is decided, when the program is
+    scheduled, it is left out, and no proof asks for one.
 
     With `infers` the program has forward passes only.
 
@@ -69,7 +73,7 @@ def Pipeline_TrainingOp : Pipeline_Op<"training", [InModule]> {
 
     Constraints:
     1. A program that trains has an optimizer; one that infers has nothing but
-       `infers` (verifier of the op).
+       `infers` and a precision (verifier of the op).
     2. A module has at most one, a nested module none (`pipeline-verify`, C32).
     3. From level `training` on a program with tasks has one, and it infers
        exactly when all tasks evaluate (C32).
@@ -82,12 +86,14 @@ def Pipeline_TrainingOp : Pipeline_Op<"training", [InModule]> {
                        OptionalAttr<Pipeline_ClippingAttr>:$clipping,
                        DefaultValuedAttr<Pipeline_BatchNormAttr,
                            "::penstock::pipeline::BatchNorm::Train">:$batch_norm,
+                       DefaultValuedAttr<Pipeline_PrecisionAttr,
+                           "::penstock::pipeline::Precision::F32">:$precision,
                        OptionalAttr<Pipeline_MethodAttr>:$method);
   let assemblyFormat = [{
     (`infers` $infers^)? (`microbatches` `(` $microbatches^ `)`)?
     (`optimizer` `` $optimizer^)? (`rate` `` $rate^)?
     (`clipping` `` $clipping^)? (`batch_norm` `` $batch_norm^)?
-    (`method` `` $method^)? attr-dict
+    (`precision` `` $precision^)? (`method` `` $method^)? attr-dict
   }];
 }
 
@@ -233,25 +239,34 @@ def Pipeline_WriteOp : Pipeline_Op<"write", [InTask, Pipeline_WritesState]> {
 }
 
 def Pipeline_CompensateOp : Pipeline_Op<"compensate",
-    [Pure, InTask, AllTypesMatch<["weight", "delta", "result"]>]> {
+    [Pure, InTask, AllTypesMatch<["weight", "delta"]>,
+     AllShapesMatch<["weight", "result"]>]> {
   let summary = "w - tau * delta (PipeMare, T2)";
+  let description = [{
+    Of an f32 weight the result may be bf16.
+  }];
   let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$delta,
                        F64Attr:$tau);
   let results = (outs Pipeline_Tensor:$result);
   let assemblyFormat = [{
-    $weight `,` $delta `tau` `(` $tau `)` attr-dict `:` type($result)
+    $weight `,` $delta `tau` `(` $tau `)` attr-dict `:`
+    custom<AdjustedTypes>(type($weight), type($result))
   }];
 }
 
 def Pipeline_PredictOp : Pipeline_Op<"predict",
-    [Pure, InTask, AllTypesMatch<["weight", "velocity", "result"]>]> {
+    [Pure, InTask, AllTypesMatch<["weight", "velocity"]>,
+     AllShapesMatch<["weight", "result"]>]> {
   let summary = "w - steps * lr * v (SpecTrain)";
+  let description = [{
+    Of an f32 weight the result may be bf16.
+  }];
   let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$velocity,
                        AnyFloat:$rate, F64Attr:$steps);
   let results = (outs Pipeline_Tensor:$result);
   let assemblyFormat = [{
     $weight `,` $velocity `,` $rate `steps` `(` $steps `)` attr-dict
-    `:` type($result) `,` type($rate)
+    `:` custom<AdjustedTypes>(type($weight), type($result)) `,` type($rate)
   }];
 }
 

@@ -79,9 +79,14 @@ LogicalResult VariableOp::verify() {
   RankedTensorType type = getTensorType();
   if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
     return emitOpError("needs a static shape of numbers, got ") << type;
-  if (getInit() && getInit()->getLength() != getByteSize(type))
-    return emitOpError("init has ") << getInit()->getLength() << " bytes, "
-                                    << type << " takes " << getByteSize(type);
+  if (!getInit())
+    return success();
+  int64_t length = getInit()->getLength();
+  bool isRounded =
+      type.getElementType().isBF16() && length == 2 * getByteSize(type);
+  if (length != getByteSize(type) && !isRounded)
+    return emitOpError("init has ")
+           << length << " bytes, " << type << " takes " << getByteSize(type);
   return success();
 }
 
@@ -203,8 +208,21 @@ static bool isReadOrResult(Value value) {
   return isa_and_nonnull<ReadOp, func::CallOp>(value.getDefiningOp());
 }
 
+/// An adjusted weight has the type of the weight, or is rounded to bf16.
+static LogicalResult verifyAdjusted(Operation *op, Type weight, Type result) {
+  auto from = cast<RankedTensorType>(weight),
+       to = cast<RankedTensorType>(result);
+  if (from == to ||
+      (from.getElementType().isF32() && to.getElementType().isBF16()))
+    return success();
+  return op->emitOpError("makes ")
+         << to << " of " << from << ", which only f32 to bf16 may round";
+}
+
 /// C17, the part that needs no other op.
 LogicalResult CompensateOp::verify() {
+  if (failed(verifyAdjusted(*this, getWeight().getType(), getType())))
+    return failure();
   if (!(getTau().convertToDouble() > 0))
     return emitOpError("needs a positive tau");
   if (!isReadOrResult(getWeight()) || !isReadOrResult(getDelta()))
@@ -216,6 +234,8 @@ LogicalResult CompensateOp::verify() {
 
 /// C18, the part that needs no other op.
 LogicalResult PredictOp::verify() {
+  if (failed(verifyAdjusted(*this, getWeight().getType(), getType())))
+    return failure();
   if (!(getSteps().convertToDouble() > 0))
     return emitOpError("needs a positive number of steps");
   auto weight = getWeight().getDefiningOp<ReadOp>();

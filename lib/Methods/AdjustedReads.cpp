@@ -28,16 +28,26 @@ SmallVector<WeightUpdate> StageAdjuster::getUpdates(TaskOp reader) {
   if (!stage.update)
     return updates;
   for (auto write : stage.update.getBody().getOps<WriteOp>()) {
-    auto parameter = symbols.lookup<VariableOp>(write.getVariable());
+    auto written = symbols.lookup<VariableOp>(write.getVariable());
     auto call = write.getValue().getDefiningOp<func::CallOp>();
-    if (!parameter || !call || parameter.getRole() != Role::Parameter ||
-        !read.contains(write.getVariable()))
+    if (!written || !call)
+      continue;
+    // Weights that are rounded are those of the master.
+    VariableOp parameter = written;
+    auto whose = written->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+    if (written.getRole() == Role::Master && whose)
+      parameter = symbols.lookup<VariableOp>(whose.getValue());
+    if (parameter.getRole() != Role::Parameter ||
+        !read.contains(parameter.getSymName()))
       continue;
     WeightUpdate update{parameter, call, Value(), write.getValue(), {}};
     for (Value operand : call.getOperands())
       if (auto op = operand.getDefiningOp<ReadOp>();
           op && op.getVariable() == write.getVariable())
         update.before = operand;
+    // The rounded weights are no function of themselves.
+    if (!update.before)
+      continue;
     for (Value result : call.getResults())
       for (Operation *user : result.getUsers())
         if (auto state = dyn_cast<WriteOp>(user))
@@ -61,16 +71,19 @@ StageAdjuster::getUpdatesOfAll(ArrayRef<TaskOp> readers) {
   return updates;
 }
 
-/// Beside the parameter. A weight starts as the parameter does.
+/// Beside the parameter. A weight starts as the parameter does, and has its
+/// type; what is added up has that of the weights that are updated.
 VariableOp StageAdjuster::addVariable(const WeightUpdate &update,
                                       StringRef suffix, bool isWeight) {
   VariableOp parameter = update.parameter;
   OpBuilder builder(module.getContext());
-  auto variable = VariableOp::create(
-      builder, parameter.getLoc(),
-      (parameter.getSymName() + "." + suffix).str(), parameter.getTensorType(),
-      Role::Compensation, parameter.getStageAttr(),
-      isWeight ? parameter.getInitAttr() : BytesAttr());
+  auto type = cast<RankedTensorType>(isWeight ? parameter.getType()
+                                              : update.after.getType());
+  auto variable =
+      VariableOp::create(builder, parameter.getLoc(),
+                         (parameter.getSymName() + "." + suffix).str(), type,
+                         Role::Compensation, parameter.getStageAttr(),
+                         isWeight ? parameter.getInitAttr() : BytesAttr());
   variable->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
   variable->setAttr(kKindAttr, builder.getStringAttr(suffix));
   symbols.insert(variable, std::next(parameter->getIterator()));
@@ -211,14 +224,16 @@ LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
       llvm::append_range(operands, ArrayRef(scalars).drop_front());
       direction = func::CallOp::create(
                       builder, at,
-                      getDirectionFunction(update.parameter.getTensorType(),
-                                           optimizer, scalars.size() - 1),
+                      getDirectionFunction(
+                          cast<RankedTensorType>(update.after.getType()),
+                          optimizer, scalars.size() - 1),
                       operands)
                       .getResult(0);
     }
-    Value moved = PredictOp::create(builder, at, update.after, direction,
-                                    scalars[0], builder.getF64FloatAttr(steps));
     VariableOp variable = addVariable(update, name, /*isWeight=*/true);
+    Value moved = PredictOp::create(builder, at, variable.getType(),
+                                    update.after, direction, scalars[0],
+                                    builder.getF64FloatAttr(steps));
     WriteOp::create(builder, at, moved, FlatSymbolRefAttr::get(variable));
     redirect(readers, update.parameter, variable);
     if (!keeps)
@@ -276,8 +291,9 @@ LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
       Value newDelta = call.getResults().back();
       builder.setInsertionPointToEnd(&stage.update.getBody().front());
       WriteOp::create(builder, loc, newDelta, FlatSymbolRefAttr::get(delta));
-      Value seen = CompensateOp::create(builder, loc, call.getResult(after),
-                                        newDelta, builder.getF64FloatAttr(tau));
+      Value seen = CompensateOp::create(builder, loc, adjusted.getType(),
+                                        call.getResult(after), newDelta,
+                                        builder.getF64FloatAttr(tau));
       if (from > 0)
         seen.getDefiningOp()->setDiscardableAttr(
             kCompensatesFromAttr, builder.getI64IntegerAttr(from));

@@ -91,10 +91,10 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   llvm::append_range(
       outputs,
       ValueRange(copy.getArguments()).slice(tensors, extension.states));
-  for (unsigned i = 0; i < extension.results; ++i)
-    outputs.push_back(
-        tensor::EmptyOp::create(builder, loc, type, ValueRange()));
-  maps.append(extension.states + extension.results,
+  for (Type element : extension.results)
+    outputs.push_back(tensor::EmptyOp::create(builder, loc, type.clone(element),
+                                              ValueRange()));
+  maps.append(extension.states + extension.results.size(),
               builder.getMultiDimIdentityMap(type.getRank()));
   UpdateElements elements;
   for (Value scalar :
@@ -110,11 +110,10 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   for (unsigned i = 0; i < extension.inputs; ++i)
     elements.inputs.push_back(body->insertArgument(
         inputs.size() - extension.inputs + i, type.getElementType(), loc));
-  for (unsigned i = 0; i < extension.states + extension.results; ++i) {
-    BlockArgument element = body->addArgument(type.getElementType(), loc);
-    if (i < extension.states)
-      elements.states.push_back(element);
-  }
+  for (unsigned i = 0; i < extension.states; ++i)
+    elements.states.push_back(body->addArgument(type.getElementType(), loc));
+  for (Type element : extension.results)
+    body->addArgument(element, loc);
   elements.arguments.resize(tensors);
   for (OpOperand &operand : op->getOpOperands())
     if (auto argument = dyn_cast<BlockArgument>(operand.get());
@@ -126,6 +125,10 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   OpBuilder inside(yield);
   SmallVector<Value> further =
       emit(Arithmetic{inside, loc, type.getElementType()}, elements);
+  for (auto [value, element] :
+       llvm::zip(MutableArrayRef(further).drop_front(extension.states),
+                 extension.results))
+    value = Arithmetic{inside, loc, element}.from(value);
   yield->insertOperands(yield->getNumOperands(), further);
 
   // 4. The results.

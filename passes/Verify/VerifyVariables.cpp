@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules C1, C11, C12, C15 to C18, C29 and C35 of docs/ir.md.
+// Rules C1, C11, C12, C15 to C18, C29, C35 and C36 of docs/ir.md.
 //===----------------------------------------------------------------------===//
 
 #include "Rules.h"
@@ -115,6 +115,48 @@ static VariableOp getVariable(Subject &subject, Value value) {
   return {};
 }
 
+/// What a task writes to a variable; null if it does not.
+static Value findWritten(TaskOp task, VariableOp variable) {
+  for (WriteOp write : task.getBody().getOps<WriteOp>())
+    if (write.getVariable() == variable.getSymName())
+      return write.getValue();
+  return {};
+}
+
+/// C36: a master has the shape of the bf16 parameter that is rounded from it,
+/// and one function computes both.
+static LogicalResult verifyMaster(Subject &subject, VariableOp master) {
+  auto name = master->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  auto parameter =
+      name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
+  if (!parameter || parameter.getRole() != Role::Parameter)
+    return master.emitOpError("does not say by '")
+           << kParameterAttr << "' which parameter is rounded from it";
+  RankedTensorType from = master.getTensorType(),
+                   to = parameter.getTensorType();
+  if (!from.getElementType().isF32() || !to.getElementType().isBF16() ||
+      from.getShape() != to.getShape())
+    return master.emitOpError("holds ")
+           << from << " for " << name << ", which is " << to;
+  if (parameter.getStageAttr() != master.getStageAttr())
+    return master.emitOpError("is of another stage than ") << name;
+  for (TaskOp task : subject.module.getOps<TaskOp>()) {
+    if (task.isBodyless())
+      continue;
+    Value weights = findWritten(task, master),
+          rounded = findWritten(task, parameter);
+    if (!weights && !rounded)
+      continue;
+    auto call =
+        weights ? weights.getDefiningOp<func::CallOp>() : func::CallOp();
+    if (!rounded || !call || rounded.getDefiningOp() != call)
+      return task.emitOpError("does not write ")
+             << FlatSymbolRefAttr::get(master) << " and " << name
+             << " as results of one function";
+  }
+  return success();
+}
+
 /// C29: prepacked weights are written by whoever writes the weights, as a
 /// function of what it writes.
 static LogicalResult verifyPrepacked(Subject &subject, VariableOp prepacked) {
@@ -127,17 +169,10 @@ static LogicalResult verifyPrepacked(Subject &subject, VariableOp prepacked) {
            << "' what is prepacked for what";
   if (weights.getStageAttr() != prepacked.getStageAttr())
     return prepacked.emitOpError("is of another stage than ") << name;
-  auto find = [](TaskOp task, VariableOp variable) {
-    auto writes = task.getBody().getOps<WriteOp>();
-    auto it = llvm::find_if(writes, [&](WriteOp write) {
-      return write.getVariable() == variable.getSymName();
-    });
-    return it == writes.end() ? Value() : (*it).getValue();
-  };
   for (TaskOp task : subject.module.getOps<TaskOp>()) {
     if (task.isBodyless())
       continue;
-    Value from = find(task, weights), to = find(task, prepacked);
+    Value from = findWritten(task, weights), to = findWritten(task, prepacked);
     auto call = to ? to.getDefiningOp<func::CallOp>() : func::CallOp();
     if (from || to)
       if (!from || !call ||
@@ -236,6 +271,9 @@ LogicalResult penstock::verifyVariables(Subject &subject) {
              << getLevelName(subject.level);
     if (variable.getRole() == Role::Prepacked &&
         failed(verifyPrepacked(subject, variable)))
+      return failure();
+    if (variable.getRole() == Role::Master &&
+        failed(verifyMaster(subject, variable)))
       return failure();
   }
   return success();

@@ -20,9 +20,10 @@ namespace penstock {
 
 /// How much an extended update has more than the one it is made from.
 struct UpdateExtension {
-  /// Tensors that are read and replaced, tensors that are read, scalars, and
-  /// tensors that are made.
-  unsigned states = 0, inputs = 0, scalars = 0, results = 0;
+  /// Tensors that are read and replaced, tensors that are read, and scalars.
+  unsigned states = 0, inputs = 0, scalars = 0;
+  /// The types of elements of the tensors that are made.
+  llvm::SmallVector<mlir::Type> results = {};
 };
 
 /// One element of each tensor, and the scalars, which are f32.
@@ -32,7 +33,8 @@ struct UpdateElements {
   llvm::SmallVector<mlir::Value> states, inputs, scalars;
 };
 
-/// Emits elements of the new states, then of the further results.
+/// Emits elements of the new states, then of the further results, which are
+/// rounded to their types.
 using EmitElements = llvm::function_ref<llvm::SmallVector<mlir::Value>(
     Arithmetic f, const UpdateElements &elements)>;
 

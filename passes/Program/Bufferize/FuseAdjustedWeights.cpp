@@ -228,9 +228,12 @@ FuseAdjustedWeightsPass::getFunction(func::FuncOp update,
       stream << "," << adjustment.direction.getSymName();
     for (unsigned input : adjustment.inputs)
       stream << "," << input;
+    Type result = adjustment.op->getResult(0).getType();
+    stream << "," << result;
     extension.scalars += adjustment.scalars.size();
     extension.inputs += adjustment.older != nullptr;
-    ++extension.results;
+    extension.results.push_back(
+        cast<RankedTensorType>(result).getElementType());
   }
   func::FuncOp &function = known[key];
   if (function)

@@ -7,6 +7,14 @@ pipeline.variable @w : tensor<2xf32> parameter init <"f", 0, 4>
 
 // -----
 
+// A bf16 variable may start as f32 bytes, or as its own.
+// expected-error @+1 {{init has 16 bytes, 'tensor<2xbf16>' takes 4}}
+pipeline.variable @w : tensor<2xbf16> parameter init <"f", 0, 16>
+pipeline.variable @v : tensor<2xbf16> parameter init <"f", 0, 8>
+pipeline.variable @u : tensor<2xbf16> parameter init <"f", 0, 4>
+
+// -----
+
 // expected-error @+1 {{needs a static shape of numbers, got 'tensor<?xf32>'}}
 pipeline.variable @w : tensor<?xf32> parameter
 
@@ -118,6 +126,23 @@ pipeline.task @s.F forward of @s(%k) {
   %a = pipeline.read @w : tensor<2xf32>
   // expected-error @+1 {{needs a positive tau}}
   %b = pipeline.compensate %a, %a tau(0.0) : tensor<2xf32>
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %a = pipeline.read @w : tensor<2xf32>
+  // expected-error @+1 {{makes 'tensor<2xf16>' of 'tensor<2xf32>', which only f32 to bf16 may round}}
+  %b = pipeline.compensate %a, %a tau(1.0) : tensor<2xf32> -> tensor<2xf16>
+}
+
+// -----
+
+pipeline.task @s.F forward of @s(%k) {
+  %lr = pipeline.hyperparameter "lr" : f32
+  %a = pipeline.read @w : tensor<2xbf16>
+  // expected-error @+1 {{makes 'tensor<2xf32>' of 'tensor<2xbf16>', which only f32 to bf16 may round}}
+  %b = pipeline.predict %a, %a, %lr steps(1.0) : tensor<2xbf16> -> tensor<2xf32>, f32
 }
 
 // -----

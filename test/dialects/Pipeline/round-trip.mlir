@@ -189,6 +189,8 @@ func.func @train.0(%first: index, %updates: index) {
 // CHECK: pipeline.read @w lag(2) : tensor<2xf32>
 // CHECK: pipeline.compensate %{{.*}}, %{{.*}} tau(1.500000e+00) : tensor<2xf32>
 // CHECK: pipeline.predict %{{.*}}, %{{.*}}, %{{.*}} steps(2.000000e+00) : tensor<2xf32>, f32
+// CHECK: pipeline.compensate %{{.*}}, %{{.*}} tau(1.500000e+00) : tensor<2xf32> -> tensor<2xbf16>
+// CHECK: pipeline.predict %{{.*}}, %{{.*}}, %{{.*}} steps(2.000000e+00) : tensor<2xf32> -> tensor<2xbf16>, f32
 // CHECK: pipeline.staleness lag(2)
 // CHECK: pipeline.blend %{{.*}}, %{{.*}}, %{{.*}} : tensor<2xf32>, f32
 // CHECK: pipeline.all_reduce @g ahead(-1) every(4)
@@ -211,6 +213,8 @@ pipeline.task @s.B backward of @s(%k) {
   %v = pipeline.read @v lag(2) : tensor<2xf32>
   %u = pipeline.compensate %w, %v tau(1.5) : tensor<2xf32>
   %p = pipeline.predict %w, %v, %lr steps(2.0) : tensor<2xf32>, f32
+  %ur = pipeline.compensate %w, %v tau(1.5) : tensor<2xf32> -> tensor<2xbf16>
+  %pr = pipeline.predict %w, %v, %lr steps(2.0) : tensor<2xf32> -> tensor<2xbf16>, f32
 }
 pipeline.task @s.U update of @s(%t) {
   %s = pipeline.hyperparameter "significance" : f32

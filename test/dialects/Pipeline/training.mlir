@@ -23,5 +23,13 @@ module { pipeline.training infers }
 
 // -----
 
+// The precision, which a program that infers has as well.
+// CHECK: pipeline.training optimizer<sgd> precision bf16
+// CHECK: pipeline.training infers precision bf16
+pipeline.training optimizer<sgd> precision bf16
+module { pipeline.training infers precision bf16 }
+
+// -----
+
 // CHECK: pipeline.training optimizer<adam> method<pipemare, anneal_steps = 500, decay = 1.353530e-01, warmup_steps = 7>
 pipeline.training optimizer<adam> method<pipemare, anneal_steps = 500, decay = 0.135353, warmup_steps = 7>

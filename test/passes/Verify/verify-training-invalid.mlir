@@ -57,3 +57,46 @@ pipeline.task @s0.U update of @s0(%k) {
   // expected-error @+1 {{declares 'seed' as 'f32', but as 'i64' before}}
   %a = pipeline.hyperparameter "seed" : f32
 }
+
+// -----
+
+// C36
+pipeline.stage @s0
+// expected-error @+1 {{does not say by 'pipeline.parameter' which parameter is rounded from it}}
+pipeline.variable @w.master : tensor<2x3xf32> master of @s0
+pipeline.task @s0.F forward of @s0(%k) {
+}
+
+// -----
+
+pipeline.stage @s0
+pipeline.variable @w : tensor<2x3xf32> parameter of @s0
+// expected-error @+1 {{holds 'tensor<2x3xf32>' for @w, which is 'tensor<2x3xf32>'}}
+pipeline.variable @w.master : tensor<2x3xf32> master of @s0 {pipeline.parameter = @w}
+pipeline.task @s0.F forward of @s0(%k) {
+}
+
+// -----
+
+pipeline.stage @s0
+pipeline.stage @s1
+pipeline.variable @w : tensor<2x3xbf16> parameter of @s0
+// expected-error @+1 {{is of another stage than @w}}
+pipeline.variable @w.master : tensor<2x3xf32> master of @s1 {pipeline.parameter = @w}
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+
+// -----
+
+pipeline.stage @s0
+pipeline.variable @w : tensor<2x3xbf16> parameter of @s0
+pipeline.variable @w.master : tensor<2x3xf32> master of @s0 {pipeline.parameter = @w}
+pipeline.task @s0.F forward of @s0(%k) {
+}
+// expected-error @+1 {{does not write @w.master and @w as results of one function}}
+pipeline.task @s0.U update of @s0(%t) {
+  %0 = pipeline.read @w.master : tensor<2x3xf32>
+  pipeline.write %0 to @w.master : tensor<2x3xf32>
+}
