@@ -11,6 +11,7 @@
 
 #include "dialects/Onnx/DiscardableAttributes.h"
 #include "dialects/Pipeline/Replicas.h"
+#include "penstock/Support/ByteSize.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -205,17 +206,21 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
   // By name; an initialiser of another name with the value of the first has an
   // entry of its own behind it.
   llvm::StringMap<int64_t> numbers;
-  auto tiesOf = [](VariableOp variable) {
+  auto tiesOf = [&](VariableOp variable) {
     // A copy on another stage need not say so again.
-    return variable->hasAttr(kParameterAttr)
-               ? DictionaryAttr()
-               : variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
+    auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+    if (whose && variable.getRole() == Role::Master)
+      whose = module.lookupSymbol<VariableOp>(whose)
+                  ->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+    return whose ? DictionaryAttr()
+                 : variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
   };
   int64_t count = 0;
   SymbolTable symbols(module);
   llvm::DenseMap<Attribute, VariableOp> firstOfBytes;
   for (auto variable : module.getOps<VariableOp>()) {
-    if (variable.getInit() && variable.getRole() != Role::Compensation)
+    if (variable.getInit() && variable.getRole() != Role::Compensation &&
+        variable.getRole() != Role::Master)
       firstOfBytes.try_emplace(variable.getInitAttr(), variable);
     numbers[variable.getSymName()] = count++;
     if (DictionaryAttr ties = tiesOf(variable))
@@ -243,6 +248,8 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
     Constant copyTable = constants.table(
         symbol.table("placements." + variable.getSymName()), std::move(copies));
     BytesAttr init = variable.getInitAttr();
+    bool isRounded =
+        init && init.getLength() != getByteSize(variable.getTensorType());
     StringRef stage = variable.getStage().value_or("");
     int64_t weights = 0, prepacking = 0;
     if (variable.getRole() == Role::Prepacked) {
@@ -267,6 +274,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
           .role = static_cast<int64_t>(variable.getRole()),
           .stage = getStage(stage),
           .frozen = variable.getFrozen(),
+          .file_element = isRounded ? PENSTOCK_F32 : 0,
           .type = *tensor,
           .file = bytes ? files.getIndex(bytes.getFile()) : -1,
           .file_offset = bytes ? bytes.getOffset() : 0,

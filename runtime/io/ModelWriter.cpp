@@ -20,8 +20,14 @@
 using namespace penstock::runtime;
 
 bool penstock::runtime::isSaved(const penstock_variable &variable) {
-  return !variable.frozen && (variable.role == PENSTOCK_ROLE_PARAMETER ||
-                              variable.role == PENSTOCK_ROLE_STATISTIC);
+  if (variable.frozen)
+    return false;
+  // Of a parameter that is rounded, the master is saved; without one it is as
+  // it is in the file.
+  if (variable.role == PENSTOCK_ROLE_PARAMETER)
+    return !variable.file_element;
+  return variable.role == PENSTOCK_ROLE_STATISTIC ||
+         variable.role == PENSTOCK_ROLE_MASTER;
 }
 
 std::vector<char>

@@ -10,6 +10,7 @@
 #include "runtime/run/Instance.h"
 
 #include "runtime/device/LibraryCalls.h"
+#include "runtime/support/Bf16.h"
 
 #include <algorithm>
 #include <cstring>
@@ -108,6 +109,10 @@ Error Instance::check() const {
          variable.prepacked_by >= program.conv_count + program.gemm_count))
       return defect("variable '%s' has no weights, or nothing that prepacks",
                     variable.name);
+    if (variable.file_element && (variable.file_element != PENSTOCK_F32 ||
+                                  variable.type.element != PENSTOCK_BF16))
+      return defect("variable '%s' cannot start as rounded %s", variable.name,
+                    elementName(variable.file_element));
     if (variable.file >= int32_t(program.file_count))
       return defect("variable '%s' names no file", variable.name);
   }
@@ -186,17 +191,27 @@ Error Instance::openDevice(penstock_device &device,
                            const std::vector<MappedFile> &files) {
   if (Error error = device.open())
     return error;
+  std::vector<char> rounded;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
     if (variable.file < 0 || variable.file_order)
       continue;
     const MappedFile &file = files[variable.file];
+    uint64_t bytes = variable.type.bytes;
+    if (variable.file_element)
+      bytes = bytes / sizeof(uint16_t) * sizeof(float);
     if (variable.file_offset > file.size() ||
-        variable.type.bytes > file.size() - variable.file_offset)
+        bytes > file.size() - variable.file_offset)
       return userError("'%s' is shorter than when it was compiled: '%s' is "
                        "not inside it",
                        program.files[variable.file].path, variable.name);
-    write(variable, device, file.data() + variable.file_offset);
+    const char *values = file.data() + variable.file_offset;
+    if (variable.file_element) {
+      rounded.resize(variable.type.bytes);
+      roundToBf16(rounded.data(), values, bytes / sizeof(float));
+      values = rounded.data();
+    }
+    write(variable, device, values);
   }
   device.openTransfers();
   return prepackWeights(device, 0);
