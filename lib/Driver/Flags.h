@@ -78,7 +78,8 @@ struct Flags {
                     kNotEmpty | kRecorded, &CompileOptions::march);
   Text precision =
       text("precision",
-           "Arithmetic of f32 products and convolutions: f32, or tf32 (GPUs)",
+           "What f32 models are computed in: f32; tf32: products and "
+           "convolutions on GPUs; bf16: weights, messages and products",
            "f32", kRecorded, &CompileOptions::precision);
   Texts dims = texts("dim", "Bind a symbolic dimension: NAME=N or INPUT:AXIS=N",
                      "name=n");

@@ -106,6 +106,7 @@ CompileOptions Profiler::getPlan() const {
   plan.march = options.march;
   plan.threads = options.threads;
   plan.optimizer = options.optimizer;
+  plan.precision = options.precision;
   plan.setSchedule(schedule::getScheduleNamed("gpipe"));
   return plan;
 }

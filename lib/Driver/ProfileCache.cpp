@@ -102,7 +102,8 @@ static void describe(Operation *op, llvm::raw_ostream &stream) {
 /// otherwise.
 static void describe(const CompileOptions &options, llvm::raw_ostream &stream) {
   stream << PENSTOCK_VERSION << " " << options.threads << " " << options.march
-         << " " << options.optimizer.getName() << " ";
+         << " " << options.optimizer.getName() << " " << options.precision
+         << " ";
 }
 
 std::string ProfileCache::getKey(const Unit &unit,

@@ -21,9 +21,12 @@ using namespace penstock;
 
 void Compilation::recordTraining(Level target) {
   pipeline::TrainingOp training = pipeline::getTraining(*module);
+  auto precision = options.precision == "bf16" ? pipeline::Precision::BF16
+                                               : pipeline::Precision::F32;
   if (options.infer) {
     if (!training)
-      pipeline::addTraining(*module, pipeline::OptimizerAttr());
+      pipeline::addTraining(*module, pipeline::OptimizerAttr())
+          .setPrecision(precision);
     return;
   }
   if (target < Level::Training)
@@ -41,6 +44,7 @@ void Compilation::recordTraining(Level target) {
           options.method.isAsynchronous() ? pipeline::ClipScope::Stage
                                           : pipeline::ClipScope::Global));
     training.setBatchNorm(options.batchNorm);
+    training.setPrecision(precision);
   }
   if (target >= Level::Schedule && !training.getMethodAttr())
     training.setMethodAttr(options.method.toAttr(&context));
@@ -101,6 +105,16 @@ bool Compilation::adoptFacts() {
     return false;
   }
   options.infer = training.getInfers();
+  bool isBf16 = training.getPrecision() == pipeline::Precision::BF16;
+  if (options.given.count("precision") &&
+      isBf16 != (options.precision == "bf16")) {
+    fail(llvm::formatv("--precision={0}: {1} was made {2}--precision=bf16",
+                       options.precision, options.input,
+                       isBf16 ? "with " : "without "));
+    return false;
+  }
+  if (isBf16)
+    options.precision = "bf16";
   if (options.infer)
     return true;
   pipeline::ClippingAttr clipping = training.getClippingAttr();

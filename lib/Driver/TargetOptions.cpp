@@ -41,12 +41,18 @@ bool OptionChecker::checkTarget() {
   }
 
   // 2. What only one kind knows.
-  if (options.precision != "f32" && options.precision != "tf32")
+  if (!is_contained({"f32", "tf32", "bf16"}, options.precision))
     return fail("--precision=" + options.precision +
-                ": not in this build, which has f32 and, on GPUs, tf32");
+                ": unknown precision; there are f32, bf16 and, on GPUs, tf32");
+  if (options.precision == "bf16" &&
+      StringRef(flags.method).starts_with("i-timeprest"))
+    return fail("--precision=bf16: --method=i-timeprest blends weights of "
+                "several versions, of which only rounded ones are kept; use "
+                "--method=v-timeprest, or --precision=f32");
   if (!usesCuda && options.precision == "tf32")
     return fail("--precision=tf32 is for CUDA devices: it needs --target=cuda, "
-                "or cuda in --device-targets; CPUs have --precision=f32");
+                "or cuda in --device-targets; CPUs have --precision=f32 and "
+                "--precision=bf16");
   if (!usesCuda) {
     for (const cl::Option *flag :
          {static_cast<cl::Option *>(&flags.gpuArch),

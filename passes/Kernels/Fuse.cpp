@@ -12,6 +12,7 @@
 
 #include "passes/Kernels/Passes.h"
 #include "passes/Kernels/ReductionOrder.h"
+#include "passes/Kernels/Widening.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/IR/Matchers.h"
@@ -248,6 +249,20 @@ linalg::GenericOp Fuser::run(linalg::GenericOp consumer) {
   return {};
 }
 
+/// Every op that reads bf16 as f32 extends it for itself, so that no tensor of
+/// f32 is stored for several.
+static void widenPerUse(RewriterBase &rewriter, linalg::GenericOp op) {
+  if (!isWidening(op))
+    return;
+  rewriter.setInsertionPoint(op);
+  for (OpOperand &use :
+       llvm::make_early_inc_range(llvm::drop_begin(op->getUses()))) {
+    Operation *copy = rewriter.clone(*op);
+    rewriter.modifyOpInPlace(use.getOwner(),
+                             [&] { use.set(copy->getResult(0)); });
+  }
+}
+
 /// The elementwise ops and reductions of a function that are there at a time,
 /// and what became of one of them.
 class LiveGenerics : public RewriterBase::Listener {
@@ -315,6 +330,8 @@ struct FusePass : penstock::impl::PipelineFuseBase<FusePass> {
     // 1. Make what can be fused visible.
     for (linalg::GenericOp op : generics.collect(function))
       takeScalars(rewriter, readAsInput(rewriter, op));
+    for (linalg::GenericOp op : generics.collect(function))
+      widenPerUse(rewriter, op);
     // 2. From the top, so that a chain ends up in its last op. What a fusion
     // leaves is cleaned up around it, since what nobody reads any more stands
     // in the way of the next. Each fusion removes an op: this ends.

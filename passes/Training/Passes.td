@@ -40,10 +40,13 @@ def PipelineSetTraining : Pass<"pipeline-set-training", "::mlir::ModuleOp"> {
            "::penstock::pipeline::BatchNorm::Train",
            "Statistics of batch normalization",
            "::penstock::batchNormModes()">,
+    Option<"precision", "precision", "::penstock::pipeline::Precision",
+           "::penstock::pipeline::Precision::F32",
+           "What f32 tensors are rounded to", "::penstock::precisions()">,
     Option<"method", "method", "::penstock::MethodSpec", "",
            "Training method, with parameters: pipedream:vertical-sync">,
     Option<"infer", "infer", "bool", "false",
-           "The program infers; leaves out all the others">
+           "The program infers; leaves out all the others but the precision">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
@@ -297,6 +300,73 @@ def PipelineClipGradients
                            "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def PipelineLowerPrecision
+    : Pass<"pipeline-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Rounds tensors and weights to bf16";
+  let description = [{
+    Does nothing unless `pipeline.training` has `precision bf16`. Functions keep
+    computing in f32. What they make is rounded between two ops, which fusion
+    leaves in registers, and stored as bf16: in channels, in residuals, and in
+    temporaries. A product has factors that are rounded and a sum in f32, so a
+    library may multiply them as bf16.
+
+    Rounded are f32 tensors of two or more dimensions that depend on data and on
+    weights. In f32 remain
+
+    - what follows the last contractions and convolutions: losses, outputs, and
+      gradients, to which contractions add;
+    - sums over elements, and functions of such sums only, as the statistics of
+      normalizations; the probabilities of a loss;
+    - what may be out of the range of bf16, as scores with a mask added to them.
+
+    Parameters that are factors become bf16. Each of them that is updated gets a
+    variable of role `master` with the weights in f32. The update reads and
+    writes that one, and writes the rounded weights beside it, in one function.
+    A copy of a parameter on another stage is rounded where the parameter is.
+
+    ```mlir
+    pipeline.variable @fc1 : tensor<7x11xf32> parameter of @s0
+    pipeline.task @s0.F forward of @s0(%k) {
+      %x = pipeline.take @x : tensor<5x7xf32>
+      %w = pipeline.read @fc1 : tensor<7x11xf32>
+      %h = func.call @s0.forward(%x, %w)
+        : (tensor<5x7xf32>, tensor<7x11xf32>) -> tensor<5x11xf32>
+      pipeline.put %h to @h : tensor<5x11xf32>
+    }
+    pipeline.task @s0.U update of @s0(%t) {
+      %w = pipeline.read @fc1 : tensor<7x11xf32>
+      %n = func.call @sgd.7x11(%w, %g, %lr) : (...) -> tensor<7x11xf32>
+      pipeline.write %n to @fc1 : tensor<7x11xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    pipeline.variable @fc1 : tensor<7x11xbf16> parameter of @s0
+    pipeline.variable @fc1.master : tensor<7x11xf32> master of @s0
+      {pipeline.parameter = @fc1}
+    pipeline.task @s0.F forward of @s0(%k) {
+      %x = pipeline.take @x : tensor<5x7xf32>
+      %w = pipeline.read @fc1 : tensor<7x11xbf16>
+      %h = func.call @s0.forward(%x, %w)
+        : (tensor<5x7xf32>, tensor<7x11xbf16>) -> tensor<5x11xbf16>
+      pipeline.put %h to @h : tensor<5x11xbf16>
+    }
+    pipeline.task @s0.U update of @s0(%t) {
+      %w = pipeline.read @fc1.master : tensor<7x11xf32>
+      %n, %r = func.call @sgd.7x11.bf16(%w, %g, %lr)
+        : (...) -> (tensor<7x11xf32>, tensor<7x11xbf16>)
+      pipeline.write %n to @fc1.master : tensor<7x11xf32>
+      pipeline.write %r to @fc1 : tensor<7x11xbf16>
+    }
+    ```
+
+    A tensor of f64 is an error.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 

@@ -35,6 +35,8 @@ void penstock::buildLowerStagesToTrainingPipeline(
   manager.addPass(createPipelineInsertOptimizer());
   // Changes the updates, so they must be there.
   manager.addPass(createPipelineClipGradients());
+  // All that is computed is there, and in f32.
+  manager.addPass(createPipelineLowerPrecision());
 }
 
 void penstock::registerTrainingPipelines() {

@@ -36,6 +36,8 @@ struct SetTrainingPass
     if (isNew)
       training = addTraining(module, infer ? OptimizerAttr()
                                            : optimizer.toAttr(context));
+    if (precision.hasValue())
+      training.setPrecision(precision.getValue());
     if (infer)
       return;
     if (isNew || microbatches.hasValue())

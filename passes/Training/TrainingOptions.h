@@ -29,6 +29,12 @@ inline llvm::cl::ValuesClass batchNormModes() {
       clEnumValN(pipeline::BatchNorm::Frozen, "frozen", "Those stored"));
 }
 
+inline llvm::cl::ValuesClass precisions() {
+  return llvm::cl::values(
+      clEnumValN(pipeline::Precision::F32, "f32", "Nothing"),
+      clEnumValN(pipeline::Precision::BF16, "bf16", "bf16"));
+}
+
 } // namespace penstock
 
 #endif // PENSTOCK_PASSES_TRAINING_TRAININGOPTIONS_H

@@ -49,7 +49,7 @@ struct CompileOptions {
   /// Kinds of the devices, one by one; empty: all are alike.
   std::vector<std::string> deviceTargets;
   std::string gpuArch = "sm_90";         ///< Or several, with commas.
-  std::string precision = "f32";         ///< Or tf32, on GPUs.
+  std::string precision = "f32";         ///< Or bf16, or tf32 on GPUs.
   int64_t libraryWorkspace = 32LL << 20; ///< Bytes.
   std::string cudaPath, ptxas;
 
