@@ -80,6 +80,12 @@ LogicalResult GemmOp::verify() {
     if (strides.size() != rank - 1)
       return emitOpError("needs ")
              << rank - 1 << " strides per operand, got " << strides.size();
+  Type left = getElementTypeOrSelf(getA().getType());
+  Type right = getElementTypeOrSelf(getB().getType());
+  Type sum = getElementTypeOrSelf(getC().getType());
+  if (left != right || (sum != left && !(left.isBF16() && sum.isF32())))
+    return emitOpError("multiplies ")
+           << left << " by " << right << " to " << sum;
   if (getPacked() && rank != 3)
     return emitOpError("reads packed weights, and has batch dimensions");
   return getConfigAttr() ? getConfigAttr().verifyCall(*this) : success();

@@ -45,7 +45,8 @@ def Kernel_GemmOp : Kernel_LibraryCall<"gemm",
 
     Constraints: sizes are positive and at least m, n and k; every operand has
     a stride per batch dimension and two more; packed weights have no batch
-    dimensions; `config` is one for products.
+    dimensions; `config` is one for products. A and B have one element type,
+    and C has that, or f32 where it is bf16.
   }];
   let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, AnyMemRef:$c,
                        Optional<Kernel_Packed>:$packed,

@@ -86,15 +86,25 @@ bool penstock::asksForDirectConvolution(Operation *op) {
 // Descriptors
 //===----------------------------------------------------------------------===//
 
+/// The types that libraries multiply.
+static std::optional<uint32_t> findElement(Type type) {
+  type = getElementTypeOrSelf(type);
+  return type.isF32()    ? std::optional<uint32_t>(PENSTOCK_F32)
+         : type.isBF16() ? std::optional<uint32_t>(PENSTOCK_BF16)
+                         : std::nullopt;
+}
+
 std::optional<penstock_gemm_descriptor>
 penstock::describeShapes(kernel::GemmOp gemm) {
   ArrayRef<int64_t> sizes = gemm.getSizes();
   ArrayRef<int64_t> batch = sizes.drop_back(3);
-  auto element = cast<MemRefType>(gemm.getA().getType()).getElementType();
-  if (batch.size() > PENSTOCK_MAX_BATCH_RANK || !element.isF32())
+  std::optional<uint32_t> factors = findElement(gemm.getA().getType());
+  std::optional<uint32_t> sums = findElement(gemm.getC().getType());
+  if (batch.size() > PENSTOCK_MAX_BATCH_RANK || !factors || !sums)
     return std::nullopt;
   penstock_gemm_descriptor result = {};
-  result.element = PENSTOCK_F32;
+  result.element = *factors;
+  result.result_element = *sums;
   result.batch_rank = static_cast<uint32_t>(batch.size());
   llvm::copy(batch, result.batch);
   llvm::copy(gemm.getStridesA(), result.stride_a);
@@ -110,14 +120,15 @@ penstock::describeShapes(kernel::GemmOp gemm) {
 std::optional<penstock_conv_descriptor>
 penstock::describeShapes(const kernel::ConvolutionShape &shape) {
   unsigned rank = shape.getSpatialRank();
-  if (rank > PENSTOCK_MAX_SPATIAL_RANK || !shape.element.isF32())
+  std::optional<uint32_t> element = findElement(shape.element);
+  if (rank > PENSTOCK_MAX_SPATIAL_RANK || !element)
     return std::nullopt;
   for (ArrayRef<int64_t> sizes : {shape.input, shape.weights, shape.output})
     if (llvm::is_contained(sizes, 0))
       return std::nullopt;
   penstock_conv_descriptor result = {};
   result.kind = static_cast<uint32_t>(shape.kind);
-  result.element = PENSTOCK_F32;
+  result.element = *element;
   result.spatial_rank = rank;
   result.batch = shape.input[0];
   result.groups = shape.groups;

@@ -18,6 +18,30 @@ defvar KernelKindOption =
            "Only functions of targets of this dialect, and those without a "
            "target; empty: all functions">;
 
+def PipelineNarrowProducts
+    : Pass<"pipeline-narrow-products", "::mlir::func::FuncOp"> {
+  let summary = "Multiplies factors in bf16 that were rounded to it";
+  let description = [{
+    For targets whose library multiplies bf16 faster. Contractions get factors
+    in bf16 and still add in f32. Convolutions that the library takes are in
+    bf16 with their result, which a rounding that follows returns as it is; a
+    gradient of weights is computed by itself and added to what is there.
+
+    ```mlir
+    %x = linalg.generic ... ins(%xr : tensor<5x7xbf16>) { extf }
+    %w = linalg.generic ... ins(%wr : tensor<7x11xbf16>) { extf }
+    %y = linalg.contract ... ins(%x, %w : tensor<5x7xf32>, tensor<7x11xf32>)
+           outs(%z : tensor<5x11xf32>) -> tensor<5x11xf32>
+    // becomes
+    %y = linalg.contract ... ins(%xr, %wr : tensor<5x7xbf16>, tensor<7x11xbf16>)
+           outs(%z : tensor<5x11xf32>) -> tensor<5x11xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NnExpandComposites : Pass<"nn-expand-composites"> {
   let summary = "Expands composites into linalg generics";
   let description = [{

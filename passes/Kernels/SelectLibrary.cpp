@@ -13,6 +13,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Kernels/BufferRange.h"
 #include "passes/Kernels/Passes.h"
+#include "passes/Kernels/Widening.h"
 #include "penstock/Target/MatrixProduct.h"
 #include "penstock/Target/Target.h"
 
@@ -47,8 +48,11 @@ FailureOr<MatrixProduct> readProduct(linalg::ContractOp contract,
     auto type = dyn_cast<MemRefType>(operand.get().getType());
     SmallVector<int64_t> &steps = strides[operand.getOperandNumber()];
     int64_t offset;
-    if (!type || !type.getElementType().isF32() ||
-        failed(type.getStridesAndOffset(steps, offset)) ||
+    // Factors may be bf16.
+    bool isKnown =
+        type && (type.getElementType().isF32() ||
+                 (isNarrowProduct(contract) && op.isDpsInput(&operand)));
+    if (!isKnown || failed(type.getStridesAndOffset(steps, offset)) ||
         llvm::is_contained(steps, ShapedType::kDynamic)) {
       reason = "not an f32 product of strided matrices";
       return failure();

@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes the ops that pipeline-lower-precision puts between others, as one
-// that takes a tensor of bf16 as f32.
+// Recognizes the ops that pipeline-lower-precision puts between others: one
+// that takes a tensor of bf16 as f32, and one that rounds f32 to bf16.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_PASSES_KERNELS_WIDENING_H
@@ -36,6 +36,30 @@ inline bool isWidening(mlir::Operation *op) {
   return isConversion<mlir::arith::ExtFOp>(op) &&
          getElementTypeOrSelf(op->getOperand(0).getType()).isBF16() &&
          getElementTypeOrSelf(op->getOperand(1).getType()).isF32();
+}
+
+/// Whether an op rounds f32 to bf16.
+inline bool isRounding(mlir::Operation *op) {
+  return isConversion<mlir::arith::TruncFOp>(op) &&
+         getElementTypeOrSelf(op->getOperand(0).getType()).isF32() &&
+         getElementTypeOrSelf(op->getOperand(1).getType()).isBF16();
+}
+
+/// The tensor of bf16 that `value` is as f32; null if it is none.
+inline mlir::Value findNarrow(mlir::Value value) {
+  mlir::Operation *op = value.getDefiningOp();
+  return op && isWidening(op) ? op->getOperand(0) : mlir::Value();
+}
+
+/// Whether an op is a contraction of factors in bf16 with sums in f32.
+inline bool isNarrowProduct(mlir::Operation *op) {
+  auto contract = llvm::dyn_cast_or_null<mlir::linalg::ContractOp>(op);
+  return contract &&
+         llvm::all_of(contract.getInputs(),
+                      [](mlir::Value factor) {
+                        return getElementTypeOrSelf(factor.getType()).isBF16();
+                      }) &&
+         getElementTypeOrSelf(contract.getOutputs().front().getType()).isF32();
 }
 
 } // namespace penstock

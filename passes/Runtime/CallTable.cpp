@@ -22,6 +22,7 @@ static SmallVector<Attribute> getKey(kernel::GemmOp gemm) {
       gemm.getStridesBAttr(),
       gemm.getStridesCAttr(),
       builder.getBoolAttr(gemm.getAccumulate()),
+      TypeAttr::get(getElementTypeOrSelf(gemm.getC().getType())),
       gemm.getConfigAttr()};
 }
 
@@ -87,6 +88,7 @@ static abi::gemm_descriptor getFields(const penstock_gemm_descriptor &gemm) {
           .stride_c = gemm.stride_c,
           .accumulate = gemm.accumulate,
           .device = {},
+          .result_element = gemm.result_element,
           .config = {},
           .scratch = {}};
 }

@@ -149,6 +149,12 @@ public:
     return false;
   }
 
+  /// Returns whether the library multiplies bf16 factors, with sums in f32,
+  /// faster than f32 ones.
+  virtual bool multipliesBf16(TargetAttrInterface target) const {
+    return false;
+  }
+
   /// Returns the rates of a device, for the cost model.
   virtual MachineRates getRates(TargetAttrInterface target) const = 0;
 
@@ -194,7 +200,8 @@ planPacking(kernel::LibraryCallOpInterface call);
 bool prefersParallelLoops(mlir::Operation *op);
 
 /// Returns what every target tells the runtime of a product or convolution: its
-/// shapes. None where the runtime has no place for it.
+/// shapes and element types, f32 or bf16. None where the runtime has no place
+/// for it.
 std::optional<penstock_gemm_descriptor> describeShapes(kernel::GemmOp gemm);
 std::optional<penstock_conv_descriptor>
 describeShapes(const kernel::ConvolutionShape &shape);

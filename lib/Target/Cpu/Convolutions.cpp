@@ -38,7 +38,7 @@ cpu::planConvolution(MLIRContext *context, int64_t threads,
                      const kernel::ConvolutionShape &shape, ConvAttr config,
                      bool readsPacked, bool isDirect, std::string &reason) {
   std::optional<penstock_conv_descriptor> shapes = describeShapes(shape);
-  if (!shapes) {
+  if (!shapes || shapes->element != PENSTOCK_F32) {
     reason = "not a dense f32 convolution in one to three dimensions";
     return failure();
   }

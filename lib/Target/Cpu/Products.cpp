@@ -32,10 +32,18 @@ static std::vector<int64_t> encode(int64_t threads, uint32_t weights,
       static_cast<uint32_t>(threads), weights, width, stride});
 }
 
+static std::optional<penstock_gemm_descriptor>
+describeF32Shapes(kernel::GemmOp gemm) {
+  std::optional<penstock_gemm_descriptor> shapes = describeShapes(gemm);
+  bool isF32 = shapes && shapes->element == PENSTOCK_F32 &&
+               shapes->result_element == PENSTOCK_F32;
+  return isF32 ? shapes : std::nullopt;
+}
+
 /// A product that has a config, or would have this one.
 static std::optional<CallDescriptor> describe(kernel::GemmOp gemm,
                                               GemmAttr config) {
-  std::optional<penstock_gemm_descriptor> shapes = describeShapes(gemm);
+  std::optional<penstock_gemm_descriptor> shapes = describeF32Shapes(gemm);
   if (!shapes)
     return std::nullopt;
   return CallDescriptor{*shapes, encode(config.getThreads(),
@@ -57,7 +65,7 @@ FailureOr<LibraryPlan> cpu::planProduct(int64_t threads, kernel::GemmOp gemm,
     config = GemmAttr::get(gemm.getContext(), threads, 0, 0);
   std::optional<CallDescriptor> descriptor = describe(gemm, config);
   if (!descriptor) {
-    reason = "it has too many batch dimensions";
+    reason = "it has too many batch dimensions, or is not of f32";
     return failure();
   }
   std::lock_guard<std::mutex> lock(getLibraryLock());
@@ -75,7 +83,7 @@ FailureOr<LibraryPlan> cpu::planProduct(int64_t threads, kernel::GemmOp gemm,
 std::optional<WeightPacking> cpu::planProductPacking(int64_t threads,
                                                      kernel::GemmOp gemm) {
   std::optional<penstock_gemm_descriptor> shapes =
-      gemm.getPacked() ? std::nullopt : describeShapes(gemm);
+      gemm.getPacked() ? std::nullopt : describeF32Shapes(gemm);
   if (!shapes)
     return std::nullopt;
   std::optional<runtime::PrepackedProduct> prepacked = runtime::prepackProduct(

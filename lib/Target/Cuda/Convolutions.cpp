@@ -34,7 +34,8 @@ cuda::planConvolution(TargetAttr target, const kernel::ConvolutionShape &shape,
                       ConvAttr config, bool isDirect, std::string &reason) {
   std::optional<penstock_conv_descriptor> shapes = describeShapes(shape);
   if (!shapes) {
-    reason = "not a dense f32 convolution in one to three dimensions";
+    reason =
+        "not a dense convolution of f32 or bf16 in one to three dimensions";
     return failure();
   }
   reason = runtime::cuda::checkConvolution(*shapes);

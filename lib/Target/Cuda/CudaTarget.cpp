@@ -82,6 +82,9 @@ public:
   /// Each iteration is a thread.
   bool prefersParallelLoops(TargetAttrInterface) const override { return true; }
 
+  /// Tensor cores do.
+  bool multipliesBf16(TargetAttrInterface) const override { return true; }
+
   /// Half of what the data sheet of an H100 promises: f32 without tensor cores,
   /// and HBM3.
   MachineRates getRates(TargetAttrInterface) const override {

@@ -20,7 +20,8 @@ FailureOr<LibraryPlan> cuda::planProduct(TargetAttr target, kernel::GemmOp gemm,
                                          std::string &reason) {
   std::optional<penstock_gemm_descriptor> shapes = describeShapes(gemm);
   if (!shapes) {
-    reason = "it has too many batch dimensions, or is not of f32";
+    reason =
+        "it has too many batch dimensions, or is neither of f32 nor of bf16";
     return failure();
   }
   runtime::cuda::ProductCalls calls;

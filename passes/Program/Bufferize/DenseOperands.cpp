@@ -10,6 +10,7 @@
 #include "passes/Program/Bufferize/DenseOperands.h"
 
 #include "dialects/Nn/Convolution.h"
+#include "passes/Kernels/Widening.h"
 #include "penstock/Target/MatrixProduct.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -64,7 +65,7 @@ static bool isProduct(linalg::ContractOp contract, bool dense) {
   for (Value operand : op->getOperands()) {
     auto type = dyn_cast<MemRefType>(operand.getType());
     int64_t offset;
-    if (!type || !type.getElementType().isF32())
+    if (!type || (!type.getElementType().isF32() && !isNarrowProduct(contract)))
       return false;
     if (dense)
       type = MemRefType::get(type.getShape(), type.getElementType());

@@ -85,8 +85,8 @@ static int64_t getPaddingAfter(const penstock_conv_descriptor &conv,
 }
 
 std::string cuda::checkConvolution(const penstock_conv_descriptor &conv) {
-  if (conv.element != PENSTOCK_F32)
-    return "it is not f32";
+  if (conv.element != PENSTOCK_F32 && conv.element != PENSTOCK_BF16)
+    return "it is neither f32 nor bf16";
   int64_t inputs = conv.batch * conv.input_channels;
   int64_t outputs = conv.batch * conv.output_channels;
   int64_t weights = conv.output_channels * (conv.input_channels / conv.groups);
@@ -115,7 +115,7 @@ int64_t cuda::getCudnnVersion() {
 }
 
 /// Returns whether the numbers are those of f32, or of tf32 if they may be, and
-/// the same each time. Tensor cores have operands of tf32.
+/// the same each time. Of f32 operands, tensor cores read tf32.
 static bool isAccepted(uint32_t notes, EngineFilter filter) {
   auto has = [&](int note) { return notes >> note & 1; };
   if ((has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !filter.isTf32) ||
@@ -246,15 +246,15 @@ private:
 
 } // namespace
 
-/// A dense tensor of f32, at least four-dimensional.
-static Descriptor describeTensor(const Cudnn &library, int64_t id,
+/// A dense tensor, at least four-dimensional.
+static Descriptor describeTensor(const Cudnn &library, int64_t id, bool isBf16,
                                  const std::vector<int64_t> &sizes) {
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t i = sizes.size() - 1; i-- > 0;)
     strides[i] = strides[i + 1] * sizes[i + 1];
   Descriptor tensor(library, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE,
-             int32_t(CUDNN_DATA_FLOAT));
+             int32_t(isBf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT));
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes);
   tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
@@ -271,6 +271,8 @@ struct ConvolutionGraph::State {
   const Cudnn *library = nullptr;
   CudnnHandle handle = nullptr;
   bool hasDevice = false;
+  /// Whether tensors are bf16. Sums are in f32.
+  bool isBf16 = false;
   /// In the order in which each needs those before it.
   Descriptor device, input, weights, output, convolution, operation, graph;
   Descriptor engine, config, executionPlan;
@@ -281,6 +283,13 @@ struct ConvolutionGraph::State {
            " takes no " + what + ": " + library->cudnnGetErrorString(status);
   }
 
+  /// Nothing is rounded further where tensor cores read bf16.
+  EngineFilter getFilter(EngineFilter filter) const {
+    return {filter.isDirect, filter.isTf32 || isBf16};
+  }
+  const char *getPrecision(EngineFilter filter) const {
+    return isBf16 ? "bf16" : filter.isTf32 ? "tf32" : "f32";
+  }
   bool take(Descriptor candidateEngine, Descriptor candidate,
             uint64_t workspaceBytes);
 };
@@ -304,6 +313,7 @@ std::string ConvolutionGraph::describe(const penstock_conv_descriptor &conv,
 
   // 1. The device.
   state->handle = handle;
+  state->isBf16 = conv.element == PENSTOCK_BF16;
   if (facts) {
     state->hasDevice = true;
     state->device = Descriptor(library, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
@@ -335,9 +345,9 @@ std::string ConvolutionGraph::describe(const penstock_conv_descriptor &conv,
   for (uint32_t i = 0; i < conv.spatial_rank; ++i)
     add(conv.input[i], conv.kernel[i], conv.output[i], conv.stride[i],
         conv.dilation[i], conv.pad_before[i], getPaddingAfter(conv, i));
-  state->input = describeTensor(library, kInput, input);
-  state->weights = describeTensor(library, kWeights, weights);
-  state->output = describeTensor(library, kOutput, output);
+  state->input = describeTensor(library, kInput, state->isBf16, input);
+  state->weights = describeTensor(library, kWeights, state->isBf16, weights);
+  state->output = describeTensor(library, kOutput, state->isBf16, output);
   for (Descriptor *tensor : {&state->input, &state->weights, &state->output})
     if (int status = tensor->finalize())
       return state->explain("such tensor", status);
@@ -451,7 +461,8 @@ std::string ConvolutionGraph::choose(uint64_t workspaceBytes,
              heuristic.countDescriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS))) {
       std::vector<Descriptor> engine = config.getDescriptors(
           CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
-      if (engine.empty() || !isAccepted(getNotes(engine.front()), filter))
+      if (engine.empty() ||
+          !isAccepted(getNotes(engine.front()), state->getFilter(filter)))
         continue;
       uint32_t behavior = engine.front().getNotes(
           CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
@@ -466,7 +477,7 @@ std::string ConvolutionGraph::choose(uint64_t workspaceBytes,
           return "";
   }
   return "no engine of cuDNN " + std::to_string(library.cudnnGetVersion()) +
-         " computes it in " + (filter.isTf32 ? "tf32" : "f32") + " with " +
+         " computes it in " + state->getPrecision(filter) + " with " +
          std::to_string(workspaceBytes) + " bytes of workspace";
 }
 
@@ -483,8 +494,8 @@ ConvolutionGraph::restore(int64_t index,
   std::string name = "engine " + std::to_string(index);
   if (int status = engine.finalize())
     return state->explain(name.c_str(), status);
-  if (!isAccepted(getNotes(engine), filter))
-    return name + " does not compute in " + (filter.isTf32 ? "tf32" : "f32");
+  if (!isAccepted(getNotes(engine), state->getFilter(filter)))
+    return name + " does not compute in " + state->getPrecision(filter);
 
   std::vector<Descriptor> choices;
   std::vector<CudnnDescriptor> handles;

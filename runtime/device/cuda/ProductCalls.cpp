@@ -97,8 +97,11 @@ static bool fitsInt32(const ColumnMatrix &matrix) {
 
 std::string cuda::planProductCalls(const penstock_gemm_descriptor &gemm,
                                    ProductCalls &calls) {
-  if (gemm.element != PENSTOCK_F32)
-    return "it is not f32";
+  uint32_t result = gemm.result_element ? gemm.result_element : gemm.element;
+  bool isBf16 = gemm.element == PENSTOCK_BF16;
+  if ((gemm.element != PENSTOCK_F32 && !isBf16) ||
+      (result != PENSTOCK_F32 && !(isBf16 && result == PENSTOCK_BF16)))
+    return "it is neither f32 nor bf16";
   if (gemm.batch_rank > PENSTOCK_MAX_BATCH_RANK)
     return "it has too many batch dimensions";
 

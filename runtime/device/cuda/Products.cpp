@@ -20,9 +20,9 @@
 using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
 
-/// Alignments of operands, in bytes, that algorithms are chosen for: that of
-/// 128-bit accesses, and that of an element.
-static constexpr uint32_t kAlignments[] = {16, 4};
+/// Alignment of operands, in bytes, that algorithms are chosen for: that of
+/// 128-bit accesses. A second choice is for that of elements.
+static constexpr uint32_t kAlignment = 16;
 /// Offers of the heuristic, the fastest first, of which one is taken.
 static constexpr int kChoices = 8;
 
@@ -39,9 +39,9 @@ public:
       library.cublasLtMatrixLayoutDestroy(layout);
   }
 
-  int create(const ColumnMatrix &matrix, int64_t batch) {
+  int create(const ColumnMatrix &matrix, int64_t batch, bool isBf16) {
     if (int status = library.cublasLtMatrixLayoutCreate(
-            &layout, CUDA_R_32F, uint64_t(matrix.rows),
+            &layout, isBf16 ? CUDA_R_16BF : CUDA_R_32F, uint64_t(matrix.rows),
             uint64_t(matrix.columns), matrix.leading))
       return status;
     auto count = int32_t(batch);
@@ -78,12 +78,19 @@ struct Products::Prepared {
 
   const CublasLt &library;
   ProductCalls calls;
+  /// Whether factors, and the result, are bf16.
+  bool isBf16 = false, isResultBf16 = false;
   MatmulDescriptor matmul = nullptr;
   Layout left, right, result;
   float beta = 0.0f;
   Address workspace = 0;
   uint64_t workspaceBytes = 0;
-  MatmulAlgorithm algorithms[std::size(kAlignments)] = {};
+  /// For operands that are aligned, and for others.
+  MatmulAlgorithm algorithms[2] = {};
+
+  static uint64_t getBytes(bool isBf16) {
+    return isBf16 ? sizeof(uint16_t) : sizeof(float);
+  }
 };
 
 int Products::Prepared::describe(bool accumulate, bool isTf32) {
@@ -103,11 +110,11 @@ int Products::Prepared::describe(bool accumulate, bool isTf32) {
   if (int status =
           setTransposed(CUBLASLT_MATMUL_DESC_TRANSB, calls.right.isTransposed))
     return status;
-  if (int status = left.create(calls.left, calls.batch))
+  if (int status = left.create(calls.left, calls.batch, isBf16))
     return status;
-  if (int status = right.create(calls.right, calls.batch))
+  if (int status = right.create(calls.right, calls.batch, isBf16))
     return status;
-  return result.create(calls.result, calls.batch);
+  return result.create(calls.result, calls.batch, isResultBf16);
 }
 
 int Products::Prepared::choose(CublasLtHandle handle, uint32_t alignment,
@@ -185,12 +192,17 @@ Error Products::prepare(const penstock_gemm_descriptor &gemm, Address scratch,
   result->workspaceBytes = getWorkspaceBytes(gemm.scratch.bytes);
   auto *config = static_cast<const penstock_cuda_gemm *>(gemm.config);
   bool isTf32 = config && config->is_tf32;
-  if (!isTf32)
+  result->isBf16 = gemm.element == PENSTOCK_BF16;
+  result->isResultBf16 = (gemm.result_element ? gemm.result_element
+                                              : gemm.element) == PENSTOCK_BF16;
+  if (!isTf32 && !result->isBf16)
     if (Error error = checkProductEnvironment())
       return error;
   int status = result->describe(gemm.accumulate, isTf32);
-  for (size_t i = 0; i < std::size(kAlignments) && !status; ++i)
-    status = result->choose(handle, kAlignments[i], result->algorithms[i]);
+  const uint32_t alignments[] = {kAlignment,
+                                 uint32_t(Prepared::getBytes(result->isBf16))};
+  for (size_t i = 0; i < std::size(alignments) && !status; ++i)
+    status = result->choose(handle, alignments[i], result->algorithms[i]);
   if (status)
     return userError("cuBLASLt has no algorithm for the product %s with %llu "
                      "bytes of workspace: %s",
@@ -232,12 +244,14 @@ Error Products::run(uint32_t id, Address a, Address b, Address c,
   const Prepared &product = *products[id];
   const float alpha = 1.0f;
   for (const ProductCalls::Offsets &offset : product.calls.offsets) {
-    Address left = a + uint64_t(offset.a) * sizeof(float);
-    Address right = b + uint64_t(offset.b) * sizeof(float);
-    Address to = c + uint64_t(offset.c) * sizeof(float);
+    uint64_t bytes = Prepared::getBytes(product.isBf16);
+    Address left = a + uint64_t(offset.a) * bytes;
+    Address right = b + uint64_t(offset.b) * bytes;
+    Address to =
+        c + uint64_t(offset.c) * Prepared::getBytes(product.isResultBf16);
     if (product.calls.isExchanged)
       std::swap(left, right);
-    size_t choice = (left | right | to) % kAlignments[0] ? 1 : 0;
+    size_t choice = (left | right | to) % kAlignment ? 1 : 0;
     int status = library->cublasLtMatmul(
         handle, product.matmul, &alpha, toPointer(left), product.left.get(),
         toPointer(right), product.right.get(), &product.beta, toPointer(to),

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// D = alpha op(A).op(B) + beta C of f32 matrices by columns, in strided
+// D = alpha op(A).op(B) + beta C of f32 or bf16 matrices by columns, in strided
 // batches. It is as strict as the documentation allows: an algorithm runs only
 // with the matrices, the alignment and the workspace that it was chosen for,
 // and overwrites all of its workspace.
@@ -11,6 +11,7 @@
 
 #include "runtime/device/emulated/Enqueue.h"
 #include "runtime/device/emulated/Libraries.h"
+#include "runtime/support/Bf16.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,6 +30,7 @@ static constexpr size_t kClaimedWorkspace = 1 << 14;
 struct cuda::CublasLtState {};
 
 struct cuda::MatrixLayoutState {
+  int type;
   uint64_t rows, columns;
   int64_t leading;
   int32_t batch = 1;
@@ -97,9 +99,9 @@ static int destroy(CublasLtHandle handle) {
 
 static int createLayout(MatrixLayout *result, int type, uint64_t rows,
                         uint64_t columns, int64_t leading) {
-  if (type != CUDA_R_32F)
+  if (type != CUDA_R_32F && type != CUDA_R_16BF)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  *result = new MatrixLayoutState{rows, columns, leading};
+  *result = new MatrixLayoutState{type, rows, columns, leading};
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -190,8 +192,31 @@ struct Matmul {
 
   static int read(MatmulDescriptor matmul, MatrixLayout a, MatrixLayout b,
                   MatrixLayout c, MatrixLayout d, Matmul &result);
-  void run(float alpha, const float *a, const float *b, float beta,
-           const float *c, float *d) const;
+  void run(float alpha, const void *a, const void *b, float beta, const void *c,
+           void *d) const;
+};
+
+/// A matrix in memory, of f32 or bf16.
+struct Elements {
+  const void *data;
+  const MatrixLayoutState &layout;
+
+  float get(int32_t batch, uint64_t row, uint64_t column) const {
+    int64_t at = batch * layout.batchStride + int64_t(column) * layout.leading +
+                 int64_t(row);
+    return layout.type == CUDA_R_16BF
+               ? fromBf16(static_cast<const uint16_t *>(data)[at])
+               : static_cast<const float *>(data)[at];
+  }
+  void set(int32_t batch, uint64_t row, uint64_t column, float value) const {
+    int64_t at = batch * layout.batchStride + int64_t(column) * layout.leading +
+                 int64_t(row);
+    if (layout.type == CUDA_R_16BF)
+      static_cast<uint16_t *>(const_cast<void *>(data))[at] =
+          roundToBf16(value);
+    else
+      static_cast<float *>(const_cast<void *>(data))[at] = value;
+  }
 };
 
 } // namespace
@@ -209,11 +234,15 @@ int Matmul::read(MatmulDescriptor matmul, MatrixLayout a, MatrixLayout b,
               (tb ? b->columns : b->rows) == result.k &&
               (tb ? b->rows : b->columns) == result.n && c->rows == result.m &&
               c->columns == result.n;
+  // Factors of one type; of bf16, the result may be f32.
+  if (a->type != b->type || c->type != d->type ||
+      (d->type != a->type && d->type != CUDA_R_32F))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   return fits ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-void Matmul::run(float alpha, const float *a, const float *b, float beta,
-                 const float *c, float *d) const {
+void Matmul::run(float alpha, const void *a, const void *b, float beta,
+                 const void *c, void *d) const {
   bool ta = operations.transposeA == CUBLAS_OP_T,
        tb = operations.transposeB == CUBLAS_OP_T;
   auto read = [&](float operand) {
@@ -222,30 +251,26 @@ void Matmul::run(float alpha, const float *a, const float *b, float beta,
   // The left operand by columns, and the sums of a column of the result.
   std::vector<float> left(m * k);
   std::vector<double> sums(m);
+  const Elements fromA{a, this->a}, fromB{b, this->b}, fromC{c, this->c},
+      to{d, this->d};
   for (int32_t batch = 0; batch < this->d.batch; ++batch) {
-    const float *fromA = a + batch * this->a.batchStride;
-    const float *fromB = b + batch * this->b.batchStride;
-    const float *fromC = c + batch * this->c.batchStride;
-    float *to = d + batch * this->d.batchStride;
     for (uint64_t p = 0; p < k; ++p)
       for (uint64_t i = 0; i < m; ++i)
-        left[p * m + i] = read(ta ? fromA[i * uint64_t(this->a.leading) + p]
-                                  : fromA[p * uint64_t(this->a.leading) + i]);
+        left[p * m + i] =
+            read(ta ? fromA.get(batch, p, i) : fromA.get(batch, i, p));
     for (uint64_t j = 0; j < n; ++j) {
       std::fill(sums.begin(), sums.end(), 0.0);
       for (uint64_t p = 0; p < k; ++p) {
-        double right = read(tb ? fromB[p * uint64_t(this->b.leading) + j]
-                               : fromB[j * uint64_t(this->b.leading) + p]);
+        double right =
+            read(tb ? fromB.get(batch, j, p) : fromB.get(batch, p, j));
         for (uint64_t i = 0; i < m; ++i)
           sums[i] += left[p * m + i] * right;
       }
       for (uint64_t i = 0; i < m; ++i) {
         // With beta = 0, C is not read: it may hold anything.
         double added =
-            beta == 0.0f
-                ? 0.0
-                : double(beta) * fromC[j * uint64_t(this->c.leading) + i];
-        to[j * uint64_t(this->d.leading) + i] = float(alpha * sums[i] + added);
+            beta == 0.0f ? 0.0 : double(beta) * fromC.get(batch, i, j);
+        to.set(batch, i, j, float(alpha * sums[i] + added));
       }
     }
   }
@@ -321,10 +346,8 @@ static int runMatmul(CublasLtHandle, MatmulDescriptor matmul, const void *alpha,
       std::fill_n(static_cast<float *>(atAddress(workspace)),
                   chosen.workspaceBytes / sizeof(float),
                   std::numeric_limits<float>::quiet_NaN());
-    product.run(alpha, static_cast<const float *>(atAddress(a)),
-                static_cast<const float *>(atAddress(b)), beta,
-                static_cast<const float *>(atAddress(c)),
-                static_cast<float *>(atAddress(d)));
+    product.run(alpha, atAddress(a), atAddress(b), beta, atAddress(c),
+                atAddress(d));
   });
   return CUBLAS_STATUS_SUCCESS;
 }

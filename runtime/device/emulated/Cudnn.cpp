@@ -14,6 +14,7 @@
 
 #include "runtime/device/emulated/Enqueue.h"
 #include "runtime/device/emulated/Libraries.h"
+#include "runtime/support/Bf16.h"
 
 #include <algorithm>
 #include <array>
@@ -288,6 +289,7 @@ namespace {
 struct Tensor {
   std::array<int64_t, 5> sizes = {1, 1, 1, 1, 1}, strides = {};
   int64_t id = 0, alignment = 1;
+  bool isBf16 = false;
 
   static bool read(const Descriptor &from, Tensor &result);
   /// One more than the offset of its last element.
@@ -307,6 +309,36 @@ struct Tensor {
               body(n * strides[0] + c * strides[1] + z * strides[2] +
                    y * strides[3] + x * strides[4]);
   }
+};
+
+/// The elements of a tensor as f32, which it is if it is not of bf16.
+class AsFloats {
+public:
+  AsFloats(const Tensor &tensor, void *data) : tensor(tensor), data(data) {
+    if (!tensor.isBf16)
+      return;
+    floats.resize(tensor.getSpan());
+    tensor.forEach([&](int64_t offset) {
+      floats[size_t(offset)] =
+          fromBf16(static_cast<const uint16_t *>(data)[offset]);
+    });
+  }
+  float *get() {
+    return tensor.isBf16 ? floats.data() : static_cast<float *>(data);
+  }
+  /// Rounds what was computed.
+  void store() {
+    if (tensor.isBf16)
+      tensor.forEach([&](int64_t offset) {
+        static_cast<uint16_t *>(data)[offset] =
+            roundToBf16(floats[size_t(offset)]);
+      });
+  }
+
+private:
+  const Tensor &tensor;
+  void *data;
+  std::vector<float> floats;
 };
 
 struct Convolution {
@@ -331,9 +363,12 @@ bool Tensor::read(const Descriptor &from, Tensor &result) {
   auto strides = from.getAll<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
   if (sizes.size() != strides.size() || sizes.size() < 4 || sizes.size() > 5 ||
       *std::min_element(sizes.begin(), sizes.end()) < 1 ||
-      *std::min_element(strides.begin(), strides.end()) < 1 ||
-      from.get<int32_t>(CUDNN_ATTR_TENSOR_DATA_TYPE) != CUDNN_DATA_FLOAT)
+      *std::min_element(strides.begin(), strides.end()) < 1)
     return false;
+  int32_t type = from.get<int32_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+  if (type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_BFLOAT16)
+    return false;
+  result.isBf16 = type == CUDNN_DATA_BFLOAT16;
   // Batch and channels come first, the spatial dimensions last.
   for (size_t i = 0; i < sizes.size(); ++i) {
     size_t to = i < 2 ? i : i + 5 - sizes.size();
@@ -407,8 +442,11 @@ bool Convolution::read(const Descriptor &operation, Convolution &result) {
   }
   result.alpha = operation.get<double>(names.alpha);
   result.beta = operation.get<double>(names.beta);
-  // The weights have the input channels of one group.
-  return in[0] == out[0] && window[0] == out[1] && in[1] % window[1] == 0 &&
+  // All tensors have one type; the library has engines for nothing else. The
+  // weights have the input channels of one group.
+  return result.input.isBf16 == result.output.isBf16 &&
+         result.input.isBf16 == result.weights.isBf16 && in[0] == out[0] &&
+         window[0] == out[1] && in[1] % window[1] == 0 &&
          out[1] % (in[1] / window[1]) == 0;
 }
 
@@ -717,9 +755,13 @@ static int execute(CudnnHandle handle, CudnnDescriptor planState,
     if (workspaceBytes)
       std::fill_n(atAddress(workspace), workspaceBytes / sizeof(float),
                   std::numeric_limits<float>::quiet_NaN());
-    float *tensors[] = {atAddress(y), atAddress(x), atAddress(w)};
-    convolution.run(tensors[1], tensors[2], tensors[0],
-                    tensors[convolution.kind], rounds);
+    AsFloats tensors[] = {{convolution.output, atAddress(y)},
+                          {convolution.input, atAddress(x)},
+                          {convolution.weights, atAddress(w)}};
+    AsFloats &result = tensors[convolution.kind];
+    convolution.run(tensors[1].get(), tensors[2].get(), tensors[0].get(),
+                    result.get(), rounds);
+    result.store();
   });
   return CUDNN_STATUS_SUCCESS;
 }

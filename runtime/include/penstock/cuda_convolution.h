@@ -28,7 +28,7 @@ inline constexpr int64_t kTensorAlignment = 16;
 struct EngineFilter {
   /// Those alone that add up the products of the definition.
   bool isDirect = false;
-  /// Also those that round operands to tf32.
+  /// Also those that round f32 operands to tf32.
   bool isTf32 = false;
 };
 
@@ -41,8 +41,8 @@ struct ConvolutionPlan {
   uint32_t notes = 0;
 };
 
-/// Returns why no engine of cuDNN computes such a convolution in f32, or an
-/// empty string.
+/// Returns why no engine of cuDNN computes such a convolution in f32 or bf16,
+/// or an empty string.
 std::string checkConvolution(const penstock_conv_descriptor &convolution);
 
 /// Returns whether every version of cuDNN 9 has engines for such a convolution:
@@ -66,8 +66,8 @@ public:
   std::string describe(const penstock_conv_descriptor &convolution,
                        struct CudnnState *handle, const char *facts);
   /// Takes the fastest engine by cuDNN's heuristics that computes in f32, or
-  /// tf32 if it may, the same bits each time, and needs at most so much
-  /// workspace.
+  /// tf32 if it may, or of bf16 in f32, the same bits each time, and needs at
+  /// most so much workspace.
   std::string choose(uint64_t workspaceBytes, EngineFilter filter);
   /// Takes this engine with these knobs, if `choose` could have.
   std::string restore(int64_t engine,

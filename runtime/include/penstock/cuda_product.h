@@ -44,8 +44,8 @@ struct ProductCalls {
 /// More calls than these are slower than loops.
 inline constexpr int64_t kMaximumCalls = 64;
 
-/// Finds the calls that compute an f32 product. Returns why there are none, or
-/// an empty string.
+/// Finds the calls that compute a product of f32, or of bf16. Returns why there
+/// are none, or an empty string.
 std::string planProductCalls(const penstock_gemm_descriptor &gemm,
                              ProductCalls &calls);
 

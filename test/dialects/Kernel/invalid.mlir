@@ -26,6 +26,24 @@ func.func @f(%a: memref<2x2xf32>) {
 
 // -----
 
+func.func @f(%a: memref<2x2xbf16>, %b: memref<2x2xf32>) {
+  // Sums may be f32, factors are alike.
+  kernel.gemm %a, %a, %b sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xbf16>, memref<2x2xbf16>, memref<2x2xf32>
+  // expected-error @below {{'kernel.gemm' op multiplies 'bf16' by 'f32' to 'f32'}}
+  kernel.gemm %a, %b, %b sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xbf16>, memref<2x2xf32>, memref<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x2xbf16>, %b: memref<2x2xf32>) {
+  // expected-error @below {{'kernel.gemm' op multiplies 'f32' by 'f32' to 'bf16'}}
+  kernel.gemm %b, %b, %a sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xbf16>
+  return
+}
+
+// -----
+
 func.func @f(%a: memref<2x2xf32>, %p: memref<64xf32>) {
   // expected-error @below {{'kernel.gemm' op reads packed weights, and has batch dimensions}}
   kernel.gemm %a, %a, %a packed(%p : memref<64xf32>) sizes [3, 2, 2, 2] strides [4, 2, 1] [4, 2, 1] [4, 2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>

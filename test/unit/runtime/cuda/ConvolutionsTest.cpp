@@ -13,6 +13,7 @@
 #include "TestStream.h"
 #include "runtime/device/cuda/Libraries.h"
 #include "runtime/device/emulated/Libraries.h"
+#include "runtime/support/Bf16.h"
 
 #include <cmath>
 
@@ -50,6 +51,9 @@ protected:
   /// Runs it. Returns the largest difference from plain loops, or NaN where an
   /// element is one.
   double run(const penstock_conv_descriptor &conv, size_t shift = 0);
+  /// Runs it in bf16. Returns the largest difference from the rounded sum of
+  /// rounded numbers, in units of the last place.
+  double runBf16(penstock_conv_descriptor conv);
   /// All kinds.
   void expectAll(int64_t batch, int64_t input, int64_t output, int64_t groups,
                  const std::vector<Spatial> &spatial) {
@@ -139,6 +143,59 @@ double CudaConvolutionsTest::run(const penstock_conv_descriptor &conv,
   return difference;
 }
 
+double CudaConvolutionsTest::runBf16(penstock_conv_descriptor conv) {
+  conv.element = PENSTOCK_BF16;
+  cuda::Convolutions convolutions;
+  Error error = open(conv, convolutions);
+  EXPECT_EQ(error.text, "");
+  if (error)
+    return NAN;
+  const int64_t sizes[] = {getOutputSize(conv), getInputSize(conv),
+                           getWeightsSize(conv)};
+  std::vector<uint16_t> narrow[3];
+  std::vector<double> wide[3];
+  for (int i = 0; i < 3; ++i)
+    for (float value : randomValues(random, uint64_t(sizes[i]))) {
+      narrow[i].push_back(roundToBf16(value));
+      wide[i].push_back(fromBf16(narrow[i].back()));
+    }
+  // Aligned, as tensors of cuDNN have to be.
+  std::vector<uint16_t> memory[3];
+  uint16_t *data[3];
+  for (int i = 0; i < 3; ++i) {
+    memory[i].resize(narrow[i].size() + 8);
+    data[i] = memory[i].data() +
+              (-reinterpret_cast<uintptr_t>(memory[i].data()) % 16) / 2;
+    std::copy(narrow[i].begin(), narrow[i].end(), data[i]);
+  }
+  static_assert(kForward == 0 && kInputGrad == 1 && kWeightGrad == 2);
+  std::vector<double> expected = wide[conv.kind];
+  if (conv.kind != kWeightGrad)
+    std::fill(expected.begin(), expected.end(), 0.0);
+  forEachProduct(conv, [&](int64_t atX, int64_t atW, int64_t atY) {
+    if (conv.kind == kForward)
+      expected[atY] += wide[1][atX] * wide[2][atW];
+    else if (conv.kind == kInputGrad)
+      expected[atX] += wide[0][atY] * wide[2][atW];
+    else
+      expected[atW] += wide[1][atX] * wide[0][atY];
+  });
+  error = convolutions.run(0, addressOf(data[1]), addressOf(data[2]),
+                           addressOf(data[0]), testStream());
+  lastError = error.text;
+  convolutions.clear();
+  if (runStream() != 1)
+    return NAN;
+  double difference = 0.0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    double result = fromBf16(data[conv.kind][i]);
+    difference =
+        std::max(difference, std::fabs(result - expected[i]) /
+                                 (std::fabs(expected[i]) * 0x1p-8 + 1e-30));
+  }
+  return difference;
+}
+
 } // namespace
 
 TEST_F(CudaConvolutionsTest, TwoDimensions) {
@@ -157,6 +214,19 @@ TEST_F(CudaConvolutionsTest, Groups) {
   // Depthwise, and with two outputs for each input.
   expectAll(3, 5, 5, 5, {{8, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}});
   expectAll(2, 3, 6, 3, {{8, 2, 2, 1, 0, 0}, {5, 3, 1, 1, 1, 1}});
+}
+
+// Sums in f32, or better, that are rounded once.
+TEST_F(CudaConvolutionsTest, Bf16) {
+  for (uint32_t kind : {kForward, kInputGrad, kWeightGrad}) {
+    EXPECT_LE(runBf16(makeConvolution(
+                  kind, 2, 6, 4, 2, {{7, 3, 1, 1, 1, 1}, {9, 3, 2, 1, 1, 1}})),
+              1.0)
+        << kind;
+    EXPECT_LE(runBf16(makeConvolution(kind, 2, 3, 5, 1, {{23, 5, 2, 1, 2, 2}})),
+              1.0)
+        << kind;
+  }
 }
 
 TEST_F(CudaConvolutionsTest, OneAndThreeDimensions) {
@@ -262,7 +332,7 @@ TEST_F(CudaConvolutionsTest, Reasons) {
                               {{11, 3, 1, 1, 1, 1}, {7, 5, 1, 1, 2, 2}});
   EXPECT_EQ(cuda::checkConvolution(conv), "");
   conv.element = PENSTOCK_F64;
-  EXPECT_EQ(cuda::checkConvolution(conv), "it is not f32");
+  EXPECT_EQ(cuda::checkConvolution(conv), "it is neither f32 nor bf16");
   conv.element = PENSTOCK_F32;
   conv.output[1] = 4;
   EXPECT_EQ(cuda::checkConvolution(conv),

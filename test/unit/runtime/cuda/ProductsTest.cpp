@@ -13,6 +13,7 @@
 #include "penstock/cuda.h"
 #include "runtime/device/cuda/Libraries.h"
 #include "runtime/device/emulated/Libraries.h"
+#include "runtime/support/Bf16.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -30,6 +31,9 @@ protected:
   /// Runs a product; `shift` elements before each operand. Returns the largest
   /// difference from plain loops, or NaN where an element is one.
   double run(const Case &each, int shift = 0);
+  /// Runs it with factors of bf16, and a result of f32 or bf16. Returns the
+  /// largest difference in units of its tolerance.
+  double runBf16(Case each, bool isResultBf16, int shift);
   Error open(const penstock_gemm_descriptor &gemm, cuda::Products &products) {
     gemms = {gemm};
     program.gemm_count = 1;
@@ -98,6 +102,51 @@ double CudaProductsTest::run(const Case &each, int shift) {
     if (std::isnan(each))
       return NAN;
     difference = std::max(difference, each);
+  }
+  return difference;
+}
+
+double CudaProductsTest::runBf16(Case each, bool isResultBf16, int shift) {
+  penstock_gemm_descriptor &gemm = each.gemm;
+  gemm.element = PENSTOCK_BF16;
+  gemm.result_element = isResultBf16 ? PENSTOCK_BF16 : PENSTOCK_F32;
+  gemm.scratch = scratch;
+  cuda::Products products;
+  Error error = open(gemm, products);
+  EXPECT_EQ(error.text, "");
+  if (error)
+    return NAN;
+  auto round = [&](std::vector<float> &values) {
+    std::vector<uint16_t> narrow;
+    for (float &value : values) {
+      narrow.push_back(roundToBf16(value));
+      value = fromBf16(narrow.back());
+    }
+    return narrow;
+  };
+  size_t from = size_t(shift);
+  std::vector<float> a = randomValues(random, each.bytesA + from),
+                     b = randomValues(random, each.bytesB + from),
+                     c = randomValues(random, each.bytesC + from);
+  std::vector<uint16_t> narrowA = round(a), narrowB = round(b), narrowC;
+  if (isResultBf16)
+    narrowC = round(c);
+  std::vector<float> expected(c.begin() + shift, c.end());
+  multiply(gemm, {a.begin() + shift, a.end()}, {b.begin() + shift, b.end()},
+           expected);
+  error = products.run(0, addressOf(&narrowA[from]), addressOf(&narrowB[from]),
+                       isResultBf16 ? addressOf(&narrowC[from])
+                                    : addressOf(&c[from]),
+                       testStream());
+  EXPECT_EQ(error.text, "");
+  calls = runStream();
+  double difference = 0.0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    float result = isResultBf16 ? fromBf16(narrowC[from + i]) : c[from + i];
+    double tolerance = isResultBf16 ? std::fabs(expected[i]) * 0x1p-8 + 1e-30
+                                    : 1e-6 * double(gemm.k);
+    difference = std::max(difference,
+                          std::fabs(double(result) - expected[i]) / tolerance);
   }
   return difference;
 }
@@ -189,7 +238,7 @@ TEST_F(CudaProductsTest, Reasons) {
       makeCase({}, 5, 7, 3, {int64_t(1) << 31, 1}, {7, 1}, {7, 1}, false);
   EXPECT_EQ(getReason(huge), "a matrix has more than 2^31 rows or columns");
   huge.gemm.element = PENSTOCK_F64;
-  EXPECT_EQ(getReason(huge), "it is not f32");
+  EXPECT_EQ(getReason(huge), "it is neither f32 nor bf16");
 
   cuda::Products products;
   Error error = open(makeCase({}, 5, 7, 3, {30, 2}, {7, 1}, {7, 1}, false).gemm,
@@ -291,6 +340,30 @@ TEST_F(CudaProductsTest, RoundsOperandsToTf32) {
   unsetenv("NVIDIA_TF32_OVERRIDE");
 }
 
+// Factors of bf16 in all layouts and batches, aligned as vectors and as
+// elements; sums that stay in f32, and that are rounded once.
+TEST_F(CudaProductsTest, MultipliesBf16) {
+  for (bool isResultBf16 : {false, true})
+    for (int layout = 0; layout < 32; ++layout) {
+      const int64_t m = 5, n = 11, k = 7, pad = layout & 8 ? 3 : 0;
+      std::vector<int64_t> a = {77, k + pad, 1}, b = {121, n + pad, 1},
+                           c = {165, n + pad, 1};
+      if (layout & 1)
+        a = {77, 1, m + pad};
+      if (layout & 2)
+        b = {121, 1, k + pad};
+      if (layout & 16)
+        c = {165, 1, m + pad};
+      for (int shift : {0, 1}) {
+        EXPECT_LE(runBf16(makeCase({3}, m, n, k, a, b, c, layout & 4),
+                          isResultBf16, shift),
+                  1.0)
+            << layout;
+        EXPECT_EQ(calls, 1u);
+      }
+    }
+}
+
 // The real library takes what we ask of its descriptors; to choose and run, it
 // wants a GPU.
 TEST_F(CudaProductsTest, InstalledLibraryTakesDescriptors) {
@@ -318,8 +391,12 @@ TEST_F(CudaProductsTest, InstalledLibraryTakesDescriptors) {
                true)
           .gemm;
   gemm.scratch = scratch;
-  cuda::Products products;
-  EXPECT_EQ(open(gemm, products).text, "");
+  for (uint32_t element : {PENSTOCK_F32, PENSTOCK_BF16}) {
+    gemm.element = element;
+    gemm.result_element = PENSTOCK_F32;
+    cuda::Products products;
+    EXPECT_EQ(open(gemm, products).text, "");
+  }
 }
 
 TEST_F(CudaProductsTest, NamesTheMissingLibrary) {
