@@ -44,6 +44,9 @@ inline constexpr llvm::StringLiteral kKernelsModule = "cuda_kernels";
 /// beside them, are for.
 inline constexpr llvm::StringLiteral kKernelsTargetAttr = "cuda.target";
 
+/// On a kernel that every class but the plain mapping leaves alone.
+inline constexpr llvm::StringLiteral kPlainAttr = "cuda.plain";
+
 } // namespace penstock::cuda
 
 #endif // PENSTOCK_DIALECTS_CUDA_CUDA_H

@@ -35,6 +35,8 @@ void CudaDialect::initialize() {
 static const AttributeRule rules[] = {
     {kKernelsTargetAttr, isOn<gpu::GPUModuleOp, TargetAttr>,
      "a CUDA target, on a gpu.module"},
+    {kPlainAttr, isOn<gpu::GPUFuncOp, UnitAttr>,
+     "without a value, on a kernel"},
 };
 
 LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
@@ -80,7 +82,7 @@ SmallVector<StringRef> TargetAttr::getArchList() const {
 }
 
 LogicalResult TargetAttr::verify(EmitError emitError, StringRef archs, bool,
-                                 int64_t workspace) {
+                                 int64_t workspace, bool) {
   SmallVector<StringRef> names;
   archs.split(names, ',');
   llvm::StringSet<> seen;

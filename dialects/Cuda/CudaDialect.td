@@ -25,7 +25,7 @@ def Cuda_Dialect : Dialect {
 
     The discardable attribute `cuda.target` stands on the `gpu.module` of all
     kernels and says which target they and the library calls beside them are
-    for.
+    for. `cuda.plain` stands on a kernel that keeps a thread per element.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -44,11 +44,13 @@ def Cuda_TargetAttr : Cuda_Attr<"Target", "target", [TargetAttrInterface]> {
     commas. "emulated" is no GPU: the same code, run by the host. A library call
     takes at most `workspace` bytes of scratch, 32 MiB by default. `tf32`: it may
     round the operands of f32 products and convolutions to 10 bits of mantissa,
-    as tensor cores do.
+    as tensor cores do. `plain`: every element of a result has a thread of its
+    own, which does all that the element needs in the order of the program.
 
     ```mlir
     #cuda.target<"sm_90">
     #cuda.target<"sm_80,sm_90a" tf32(true) workspace(1048576)>
+    #cuda.target<"emulated" plain(true)>
     ```
 
     Constraints: architectures are distinct and known; "emulated" stands alone;
@@ -57,9 +59,11 @@ def Cuda_TargetAttr : Cuda_Attr<"Target", "target", [TargetAttrInterface]> {
   let parameters = (ins StringRefParameter<"the architectures">:$archs,
                         DefaultValuedParameter<"bool", "false">:$tf32,
                         DefaultValuedParameter<"int64_t", "33554432">:
-                            $workspace);
+                            $workspace,
+                        DefaultValuedParameter<"bool", "false">:$plain);
   let assemblyFormat = [{
-    `<` $archs (`tf32` `(` $tf32^ `)`)? (`workspace` `(` $workspace^ `)`)? `>`
+    `<` $archs (`tf32` `(` $tf32^ `)`)? (`workspace` `(` $workspace^ `)`)?
+    (`plain` `(` $plain^ `)`)? `>`
   }];
   let extraClassDeclaration = [{
     /// Returns the architectures one by one.

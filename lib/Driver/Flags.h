@@ -183,6 +183,11 @@ struct Flags {
   Text libraryWorkspace =
       text("library-workspace", "Scratch of a library call on a GPU, at most",
            "32MiB", kNotEmpty | kRecorded);
+  Text gpuKernels =
+      text("gpu-kernels",
+           "How loops become threads of a GPU: classes (the way that fits the "
+           "loop), or plain (a thread per element, to find faults)",
+           "classes", kRecorded);
   Text cudaPath = text("cuda-path", "Where the CUDA toolkit is",
                        "/usr/local/cuda", kNotEmpty, &CompileOptions::cudaPath);
   Text ptxas = text("ptxas",

@@ -70,8 +70,8 @@ bool Compilation::adopt(StringRef flag, Value &option, const Value &value) {
 /// What devices are is part of the program.
 bool Compilation::agreesWithDevices() {
   auto targets = getTargets(&context, options);
-  for (StringRef flag :
-       {"threads", "march", "target", "gpu-arch", "library-workspace"}) {
+  for (StringRef flag : {"threads", "march", "target", "gpu-arch",
+                         "library-workspace", "gpu-kernels"}) {
     if (!options.given.count(flag.str()))
       continue;
     for (auto device : module->getOps<pipeline::DeviceOp>()) {

@@ -111,7 +111,8 @@ penstock::getTarget(MLIRContext *context, const CompileOptions &options,
     context->loadDialect<cuda::CudaDialect>();
     return cuda::TargetAttr::get(context, options.gpuArch,
                                  options.precision == "tf32",
-                                 options.libraryWorkspace);
+                                 options.libraryWorkspace,
+                                 options.plainKernels);
   }
   context->loadDialect<cpu::CpuDialect>();
   return cpu::TargetAttr::get(context, options.threads, options.march);

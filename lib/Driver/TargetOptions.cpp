@@ -57,6 +57,7 @@ bool OptionChecker::checkTarget() {
     for (const cl::Option *flag :
          {static_cast<cl::Option *>(&flags.gpuArch),
           static_cast<cl::Option *>(&flags.libraryWorkspace),
+          static_cast<cl::Option *>(&flags.gpuKernels),
           static_cast<cl::Option *>(&flags.cudaPath),
           static_cast<cl::Option *>(&flags.ptxas)})
       if (flag->getNumOccurrences())
@@ -93,6 +94,10 @@ bool OptionChecker::checkTarget() {
     return fail("--library-workspace=" + flags.libraryWorkspace +
                 ": a size is needed, such as 32MiB");
   options.libraryWorkspace = *workspace;
+  if (flags.gpuKernels != "classes" && flags.gpuKernels != "plain")
+    return fail("--gpu-kernels=" + flags.gpuKernels +
+                ": unknown; kernels are classes or plain");
+  options.plainKernels = flags.gpuKernels == "plain";
   if (options.profile)
     return fail("--profile measures on CPUs; with CUDA devices, leave it out");
   return true;

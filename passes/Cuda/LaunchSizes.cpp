@@ -9,6 +9,10 @@
 #include "passes/Cuda/LaunchSizes.h"
 
 #include "dialects/Kernel/Kernel.h"
+#include "passes/Cuda/ScalarBody.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -30,6 +34,30 @@ LogicalResult penstock::setLaunchSizes(gpu::GPUFuncOp kernel, int64_t blocks,
   kernel.setKnownGridSize(along(blocks));
   kernel.setKnownBlockSize(along(threads));
   return success();
+}
+
+FailureOr<SmallVector<Value>>
+penstock::createThreads(OpBuilder &builder, Location loc, gpu::GPUFuncOp kernel,
+                        ArrayRef<int64_t> counts) {
+  int64_t total = ShapedType::getNumElements(counts);
+  int64_t blocks = (total + kBlockThreads - 1) / kBlockThreads;
+  if (failed(setLaunchSizes(kernel, blocks, kBlockThreads)))
+    return failure();
+  auto index = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value block = gpu::BlockIdOp::create(builder, loc, gpu::Dimension::x);
+  Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+  Value number = arith::AddIOp::create(
+      builder, loc,
+      arith::MulIOp::create(builder, loc, block, index(kBlockThreads)), thread);
+  if (total % kBlockThreads) {
+    Value isIteration = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, number, index(total));
+    auto guard = scf::IfOp::create(builder, loc, isIteration);
+    builder.setInsertionPointToStart(guard.thenBlock());
+  }
+  return delinearize(builder, loc, number, counts);
 }
 
 void penstock::updateLaunches(ModuleOp module) {

@@ -26,6 +26,13 @@ bool isMapped(mlir::gpu::GPUFuncOp kernel);
 mlir::LogicalResult setLaunchSizes(mlir::gpu::GPUFuncOp kernel, int64_t blocks,
                                    int64_t threads);
 
+/// Makes a thread of each iteration of loops that run from 0 to `counts`, the
+/// last one fastest, and sets the sizes of the kernel. Returns the iteration of
+/// a thread; what it does goes to the insertion point then.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+createThreads(mlir::OpBuilder &builder, mlir::Location loc,
+              mlir::gpu::GPUFuncOp kernel, mlir::ArrayRef<int64_t> counts);
+
 /// Gives all launches the sizes of their kernels.
 void updateLaunches(mlir::ModuleOp module);
 

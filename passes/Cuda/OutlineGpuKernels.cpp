@@ -9,6 +9,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Cuda/Cuda.h"
+#include "passes/Cuda/Alignment.h"
+#include "passes/Cuda/HostLoops.h"
+#include "passes/Cuda/KernelOp.h"
 #include "passes/Cuda/Passes.h"
 #include "passes/Kernels/KernelClass.h"
 
@@ -28,47 +31,6 @@ namespace {
 
 /// Global memory, as NVPTX numbers address spaces.
 constexpr int64_t kGlobalMemory = 1;
-
-//===----------------------------------------------------------------------===//
-// Host or device
-//===----------------------------------------------------------------------===//
-
-/// Describes the contents of an op, without the bodies of linalg ops.
-struct Contents {
-  /// A call, which only the host can make.
-  bool calls = false;
-  /// A linalg op or scf.forall, which becomes a kernel by itself.
-  bool hasKernels = false;
-  /// A load, store or other use of memory.
-  bool accesses = false;
-};
-
-bool isCall(Operation *op) {
-  return isa<CallOpInterface>(op) ||
-         isa_and_nonnull<kernel::KernelDialect, pipeline::PipelineDialect>(
-             op->getDialect());
-}
-
-bool isKernelOp(Operation *op) {
-  return isa<linalg::LinalgOp, scf::ForallOp, memref::CopyOp>(op);
-}
-
-Contents getContents(Operation *root) {
-  Contents contents;
-  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isCall(op)) {
-      contents.calls = true;
-    } else if (op != root && isKernelOp(op)) {
-      contents.hasKernels = true;
-      return WalkResult::skip();
-    } else if (!isMemoryEffectFree(op) &&
-               !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>()) {
-      contents.accesses = true;
-    }
-    return WalkResult::advance();
-  });
-  return contents;
-}
 
 /// A copy is a loop, too.
 Operation *toKernelOp(Operation *op) {
@@ -152,15 +114,23 @@ class Outliner {
 public:
   explicit Outliner(ModuleOp module) : module(module), symbols(module) {}
 
-  /// Moves what touches buffers out of a function or loop of the host.
-  LogicalResult outlineWithin(Region &region);
+  LogicalResult outlineWithin(func::FuncOp function) {
+    auto target =
+        dyn_cast_or_null<cuda::TargetAttr>(pipeline::getTarget(function));
+    isPlain = target && target.getPlain();
+    return outlineWithin(function.getBody());
+  }
 
 private:
+  /// Moves what touches buffers out of a function or loop of the host.
+  LogicalResult outlineWithin(Region &region);
   LogicalResult outline(Operation *op);
   /// A kernel that does what `op` does with these values, without a name and
   /// beside the module.
   FailureOr<gpu::GPUFuncOp> createKernel(Operation *op, ValueRange values,
                                          ArrayRef<Operation *> constants);
+  /// Whether the kernels of the function at hand map elements to threads.
+  bool isPlain = false;
   LogicalResult copyGlobal(memref::GetGlobalOp use);
   gpu::GPUModuleOp getModule(pipeline::TargetAttrInterface target);
 
@@ -189,15 +159,13 @@ gpu::GPUModuleOp Outliner::getModule(pipeline::TargetAttrInterface target) {
 LogicalResult Outliner::outlineWithin(Region &region) {
   for (Block &block : region)
     for (Operation &op : llvm::make_early_inc_range(block)) {
-      Contents contents = getContents(&op);
-      bool isHostLoop =
-          op.getNumRegions() && (contents.calls || !contents.accesses);
+      HostContents contents = getHostContents(&op);
       if (isKernelOp(&op)) {
         if (contents.calls)
           return op.emitOpError("calls a library within a GPU kernel");
         if (failed(outline(toKernelOp(&op))))
           return failure();
-      } else if (isHostLoop) {
+      } else if (isHostLoop(&op)) {
         for (Region &inner : op.getRegions())
           if (failed(outlineWithin(inner)))
             return failure();
@@ -228,9 +196,12 @@ Outliner::createKernel(Operation *op, ValueRange values,
   // 1. Parameters.
   Location loc = op->getLoc();
   SmallVector<Type> types;
+  SmallVector<bool> isAligned;
   for (Value value : values) {
     Type type = value.getType();
-    if (auto buffer = dyn_cast<MemRefType>(type)) {
+    auto buffer = dyn_cast<MemRefType>(type);
+    isAligned.push_back(buffer && beginsAtVector(value));
+    if (buffer) {
       type = getParameterType(buffer);
       if (!type)
         return op->emitOpError("has no form as a GPU kernel: it is on a buffer "
@@ -247,6 +218,12 @@ Outliner::createKernel(Operation *op, ValueRange values,
                                        builder.getFunctionType(types, {}));
   kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                   builder.getUnitAttr());
+  if (isPlain)
+    kernel->setAttr(cuda::kPlainAttr, builder.getUnitAttr());
+  for (auto [number, aligned] : llvm::enumerate(isAligned))
+    if (aligned)
+      kernel.setArgAttr(number, LLVM::LLVMDialect::getAlignAttrName(),
+                        builder.getI64IntegerAttr(kVectorBytes));
 
   // 2. The body: constants, the op.
   builder.setInsertionPointToStart(&kernel.front());
@@ -340,7 +317,7 @@ struct OutlineGpuKernelsPass
     Outliner outliner(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (isStageFunction(function, kind) &&
-          failed(outliner.outlineWithin(function.getBody())))
+          failed(outliner.outlineWithin(function)))
         return signalPassFailure();
   }
 };

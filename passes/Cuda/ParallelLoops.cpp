@@ -8,8 +8,10 @@
 // what another one touches.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Cuda/Cuda.h"
 #include "passes/Cuda/Passes.h"
 #include "passes/Cuda/RowThreads.h"
+#include "passes/Cuda/TargetOwners.h"
 
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -170,6 +172,9 @@ struct ParallelLoopsPass
     : penstock::impl::PipelineParallelLoopsBase<ParallelLoopsPass> {
   using PipelineParallelLoopsBase::PipelineParallelLoopsBase;
 
+  /// Whether kernels are as simple as they can be.
+  bool isPlain = false;
+
   /// Replaces `loop`, and those nested in it as far as they are parallel.
   void convert(scf::ForOp loop) {
     // 1. The nest.
@@ -179,6 +184,8 @@ struct ParallelLoopsPass
       nest.push_back(next);
     if (nest.empty()) {
       distributeRows(loop);
+      if (!isPlain)
+        distributeTargets(loop);
       return;
     }
 
@@ -209,6 +216,9 @@ struct ParallelLoopsPass
   void runOnOperation() override {
     if (!isStageFunction(getOperation(), kind))
       return;
+    auto target =
+        dyn_cast_or_null<cuda::TargetAttr>(pipeline::getTarget(getOperation()));
+    isPlain = target && target.getPlain();
     SmallVector<scf::ForOp> loops;
     getOperation().walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
       if (!loadsOrStores(loop))

@@ -26,7 +26,10 @@ def PipelineParallelLoops
     loop writes: all accesses to such a buffer have the counter as the index of
     one and the same dimension. Perfectly nested loops of this kind become one
     `scf.forall`. In a loop that is not of this kind the elements of a row may
-    be: parallel loops of `linalg` ops within it move around it. Two buffers may
+    be: parallel loops of `linalg` ops within it move around it. If the loop
+    writes at places that it computes, as a scatter does, each thread also goes
+    through all iterations and skips those whose place is another thread's: the
+    place's remainder by the number of owners says whose it is. Two buffers may
     overlap unless they are distinct arguments or
     distinct ranges of bytes.
 
@@ -100,6 +103,62 @@ def PipelineOutlineGpuKernels
                            "::mlir::gpu::GPUDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::memref::MemRefDialect"];
+}
+
+def PipelineGpuElementwise
+    : Pass<"pipeline-gpu-elementwise", "::mlir::ModuleOp"> {
+  let summary = "Gives each thread four elements, loaded and stored as vectors";
+  let description = [{
+    Maps kernels of a `linalg` op without sums. Neighboring loops become one
+    where all buffers allow it. Where each buffer that moves along the last loop
+    has its elements side by side there, begins at a multiple of 16 bytes
+    (`llvm.align`), and rows are of whole vectors, a thread computes four
+    elements in a row; a single row may have a rest, which the last thread
+    computes one by one. Other kernels stay.
+
+    ```mlir
+    gpu.func @relu(%x: memref<5x70xf32, 1> {llvm.align = 16 : i64}, ...) kernel {
+      linalg.generic ... { maximumf }
+    // becomes, for thread %n of 88
+    scf.if %n < 87 {
+      %v = vector.load %x[%n * 4] ... maximumf, of each element ... vector.store
+    } else {
+      memref.load %x[348] ... memref.load %x[349] ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def PipelineGpuTransposes
+    : Pass<"pipeline-gpu-transposes", "::mlir::ModuleOp"> {
+  let summary = "Transposes in tiles of shared memory";
+  let description = [{
+    Maps kernels of an elementwise `linalg` op whose results lie along one loop
+    in memory, and some operands along another, both of at least 16 iterations.
+    A block of 256 threads reads a tile of 32 x 32 elements of each of these
+    operands along the one, waits, and computes and writes along the other. The
+    other operands, and the arithmetic, are those of the plain mapping.
+
+    ```mlir
+    linalg.generic { addf } ins(%x[j, i], %y[i, j]) outs(%z[i, j])
+    // becomes
+    %tile : memref<32x33xf32, 3>
+    %tile[%row, %column] = %x[.. + %row, .. + %column]
+    gpu.barrier
+    %z[.. + %row, .. + %column] = %tile[%column, %row] + %y[..]
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 def PipelineGpuLoops : Pass<"pipeline-gpu-loops", "::mlir::ModuleOp"> {

@@ -44,6 +44,9 @@ void penstock::buildCudaKernelPipeline(OpPassManager &manager) {
   PipelinePlaceConstantsOptions constants;
   constants.kind = kind;
   manager.addNestedPass<func::FuncOp>(createPipelinePlaceConstants(constants));
+  // Threads, class by class; the last one takes what is left.
+  manager.addPass(createPipelineGpuElementwise());
+  manager.addPass(createPipelineGpuTransposes());
   manager.addPass(createPipelineGpuLoops());
   // When all that a function does are launches and library calls, and kernels
   // are final but for their parameters.

@@ -9,7 +9,8 @@
 
 #include "passes/Cuda/ThreadLoops.h"
 
-#include "mlir/Dialect/Affine/Utils.h"
+#include "passes/Cuda/ScalarBody.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -24,7 +25,7 @@ class LoopWriter {
 public:
   LoopWriter(OpBuilder &builder, linalg::GenericOp op, ArrayRef<Value> indices)
       : builder(builder), loc(op.getLoc()), op(op), indices(indices),
-        sizes(op.getStaticLoopRanges()) {}
+        sizes(op.getStaticLoopRanges()), body(builder, op) {}
 
   void write();
 
@@ -36,11 +37,6 @@ private:
   bool isCarried(OpOperand &init) {
     return carriedInits.contains(init.getOperandNumber());
   }
-  SmallVector<Value> locate(OpOperand &operand);
-  Value load(OpOperand &operand);
-  void store(OpOperand &init, Value value) {
-    memref::StoreOp::create(builder, loc, value, init.get(), locate(init));
-  }
   Value index(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
@@ -50,6 +46,7 @@ private:
   linalg::GenericOp op;
   SmallVector<Value> indices;
   SmallVector<int64_t> sizes;
+  ScalarBody body;
   llvm::SmallDenseSet<unsigned> carriedInits;
 };
 
@@ -76,10 +73,10 @@ void LoopWriter::write() {
   }
   SmallVector<Value> carried;
   for (OpOperand *init : inits)
-    carried.push_back(load(*init));
+    carried.push_back(body.load(*init, indices));
   carried = writeLoops(loops, carried);
   for (auto [init, value] : llvm::zip_equal(inits, carried))
-    store(*init, value);
+    body.store(*init, value, indices);
 }
 
 SmallVector<Value> LoopWriter::writeLoops(ArrayRef<unsigned> dims,
@@ -101,56 +98,25 @@ SmallVector<Value> LoopWriter::writeLoops(ArrayRef<unsigned> dims,
 }
 
 SmallVector<Value> LoopWriter::writeBody(ValueRange carried) {
-  // 1. Elements: all are read before any is written.
-  IRMapping mapping;
-  Block *body = op.getBody();
+  // All elements are read before any is written.
+  SmallVector<Value> elements;
   unsigned next = 0;
   for (OpOperand &operand : op->getOpOperands()) {
-    BlockArgument element = op.getMatchingBlockArgument(&operand);
     if (isCarried(operand))
-      mapping.map(element, carried[next++]);
-    else if (!element.use_empty())
-      mapping.map(element, load(operand));
-  }
-
-  // 2. The arithmetic.
-  for (Operation &inner : body->without_terminator()) {
-    if (auto number = dyn_cast<linalg::IndexOp>(inner)) {
-      mapping.map(number.getResult(), indices[number.getDim()]);
-      continue;
-    }
-    Operation *clone = builder.clone(inner, mapping);
-    clone->walk([&](linalg::IndexOp number) {
-      number.replaceAllUsesWith(indices[number.getDim()]);
-      number.erase();
-    });
-  }
-
-  // 3. Results.
-  SmallVector<Value> results;
-  for (auto [init, value] : llvm::zip_equal(
-           op.getDpsInitsMutable(), body->getTerminator()->getOperands())) {
-    Value result = mapping.lookupOrDefault(value);
-    if (isCarried(init))
-      results.push_back(result);
+      elements.push_back(carried[next++]);
     else
-      store(init, result);
+      elements.push_back(body.reads(operand) ? body.load(operand, indices)
+                                             : Value());
+  }
+  SmallVector<Value> results;
+  for (auto [init, value] : llvm::zip_equal(op.getDpsInitsMutable(),
+                                            body.compute(elements, indices))) {
+    if (isCarried(init))
+      results.push_back(value);
+    else
+      body.store(init, value, indices);
   }
   return results;
-}
-
-SmallVector<Value> LoopWriter::locate(OpOperand &operand) {
-  SmallVector<Value> result;
-  for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
-    result.push_back(
-        affine::expandAffineExpr(builder, loc, expr, indices, ValueRange()));
-  return result;
-}
-
-Value LoopWriter::load(OpOperand &operand) {
-  if (!isa<MemRefType>(operand.get().getType()))
-    return operand.get();
-  return memref::LoadOp::create(builder, loc, operand.get(), locate(operand));
 }
 
 } // namespace

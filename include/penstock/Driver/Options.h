@@ -51,6 +51,7 @@ struct CompileOptions {
   std::string gpuArch = "sm_90";         ///< Or several, with commas.
   std::string precision = "f32";         ///< Or bf16, or tf32 on GPUs.
   int64_t libraryWorkspace = 32LL << 20; ///< Bytes.
+  bool plainKernels = false;             ///< On GPUs, a thread per element.
   std::string cudaPath, ptxas;
 
   std::map<std::string, int64_t> dims;

@@ -168,7 +168,8 @@ private:
   }
 
   /// Gives each variable its place in the memory of a block, which the emulator
-  /// fills before it starts one.
+  /// fills before it starts one. Those of different kernels overlap: only one
+  /// of them runs in a block.
   void placeSharedMemory() {
     SmallVector<GlobalVariable *> variables;
     constexpr unsigned kShared = 3;
@@ -181,20 +182,26 @@ private:
     auto base = module.getOrInsertFunction("ps_emulated_shared",
                                            llvm::PointerType::get(context, 0));
     for (GlobalVariable *variable : variables) {
-      sharedBytes = llvm::alignTo(
-          sharedBytes, variable->getAlign().value_or(llvm::Align(16)));
+      uint64_t bytes =
+          module.getDataLayout().getTypeAllocSize(variable->getValueType());
+      llvm::Align align = variable->getAlign().value_or(llvm::Align(16));
+      llvm::DenseMap<Function *, uint64_t> offsets;
       llvm::convertUsersOfConstantsToInstructions({variable});
       for (llvm::Use &use : llvm::make_early_inc_range(variable->uses())) {
         auto *user = llvm::cast<Instruction>(use.getUser());
+        auto [offset, isNew] = offsets.try_emplace(user->getFunction());
+        if (isNew) {
+          uint64_t &end = sharedBytes[user->getFunction()];
+          offset->second = llvm::alignTo(end, align);
+          end = offset->second + bytes;
+        }
         auto *phi = llvm::dyn_cast<llvm::PHINode>(user);
         IRBuilder<> builder(phi ? phi->getIncomingBlock(use)->getTerminator()
                                 : user);
         llvm::Value *address = builder.CreateConstGEP1_64(
-            builder.getInt8Ty(), builder.CreateCall(base), sharedBytes);
+            builder.getInt8Ty(), builder.CreateCall(base), offset->second);
         use.set(builder.CreateAddrSpaceCast(address, variable->getType()));
       }
-      sharedBytes +=
-          module.getDataLayout().getTypeAllocSize(variable->getValueType());
       variable->eraseFromParent();
     }
   }
@@ -251,14 +258,16 @@ private:
     IRBuilder<> builder(module.getContext());
     auto *name = builder.CreateGlobalString(kernel.getName(), "", 0, &module);
     name->setLinkage(llvm::GlobalValue::PrivateLinkage);
-    rows.push_back(llvm::ConstantStruct::getAnon(
-        {name, &packed, builder.getInt32(waits),
-         builder.getInt32(static_cast<uint32_t>(sharedBytes))}));
+    rows.push_back(
+        llvm::ConstantStruct::getAnon({name, &packed, builder.getInt32(waits),
+                                       builder.getInt32(static_cast<uint32_t>(
+                                           sharedBytes.lookup(&kernel)))}));
   }
 
   llvm::Module &module;
   Location loc;
-  uint64_t sharedBytes = 0;
+  /// By kernel.
+  llvm::DenseMap<Function *, uint64_t> sharedBytes;
 
 public:
   SmallVector<llvm::Constant *> rows;

@@ -91,3 +91,8 @@ module attributes {cuda.target = #cuda.target<"sm_90">} {}
 
 // expected-error @below {{'builtin.module' op 'cuda.kind' is no attribute of an op}}
 module attributes {cuda.kind = 1 : i64} {}
+
+// -----
+
+// expected-error @below {{'func.func' op 'cuda.plain' is without a value, on a kernel}}
+func.func private @f() attributes {cuda.plain}

@@ -1,47 +1,47 @@
 // RUN: penstock-opt %s --split-input-file --pipeline-outline-gpu-kernels | FileCheck %s
 
-// Two equal layers, of which one is at an offset, are one kernel, which sees
+// Two equal layers, of which one is at an offset of whole vectors, are one kernel, which sees
 // its buffers from their first elements on. Numbers and buffers are passed,
 // constants come along.
 // CHECK:       module attributes {gpu.container_module}
 // CHECK-LABEL: func.func private @s0.forward(
-// CHECK-SAME:    %[[X:.*]]: memref<5x7xf32>, %[[Y:.*]]: memref<3x5x7xf32>, %[[Z:.*]]: memref<5x7xf32>, %[[RATE:.*]]: f32)
+// CHECK-SAME:    %[[X:.*]]: memref<4x7xf32>, %[[Y:.*]]: memref<3x4x7xf32>, %[[Z:.*]]: memref<4x7xf32>, %[[RATE:.*]]: f32)
 // CHECK:         %[[SLICE:.*]] = memref.subview %[[Y]][1, 0, 0]
 // CHECK-NOT:     linalg.generic
-// CHECK:         kernel.launch @cuda_kernels::@s0_forward_elementwise grid [1, 1, 1] block [1, 1, 1](%[[X]], %[[SLICE]], %[[RATE]]) : memref<5x7xf32>, memref<5x7xf32, strided<[7, 1], offset: 35>>, f32
+// CHECK:         kernel.launch @cuda_kernels::@s0_forward_elementwise grid [1, 1, 1] block [1, 1, 1](%[[X]], %[[SLICE]], %[[RATE]]) : memref<4x7xf32>, memref<4x7xf32, strided<[7, 1], offset: 28>>, f32
 // CHECK:         kernel.launch @cuda_kernels::@s0_forward_elementwise grid [1, 1, 1] block [1, 1, 1](%[[Z]], %[[X]], %[[RATE]])
 // CHECK:         kernel.launch @cuda_kernels::@s0_forward_elementwise_0 {{.*}}(%[[X]], %[[RATE]])
 // CHECK:         return
 // CHECK:       gpu.module @cuda_kernels {
-// CHECK:         gpu.func @s0_forward_elementwise(%[[A:.*]]: memref<5x7xf32, 1>, %[[B:.*]]: memref<5x7xf32, 1>, %[[S:.*]]: f32) kernel {
+// CHECK:         gpu.func @s0_forward_elementwise(%[[A:.*]]: memref<4x7xf32, 1> {llvm.align = 16 : i64}, %[[B:.*]]: memref<4x7xf32, 1> {llvm.align = 16 : i64}, %[[S:.*]]: f32) kernel {
 // CHECK:           %[[TWO:.*]] = arith.constant 2.000000e+00 : f32
-// CHECK:           linalg.generic {{.*}} ins(%[[A]] : memref<5x7xf32, 1>) outs(%[[B]] : memref<5x7xf32, 1>)
+// CHECK:           linalg.generic {{.*}} ins(%[[A]] : memref<4x7xf32, 1>) outs(%[[B]] : memref<4x7xf32, 1>)
 // CHECK:             arith.mulf %{{.*}}, %[[S]] : f32
 // CHECK:             arith.addf %{{.*}}, %[[TWO]] : f32
 // CHECK:           gpu.return
 // CHECK:         gpu.func @s0_forward_elementwise_0(
 #id = affine_map<(i, j) -> (i, j)>
-func.func private @s0.forward(%x: memref<5x7xf32>, %y: memref<3x5x7xf32>,
-                              %z: memref<5x7xf32>, %rate: f32) {
+func.func private @s0.forward(%x: memref<4x7xf32>, %y: memref<3x4x7xf32>,
+                              %z: memref<4x7xf32>, %rate: f32) {
   %two = arith.constant 2.0 : f32
-  %slice = memref.subview %y[1, 0, 0] [1, 5, 7] [1, 1, 1]
-      : memref<3x5x7xf32> to memref<5x7xf32, strided<[7, 1], offset: 35>>
+  %slice = memref.subview %y[1, 0, 0] [1, 4, 7] [1, 1, 1]
+      : memref<3x4x7xf32> to memref<4x7xf32, strided<[7, 1], offset: 28>>
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%x : memref<5x7xf32>) outs(%slice : memref<5x7xf32, strided<[7, 1], offset: 35>>) {
+      ins(%x : memref<4x7xf32>) outs(%slice : memref<4x7xf32, strided<[7, 1], offset: 28>>) {
   ^bb0(%in: f32, %out: f32):
     %a = arith.mulf %in, %rate : f32
     %b = arith.addf %a, %two : f32
     linalg.yield %b : f32
   }
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%z : memref<5x7xf32>) outs(%x : memref<5x7xf32>) {
+      ins(%z : memref<4x7xf32>) outs(%x : memref<4x7xf32>) {
   ^bb0(%in: f32, %out: f32):
     %a = arith.mulf %in, %rate : f32
     %b = arith.addf %a, %two : f32
     linalg.yield %b : f32
   }
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%x : memref<5x7xf32>) outs(%x : memref<5x7xf32>) {
+      ins(%x : memref<4x7xf32>) outs(%x : memref<4x7xf32>) {
   ^bb0(%in: f32, %out: f32):
     %a = arith.subf %in, %rate : f32
     %b = arith.addf %a, %two : f32
@@ -87,7 +87,7 @@ func.func private @constants(%y: memref<3x5xf32>) {
 // CHECK:         kernel.launch @cuda_kernels::@loops_rows_0
 // CHECK-NEXT:    return
 // CHECK:       gpu.func @loops_elementwise(
-// CHECK:       gpu.func @loops_rows(%[[AT:.*]]: memref<5xindex, 1>, %[[X:.*]]: memref<5x7xf32, 1>) kernel
+// CHECK:       gpu.func @loops_rows(%[[AT:.*]]: memref<5xindex, 1> {llvm.align = 16 : i64}, %[[X:.*]]: memref<5x7xf32, 1> {llvm.align = 16 : i64}) kernel
 // CHECK:         scf.for
 // CHECK:           %[[K:.*]] = memref.load %[[AT]]
 // CHECK:           memref.subview %[[X]][%[[K]], 0] [1, 7] [1, 1] : memref<5x7xf32, 1> to memref<7xf32, strided<[1], offset: ?>, 1>

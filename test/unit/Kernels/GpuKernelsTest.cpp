@@ -36,10 +36,12 @@ std::vector<std::vector<float>> run(Kernels &kernels, const Call &call,
 
 /// Runs the call on both; `tolerance` is relative to the largest result, 0 for
 /// the same bits.
-void compare(const std::string &source, const Call &call, double tolerance) {
+void compare(const std::string &source, const Call &call, double tolerance,
+             bool plain = false) {
   auto cpu = Kernels::compile(source);
   KernelOptions options;
   options.gpu = true;
+  options.plain = plain;
   auto gpu = Kernels::compile(source, options);
   ASSERT_TRUE(cpu && gpu);
   ASSERT_FALSE(gpu->launches.empty());
@@ -72,6 +74,15 @@ void compare(const std::string &source, const Call &call, double tolerance) {
 
 std::vector<float> outputOf(size_t size) {
   return std::vector<float>(size, NAN);
+}
+
+/// Puts numbers in the place of names.
+std::string replace(std::string text,
+                    const std::vector<std::pair<std::string, int64_t>> &names) {
+  for (const auto &[name, number] : names)
+    for (size_t at; (at = text.find(name)) != std::string::npos;)
+      text.replace(at, name.size(), std::to_string(number));
+  return text;
 }
 
 /// Integers in the memory of floats.
@@ -115,6 +126,93 @@ func.func private @f(%x: tensor<37x29xf32>, %bias: tensor<29xf32>, %scale: tenso
            1,
            {0.25f}},
           0);
+}
+
+// One row with a rest, rows of whole vectors, and rows that are not.
+TEST(GpuKernels, VectorsHaveTheBitsOfTheirElements) {
+  for (auto [rows, length] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 3}, {1, 4}, {37, 29}, {5, 132}, {129, 4}, {9, 1}}) {
+    auto elements = static_cast<size_t>(rows * length);
+    compare(replace(R"mlir(
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+#swap = affine_map<(i, j) -> (j, i)>
+func.func private @f(%x: tensor<RxLxf32>, %b: tensor<Lxf32>, %t: tensor<LxRxf32>)
+    -> (tensor<RxLxf32>, tensor<RxLxf32>, tensor<RxLxi32>, tensor<RxLxf32>) {
+  %e = tensor.empty() : tensor<RxLxf32>
+  %i = tensor.empty() : tensor<RxLxi32>
+  %whole = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<RxLxf32>) outs(%e : tensor<RxLxf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = math.exp %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<RxLxf32>
+  %bias:2 = linalg.generic {indexing_maps = [#id, #row, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %b : tensor<RxLxf32>, tensor<Lxf32>) outs(%e, %i : tensor<RxLxf32>, tensor<RxLxi32>) {
+  ^bb0(%a: f32, %s: f32, %o: f32, %p: i32):
+    %1 = arith.addf %a, %s : f32
+    %n = linalg.index 0 : index
+    %m = linalg.index 1 : index
+    %k = arith.addi %n, %m : index
+    %l = arith.index_cast %k : index to i32
+    linalg.yield %1, %l : f32, i32
+  } -> (tensor<RxLxf32>, tensor<RxLxi32>)
+  %turned = linalg.generic {indexing_maps = [#id, #swap, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %t : tensor<RxLxf32>, tensor<LxRxf32>) outs(%e : tensor<RxLxf32>) {
+  ^bb0(%a: f32, %s: f32, %o: f32):
+    %1 = arith.subf %a, %s : f32
+    linalg.yield %1 : f32
+  } -> tensor<RxLxf32>
+  return %whole, %bias#0, %bias#1, %turned : tensor<RxLxf32>, tensor<RxLxf32>, tensor<RxLxi32>, tensor<RxLxf32>
+}
+)mlir",
+                    {{"R", rows}, {"L", length}}),
+            {"f",
+             {randomVector(elements, 30), randomVector(size_t(length), 31),
+              randomVector(elements, 32), outputOf(elements),
+              outputOf(elements), outputOf(elements), outputOf(elements)},
+             4,
+             {}},
+            0);
+  }
+}
+
+// Tiles that are full and that are not, with another operand that lies as the
+// result does.
+TEST(GpuKernels, TransposesGoThroughTiles) {
+  for (auto [count, rows, columns] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{
+           {1, 64, 32}, {3, 33, 70}, {2, 16, 17}, {2, 5, 40}}) {
+    auto elements = static_cast<size_t>(count * rows * columns);
+    compare(
+        replace(R"mlir(
+#id = affine_map<(n, i, j) -> (n, i, j)>
+#swap = affine_map<(n, i, j) -> (n, j, i)>
+#across = affine_map<(n, i, j) -> (j, n, i)>
+func.func private @f(%x: tensor<NxCxRxf32>, %y: tensor<NxRxCxf32>, %z: tensor<CxNxRxf32>)
+    -> (tensor<NxRxCxf32>, tensor<NxRxCxi32>) {
+  %e = tensor.empty() : tensor<NxRxCxf32>
+  %i = tensor.empty() : tensor<NxRxCxi32>
+  %s:2 = linalg.generic {indexing_maps = [#swap, #id, #across, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %y, %z : tensor<NxCxRxf32>, tensor<NxRxCxf32>, tensor<CxNxRxf32>) outs(%e, %i : tensor<NxRxCxf32>, tensor<NxRxCxi32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %o: f32, %p: i32):
+    %1 = arith.addf %a, %b : f32
+    %2 = arith.mulf %1, %c : f32
+    %k = linalg.index 2 : index
+    %l = arith.index_cast %k : index to i32
+    linalg.yield %2, %l : f32, i32
+  } -> (tensor<NxRxCxf32>, tensor<NxRxCxi32>)
+  return %s#0, %s#1 : tensor<NxRxCxf32>, tensor<NxRxCxi32>
+}
+)mlir",
+                {{"N", count}, {"R", rows}, {"C", columns}}),
+        {"f",
+         {randomVector(elements, 40), randomVector(elements, 41),
+          randomVector(elements, 42), outputOf(elements), outputOf(elements)},
+         2,
+         {}},
+        0);
+  }
 }
 
 TEST(GpuKernels, FunctionsOfLibdeviceAreThoseOfTheCLibrary) {

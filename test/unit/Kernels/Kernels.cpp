@@ -222,8 +222,9 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
   Attribute device =
       cpu::TargetAttr::get(module.getContext(), options.threads, "native");
   if (options.gpu)
-    device = cuda::TargetAttr::get(module.getContext(), "emulated",
-                                   /*tf32=*/false, /*workspace=*/0);
+    device =
+        cuda::TargetAttr::get(module.getContext(), "emulated",
+                              /*tf32=*/false, /*workspace=*/0, options.plain);
   for (auto function : module.getOps<func::FuncOp>())
     function->setAttr(pipeline::kTargetAttr, device);
   PassManager toBuffers(module.getContext());

@@ -32,6 +32,8 @@ struct KernelOptions {
   bool fuse = true;
   /// For the emulated GPU in place of a CPU.
   bool gpu = false;
+  /// With a thread per element there.
+  bool plain = false;
 };
 
 /// A kernel.gemm, as the runtime would know it.
