@@ -16,6 +16,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
+#include <cstring>
+#include <fstream>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -24,6 +27,8 @@
 using namespace penstock::runtime;
 
 constexpr int64_t kMillisecond = 1000000;
+/// How many times the silence of a process may last that lives on this host.
+constexpr int64_t kPatience = 10;
 /// What a process may take to tell others that all is over.
 constexpr int64_t kFarewell = 500 * kMillisecond;
 /// Of one that has failed, for rank 0 to say so first.
@@ -132,6 +137,30 @@ void Control::wait(int64_t nanoseconds) {
   std::unique_lock<std::mutex> lock(mutex);
   if (!isOver && inbox.empty())
     changed.wait_for(lock, std::chrono::nanoseconds(nanoseconds));
+}
+
+void Control::setProcess(int rank, int pid) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (Connection *connection = find(rank))
+    connection->pid = pid;
+}
+
+/// Returns true if a process of this host runs this executable and is neither
+/// stopped nor dead.
+static bool isAlive(int pid) {
+  char own[PATH_MAX], other[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", own, sizeof(own));
+  if (length < 0 ||
+      readlink(format("/proc/%d/exe", pid).c_str(), other, sizeof(other)) !=
+          length ||
+      std::memcmp(own, other, length) != 0)
+    return false;
+  std::ifstream file(format("/proc/%d/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  // Behind the name, which may hold anything.
+  size_t at = text.rfind(") ");
+  return at != std::string::npos && std::strchr("RSD", text[at + 2]);
 }
 
 void Control::beatNow() {
@@ -429,7 +458,10 @@ void Control::pollOnce() {
     if (connection->output.empty())
       enqueue(*connection, frame(Beat, 0, beat));
     int64_t silence = now - connection->heard;
-    if (times.silence && silence > times.silence && !connection->hasLeft)
+    bool isLong = times.silence && silence > times.silence &&
+                  (silence > kPatience * times.silence || !connection->pid ||
+                   !isAlive(connection->pid));
+    if (isLong && !connection->hasLeft)
       lose(*connection, format("no sign of life for %.1f s (--peer-timeout)",
                                double(silence) * 1e-9));
   }

@@ -79,6 +79,9 @@ public:
 
   /// Sends a beat before its time.
   void beatNow();
+  /// Rank `rank` is process `pid` of this host: a silence of one that can be
+  /// seen to live, on a host with too much to do, is forgiven for longer.
+  void setProcess(int rank, int pid);
   /// Returns the last beat of a rank; empty if there was none.
   std::string getBeat(int rank);
   /// Returns the nanoseconds since a sign of life of a rank.
@@ -122,6 +125,7 @@ private:
     int64_t heard = 0;
     bool hasLeft = false;
     std::string beat;
+    int pid = 0; // of a process of this host
   };
   struct Message {
     int rank;

@@ -20,7 +20,8 @@ constexpr uint16_t kTag = 1;
 
 std::string penstock::runtime::encode(const Record &record) {
   ByteWriter out;
-  out.add(kRecordVersion).addText(record.host).add(int32_t(record.code));
+  out.add(kRecordVersion).addText(record.host).add(record.pid);
+  out.add(int32_t(record.code));
   out.addText(record.sentence).add(record.threads);
   out.add(uint32_t(record.facts.size()));
   for (const Fact &fact : record.facts)
@@ -44,6 +45,7 @@ bool penstock::runtime::decode(std::string_view bytes, Record &record) {
   if (in.take<uint32_t>() != kRecordVersion)
     return false;
   record.host = in.takeText();
+  record.pid = in.take<int32_t>();
   record.code = in.take<int32_t>();
   record.sentence = in.takeText();
   record.threads = in.take<uint32_t>();
@@ -198,7 +200,7 @@ Error penstock::runtime::exchange(const Job &job, Control &control,
       return over;
     // Another build may describe itself in other ways.
     if (!decode(*bytes, records[rank]))
-      records[rank] = {"?", 0,  "", {{Fact::Executable, "", "unknown"}},
+      records[rank] = {"?", 0,  0, "", {{Fact::Executable, "", "unknown"}},
                        {},  {}, 0};
   }
   for (int rank = 1; rank < job.size; ++rank)

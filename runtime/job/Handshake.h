@@ -38,6 +38,7 @@ struct FileFact {
 /// What a process says of itself.
 struct Record {
   std::string host;
+  int32_t pid = 0;
   /// It cannot begin: an exit code and a sentence.
   int code = 0;
   std::string sentence;

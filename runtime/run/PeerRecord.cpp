@@ -14,6 +14,7 @@
 #include <cstring>
 #include <fstream>
 #include <sched.h>
+#include <unistd.h>
 
 using namespace penstock::runtime;
 
@@ -49,6 +50,7 @@ static std::string describeCpu() {
 
 void penstock::runtime::describeMachine(Record &record, bool comparesCpus) {
   record.host = getHostName();
+  record.pid = getpid();
   MappedFile executable;
   if (!executable.open("/proc/self/exe", "executable"))
     record.facts.push_back({Fact::Executable, "",

@@ -301,6 +301,9 @@ Error Peers::meet(Record own) {
     std::lock_guard<std::mutex> lock(hostsMutex);
     findNeighbors(records, job);
   }
+  for (int rank = 0; rank < job.size; ++rank)
+    if (rank != job.rank && records[rank].host == records[job.rank].host)
+      control->setProcess(rank, records[rank].pid);
   control->setSpeaker(job.rank <= 1 || job.localRank == 0);
   Error error = compare(records);
   hasAgreed = bool(error);

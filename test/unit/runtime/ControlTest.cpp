@@ -234,6 +234,26 @@ TEST(Control, TakesSilenceForDeath) {
       << listener.sentence;
 }
 
+// On a host with too much to do. This process lives, as anyone can see.
+TEST(Control, ForgivesSilenceOfOneThatLives) {
+  Job job;
+  job.size = 2;
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+  std::vector<Socket> sockets(2);
+  sockets[1] = Socket(pair[0]);
+  Socket silent(pair[1]);
+  Listener listener;
+  Control control(job, std::move(sockets),
+                  {20 * kMillisecond, 200 * kMillisecond}, listener);
+  control.setProcess(1, getpid());
+  usleep(600000);
+  EXPECT_EQ(listener.code, -1);
+  control.setProcess(1, 0x7ffffff0); // there is none of that number
+  ASSERT_TRUE(listener.awaitEnd());
+  EXPECT_EQ(listener.code, PENSTOCK_PEER_FAILED);
+}
+
 /// Rank 0 of two, whose other end is the test.
 struct Victim {
   Victim() {

@@ -94,7 +94,7 @@ TEST_F(HandshakeTest, NamesFilesThatDoNotBelongTogether) {
 
 TEST_F(HandshakeTest, SaysOnceWhatAllSay) {
   for (Record &record : records)
-    record = {record.host, PENSTOCK_USER_ERROR, "unknown flag", {}, {}, {}, 0};
+    record = {record.host, 0, PENSTOCK_USER_ERROR, "unknown flag", {}, {}, {}, 0};
   EXPECT_EQ(refuse(), "unknown flag");
   records[0].code = PENSTOCK_DONE;
   EXPECT_EQ(refuse(), "rank 1 (host node7): unknown flag");
