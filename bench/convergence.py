@@ -65,7 +65,8 @@ def train(folder, method, optimizer, updates):
         test = re.search(r"^eval: .* loss (\S+)", output, re.MULTILINE)
         results[rate] = {
             "test": float(test[1]),
-            "training": [json.loads(line)["loss"] for line in open(log, encoding="utf-8")]}
+            "training": [record["loss"] for record in map(json.loads, open(log, encoding="utf-8"))
+                         if "loss" in record]}
     return results
 
 

@@ -42,8 +42,10 @@ readBars(const json::Array &events) {
         event ? event->getString("name") : std::nullopt;
     if (!row || !name)
       continue;
-    if (const json::Object *arguments = event->getObject("args")) {
-      std::optional<StringRef> title = arguments->getString("name");
+    if (event->getString("ph") == StringRef("M")) {
+      const json::Object *arguments = event->getObject("args");
+      std::optional<StringRef> title =
+          arguments ? arguments->getString("name") : std::nullopt;
       unsigned stage, device;
       if (title && title->consume_front("stage ") &&
           !title->consumeInteger(10, stage) &&

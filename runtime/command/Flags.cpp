@@ -9,6 +9,7 @@
 #include "runtime/command/Flags.h"
 #include "penstock/one_line.h"
 #include "runtime/io/DataSet.h"
+#include "runtime/run/Metrics.h"
 #include "runtime/support/Roles.h"
 
 #include <algorithm>
@@ -112,6 +113,91 @@ Error setTimeLimit(Options &options, const char *flag, const char *text) {
   return userError("--%s: '%s' is no time, as 90, 1:30 or 1:30:00", flag, text);
 }
 
+/// "200", "1epoch" or "2epochs".
+Error setEvalEvery(Options &options, const char *flag, const char *text) {
+  std::string number = text;
+  options.isEvalEveryEpochs = false;
+  for (const char *unit : {"epochs", "epoch"})
+    if (size_t length = std::strlen(unit);
+        number.size() > length &&
+        number.compare(number.size() - length, length, unit) == 0) {
+      number.resize(number.size() - length);
+      options.isEvalEveryEpochs = true;
+      break;
+    }
+  if (parseInteger(flag, number.c_str(), 1, options.evalEvery))
+    return userError("--%s: '%s' is no number of updates, as 200, or of "
+                     "passes, as 1epoch",
+                     flag, text);
+  return {};
+}
+
+Error setMetrics(Options &options, const char *flag, const char *text) {
+  options.metrics.clear();
+  for (std::string rest = text, name; !rest.empty();) {
+    size_t comma = std::min(rest.find(','), rest.size());
+    name = rest.substr(0, comma);
+    rest.erase(0, comma + 1);
+    if (!findMetric(name))
+      return userError("--%s: unknown metric '%s'; there are %s", flag,
+                       name.c_str(), listMetrics().c_str());
+    options.metrics.push_back(name);
+  }
+  if (options.metrics.empty())
+    return userError("--%s: no metric is named; there are %s", flag,
+                     listMetrics().c_str());
+  return {};
+}
+
+/// FILE or FILE:METRIC.
+Error setSaveBest(Options &options, const char *flag, const char *text) {
+  std::string path = text;
+  size_t colon = path.rfind(':');
+  options.bestMetric = "loss";
+  if (colon != std::string::npos && findMetric(path.substr(colon + 1))) {
+    options.bestMetric = path.substr(colon + 1);
+    path.resize(colon);
+  }
+  return parseFile(flag, path.c_str(), options.saveBest);
+}
+
+Error setProgress(Options &options, const char *flag, const char *text) {
+  options.progressSeconds.reset();
+  options.hidesProgress = !std::strcmp(text, "off");
+  if (options.hidesProgress)
+    return {};
+  if (parseNumber(flag, text, options.progressSeconds))
+    return userError("--%s: '%s' is neither a number of seconds nor off", flag,
+                     text);
+  return {};
+}
+
+/// "A:B", both counted from 1.
+Error setTraceSteps(Options &options, const char *flag, const char *text) {
+  int64_t first = 0, last = 0;
+  const char *end = text + std::strlen(text);
+  auto [colon, status] = std::from_chars(text, end, first);
+  bool isPair = status == std::errc() && colon != end && *colon == ':';
+  if (isPair) {
+    auto [stop, second] = std::from_chars(colon + 1, end, last);
+    isPair = second == std::errc() && stop == end;
+  }
+  if (!isPair || first < 1 || last < first)
+    return userError("--%s: '%s' is not a range of updates, as 100:110", flag,
+                     text);
+  options.traceSteps = {first, last};
+  return {};
+}
+
+Error setLast(Options &options, const char *flag, const char *text) {
+  for (Last last : {Last::Drop, Last::Pad, Last::Wrap})
+    if (!std::strcmp(text, nameOf(last))) {
+      options.last = last;
+      return {};
+    }
+  return userError("--%s: '%s' is not one of drop, pad, wrap", flag, text);
+}
+
 using Setter = Error (*)(Options &, const char *flag, const char *value);
 
 struct Flag {
@@ -189,6 +275,10 @@ constexpr Flag kFlags[] = {
     {"data", "NAME=FILE.npy", "samples of a model input (repeatable)",
      setPair<&Options::data>, For::Both},
     {"labels", "FILE.npy", "labels of the samples", setFile<&Options::labels>},
+    {"model", "FILE.onnx",
+     "the model that was compiled, where it is now (beside the program, or "
+     "where it was)",
+     setFile<&Options::model>, For::Both},
     {"steps", "N", "number of weight updates (or --epochs)",
      setCount<&Options::steps>},
     {"epochs", "N", "passes over the data (or --steps)",
@@ -201,6 +291,10 @@ constexpr Flag kFlags[] = {
      setInteger<&Options::seed, 0>},
     {"shuffle", nullptr, "a new order of the samples in every epoch",
      setTrue<&Options::shuffle>},
+    {"last", "drop|pad|wrap",
+     "samples that fill no update: left out, with others that do not count, or "
+     "with those that the pass began with (drop)",
+     setLast},
     {"log", "FILE.jsonl", "one JSON object per update", setFile<&Options::log>},
     {"save", "FILE.onnx", "the model with its trained weights",
      setFile<&Options::save>},
@@ -209,6 +303,7 @@ constexpr Flag kFlags[] = {
     {"flight-record", "DIR",
      "what devices did last, for penstock-doctor (a folder in TMPDIR; off)",
      setFile<&Options::flightRecord>, For::Both},
+    {"trace-steps", "A:B", "the updates in it (all)", setTraceSteps},
     {"memory", "FILE.json", "the bytes that each device has allocated",
      setFile<&Options::memory>, For::Both},
     {"outputs", "DIR", "folder of the outputs, NAME.npy for each",
@@ -217,8 +312,23 @@ constexpr Flag kFlags[] = {
      setPair<&Options::evalData>},
     {"eval-labels", "FILE.npy", "labels to evaluate",
      setFile<&Options::evalLabels>},
-    {"eval-every", "N", "evaluate after every N updates, too",
-     setInteger<&Options::evalEvery, 1>},
+    {"eval-every", "N", "evaluate after every N updates, too, or Nepochs",
+     setEvalEvery},
+    {"eval-only", nullptr, "evaluate the model as it is, and train nothing",
+     setTrue<&Options::evalOnly>},
+    {"metrics", "LIST", "what else to make of an evaluation: perplexity",
+     setMetrics},
+    {"save-best", "FILE[:METRIC]",
+     "the model at its best evaluation, by loss or METRIC", setSaveBest},
+    {"stop-after-no-gain", "N",
+     "end when N evaluations in a row were not better",
+     setInteger<&Options::mostWithoutGain, 1>},
+    {"progress", "SECONDS|off", "how often progress is shown (10)",
+     setProgress},
+    {"quiet", nullptr, "print warnings and errors only",
+     setTrue<&Options::quiet>},
+    {"summary-json", "FILE", "the table that ends a training, as JSON",
+     setFile<&Options::summaryJson>},
     {"verify", nullptr, "run again on one device and compare bitwise",
      setTrue<&Options::verify>},
     {"on-nan", "stop|warn",

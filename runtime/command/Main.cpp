@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/one_line.h"
+#include "runtime/command/Evaluation.h"
 #include "runtime/command/Flags.h"
 #include "runtime/command/ProgressLine.h"
 #include "runtime/command/StopSignals.h"
@@ -23,28 +24,15 @@
 
 using namespace penstock::runtime;
 
-static Error evaluateAndPrint(penstock_run &run) {
-  penstock_results results;
-  if (Error error = run.evaluate(results))
-    return error;
+/// What ends a run: its table, on standard output and as JSON.
+static Error report(const penstock_run &run, const Evaluation &evaluation) {
   if (!run.isRoot())
     return {};
-  std::printf("eval: step %lld loss %.6f", (long long)run.updatesDone,
-              results.loss);
-  long long samples = results.samples, labels = run.evaluatedLabels;
-  if (results.accuracy >= 0)
-    std::printf(" accuracy %.2f %%", 100 * results.accuracy);
-  std::printf(" (");
-  if (results.accuracy >= 0)
-    std::printf("%lld/", (long long)run.evaluatedCorrect);
-  if (results.accuracy >= 0 && labels != samples)
-    std::printf("%lld labels, ", labels);
-  std::printf("%lld samples", samples);
-  if (results.samples_left_out)
-    std::printf(", %lld left out", (long long)results.samples_left_out);
-  std::printf(")\n");
-  std::fflush(stdout);
-  return {};
+  if (!run.options.quiet)
+    std::fputs(summarize(run, evaluation).c_str(), stdout);
+  if (std::fflush(stdout) != 0)
+    return userError("cannot write to standard output");
+  return writeSummary(run, evaluation);
 }
 
 /// --transport=control: the processes have met, and do nothing else.
@@ -54,6 +42,22 @@ static Error idle(const penstock_run &run) {
   if (run.isRoot())
     std::printf("%d processes have met\n", job.size);
   return {};
+}
+
+static Error evaluateOnly(penstock_run &run) {
+  if (Error error = run.open())
+    return error;
+  if (run.options.transport == "control")
+    return idle(run);
+  Evaluation evaluation(run);
+  if (Error error = evaluation.evaluate())
+    return error;
+  if (!run.options.save.empty())
+    if (Error error = run.save(run.options.save))
+      return error;
+  if (Error error = run.finish())
+    return error;
+  return report(run, evaluation);
 }
 
 /// What stands for --time-limit among the signals that end a run.
@@ -96,14 +100,13 @@ static void append(Error &error, const Error &next) {
 
 /// Updates until the next evaluation in the midst of training.
 static int64_t countToEvaluation(const penstock_run &run) {
-  if (!run.options.evalEvery)
-    return INT64_MAX;
-  return *run.options.evalEvery - run.updatesDone % *run.options.evalEvery;
+  int64_t every = run.evaluationUpdates();
+  return every ? every - run.updatesDone % every : INT64_MAX;
 }
 
 /// Where a resumed run begins, and whether anything is left to do.
 static void printResumed(const penstock_run &run, int64_t total) {
-  if (run.resumedFrom.empty() || !run.isRoot())
+  if (run.resumedFrom.empty() || !run.isRoot() || run.options.quiet)
     return;
   std::printf("resumed at update %lld of %lld, from %s%s\n",
               (long long)run.updatesDone, (long long)total,
@@ -115,6 +118,8 @@ static void printResumed(const penstock_run &run, int64_t total) {
 static Error trainAndPrint(penstock_run &run) {
   const Options &options = run.options;
   Error mistake = options.checkMode(/*infers=*/false);
+  if (!mistake && options.evalOnly)
+    return evaluateOnly(run);
   if (!mistake && !options.steps && !options.epochs)
     mistake = userError("one of --steps and --epochs is required (see --help)");
   run.getStopSignal = makeStopSignal(options);
@@ -128,14 +133,16 @@ static Error trainAndPrint(penstock_run &run) {
     return idle(run);
 
   // 1. Train, and evaluate between segments.
-  bool evaluates = !options.evalData.empty() || !options.evalLabels.empty();
+  Evaluation evaluation(run);
   if (Error error = run.train(0)) // says what data is missing
     return error;
-  int64_t total = run.requestedUpdates(), evaluated = -1;
+  int64_t total = run.requestedUpdates();
   printResumed(run, total);
+  if (run.updatesDone < total && !options.quiet && run.isRoot())
+    std::fprintf(stderr, "%s\n", run.describeTraining().c_str());
   Error ending;
   bool isOver = false; // before the last update
-  while (run.updatesDone < total && !isOver) {
+  while (run.updatesDone < total && !isOver && !evaluation.hasStopped()) {
     int64_t left = total - run.updatesDone;
     ending = run.train(std::min(countToEvaluation(run), left));
     if (ending && ending.code != PENSTOCK_NOT_FINITE &&
@@ -147,15 +154,24 @@ static Error trainAndPrint(penstock_run &run) {
       ending = noteEnding(run, signal, total);
       isOver = true;
     }
-    if (!options.evalEvery || run.updatesDone % *options.evalEvery || isOver)
+    int64_t every = run.evaluationUpdates();
+    if (every == 0 || run.updatesDone % every || isOver)
       continue;
-    if (Error error = evaluateAndPrint(run))
+    if (Error error = evaluation.evaluate())
       return error;
-    evaluated = run.updatesDone;
   }
-  if (evaluates && evaluated != run.updatesDone && !isOver)
-    if (Error error = evaluateAndPrint(run))
+  run.finishProgress();
+  if (options.evaluates() && !isOver)
+    if (Error error = evaluation.evaluate())
       return error;
+  if (evaluation.hasStopped() && run.updatesDone < total && !isOver &&
+      run.isRoot() && !options.quiet)
+    std::fprintf(stderr,
+                 "stopped after update %lld of %lld: %lld evaluations without "
+                 "gain; the best one was %s\n",
+                 (long long)run.updatesDone, (long long)total,
+                 (long long)*options.mostWithoutGain,
+                 evaluation.describeBest().c_str());
 
   // 2. Only what was verified is saved; a checkpoint is what it was verified
   //    from.
@@ -164,7 +180,7 @@ static Error trainAndPrint(penstock_run &run) {
   if (options.verify) {
     if (Error error = run.replay(run.updatesDone - run.resumedAt))
       return error;
-    if (run.isRoot())
+    if (run.isRoot() && !options.quiet)
       std::printf("verify: %lld updates, %u variables, %lld losses: bitwise "
                   "equal\n",
                   (long long)(run.updatesDone - run.resumedAt),
@@ -175,13 +191,14 @@ static Error trainAndPrint(penstock_run &run) {
       if (error.code != PENSTOCK_NOT_FINITE)
         return error;
       append(ending, error);
+      if (!options.saveBest.empty() && evaluation.getBest().bestStep >= 0)
+        ending.text += "; '" + options.saveBest + "' has the model of " +
+                       evaluation.describeBest();
     }
   if (Error error = run.finish())
     return error;
-  if (run.isRoot())
-    std::fputs(summarize(run).c_str(), stdout);
-  if (std::fflush(stdout) != 0)
-    return userError("cannot write to standard output");
+  if (Error error = report(run, evaluation))
+    return error;
   if (ending)
     run.setAgreed();
   return ending;

@@ -9,12 +9,15 @@
 #ifndef PENSTOCK_RUNTIME_COMMAND_SUMMARY_H
 #define PENSTOCK_RUNTIME_COMMAND_SUMMARY_H
 
-#include "runtime/run/Run.h"
+#include "runtime/command/Evaluation.h"
 
 namespace penstock::runtime {
 
 /// Returns the table that ends a training, or nothing where none was made.
-std::string summarize(const penstock_run &run);
+std::string summarize(const penstock_run &run, const Evaluation &evaluation);
+
+/// Writes the same, and what was evaluated, to --summary-json.
+Error writeSummary(const penstock_run &run, const Evaluation &evaluation);
 
 } // namespace penstock::runtime
 

@@ -250,7 +250,8 @@ void penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
   if (device->flight)
     recordFlight(device->flight, FlightKind::Mark, task, n);
   if (device->trace)
-    device->trace->begin(task, n, device->getTraceTime());
+    device->trace->begin(device->context.program.tasks[task].letter, task, n,
+                         device->getTraceTime());
 }
 
 double penstock_hyperparameter(penstock_device *device, uint32_t id) {

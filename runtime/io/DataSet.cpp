@@ -51,6 +51,10 @@ uint64_t penstock::runtime::permute(uint64_t index, uint64_t size,
   return index;
 }
 
+const char *penstock::runtime::nameOf(Last last) {
+  return last == Last::Drop ? "drop" : last == Last::Pad ? "pad" : "wrap";
+}
+
 bool penstock::runtime::sourcesShareSamples(const penstock_program &program) {
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
@@ -75,6 +79,14 @@ penstock::runtime::findSources(const penstock_program &program) {
   return sources;
 }
 
+std::vector<std::string> DataSet::paths() const {
+  std::vector<std::string> result;
+  for (const Input &input : inputs)
+    for (std::string &path : input.array.paths())
+      result.push_back(std::move(path));
+  return result;
+}
+
 uint32_t DataSet::inputOf(const penstock_channel &source) const {
   for (uint32_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].name == source.endpoint)
@@ -85,7 +97,7 @@ uint32_t DataSet::inputOf(const penstock_channel &source) const {
 Error DataSet::check(const Input &input, const penstock_channel &channel,
                      const char *flag) const {
   const penstock_tensor &type = channel.type;
-  const NpyArray &array = input.array;
+  const SampleArray &array = input.array;
   if (!whole && (type.rank == 0 || type.shape[0] != microbatch))
     return defect("source '%s' does not start with the microbatch axis",
                   channel.endpoint);
@@ -93,7 +105,24 @@ Error DataSet::check(const Input &input, const penstock_channel &channel,
   bool isWidened = type.element == PENSTOCK_I64 &&
                    array.element == PENSTOCK_I32 &&
                    channel.role == PENSTOCK_CHANNEL_LABELS;
-  if (array.element != type.element && !isWidened)
+  if (array.divisor != 0 && type.element != PENSTOCK_F32)
+    return userError("%s: input '%s' takes %s; only float32 is divided", flag,
+                     input.name.c_str(), elementName(type.element));
+  if (whole && array.divisor != 0)
+    return userError("%s: input '%s' has no axis of samples; only samples are "
+                     "divided",
+                     flag, input.name.c_str());
+  if (whole && !array.data())
+    return userError("%s: input '%s' has no axis of samples, along which "
+                     "several files could be joined",
+                     flag, input.name.c_str());
+  if (array.divisor == 0 && array.element == PENSTOCK_U8 &&
+      type.element == PENSTOCK_F32)
+    return userError("%s: input '%s' takes float32, '%s' holds uint8; "
+                     "'%s:/255' makes fractions of it",
+                     flag, input.name.c_str(), input.path.c_str(),
+                     input.path.c_str());
+  if (array.element != type.element && !isWidened && array.divisor == 0)
     return userError("%s: input '%s' takes %s, '%s' holds %s", flag,
                      input.name.c_str(), elementName(type.element),
                      input.path.c_str(), elementName(array.element));
@@ -115,11 +144,16 @@ Error DataSet::check(const Input &input, const penstock_channel &channel,
   return {};
 }
 
-/// The number of the first element that the range has not, or -1.
+/// The number of the first element that the range has not, or -1. Members of a
+/// .npz file may begin anywhere.
 template <typename T>
-static int64_t findOutside(const NpyArray &array, uint64_t count,
+static int64_t findOutside(const char *data, uint64_t count,
                            const penstock_range &range) {
-  const T *values = reinterpret_cast<const T *>(array.data);
+  auto load = [&](uint64_t i) {
+    T value;
+    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
+    return value;
+  };
   auto isOutside = [&](T element) {
     // What is too large for the type of the bounds is too large for all.
     int64_t value = std::is_same_v<T, uint64_t> && element > uint64_t(INT64_MAX)
@@ -129,59 +163,85 @@ static int64_t findOutside(const NpyArray &array, uint64_t count,
            !(range.ignores && value == range.ignored);
   };
   // Most data are right: a loop without a way out runs over them in vectors.
-  constexpr uint64_t kBlock = 1 << 12, kPages = 1 << 21;
+  constexpr uint64_t kBlock = 1 << 12;
   for (uint64_t begin = 0; begin < count; begin += kBlock) {
-    if (begin % kPages == 0)
-      array.file.giveBackPages();
     uint64_t end = std::min(begin + kBlock, count);
     bool isAny = false;
     for (uint64_t i = begin; i < end; ++i)
-      isAny |= isOutside(values[i]);
-    if (isAny)
-      return std::find_if(values + begin, values + end, isOutside) - values;
+      isAny |= isOutside(load(i));
+    for (uint64_t i = begin; isAny && i < end; ++i)
+      if (isOutside(load(i)))
+        return int64_t(i);
   }
   return -1;
 }
 
-static int64_t findOutside(const NpyArray &array, uint64_t count,
+static int64_t findOutside(uint32_t element, const char *data, uint64_t count,
                            const penstock_range &range) {
-  switch (array.element) {
+  switch (element) {
   case PENSTOCK_I64:
-    return findOutside<int64_t>(array, count, range);
+    return findOutside<int64_t>(data, count, range);
   case PENSTOCK_I32:
-    return findOutside<int32_t>(array, count, range);
+    return findOutside<int32_t>(data, count, range);
   case PENSTOCK_I16:
-    return findOutside<int16_t>(array, count, range);
+    return findOutside<int16_t>(data, count, range);
   case PENSTOCK_I8:
-    return findOutside<int8_t>(array, count, range);
+    return findOutside<int8_t>(data, count, range);
   case PENSTOCK_U64:
-    return findOutside<uint64_t>(array, count, range);
+    return findOutside<uint64_t>(data, count, range);
   case PENSTOCK_U32:
-    return findOutside<uint32_t>(array, count, range);
+    return findOutside<uint32_t>(data, count, range);
   case PENSTOCK_U16:
-    return findOutside<uint16_t>(array, count, range);
+    return findOutside<uint16_t>(data, count, range);
   case PENSTOCK_U8:
   case PENSTOCK_BOOL:
-    return findOutside<uint8_t>(array, count, range);
+    return findOutside<uint8_t>(data, count, range);
   default:
     return -1;
   }
 }
 
+/// The same of a whole array, in pieces whose pages are given back.
+static int64_t findOutside(const SampleArray &array, bool isWhole,
+                           const penstock_range &range) {
+  uint64_t width = elementBytes(array.element);
+  uint64_t perSample = array.sampleBytes() / width;
+  if (isWhole) {
+    uint64_t count = 1;
+    for (int64_t extent : array.shape)
+      count *= uint64_t(extent);
+    return findOutside(array.element, array.data(), count, range);
+  }
+  constexpr uint64_t kPiece = 1 << 21;
+  int64_t step =
+      int64_t(std::max<uint64_t>(kPiece / std::max<uint64_t>(perSample, 1), 1));
+  for (int64_t sample = 0, run = 0; sample < array.shape[0]; sample += run) {
+    const char *data = array.find(sample, run);
+    run = std::min(run, step);
+    int64_t at =
+        findOutside(array.element, data, uint64_t(run) * perSample, range);
+    if (at >= 0)
+      return int64_t(uint64_t(sample) * perSample) + at;
+    array.giveBackPages();
+  }
+  return -1;
+}
+
 Error DataSet::checkRange(const Input &input, const penstock_range &range,
                           const char *flag) const {
-  const NpyArray &array = input.array;
-  uint64_t count = 1;
-  for (int64_t extent : array.shape)
-    count *= extent;
-  int64_t at = findOutside(array, count, range);
+  const SampleArray &array = input.array;
+  int64_t at = findOutside(array, whole, range);
   if (at < 0)
     return {};
 
   // 1. What it is, and where.
   uint64_t bytes = elementBytes(array.element);
   int64_t value = 0;
-  std::memcpy(&value, array.data + at * bytes, bytes);
+  int64_t perSample = whole ? 0 : int64_t(array.sampleBytes() / bytes), run = 0;
+  const char *data =
+      whole ? array.data() + at * int64_t(bytes)
+            : array.find(at / perSample, run) + at % perSample * int64_t(bytes);
+  std::memcpy(&value, data, bytes);
   bool isSigned = array.element == PENSTOCK_I32 ||
                   array.element == PENSTOCK_I16 || array.element == PENSTOCK_I8;
   if (unsigned unused = 64 - 8 * unsigned(bytes); isSigned)
@@ -214,7 +274,7 @@ Error DataSet::checkRange(const Input &input, const penstock_range &range,
 Error DataSet::add(const penstock_program &program, const std::string &name,
                    const std::string &path, const char *flag) {
   Input input{name, path, {}, flag};
-  if (Error error = readNpy(path, flag, input.array))
+  if (Error error = input.array.open(path, flag))
     return error;
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
@@ -310,18 +370,84 @@ Error DataSet::open(
   return {};
 }
 
-Error DataSet::setUpdate(int64_t microbatches, const char *flag) {
+/// The label that the loss leaves out, if the program knows one.
+static const penstock_range *findIgnored(const penstock_program &program) {
+  for (uint32_t i = 0; i < program.range_count; ++i)
+    for (const penstock_channel *source : findSources(program))
+      if (program.ranges[i].ignores &&
+          source->role == PENSTOCK_CHANNEL_LABELS &&
+          !std::strcmp(source->endpoint, program.ranges[i].endpoint))
+        return &program.ranges[i];
+  return nullptr;
+}
+
+/// A statistic that training moves is of all samples of a microbatch.
+static const penstock_variable *
+findMovedStatistic(const penstock_program &program) {
+  for (uint32_t i = 0; i < program.variable_count; ++i)
+    if (program.variables[i].role == PENSTOCK_ROLE_STATISTIC &&
+        !program.variables[i].frozen)
+      return &program.variables[i];
+  return nullptr;
+}
+
+Error DataSet::setUpdate(const penstock_program &program, int64_t microbatches,
+                         Last given, const char *flag) {
   int64_t update = microbatch * microbatches;
-  usable = samples < 0 ? update : samples / update * update;
+  last = given;
+  updateMicrobatches = microbatches;
+  if (samples < 0) {
+    usable = update;
+    return {};
+  }
+  if (samples == 0)
+    return userError("--%s: '%s' has no samples", flag,
+                     inputs.empty() ? "an input" : inputs.front().path.c_str());
+  if (last == Last::Pad) {
+    const penstock_range *range = findIgnored(program);
+    if (!range)
+      return userError("--last=pad: this program has no label that does not "
+                       "count; compile it with --ignore-label, or use "
+                       "--last=wrap");
+    ignoredLabel = range->ignored;
+    if (const penstock_variable *statistic = findMovedStatistic(program))
+      return userError("--last=pad: '%s' is a statistic of all samples of a "
+                       "microbatch, those that fill it up, too; use "
+                       "--last=wrap, or compile with --batch-norm=frozen",
+                       statistic->name);
+  }
+  usable = last == Last::Drop ? samples / update * update
+                              : (samples + update - 1) / update * update;
   if (usable > 0)
     return {};
   if (microbatches == 1)
-    return userError("--%s: %lld samples do not fill one microbatch of %lld",
+    return userError("--%s: %lld samples do not fill one microbatch of %lld; "
+                     "--last=wrap fills it up",
                      flag, (long long)samples, (long long)microbatch);
   return userError("--%s: %lld samples do not fill one update of %lld "
-                   "microbatches of %lld",
+                   "microbatches of %lld; --last=wrap fills it up",
                    flag, (long long)samples, (long long)microbatches,
                    (long long)microbatch);
+}
+
+Error DataSet::setEvaluated(const char *flag) {
+  if (samples == 0)
+    return userError("--%s: '%s' has no samples", flag,
+                     inputs.empty() ? "an input" : inputs.front().path.c_str());
+  evaluates = true;
+  if (samples < 0) {
+    usable = microbatch;
+    return {};
+  }
+  tail.index = samples / microbatch;
+  tail.samples = samples % microbatch;
+  usable = tail.index * microbatch;
+  if (tail.samples == 0)
+    return {};
+  tail.copies = microbatch / tail.samples;
+  tail.extra = microbatch % tail.samples;
+  usable += (tail.extra ? 2 : 1) * microbatch;
+  return {};
 }
 
 Error DataSet::setPadded(const char *flag) {
@@ -338,100 +464,204 @@ std::vector<DataSet::Opened> DataSet::listOpened() const {
   constexpr uint64_t kBlocks = 64, kBlock = 4096;
   std::vector<Opened> result;
   for (const Input &input : inputs) {
-    // Beginning, end and what lies evenly between them.
-    const MappedFile &file = input.array.file;
-    std::string parts = format("%llu ", (unsigned long long)file.size());
-    for (uint64_t i = 0; i < kBlocks; ++i) {
-      uint64_t last = file.size() - std::min(file.size(), kBlock);
-      uint64_t at = uint64_t(double(last) * double(i) / double(kBlocks - 1));
-      parts.append(file.data() + std::min(at, last),
-                   std::min(file.size(), kBlock));
+    std::string parts;
+    for (const NpyArray *part : input.array.arrays()) {
+      // Beginning, end and what lies evenly between them.
+      const MappedFile &file = part->file;
+      parts += format("%llu ", (unsigned long long)file.size());
+      for (uint64_t i = 0; i < kBlocks; ++i) {
+        uint64_t last = file.size() - std::min(file.size(), kBlock);
+        uint64_t at = uint64_t(double(last) * double(i) / double(kBlocks - 1));
+        parts.append(file.data() + std::min(at, last),
+                     std::min(file.size(), kBlock));
+      }
     }
     uint8_t digest[32];
     penstock_sha256(parts.data(), parts.size(), digest);
-    const NpyArray &array = input.array;
-    result.push_back(
-        {input.flag, input.path,
-         format("%s %s", elementName(array.element),
-                shapeText(array.shape.data(), array.shape.size()).c_str()),
-         samples, std::string(reinterpret_cast<char *>(digest), 16)});
+    const SampleArray &array = input.array;
+    std::string type =
+        format("%s %s", elementName(array.element),
+               shapeText(array.shape.data(), array.shape.size()).c_str());
+    if (array.divisor != 0)
+      type += format(" divided by %.17g", array.divisor);
+    result.push_back({input.flag, input.path, type, samples,
+                      std::string(reinterpret_cast<const char *>(digest), 16)});
   }
   return result;
 }
 
-void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
-                     void *target) const {
-  const NpyArray &array = inputs[input].array;
-  if (whole) {
-    std::memcpy(target, array.data, channel.type.bytes);
+int64_t DataSet::evaluatedAt(int64_t index) const {
+  int64_t place = index - tail.index * microbatch;
+  if (place < 0)
+    return index;
+  if (place < tail.copies * tail.samples)
+    return tail.index * microbatch + place % tail.samples;
+  return samples - 1;
+}
+
+int64_t DataSet::positionOf(int64_t index) const {
+  int64_t position = index % usable;
+  switch (last) {
+  case Last::Drop:
+    // Only what infers is filled up, with its last sample.
+    return std::min(position, samples - 1);
+  case Last::Wrap:
+    return position % samples;
+  case Last::Pad:
+    break;
+  }
+  int64_t lastUpdate = usable - microbatch * updateMicrobatches;
+  if (position < lastUpdate)
+    return position;
+  int64_t number = (position - lastUpdate) / microbatch;
+  int64_t slot = (position - lastUpdate) % microbatch;
+  int64_t each = (samples - lastUpdate) / updateMicrobatches;
+  int64_t over = (samples - lastUpdate) % updateMicrobatches;
+  if (slot >= each + (number < over))
+    return -1;
+  return lastUpdate + number * each + std::min(number, over) + slot;
+}
+
+int64_t DataSet::sampleAt(int64_t index) const {
+  if (evaluates)
+    return evaluatedAt(index);
+  // Where no sample counts, there is one all the same.
+  uint64_t position = std::max<int64_t>(positionOf(index), 0);
+  return shuffle ? permute(position, samples, seed, uint64_t(index) / usable)
+                 : position;
+}
+
+/// Elements of another type, as numbers; divided where a divisor is given.
+template <typename From, typename To>
+static void convertFrom(const char *from, uint64_t count, double divisor,
+                        char *to) {
+  for (uint64_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+    To result = To(value);
+    if constexpr (std::is_floating_point_v<To>)
+      result /= To(divisor);
+    std::memcpy(to + i * sizeof(To), &result, sizeof(To));
+  }
+}
+
+/// Elements as the program takes them.
+static void convert(const SampleArray &array, const char *from, uint64_t count,
+                    uint32_t element, char *to) {
+  if (array.divisor == 0 && array.element == element) {
+    std::memcpy(to, from, count * elementBytes(element));
     return;
   }
-  uint64_t first = (uint64_t(n) * channel.stride + channel.offset) * microbatch;
-  uint64_t epoch = first / usable;
-  uint64_t position = first % usable; // usable is a multiple of microbatch
+  switch (array.element) {
+  case PENSTOCK_I32: // labels
+    return convertFrom<int32_t, int64_t>(from, count, 0, to);
+  case PENSTOCK_U8:
+    return convertFrom<uint8_t, float>(from, count, array.divisor, to);
+  case PENSTOCK_I8:
+    return convertFrom<int8_t, float>(from, count, array.divisor, to);
+  case PENSTOCK_U16:
+    return convertFrom<uint16_t, float>(from, count, array.divisor, to);
+  case PENSTOCK_I16:
+    return convertFrom<int16_t, float>(from, count, array.divisor, to);
+  default:
+    return convertFrom<float, float>(from, count, array.divisor, to);
+  }
+}
+
+/// How many microbatches ahead the samples are asked for: some megabytes.
+static int64_t getAhead(uint64_t bytes) {
+  constexpr int64_t kBytes = 8 << 20, kLeast = 2, kMost = 64;
+  return std::clamp(kBytes / int64_t(std::max<uint64_t>(bytes, 1)), kLeast,
+                    kMost);
+}
+
+void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
+                     void *target) const {
+  const SampleArray &array = inputs[input].array;
+  if (whole) {
+    std::memcpy(target, array.data(), channel.type.bytes);
+    return;
+  }
+  int64_t first = (n * channel.stride + channel.offset) * microbatch;
   uint64_t elements = 1;
   for (uint32_t i = 1; i < channel.type.rank; ++i)
     elements *= channel.type.shape[i];
 
-  auto copy = [&](uint64_t sample, uint64_t count, uint64_t to) {
-    if (array.element == channel.type.element) {
-      uint64_t bytes = elements * elementBytes(array.element);
-      std::memcpy(static_cast<char *>(target) + to * bytes,
-                  array.data + sample * bytes, count * bytes);
-      return;
+  uint64_t width = elementBytes(channel.type.element);
+  auto copy = [&](int64_t sample, int64_t count, int64_t to) {
+    for (int64_t run = 0; count > 0; sample += run, to += run, count -= run) {
+      const char *from = array.find(sample, run);
+      run = std::min(run, count);
+      convert(array, from, uint64_t(run) * elements, channel.type.element,
+              static_cast<char *>(target) + uint64_t(to) * elements * width);
     }
-    const int32_t *from =
-        reinterpret_cast<const int32_t *>(array.data) + sample * elements;
-    int64_t *wide = static_cast<int64_t *>(target) + to * elements;
-    std::copy(from, from + count * elements, wide);
   };
 
-  if (!shuffle) {
-    int64_t real = std::min<int64_t>(microbatch, samples - position);
-    copy(position, real, 0);
-    for (int64_t i = real; i < microbatch; ++i)
-      copy(samples - 1, 1, i);
-    return;
+  // Samples that follow each other are copied together.
+  bool isMasked = last == Last::Pad && channel.role == PENSTOCK_CHANNEL_LABELS;
+  auto placeOf = [&](int64_t i) {
+    return isMasked && positionOf(first + i) < 0 ? -1 : sampleAt(first + i);
+  };
+  for (int64_t i = 0, sample = placeOf(0), next = 0; i < microbatch;
+       sample = next) {
+    int64_t count = 1;
+    for (; i + count < microbatch; ++count) {
+      next = placeOf(i + count);
+      if (sample < 0 || next != sample + count)
+        break;
+    }
+    if (sample < 0)
+      std::fill_n(static_cast<int64_t *>(target) + i * elements, elements,
+                  ignoredLabel);
+    else
+      copy(sample, count, i);
+    i += count;
   }
-  for (int64_t i = 0; i < microbatch; ++i)
-    copy(permute(position + i, samples, seed, epoch), 1, i);
+  if (shuffle && array.isLarge())
+    prefetch(array, first + channel.stride * microbatch *
+                                getAhead(channel.type.bytes));
 }
 
 std::vector<ManifestData> DataSet::describe() const {
   constexpr uint64_t kBlocks = 64, kBlock = 4096;
   std::vector<ManifestData> arrays;
   for (const Input &input : inputs) {
-    const NpyArray &array = input.array;
-    const char *begin = array.file.data();
-    uint64_t size = array.file.size(), header = uint64_t(array.data - begin);
+    const SampleArray &array = input.array;
     Checksum checksum;
-    checksum.add(begin, header);
-    checksum.add(&size, sizeof(size));
-    uint64_t values = size - header;
-    for (uint64_t i = 0; i < kBlocks; ++i) {
-      uint64_t length = std::min(kBlock, values);
-      // The last one is at the end.
-      uint64_t at = (values - length) / (kBlocks - 1) * i;
-      if (i == kBlocks - 1)
-        at = values - length;
-      checksum.add(array.data + at, length);
+    for (const NpyArray *part : array.arrays()) {
+      const char *begin = part->file.data();
+      uint64_t size = part->file.size(), header = uint64_t(part->data - begin);
+      checksum.add(begin, header);
+      checksum.add(&size, sizeof(size));
+      uint64_t values = size - header;
+      for (uint64_t i = 0; i < kBlocks; ++i) {
+        uint64_t length = std::min(kBlock, values);
+        // The last one is at the end.
+        uint64_t at = (values - length) / (kBlocks - 1) * i;
+        if (i == kBlocks - 1)
+          at = values - length;
+        checksum.add(part->data + at, length);
+      }
     }
+    if (array.divisor != 0)
+      checksum.add(&array.divisor, sizeof(array.divisor));
     arrays.push_back({input.name, elementName(array.element), array.shape,
                       checksum.getText()});
   }
   return arrays;
 }
 
-int64_t DataSet::sampleAt(int64_t index) const {
-  uint64_t position = uint64_t(index) % usable;
-  return shuffle ? permute(position, samples, seed, uint64_t(index) / usable)
-                 : position;
+/// Reads of a shuffled file are of the disk's choosing unless they are begun
+/// ahead of time.
+void DataSet::prefetch(const SampleArray &array, int64_t first) const {
+  for (int64_t i = 0; i < microbatch; ++i)
+    array.prefetch(sampleAt(first + i));
 }
 
 std::string DataSet::suspects(int64_t first, int64_t count) const {
   int64_t end = (first + count) * microbatch;
   for (const Input &input : inputs) {
-    const NpyArray &array = input.array;
+    const SampleArray &array = input.array;
     if (array.element != PENSTOCK_F32)
       continue;
     uint64_t elements = 1;
@@ -439,9 +669,11 @@ std::string DataSet::suspects(int64_t first, int64_t count) const {
       elements *= array.shape[i];
     for (int64_t index = first * microbatch; index < end; ++index) {
       int64_t sample = sampleAt(index);
-      for (uint64_t i = sample * elements; i < (sample + 1) * elements; ++i) {
+      int64_t run = 0;
+      const char *data = array.find(sample, run);
+      for (uint64_t i = 0; i < elements; ++i) {
         float value;
-        std::memcpy(&value, array.data + 4 * i, 4);
+        std::memcpy(&value, data + 4 * i, 4);
         if (!std::isfinite(value))
           return format("'%s' holds %g in sample %lld", input.path.c_str(),
                         value, (long long)sample);

@@ -12,7 +12,7 @@
 #define PENSTOCK_RUNTIME_IO_DATASET_H
 
 #include "runtime/io/Manifest.h"
-#include "runtime/io/Npy.h"
+#include "runtime/io/SampleArray.h"
 
 #include <functional>
 #include <memory>
@@ -23,6 +23,12 @@ namespace penstock::runtime {
 /// A pseudo-random permutation of [0, size) without storage: a Feistel network
 /// over the next even power of two, walked until it falls inside.
 uint64_t permute(uint64_t index, uint64_t size, uint64_t seed, uint64_t epoch);
+
+/// What becomes of the samples at the end of a pass that fill no update: they
+/// are left out, or an update is filled up, with samples whose labels do not
+/// count or with those that the pass began with.
+enum class Last { Drop, Pad, Wrap };
+const char *nameOf(Last last);
 
 class DataSet {
 public:
@@ -47,9 +53,13 @@ public:
   /// Where no file is open here, others know it.
   void setSampleCount(int64_t count) { samples = count; }
 
-  /// Microbatches per update of training; 1 for evaluation. Fails when the
-  /// samples do not fill one update.
-  Error setUpdate(int64_t microbatches, const char *flag);
+  /// Microbatches per update of training. Fails when there is no update in a
+  /// pass, or no way to fill the last one up.
+  Error setUpdate(const penstock_program &program, int64_t microbatches,
+                  Last last, const char *flag);
+  /// For evaluation: samples that fill no microbatch stand in one of their own,
+  /// repeated; see Tail.
+  Error setEvaluated(const char *flag);
   /// For inference: the last microbatch is filled up with the last sample.
   Error setPadded(const char *flag);
   /// Each array is one message: the inputs share no axis of samples.
@@ -57,11 +67,18 @@ public:
   void setShuffle(uint64_t value) {
     shuffle = true;
     seed = value;
+    for (Input &input : inputs)
+      input.array.setRandom();
   }
 
   /// Copies microbatch n of a channel's source to `target`.
   void gather(const penstock_channel &channel, uint32_t input, int64_t n,
               void *target) const;
+
+  /// Whether no sample of microbatch n counts.
+  bool isEmpty(int64_t n) const {
+    return last == Last::Pad && positionOf(n * microbatch) < 0;
+  }
 
   /// What in microbatches first .. first + count - 1 may make a loss not
   /// finite: a value that is not. For messages.
@@ -72,17 +89,29 @@ public:
   std::vector<ManifestData> describe() const;
   bool isShuffled() const { return shuffle; }
 
+  /// The samples of an evaluation that fill no microbatch. Microbatch `index`
+  /// has each of them `copies` times, and the last one `extra` times more;
+  /// where there are extra ones, the next microbatch has that one only, so that
+  /// they can be taken out of sums.
+  struct Tail {
+    int64_t index = 0, samples = 0, copies = 0, extra = 0;
+  };
+  const Tail &getTail() const { return tail; }
+
+  /// All files that samples come from.
+  std::vector<std::string> paths() const;
+
   /// Returns the number of a source in this set.
   uint32_t inputOf(const penstock_channel &source) const;
   int64_t sampleCount() const { return samples; }
-  /// The largest multiple of one update's samples that fits.
+  /// The samples of one pass: a multiple of those of an update.
   int64_t usableCount() const { return usable; }
   int64_t microbatchSize() const { return microbatch; }
 
 private:
   struct Input {
     std::string name, path;
-    NpyArray array;
+    SampleArray array;
     std::string flag;
   };
 
@@ -94,13 +123,23 @@ private:
   Error checkRange(const Input &input, const penstock_range &range,
                    const char *flag) const;
 
+  void prefetch(const SampleArray &array, int64_t first) const;
   /// Which sample is the index-th one of the whole run.
   int64_t sampleAt(int64_t index) const;
+  /// The same of an evaluation.
+  int64_t evaluatedAt(int64_t index) const;
+  /// Where a sample of the run stands in its pass, or -1 where it only fills up
+  /// the last update. With padding, that update has its samples divided evenly
+  /// over its microbatches.
+  int64_t positionOf(int64_t index) const;
 
   std::vector<Input> inputs;
   int64_t samples = -1, usable = 0, microbatch = 0;
-  bool whole = false, shuffle = false;
+  bool whole = false, shuffle = false, evaluates = false;
   uint64_t seed = 0;
+  Last last = Last::Drop;
+  int64_t ignoredLabel = 0, updateMicrobatches = 1;
+  Tail tail;
 };
 
 /// Whether the first axis of every source is that of a microbatch's samples.

@@ -10,9 +10,12 @@
 
 #include "runtime/io/ShrunkFiles.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,10 +24,11 @@
 using namespace penstock::runtime;
 
 MappedFile::MappedFile(MappedFile &&other)
-    : bytes(std::exchange(other.bytes, nullptr)),
+    : name(std::move(other.name)), bytes(std::exchange(other.bytes, nullptr)),
       length(std::exchange(other.length, 0)) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) {
+  std::swap(name, other.name);
   std::swap(bytes, other.bytes);
   std::swap(length, other.length);
   return *this;
@@ -37,17 +41,42 @@ MappedFile::~MappedFile() {
   munmap(const_cast<char *>(bytes), length);
 }
 
+/// Files of at most so many bytes are read when they are opened.
+static constexpr uint64_t kReadAtOnce = 256 << 20;
+
+bool MappedFile::isLarge() const { return length > kReadAtOnce; }
+
+void MappedFile::setRandom() const {
+  if (isLarge())
+    madvise(const_cast<char *>(bytes), length, MADV_RANDOM);
+}
+
+void MappedFile::prefetch(const char *data, uint64_t size) const {
+  if (!isLarge())
+    return;
+  static const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
+  uint64_t before = uint64_t(data - bytes) % page;
+  madvise(const_cast<char *>(data - before), size + before, MADV_WILLNEED);
+}
+
 void MappedFile::giveBackPages() const {
   if (bytes)
     madvise(const_cast<char *>(bytes), length, MADV_DONTNEED);
 }
 
 Error MappedFile::open(const std::string &path, const char *what) {
+  return openRange(path, what, 0, UINT64_MAX);
+}
+
+Error MappedFile::openRange(const std::string &path, const char *what,
+                            uint64_t offset, uint64_t size) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
     return userError("%s: cannot open '%s': %s", what, path.c_str(),
                      std::strerror(errno));
-  return map(descriptor, path, what);
+  Error error = map(descriptor, path, what, offset, size);
+  ::close(descriptor);
+  return error;
 }
 
 Error MappedFile::openUnlinked(const std::string &path, const char *what) {
@@ -58,35 +87,48 @@ Error MappedFile::openUnlinked(const std::string &path, const char *what) {
     return userError("%s: cannot open '%s': %s", what, path.c_str(),
                      errno == ELOOP ? "it is a symbolic link"
                                     : std::strerror(errno));
-  return map(descriptor, path, what);
+  Error error = map(descriptor, path, what, 0, UINT64_MAX);
+  ::close(descriptor);
+  return error;
 }
 
-Error MappedFile::map(int descriptor, const std::string &path,
-                      const char *what) {
+Error MappedFile::map(int descriptor, const std::string &path, const char *what,
+                      uint64_t offset, uint64_t size) {
   struct stat info;
-  if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(descriptor);
+  if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode))
     return userError("%s: '%s' is not a regular file", what, path.c_str());
-  }
-  if (info.st_size == 0) {
-    ::close(descriptor);
+  if (info.st_size == 0)
     return userError("%s: '%s' is empty", what, path.c_str());
-  }
+  if (offset >= uint64_t(info.st_size))
+    return userError("%s: '%s' is truncated", what, path.c_str());
+  uint64_t most = uint64_t(info.st_size) - offset;
+  if (size != UINT64_MAX && size > most)
+    return userError("%s: '%s' is truncated", what, path.c_str());
+  size = std::min(size, most);
   void *mapped =
-      mmap(nullptr, info.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
-  int reason = errno;
-  ::close(descriptor);
+      mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, off_t(offset));
   if (mapped == MAP_FAILED)
     return userError("%s: cannot map '%s': %s", what, path.c_str(),
-                     std::strerror(reason));
+                     std::strerror(errno));
   // Read ahead in the background, so that device threads seldom fault. Larger
   // files may not even fit into memory.
-  if (info.st_size <= 256 << 20)
-    madvise(mapped, info.st_size, MADV_WILLNEED);
+  if (size <= kReadAtOnce)
+    madvise(mapped, size, MADV_WILLNEED);
+  name = path;
   bytes = static_cast<const char *>(mapped);
-  length = info.st_size;
+  length = size;
   watchMapping(mapped, length, path);
   return {};
+}
+
+std::string penstock::runtime::executablePath() {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  if (length > 0 && size_t(length) < sizeof(path))
+    return std::string(path, length);
+  // Where there is no /proc.
+  auto called = reinterpret_cast<const char *>(getauxval(AT_EXECFN));
+  return called ? called : "";
 }
 
 OutputFile::OutputFile(OutputFile &&other)

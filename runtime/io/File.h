@@ -32,16 +32,32 @@ public:
   Error open(const std::string &path, const char *what);
   /// Of a file that has to be what its name says: no symbolic link.
   Error openUnlinked(const std::string &path, const char *what);
+  /// The same for `size` bytes of it from `offset` on, a multiple of the size
+  /// of a page.
+  Error openRange(const std::string &path, const char *what, uint64_t offset,
+                  uint64_t size);
 
+  /// The path that it was opened by, unless it is to be forgotten.
+  const std::string &getPath() const { return name; }
+  void forgetPath() { name.clear(); }
   const char *data() const { return bytes; }
   uint64_t size() const { return length; }
+  /// It will be read in no order: what is around a byte that is read need not
+  /// be.
+  void setRandom() const;
+  /// Whether it is larger than what is read when it is opened.
+  bool isLarge() const;
+  /// Begins to read bytes of a large file.
+  void prefetch(const char *data, uint64_t size) const;
   /// The memory of this process does not count what has been read; it is read
   /// again where it is needed.
   void giveBackPages() const;
 
 private:
-  Error map(int descriptor, const std::string &path, const char *what);
+  Error map(int descriptor, const std::string &path, const char *what,
+            uint64_t offset, uint64_t size);
 
+  std::string name;
   const char *bytes = nullptr;
   uint64_t length = 0;
 };
@@ -73,6 +89,10 @@ private:
   bool isSpecial = false; ///< A device or a pipe.
   int special = -1;
 };
+
+/// The path of the running executable; as it was called where no one knows
+/// better.
+std::string executablePath();
 
 /// The folder part of a path, "." when it has none.
 std::string folderOf(const std::string &path);

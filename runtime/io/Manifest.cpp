@@ -102,6 +102,18 @@ static std::string toText(const ManifestData &data) {
   return "\n    {" + members.text + " }";
 }
 
+static std::string toText(const ManifestEvaluation &evaluation) {
+  Members members(" ");
+  members.add("step", evaluation.step);
+  if (evaluation.bestStep >= 0) {
+    members.add("best_step", evaluation.bestStep);
+    members.add("metric", evaluation.metric);
+    members.addText("best", format("%.17g", evaluation.best));
+  }
+  members.add("without_gain", evaluation.withoutGain);
+  return "{" + members.text + " }";
+}
+
 template <typename T> static std::string toList(const std::vector<T> &values) {
   std::string text;
   for (const T &value : values)
@@ -123,6 +135,7 @@ std::string penstock::runtime::writeManifest(const Manifest &manifest) {
   members.add("microbatches", manifest.microbatches);
   members.add("seed", manifest.seed);
   members.addText("shuffle", manifest.shuffle ? "true" : "false");
+  members.add("last", manifest.last);
   members.addText("lr", format("%.17g", manifest.rate));
   members.add("method", manifest.method);
   members.add("schedule", manifest.schedule);
@@ -131,6 +144,8 @@ std::string penstock::runtime::writeManifest(const Manifest &manifest) {
   members.add("replicas", manifest.replicas);
   members.add("checkpoint_every", manifest.checkpointEvery);
   members.add("eval_every", manifest.evalEvery);
+  if (manifest.evaluation.step >= 0)
+    members.addText("evaluation", toText(manifest.evaluation));
   members.add("segment_starts", manifest.segmentStarts);
   members.add("model", manifest.model);
   members.add("program", manifest.program);
@@ -279,6 +294,18 @@ static std::string findTwice(const Manifest &manifest) {
   return "";
 }
 
+static bool readEvaluation(const Json &entry, ManifestEvaluation &evaluation) {
+  if (!entry.is_object() || !getMember(entry, "step", evaluation.step) ||
+      !getMember(entry, "without_gain", evaluation.withoutGain) ||
+      evaluation.step < 0 || evaluation.withoutGain < 0)
+    return false;
+  if (!entry.contains("best_step"))
+    return true;
+  return getMember(entry, "best_step", evaluation.bestStep) &&
+         getMember(entry, "metric", evaluation.metric) &&
+         getMember(entry, "best", evaluation.best) && evaluation.bestStep >= 0;
+}
+
 std::string penstock::runtime::readManifest(std::string_view text,
                                             Manifest &manifest) {
   manifest = {};
@@ -330,6 +357,11 @@ std::string penstock::runtime::readManifest(std::string_view text,
   need("model", getMember(object, "model", m.model) && isChecksum(m.model, 64));
   need("program", getMember(object, "program", m.program));
   need("precision", getMember(object, "precision", m.precision));
+  // Those that the first checkpoints did not have.
+  if (object.contains("last"))
+    need("last", getMember(object, "last", m.last));
+  if (auto found = object.find("evaluation"); found != object.end())
+    need("evaluation", readEvaluation(*found, m.evaluation));
   need("finished_at", getMember(object, "finished_at", m.finishedAt));
   if (!missing.empty())
     return missing;

@@ -44,6 +44,16 @@ struct ManifestData {
   std::string checksum;
 };
 
+/// What evaluations in the midst of training have come to; a step of -1 is
+/// that of none.
+struct ManifestEvaluation {
+  int64_t step = -1; ///< of the last one
+  int64_t bestStep = -1;
+  std::string metric; ///< by which it is the best
+  double best = 0;
+  int64_t withoutGain = 0; ///< the last ones, in a row
+};
+
 struct Manifest {
   int64_t step = 0;
   /// Done, of an update, and of a pass over the data; 0: no data was given.
@@ -51,13 +61,15 @@ struct Manifest {
   int64_t microbatches = 1;
   int64_t seed = 0;
   bool shuffle = false;
-  double rate = 0; ///< the base of the learning rate
+  std::string last = "drop"; ///< what became of samples that fill no update
+  double rate = 0;           ///< the base of the learning rate
   /// With their parameters, as the flags of the compiler have them.
   std::string method, schedule, optimizer;
   int64_t stages = 1;
   std::vector<int64_t> replicas;
   /// Every so many updates the run drained; 0: it did not.
   int64_t checkpointEvery = 0, evalEvery = 0;
+  ManifestEvaluation evaluation;
   /// The updates at which the last segments began, in order.
   std::vector<int64_t> segmentStarts;
   std::string model;   ///< SHA-256 of the file that was compiled

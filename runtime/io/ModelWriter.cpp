@@ -55,42 +55,52 @@ penstock::runtime::inFileOrder(const penstock_variable &variable,
 }
 
 Error ModelWriter::checkExternal(const std::string &path,
-                                 const std::string &location) {
+                                 const std::string &location,
+                                 const char *flag) {
   for (const External &known : externals)
     if (known.location == location)
       return {};
   std::filesystem::path relative(location);
   if (relative.is_absolute() ||
       std::find(relative.begin(), relative.end(), "..") != relative.end())
-    return userError("%s: the model's external data '%s' is not inside "
-                     "its folder",
+    return userError("%s: the model's external data '%s' is not inside its "
+                     "folder",
                      flag, location.c_str());
-  std::string source =
-      folderOf(program.files[0].path) + "/" + relative.string();
+  // What is embedded has no folder.
+  const std::string &model = files[0].getPath();
+  std::string source = folderOf(model) + "/" + relative.string();
   std::string target = folderOf(path) + "/" + relative.string();
-  if (sameFile(folderOf(path), folderOf(program.files[0].path)) ||
-      sameFile(source, target))
+  if (!model.empty() &&
+      (sameFile(folderOf(path), folderOf(model)) || sameFile(source, target)))
     return userError("%s: '%s' would overwrite the model's own weights in "
                      "'%s'; save into another folder",
                      flag, path.c_str(), source.c_str());
   if (std::filesystem::path(target).lexically_normal() ==
       std::filesystem::path(path).lexically_normal())
-    return userError("%s: '%s' is also the name of the model's external "
-                     "data",
+    return userError("%s: '%s' is also the name of the model's external data",
                      flag, path.c_str());
+  std::filesystem::path compiled(program.files[0].path);
   int32_t file = -1;
   for (uint32_t i = 1; i < program.file_count; ++i)
-    if (sameFile(program.files[i].path, source))
+    if (sameFile(files[i].getPath(), source) ||
+        std::filesystem::path(program.files[i].path)
+                .lexically_relative(compiled.parent_path()) ==
+            relative.lexically_normal())
       file = i;
+  if (file < 0 && model.empty())
+    return userError("%s: the model's external data '%s' holds no weights and "
+                     "is not embedded; give the model by --model FILE",
+                     flag, location.c_str());
   externals.push_back({location, source, file});
   return {};
 }
 
-Error ModelWriter::check(const std::string &path) {
+Error ModelWriter::check(const std::string &path, const char *given) {
+  const char *flag = given ? given : this->flag;
   if (Error error = checkWritable(path, flag))
     return error;
-  for (uint32_t i = 0; i < program.file_count; ++i)
-    if (sameFile(path, program.files[i].path))
+  for (uint32_t i = 0; i < files.size(); ++i)
+    if (!files[i].getPath().empty() && sameFile(path, files[i].getPath()))
       return userError("%s: '%s' is a file that this program was compiled "
                        "from; choose another name",
                        flag, path.c_str());
@@ -105,7 +115,7 @@ Error ModelWriter::check(const std::string &path) {
   externals.clear();
   for (const TensorRange &tensor : tensors)
     if (!tensor.location.empty())
-      if (Error error = checkExternal(path, tensor.location))
+      if (Error error = checkExternal(path, tensor.location, flag))
         return error;
 
   // 2. Each variable is exactly one of them.

@@ -40,12 +40,14 @@ public:
 
   /// Everything that can be known before training: the place is writable, each
   /// variable has its range in the model, no input is overwritten.
-  Error check(const std::string &path);
+  /// `given` starts the message, if it is not that of the writer.
+  Error check(const std::string &path, const char *given = nullptr);
   /// Needs a successful check(). Holds no more than a piece of a value.
   Error write(const std::string &path, const ReadVariable &read);
 
 private:
-  Error checkExternal(const std::string &path, const std::string &location);
+  Error checkExternal(const std::string &path, const std::string &location,
+                      const char *flag);
 
   /// An external data file of the model.
   struct External {

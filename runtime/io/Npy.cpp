@@ -180,9 +180,15 @@ Error penstock::runtime::readNpy(const std::string &path, const char *what,
                                  NpyArray &array) {
   if (Error error = array.file.open(path, what))
     return error;
+  return parseNpy({array.file.data(), array.file.size()}, path, what, array);
+}
+
+Error penstock::runtime::parseNpy(std::string_view content,
+                                  const std::string &path, const char *what,
+                                  NpyArray &array) {
   const char *name = path.c_str();
-  const char *bytes = array.file.data();
-  uint64_t size = array.file.size();
+  const char *bytes = content.data();
+  uint64_t size = content.size();
 
   // 1. Magic, version and length of the header.
   if (size < 10 || std::memcmp(bytes, "\x93NUMPY", 6) != 0)

@@ -37,6 +37,11 @@ Error npyHeader(uint32_t element, const std::vector<int64_t> &shape,
 
 Error readNpy(const std::string &path, const char *what, NpyArray &array);
 
+/// Reads an array in memory, which `name` names in messages. Sets all but the
+/// file.
+Error parseNpy(std::string_view content, const std::string &name,
+               const char *what, NpyArray &array);
+
 } // namespace penstock::runtime
 
 #endif // PENSTOCK_RUNTIME_IO_NPY_H

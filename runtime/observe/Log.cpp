@@ -9,9 +9,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/observe/Log.h"
+#include "runtime/observe/Json.h"
 
 #include <cerrno>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -84,19 +84,30 @@ Error Log::open(const std::string &name, std::optional<int64_t> updates) {
   return {};
 }
 
-Error Log::write(int64_t step, double loss, double rate, double seconds) {
+Error Log::writeLine(const std::string &line) {
   if (!stream)
     return {};
-  std::string text =
-      std::isfinite(loss) ? format("%.9g", loss) : std::string("null");
-  if (std::fprintf(stream,
-                   "{\"step\": %lld, \"loss\": %s, \"lr\": %.9g, "
-                   "\"seconds\": %.6f%s}\n",
-                   (long long)step, text.c_str(), rate, seconds,
-                   std::exchange(isResumed, false) ? ", \"resumed\": true"
-                                                   : "") < 0 ||
+  if (std::fprintf(stream, "%s\n", line.c_str()) < 0 ||
       std::fflush(stream) != 0)
     return userError("--log: cannot write '%s': %s", path.c_str(),
                      std::strerror(errno));
   return {};
+}
+
+Error Log::write(int64_t step, double loss, double rate, double seconds) {
+  return writeLine(
+      format("{\"step\": %lld, \"loss\": %s, \"lr\": %.9g, "
+             "\"seconds\": %.6f%s}",
+             (long long)step, jsonNumber(loss).c_str(), rate, seconds,
+             std::exchange(isResumed, false) ? ", \"resumed\": true" : ""));
+}
+
+Error Log::writeEvaluation(
+    int64_t step, const std::vector<std::pair<std::string, double>> &values) {
+  std::string text;
+  for (const auto &[name, value] : values)
+    text += format("%s\"%s\": %s", text.empty() ? "" : ", ", name.c_str(),
+                   jsonNumber(value).c_str());
+  return writeLine(format("{\"step\": %lld, \"eval\": {%s}}", (long long)step,
+                          text.c_str()));
 }

@@ -12,8 +12,11 @@
 
 #include "runtime/support/Error.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace penstock::runtime {
 
@@ -31,8 +34,14 @@ public:
   /// `step` counts from 1. A loss that is not finite is written as null: JSON
   /// has no other word for it.
   Error write(int64_t step, double loss, double rate, double seconds);
+  /// An evaluation after so many updates, as pairs of names and values.
+  Error
+  writeEvaluation(int64_t step,
+                  const std::vector<std::pair<std::string, double>> &values);
 
 private:
+  Error writeLine(const std::string &line);
+
   std::string path;
   FILE *stream = nullptr;
   bool isResumed = false;

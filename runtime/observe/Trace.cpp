@@ -8,12 +8,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/observe/Trace.h"
+#include "runtime/observe/Json.h"
 
+#include <algorithm>
+#include <map>
 #include <sys/mman.h>
 
 using namespace penstock::runtime;
 
-TraceBuffer::TraceBuffer() {
+TraceBuffer::TraceBuffer(const TraceSteps &steps)
+    : steps(steps), isSkipping(!steps.isAll()) {
   void *mapped =
       mmap(nullptr, kCapacity * sizeof(Slice), PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -27,24 +31,21 @@ TraceBuffer::~TraceBuffer() {
     munmap(slices, kCapacity * sizeof(Slice));
 }
 
-std::string penstock::runtime::jsonString(const char *text) {
-  std::string result = "\"";
-  for (; *text; ++text) {
-    unsigned char c = *text;
-    if (c == '"' || c == '\\')
-      result += '\\';
-    if (c < 0x20)
-      result += format("\\u%04x", c);
-    else
-      result += *text;
-  }
-  return result + "\"";
-}
-
 /// Rows are numbered so that each (stage, device) has its own.
 static uint64_t rowOf(const penstock_program &program,
                       const penstock_task &task, uint32_t device) {
   return uint64_t(task.stage) * program.device_count + device;
+}
+
+/// The bytes that a wait was for.
+static uint64_t bytesOf(const penstock_program &program, uint32_t id) {
+  if (id < program.channel_count)
+    return program.channels[id].type.bytes;
+  const penstock_group &group = program.groups[id - program.channel_count];
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < group.type_count; ++i)
+    bytes += group.types[i].bytes;
+  return bytes;
 }
 
 Error TraceWriter::flush() {
@@ -114,31 +115,8 @@ Error TraceWriter::add(uint32_t device,
   }
 
   // 2. The slices.
-  for (uint64_t i = 0; i < slices.size(); ++i) {
-    const TraceBuffer::Slice &slice = slices[i];
-    long long n = slice.n;
-    std::string name, kind;
-    if (slice.isWait && slice.id >= program.channel_count) {
-      const penstock_group &group =
-          program.groups[slice.id - program.channel_count];
-      name = jsonString(format("sum %s[%lld]", group.name, n).c_str());
-      kind = "sum";
-    } else if (slice.isWait) {
-      const penstock_channel &channel = program.channels[slice.id];
-      n = n * channel.stride + channel.offset;
-      name = jsonString(format("wait %s[%lld]", channel.name, n).c_str());
-      kind = "wait";
-    } else {
-      const penstock_task &task = program.tasks[slice.id];
-      name = format("\"%c%lld\"", char(task.letter), n);
-      kind = "action";
-    }
-    text +=
-        format(",\n{\"name\":%s,\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,"
-               "\"tid\":%llu,\"ts\":%.3f,\"dur\":%.3f}",
-               name.c_str(), kind.c_str(), processOf(device),
-               (unsigned long long)rows[i], double(slice.begin - origin) * 1e-3,
-               double(slice.end - slice.begin) * 1e-3);
+  for (size_t i = 0; i < slices.size(); ++i) {
+    addSlice(slices[i], device, rows[i]);
     if (text.size() > 1 << 20)
       if (Error error = flush())
         return error;
@@ -146,7 +124,53 @@ Error TraceWriter::add(uint32_t device,
   return {};
 }
 
+void TraceWriter::addSlice(const TraceBuffer::Slice &slice, uint32_t device,
+                           uint64_t row) {
+  long long n = slice.n;
+  std::string name, kind, arguments;
+  if (slice.isWait && slice.id >= program.channel_count) {
+    const penstock_group &group =
+        program.groups[slice.id - program.channel_count];
+    name = jsonString(format("sum %s[%lld]", group.name, n).c_str());
+    kind = "sum";
+    arguments = format("\"update\":%lld,\"bytes\":%llu", n + 1,
+                       (unsigned long long)bytesOf(program, slice.id));
+  } else if (slice.isWait) {
+    const penstock_channel &channel = program.channels[slice.id];
+    n = n * channel.stride + channel.offset;
+    name = jsonString(format("wait %s[%lld]", channel.name, n).c_str());
+    kind = "wait";
+    arguments = format("\"microbatch\":%lld,\"bytes\":%llu", n,
+                       (unsigned long long)bytesOf(program, slice.id));
+  } else {
+    const penstock_task &task = program.tasks[slice.id];
+    name = format("\"%c%lld\"", char(task.letter), n);
+    kind = "action";
+    if (task.letter == 'U') {
+      arguments = format("\"update\":%lld,\"version\":%lld", n + 1, n + 1);
+      ends[n] = std::max(ends[n], slice.end);
+    } else if (task.letter == 'E') {
+      arguments = format("\"microbatch\":%lld", n);
+    } else {
+      arguments = format("\"update\":%lld,\"microbatch\":%lld",
+                         (long long)steps.updateOf(task.letter, n) + 1, n);
+    }
+  }
+  text += format(",\n{\"name\":%s,\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,"
+                 "\"tid\":%llu,\"ts\":%.3f,\"dur\":%.3f,"
+                 "\"args\":{%s}}",
+                 name.c_str(), kind.c_str(), processOf(device),
+                 (unsigned long long)row, double(slice.begin - origin) * 1e-3,
+                 double(slice.end - slice.begin) * 1e-3, arguments.c_str());
+}
+
 Error TraceWriter::close(const std::vector<int64_t> &clockErrors) {
+  for (auto [n, end] : ends)
+    text +=
+        format(",\n{\"name\":\"update %lld\",\"cat\":\"update\",\"ph\":\"i\","
+               "\"s\":\"%s\",\"pid\":1,\"tid\":0,\"ts\":%.3f}",
+               (long long)n + 1, job.size > 1 ? "g" : "p",
+               double(end - origin) * 1e-3);
   text += "\n]";
   for (size_t rank = 0; job.size > 1 && rank < clockErrors.size(); ++rank)
     text += format(

@@ -14,10 +14,29 @@
 #include "runtime/job/Job.h"
 #include "runtime/support/Wait.h"
 
+#include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
 namespace penstock::runtime {
+
+/// The updates of which slices are recorded, from 0 on.
+struct TraceSteps {
+  int64_t first = 0, end = INT64_MAX;
+  int64_t microbatches = 1; // per update
+
+  bool isAll() const { return first == 0 && end == INT64_MAX; }
+  /// The update that the n-th run of a task of that letter belongs to.
+  int64_t updateOf(uint32_t letter, int64_t n) const {
+    return letter == 'U' ? n : n / microbatches;
+  }
+  /// What is evaluated belongs to no update.
+  bool has(uint32_t letter, int64_t n) const {
+    int64_t update = updateOf(letter, n);
+    return isAll() || (letter != 'E' && first <= update && update < end);
+  }
+};
 
 /// The slices of one device, written by its thread only. Times are nanoseconds,
 /// or numbers of points whose times are known later.
@@ -30,13 +49,16 @@ public:
     bool isWait;
   };
 
-  TraceBuffer();
+  explicit TraceBuffer(const TraceSteps &steps = {});
   ~TraceBuffer();
   TraceBuffer(const TraceBuffer &) = delete;
 
-  void begin(uint32_t task, int64_t n, int64_t now) {
+  void begin(uint32_t letter, uint32_t task, int64_t n, int64_t now) {
     if (isOpen)
       close(now);
+    isSkipping = !steps.has(letter, n);
+    if (isSkipping)
+      return;
     open = {now, now, n, task, false};
     isOpen = true;
   }
@@ -47,8 +69,10 @@ public:
     add(open);
     isOpen = false;
   }
+  /// A wait delays what stands before or after it, and is recorded with that.
   void wait(uint32_t channel, int64_t n, int64_t begin, int64_t end) {
-    add({begin, end, n, channel, true});
+    if (!isSkipping)
+      add({begin, end, n, channel, true});
   }
 
   /// Puts the times of points into the slices since the last call. Waits that
@@ -81,18 +105,20 @@ private:
   // Pages come into being when they are written.
   static constexpr uint64_t kCapacity = 4 << 20;
 
+  const TraceSteps steps;
   Slice *slices;
   Slice open;
-  bool isOpen = false;
+  bool isOpen = false, isSkipping;
   uint64_t count = 0, resolved = 0, dropped = 0;
 };
 
 /// Writes one row per stage (and device), one slice per action, of devices one
-/// after the other.
+/// after the other, and a mark where each update is done on all devices.
 class TraceWriter {
 public:
-  TraceWriter(const penstock_program &program, const Job &job)
-      : program(program), job(job) {}
+  TraceWriter(const penstock_program &program, const Job &job,
+              const TraceSteps &steps)
+      : program(program), job(job), steps(steps) {}
 
   /// Times count from `start`.
   Error open(const std::string &path, int64_t start);
@@ -105,17 +131,17 @@ private:
   Error flush();
   int processOf(uint32_t device) const;
   void nameRow(const penstock_task &task, uint32_t device);
+  void addSlice(const TraceBuffer::Slice &slice, uint32_t device, uint64_t row);
 
   const penstock_program &program;
   const Job &job;
+  const TraceSteps steps;
   OutputFile file;
   std::string text;
-  std::vector<bool> isNamed; // by row
+  std::vector<bool> isNamed;       // by row
+  std::map<int64_t, int64_t> ends; // of updates
   int64_t origin = 0;
 };
-
-/// Text as a JSON string, with quotes.
-std::string jsonString(const char *text);
 
 } // namespace penstock::runtime
 

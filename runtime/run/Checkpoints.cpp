@@ -118,6 +118,7 @@ Manifest penstock_run::describeCheckpoint() {
   manifest.seed =
       options.seed.value_or(int64_t(instance->findHyperparameter("seed")));
   manifest.shuffle = options.shuffle;
+  manifest.last = nameOf(options.last);
   manifest.rate = instance->findHyperparameter("lr");
   manifest.method = facts.method;
   manifest.schedule = program.schedule;
@@ -125,7 +126,8 @@ Manifest penstock_run::describeCheckpoint() {
   manifest.stages = program.stage_count;
   manifest.replicas = facts.replicas;
   manifest.checkpointEvery = options.checkpointEvery.value_or(0);
-  manifest.evalEvery = options.evalEvery.value_or(0);
+  manifest.evalEvery = evaluationUpdates();
+  manifest.evaluation = evaluations;
   manifest.segmentStarts = earlierSegments;
   for (const Segment &segment : segments)
     manifest.segmentStarts.push_back(segment.first);

@@ -20,7 +20,8 @@ Error penstock_run::openOutputs(OutputArrays &outputs) {
   if (Error error = outputs.open(program, options.outputs, trainData))
     return error;
   for (const auto &array : outputs.all())
-    if (Error error = options.checkOverwrite("outputs", array->path, program))
+    if (Error error =
+            options.checkOverwrite("outputs", array->path, inputPaths()))
       return error;
   return {};
 }

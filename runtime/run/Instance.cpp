@@ -229,7 +229,7 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
     deviceList[i] = createDevice(context, i);
     penstock_device *device = localDevices.emplace_back(deviceList[i].get());
     if (isTraced)
-      device->trace = std::make_unique<TraceBuffer>();
+      device->trace = std::make_unique<TraceBuffer>(traceSteps);
     context.positions.devices.push_back({i, &device->position});
   }
   buildEndpoints();

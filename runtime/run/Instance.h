@@ -103,6 +103,9 @@ public:
   /// Chooses the GPUs of devices, in turn. Before open().
   void setGpus(std::vector<int> gpus) { context.gpus = std::move(gpus); }
 
+  /// Restricts what is traced. Before open().
+  void setTraceSteps(const TraceSteps &steps) { traceSteps = steps; }
+
   /// False when the program has none of that name.
   bool setHyperparameter(const char *name, double value);
   /// Of integers, of which a double holds only those of 53 bits.
@@ -122,6 +125,7 @@ private:
   Address addressOf(const penstock_variable &variable, int64_t updates,
                     uint32_t copy) const;
 
+  TraceSteps traceSteps;
   const std::vector<bool> isLocal;
   std::vector<std::unique_ptr<penstock_device>> deviceList; // or null: far
   std::vector<penstock_device *> localDevices;

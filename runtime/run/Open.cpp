@@ -7,34 +7,33 @@
 // can fail after an hour of training is known to work after milliseconds.
 //===----------------------------------------------------------------------===//
 
-#include "penstock/sha256.h"
+#include "runtime/io/ModelFiles.h"
 #include "runtime/job/Bytes.h"
 #include "runtime/observe/Memory.h"
 #include "runtime/run/Run.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 using namespace penstock::runtime;
 
-Error penstock_run::openFiles() {
-  files.resize(program.file_count);
-  for (uint32_t i = 0; i < program.file_count; ++i) {
-    const penstock_file &file = program.files[i];
-    if (Error error = files[i].open(file.path, i ? "weights" : "model"))
-      return error;
-    bool isSame = files[i].size() == file.size;
-    if (isSame && i == 0) {
-      uint8_t digest[32];
-      penstock_sha256(files[0].data(), files[0].size(), digest);
-      isSame = std::memcmp(digest, file.digest, sizeof(digest)) == 0;
-    }
-    if (!isSame)
-      return userError("'%s' has changed since it was compiled; compile it "
-                       "again",
-                       file.path);
-  }
-  return {};
+std::vector<std::string> penstock_run::inputPaths() const {
+  std::vector<std::string> paths;
+  for (const MappedFile &file : files)
+    paths.push_back(file.getPath());
+  for (const DataSet *set : {&trainData, &evalData})
+    for (std::string &path : set->paths())
+      paths.push_back(std::move(path));
+  return paths;
+}
+
+/// Whether evaluation counts right predictions: the loss is one of classes.
+static bool hasCounts(const penstock_program &program) {
+  return std::any_of(program.channels, program.channels + program.channel_count,
+                     [](const penstock_channel &channel) {
+                       return channel.role == PENSTOCK_CHANNEL_CORRECT;
+                     });
 }
 
 /// Whether a source has a device here; the replay has all of them.
@@ -65,6 +64,11 @@ Error penstock_run::openData() {
   if (!findSchedule(program, PENSTOCK_SCHEDULE_EVALUATE))
     return userError("--eval-data: this program was compiled without "
                      "evaluation");
+  for (const std::string &name : options.allMetrics())
+    if (name != "loss" && !hasCounts(program))
+      return userError("--metrics: the loss of this program has no classes, "
+                       "and no %s; there is loss",
+                       name.c_str());
   return evalData.open(program, options.evalData, options.evalLabels,
                        "eval-data", "eval-labels", isRead);
 }
@@ -86,6 +90,30 @@ Error penstock_run::checkGpus() const {
   return userError("--gpus names %zu GPUs, but this program has %u devices on "
                    "GPUs",
                    options.gpus.size(), count);
+}
+
+Error penstock_run::checkOutputs() {
+  for (auto [flag, path] :
+       {std::pair("--save", &options.save), {"--save-best", &options.saveBest}})
+    if (!path->empty())
+      if (Error error = writer->check(*path, flag))
+        return error;
+  for (auto [flag, path] : {std::pair("log", &options.log),
+                            {"save", &options.save},
+                            {"save-best", &options.saveBest},
+                            {"trace", &options.trace},
+                            {"memory", &options.memory},
+                            {"summary-json", &options.summaryJson}})
+    if (Error error = options.checkOverwrite(flag, *path, inputPaths()))
+      return error;
+  for (auto [flag, path] : {std::pair("--trace", &options.trace),
+                            {"--memory", &options.memory},
+                            {"--summary-json", &options.summaryJson},
+                            {"--log", &options.log}})
+    if (!path->empty())
+      if (Error error = checkWritable(*path, flag))
+        return error;
+  return {};
 }
 
 Error penstock_run::checkOptions() const {
@@ -122,7 +150,7 @@ Error penstock_run::openInputs() {
   // 1. Input files.
   instance = std::make_unique<Instance>(program, peers.createTransport(),
                                         peers.listLocal());
-  if (Error error = openFiles())
+  if (Error error = openModelFiles(program, options.model, files))
     return error;
   if (Error error = openData())
     return error;
@@ -131,24 +159,8 @@ Error penstock_run::openInputs() {
   writer = std::make_unique<ModelWriter>(program, files);
   if (!peers.isRoot())
     return {};
-  if (!options.save.empty())
-    if (Error error = writer->check(options.save))
-      return error;
-  for (auto [flag, path] : {std::pair("log", &options.log),
-                            {"save", &options.save},
-                            {"trace", &options.trace},
-                            {"memory", &options.memory}})
-    if (Error error = options.checkOverwrite(flag, *path, program))
-      return error;
-  if (!options.trace.empty())
-    if (Error error = checkWritable(options.trace, "--trace"))
-      return error;
-  if (!options.memory.empty())
-    if (Error error = checkWritable(options.memory, "--memory"))
-      return error;
-  if (!options.log.empty())
-    if (Error error = checkWritable(options.log, "--log"))
-      return error;
+  if (Error error = checkOutputs())
+    return error;
   if (options.checkpointDir.empty())
     return {};
   resumesIfAny =
@@ -191,15 +203,15 @@ Error penstock_run::finishData() {
   if (infers(program))
     return trainData.setPadded("data");
   if (hasTrainData) {
-    if (Error error =
-            trainData.setUpdate(train ? train->microbatches : 1, "data"))
+    if (Error error = trainData.setUpdate(
+            program, train ? train->microbatches : 1, options.last, "data"))
       return error;
     if (options.shuffle)
       trainData.setShuffle(
           options.seed ? uint64_t(*options.seed)
                        : uint64_t(instance->findHyperparameter("seed")));
   }
-  return hasEvalData ? evalData.setUpdate(1, "eval-data") : Error();
+  return hasEvalData ? evalData.setEvaluated("eval-data") : Error();
 }
 
 Error penstock_run::openInstances() {
@@ -207,6 +219,7 @@ Error penstock_run::openInstances() {
     return error;
   instance->setGpus(options.gpus);
   instance->setOversubscribed(peers.divideCores());
+  instance->setTraceSteps(getTraceSteps());
   if (Error error = instance->open(files, !options.trace.empty()))
     return error;
   if (Error error = openFlightRecord())
@@ -298,14 +311,55 @@ Error penstock_run::open(Error mistake) {
   return options.memory.empty() ? Error() : peers.agree(std::move(error));
 }
 
+std::string penstock_run::describeTraining() const {
+  long long updates = requestedUpdates();
+  long long microbatches =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN)->microbatches;
+  std::string text =
+      format("training: %lld updates of %lld x %lld samples", updates,
+             microbatches, (long long)program.microbatch_size);
+  if (!hasTrainData)
+    return text;
+  long long update = microbatches * program.microbatch_size;
+  long long samples = trainData.sampleCount(), usable = trainData.usableCount();
+  text += format(", of %lld samples in passes of %lld updates", samples,
+                 usable / update);
+  if (samples > usable && options.shuffle)
+    text += format("; each pass leaves out %lld of them (--last=wrap takes "
+                   "them in)",
+                   samples - usable);
+  else if (samples > usable)
+    text += format("; the last %lld of them are never used (--last=wrap takes "
+                   "them in)",
+                   samples - usable);
+  else if (samples < usable && options.last == Last::Wrap)
+    text += format("; the last update begins again with %lld of them",
+                   usable - samples);
+  else if (samples < usable)
+    text += format("; the last update has %lld of them", samples % update);
+  return text;
+}
+
+int64_t penstock_run::passUpdates() const {
+  const penstock_schedule *train =
+      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
+  return trainData.usableCount() /
+         (program.microbatch_size * train->microbatches);
+}
+
+int64_t penstock_run::evaluationUpdates() const {
+  int64_t every = options.evalEvery.value_or(0);
+  if (options.isEvalEveryEpochs &&
+      __builtin_mul_overflow(every, passUpdates(), &every))
+    return INT64_MAX;
+  return every;
+}
+
 int64_t penstock_run::requestedUpdates() const {
   if (options.steps)
     return *options.steps;
-  const penstock_schedule *train =
-      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
-  int64_t update = trainData.microbatchSize() * train->microbatches;
   int64_t updates = 0;
-  bool isTooLong = __builtin_mul_overflow(
-      *options.epochs, trainData.usableCount() / update, &updates);
+  bool isTooLong =
+      __builtin_mul_overflow(*options.epochs, passUpdates(), &updates);
   return isTooLong ? kMostUpdates + 1 : updates;
 }

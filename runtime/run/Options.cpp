@@ -16,14 +16,15 @@ Error Options::checkTogether() const {
   if (steps && epochs)
     return userError("--steps and --epochs exclude each other");
   const std::pair<const char *, const std::string *> outputs[] = {
-      {"log", &log}, {"save", &save}, {"trace", &trace}, {"memory", &memory}};
+      {"log", &log},     {"save", &save},     {"save-best", &saveBest},
+      {"trace", &trace}, {"memory", &memory}, {"summary-json", &summaryJson}};
   for (const auto &first : outputs)
     for (const auto &second : outputs)
       if (&first < &second && wouldReplace(*first.second, *second.second))
         return userError("--%s and --%s name the same file '%s'", first.first,
                          second.first, first.second->c_str());
   // The memory report is of a program that has been opened.
-  bool hasResult = !evalData.empty() || !save.empty() || !memory.empty();
+  bool hasResult = evaluates() || !save.empty() || !memory.empty();
   if ((steps == 0 || epochs == 0) && !hasResult)
     return userError("--%s 0 does nothing: it needs --eval-data, --save or "
                      "--memory",
@@ -39,25 +40,36 @@ Error Options::checkTogether() const {
     return userError("--resume and --resume-if-any exclude each other");
   if (resumeWeights && resume.empty() && !resumeIfAny)
     return userError("--resume-weights needs --resume");
-  if (evalEvery && evalData.empty() && evalLabels.empty())
-    return userError("--eval-every needs --eval-data");
+  for (auto [flag, isGiven] : {std::pair("steps", steps.has_value()),
+                               {"epochs", epochs.has_value()},
+                               {"checkpoint-dir", !checkpointDir.empty()}})
+    if (evalOnly && isGiven)
+      return userError("--eval-only trains nothing; leave --%s out", flag);
+  for (auto [flag, isGiven] :
+       {std::pair("eval-every", evalEvery.has_value()),
+        {"eval-only", evalOnly},
+        {"metrics", !metrics.empty()},
+        {"save-best", !saveBest.empty()},
+        {"stop-after-no-gain", mostWithoutGain.has_value()}})
+    if (isGiven && !evaluates())
+      return userError("--%s needs --eval-data", flag);
+  if (mostWithoutGain && !evalEvery)
+    return userError("--stop-after-no-gain needs --eval-every");
+  if (traceSteps && trace.empty())
+    return userError("--trace-steps needs --trace");
+  if (quiet && progressSeconds)
+    return userError("--quiet and --progress exclude each other");
   return {};
 }
 
 Error Options::checkOverwrite(const char *flag, const std::string &output,
-                              const penstock_program &program) const {
-  std::vector<std::string> inputs = {labels, evalLabels};
-  for (uint32_t i = 0; i < program.file_count; ++i)
-    inputs.push_back(program.files[i].path);
-  for (const auto *pairs : {&data, &evalData})
-    for (const auto &[name, file] : *pairs)
-      inputs.push_back(file);
+                              const std::vector<std::string> &inputs) const {
   for (const std::string &input : inputs)
     if (wouldReplace(output, input))
       return userError("--%s: '%s' would replace '%s', which this run reads; "
                        "choose another name",
                        flag, output.c_str(), input.c_str());
-  if (wouldReplace(output, "/proc/self/exe"))
+  if (wouldReplace(output, executablePath()))
     return userError("--%s: '%s' would replace the program that runs; choose "
                      "another name",
                      flag, output.c_str());

@@ -87,7 +87,17 @@ void penstock::runtime::describeFlags(Record &record, const Options &options) {
   add("--lr", number(options.rate));
   add("--seed", number(options.seed));
   add("--shuffle", given(options.shuffle));
-  add("--eval-every", number(options.evalEvery));
+  add("--last", nameOf(options.last));
+  std::string every = number(options.evalEvery);
+  add("--eval-every", options.isEvalEveryEpochs ? every + " epochs" : every);
+  add("--eval-only", given(options.evalOnly));
+  std::string metrics;
+  for (const std::string &name : options.metrics)
+    metrics += (metrics.empty() ? "" : ",") + name;
+  add("--metrics", metrics);
+  add("--stop-after-no-gain", number(options.mostWithoutGain));
+  add("--save-best",
+      options.saveBest.empty() ? "" : "given, by " + options.bestMetric);
   add("--eval-data", given(!options.evalData.empty()));
   add("--eval-labels", given(!options.evalLabels.empty()));
   add("--on-nan", options.warnsOfNotFinite ? "warn" : "");

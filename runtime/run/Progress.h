@@ -10,6 +10,7 @@
 #define PENSTOCK_RUNTIME_RUN_PROGRESS_H
 
 #include <cstdint>
+#include <optional>
 
 namespace penstock::runtime {
 
@@ -18,12 +19,22 @@ class Progress {
 public:
   virtual ~Progress() = default;
 
-  /// A segment begins, of a run that makes `total` updates.
-  virtual void begin(int64_t total) = 0;
+  struct Plan {
+    int64_t updates;       // of the whole run
+    int64_t updateSamples; // of each
+    int64_t passUpdates;   // of a pass over the data
+    /// Seconds between two reports; none: as it fits whoever follows.
+    std::optional<double> seconds;
+    bool isOff; // no reports
+  };
+  /// A segment begins.
+  virtual void begin(const Plan &plan) = 0;
   /// So many updates are done; `loss` is that of the last one.
   virtual void show(int64_t updates, double loss, double samplesPerSecond) = 0;
-  /// The segment is over, or a message is about to be printed.
+  /// A message is about to be printed, or something failed.
   virtual void clear() = 0;
+  /// The training is over.
+  virtual void finish() = 0;
 };
 
 } // namespace penstock::runtime

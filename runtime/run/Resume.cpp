@@ -409,6 +409,10 @@ void penstock_run::noteChanges(const Manifest &before) {
   if (before.seed != now.seed)
     note(format("the seed was %lld and is %lld now", (long long)before.seed,
                 (long long)now.seed));
+  if (before.last != now.last && hasTrainData &&
+      trainData.sampleCount() % now.samplesPerUpdate != 0)
+    note("the samples that fill no update were treated by --last=" +
+         before.last + ", and are by --last=" + now.last + " now");
   if (before.rate != now.rate)
     note(format("the learning rate was %.9g and is %.9g now", before.rate,
                 now.rate));
@@ -426,6 +430,23 @@ void penstock_run::noteChanges(const Manifest &before) {
   if (before.evalEvery && before.evalEvery != now.evalEvery)
     note(format("the run so far drained every %lld updates, for --eval-every",
                 (long long)before.evalEvery));
+}
+
+/// Evaluations go on where they were, by the same metric.
+void penstock_run::restoreEvaluations(const Manifest &before) {
+  const ManifestEvaluation &state = before.evaluation;
+  if (state.step < 0 || isRecounted)
+    return;
+  if (state.bestStep >= 0 && state.metric != options.bestMetric) {
+    if (options.evaluates())
+      std::fprintf(stderr,
+                   "note: the best evaluation was by %s and is by %s now, and "
+                   "begins anew\n",
+                   penstock::toOneLine(state.metric).c_str(),
+                   options.bestMetric.c_str());
+    return;
+  }
+  evaluations = state;
 }
 
 Error penstock_run::resume(const std::string &path) {
@@ -476,6 +497,7 @@ Error penstock_run::resume(const std::string &path) {
   resumedFrom = found;
   resumedAt = updatesDone = loggedUpdates = plan.step;
   isRecounted = plan.step != checkpoint.manifest.step;
+  restoreEvaluations(checkpoint.manifest);
   if (!isRecounted)
     earlierSegments = checkpoint.manifest.segmentStarts;
   return {};

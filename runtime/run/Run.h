@@ -15,6 +15,7 @@
 #include "runtime/observe/Log.h"
 #include "runtime/observe/Watchdog.h"
 #include "runtime/run/Checkpoints.h"
+#include "runtime/run/Metrics.h"
 #include "runtime/run/Options.h"
 #include "runtime/run/Progress.h"
 #include "runtime/run/Resume.h"
@@ -72,12 +73,24 @@ struct penstock_run {
 
   /// --steps, or what --epochs come to.
   int64_t requestedUpdates() const;
+  /// One line: what a training trains on, and what it leaves out.
+  std::string describeTraining() const;
 
   const penstock::runtime::Instance &getInstance() const { return *instance; }
   const penstock::runtime::Peers &getPeers() const { return peers; }
 
   /// Losses recorded for --verify.
   uint64_t lossCount() const { return losses.size(); }
+
+  /// Of the last evaluation, or null.
+  const penstock::runtime::Metric *findMetric(const std::string &name) const;
+  /// Updates of a pass over the data.
+  int64_t passUpdates() const;
+  /// Updates between two evaluations in the midst of training; 0: there are
+  /// none.
+  int64_t evaluationUpdates() const;
+  /// Shows the last state of the training to whoever follows it.
+  void finishProgress() { progress->finish(); }
 
   /// Stores the error and returns its code.
   int report(const Error &error) {
@@ -108,6 +121,12 @@ struct penstock_run {
   int64_t resumedAt = 0;
   /// Of the last evaluation: labels that count, and right ones among them.
   int64_t evaluatedLabels = 0, evaluatedCorrect = 0;
+  std::vector<penstock::runtime::Metric> metrics;
+  /// What evaluations have come to so far. Checkpoints keep it.
+  penstock::runtime::ManifestEvaluation evaluations;
+  /// Of training: the mean of an update's microbatches.
+  double lastLoss = 0, bestLoss = 0;
+  int64_t bestStep = 0;
   double trainSeconds = 0;
   std::vector<double> waitSeconds; // in training, by device
   /// The cores of each device, where there are several processes.
@@ -132,15 +151,21 @@ private:
   Error gatherArenas();
   Error openFlightRecord();
   void gatherWaits();
-  Error openFiles();
+  /// The files that the run reads; empty: what is embedded.
+  std::vector<std::string> inputPaths() const;
   Error writeTraceOnce();
+  penstock::runtime::TraceSteps getTraceSteps() const;
   Error openData();
+  Error openLog();
+  Error checkOutputs();
   void logUpdates(penstock::runtime::SinkValues &values,
                   const penstock_schedule &schedule);
   void setHyperparameters(penstock::runtime::Instance &instance);
   Error evaluateHere(penstock_results &results,
                      const penstock::runtime::SinkValues &values,
                      int64_t microbatches);
+  void shareEvaluation(penstock_results &results);
+  void restoreEvaluations(const penstock::runtime::Manifest &before);
   Error replayHere();
   Error openOutputs(penstock::runtime::OutputArrays &outputs);
   void collectOutputs(penstock::runtime::OutputArrays &outputs,

@@ -39,10 +39,15 @@ void penstock_run::logUpdates(SinkValues &values,
     // 1. The mean, in the order of the microbatches.
     double sum = 0;
     int64_t time = 0;
+    uint64_t first = uint64_t(loggedUpdates) * microbatches, counted = 0;
     uint64_t firstNotFinite = microbatches;
     for (uint64_t i = 0; i < microbatches; ++i) {
       const SinkRing::Item &item = values.losses[i];
-      sum += floatOf(item);
+      // One without any label that counts has no loss.
+      if (!hasTrainData || !trainData.isEmpty(int64_t(first + i))) {
+        sum += floatOf(item);
+        ++counted;
+      }
       if (!std::isfinite(sum))
         firstNotFinite = std::min(firstNotFinite, i);
       time = std::max(time, item.time);
@@ -51,7 +56,7 @@ void penstock_run::logUpdates(SinkValues &values,
     }
     values.losses.erase(values.losses.begin(),
                         values.losses.begin() + microbatches);
-    double loss = sum / double(microbatches);
+    double loss = sum / double(counted);
     double rate = instance->findHyperparameter("lr");
     if (program.rate)
       rate = program.rate(nullptr, float(rate), loggedUpdates);
@@ -59,6 +64,11 @@ void penstock_run::logUpdates(SinkValues &values,
     // 2. Log and progress.
     double seconds = double(time - startTime) * 1e-9;
     ++loggedUpdates;
+    lastLoss = loss;
+    if (bestStep == 0 || loss < bestLoss) {
+      bestLoss = loss;
+      bestStep = loggedUpdates;
+    }
     if (!std::isfinite(loss))
       noteNotFinite(loss, loggedUpdates, firstNotFinite);
     if (!logError)
@@ -160,7 +170,8 @@ Error penstock_run::train(int64_t updates) {
     // Says what is missing; a program without sources misses nothing.
     Error error = trainData.open(program, {}, "", "data", "labels");
     if (!error)
-      error = trainData.setUpdate(schedule->microbatches, "data");
+      error = trainData.setUpdate(program, schedule->microbatches, Last::Drop,
+                                  "data");
     if (error)
       return peers.agree(std::move(error));
   }
@@ -170,11 +181,7 @@ Error penstock_run::train(int64_t updates) {
                   (long long)*options.epochs, (long long)kMostUpdates));
   if (!options.log.empty() && !hasLog) {
     hasLog = true;
-    std::optional<int64_t> before;
-    if (!resumedFrom.empty())
-      before = resumedAt;
-    Error error = peers.isRoot() ? log.open(options.log, before) : Error();
-    if (Error failure = peers.agree(std::move(error)))
+    if (Error failure = peers.agree(peers.isRoot() ? openLog() : Error()))
       return failure;
   }
   if (Error error = checkFolder())
@@ -213,9 +220,11 @@ Error penstock_run::trainSegment(int64_t updates) {
   for (const auto &device : instance->devices())
     waited.push_back(device->statistics().waitedNanoseconds);
   SinkValues values;
-  progress->begin(
-      std::max(options.steps || options.epochs ? requestedUpdates() : 0,
-               updatesDone + updates));
+  int64_t total = options.steps || options.epochs ? requestedUpdates() : 0;
+  progress->begin({std::max(total, updatesDone + updates),
+                   schedule->microbatches * program.microbatch_size,
+                   passUpdates(), options.progressSeconds,
+                   options.hidesProgress || options.quiet});
   std::function<void()> checkProgress = watch();
   EarlyEnd earlyEnd(peers, *instance);
   auto observe = [&] {
@@ -261,6 +270,35 @@ Error penstock_run::trainSegment(int64_t updates) {
   return ending.isNotFinite ? describeNotFinite() : Error();
 }
 
+namespace {
+/// What an evaluation adds up.
+struct Sums {
+  double loss = 0; // of labels
+  int64_t labels = 0, correct = 0;
+
+  void add(const Sums &other) {
+    loss += other.loss;
+    labels += other.labels;
+    correct += other.correct;
+  }
+  Sums &subtract(const Sums &other, int64_t times) {
+    loss -= other.loss * double(times);
+    labels -= other.labels * times;
+    correct -= other.correct * times;
+    return *this;
+  }
+  /// False where it is not the sum of as many equal parts.
+  bool divide(int64_t parts) {
+    if (labels % parts != 0 || correct % parts != 0)
+      return false;
+    loss /= double(parts);
+    labels /= parts;
+    correct /= parts;
+    return true;
+  }
+};
+} // namespace
+
 Error penstock_run::evaluate(penstock_results &results) {
   const penstock_schedule *schedule =
       findSchedule(program, PENSTOCK_SCHEDULE_EVALUATE);
@@ -279,7 +317,37 @@ Error penstock_run::evaluate(penstock_results &results) {
                                   evalData, observe))
     return error;
   peers.finishSegment(observe);
-  return peers.isRoot() ? evaluateHere(results, values, microbatches) : Error();
+  Error error =
+      peers.isRoot() ? evaluateHere(results, values, microbatches) : Error();
+  if (Error failure = peers.agree(std::move(error)))
+    return failure;
+  shareEvaluation(results);
+  return {};
+}
+
+/// What follows from an evaluation, all processes do.
+void penstock_run::shareEvaluation(penstock_results &results) {
+  if (peers.isAlone())
+    return;
+  ByteWriter writer;
+  if (peers.isRoot()) {
+    writer.add(results).add(evaluatedLabels).add(evaluatedCorrect);
+    writer.add(uint32_t(metrics.size()));
+    for (const Metric &metric : metrics)
+      writer.addText(metric.kind->name).add(metric.value);
+  }
+  std::string bytes = peers.broadcast(std::move(writer.bytes));
+  ByteReader reader(bytes);
+  results = reader.take<penstock_results>();
+  evaluatedLabels = reader.take<int64_t>();
+  evaluatedCorrect = reader.take<int64_t>();
+  metrics.clear();
+  for (auto left = reader.takeCount(sizeof(double)); left > 0; --left) {
+    const MetricKind *kind = penstock::runtime::findMetric(reader.takeText());
+    auto value = reader.take<double>();
+    if (kind)
+      metrics.push_back({kind, value});
+  }
 }
 
 /// The results, where the values are.
@@ -290,27 +358,82 @@ Error penstock_run::evaluateHere(penstock_results &results,
     return defect("evaluation of %lld microbatches gave %zu losses",
                   (long long)microbatches, values.losses.size());
 
-  // The mean over labels: each microbatch counts by the labels in it.
+  // 1. The mean over labels: each microbatch counts by the labels in it.
   bool hasCounts = values.counts.size() == values.losses.size();
-  double loss = 0;
-  evaluatedLabels = evaluatedCorrect = 0;
-  for (int64_t i = 0; i < microbatches; ++i) {
-    int64_t count =
+  bool hasCorrect = !values.corrects.empty();
+  auto sumsOf = [&](int64_t i) {
+    Sums sums;
+    sums.labels =
         hasCounts ? integerOf(values.counts[i]) : evalData.microbatchSize();
     // A microbatch without labels has no mean.
-    if (count > 0)
-      loss += double(floatOf(values.losses[i])) * double(count);
-    evaluatedLabels += count;
+    if (sums.labels > 0)
+      sums.loss = double(floatOf(values.losses[i])) * double(sums.labels);
+    if (hasCorrect)
+      sums.correct = integerOf(values.corrects[i]);
+    return sums;
+  };
+  const DataSet::Tail &tail = evalData.getTail();
+  Sums total;
+  for (int64_t i = 0, e = tail.samples ? tail.index : microbatches; i < e; ++i)
+    total.add(sumsOf(i));
+
+  // 2. The samples that fill no microbatch, each once.
+  if (tail.samples) {
+    Sums once = tail.extra ? sumsOf(tail.index + 1) : Sums();
+    Sums rest = sumsOf(tail.index);
+    if (!once.divide(evalData.microbatchSize()) ||
+        !rest.subtract(once, tail.extra).divide(tail.copies))
+      return userError("--eval-data: what this model computes for a sample "
+                       "depends on the others in its microbatch; give a "
+                       "multiple of %lld samples",
+                       (long long)evalData.microbatchSize());
+    total.add(rest);
   }
-  for (const SinkRing::Item &item : values.corrects)
-    evaluatedCorrect += integerOf(item);
-  results.loss = loss / double(evaluatedLabels);
-  results.accuracy = values.corrects.empty()
-                         ? -1
-                         : double(evaluatedCorrect) / double(evaluatedLabels);
-  results.samples = evalData.usableCount();
-  results.samples_left_out = evalData.sampleCount() - evalData.usableCount();
+  evaluatedLabels = total.labels;
+  evaluatedCorrect = total.correct;
+  results.loss = total.loss / double(total.labels);
+  results.accuracy =
+      hasCorrect ? double(total.correct) / double(total.labels) : -1;
+  // A program without inputs has no samples, but a microbatch all the same.
+  results.samples = std::max(evalData.sampleCount(), int64_t(0));
+  if (results.samples == 0)
+    results.samples = evalData.usableCount();
+  results.samples_left_out = 0;
+
+  // 3. What is made of them.
+  metrics = {{penstock::runtime::findMetric("loss"), results.loss}};
+  if (hasCorrect)
+    metrics.push_back(
+        {penstock::runtime::findMetric("accuracy"), results.accuracy});
+  for (const std::string &name : options.allMetrics())
+    if (name == "perplexity")
+      metrics.push_back(
+          {penstock::runtime::findMetric(name), std::exp(results.loss)});
+  if (Error error = openLog())
+    return error;
+  // The log that a resumed run goes on with has it already.
+  if (evaluations.step == updatesDone)
+    return {};
+  std::vector<std::pair<std::string, double>> named;
+  for (const Metric &metric : metrics)
+    named.emplace_back(metric.kind->name, metric.value);
+  if (!logError)
+    logError = log.writeEvaluation(updatesDone, named);
   return {};
+}
+
+const Metric *penstock_run::findMetric(const std::string &name) const {
+  for (const Metric &metric : metrics)
+    if (name == metric.kind->name)
+      return &metric;
+  return nullptr;
+}
+
+Error penstock_run::openLog() {
+  if (options.log.empty() || log.isOpen())
+    return {};
+  return log.open(options.log, resumedFrom.empty() ? std::nullopt
+                                                   : std::optional(resumedAt));
 }
 
 Error penstock_run::save(const std::string &path) {
@@ -330,7 +453,8 @@ Error penstock_run::save(const std::string &path) {
   }
   Error error;
   if (path != options.save)
-    error = writer->check(path);
+    error =
+        writer->check(path, path == options.saveBest ? "--save-best" : nullptr);
   auto read = [&](const penstock_variable &variable, const TakePiece &take) {
     return peers.readVariable(*instance, variable, updatesDone, /*copy=*/0,
                               /*inOrderOfFile=*/true, take);
@@ -397,7 +521,7 @@ Error penstock_run::writeTraceOnce() {
     return {};
   isTraceWritten = true;
   peers.measureClockAgain();
-  TraceWriter file(program, peers.getJob());
+  TraceWriter file(program, peers.getJob(), getTraceSteps());
   // 1. Others send what they have, one after the other.
   if (!peers.isRoot()) {
     peers.waitForTurn();
@@ -449,6 +573,18 @@ Error penstock_run::writeTraceOnce() {
                  "warning: --trace: the last %llu slices are left out\n",
                  (unsigned long long)lost);
   return error ? error : file.close(clockErrors);
+}
+
+TraceSteps penstock_run::getTraceSteps() const {
+  TraceSteps steps;
+  if (const penstock_schedule *train =
+          findSchedule(program, PENSTOCK_SCHEDULE_TRAIN))
+    steps.microbatches = train->microbatches;
+  if (options.traceSteps) {
+    steps.first = options.traceSteps->first - 1;
+    steps.end = options.traceSteps->second;
+  }
+  return steps;
 }
 
 Error penstock_run::finish() {

@@ -34,15 +34,16 @@ def run(command, notes=None):
                             stderr=subprocess.PIPE, text=True)
     assert result.returncode == 0, (command, result.stderr)
     for line in result.stderr.splitlines():
-        assert line.startswith("note: "), (command, line)
-        if notes is not None:
+        assert line.startswith(("note: ", "training: ", "step ")), (command, line)
+        if notes is not None and line.startswith("note: "):
             notes.append(line)
     return result.stdout
 
 
 def losses_of(path):
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    return {record["step"]: record["loss"] for record in records}
+    return {record["step"]: record["loss"] for record in records
+            if "loss" in record}
 
 
 class Programs:

@@ -35,10 +35,13 @@ def read_log(path):
                 missing = {"step", "loss", "lr", "seconds"} - row.keys()
             except (ValueError, AttributeError) as error:
                 fail(f"{path}:{number}: not a JSON object: {error}")
+            if "eval" in row:  # A record of its own, without a loss.
+                continue
             if missing:
                 fail(f"{path}:{number}: no {', '.join(sorted(missing))}")
-            if row["step"] != str(number):
-                fail(f"{path}:{number}: step is {row['step']}, expected {number}")
+            if row["step"] != str(len(rows) + 1):
+                fail(f"{path}:{number}: step is {row['step']}, expected "
+                     f"{len(rows) + 1}")
             rows.append(row)
     if not rows:
         fail(f"{path}: empty")

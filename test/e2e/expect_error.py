@@ -4,8 +4,9 @@
     expect_error.py [--code N] [--any-lines] [--absent PATH]... WORD... -- COMMAND...
 
 The exit status is N (default 1), stderr is one line (any number with
---any-lines) that holds every WORD, case aside, and no PATH exists afterwards,
-nor a temporary file that begins with its name.
+--any-lines) besides the one that begins a training; it holds every WORD, case
+aside, and no PATH exists afterwards, nor a temporary file that begins with its
+name.
 """
 
 import pathlib
@@ -35,7 +36,8 @@ def main(arguments):
     problems = []
     if result.returncode != code:
         problems.append(f"exit status {result.returncode}, expected {code}")
-    lines = result.stderr.splitlines()
+    lines = [line for line in result.stderr.splitlines()
+             if not line.startswith("training: ")]
     if not lines or (len(lines) != 1 and not any_lines):
         problems.append(f"{len(lines)} lines on stderr, expected one")
     problems += [f"stderr does not name '{word}'" for word in words

@@ -56,8 +56,9 @@ def main():
         process.send_signal(number)
         out, problem = process.communicate(timeout=120)
         assert process.returncode == 128 + number, (process.returncode, problem)
+        # Behind the line that begins a training.
         found = re.fullmatch(
-            f"interrupted by {number.name} after update (\\d+) of 1000000000000\n",
+            f"training: .*\ninterrupted by {number.name} after update (\\d+) of 1000000000000\n",
             problem)
         assert found, problem
         updates = int(found.group(1))

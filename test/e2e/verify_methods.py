@@ -90,7 +90,8 @@ def run(command, **environment):
 
 def readLosses(log):
     with open(log, encoding="utf-8") as file:
-        return [json.loads(line)["loss"] for line in file]
+        return [record["loss"] for record in map(json.loads, file)
+                if "loss" in record]
 
 
 def compareWithCpu(options, compile, train, log):

@@ -84,7 +84,7 @@ private:
   Convolutions convolutions;
   Graphs graphs;
   uint64_t launches = 0;
-  Timeline timeline; // of the compute stream, if it is traced
+  Timeline timeline;            // of the compute stream, if it is traced
   std::vector<Address> scalars; // by action, behind the arena
   /// One block of memory, and where each constant begins in it.
   Address constants = 0;

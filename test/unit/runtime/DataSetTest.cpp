@@ -32,7 +32,7 @@ protected:
     DataSet set;
     Error error = set.open(linear.program, files, labels, "data", "labels");
     if (!error)
-      error = set.setUpdate(kM, "data");
+      error = set.setUpdate(linear.program, kM, Last::Drop, "data");
     EXPECT_EQ(error.code, 1);
     return error.text;
   }
@@ -66,7 +66,7 @@ TEST_F(DataSetTest, TakesSamplesInOrder) {
   writeNpy(linear.labelsPath, "<f4", {30, kO}, std::vector<float>(30 * kO));
   ASSERT_FALSE(set.open(linear.program, {{"x", file<float>("<f4", {30, kI})}},
                         linear.labelsPath, "data", "labels"));
-  ASSERT_FALSE(set.setUpdate(kM, "data"));
+  ASSERT_FALSE(set.setUpdate(linear.program, kM, Last::Drop, "data"));
   EXPECT_EQ(set.usableCount(), 24);
   EXPECT_EQ(samplesOf(set, 0), (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(samplesOf(set, 7), (std::vector<int64_t>{21, 22, 23}));
@@ -81,7 +81,7 @@ TEST_F(DataSetTest, ShufflesEveryEpochAnew) {
   writeNpy(linear.labelsPath, "<f4", {24, kO}, std::vector<float>(24 * kO));
   ASSERT_FALSE(set.open(linear.program, {{"x", file<float>("<f4", {24, kI})}},
                         linear.labelsPath, "data", "labels"));
-  ASSERT_FALSE(set.setUpdate(kM, "data"));
+  ASSERT_FALSE(set.setUpdate(linear.program, kM, Last::Drop, "data"));
   set.setShuffle(9);
   std::vector<std::vector<int64_t>> epochs(2);
   for (int64_t n = 0; n < 16; ++n)
@@ -94,6 +94,106 @@ TEST_F(DataSetTest, ShufflesEveryEpochAnew) {
     EXPECT_EQ(all.size(), 24u);
     EXPECT_EQ(*all.rbegin(), 23);
   }
+}
+
+/// With 10 samples, two updates of two microbatches of three have two places
+/// too many.
+TEST_F(DataSetTest, WrapsTheLastUpdate) {
+  DataSet set;
+  writeNpy(linear.labelsPath, "<f4", {10, kO}, std::vector<float>(10 * kO));
+  ASSERT_FALSE(set.open(linear.program, {{"x", file<float>("<f4", {10, kI})}},
+                        linear.labelsPath, "data", "labels"));
+  ASSERT_FALSE(set.setUpdate(linear.program, 2, Last::Wrap, "data"));
+  EXPECT_EQ(set.usableCount(), 12);
+  EXPECT_EQ(samplesOf(set, 2), (std::vector<int64_t>{6, 7, 8}));
+  EXPECT_EQ(samplesOf(set, 3), (std::vector<int64_t>{9, 0, 1}));
+  EXPECT_EQ(samplesOf(set, 4), (std::vector<int64_t>{0, 1, 2}));
+  // Shuffled, the same two stand at both ends of a pass.
+  set.setShuffle(9);
+  for (int64_t epoch : {0, 1}) {
+    std::vector<int64_t> begin = samplesOf(set, 4 * epoch);
+    std::vector<int64_t> end = samplesOf(set, 4 * epoch + 3);
+    EXPECT_EQ(end[1], begin[0]);
+    EXPECT_EQ(end[2], begin[1]);
+    EXPECT_FALSE(set.isEmpty(4 * epoch + 3));
+  }
+}
+
+/// The samples of the last update are divided over its microbatches, and what
+/// fills these up has a label that does not count.
+TEST_F(DataSetTest, PadsTheLastUpdate) {
+  linear.channels[1].type = {PENSTOCK_I64, 1, kLabelShape, 8 * kB};
+  linear.program.channels = linear.channels.data();
+  penstock_range range = {"labels", 0, 10, 1, -100};
+  linear.program.ranges = &range;
+  std::vector<int64_t> labels(10);
+  std::iota(labels.begin(), labels.end(), 0);
+  writeNpy(linear.labelsPath, "<i8", {10}, labels);
+  Files x = {{"x", file<float>("<f4", {10, kI})}};
+  linear.program.range_count = 1;
+  DataSet set;
+  ASSERT_FALSE(
+      set.open(linear.program, x, linear.labelsPath, "data", "labels"));
+  ASSERT_FALSE(set.setUpdate(linear.program, 2, Last::Pad, "data"));
+  auto labelsOf = [&](int64_t n) {
+    std::vector<int64_t> values(kB);
+    set.gather(linear.channels[1], set.inputOf(linear.channels[1]), n,
+               values.data());
+    return values;
+  };
+  EXPECT_EQ(labelsOf(1), (std::vector<int64_t>{3, 4, 5}));
+  EXPECT_EQ(labelsOf(2), (std::vector<int64_t>{6, 7, -100}));
+  EXPECT_EQ(labelsOf(3), (std::vector<int64_t>{8, 9, -100}));
+  EXPECT_EQ(labelsOf(4), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(samplesOf(set, 2), (std::vector<int64_t>{6, 7, 0}));
+
+  // Fewer samples than microbatches leave some empty.
+  ASSERT_FALSE(set.setUpdate(linear.program, 3, Last::Pad, "data"));
+  EXPECT_EQ(set.usableCount(), 18);
+  EXPECT_EQ(labelsOf(3), (std::vector<int64_t>{9, -100, -100}));
+  EXPECT_EQ(labelsOf(4), (std::vector<int64_t>{-100, -100, -100}));
+  EXPECT_FALSE(set.isEmpty(3));
+  EXPECT_TRUE(set.isEmpty(4));
+
+  // What it needs.
+  linear.variables[0].role = PENSTOCK_ROLE_STATISTIC;
+  linear.program.variables = linear.variables.data();
+  EXPECT_EQ(set.setUpdate(linear.program, 2, Last::Pad, "data").text,
+            "--last=pad: 'w1' is a statistic of all samples of a microbatch, "
+            "those that fill it up, too; use --last=wrap, or compile with "
+            "--batch-norm=frozen");
+  linear.program.range_count = 0;
+  EXPECT_EQ(set.setUpdate(linear.program, 2, Last::Pad, "data").text,
+            "--last=pad: this program has no label that does not count; "
+            "compile it with --ignore-label, or use --last=wrap");
+}
+
+/// Samples that fill no microbatch are repeated, and the remainder can be taken
+/// out again.
+TEST_F(DataSetTest, EvaluatesEverySample) {
+  DataSet set;
+  writeNpy(linear.labelsPath, "<f4", {8, kO}, std::vector<float>(8 * kO));
+  ASSERT_FALSE(set.open(linear.program, {{"x", file<float>("<f4", {8, kI})}},
+                        linear.labelsPath, "data", "labels"));
+  ASSERT_FALSE(set.setEvaluated("eval-data"));
+  EXPECT_EQ(set.usableCount(), 4 * kB);
+  EXPECT_EQ(samplesOf(set, 1), (std::vector<int64_t>{3, 4, 5}));
+  EXPECT_EQ(samplesOf(set, 2), (std::vector<int64_t>{6, 7, 7}));
+  EXPECT_EQ(samplesOf(set, 3), (std::vector<int64_t>{7, 7, 7}));
+  EXPECT_EQ(set.getTail().index, 2);
+  EXPECT_EQ(set.getTail().samples, 2);
+  EXPECT_EQ(set.getTail().copies, 1);
+  EXPECT_EQ(set.getTail().extra, 1);
+
+  DataSet one;
+  writeNpy(linear.labelsPath, "<f4", {1, kO}, std::vector<float>(kO));
+  ASSERT_FALSE(one.open(linear.program, {{"x", file<float>("<f4", {1, kI})}},
+                        linear.labelsPath, "data", "labels"));
+  ASSERT_FALSE(one.setEvaluated("eval-data"));
+  EXPECT_EQ(one.usableCount(), kB);
+  EXPECT_EQ(samplesOf(one, 0), (std::vector<int64_t>{0, 0, 0}));
+  EXPECT_EQ(one.getTail().copies, kB);
+  EXPECT_EQ(one.getTail().extra, 0);
 }
 
 TEST(Permute, IsAPermutationForEverySize) {
@@ -123,7 +223,7 @@ TEST_F(DataSetTest, WidensLabels) {
       }(),
       "data", "labels");
   ASSERT_FALSE(error) << error.text;
-  ASSERT_FALSE(set.setUpdate(kM, "data"));
+  ASSERT_FALSE(set.setUpdate(linear.program, kM, Last::Drop, "data"));
   int64_t labels[kB] = {};
   set.gather(linear.channels[1], set.inputOf(linear.channels[1]), 1, labels);
   for (int64_t label : labels)
@@ -161,7 +261,7 @@ TEST_F(DataSetTest, NamesSuspects) {
   DataSet set;
   ASSERT_FALSE(set.open(linear.program, {{"x", folder / "nan.npy"}},
                         linear.labelsPath, "data", "labels"));
-  ASSERT_FALSE(set.setUpdate(1, "data"));
+  ASSERT_FALSE(set.setUpdate(linear.program, 1, Last::Drop, "data"));
   EXPECT_EQ(set.suspects(2, 1),
             "'" + (folder / "nan.npy") + "' holds nan in sample 7");
   EXPECT_EQ(set.suspects(8 + 1, 1), "the learning rate may be too large");
@@ -255,14 +355,16 @@ TEST_F(DataSetTest, NamesNumbersOfSamples) {
   path = file<float>("<f4", {11, kI});
   writeNpy(linear.labelsPath, "<f4", {11, kO}, std::vector<float>(11 * kO));
   EXPECT_EQ(errorOf({{"x", path}}, linear.labelsPath),
-            "--data: 11 samples do not fill one update of 4 microbatches of 3");
+            "--data: 11 samples do not fill one update of 4 microbatches of "
+            "3; --last=wrap fills it up");
   DataSet set;
   path = file<float>("<f4", {2, kI});
   writeNpy(linear.labelsPath, "<f4", {2, kO}, std::vector<float>(2 * kO));
   ASSERT_FALSE(set.open(linear.program, {{"x", path}}, linear.labelsPath,
                         "data", "labels"));
-  EXPECT_EQ(set.setUpdate(1, "eval-data").text,
-            "--eval-data: 2 samples do not fill one microbatch of 3");
+  EXPECT_EQ(set.setUpdate(linear.program, 1, Last::Drop, "eval-data").text,
+            "--eval-data: 2 samples do not fill one microbatch of 3; "
+            "--last=wrap fills it up");
 }
 
 } // namespace

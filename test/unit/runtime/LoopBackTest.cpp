@@ -33,7 +33,7 @@ protected:
     const penstock_program &program = linear.program;
     ASSERT_FALSE(data.open(program, {{"x", linear.dataPath}}, linear.labelsPath,
                            "data", "labels"));
-    ASSERT_FALSE(data.setUpdate(kM, "data"));
+    ASSERT_FALSE(data.setUpdate(program, kM, Last::Drop, "data"));
     files.resize(1);
     ASSERT_FALSE(files[0].open(linear.modelPath, "model"));
   }

@@ -31,6 +31,11 @@ protected:
     int code = penstock_main(int(argv.size()), argv.data(), &linear);
     out = testing::internal::GetCapturedStdout();
     err = testing::internal::GetCapturedStderr();
+    started.clear();
+    if (err.rfind("training: ", 0) == 0) {
+      started = err.substr(0, err.find('\n'));
+      err.erase(0, started.size() + 1);
+    }
     return code;
   }
   std::vector<std::string> evaluation() const {
@@ -41,6 +46,7 @@ protected:
   ScratchFolder folder;
   LinearProgram linear{folder.path};
   std::string out, err;
+  std::string started; // the line before a training
 };
 
 TEST_F(MainTest, PrintsAndEnds) {
@@ -57,7 +63,12 @@ TEST_F(MainTest, PrintsAndEnds) {
 TEST_F(MainTest, TrainsAndPrintsTheTable) {
   ASSERT_EQ(run({"--steps", "10"}), 0) << err;
   EXPECT_EQ(err, "");
+  EXPECT_EQ(started,
+            "training: 10 updates of 4 x 3 samples, of 26 samples in passes of "
+            "2 updates; the last 2 of them are never used (--last=wrap takes "
+            "them in)");
   EXPECT_EQ(out.rfind("10 updates of 4 x 3 samples in ", 0), 0u) << out;
+  EXPECT_NE(out.find("\nloss: "), std::string::npos) << out;
   EXPECT_NE(out.find("\n0       0 "), std::string::npos) << out;
   EXPECT_NE(out.find("\n1       1 "), std::string::npos) << out;
   EXPECT_NE(out.find("% measured, 20.0 % predicted"), std::string::npos) << out;
@@ -74,7 +85,7 @@ TEST_F(MainTest, EvaluatesBetweenSegments) {
   arguments.insert(arguments.end(), {"--steps", "5", "--eval-every", "2"});
   ASSERT_EQ(run(arguments), 0) << err;
   for (const char *text : {"eval: step 2 loss ", "eval: step 4 loss ",
-                           "eval: step 5 loss ", "/24 samples, 2 left out)\n"})
+                           "eval: step 5 loss ", "/26 samples)\n"})
     EXPECT_NE(out.find(text), std::string::npos) << out;
   size_t first = out.find("eval:"), last = out.rfind("eval: step 5");
   EXPECT_LT(first, last);
@@ -85,6 +96,53 @@ TEST_F(MainTest, EvaluatesBetweenSegments) {
   ASSERT_EQ(run(arguments), 0) << err;
   EXPECT_EQ(out.rfind("eval: step 4 loss ", 0), 0u);
   EXPECT_EQ(out.find("eval:", 1), std::string::npos);
+}
+
+TEST_F(MainTest, IsQuiet) {
+  std::vector<std::string> arguments = evaluation();
+  arguments.insert(arguments.end(), {"--steps=5", "--quiet", "--verify"});
+  ASSERT_EQ(run(arguments), 0) << err;
+  EXPECT_EQ(started + err + out, "");
+  EXPECT_EQ(run({"--steps=1", "--quiet", "--progress=1"}), 1);
+  EXPECT_EQ(err, "error: --quiet and --progress exclude each other\n");
+}
+
+TEST_F(MainTest, ReportsProgressInLines) {
+  ASSERT_EQ(run({"--steps=3", "--progress=0"}), 0);
+  EXPECT_EQ(err.rfind("step 1 of 3, epoch 0.50, loss ", 0), 0u) << err;
+  EXPECT_NE(err.find(" left\nstep 2 of 3, epoch 1, loss "), std::string::npos)
+      << err;
+  EXPECT_NE(err.find(" samples/s\n"), std::string::npos) << err;
+  ASSERT_EQ(run({"--steps=3", "--progress=off"}), 0);
+  EXPECT_EQ(err, "");
+  EXPECT_EQ(run({"--steps=3", "--progress=often"}), 1);
+  EXPECT_EQ(err, "error: --progress: 'often' is neither a number of seconds "
+                 "nor off\n");
+}
+
+TEST_F(MainTest, TracesSomeUpdates) {
+  ASSERT_EQ(
+      run({"--steps=6", "--trace", folder / "a.json", "--trace-steps=3:4"}), 0)
+      << err;
+  std::string trace = readText(folder / "a.json");
+  EXPECT_TRUE(isJson(trace));
+  for (const char *text :
+       {"\"args\":{\"update\":3,\"microbatch\":8}",
+        "\"args\":{\"update\":4,\"microbatch\":15}",
+        "\"args\":{\"update\":4,\"version\":4}", "\"name\":\"update 3\""})
+    EXPECT_NE(trace.find(text), std::string::npos) << text;
+  for (const char *text :
+       {"\"update\":2", "\"update\":5", "\"name\":\"update 5\""})
+    EXPECT_EQ(trace.find(text), std::string::npos) << text;
+  for (const char *range : {"4:3", "0:3", "3", "3:", "a:b"}) {
+    EXPECT_EQ(run({"--steps=1", "--trace", folder / "a.json",
+                   std::string("--trace-steps=") + range}),
+              1);
+    EXPECT_EQ(err, "error: --trace-steps: '" + std::string(range) +
+                       "' is not a range of updates, as 100:110\n");
+  }
+  EXPECT_EQ(run({"--steps=1", "--trace-steps=1:2"}), 1);
+  EXPECT_EQ(err, "error: --trace-steps needs --trace\n");
 }
 
 TEST_F(MainTest, WritesAllFiles) {

@@ -87,8 +87,10 @@ TEST(Options, NamesTheFlag) {
             "--steps: '3.5' is not a whole number of at least 0");
   EXPECT_EQ(errorOf({"--epochs", "-1"}),
             "--epochs: '-1' is not a whole number of at least 0");
-  EXPECT_EQ(errorOf({"--eval-every", "0"}),
-            "--eval-every: '0' is not a whole number of at least 1");
+  EXPECT_EQ(
+      errorOf({"--eval-every", "0"}),
+      "--eval-every: '0' is no number of updates, as 200, or of passes, as "
+      "1epoch");
   EXPECT_EQ(errorOf({"--steps", "99999999999999999999"}),
             "--steps: '99999999999999999999' is not a whole number of at "
             "least 0");

@@ -21,6 +21,8 @@ using namespace penstock::test;
 
 namespace {
 
+constexpr int64_t kSamples = LinearProgram::kSamples;
+
 class Session {
 public:
   Session(const penstock_program *program,
@@ -169,20 +171,20 @@ TEST_F(ProgramTest, ShuffleDoesNotDependOnDevices) {
   EXPECT_NE(two, losses(&linear, "12"));
 }
 
-TEST_F(ProgramTest, EvaluatesAndSaysWhatItLeftOut) {
+TEST_F(ProgramTest, EvaluatesEverySample) {
   Session run(&linear, dataAnd({{"eval-data", "x=" + linear.dataPath},
                                 {"eval-labels", linear.labelsPath}}));
   ASSERT_EQ(run.code, 0) << run.error();
   ASSERT_EQ(penstock_train(run.run, 3), 0);
   penstock_results results;
   ASSERT_EQ(penstock_evaluate(run.run, &results), 0) << run.error();
-  EXPECT_EQ(results.samples, 24);
-  EXPECT_EQ(results.samples_left_out, 2);
+  EXPECT_EQ(results.samples, kSamples);
+  EXPECT_EQ(results.samples_left_out, 0);
 
   std::vector<float> w1 = linear.w1, w2 = linear.w2;
   linear.trainSerially(3, 0.05f, w1, w2);
   double loss = 0, correct = 0;
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < kSamples; ++i) {
     double z[kO] = {};
     for (int j = 0; j < kO; ++j)
       for (int h = 0; h < kH; ++h)
@@ -191,11 +193,11 @@ TEST_F(ProgramTest, EvaluatesAndSaysWhatItLeftOut) {
               double(linear.x[i * kI + l]) * w1[l * kH + h] * w2[h * kO + j];
     const float *y = &linear.y[i * kO];
     for (int j = 0; j < kO; ++j)
-      loss += (z[j] - y[j]) * (z[j] - y[j]) / (24 * kO);
+      loss += (z[j] - y[j]) * (z[j] - y[j]) / (kSamples * kO);
     correct += (z[0] < z[1]) == (y[0] < y[1]);
   }
   EXPECT_NEAR(results.loss, loss, 1e-6);
-  EXPECT_DOUBLE_EQ(results.accuracy, correct / 24);
+  EXPECT_DOUBLE_EQ(results.accuracy, correct / kSamples);
 
   // Training goes on where it was.
   ASSERT_EQ(penstock_train(run.run, 3), 0);
@@ -316,9 +318,32 @@ TEST_F(ProgramTest, RefusesAChangedModel) {
   writeText(linear.modelPath, changed);
   Session run(&linear, data());
   EXPECT_EQ(run.code, 1);
-  EXPECT_EQ(run.error(), "'" + linear.modelPath +
-                             "' has changed since it was compiled; compile it "
-                             "again");
+  std::string said = "the model of this program is not there: ";
+  EXPECT_EQ(run.error().substr(0, said.size()), said);
+  EXPECT_NE(run.error().find("linear.onnx' (No such file or directory), '" +
+                             linear.modelPath +
+                             "' (is not what was compiled); give the model by "
+                             "--model FILE, or compile it again"),
+            std::string::npos)
+      << run.error();
+}
+
+TEST_F(ProgramTest, FindsAModelThatWasMoved) {
+  std::string moved = folder / "moved.onnx";
+  std::filesystem::rename(linear.modelPath, moved);
+  Session run(&linear, dataAnd({{"model", moved}}));
+  ASSERT_EQ(run.code, 0) << run.error();
+  ASSERT_EQ(penstock_train(run.run, 1), 0);
+  // Where it is read from, and not where it was, nothing may be written.
+  EXPECT_EQ(penstock_save(run.run, moved.c_str()), 1);
+  EXPECT_EQ(penstock_save(run.run, linear.modelPath.c_str()), 0);
+  // What was trained has another digest.
+  Session other(&linear, dataAnd({{"model", linear.modelPath}}));
+  EXPECT_EQ(other.code, 1);
+  EXPECT_EQ(other.error(), "the model of this program is not there: '" +
+                               linear.modelPath +
+                               "' (is not what was compiled); give the model "
+                               "by --model FILE, or compile it again");
 }
 
 TEST_F(ProgramTest, RefusesAnotherCpu) {

@@ -41,7 +41,7 @@ protected:
     ASSERT_EQ(penstock_train(run, 1), 0) << penstock_error(run);
     ASSERT_EQ(penstock_evaluate(run, &after), 0) << penstock_error(run);
     EXPECT_LT(after.loss, before.loss);
-    EXPECT_EQ(after.samples, 24);
+    EXPECT_EQ(after.samples, 26);
     std::string path = folder / "trained.onnx";
     ASSERT_EQ(penstock_save(run, path.c_str()), 0) << penstock_error(run);
     EXPECT_EQ(penstock_replay(run, 6), 0) << penstock_error(run);
