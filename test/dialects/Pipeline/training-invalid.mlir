@@ -58,8 +58,8 @@ pipeline.training optimizer<sgd> method<pipemare, decay = 0.5, decay = 0.5>
 
 // -----
 
-// expected-error @+1 {{unknown optimizer 'lion': known are sgd, adam, adamw}}
-pipeline.training optimizer<lion>
+// expected-error @+1 {{unknown optimizer 'sophia': known are sgd, adam, adamw, nadam, rmsprop, adagrad, lion}}
+pipeline.training optimizer<sophia>
 
 // -----
 

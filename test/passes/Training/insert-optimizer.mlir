@@ -6,7 +6,7 @@
 // RUN: penstock-opt %s --pipeline-set-training=optimizer=adamw --pipeline-insert-optimizer | FileCheck %s --check-prefix=ADAMW
 // RUN: penstock-opt %s --pipeline-set-training='optimizer=adam lr-schedule=poly:total-steps=9,warmup-steps=2' --pipeline-insert-optimizer | FileCheck %s --check-prefix=COURSE
 // RUN: not penstock-opt %s --pipeline-set-training=lr-schedule=cosine 2>&1 | FileCheck %s --check-prefix=TOTAL
-// RUN: not penstock-opt %s --pipeline-set-training=optimizer=lion 2>&1 | FileCheck %s --check-prefix=LION
+// RUN: not penstock-opt %s --pipeline-set-training=optimizer=sophia 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not penstock-opt %s --pipeline-set-training=optimizer=adam:momentum=0.9 2>&1 | FileCheck %s --check-prefix=KEY
 // RUN: not penstock-opt %s --pipeline-set-training=optimizer=sgd:nesterov 2>&1 | FileCheck %s --check-prefix=BARE
 
@@ -84,7 +84,7 @@
 // COURSE: arith.select
 
 // TOTAL: for the --lr-schedule option: cosine needs total-steps, the update after which the rate stays: cosine:total-steps=1000
-// LION: for the --optimizer option: unknown optimizer 'lion': known are sgd, adam, adamw
+// UNKNOWN: for the --optimizer option: unknown optimizer 'sophia': known are sgd, adam, adamw, nadam, rmsprop, adagrad, lion
 // KEY: for the --optimizer option: adam has no option 'momentum': known are lr, weight-decay, beta1, beta2, eps
 // BARE: for the --optimizer option: sgd: nesterov needs momentum > 0 and dampening = 0, as in sgd:momentum=0.9,nesterov
 
