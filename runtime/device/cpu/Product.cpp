@@ -24,6 +24,21 @@ using namespace penstock::runtime;
 
 namespace {
 
+/// A matrix of a call. Most calls find theirs where the last one did, and the
+/// library takes a lock to move one.
+struct Operand {
+  dnnl_memory_t memory = nullptr;
+  const float *data = nullptr;
+
+  bool bind(const float *next) {
+    if (next == data)
+      return true;
+    data = next;
+    return oneDnn().dnnl_memory_set_data_handle(
+               memory, const_cast<float *>(next)) == dnnl_success;
+  }
+};
+
 /// A primitive and what it is bound to, for the calls of one part. Copies in
 /// scratch lie in the order B, A, C.
 struct Kind {
@@ -34,7 +49,7 @@ struct Kind {
   /// As the library gets them.
   int64_t rows, columns;
   bool packsA, packsB, packsC;
-  dnnl_memory_t a = nullptr, b = nullptr, c = nullptr;
+  Operand a = {}, b = {}, c = {};
 
   int64_t getRowOfA() const { return turnedStride(k); }
   int64_t getRowOfB() const { return turnedStride(columns); }
@@ -80,9 +95,9 @@ struct Product::State {
 Product::State::~State() {
   const OneDnn &dnnl = oneDnn();
   for (Kind &kind : kinds) {
-    for (dnnl_memory_t memory : {kind.a, kind.b, kind.c})
-      if (memory)
-        dnnl.dnnl_memory_destroy(memory);
+    for (const Operand &operand : {kind.a, kind.b, kind.c})
+      if (operand.memory)
+        dnnl.dnnl_memory_destroy(operand.memory);
     kind.step.destroy();
   }
   for (dnnl_stream_t stream : streams)
@@ -290,14 +305,14 @@ bool Product::prepare(char *scratch) {
         dnnl.dnnl_stream_create(&stream, dnnl.engine,
                                 dnnl_stream_default_flags) == dnnl_success;
   for (Kind &kind : state->kinds) {
-    auto bind = [&](dnnl_memory_t &memory, dnnl_query_t what, int argument) {
-      isReady &= dnnl.dnnl_memory_create(&memory, kind.step.query(what),
+    auto create = [&](Operand &operand, dnnl_query_t what, int argument) {
+      isReady &= dnnl.dnnl_memory_create(&operand.memory, kind.step.query(what),
                                          dnnl.engine, nullptr) == dnnl_success;
-      kind.step.arguments.push_back({argument, memory});
+      kind.step.arguments.push_back({argument, operand.memory});
     };
-    bind(kind.a, dnnl_query_src_md, DNNL_ARG_SRC);
-    bind(kind.b, dnnl_query_weights_md, DNNL_ARG_WEIGHTS);
-    bind(kind.c, dnnl_query_dst_md, DNNL_ARG_DST);
+    create(kind.a, dnnl_query_src_md, DNNL_ARG_SRC);
+    create(kind.b, dnnl_query_weights_md, DNNL_ARG_WEIGHTS);
+    create(kind.c, dnnl_query_dst_md, DNNL_ARG_DST);
     isReady &=
         kind.step.prepare(scratch + state->scratchOfPart * uint64_t(kind.part));
   }
@@ -307,7 +322,6 @@ bool Product::prepare(char *scratch) {
 
 bool Product::run(int64_t part, const float *a, const float *b,
                   float *c) const {
-  const OneDnn &dnnl = oneDnn();
   const ProductCall &gemm = state->gemm;
   if (gemm.weights == PENSTOCK_CPU_WEIGHTS_PREPACK) {
     Panels(gemm).pack(part, b, gemm.stride_b, c);
@@ -322,7 +336,7 @@ bool Product::run(int64_t part, const float *a, const float *b,
   for (size_t i = state->firstCallOf[part]; i < state->firstCallOf[part + 1];
        ++i) {
     const Call &call = state->calls[i];
-    const Kind &kind = state->kinds[call.kind];
+    Kind &kind = state->kinds[call.kind];
     const float *left = a + call.atA, *right = b + call.atB;
     float *result = c + call.atC;
     float *copy = packed;
@@ -346,12 +360,8 @@ bool Product::run(int64_t part, const float *a, const float *b,
         for (int64_t j = 0; j < kind.n; ++j)
           copy[i * row + j] = result[i * strideC[0] + j * strideC[1]];
     }
-    auto bind = [&](dnnl_memory_t memory, const float *data) {
-      return dnnl.dnnl_memory_set_data_handle(
-                 memory, const_cast<float *>(data)) == dnnl_success;
-    };
-    if (!bind(kind.a, left) || !bind(kind.b, right) ||
-        !bind(kind.c, kind.packsC ? copy : result) ||
+    if (!kind.a.bind(left) || !kind.b.bind(right) ||
+        !kind.c.bind(kind.packsC ? copy : result) ||
         !kind.step.run(state->streams[part]))
       return false;
     if (kind.packsC)
