@@ -499,6 +499,12 @@ int64_t DataSet::evaluatedAt(int64_t index) const {
   return samples - 1;
 }
 
+int64_t DataSet::getInOrder() const {
+  if (evaluates)
+    return tail.index * microbatch;
+  return last == Last::Pad ? usable - microbatch * updateMicrobatches : samples;
+}
+
 int64_t DataSet::positionOf(int64_t index) const {
   int64_t position = index % usable;
   switch (last) {
@@ -510,7 +516,7 @@ int64_t DataSet::positionOf(int64_t index) const {
   case Last::Pad:
     break;
   }
-  int64_t lastUpdate = usable - microbatch * updateMicrobatches;
+  int64_t lastUpdate = getInOrder();
   if (position < lastUpdate)
     return position;
   int64_t number = (position - lastUpdate) / microbatch;
@@ -597,7 +603,12 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
     }
   };
 
-  // Samples that follow each other are copied together.
+  // Most microbatches have samples that follow each other.
+  int64_t position = evaluates ? first : first % usable;
+  if (!shuffle && position + microbatch <= getInOrder())
+    return copy(position, microbatch, 0);
+
+  // Samples that do are copied together in others, too.
   bool isMasked = last == Last::Pad && channel.role == PENSTOCK_CHANNEL_LABELS;
   auto placeOf = [&](int64_t i) {
     return isMasked && positionOf(first + i) < 0 ? -1 : sampleAt(first + i);

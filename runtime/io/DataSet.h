@@ -128,6 +128,9 @@ private:
   int64_t sampleAt(int64_t index) const;
   /// The same of an evaluation.
   int64_t evaluatedAt(int64_t index) const;
+  /// How many samples a pass begins with that stand there as in the file, when
+  /// nothing is shuffled.
+  int64_t getInOrder() const;
   /// Where a sample of the run stands in its pass, or -1 where it only fills up
   /// the last update. With padding, that update has its samples divided evenly
   /// over its microbatches.

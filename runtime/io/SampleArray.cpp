@@ -240,6 +240,8 @@ Error SampleArray::open(const std::string &spec, const char *what) {
 }
 
 const SampleArray::Part &SampleArray::partOf(int64_t sample) const {
+  if (parts.size() == 1)
+    return parts.front();
   auto next = std::upper_bound(
       parts.begin(), parts.end(), sample,
       [](int64_t wanted, const Part &part) { return wanted < part.begin; });
