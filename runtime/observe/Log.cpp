@@ -95,6 +95,8 @@ Error Log::writeLine(const std::string &line) {
 }
 
 Error Log::write(int64_t step, double loss, double rate, double seconds) {
+  if (!stream)
+    return {};
   return writeLine(
       format("{\"step\": %lld, \"loss\": %s, \"lr\": %.9g, "
              "\"seconds\": %.6f%s}",

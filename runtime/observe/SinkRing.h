@@ -21,9 +21,15 @@ class SinkRing {
 public:
   struct Item {
     int64_t n;
-    int64_t time; // nanoseconds()
+    int64_t time; // nanoseconds() of the last value of an update, else 0
     uint64_t bits;
   };
+
+  /// Between segments: an update has so many values from now on.
+  void begin(uint64_t valuesOfUpdate) {
+    period = valuesOfUpdate;
+    pushed = 0;
+  }
 
   void push(int64_t n, uint64_t bits) {
     uint64_t at = head.load(std::memory_order_relaxed);
@@ -31,7 +37,10 @@ public:
     // rare, and then the producer waits.
     while (at - tail.load(std::memory_order_acquire) == kSize)
       sched_yield();
-    items[at % kSize] = {n, nanoseconds(), bits};
+    bool isLast = ++pushed == period;
+    if (isLast)
+      pushed = 0;
+    items[at % kSize] = {n, isLast ? nanoseconds() : 0, bits};
     head.store(at + 1, std::memory_order_release);
   }
 
@@ -54,6 +63,7 @@ public:
 private:
   static constexpr uint64_t kSize = 8192;
 
+  uint64_t period = 1, pushed = 0;
   std::unique_ptr<Item[]> items = std::make_unique<Item[]>(kSize);
   alignas(64) std::atomic<uint64_t> head{0};
   alignas(64) std::atomic<uint64_t> tail{0};

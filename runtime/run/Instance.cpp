@@ -275,6 +275,10 @@ Error Instance::run(const penstock_schedule &schedule, int64_t first,
     sum->reset();
   context.transport->begin();
   context.bound.begin(updates);
+  for (Endpoint &endpoint : context.endpoints)
+    if (endpoint.sink)
+      endpoint.sink->begin(schedule.microbatches /
+                           endpoint.channel->description.stride);
   for (penstock_device *device : localDevices)
     if (penstock_device_function function = schedule.functions[device->index])
       device->run(function, first, updates, version);
