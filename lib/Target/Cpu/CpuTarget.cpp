@@ -11,11 +11,26 @@
 
 #include "Library.h"
 #include "penstock/Target/ObjectFile.h"
+#include "penstock/onednn.h"
 
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace penstock;
+
+/// Lets the library plan as it will when the program runs.
+static void limitLibrary(TargetAttrInterface target) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    MLIRContext *context = target.getContext();
+    // An unknown processor is an error where code is made for it.
+    ScopedDiagnosticHandler ignore(context, [](Diagnostic &) {});
+    FailureOr<TargetCpu> cpu = resolveTargetCpu(
+        cast<cpu::TargetAttr>(target).getMarch(), UnknownLoc::get(context));
+    if (succeeded(cpu))
+      runtime::limitOneDnn(cpu->required.c_str());
+  });
+}
 
 namespace {
 
@@ -26,6 +41,7 @@ public:
   FailureOr<LibraryPlan> plan(TargetAttrInterface target,
                               kernel::LibraryCallOpInterface call,
                               std::string &reason) const override {
+    limitLibrary(target);
     if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
       return cpu::planProduct(target.getThreads(), gemm, reason);
     FailureOr<cpu::ConvolutionPlan> plan = cpu::planConvolution(
@@ -38,6 +54,7 @@ public:
   FailureOr<std::optional<WeightPacking>>
   planPacking(TargetAttrInterface target, kernel::LibraryCallOpInterface call,
               std::string &reason) const override {
+    limitLibrary(target);
     if (auto gemm = dyn_cast<kernel::GemmOp>(call.getOperation()))
       return cpu::planProductPacking(target.getThreads(), gemm);
     return cpu::planConvolutionPacking(
@@ -47,6 +64,7 @@ public:
   bool takesConvolution(TargetAttrInterface target,
                         const kernel::ConvolutionShape &shape, bool isDirect,
                         std::string &reason) const override {
+    limitLibrary(target);
     return succeeded(cpu::planConvolution(
         target.getContext(), target.getThreads(), shape, /*config=*/{},
         /*readsPacked=*/false, isDirect, reason));

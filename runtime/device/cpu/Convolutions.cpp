@@ -8,6 +8,7 @@
 
 #include "runtime/device/cpu/Convolutions.h"
 
+#include "penstock/onednn.h"
 #include "runtime/device/LibraryCalls.h"
 
 #include <algorithm>
@@ -26,6 +27,7 @@ Error Convolutions::prepare(const penstock_program &program, uint32_t device,
     auto call = ConvolutionCall::get(conv, deviceThreads);
     threads[i] = call.threads;
     // oneDNN is loaded only where something calls it.
+    limitOneDnn(program.devices[device].features);
     if (threads[i] != deviceThreads)
       setConvolutionThreads(int(threads[i]));
     std::string error = convolutions[i].plan(call);
@@ -33,9 +35,12 @@ Error Convolutions::prepare(const penstock_program &program, uint32_t device,
       return userError("%s", error.c_str());
     uint64_t bytes = convolutions[i].getScratchBytes();
     if (bytes > conv.scratch.bytes)
-      return defect("the %s needs %llu bytes of scratch, the plan has %llu",
-                    describe(call).c_str(), (unsigned long long)bytes,
-                    (unsigned long long)conv.scratch.bytes);
+      return userError(
+          "the %s needs %llu bytes of scratch, the plan has %llu: "
+          "oneDNN takes another algorithm here than where this program "
+          "was compiled; compile again here",
+          describe(call).c_str(), (unsigned long long)bytes,
+          (unsigned long long)conv.scratch.bytes);
     error =
         convolutions[i].prepare(arena + scratchOffset(conv.scratch, device));
     if (threads[i] != deviceThreads)

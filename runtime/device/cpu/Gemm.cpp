@@ -44,6 +44,7 @@ Error Gemms::prepare(const penstock_program &program, uint32_t device,
       std::any_of(program.gemms, program.gemms + program.gemm_count, isHere);
   if (!isNeeded)
     return {};
+  limitOneDnn(program.devices[device].features);
   if (!oneDnn().error.empty())
     return userError("%s", oneDnn().error.c_str());
   threads = std::max(program.devices[device].threads, 1u);
@@ -63,11 +64,13 @@ Error Gemms::prepare(const penstock_program &program, uint32_t device,
       return defect("%s: the product %s", product.getError().c_str(),
                     shapeText(gemm).c_str());
     if (product.getScratchBytes() > gemm.scratch.bytes)
-      return defect("the product %s needs %llu bytes of scratch, the plan has "
-                    "%llu",
-                    shapeText(gemm).c_str(),
-                    (unsigned long long)product.getScratchBytes(),
-                    (unsigned long long)gemm.scratch.bytes);
+      return userError(
+          "the product %s needs %llu bytes of scratch, the plan has "
+          "%llu: oneDNN takes another algorithm here than where this program "
+          "was compiled; compile again here",
+          shapeText(gemm).c_str(),
+          (unsigned long long)product.getScratchBytes(),
+          (unsigned long long)gemm.scratch.bytes);
     if (!product.prepare(arena + scratchOffset(gemm.scratch, device)))
       return defect("oneDNN cannot prepare the product %s",
                     shapeText(gemm).c_str());

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <dlfcn.h>
+#include <mutex>
 #include <type_traits>
 
 using namespace penstock::runtime;
@@ -210,4 +212,13 @@ uint64_t penstock::runtime::scratchBytes(const_dnnl_primitive_desc_t type) {
   const dnnl_memory_desc_t *memory =
       dnnl.dnnl_primitive_desc_query_md(type, dnnl_query_scratchpad_md, 0);
   return memory ? dnnl.dnnl_memory_desc_get_size(memory) : 0;
+}
+
+void penstock::runtime::limitOneDnn(const char *features) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    if (features && !std::strstr(features, "+avx512f") &&
+        oneDnn().error.empty())
+      oneDnn().dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+  });
 }

@@ -20,6 +20,7 @@ namespace penstock::runtime {
 #define PENSTOCK_DNNL_FUNCTIONS(X)                                             \
   X(dnnl_engine_create)                                                        \
   X(dnnl_get_effective_cpu_isa)                                                \
+  X(dnnl_set_max_cpu_isa)                                                      \
   X(dnnl_version)                                                              \
   X(dnnl_stream_create)                                                        \
   X(dnnl_stream_destroy)                                                       \
@@ -92,6 +93,12 @@ private:
 
 /// Lives as long as the process.
 const OneDnn &oneDnn();
+
+/// Lets oneDNN use AVX-512 only for code that does, so that a program has the
+/// same algorithms, scratch and bits on every machine that runs it. `features`
+/// are those of the code, "+avx,+avx2"; null where nobody said. Only the first
+/// call of a process decides.
+void limitOneDnn(const char *features);
 
 /// The number of threads of this thread's calls, for as long as it lives.
 class WithThreads {
