@@ -124,13 +124,17 @@ FailureOr<TargetCpu> penstock::resolveTargetCpu(StringRef march, Location loc) {
   cpu.triple = llvm::sys::getDefaultTargetTriple();
   llvm::StringSet<> features;
   if (march == "native") {
-    cpu.name = llvm::sys::getHostCPUName().str();
-    for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    static const std::string name = llvm::sys::getHostCPUName().str();
+    cpu.name = name;
+    // A virtual machine takes 50 us for each question, and every call of a
+    // library asks.
+    static const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+    SmallVector<std::string> all;
+    for (const auto &feature : host) {
       if (feature.getValue())
         features.insert(feature.getKey());
-    SmallVector<std::string> all;
-    for (const auto &feature : llvm::sys::getHostCPUFeatures())
       all.push_back((feature.getValue() ? "+" : "-") + feature.getKey().str());
+    }
     llvm::sort(all);
     cpu.features = llvm::join(all, ",");
   } else {
