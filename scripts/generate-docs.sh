@@ -21,4 +21,5 @@ introduction=$(sed '/^<!-- generated/q' "$table")
 } >"$table.new"
 mv "$table.new" "$table"
 scripts/methods-table.py "$build/bin/penstockc" --write docs/methods.md
-echo "wrote $build/docs/reference/*.md, $table and docs/methods.md"
+scripts/options-table.py "$build/bin/penstockc" --write docs/usage.md
+echo "wrote $build/docs/reference/*.md, $table, docs/methods.md and docs/usage.md"

@@ -34,7 +34,7 @@ def plan(penstockc, method, count, folder):
 
 def table(penstockc):
     rows = ["| method | M | forward, updates late | backward | versions | of these held | "
-            "further weights | adjusted weights | throughput over a pipe that drains |",
+            "further weights | adjusted weights | throughput over a pipe that flushes |",
             "|---" * 9 + "|"]
     with tempfile.TemporaryDirectory() as folder:
         base = plan(penstockc, "sync", 1, folder)

@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Fills the runtime's descriptor and asks the code that the runtime will use.
-// Whether packing pays is measured: docs/performance.md.
+// Whether packing pays is measured: docs/measurements/performance.md.
 //===----------------------------------------------------------------------===//
 
 #include "Library.h"

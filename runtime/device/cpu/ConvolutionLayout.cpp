@@ -47,10 +47,11 @@ struct Tiles {
 } // namespace
 
 /// The layout by Winograd's algorithm that pays, by measurement
-/// (docs/performance.md). Ours goes over the samples in vectors, the library's
-/// over channels, but it transforms all weights in memory, for which many tiles
-/// must make up; its gradients of the input are wrong for some other paddings
-/// than one element. Where tiles reach far over the edges, none pays.
+/// (docs/measurements/performance.md). Ours goes over the samples in vectors,
+/// the library's over channels, but it transforms all weights in memory, for
+/// which many tiles must make up; its gradients of the input are wrong for some
+/// other paddings than one element. Where tiles reach far over the edges, none
+/// pays.
 static std::optional<uint32_t> findWinograd(const ConvolutionCall &conv) {
   if (conv.spatial_rank != 2 || conv.groups != 1)
     return std::nullopt;
@@ -137,11 +138,12 @@ static void addGroupedLayouts(const ConvolutionCall &conv, bool isDirect,
 std::string
 penstock::runtime::chooseConvolutionLayout(ConvolutionCall &descriptor,
                                            bool isDirect) {
-  // Measured per kind (docs/performance.md). A window of one element is a
-  // matrix product, which wants no other layout where a sample has many, or in
-  // groups. Where each weight gets few products and all of them do not fit the
-  // second cache, the library reads and writes the gradient once per sample;
-  // and it copies much to leave out elements between windows of one.
+  // Measured per kind (docs/measurements/performance.md). A window of one
+  // element is a matrix product, which wants no other layout where a sample has
+  // many, or in groups. Where each weight gets few products and all of them do
+  // not fit the second cache, the library reads and writes the gradient once
+  // per sample; and it copies much to leave out elements between windows of
+  // one.
   bool isWeightGrad = descriptor.kind == PENSTOCK_CONV_WEIGHT_GRAD;
   ColumnSizes sizes = columnSizes(descriptor);
   bool isGrouped = descriptor.groups > 1;

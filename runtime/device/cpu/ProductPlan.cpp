@@ -3,7 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// docs/performance.md has the measurements behind the numbers here.
+// docs/measurements/performance.md has the measurements behind the numbers
+// here.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cpu/ProductPlan.h"
