@@ -10,8 +10,9 @@ Of the page's blocks, in order:
 
 A line `...` stands for lines left out. Numbers may differ by a tenth, since they
 depend on the processor; on lines about times and on those of the table of devices
-they are not compared. A command fails if and only if its output has `error:`.
-Commands with a WORD of --without are not run: what they need is not here. Their
+they are not compared; nor is it whether a message begins with `error:`. The last
+command of a block fails if and only if `<!-- fails -->` stands above.
+FOLDER is /home/me on the page. Commands with a WORD of --without are not run: what they need is not here. Their
 python3 is the one that runs this.
 """
 
@@ -28,12 +29,12 @@ TOLERANCE = 0.1
 
 
 def get_blocks(text):
-    """(kind, name, lines) of each block that is run or written."""
+    """(file, whether it fails, lines) of each block that is run or written."""
     for match in re.finditer(
-            r"^(?:<!-- file: (\S+) -->\n+)?```(\w*)\n(.*?)^```", text, re.M | re.S):
-        name, language, body = match.groups()
+            r"^(?:<!-- (?:file: (\S+)|(fails)) -->\n+)?```(\w*)\n(.*?)^```", text, re.M | re.S):
+        name, fails, language, body = match.groups()
         if name or language == "console":
-            yield name, body
+            yield name, bool(fails), body
 
 
 def get_commands(body):
@@ -55,7 +56,8 @@ def get_commands(body):
 
 def is_same(shown, printed):
     """Whether a line of the page is that which was printed."""
-    shown, printed = " ".join(shown.split()), " ".join(printed.split())
+    shown, printed = (" ".join(line.replace("error: ", "").split())
+                      for line in (shown, printed))
     if NUMBER.sub("#", shown) != NUMBER.sub("#", printed):
         return False
     if TIMES.search(printed):
@@ -89,27 +91,29 @@ os.environ["PATH"] = os.pathsep.join(
     [os.path.dirname(sys.executable), os.environ["PATH"]])
 text = pathlib.Path(arguments.page).read_text(encoding="utf-8")
 wrong = ran = 0
-for name, body in get_blocks(text):
+for name, block_fails, body in get_blocks(text):
     if name:
         (arguments.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (arguments.folder / name).write_text(body, encoding="utf-8")
         continue
-    for command, shown in get_commands(body):
+    commands = get_commands(body)
+    for command, shown in commands:
+        fails = block_fails and command is commands[-1][0]
         if any(word in command for word in arguments.without):
             continue
         ran += 1
         done = subprocess.run(["bash", "-c", command], cwd=arguments.folder,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True)
-        printed = done.stdout.splitlines()
+        output = done.stdout.replace(str(arguments.folder.resolve()), "/home/me")
+        printed = output.splitlines()
         missing = find_missing(shown, printed)
-        fails = any("error:" in line for line in shown)
         if missing is None and fails == (done.returncode != 0):
             continue
         wrong += 1
         print(f"{arguments.page}: $ {command}\n  ended with {done.returncode}"
               + (f"; not printed there: {missing}" if missing else "")
-              + "\n  it printed:\n" + done.stdout)
+              + "\n  it printed:\n" + output)
 if not ran:
     sys.exit(f"{arguments.page} shows no command that was run")
 sys.exit(wrong != 0)
