@@ -22,6 +22,14 @@ static bool isNamesOnModule(Operation *op, Attribute value) {
          llvm::all_of(names, llvm::IsaPred<StringAttr>);
 }
 
+static bool isPassedOn(Operation *op, Attribute value) {
+  auto names = dyn_cast<DictionaryAttr>(value);
+  return isa<ModuleOp>(op) && names &&
+         llvm::all_of(names, [](NamedAttribute name) {
+           return isa<StringAttr>(name.getValue());
+         });
+}
+
 static bool isBatchOfFunction(Operation *op, Attribute value) {
   auto batch = dyn_cast<IntegerAttr>(value);
   return isa<FunctionOpInterface>(op) && batch &&
@@ -36,6 +44,7 @@ static const AttributeRule rules[] = {
     {kConstantInitializersAttr, isNamesOnModule,
      "a list of names, on the module"},
     {kUnusedInputsAttr, isNamesOnModule, "a list of names, on the module"},
+    {kPassedOnAttr, isPassedOn, "names by names, on the module"},
     {kReboundBatchAttr, isBatchOfFunction, "a batch size, on a function"},
     {kBranchAttr, isOnBranch, "without a value, on a node or a loop"},
 };

@@ -22,6 +22,10 @@ inline constexpr llvm::StringLiteral kConstantInitializersAttr =
 /// ["name"]: inputs of the model that the program does not need.
 inline constexpr llvm::StringLiteral kUnusedInputsAttr = "onnx.unused_inputs";
 
+/// {node = "other"}, until the model is cut: a node that only gave its operand
+/// another shape, and the node that made that.
+inline constexpr llvm::StringLiteral kPassedOnAttr = "onnx.passed_on";
+
 // At level `onnx`.
 
 /// "name", on a result of a function: the ONNX name of the output.

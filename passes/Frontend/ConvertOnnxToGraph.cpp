@@ -13,6 +13,7 @@
 #include "dialects/Nn/Nn.h"
 #include "dialects/Onnx/Onnx.h"
 #include "penstock/Import/OperatorRegistry.h"
+#include "penstock/Support/NodeName.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -75,18 +76,24 @@ struct ConvertOnnxToGraph
 
     // 2. Lower in order. After a failure go on, to report every other one: the
     //    results are then placeholders that nobody sees.
+    NamedAttrList passedOn;
     for (onnx::NodeOp node : nodes) {
       OpBuilder builder(node);
       SmallVector<Value> values;
+      Operation *before = node->getPrevNode();
       if (failed(onnx::lowerNode(node, builder, values))) {
         signalPassFailure();
         values = placeholders(node);
         if (values.empty())
           return;
       }
+      notePassedOn(node, before, passedOn);
       node.replaceAllUsesWith(values);
       node.erase();
     }
+    if (!passedOn.empty())
+      getOperation()->setAttr(onnx::kPassedOnAttr,
+                              passedOn.getDictionary(&getContext()));
 
     // 3. Without elements there is nothing to do.
     dropEmptyWork(getOperation());
@@ -96,6 +103,27 @@ struct ConvertOnnxToGraph
       if (absent.use_empty())
         absent.erase();
     });
+  }
+
+  /// A node that only gives its operand another shape may be gone when the
+  /// model is cut: its names stand for what made the operand.
+  static void notePassedOn(onnx::NodeOp node, Operation *before,
+                           NamedAttrList &passedOn) {
+    if (node->getNumOperands() == 0 || node->getNumResults() != 1)
+      return;
+    Operation *made =
+        before ? before->getNextNode() : &node->getBlock()->front();
+    for (; made != node; made = made->getNextNode())
+      if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
+               arith::ConstantOp>(made))
+        return;
+    Operation *source = node->getOperand(0).getDefiningOp();
+    StringRef target = source ? getNodeName(source->getLoc()) : StringRef();
+    if (target.empty())
+      return;
+    for (StringRef name : getAllNames(node.getLoc()))
+      if (name != target && !passedOn.get(name))
+        passedOn.set(name, StringAttr::get(node.getContext(), target));
   }
 
   static SmallVector<Value> placeholders(onnx::NodeOp node) {

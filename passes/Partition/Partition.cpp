@@ -9,11 +9,14 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Partition/Passes.h"
+
+#include "dialects/Onnx/Onnx.h"
 #include "penstock/Partition/Units.h"
 #include "penstock/Planner/LinearPartition.h"
 #include "penstock/Support/NodeName.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 
 namespace penstock {
 #define GEN_PASS_DEF_PIPELINEPARTITION
@@ -39,12 +42,28 @@ private:
 FailureOr<SmallVector<int64_t>>
 PartitionPass::getExplicitCuts(ForwardProgram &program, ArrayRef<Unit> units) {
   SmallVector<int64_t> cuts;
-  for (const std::string &name : splitAt) {
+  auto findLast = [&](StringRef name) {
     int64_t after = -1;
     for (auto [index, unit] : llvm::enumerate(units))
       for (Operation *op : unit.ops)
         if (llvm::is_contained(getAllNames(op->getLoc()), name))
           after = index;
+    return after;
+  };
+  // What is gone by now was the value of another node in another shape.
+  auto passedOn =
+      getOperation()->getAttrOfType<DictionaryAttr>(onnx::kPassedOnAttr);
+  for (const std::string &name : splitAt) {
+    int64_t after = findLast(name);
+    StringRef own = name;
+    for (size_t steps = 0; after < 0 && passedOn && steps < passedOn.size();
+         ++steps) {
+      auto former = passedOn.getAs<StringAttr>(own);
+      if (!former)
+        break;
+      own = former.getValue();
+      after = findLast(own);
+    }
     if (after < 0)
       return program.function.emitError()
              << "--split-at: the model has no node or value named '" << name
@@ -64,6 +83,9 @@ PartitionPass::getExplicitCuts(ForwardProgram &program, ArrayRef<Unit> units) {
 }
 
 void PartitionPass::runOnOperation() {
+  // Nobody asks for a node by name behind the cut.
+  auto forget = llvm::scope_exit(
+      [&] { getOperation()->removeAttr(onnx::kPassedOnAttr); });
   FailureOr<ForwardProgram> program = ForwardProgram::find(getOperation());
   if (failed(program))
     return signalPassFailure();
