@@ -99,9 +99,14 @@ Value countLabels(ClassRows &rows, OpBuilder &builder, Value labels,
 }
 
 /// The divisor of the mean over the labels: a constant, or a value counted.
+/// Where no label counts, sum and gradient are 0, and so is what is left of
+/// them.
 Value divisor(ClassRows &rows, OpBuilder &b, Location loc, Value counted) {
   if (!counted)
     return rows.constant(static_cast<double>(rows.count()));
+  Value one =
+      arith::ConstantOp::create(b, loc, b.getIntegerAttr(counted.getType(), 1));
+  counted = arith::MaxSIOp::create(b, loc, counted, one);
   return arith::SIToFPOp::create(b, loc, rows.elementType(), counted);
 }
 

@@ -218,10 +218,17 @@ static Value emitFromLogProbabilities(ClassLoss &loss, NodeBinder &node,
   Value total =
       loss.pick(node, emitter, ones,
                 [](Emitter &, ArrayRef<Value> scalars) { return scalars[0]; });
-  return emitter.elementwise(loss.loss, {sum, total},
-                             [](Emitter &inside, ArrayRef<Value> scalars) {
-                               return inside.div(scalars[0], scalars[1]);
-                             });
+  return emitter.elementwise(
+      loss.loss, {sum, total},
+      [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
+        // Where all labels are ignored, nothing is divided by nothing.
+        Value by = scalars[1];
+        Type type = by.getType();
+        if (loss.ignore)
+          by = inside.select(inside.equal(by, inside.scalar(type, 0)),
+                             inside.scalar(type, 1), by);
+        return inside.div(scalars[0], by);
+      });
 }
 
 static LogicalResult lowerCrossEntropy(NodeBinder &node, OpBuilder &builder,
