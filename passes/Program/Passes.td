@@ -151,7 +151,8 @@ def PipelineVerifyProgram
     Interprets the device functions of each schedule for several segments: every
     read finds the message or version that it names, nothing is overwritten
     while it is needed or moves, transfers match and end, runs are complete and
-    in order. Then checks that buffers which share bytes of the arena are never
+    in order. Two devices have the messages and sums between them in one order,
+    as a transport without tags needs it (N1 to N3). Then checks that buffers which share bytes of the arena are never
     in use at the same time.
   }];
 }

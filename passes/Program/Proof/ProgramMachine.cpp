@@ -33,6 +33,8 @@ void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace,
   TaskOp task;
   for (TraceEvent &event : device.trace) {
     splitParts(event);
+    if (event.kind == TraceEvent::Send || event.kind == TraceEvent::Recv)
+      ends.try_emplace({event.symbol, event.kind == TraceEvent::Send}, number);
     if (event.kind == TraceEvent::Mark)
       task = symbols.lookup<TaskOp>(event.symbol);
     evaluates |= task && task.getKind() == TaskKind::Evaluate;
@@ -712,13 +714,56 @@ static std::string describe(const TraceEvent &event) {
          std::to_string(event.number) + "]";
 }
 
+std::optional<int64_t> ProgramMachine::findPeer(const TraceEvent &event) const {
+  // 1. Where there are several, the number tells.
+  bool sends = event.kind == TraceEvent::Send;
+  auto channel = symbols.lookup<ChannelOp>(event.symbol);
+  if (channel && !isOnFirst()) {
+    ArrayRef<int64_t> many =
+        getEnds(channel, sends ? kReceiversAttr : kSendersAttr);
+    if (!many.empty())
+      return many[static_cast<size_t>(event.number) % many.size()];
+  }
+
+  // 2. Whoever is alone at the other end is there for all messages.
+  auto found = ends.find({event.symbol, !sends});
+  if (found == ends.end())
+    return std::nullopt;
+  return found->second;
+}
+
+std::string ProgramMachine::whomAwaits(const Device &device) {
+  const TraceEvent &head = device.trace[device.waiting.front()];
+  SmallVector<int64_t> others;
+  if (head.kind == TraceEvent::Sum) {
+    for (int64_t member : getDevices(head.symbol)) {
+      auto other = llvm::find_if(
+          devices, [&](Device &one) { return one.number == member; });
+      bool isThere = other != devices.end() && !other->waiting.empty() &&
+                     other->trace[other->waiting.front()].kind == head.kind &&
+                     other->trace[other->waiting.front()].symbol == head.symbol;
+      if (!isThere)
+        others.push_back(member);
+    }
+  } else if (std::optional<int64_t> peer = findPeer(head)) {
+    others.push_back(*peer);
+  }
+  std::string text;
+  for (int64_t other : others)
+    text += (text.empty() ? ", which waits for device " : ", ") +
+            std::to_string(other);
+  return text;
+}
+
 LogicalResult ProgramMachine::reportDeadlock() {
   const Device *stuck = nullptr;
   for (const Device &device : devices)
     if (!stuck && device.position < device.trace.size())
       stuck = &device;
   InFlightDiagnostic diagnostic =
-      stuck ? report(*stuck, stuck->trace[stuck->position], 7) << "deadlocks"
+      stuck ? report(*stuck, stuck->trace[stuck->position], 7)
+                  << "deadlocks: transfers of a device end in the order of its "
+                     "calls (N1)"
             : schedule.emitError()
                   << "S6: transfers are left over in a segment of " << updates
                   << " updates";
@@ -730,7 +775,8 @@ LogicalResult ProgramMachine::reportDeadlock() {
     text += device.waiting.empty()
                 ? std::string(", no transfer")
                 : ", next transfer " +
-                      describe(device.trace[device.waiting.front()]);
+                      describe(device.trace[device.waiting.front()]) +
+                      whomAwaits(device);
     diagnostic.attachNote(schedule.getLoc()) << text;
   }
   return diagnostic;
@@ -772,6 +818,8 @@ LogicalResult ProgramMachine::finish() {
 }
 
 LogicalResult ProgramMachine::run() {
+  if (failed(checkPairs()) || failed(checkSums()))
+    return failure();
   while (true) {
     bool moved = false;
     for (Device &device : devices) {

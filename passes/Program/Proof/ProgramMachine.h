@@ -112,8 +112,16 @@ private:
   bool exchangeSums();
   /// The devices of a group's members.
   llvm::SmallSetVector<int64_t, 4> getDevices(mlir::StringAttr group);
+  /// The device at the other end of a message, if any is.
+  std::optional<int64_t> findPeer(const TraceEvent &event) const;
   static void endFirst(Device &device);
   void complete(Device &device, size_t event);
+  /// Rule N2: two devices have the messages between them in one order.
+  mlir::LogicalResult checkPairs();
+  /// Rule N3: devices have the sums that they share in one order.
+  mlir::LogicalResult checkSums();
+  /// Who has to come before the first transfer of a device can end.
+  std::string whomAwaits(const Device &device);
   mlir::LogicalResult finish();
   mlir::LogicalResult reportDeadlock();
   mlir::FailureOr<Cell *> getCell(Device &device, const TraceEvent &event,
@@ -138,6 +146,8 @@ private:
   /// Whether the first replica of a stage has all microbatches.
   bool isOnFirst() const { return evaluates && trains; }
   std::vector<Device> devices;
+  /// By channel, and whether it is sent: a device that is at that end.
+  llvm::DenseMap<std::pair<mlir::Attribute, int>, int64_t> ends;
 };
 
 /// As messages of the proof name it: @x[3] field 1.
