@@ -252,6 +252,8 @@ void penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
   if (device->trace)
     device->trace->begin(device->context.program.tasks[task].letter, task, n,
                          device->getTraceTime());
+  if (device->context.onMark) [[unlikely]]
+    device->context.onMark(task, n);
 }
 
 double penstock_hyperparameter(penstock_device *device, uint32_t id) {

@@ -16,6 +16,8 @@
 #include "runtime/transport/Transport.h"
 #include "runtime/transport/threads/AllReduce.h"
 
+#include <functional>
+
 namespace penstock::runtime {
 
 /// What the devices of this process share among them.
@@ -42,6 +44,8 @@ struct Context {
   Bound bound;
   /// The GPUs that devices are on, in turn; empty: all of the machine.
   std::vector<int> gpus;
+  /// Called before a task runs, if there is one, on the thread of its device.
+  std::function<void(uint32_t task, int64_t number)> onMark;
 };
 
 } // namespace penstock::runtime

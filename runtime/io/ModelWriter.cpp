@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 using namespace penstock::runtime;
 
@@ -188,4 +189,40 @@ Error ModelWriter::write(const std::string &path, const ReadVariable &read) {
     if (Error error = output.commit())
       return error;
   return {};
+}
+
+Error ModelWriter::verify(const std::string &path, const ReadVariable &read) {
+  auto compare = [&](const std::string &name, int32_t file) -> Error {
+    MappedFile saved;
+    if (Error error = saved.open(name, flag))
+      return error;
+    for (uint32_t i = 0; i < program.variable_count; ++i) {
+      const penstock_variable &variable = program.variables[i];
+      bool isInFile = variable.role == PENSTOCK_ROLE_STATISTIC ||
+                      variable.role == PENSTOCK_ROLE_MASTER ||
+                      (variable.role == PENSTOCK_ROLE_PARAMETER &&
+                       !variable.file_element);
+      if (!isInFile || variable.file != file || variable.placement_count == 0)
+        continue;
+      uint64_t at = variable.file_offset;
+      auto take = [&](const char *bytes, uint64_t size) -> Error {
+        uint64_t begin = std::exchange(at, at + size);
+        if (begin + size <= saved.size() &&
+            !std::memcmp(saved.data() + begin, bytes, size))
+          return {};
+        return notEqual("verify: '%s' does not hold what training left in "
+                        "variable '%s'",
+                        name.c_str(), variable.name);
+      };
+      if (Error error = read(variable, take))
+        return error;
+    }
+    return {};
+  };
+  for (const External &external : externals)
+    if (external.file >= 0)
+      if (Error error =
+              compare(folderOf(path) + "/" + external.location, external.file))
+        return error;
+  return compare(path, 0);
 }

@@ -44,6 +44,9 @@ public:
   Error check(const std::string &path, const char *given = nullptr);
   /// Needs a successful check(). Holds no more than a piece of a value.
   Error write(const std::string &path, const ReadVariable &read);
+  /// Compares what was written with what the variables hold, frozen ones as
+  /// well.
+  Error verify(const std::string &path, const ReadVariable &read);
 
 private:
   Error checkExternal(const std::string &path, const std::string &location,

@@ -100,6 +100,13 @@ public:
   std::string describeCores(uint32_t device) const {
     return penstock::runtime::describeCores(shareOfCores(context, device));
   }
+
+  /// Calls `look` before every task, on the thread of its device; with none,
+  /// stops that. Not while a segment runs.
+  void onMark(std::function<void(uint32_t task, int64_t number)> look) {
+    context.onMark = std::move(look);
+  }
+
   /// Chooses the GPUs of devices, in turn. Before open().
   void setGpus(std::vector<int> gpus) { context.gpus = std::move(gpus); }
 

@@ -4,10 +4,12 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // --verify: the tasks and lags of the run, under a one-device schedule, must
-// give the same bits in every loss and every variable.
+// give the same bits in every loss and every variable, and what updates should
+// move has to have moved.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/run/Run.h"
+#include "runtime/run/UpdateWitness.h"
 
 #include <cstring>
 #include <utility>
@@ -107,6 +109,8 @@ Error penstock_run::replayHere() {
   if (!schedule)
     return defect("verify: the replay has no schedule 'train'");
 
+  UpdateWitness witness(*oneDevice, resumedAt);
+
   // 1. The same segments: where a pipe drained, versions start anew.
   SinkValues values;
   Watchdog watchdog(oneDevice->positions(), options.watchdog.value_or(0));
@@ -125,5 +129,7 @@ Error penstock_run::replayHere() {
     again.push_back(floatOf(item));
   if (Error error = compareLosses(again))
     return error;
-  return compareVariables(*oneDevice);
+  if (Error error = compareVariables(*oneDevice))
+    return error;
+  return witness.check(updatesDone);
 }

@@ -461,6 +461,8 @@ Error penstock_run::save(const std::string &path) {
   };
   if (!error)
     error = writer->write(path, read);
+  if (!error && options.verify)
+    error = writer->verify(path, read);
   peers.endServing();
   return peers.agree(std::move(error));
 }

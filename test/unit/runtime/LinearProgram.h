@@ -24,6 +24,7 @@ struct Faults {
   int64_t hangAtUpdate = -1;   // device 1 stops before this update
   int64_t wrongReplayAt = -1;  // the replay's update uses another rate
   int64_t infiniteLossAt = -1; // this microbatch
+  bool updatesNothing = false; // neither does the replay
 };
 extern Faults faults;
 

@@ -11,6 +11,7 @@
 #include "LinearProgram.h"
 
 #include "runtime/io/ModelWriter.h"
+#include "runtime/run/Instance.h"
 
 #include <cstring>
 #include <filesystem>
@@ -242,6 +243,66 @@ TEST_F(ProgramTest, NamesTheFirstVariableThatDiffers) {
   EXPECT_EQ(
       run.error().rfind("verify: element 0 of variable 'w1' differs: ", 0), 0u)
       << run.error();
+}
+
+// The replay does the same nothing.
+TEST_F(ProgramTest, NamesAWeightThatStandsStill) {
+  auto verify = [&](const char *rate) {
+    Session run(&linear, dataAnd({{"verify", ""}, {"lr", rate}}));
+    EXPECT_EQ(penstock_train(run.run, 3), 0) << run.error();
+    int code = penstock_replay(run.run, 3);
+    return std::pair(code, code ? run.error() : "");
+  };
+  faults.updatesNothing = true;
+  auto [code, error] = verify("0.05");
+  // Only weights that the host can address are looked at while they train.
+  std::vector<penstock::runtime::MappedFile> files(1);
+  ASSERT_FALSE(files[0].open(linear.modelPath, "model"));
+  penstock::runtime::Instance replay(*linear.oneDevice());
+  ASSERT_FALSE(replay.open(files, /*isTraced=*/false));
+  if (replay.devices().front()->isHostAddressable()) {
+    EXPECT_EQ(code, 4);
+    EXPECT_EQ(error, "verify: variable 'w1' did not change in 3 updates, but "
+                     "its gradient in update 1 and the learning rate of 0.05 "
+                     "would move it");
+  }
+  // So small a rate moves no weight.
+  EXPECT_EQ(verify("1e-12").first, 0);
+  EXPECT_EQ(verify("0").first, 0);
+  faults.updatesNothing = false;
+  EXPECT_EQ(verify("0.05").first, 0);
+}
+
+// What is in the file afterwards, whoever put it there.
+TEST_F(ProgramTest, NamesAFileThatIsNotWhatWasSaved) {
+  using namespace penstock::runtime;
+  std::vector<MappedFile> files(1);
+  ASSERT_FALSE(files[0].open(linear.modelPath, "model"));
+  ModelWriter writer(*&linear, files);
+  std::string path = folder / "saved.onnx";
+  ASSERT_FALSE(writer.check(path));
+  auto read = [&](const penstock_variable &variable, const TakePiece &take) {
+    const std::vector<float> &values =
+        variable.name == std::string_view("w1") ? linear.w1 : linear.w2;
+    return take(reinterpret_cast<const char *>(values.data()),
+                values.size() * sizeof(float));
+  };
+  ASSERT_FALSE(writer.write(path, read));
+  EXPECT_FALSE(writer.verify(path, read));
+
+  std::string text = readText(path);
+  ++text[linear.w2Offset + 3];
+  writeText(path, text);
+  Error error = writer.verify(path, read);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error.text, "verify: '" + path +
+                            "' does not hold what training left in variable "
+                            "'w2'");
+  // Of weights that do not train as well.
+  linear.variables[1].frozen = 1;
+  EXPECT_TRUE(writer.verify(path, read));
+  writeText(path, text.substr(0, linear.w2Offset + 3));
+  EXPECT_TRUE(writer.verify(path, read));
 }
 
 TEST_F(ProgramTest, TracesEveryAction) {
