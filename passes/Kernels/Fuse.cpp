@@ -43,6 +43,18 @@ bool isCheap(linalg::GenericOp op) {
   return count <= 2;
 }
 
+/// Whether both in one would have so many operands or operations that nothing
+/// is gained: by then it computes for longer than it waits for memory. Without
+/// a bound, the time to fuse a chain would grow with the cube of its length.
+bool isTooLong(linalg::GenericOp producer, linalg::GenericOp consumer) {
+  constexpr size_t kMostOperands = 64, kMostOperations = 512;
+  return producer->getNumOperands() + consumer->getNumOperands() >
+             kMostOperands ||
+         producer.getBody()->getOperations().size() +
+                 consumer.getBody()->getOperations().size() >
+             kMostOperations;
+}
+
 /// Fills and splats among the inputs become scalars of the body.
 void takeScalars(RewriterBase &rewriter, linalg::GenericOp op) {
   for (OpOperand *input : op.getDpsInputOperands()) {
@@ -193,7 +205,8 @@ linalg::GenericOp Fuser::fuse(OpOperand &operand) {
   auto consumer = cast<linalg::GenericOp>(operand.getOwner());
   auto producer = operand.get().getDefiningOp<linalg::GenericOp>();
   if (!producer || producer->getBlock() != consumer->getBlock() ||
-      !isElementwise(producer) || !consumer.isDpsInput(&operand) ||
+      !isElementwise(producer) || isTooLong(producer, consumer) ||
+      !consumer.isDpsInput(&operand) ||
       !linalg::areElementwiseOpsFusable(&operand))
     return {};
   AffineMap map = consumer.getMatchingIndexingMap(&operand);
