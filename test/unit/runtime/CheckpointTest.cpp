@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LinearProgram.h"
+#include "Session.h"
 
 #include "runtime/io/CheckpointWriter.h"
 
@@ -22,26 +23,8 @@
 using namespace penstock::test;
 using namespace penstock::runtime;
 using Names = std::vector<std::string>;
-using Options = std::vector<std::pair<std::string, std::string>>;
 
 namespace {
-
-/// A run that is closed at the end.
-class Session {
-public:
-  Session(const penstock_program *program, const Options &options) {
-    std::vector<penstock_option> list;
-    for (const auto &[name, value] : options)
-      list.push_back({name.c_str(), value.empty() ? nullptr : value.c_str()});
-    list.push_back({});
-    code = penstock_open(program, list.data(), &run);
-  }
-  ~Session() { penstock_close(run); }
-  std::string error() const { return penstock_error(run); }
-
-  penstock_run *run = nullptr;
-  int code;
-};
 
 /// As a log has them, without times and what is said of a resumed run.
 std::string linesOf(const std::string &log) {

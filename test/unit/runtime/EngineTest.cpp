@@ -9,12 +9,8 @@
 
 #include "runtime/transport/mpi/Engine.h"
 #include "HostMemory.h"
-#include "LinearProgram.h"
+#include "LinearTraining.h"
 #include "LoopBackMpi.h"
-#include "runtime/run/SinkValues.h"
-
-#include <gtest/gtest.h>
-#include <thread>
 
 using namespace penstock::runtime;
 using namespace penstock::test;
@@ -29,85 +25,15 @@ Job makeJob(int rank, int size, uint32_t devices) {
   return job;
 }
 
-/// What the devices of one or several instances computed.
-struct Results {
-  std::vector<float> losses;
-  std::vector<char> w1, w2;
-
-  bool operator==(const Results &) const = default;
-};
-
-class EngineTest : public testing::Test {
-protected:
-  void SetUp() override {
-    const penstock_program &program = linear.program;
-    ASSERT_FALSE(data.open(program, {{"x", linear.dataPath}}, linear.labelsPath,
-                           "data", "labels"));
-    ASSERT_FALSE(data.setUpdate(program, kM, Last::Drop, "data"));
-    files.resize(1);
-    ASSERT_FALSE(files[0].open(linear.modelPath, "model"));
-  }
-
-  /// Trains, evaluates and trains again.
-  void run(Instance &instance, std::vector<float> &losses) {
-    Error error = instance.open(files, /*isTraced=*/false);
-    ASSERT_FALSE(error) << error.text;
-    struct {
-      uint32_t role;
-      int64_t first, count, version;
-    } segments[] = {{PENSTOCK_SCHEDULE_TRAIN, 0, 60, 0},
-                    {PENSTOCK_SCHEDULE_EVALUATE, 0, 7, 60},
-                    {PENSTOCK_SCHEDULE_TRAIN, 60, 1, 60},
-                    {PENSTOCK_SCHEDULE_TRAIN, 61, 19, 61}};
-    SinkValues values;
-    for (auto [role, first, count, version] : segments)
-      ASSERT_FALSE(instance.run(*findSchedule(instance.program, role), first,
-                                count, version, data,
-                                [&] { values.collect(instance); }));
-    for (const SinkRing::Item &item : values.losses)
-      losses.push_back(floatOf(item));
-  }
-
-  std::vector<char> read(const Instance &instance, uint32_t variable) {
-    std::vector<char> value(linear.variables[variable].type.bytes);
-    instance.read(linear.variables[variable], 80, value.data());
-    return value;
-  }
-
-  ScratchFolder folder;
-  LinearProgram linear{folder.path};
-  DataSet data;
-  std::vector<MappedFile> files;
-};
+class EngineTest : public LinearTraining {};
 
 TEST_F(EngineTest, ComputesTheBitsOfOneProcess) {
-  Results expected;
-  {
-    Instance both(linear.program);
-    run(both, expected.losses);
-    expected.w1 = read(both, 0);
-    expected.w2 = read(both, 1);
-  }
-  ASSERT_EQ(expected.losses.size(), 80 * kM + 7u);
+  Results expected = runTogether();
   Job jobs[] = {makeJob(0, 2, 2), makeJob(1, 2, 2)};
   for (uint32_t seed : {1, 2, 3, 4, 5}) {
     resetLoopBackMpi(seed);
-    Results results;
-    std::vector<float> none;
-    {
-      Instance first(linear.program,
-                     createMpi(getLoopBackMpi(0), 32767, jobs[0]),
-                     {true, false});
-      Instance second(linear.program,
-                      createMpi(getLoopBackMpi(1), 32767, jobs[1]),
-                      {false, true});
-      std::thread other([&] { run(first, none); });
-      run(second, results.losses);
-      other.join();
-      results.w1 = read(first, 0);
-      results.w2 = read(second, 1);
-    }
-    EXPECT_TRUE(none.empty());
+    Results results = runApart(createMpi(getLoopBackMpi(0), 32767, jobs[0]),
+                               createMpi(getLoopBackMpi(1), 32767, jobs[1]));
     EXPECT_TRUE(results == expected) << seed;
     EXPECT_EQ(countUnmatched(), 0u);
   }

@@ -9,6 +9,7 @@
 
 #include "Kernels.h"
 #include "LinearProgram.h"
+#include "Session.h"
 
 #include "runtime/io/ModelWriter.h"
 #include "runtime/run/Instance.h"
@@ -23,23 +24,6 @@ using namespace penstock::test;
 namespace {
 
 constexpr int64_t kSamples = LinearProgram::kSamples;
-
-class Session {
-public:
-  Session(const penstock_program *program,
-          std::vector<std::pair<std::string, std::string>> options) {
-    std::vector<penstock_option> list;
-    for (auto &[name, value] : options)
-      list.push_back({name.c_str(), value.empty() ? nullptr : value.c_str()});
-    list.push_back({});
-    code = penstock_open(program, list.data(), &run);
-  }
-  ~Session() { penstock_close(run); }
-  std::string error() const { return penstock_error(run); }
-
-  penstock_run *run = nullptr;
-  int code;
-};
 
 std::vector<double> lossesOf(const std::string &log) {
   std::vector<double> losses;
