@@ -11,7 +11,7 @@
 
 #include "penstock/one_line.h"
 #include "runtime/io/File.h"
-#include "runtime/observe/Json.h"
+#include "runtime/observe/JsonText.h"
 
 #include <algorithm>
 #include <sys/resource.h>

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/observe/Log.h"
-#include "runtime/observe/Json.h"
+#include "runtime/observe/JsonText.h"
 
 #include <cerrno>
 #include <cstdlib>

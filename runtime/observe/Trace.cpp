@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/observe/Trace.h"
-#include "runtime/observe/Json.h"
+#include "runtime/observe/JsonText.h"
 
 #include <algorithm>
 #include <map>

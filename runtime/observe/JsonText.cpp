@@ -1,4 +1,4 @@
-//===- Json.cpp - Values as JSON ------------------------------------------===//
+//===- JsonText.cpp - Values as JSON --------------------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 // Names may hold anything; numbers are written for programs to read.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/observe/Json.h"
+#include "runtime/observe/JsonText.h"
 
 #include "runtime/support/Error.h"
 

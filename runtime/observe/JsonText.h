@@ -1,4 +1,4 @@
-//===- Json.h - Values as JSON ----------------------------------*- C++ -*-===//
+//===- JsonText.h - Values as JSON ------------------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 // What logs, traces and summaries write in the same way.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_RUNTIME_OBSERVE_JSON_H
-#define PENSTOCK_RUNTIME_OBSERVE_JSON_H
+#ifndef PENSTOCK_RUNTIME_OBSERVE_JSONTEXT_H
+#define PENSTOCK_RUNTIME_OBSERVE_JSONTEXT_H
 
 #include <string>
 
@@ -22,4 +22,4 @@ std::string jsonNumber(double value);
 
 } // namespace penstock::runtime
 
-#endif // PENSTOCK_RUNTIME_OBSERVE_JSON_H
+#endif // PENSTOCK_RUNTIME_OBSERVE_JSONTEXT_H
