@@ -14,6 +14,7 @@
 #include "passes/Runtime/LibraryCalls.h"
 #include "passes/Runtime/Passes.h"
 #include "penstock/Methods/Method.h"
+#include "penstock/Optimizers/OptimizerSpec.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -92,12 +93,18 @@ struct ConvertPipelineToRuntime
   }
 
   ProgramTexts getTexts(ModuleOp root) {
-    ProgramTexts texts{"", "", plan};
+    ProgramTexts texts;
+    texts.plan = plan;
     TrainingOp training = getTraining(root);
     MethodSpec method = MethodSpec::fromAttr(training ? training.getMethodAttr()
                                                       : MethodAttr());
     texts.method = method.getText();
     texts.flushedUpdates = method.getMethod().getFlushedUpdates(method);
+    if (training) {
+      texts.precision = training.getPrecision();
+      if (OptimizerAttr optimizer = training.getOptimizerAttr())
+        texts.optimizer = OptimizerSpec::fromAttr(optimizer).getText();
+    }
     for (auto op : root.getOps<ScheduleOp>())
       if (GeneratorAttr generator = op.getGeneratorAttr())
         texts.schedule = generator.getText();

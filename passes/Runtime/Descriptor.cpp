@@ -431,6 +431,17 @@ int64_t ProgramTable::getMicrobatchSize() {
   return 0;
 }
 
+/// The devices that each stage has.
+std::vector<Constant> ProgramTable::getReplicas() {
+  std::vector<Constant> table;
+  for (StringRef name : stages) {
+    std::optional<ArrayRef<int64_t>> devices =
+        module.lookupSymbol<StageOp>(name).getDevices();
+    table.push_back(Constant::i32(devices ? devices->size() : 1));
+  }
+  return table;
+}
+
 LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
                                  StringRef prefix, const FileTable &files,
                                  const CallTable &gemms, const CallTable &convs,
@@ -510,8 +521,12 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   program.stage_count = static_cast<int64_t>(stages.size());
   program.microbatch_size = getMicrobatchSize();
   program.method = constants.string(texts.method);
+  program.optimizer = constants.string(texts.optimizer);
   program.schedule = constants.string(texts.schedule);
   program.plan = constants.string(texts.plan);
+  program.replicas = constants.table(symbol.table("replicas"), getReplicas());
+  program.precision =
+      texts.precision == Precision::BF16 ? PENSTOCK_BF16 : PENSTOCK_F32;
   program.replay = Constant::address(replay);
   program.rate = Constant::address(rate.empty() ? "" : kRateFunction);
   program.flushed_updates = texts.flushedUpdates;

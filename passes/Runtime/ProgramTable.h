@@ -30,7 +30,8 @@ inline constexpr llvm::StringLiteral kRateFunction = "penstock.rate";
 
 /// What tables of the program and of its replay have in common.
 struct ProgramTexts {
-  std::string method, schedule, plan;
+  std::string method, optimizer, schedule, plan;
+  pipeline::Precision precision = pipeline::Precision::F32;
   /// The updates at the start of training that flush the pipeline each.
   int64_t flushedUpdates = 0;
 };
@@ -89,6 +90,7 @@ private:
   mlir::FailureOr<std::vector<Constant>>
   getSchedules(ConstantBuilder &constants, const Symbols &symbol);
   std::vector<Constant> getRanges(ConstantBuilder &constants);
+  std::vector<Constant> getReplicas();
   int64_t getMicrobatchSize();
 
   mlir::LogicalResult setEnd(mlir::Operation *op,

@@ -11,30 +11,12 @@
 
 #include "penstock/one_line.h"
 #include "runtime/io/Json.h"
+#include "runtime/io/Npy.h"
 #include "runtime/run/Run.h"
 
 #include <algorithm>
 
 using namespace penstock::runtime;
-
-PlanFacts penstock::runtime::readPlan(const penstock_program &program) {
-  PlanFacts facts{program.method ? program.method : "", "", "f32", {}};
-  Json plan;
-  if (!program.plan || !parseJson(program.plan, plan).empty() ||
-      !plan.is_object())
-    return facts;
-  getMember(plan, "method", facts.method);
-  getMember(plan, "optimizer", facts.optimizer);
-  getMember(plan, "precision", facts.precision);
-  if (auto stages = plan.find("stages");
-      stages != plan.end() && stages->is_array())
-    for (const Json &stage : *stages) {
-      std::vector<int64_t> devices;
-      getMember(stage, "devices", devices);
-      facts.replicas.push_back(int64_t(devices.size()));
-    }
-  return facts;
-}
 
 //===----------------------------------------------------------------------===//
 // Checkpoints
@@ -43,7 +25,6 @@ PlanFacts penstock::runtime::readPlan(const penstock_program &program) {
 void Checkpoints::prepare() {
   values = listSavedValues(program);
   offsets = placeValues(program, values);
-  facts = readPlan(program);
 }
 
 Error Checkpoints::open(const std::string &folder, int64_t keep,
@@ -108,7 +89,6 @@ Manifest penstock_run::describeCheckpoint() {
   constexpr size_t kMostSegments = 64;
   const penstock_schedule &schedule =
       *findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
-  const PlanFacts &facts = checkpoints.getFacts();
   Manifest manifest;
   manifest.step = updatesDone;
   manifest.microbatches = schedule.microbatches;
@@ -120,11 +100,12 @@ Manifest penstock_run::describeCheckpoint() {
   manifest.shuffle = options.shuffle;
   manifest.last = nameOf(options.last);
   manifest.rate = instance->findHyperparameter("lr");
-  manifest.method = facts.method;
+  manifest.method = program.method;
   manifest.schedule = program.schedule;
-  manifest.optimizer = facts.optimizer;
+  manifest.optimizer = program.optimizer;
   manifest.stages = program.stage_count;
-  manifest.replicas = facts.replicas;
+  manifest.replicas.assign(program.replicas,
+                           program.replicas + program.stage_count);
   manifest.checkpointEvery = options.checkpointEvery.value_or(0);
   manifest.evalEvery = evaluationUpdates();
   manifest.evaluation = evaluations;
@@ -139,7 +120,7 @@ Manifest penstock_run::describeCheckpoint() {
       manifest.model += format("%02x", byte);
   else
     manifest.model = std::string(64, '0');
-  manifest.precision = facts.precision;
+  manifest.precision = program.precision == PENSTOCK_BF16 ? "bf16" : "f32";
   if (dataFacts.empty())
     dataFacts = trainData.describe();
   manifest.data = dataFacts;

@@ -19,13 +19,6 @@
 
 namespace penstock::runtime {
 
-/// What the compiler's plan says of a program.
-struct PlanFacts {
-  std::string method, optimizer, precision;
-  std::vector<int64_t> replicas;
-};
-PlanFacts readPlan(const penstock_program &program);
-
 class Checkpoints {
 public:
   explicit Checkpoints(const penstock_program &program) : program(program) {}
@@ -64,9 +57,10 @@ public:
   const CheckpointWriter::Statistics &getStatistics() const {
     return writer.getStatistics();
   }
-  const PlanFacts &getFacts() const { return facts; }
-  /// Whether a drain changes what is computed.
-  bool isAsynchronous() const { return !facts.method.starts_with("sync"); }
+  /// Returns true if a drain changes what is computed.
+  bool isAsynchronous() const {
+    return !std::string_view(program.method).starts_with("sync");
+  }
 
 private:
   void begin(CheckpointWriter &target, const Instance &instance,
@@ -75,7 +69,6 @@ private:
   const penstock_program &program;
   std::vector<SavedValue> values;
   std::vector<uint64_t> offsets; ///< in the memory; the last is its size
-  PlanFacts facts;
   CheckpointWriter writer;
   bool isDue = false;
   int64_t newestStep = -1;

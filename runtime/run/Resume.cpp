@@ -468,8 +468,8 @@ Error penstock_run::resume(const std::string &path) {
   // 1. What goes where, in the program and in the one that verifies it.
   auto makeTarget = [&](const penstock_program &each) {
     return ResumeTarget{each,
-                        checkpoints.getFacts().method,
-                        checkpoints.getFacts().optimizer,
+                        program.method,
+                        program.optimizer,
                         schedule->microbatches * program.microbatch_size,
                         hasTrainData ? trainData.usableCount() : 0,
                         options.resumeWeights};

@@ -181,6 +181,7 @@ module @replay {
 // TABLE-DAG: @penstock.hyperparameters = {{.*}} double 5.000000e-01 }, {{.*}} double 0.000000e+00 }]
 // TABLE-DAG: @penstock.ranges = {{.*}} i64 -7, i64 7, i32 1, i64 9 }]
 // TABLE-DAG: @penstock.functions.train = internal constant [2 x ptr] [ptr @train.0, ptr @train.1]
+// TABLE-DAG: @penstock.replicas = internal constant [2 x i32] [i32 1, i32 1]
 // TABLE-DAG: @penstock.schedules = {{.*}} { i32 0, i32 4, double 2.500000e-01, ptr @penstock.functions.train }, {{.*}} { i32 1, i32 1, double 0.000000e+00, ptr @penstock.functions.evaluate }]
 // TABLE-DAG: @penstock_program = constant {{.*}} { i32 {{[0-9]+}}, i32 2, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 2, ptr @penstock.devices, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 2, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges, i32 0, ptr null, ptr null, i32 0, ptr null, i32 0, ptr null }
 // TABLE-DAG: @replay.penstock_program = internal constant

@@ -309,6 +309,7 @@ constexpr penstock_action kActions[] = {
     {"s0.F", 6, 0}, {"s0.B", 3, 0}, {"s0.U", 1, 1},    {"s0.E", 2, 0},
     {"s1.F", 2, 0}, {"s1.B", 2, 0}, {"s1.U", 1, 1},    {"s1.E", 1, 0},
     {"F", 1, 0},    {"B", 1, 0},    {"replay.U", 1, 1}};
+constexpr uint32_t kReplicas[] = {1, 1};
 constexpr penstock_hyperparameter_descriptor kKnobs[] = {{"lr", 0.05},
                                                          {"seed", 7}};
 constexpr penstock_device_function kTrain[] = {train0, train1},
@@ -453,6 +454,9 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
 
   program = replay;
   program.schedule = "1f1b";
+  program.optimizer = "sgd:lr=0.1";
+  program.precision = PENSTOCK_F32;
+  program.replicas = kReplicas;
   program.plan = "{\"model\": \"linear\"}";
   program.device_count = 2;
   program.devices = devices.data();
