@@ -318,10 +318,9 @@ Error DataSet::open(
     const char *const *unused = program.unused_inputs;
     if (std::find(unused, unused + program.unused_input_count, name) !=
         unused + program.unused_input_count) {
-      std::fprintf(stderr,
-                   "note: --%s %s: what was compiled does not depend on this "
-                   "input\n",
-                   dataFlag, penstock::toOneLine(name).c_str());
+      notes.push_back(format("--%s %s: what was compiled does not depend on "
+                             "this input",
+                             dataFlag, name.c_str()));
       continue;
     }
     if (std::none_of(sources.begin(), sources.end(),

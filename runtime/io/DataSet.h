@@ -42,6 +42,9 @@ public:
              const std::string &labels, const char *dataFlag,
              const char *labelsFlag, const ReadsSource &reads = nullptr);
 
+  /// What a user should know of the files, a line each.
+  const std::vector<std::string> &getNotes() const { return notes; }
+
   /// What an open file holds, to compare with what others see.
   struct Opened {
     std::string input; // as flags name it, "--data x"
@@ -109,6 +112,7 @@ public:
   int64_t microbatchSize() const { return microbatch; }
 
 private:
+  std::vector<std::string> notes;
   struct Input {
     std::string name, path;
     SampleArray array;

@@ -7,6 +7,7 @@
 // can fail after an hour of training is known to work after milliseconds.
 //===----------------------------------------------------------------------===//
 
+#include "penstock/one_line.h"
 #include "runtime/io/ModelFiles.h"
 #include "runtime/job/Bytes.h"
 #include "runtime/observe/Memory.h"
@@ -154,6 +155,10 @@ Error penstock_run::openInputs() {
     return error;
   if (Error error = openData())
     return error;
+  for (const DataSet *set : {&trainData, &evalData})
+    for (const std::string &note : set->getNotes())
+      if (peers.isRoot())
+        std::fprintf(stderr, "note: %s\n", penstock::toOneLine(note).c_str());
 
   // 2. Places of output files.
   writer = std::make_unique<ModelWriter>(program, files);
