@@ -81,6 +81,7 @@ std::string penstock::runtime::readCheckpoint(const std::string &path,
     return error.text;
   if (text.size() > kMostManifestBytes)
     return name + ": it is too long for a manifest";
+  checkpoint.checksum = checksumOf(text.data(), text.size());
   if (std::string problem =
           readManifest({text.data(), text.size()}, checkpoint.manifest);
       !problem.empty())
@@ -222,4 +223,25 @@ Error CheckpointLock::take(const std::string &folder) {
   for (const std::string &name : left)
     removeFolder(folder + "/" + name);
   return {};
+}
+
+Error CheckpointLock::sign(const std::string &folder, const std::string &text) {
+  if (ftruncate(descriptor, 0) == 0 &&
+      pwrite(descriptor, text.data(), text.size(), 0) == ssize_t(text.size()))
+    return {};
+  return userError("--checkpoint-dir: cannot write '%s/lock': %s",
+                   folder.c_str(), std::strerror(errno));
+}
+
+bool penstock::runtime::isSigned(const std::string &folder,
+                                 const std::string &text) {
+  int descriptor =
+      open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0)
+    return false;
+  // One byte more, so that a longer text differs.
+  std::string found(text.size() + 1, 0);
+  ssize_t length = read(descriptor, found.data(), found.size());
+  close(descriptor);
+  return length == ssize_t(text.size()) && found.substr(0, text.size()) == text;
 }

@@ -34,6 +34,7 @@ std::string findCheckpoint(const std::string &path);
 /// A checkpoint that was read.
 struct Checkpoint {
   std::string path;
+  std::string checksum; ///< of the text of the manifest
   Manifest manifest;
 };
 
@@ -68,10 +69,16 @@ public:
   /// Makes the folder if it is missing, keeps others out of it, and removes
   /// what a run that ended while it wrote has left.
   Error take(const std::string &folder);
+  /// Writes what other processes of the run know the folder by.
+  Error sign(const std::string &folder, const std::string &text);
 
 private:
   int descriptor = -1;
 };
+
+/// Returns true if the process that holds the lock of this folder has signed it
+/// with that text.
+bool isSigned(const std::string &folder, const std::string &text);
 
 /// Removes a folder with the files in it, and nothing that it links to.
 bool removeFolder(const std::string &path);

@@ -282,9 +282,11 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 Error CheckpointWriter::open(const std::string &target, int64_t kept,
-                             uint64_t bytes, bool notFinite) {
-  if (Error error = lock.take(target))
-    return error;
+                             uint64_t bytes, bool notFinite,
+                             CheckpointRanks &all) {
+  if (all.getRank() == 0)
+    if (Error error = lock.take(target))
+      return error;
   if (!block.open(bytes))
     return doesNotFit("--checkpoint-dir: this machine has no %llu bytes of "
                       "memory to copy what is written",
@@ -292,6 +294,7 @@ Error CheckpointWriter::open(const std::string &target, int64_t kept,
   folder = target;
   keep = kept;
   keepsNotFinite = notFinite;
+  ranks = &all;
   // The first copy finds its pages there.
   thread = std::thread([this] { block.populate(); });
   return {};
@@ -323,17 +326,36 @@ std::string CheckpointWriter::finish() {
 
 std::string CheckpointWriter::write(Manifest manifest,
                                     const std::vector<StagedTensor> &tensors) {
-  for (const StagedTensor &tensor : tensors)
-    if (!keepsNotFinite && tensor.description.kind.empty() &&
-        !areFinite(tensor.variable->type, tensor.values))
-      return "'" + tensor.description.name + "' is not finite";
-  manifest.program = checksumOfProgram();
+  bool isFirst = ranks->getRank() == 0;
   std::string part = folder + "/" + checkpointName(manifest.step) + ".part";
-  removeFolder(part);
-  if (mkdir(part.c_str(), 0777) != 0)
-    return format("cannot create '%s': %s", part.c_str(), std::strerror(errno));
+  std::string failure;
+  for (const StagedTensor &tensor : tensors)
+    if (failure.empty() && !keepsNotFinite && tensor.description.kind.empty() &&
+        !areFinite(tensor.variable->type, tensor.values))
+      failure = "'" + tensor.description.name + "' is not finite";
+
+  // 1. A folder, of rank 0.
+  if (isFirst && failure.empty()) {
+    manifest.program = checksumOfProgram();
+    removeFolder(part);
+    if (mkdir(part.c_str(), 0777) != 0)
+      failure =
+          format("cannot create '%s': %s", part.c_str(), std::strerror(errno));
+  }
+  if (!ranks->begin(failure.empty()) && !isFirst)
+    return "";
+  if (isFirst && !failure.empty())
+    return failure;
+
+  // 2. The files of all. What went wrong anywhere, rank 0 says.
   std::vector<ManifestFile> files;
-  std::string failure = writeRankFiles(part, /*rank=*/0, tensors, files);
+  if (failure.empty())
+    failure = writeRankFiles(part, ranks->getRank(), tensors, files);
+  ranks->gather(failure, files);
+  if (!isFirst)
+    return "";
+
+  // 3. A checkpoint.
   uint64_t bytes = 0;
   for (const ManifestFile &file : files)
     bytes += file.bytes;

@@ -63,6 +63,22 @@ std::string finishCheckpoint(const std::string &folder, Manifest manifest,
 /// Removes the oldest checkpoints of a folder but for `keep` of them.
 void removeOldest(const std::string &folder, int64_t keep);
 
+/// The processes that write a checkpoint together, each its own files. All of
+/// it happens on the threads that write. This one is alone.
+class CheckpointRanks {
+public:
+  virtual ~CheckpointRanks() = default;
+  virtual int getRank() const { return 0; }
+  /// Rank 0 says whether the folder is there, and others wait for it. Returns
+  /// what rank 0 says.
+  virtual bool begin(bool isReady) { return isReady; }
+  /// Rank 0 gets the files of all, and the first problem that any of them had.
+  virtual void gather(std::string &problem, std::vector<ManifestFile> &files) {
+    (void)problem;
+    (void)files;
+  }
+};
+
 class CheckpointWriter {
 public:
   CheckpointWriter() = default;
@@ -70,17 +86,20 @@ public:
   /// Ends what it has begun.
   ~CheckpointWriter();
 
-  /// Takes the folder and memory for so many bytes of values. Weights that are
-  /// not finite are refused, unless it keeps them.
+  /// Takes the folder, on rank 0, and memory for so many bytes of values. The
+  /// ranks stay as long as it does. Weights that are not finite are refused,
+  /// unless it keeps them.
   Error open(const std::string &folder, int64_t keep, uint64_t bytes,
-             bool keepsNotFinite);
+             bool keepsNotFinite, CheckpointRanks &ranks);
+  /// On rank 0: others know the folder by this text.
+  Error sign(const std::string &text) { return lock.sign(folder, text); }
   bool isOpen() const { return keep > 0; }
   const std::string &getFolder() const { return folder; }
 
   /// Returns true while the staging block is in use.
   bool isBusy() const { return busy.load(std::memory_order_acquire); }
   /// Returns true if the last one could not be written, until finish() says
-  /// why.
+  /// why. Rank 0 knows that of all ranks.
   bool hasFailed() const { return !isBusy() && !problem.empty(); }
   /// Returns the block to fill, once nobody else uses it.
   StagingBlock &beginStaging();
@@ -104,6 +123,7 @@ private:
   std::string folder;
   int64_t keep = 0;
   bool keepsNotFinite = false;
+  CheckpointRanks *ranks = nullptr;
   CheckpointLock lock;
   StagingBlock block;
   std::thread thread;

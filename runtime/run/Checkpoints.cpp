@@ -11,7 +11,7 @@
 
 #include "penstock/one_line.h"
 #include "runtime/io/Json.h"
-#include "runtime/io/Npy.h"
+#include "runtime/job/Bytes.h"
 #include "runtime/run/Run.h"
 
 #include <algorithm>
@@ -22,19 +22,23 @@ using namespace penstock::runtime;
 // Checkpoints
 //===----------------------------------------------------------------------===//
 
-void Checkpoints::prepare() {
+void Checkpoints::prepare(const Job &job) {
   values = listSavedValues(program);
+  std::erase_if(values, [&](const SavedValue &value) {
+    return !job.has(program.variables[value.home].placements->device);
+  });
   offsets = placeValues(program, values);
 }
 
-Error Checkpoints::open(const std::string &folder, int64_t keep,
+Error Checkpoints::open(CheckpointRanks &ranks, CheckpointWriter &target,
+                        const std::string &folder, int64_t keep,
                         bool keepsNotFinite) {
   for (const SavedValue &value : values)
     if (!isUtf8(value.identity.name))
       return userError("--checkpoint-dir: the name of initializer '%s' is not "
                        "UTF-8, which the files of a checkpoint need",
                        value.identity.name.c_str());
-  return writer.open(folder, keep, offsets.back(), keepsNotFinite);
+  return target.open(folder, keep, offsets.back(), keepsNotFinite, ranks);
 }
 
 void Checkpoints::begin(const Instance &instance, Manifest manifest) {
@@ -68,17 +72,6 @@ void Checkpoints::begin(CheckpointWriter &target, const Instance &instance,
     tensor.description.shape = shapeInFile(variable);
   }
   target.start(std::move(manifest), std::move(tensors));
-}
-
-Error Checkpoints::writeTo(const std::string &folder, const Instance &instance,
-                           Manifest manifest, bool keepsNotFinite) {
-  constexpr int64_t kAll = INT64_MAX;
-  CheckpointWriter other;
-  if (Error error = other.open(folder, kAll, offsets.back(), keepsNotFinite))
-    return error;
-  begin(other, instance, std::move(manifest));
-  std::string problem = other.finish();
-  return problem.empty() ? Error() : userError("%s", problem.c_str());
 }
 
 //===----------------------------------------------------------------------===//
@@ -161,6 +154,68 @@ Error penstock_run::checkFolder() {
                    newest.c_str(), resumedFrom.c_str());
 }
 
+/// Fails in all processes alike.
+Error penstock_run::agreeOnFolder() {
+  if (isFolderChecked || !checkpoints.isOpen())
+    return {};
+  Error error = peers.agree(peers.isRoot() ? checkFolder() : Error());
+  isFolderChecked = !error;
+  return error;
+}
+
+/// The processes of a run write into one folder, and know of each other's data.
+Error penstock_run::joinCheckpoints() {
+  if (peers.isAlone() || !checkpoints.isOpen())
+    return {};
+  // 1. Whoever does not see what rank 0 has written sees another folder.
+  std::string run;
+  for (uint8_t byte : peers.getToken())
+    run += format("%02x", byte);
+  if (Error error =
+          peers.agree(peers.isRoot() ? checkpoints.sign(run) : Error()))
+    return error;
+  Error error;
+  if (!isSigned(checkpoints.getFolder(), run))
+    error = userError("--checkpoint-dir: '%s' is another folder here than on "
+                      "rank 0; give one that all hosts share",
+                      checkpoints.getFolder().c_str());
+  if (Error failure = peers.agree(std::move(error)))
+    return failure;
+
+  // 2. A process knows the arrays that it reads.
+  ByteWriter own;
+  own.add(uint32_t(dataFacts.size()));
+  for (const ManifestData &array : dataFacts) {
+    own.addText(array.name).addText(array.type).addText(array.checksum);
+    own.add(uint32_t(array.shape.size()));
+    for (int64_t extent : array.shape)
+      own.add(extent);
+  }
+  std::vector<std::string> all = peers.gather(std::move(own.bytes));
+  for (int rank = 1; peers.isRoot() && rank < peers.getJob().size; ++rank) {
+    ByteReader reader(all[rank]);
+    for (auto left = reader.takeCount(1); left > 0; --left) {
+      ManifestData array;
+      array.name = reader.takeText();
+      array.type = reader.takeText();
+      array.checksum = reader.takeText();
+      array.shape.resize(reader.takeCount(sizeof(int64_t)));
+      for (int64_t &extent : array.shape)
+        extent = reader.take<int64_t>();
+      bool isKnown = std::any_of(
+          dataFacts.begin(), dataFacts.end(),
+          [&](const ManifestData &known) { return known.name == array.name; });
+      if (!isKnown)
+        dataFacts.push_back(std::move(array));
+    }
+  }
+  std::sort(dataFacts.begin(), dataFacts.end(),
+            [](const ManifestData &first, const ManifestData &second) {
+              return first.name < second.name;
+            });
+  return {};
+}
+
 void penstock_run::beginCheckpoint() {
   checkpointError = {};
   checkpoints.begin(*instance, describeCheckpoint());
@@ -185,60 +240,123 @@ void penstock_run::noteFailedCheckpoint() {
                penstock::toOneLine(checkpointError.text).c_str());
 }
 
-/// In a pause of training.
-Error penstock_run::checkpointIfDue() {
-  if (!checkpoints.takeRequest())
-    return {};
-  if (checkpoints.isBusy()) {
-    progress->clear();
-    std::fprintf(stderr,
-                 "note: no checkpoint of update %lld: that of update %lld is "
-                 "still being written\n",
-                 (long long)updatesDone, (long long)checkpoints.newest());
-    return {};
+/// Any process may be asked for one: rank 0 hears of it.
+void penstock_run::hearCheckpointRequests() {
+  // A launcher that is asked forwards the signal to all processes.
+  constexpr int64_t kSameRequest = 1000000000;
+  bool isAsked = takeCheckpointRequest();
+  if (!peers.isRoot()) {
+    if (isAsked)
+      peers.tell(0, Peers::kWantCheckpoint, "");
+    return;
   }
-  noteFailedCheckpoint();
-  if (hasEndedForCheckpoint())
-    return checkpointError;
-  beginCheckpoint();
-  return {};
+  for (int rank = 1; rank < peers.getJob().size; ++rank)
+    while (peers.hear(rank, Peers::kWantCheckpoint))
+      isAsked = true;
+  int64_t now = nanoseconds();
+  if (!isAsked || (!peers.isAlone() && now - lastRequest < kSameRequest))
+    return;
+  lastRequest = now;
+  checkpoints.request();
 }
 
-Error penstock_run::checkpointLast() {
+/// In a pause of training, all processes learn from rank 0 whether one begins
+/// (where one `mayBegin`), and whether the last one ends the run.
+bool penstock_run::agreeOnCheckpoint(bool mayBegin) {
+  if (!checkpoints.isOpen())
+    return false;
+  struct {
+    bool begins = false, endsRun = false;
+  } pause;
+  if (peers.isRoot()) {
+    bool isDue = mayBegin && checkpoints.takeRequest();
+    if (isDue && checkpoints.isBusy()) {
+      progress->clear();
+      std::fprintf(stderr,
+                   "note: no checkpoint of update %lld: that of update %lld is "
+                   "still being written\n",
+                   (long long)updatesDone, (long long)checkpoints.newest());
+      isDue = false;
+    }
+    if (isDue)
+      noteFailedCheckpoint();
+    pause.endsRun = hasEndedForCheckpoint();
+    pause.begins = isDue && !pause.endsRun;
+  }
+  if (!peers.isAlone()) {
+    std::string bytes = peers.broadcast(ByteWriter().add(pause).bytes);
+    pause = ByteReader(bytes).take<decltype(pause)>();
+  }
+  if (!peers.isRoot() && pause.endsRun)
+    checkpointError = {PENSTOCK_USER_ERROR, ""};
+  return pause.begins;
+}
+
+/// Rank 0 knows whether the last one is needed, and can be written.
+Error penstock_run::decideLastCheckpoint(bool &begins) {
   // That of another folder moves into this one.
   bool isThere = updatesDone == checkpoints.newest() ||
                  (updatesDone == resumedAt &&
                   (resumedFrom.empty() ||
                    sameFile(folderOf(resumedFrom), checkpoints.getFolder())));
-  if (!checkpoints.isOpen() || isThere ||
-      (!notFiniteText.empty() && !options.warnsOfNotFinite))
+  if (isThere || (!notFiniteText.empty() && !options.warnsOfNotFinite))
     return {};
   if (Error error = checkFolder())
     return error;
   noteFailedCheckpoint();
-  if (!hasEndedForCheckpoint())
+  begins = !hasEndedForCheckpoint();
+  return {};
+}
+
+Error penstock_run::checkpointLast() {
+  if (!checkpoints.isOpen())
+    return {};
+  bool begins = false;
+  if (Error error =
+          peers.agree(peers.isRoot() ? decideLastCheckpoint(begins) : Error()))
+    return error;
+  if (!peers.isAlone()) {
+    std::string bytes = peers.broadcast(ByteWriter().add(begins).bytes);
+    begins = ByteReader(bytes).take<bool>();
+  }
+  if (begins)
     beginCheckpoint();
   return {};
+}
+
+Error penstock_run::checkpointElsewhere(const std::string &folder) {
+  constexpr int64_t kAll = INT64_MAX;
+  CheckpointWriter other;
+  if (Error error = peers.agree(checkpoints.open(
+          checkpointPeers, other, folder, kAll, options.warnsOfNotFinite)))
+    return error;
+  checkpoints.begin(other, *instance, describeCheckpoint());
+  std::string problem = other.finish();
+  return peers.agree(problem.empty() ? Error()
+                                     : userError("%s", problem.c_str()));
 }
 
 Error penstock_run::checkpoint(const std::string &folder) {
   if (!findSchedule(program, PENSTOCK_SCHEDULE_TRAIN))
     return userError("this program was not compiled for training");
-  if (!peers.isAlone())
-    return userError("several processes write no checkpoints");
   bool isOwn = checkpoints.isOpen() &&
                (folder.empty() || sameFile(folder, checkpoints.getFolder()));
   if (folder.empty() && !isOwn)
     return userError("a checkpoint needs a folder, or the option "
                      "checkpoint-dir");
   if (!isOwn)
-    return checkpoints.writeTo(folder, *instance, describeCheckpoint(),
-                               options.warnsOfNotFinite);
-  if (Error error = checkFolder())
+    return checkpointElsewhere(folder);
+  if (Error error = agreeOnFolder())
     return error;
   (void)checkpoints.takeRequest();
-  noteFailedCheckpoint();
-  if (checkpoints.newest() != updatesDone || checkpointError)
+  bool isNeeded = true;
+  if (peers.isRoot()) {
+    noteFailedCheckpoint();
+    isNeeded = checkpoints.newest() != updatesDone || checkpointError;
+  }
+  if (!peers.isAlone())
+    isNeeded = peers.broadcast(isNeeded ? "1" : "") == "1";
+  if (isNeeded)
     beginCheckpoint();
-  return finishCheckpoint();
+  return peers.agree(finishCheckpoint());
 }

@@ -12,6 +12,7 @@
 #define PENSTOCK_RUNTIME_RUN_CHECKPOINTS_H
 
 #include "runtime/io/CheckpointWriter.h"
+#include "runtime/job/Job.h"
 #include "runtime/run/Instance.h"
 #include "runtime/run/SavedValues.h"
 
@@ -23,11 +24,20 @@ class Checkpoints {
 public:
   explicit Checkpoints(const penstock_program &program) : program(program) {}
 
-  /// Looks at the program, which is one of this version of the interface.
-  void prepare();
+  /// Looks at the part of the program that this process writes. It is one of
+  /// this version of the interface.
+  void prepare(const Job &job);
   /// Takes the folder and the memory. `keepsNotFinite`: weights that are not
   /// finite are written, too.
-  Error open(const std::string &folder, int64_t keep, bool keepsNotFinite);
+  Error open(CheckpointRanks &ranks, const std::string &folder, int64_t keep,
+             bool keepsNotFinite) {
+    return open(ranks, writer, folder, keep, keepsNotFinite);
+  }
+  /// The same for checkpoints that are written elsewhere.
+  Error open(CheckpointRanks &ranks, CheckpointWriter &target,
+             const std::string &folder, int64_t keep, bool keepsNotFinite);
+  /// On rank 0: other processes know the folder by this text.
+  Error sign(const std::string &text) { return writer.sign(text); }
   bool isOpen() const { return writer.isOpen(); }
   const std::string &getFolder() const { return writer.getFolder(); }
   /// Of the memory that holds what is written; 0 before it is open.
@@ -45,9 +55,9 @@ public:
   /// Waits until the last one is on the disk; returns what went wrong with it
   /// since it was asked, or "".
   std::string finish() { return writer.finish(); }
-  /// Writes one into another folder.
-  Error writeTo(const std::string &folder, const Instance &instance,
-                Manifest manifest, bool keepsNotFinite);
+  /// The same for those elsewhere.
+  void begin(CheckpointWriter &target, const Instance &instance,
+             Manifest manifest);
   /// The step of the last that was begun, or -1.
   int64_t newest() const { return newestStep; }
 
@@ -63,12 +73,9 @@ public:
   }
 
 private:
-  void begin(CheckpointWriter &target, const Instance &instance,
-             Manifest manifest);
-
   const penstock_program &program;
-  std::vector<SavedValue> values;
-  std::vector<uint64_t> offsets; ///< in the memory; the last is its size
+  std::vector<SavedValue> values; ///< of this process
+  std::vector<uint64_t> offsets;  ///< in the memory; the last is its size
   CheckpointWriter writer;
   bool isDue = false;
   int64_t newestStep = -1;

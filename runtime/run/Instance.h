@@ -88,6 +88,14 @@ public:
     return context.transport->count();
   }
   bool has(uint32_t device) const { return isLocal[device]; }
+  /// Returns true if a device of this process has a copy of the variable.
+  bool hasAny(const penstock_variable &variable) const {
+    return std::any_of(variable.placements,
+                       variable.placements + variable.placement_count,
+                       [this](const penstock_placement &placement) {
+                         return isLocal[placement.device];
+                       });
+  }
   /// The bytes that messages to other processes need besides.
   uint64_t transportBytes() const { return context.transport->getBytes(); }
 

@@ -122,11 +122,6 @@ Error penstock_run::checkOptions() const {
     return defect("the program was compiled against version %u of the runtime "
                   "interface, this is version %u",
                   program.abi_version, PENSTOCK_ABI_VERSION);
-  if (!peers.isAlone() &&
-      (!options.checkpointDir.empty() || !options.resume.empty()))
-    return userError("--%s: several processes write and read no checkpoints; "
-                     "run the program as one process, or use --save",
-                     options.resume.empty() ? "checkpoint-dir" : "resume");
   if (Error error = checkDevices(program))
     return error;
   if (Error error = options.checkTogether())
@@ -146,7 +141,7 @@ Error penstock_run::openInputs() {
   if (Error error = checkOptions())
     return error;
 
-  checkpoints.prepare();
+  checkpoints.prepare(peers.getJob());
 
   // 1. Input files.
   instance = std::make_unique<Instance>(program, peers.createTransport(),
@@ -162,15 +157,12 @@ Error penstock_run::openInputs() {
 
   // 2. Places of output files.
   writer = std::make_unique<ModelWriter>(program, files);
-  if (!peers.isRoot())
-    return {};
-  if (Error error = checkOutputs())
-    return error;
+  if (peers.isRoot())
+    if (Error error = checkOutputs())
+      return error;
   if (options.checkpointDir.empty())
     return {};
-  resumesIfAny =
-      options.resumeIfAny && !listCheckpoints(options.checkpointDir).empty();
-  return checkpoints.open(options.checkpointDir,
+  return checkpoints.open(checkpointPeers, options.checkpointDir,
                           options.checkpointKeep.value_or(3),
                           options.warnsOfNotFinite);
 }
@@ -242,13 +234,25 @@ Error penstock_run::openInstances() {
     setHyperparameters(*oneDevice);
   }
 
-  // Where it goes on. What a checkpoint says of the data is read now, and in no
-  // pause.
+  // What a checkpoint says of the data is read now, and in no pause.
   if (checkpoints.isOpen())
     dataFacts = trainData.describe();
+  return {};
+}
+
+/// All processes go on from where rank 0 says.
+Error penstock_run::startFromCheckpoint() {
+  if (Error error = joinCheckpoints())
+    return error;
   if (!options.resume.empty())
     return resume(options.resume);
-  return resumesIfAny ? resume(options.checkpointDir) : Error();
+  if (!options.resumeIfAny)
+    return {};
+  bool isThere =
+      peers.isRoot() && !listCheckpoints(options.checkpointDir).empty();
+  if (!peers.isAlone())
+    isThere = peers.broadcast(isThere ? "1" : "") == "1";
+  return isThere ? resume(options.checkpointDir) : Error();
 }
 
 /// Several processes have a record unless they are told not to; one has it
@@ -278,10 +282,12 @@ Error penstock_run::openFlightRecord() {
 /// What all processes have allocated.
 Error penstock_run::gatherArenas() {
   arenas = instance->arenas();
-  if (peers.isAlone())
+  if (peers.isAlone()) {
+    stagedBytes = checkpoints.stagedBytes();
     return {};
+  }
   ByteWriter own;
-  own.add(instance->transportBytes());
+  own.add(instance->transportBytes()).add(checkpoints.stagedBytes());
   own.add(uint32_t(arenas.size()));
   for (const ArenaBytes &arena : arenas)
     own.add(arena).addText(instance->describeCores(arena.device));
@@ -290,6 +296,7 @@ Error penstock_run::gatherArenas() {
   for (size_t rank = 0; peers.isRoot() && rank < all.size(); ++rank) {
     ByteReader reader(all[rank]);
     transportBytes.push_back(reader.take<uint64_t>());
+    stagedBytes += reader.take<uint64_t>();
     for (auto left = reader.take<uint32_t>(); left > 0; --left) {
       arenas.push_back(reader.take<ArenaBytes>());
       cores.push_back(reader.takeText());
@@ -306,13 +313,15 @@ Error penstock_run::open(Error mistake) {
   if (Error refusal = peers.meet(describe(error)))
     return refusal;
   error = peers.agree(openInstances());
+  if (!error)
+    error = startFromCheckpoint();
   if (error)
     return error;
   if (Error failure = gatherArenas())
     return failure;
   if (!options.memory.empty() && peers.isRoot())
     error = writeMemory(options.memory, program, arenas, transportBytes,
-                        checkpoints.stagedBytes());
+                        stagedBytes);
   return options.memory.empty() ? Error() : peers.agree(std::move(error));
 }
 

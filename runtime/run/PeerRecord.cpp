@@ -100,6 +100,12 @@ void penstock::runtime::describeFlags(Record &record, const Options &options) {
       options.saveBest.empty() ? "" : "given, by " + options.bestMetric);
   add("--eval-data", given(!options.evalData.empty()));
   add("--eval-labels", given(!options.evalLabels.empty()));
+  add("--checkpoint-dir", given(!options.checkpointDir.empty()));
+  add("--checkpoint-every", number(options.checkpointEvery));
+  add("--checkpoint-failure", options.stopsOfCheckpoints ? "stop" : "");
+  add("--resume", given(!options.resume.empty()));
+  add("--resume-if-any", given(options.resumeIfAny));
+  add("--resume-weights", given(options.resumeWeights));
   add("--on-nan", options.warnsOfNotFinite ? "warn" : "");
   // What all have to do something for.
   add("--verify", given(options.verify));

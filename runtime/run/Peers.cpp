@@ -387,11 +387,14 @@ Error Peers::agree(Error error) {
   own.add(int32_t(error.code)).addText(error.text);
   std::vector<std::string> all = gather(std::move(own.bytes));
   Error first;
-  for (int rank = 0; isRoot() && rank < job.size && !first; ++rank) {
+  // That of rank 0 may have further lines.
+  if (isRoot())
+    first = std::move(error);
+  for (int rank = 1; isRoot() && rank < job.size && !first; ++rank) {
     ByteReader reader(all[rank]);
     first.code = reader.take<int32_t>();
     first.text = reader.takeText();
-    if (first && rank > 0 && !first.text.empty())
+    if (first && !first.text.empty())
       first.text = getName(rank) + ": " + first.text;
   }
 
@@ -437,6 +440,10 @@ void Peers::tellAll(uint16_t tag, const std::string &bytes) {
 
 std::optional<std::string> Peers::hear(int rank, uint16_t tag) {
   return control->take(rank, tag);
+}
+
+std::optional<std::string> Peers::await(int rank, uint16_t tag) {
+  return control->receive(rank, tag);
 }
 
 void Peers::sendSignal(int signal) {
@@ -502,6 +509,14 @@ StreamReader Peers::startReading(int rank) {
 }
 
 StreamWriter Peers::startWriting() { return StreamWriter(*control, 0, kBytes); }
+
+StreamReader Peers::startReading(int rank, uint16_t tag) {
+  return StreamReader(*control, rank, tag);
+}
+
+StreamWriter Peers::startWriting(uint16_t tag) {
+  return StreamWriter(*control, 0, tag);
+}
 
 void Peers::giveTurn(int rank) { control->send(rank, kAsk, ""); }
 
@@ -599,7 +614,6 @@ void Peers::measureClockAgain() {
     lastClock = measureClock(job, *control);
 }
 
-/// "rank 2 (node7)".
 std::string Peers::getName(int rank) const {
   const std::string &host = job.hosts[rank];
   return format(host.empty() ? "rank %d" : "rank %d (%s)", rank, host.c_str());

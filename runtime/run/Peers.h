@@ -91,10 +91,23 @@ public:
 
   // Other messages between rank 0 and others: what each is for says who uses
   // it.
-  enum : uint16_t { kAskBegun = 64, kHasBegun, kHold, kHeld, kRelease };
+  // A stream has the tag after its own, too.
+  enum : uint16_t {
+    kAskBegun = 64,
+    kHasBegun,
+    kHold,
+    kHeld,
+    kRelease,
+    kWantCheckpoint,
+    kFolder,
+    kFiles,
+    kFilesTaken
+  };
   void tell(int rank, uint16_t tag, const std::string &bytes);
   void tellAll(uint16_t tag, const std::string &bytes);
   std::optional<std::string> hear(int rank, uint16_t tag);
+  /// Waits for it; nothing where the processes end instead.
+  std::optional<std::string> await(int rank, uint16_t tag);
 
   // On rank 0: what only another process has. That process is in serve().
   Error readVariable(const Instance &instance,
@@ -103,12 +116,17 @@ public:
   /// Reads `size` bytes that another process writes in its turn.
   StreamReader startReading(int rank);
   StreamWriter startWriting();
+  // The same beside those, by any thread.
+  StreamReader startReading(int rank, uint16_t tag);
+  StreamWriter startWriting(uint16_t tag);
   /// Lets another process begin to write, which waits for its turn.
   void giveTurn(int rank);
   void waitForTurn();
   void endServing();
   void serve(const Instance &instance, int64_t updates);
 
+  /// "rank 2 (node7)".
+  std::string getName(int rank) const;
   /// The same in all processes of this run, and in no other.
   const Token &getToken() const { return token; }
   const ClockOffset &getClock() const { return firstClock; }
@@ -142,7 +160,6 @@ private:
   Error joinByMpi(const LaunchFacts &facts, double seconds);
   Error joinByControl(const LaunchFacts &facts, double seconds);
   Error connect(const Meeting &meeting, Entrance &entrance, double seconds);
-  std::string getName(int rank) const;
 
   const penstock_program &program;
   Job job;

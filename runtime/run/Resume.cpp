@@ -11,6 +11,7 @@
 
 #include "penstock/one_line.h"
 #include "runtime/io/Npy.h"
+#include "runtime/job/Bytes.h"
 #include "runtime/run/Run.h"
 
 #include <algorithm>
@@ -373,7 +374,8 @@ Error penstock_run::readResumed(const Checkpoint &from, Instance &target,
   for (const ResumeRead &read : plan.reads) {
     const penstock_variable &variable = target.program.variables[read.variable];
     // One place may have the values of several initializers.
-    if (variable.file_order || !places.insert(variable.placements).second)
+    if (variable.file_order || !target.hasAny(variable) ||
+        !places.insert(variable.placements).second)
       continue;
     if (!read.tensor) {
       if (variable.file >= 0)
@@ -438,7 +440,7 @@ void penstock_run::restoreEvaluations(const Manifest &before) {
   if (state.step < 0 || isRecounted)
     return;
   if (state.bestStep >= 0 && state.metric != options.bestMetric) {
-    if (options.evaluates())
+    if (options.evaluates() && peers.isRoot())
       std::fprintf(stderr,
                    "note: the best evaluation was by %s and is by %s now, and "
                    "begins anew\n",
@@ -449,52 +451,98 @@ void penstock_run::restoreEvaluations(const Manifest &before) {
   evaluations = state;
 }
 
-Error penstock_run::resume(const std::string &path) {
-  const penstock_schedule *schedule =
-      findSchedule(program, PENSTOCK_SCHEDULE_TRAIN);
-  if (!schedule)
-    return userError("this program was not compiled for training");
-  if (!peers.isAlone())
-    return userError("several processes go on from no checkpoint");
-  if (!segments.empty() || !resumedFrom.empty())
-    return userError("a run goes on from a checkpoint before it trains");
+Error penstock_run::findResumed(const std::string &path,
+                                Checkpoint &checkpoint) {
   std::string found = findCheckpoint(path);
   if (found.empty())
     return userError("--resume: '%s' holds no checkpoints", path.c_str());
-  Checkpoint checkpoint;
   if (std::string problem = readCheckpoint(found, checkpoint); !problem.empty())
     return describeDamage(found, problem);
+  return {};
+}
 
-  // 1. What goes where, in the program and in the one that verifies it.
+/// Other processes read the same checkpoint as rank 0.
+Error penstock_run::shareResumed(const std::string &path,
+                                 Checkpoint &checkpoint) {
+  if (peers.isAlone())
+    return {};
+  // 1. Its name in the folder, which may have another path on each host.
+  std::string folder = path;
+  while (folder.size() > 1 && folder.back() == '/')
+    folder.pop_back();
+  ByteWriter words;
+  if (peers.isRoot())
+    words.addText(checkpoint.path.substr(folder.size()))
+        .addText(checkpoint.checksum);
+  std::string bytes = peers.broadcast(std::move(words.bytes));
+  if (peers.isRoot())
+    return {};
+  ByteReader reader(bytes);
+  std::string name = reader.takeText(), checksum = reader.takeText();
+
+  // 2. The manifest is that of rank 0.
+  std::string found = folder + name;
+  std::string problem = readCheckpoint(found, checkpoint);
+  if (checkpoint.checksum != checksum)
+    return userError("--resume: '%s' is not the checkpoint that rank 0 reads; "
+                     "give a folder that all hosts share",
+                     found.c_str());
+  return problem.empty() ? Error() : describeDamage(found, problem);
+}
+
+/// Sets the variables that are here, in the program and in the one that
+/// verifies it.
+Error penstock_run::goOnFrom(const Checkpoint &checkpoint, ResumePlan &plan) {
   auto makeTarget = [&](const penstock_program &each) {
-    return ResumeTarget{each,
-                        program.method,
-                        program.optimizer,
-                        schedule->microbatches * program.microbatch_size,
-                        hasTrainData ? trainData.usableCount() : 0,
-                        options.resumeWeights};
+    return ResumeTarget{
+        each,
+        program.method,
+        program.optimizer,
+        findSchedule(program, PENSTOCK_SCHEDULE_TRAIN)->microbatches *
+            program.microbatch_size,
+        hasTrainData ? trainData.usableCount() : 0,
+        options.resumeWeights};
   };
-  ResumePlan plan, replayPlan;
-  if (Error error =
-          planResume(found, checkpoint.manifest, makeTarget(program), plan))
+  if (Error error = planResume(checkpoint.path, checkpoint.manifest,
+                               makeTarget(program), plan))
     return error;
   if (Error error = readResumed(checkpoint, *instance, plan))
     return error;
-  if (oneDevice) {
-    if (Error error = planResume(found, checkpoint.manifest,
-                                 makeTarget(*program.replay), replayPlan))
-      return error;
-    if (Error error = readResumed(checkpoint, *oneDevice, replayPlan))
-      return error;
-  }
+  if (!oneDevice)
+    return {};
+  ResumePlan replayPlan;
+  if (Error error = planResume(checkpoint.path, checkpoint.manifest,
+                               makeTarget(*program.replay), replayPlan))
+    return error;
+  return readResumed(checkpoint, *oneDevice, replayPlan);
+}
+
+Error penstock_run::resume(const std::string &path) {
+  if (!findSchedule(program, PENSTOCK_SCHEDULE_TRAIN))
+    return userError("this program was not compiled for training");
+  if (!segments.empty() || !resumedFrom.empty())
+    return userError("a run goes on from a checkpoint before it trains");
+  // 1. Rank 0 says which one it is, and all take their part of it.
+  Checkpoint checkpoint;
+  Error error = peers.isRoot() ? findResumed(path, checkpoint) : Error();
+  if (Error failure = peers.agree(std::move(error)))
+    return failure;
+  ResumePlan plan;
+  error = shareResumed(path, checkpoint);
+  if (!error)
+    error = goOnFrom(checkpoint, plan);
+  if (Error failure = peers.agree(std::move(error)))
+    return failure;
 
   // 2. What is said of it.
-  for (const std::string &text : plan.notes)
-    std::fprintf(stderr, "note: %s\n", penstock::toOneLine(text).c_str());
+  if (peers.isRoot())
+    for (const std::string &text : plan.notes)
+      std::fprintf(stderr, "note: %s\n", penstock::toOneLine(text).c_str());
   if (options.resumeWeights)
     return {};
-  noteChanges(checkpoint.manifest);
-  resumedFrom = found;
+  if (peers.isRoot())
+    noteChanges(checkpoint.manifest);
+  resumedFrom = checkpoint.path;
   resumedAt = updatesDone = loggedUpdates = plan.step;
   isRecounted = plan.step != checkpoint.manifest.step;
   restoreEvaluations(checkpoint.manifest);

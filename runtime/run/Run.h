@@ -14,6 +14,7 @@
 #include "runtime/observe/FlightRecord.h"
 #include "runtime/observe/Log.h"
 #include "runtime/observe/Watchdog.h"
+#include "runtime/run/CheckpointPeers.h"
 #include "runtime/run/Checkpoints.h"
 #include "runtime/run/Metrics.h"
 #include "runtime/run/Options.h"
@@ -29,7 +30,7 @@ struct penstock_run {
   penstock_run(const penstock_program &program,
                std::unique_ptr<penstock::runtime::Progress> progress)
       : program(program), checkpoints(program), progress(std::move(progress)),
-        peers(program) {}
+        peers(program), checkpointPeers(peers) {}
 
   /// `mistake` is one of the command line: other processes learn of it.
   Error open(Error mistake = {});
@@ -133,6 +134,8 @@ struct penstock_run {
   std::vector<std::string> cores;
   /// What messages to other processes need besides, by rank.
   std::vector<uint64_t> transportBytes;
+  /// What checkpoints wait in until they are written, in all processes.
+  uint64_t stagedBytes = 0;
   /// The most memory that each process had, by rank.
   std::vector<uint64_t> peakBytes;
   /// What was allocated, in all processes.
@@ -172,9 +175,21 @@ private:
                       int64_t microbatches);
   penstock::runtime::Peers::Ending getOwnEnding();
   Error checkFolder();
+  Error agreeOnFolder();
   Error trainSegment(int64_t updates);
   int64_t countToDrain() const;
-  Error checkpointIfDue();
+  Error startFromCheckpoint();
+  Error joinCheckpoints();
+  void hearCheckpointRequests();
+  bool agreeOnCheckpoint(bool mayBegin);
+  Error decideLastCheckpoint(bool &begins);
+  Error checkpointElsewhere(const std::string &folder);
+  Error findResumed(const std::string &path,
+                    penstock::runtime::Checkpoint &checkpoint);
+  Error shareResumed(const std::string &path,
+                     penstock::runtime::Checkpoint &checkpoint);
+  Error goOnFrom(const penstock::runtime::Checkpoint &checkpoint,
+                 penstock::runtime::ResumePlan &plan);
   Error readResumed(const penstock::runtime::Checkpoint &from,
                     penstock::runtime::Instance &target,
                     penstock::runtime::ResumePlan &plan);
@@ -208,8 +223,7 @@ private:
   /// Of the data, once they were looked at.
   std::vector<penstock::runtime::ManifestData> dataFacts;
   bool isFolderChecked = false;
-  /// --resume-if-any, and there is one.
-  bool resumesIfAny = false;
+  int64_t lastRequest = 0; // for a checkpoint, in nanoseconds
   /// The checkpoint counts updates of other sizes.
   bool isRecounted = false;
   Error checkpointError; // of the last one
@@ -225,6 +239,7 @@ private:
   std::unique_ptr<penstock::runtime::Progress> progress;
   /// Comes last, so that nothing that it knows of is gone.
   mutable penstock::runtime::Peers peers;
+  penstock::runtime::CheckpointPeers checkpointPeers;
 };
 
 #endif // PENSTOCK_RUNTIME_RUN_RUN_H

@@ -184,7 +184,7 @@ Error penstock_run::train(int64_t updates) {
     if (Error failure = peers.agree(peers.isRoot() ? openLog() : Error()))
       return failure;
   }
-  if (Error error = checkFolder())
+  if (Error error = agreeOnFolder())
     return error;
 
   // A pause comes before what is left, so that what follows an evaluation in it
@@ -193,10 +193,11 @@ Error penstock_run::train(int64_t updates) {
     ending = peers.decide(getOwnEnding());
     if (ending.isNotFinite)
       return describeNotFinite();
+    bool writes = agreeOnCheckpoint(/*mayBegin=*/!ending);
     if (ending || hasEndedForCheckpoint())
       break;
-    if (Error error = checkpointIfDue())
-      return error;
+    if (writes)
+      beginCheckpoint();
     int64_t left = std::min(end - updatesDone, countToDrain());
     if (Error error =
             trainSegment(updatesDone < program.flushed_updates ? 1 : left))
@@ -204,6 +205,7 @@ Error penstock_run::train(int64_t updates) {
     if (ending)
       break;
   }
+  agreeOnCheckpoint(/*mayBegin=*/false);
   return hasEndedForCheckpoint() ? checkpointError : Error();
 }
 
@@ -234,8 +236,7 @@ Error penstock_run::trainSegment(int64_t updates) {
     peers.sendSignal(own.signal);
     if (checkpoints.hasFailed())
       noteFailedCheckpoint();
-    if (takeCheckpointRequest())
-      checkpoints.request();
+    hearCheckpointRequests();
     earlyEnd.step(own || checkpoints.isRequested() || hasEndedForCheckpoint());
     checkProgress();
   };
@@ -259,7 +260,7 @@ Error penstock_run::trainSegment(int64_t updates) {
   updatesDone += instance->updatesRun();
   progress->clear();
   if (instance->updatesRun() < updates && checkpoints.isOpen() &&
-      checkpoints.isAsynchronous())
+      checkpoints.isAsynchronous() && peers.isRoot())
     std::fprintf(stderr,
                  "note: stopped at update %lld: this adds a drain, which "
                  "changes what follows\n",

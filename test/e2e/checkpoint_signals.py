@@ -1,8 +1,12 @@
 """A checkpoint that a signal asks for, and the one that a signal ends with.
 
-usage: checkpoint_signals.py FOLDER PROGRAM [ARGUMENT]...
+usage: checkpoint_signals.py [--ranks N] FOLDER PROGRAM [ARGUMENT]...
+
+With --ranks it runs as N processes under Open MPI; the last one gets the first
+signal, and the first one the second.
 """
 
+import os
 import pathlib
 import re
 import shutil
@@ -10,6 +14,9 @@ import signal
 import subprocess
 import sys
 import time
+
+from kill import find_processes
+from transports import ENVIRONMENT, LAUNCHERS
 
 
 def checkpoints_in(run):
@@ -24,23 +31,25 @@ def wait_for(condition):
         time.sleep(0.001)
 
 
-def catches(process, number):
-    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+def catches(pid, number):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
     caught = re.search(r"SigCgt:\s*(\w+)", status).group(1)
     return int(caught, 16) >> (number - 1) & 1
 
 
-def interrupt(process, run, log):
+def interrupt(process, executable, ranks, run, log):
     """Asks for a checkpoint, then for the end; returns when that was."""
-    wait_for(lambda: catches(process, signal.SIGUSR1))
     wait_for(lambda: log.exists() and log.stat().st_size > 0)
-    process.send_signal(signal.SIGUSR1)
+    pids = find_processes(executable) if ranks else {0: process.pid}
+    assert not ranks or len(pids) == ranks, pids
+    wait_for(lambda: all(catches(pid, signal.SIGUSR1) for pid in pids.values()))
+    os.kill(pids[max(pids)], signal.SIGUSR1)
     wait_for(lambda: len(checkpoints_in(run)) == 1)
     first = int(checkpoints_in(run)[0][5:])
     # It goes on.
     size = log.stat().st_size
     wait_for(lambda: log.stat().st_size > size)
-    process.send_signal(signal.SIGTERM)
+    os.kill(pids[0], signal.SIGTERM)
     out, problem = process.communicate(timeout=60)
     assert process.returncode == 143, (process.returncode, problem)
     drains = re.findall(r"note: stopped at update (\d+): this adds a drain",
@@ -56,17 +65,23 @@ def interrupt(process, run, log):
 
 
 def main():
-    folder, *program = sys.argv[1:]
+    arguments, ranks = sys.argv[1:], 0
+    if arguments[0] == "--ranks":
+        ranks, arguments = int(arguments[1]), arguments[2:]
+    folder, *program = arguments
+    program[0] = os.path.realpath(program[0])
+    launcher = [LAUNCHERS["openmpi"], "-n", str(ranks)] if ranks else []
     folder = pathlib.Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     run = folder / "run"
     process = subprocess.Popen(
-        [*program, "--steps=1000000000", f"--checkpoint-dir={run}",
+        [*launcher, *program, "--steps=1000000000", f"--checkpoint-dir={run}",
          f"--log={folder}/log.jsonl"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=ENVIRONMENT)
     try:
-        last = interrupt(process, run, folder / "log.jsonl")
+        last = interrupt(process, program[0], ranks, run, folder / "log.jsonl")
     finally:
         process.kill()
 
