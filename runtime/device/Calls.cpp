@@ -173,6 +173,8 @@ void penstock_send(penstock_device *device, uint32_t id, int64_t n,
   PostResult result = channel.postSend(n, at);
   if (result != PostResult::Queued)
     badPost(device, channel, n, result, "send");
+  if (device->trace)
+    device->trace->send(id, n, device->getTraceTime());
   issue(device, endpoint, channel.sender);
 }
 

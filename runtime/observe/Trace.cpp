@@ -4,7 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Writes the JSON form of the Trace Event Format: metadata events that name the
-// rows, then complete events ("X") with times in microseconds.
+// rows, then complete events ("X") with times in microseconds, and flow events
+// ("s", "f") for messages.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/observe/Trace.h"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <sys/mman.h>
+#include <tuple>
 
 using namespace penstock::runtime;
 
@@ -102,20 +104,23 @@ Error TraceWriter::add(uint32_t device,
   std::vector<uint64_t> rows(slices.size());
   uint64_t row = 0;
   for (const TraceBuffer::Slice &slice : slices) {
-    if (slice.isWait)
+    if (!slice.isAction())
       continue;
     // Further replicas have rows that no task names.
     nameRow(program.tasks[slice.id], device);
     row = rowOf(program, program.tasks[slice.id], device);
   }
   for (uint64_t i = slices.size(); i-- > 0;) {
-    if (!slices[i].isWait)
+    if (slices[i].isAction())
       row = rowOf(program, program.tasks[slices[i].id], device);
     rows[i] = row;
   }
 
   // 2. The slices.
   for (size_t i = 0; i < slices.size(); ++i) {
+    keepEnd(slices[i], device, rows[i]);
+    if (slices[i].kind == TraceBuffer::Send)
+      continue;
     addSlice(slices[i], device, rows[i]);
     if (text.size() > 1 << 20)
       if (Error error = flush())
@@ -128,14 +133,14 @@ void TraceWriter::addSlice(const TraceBuffer::Slice &slice, uint32_t device,
                            uint64_t row) {
   long long n = slice.n;
   std::string name, kind, arguments;
-  if (slice.isWait && slice.id >= program.channel_count) {
+  if (slice.isWait() && slice.id >= program.channel_count) {
     const penstock_group &group =
         program.groups[slice.id - program.channel_count];
     name = jsonString(format("sum %s[%lld]", group.name, n).c_str());
     kind = "sum";
     arguments = format("\"update\":%lld,\"bytes\":%llu", n + 1,
                        (unsigned long long)bytesOf(program, slice.id));
-  } else if (slice.isWait) {
+  } else if (slice.isWait()) {
     const penstock_channel &channel = program.channels[slice.id];
     n = n * channel.stride + channel.offset;
     name = jsonString(format("wait %s[%lld]", channel.name, n).c_str());
@@ -164,6 +169,74 @@ void TraceWriter::addSlice(const TraceBuffer::Slice &slice, uint32_t device,
                  double(slice.end - slice.begin) * 1e-3, arguments.c_str());
 }
 
+/// Keeps what may become an end of an arrow.
+void TraceWriter::keepEnd(const TraceBuffer::Slice &slice, uint32_t device,
+                          uint64_t row) {
+  if (slice.kind == TraceBuffer::Send)
+    sends.push_back({slice.id, slice.n, slice.begin, device,
+                     rowOf(program, program.tasks[slice.task], device)});
+  // A sender waits, too, until its message has left.
+  if (slice.isWait() && slice.id < program.channel_count &&
+      program.channels[slice.id].receiver == int32_t(device) &&
+      program.channels[slice.id].sender >= 0)
+    waits.push_back({slice.id, slice.n, slice.end, device, row});
+}
+
+/// Evaluations use the numbers of messages again: a wait is for the last one of
+/// its number that had been sent when it ended.
+Error TraceWriter::addArrows(const std::vector<int64_t> &clockErrors) {
+  auto key = [](const ArrowEnd &end) {
+    return std::tuple(end.channel, end.n, end.time);
+  };
+  std::sort(sends.begin(), sends.end(),
+            [&](const ArrowEnd &first, const ArrowEnd &second) {
+              return key(first) < key(second);
+            });
+  auto errorOf = [&](uint32_t device) {
+    size_t rank = size_t(job.rankOfDevice[device]);
+    return rank < clockErrors.size() ? clockErrors[rank] : 0;
+  };
+  uint64_t id = 0;
+  for (const ArrowEnd &wait : waits) {
+    // 1. The message.
+    const penstock_channel &channel = program.channels[wait.channel];
+    int64_t error = errorOf(wait.device) + errorOf(uint32_t(channel.sender));
+    ArrowEnd bound = wait;
+    bound.time += error;
+    auto after =
+        std::upper_bound(sends.begin(), sends.end(), bound,
+                         [&](const ArrowEnd &first, const ArrowEnd &second) {
+                           return key(first) < key(second);
+                         });
+    if (after == sends.begin())
+      continue;
+    const ArrowEnd &send = after[-1];
+    if (send.channel != wait.channel || send.n != wait.n)
+      continue;
+
+    // 2. The arrow, from inside the slice of the sender, at whose end it may
+    // be, to the slice that comes next.
+    std::string name =
+        jsonString(format("%s[%lld]", channel.name,
+                          (long long)wait.n * channel.stride + channel.offset)
+                       .c_str());
+    ++id;
+    auto addEnd = [&](const char *phase, const ArrowEnd &end, int64_t time) {
+      text += format(
+          ",\n{\"name\":%s,\"cat\":\"message\",\"ph\":\"%s\",\"id\":%llu,"
+          "\"pid\":%d,\"tid\":%llu,\"ts\":%.3f}",
+          name.c_str(), phase, (unsigned long long)id, processOf(end.device),
+          (unsigned long long)end.row, double(time - origin) * 1e-3);
+    };
+    addEnd("s", send, send.time - 1);
+    addEnd("f", wait, wait.time);
+    if (text.size() > 1 << 20)
+      if (Error failure = flush())
+        return failure;
+  }
+  return {};
+}
+
 Error TraceWriter::close(const std::vector<int64_t> &clockErrors) {
   for (auto [n, end] : ends)
     text +=
@@ -171,6 +244,8 @@ Error TraceWriter::close(const std::vector<int64_t> &clockErrors) {
                "\"s\":\"%s\",\"pid\":1,\"tid\":0,\"ts\":%.3f}",
                (long long)n + 1, job.size > 1 ? "g" : "p",
                double(end - origin) * 1e-3);
+  if (Error error = addArrows(clockErrors))
+    return error;
   text += "\n]";
   for (size_t rank = 0; job.size > 1 && rank < clockErrors.size(); ++rank)
     text += format(

@@ -42,11 +42,16 @@ struct TraceSteps {
 /// or numbers of points whose times are known later.
 class TraceBuffer {
 public:
+  enum Kind : uint32_t { Action, Wait, Send };
   struct Slice {
-    int64_t begin, end;
+    int64_t begin, end; // the same for a message that is sent
     int64_t n;
-    uint32_t id; // task, or channel for a wait
-    bool isWait;
+    uint32_t id; // task, or channel of a message
+    uint32_t kind : 8;
+    uint32_t task : 24; // that sends a message
+
+    bool isAction() const { return kind == Action; }
+    bool isWait() const { return kind == Wait; }
   };
 
   explicit TraceBuffer(const TraceSteps &steps = {});
@@ -59,8 +64,8 @@ public:
     isSkipping = !steps.has(letter, n);
     if (isSkipping)
       return;
-    open = {now, now, n, task, false};
-    isOpen = true;
+    open = {now, now, n, task, Action, task};
+    isOpen = hasAction = true;
   }
   bool hasBegun() const { return isOpen; }
   /// Ends the slice that has begun.
@@ -72,7 +77,14 @@ public:
   /// A wait delays what stands before or after it, and is recorded with that.
   void wait(uint32_t channel, int64_t n, int64_t begin, int64_t end) {
     if (!isSkipping)
-      add({begin, end, n, channel, true});
+      add({begin, end, n, channel, Wait, 0});
+  }
+  /// A message that an action sends, now or behind its slice.
+  void send(uint32_t channel, int64_t n, int64_t now) {
+    if (isSkipping || !hasAction)
+      return;
+    int64_t time = isOpen ? now : open.end;
+    add({time, time, n, channel, Send, open.task});
   }
 
   /// Puts the times of points into the slices since the last call. Waits that
@@ -83,7 +95,7 @@ public:
       Slice slice = slices[i];
       slice.begin = getTime(slice.begin);
       slice.end = getTime(slice.end);
-      if (!slice.isWait || slice.end - slice.begin >= shortest)
+      if (!slice.isWait() || slice.end - slice.begin >= shortest)
         slices[next++] = slice;
     }
     resolved = count = next;
@@ -108,12 +120,13 @@ private:
   const TraceSteps steps;
   Slice *slices;
   Slice open;
-  bool isOpen = false, isSkipping;
+  bool isOpen = false, hasAction = false, isSkipping;
   uint64_t count = 0, resolved = 0, dropped = 0;
 };
 
 /// Writes one row per stage (and device), one slice per action, of devices one
-/// after the other, and a mark where each update is done on all devices.
+/// after the other, an arrow from where a message was sent to the end of the
+/// wait for it, and a mark where each update is done on all devices.
 class TraceWriter {
 public:
   TraceWriter(const penstock_program &program, const Job &job,
@@ -132,12 +145,23 @@ private:
   int processOf(uint32_t device) const;
   void nameRow(const penstock_task &task, uint32_t device);
   void addSlice(const TraceBuffer::Slice &slice, uint32_t device, uint64_t row);
+  void keepEnd(const TraceBuffer::Slice &slice, uint32_t device, uint64_t row);
+  Error addArrows(const std::vector<int64_t> &clockErrors);
 
   const penstock_program &program;
   const Job &job;
   const TraceSteps steps;
+  /// An end of an arrow.
+  struct ArrowEnd {
+    uint32_t channel;
+    int64_t n, time;
+    uint32_t device;
+    uint64_t row;
+  };
+
   OutputFile file;
   std::string text;
+  std::vector<ArrowEnd> sends, waits;
   std::vector<bool> isNamed;       // by row
   std::map<int64_t, int64_t> ends; // of updates
   int64_t origin = 0;
