@@ -125,6 +125,11 @@ llvm::json::Value Report::toJson() const {
                             {"arena", stage.bytes.arena},
                             {"lower_bound", stage.bytes.lowerBound}}}});
   }
+  llvm::json::Array processes;
+  for (const std::vector<int64_t> &bytes : transport)
+    processes.push_back(
+        llvm::json::Object{{"processes", static_cast<int64_t>(bytes.size())},
+                           {"bytes", llvm::json::Array(bytes)}});
   return llvm::json::Object{
       {"model", model},
       {"mode", infer ? "infer" : "train"},
@@ -143,6 +148,7 @@ llvm::json::Value Report::toJson() const {
       {"predicted_speedup_over_flush", speedupOverFlush},
       {"drain_seconds", drainSeconds},
       {"checkpoint_bytes", checkpointBytes},
+      {"transport", std::move(processes)},
       {"trained", toArray(trained)},
       {"frozen", toArray(frozen)},
       {"stages", std::move(list)}};

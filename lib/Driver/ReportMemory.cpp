@@ -389,6 +389,7 @@ void Report::collectProgram(ModuleOp module) {
   ArenaBytes bytes(module, stages, ends);
   bytes.addChannels();
   bytes.addArenas();
+  collectTransport(module);
 }
 
 /// "1, 3-7": runs of devices next to each other, of an increasing list.

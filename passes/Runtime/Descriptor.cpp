@@ -10,7 +10,7 @@
 #include "passes/Runtime/ProgramTable.h"
 
 #include "dialects/Onnx/DiscardableAttributes.h"
-#include "dialects/Pipeline/Replicas.h"
+#include "dialects/Pipeline/Summands.h"
 #include "penstock/Support/ByteSize.h"
 
 using namespace mlir;
@@ -112,29 +112,19 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
                                               const Symbols &symbol,
                                               GroupOp group) {
   std::vector<Constant> devices, resets, types;
-  for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
-    for (auto name : member.getAsRange<FlatSymbolRefAttr>()) {
-      auto variable = module.lookupSymbol<VariableOp>(name);
-      if (types.size() == member.size())
-        break;
-      FailureOr<abi::tensor> tensor =
-          getTensor(constants, variable, variable.getTensorType());
-      if (failed(tensor))
-        return failure();
-      types.push_back(tensor->get());
-    }
-    auto variable =
-        module.lookupSymbol<VariableOp>(cast<FlatSymbolRefAttr>(member[0]));
-    auto stage = module.lookupSymbol<StageOp>(variable.getStageAttr());
-    ArrayRef<int64_t> places = *stage.getDevices();
-    for (int64_t device : places)
-      for (int64_t part : llvm::seq<int64_t>(0, getParts(variable))) {
-        bool receives = device != places.front() && group->hasAttr(kOnceAttr);
-        devices.push_back(Constant::i32(device));
-        resets.push_back(Constant::i32(receives   ? PENSTOCK_SUM_RECEIVES
-                                       : part > 0 ? PENSTOCK_SUM_RESETS
-                                                  : PENSTOCK_SUM_ADDS));
-      }
+  for (VariableOp variable : listSummedVariables(module, group)) {
+    FailureOr<abi::tensor> tensor =
+        getTensor(constants, variable, variable.getTensorType());
+    if (failed(tensor))
+      return failure();
+    types.push_back(tensor->get());
+  }
+  for (const Summand &summand : listSummands(module, group)) {
+    devices.push_back(Constant::i32(summand.device));
+    resets.push_back(Constant::i32(
+        summand.kind == Summand::Kind::Receives ? PENSTOCK_SUM_RECEIVES
+        : summand.kind == Summand::Kind::Resets ? PENSTOCK_SUM_RESETS
+                                                : PENSTOCK_SUM_ADDS));
   }
   StringRef name = group.getSymName();
   int64_t typeCount = types.size(), deviceCount = devices.size();

@@ -96,6 +96,9 @@ struct Report {
   /// What holds the values of a checkpoint while it is written, in the memory
   /// of the host.
   int64_t checkpointBytes = 0;
+  /// What sums between processes need besides arenas, by process, where the
+  /// program runs as so many.
+  std::vector<std::vector<int64_t>> transport;
   /// Updates per second of a pipeline that never drains over those of one that
   /// drains at every update, if every stage takes as long: (M + p - 1) / M.
   /// Synchronous: 1.
@@ -128,6 +131,7 @@ struct Report {
   void collectStages(mlir::ModuleOp module);
   void collectSchedule(mlir::ModuleOp module);
   void collectProgram(mlir::ModuleOp module);
+  void collectTransport(mlir::ModuleOp module);
 
   llvm::json::Value toJson() const;
   void print(llvm::raw_ostream &stream) const;

@@ -43,21 +43,17 @@ MpiSum::MpiSum(AllReduce &sum, const penstock_mpi &mpi, const Job &job, int tag)
   }
   localSides = uint32_t(devices.size());
 
-  // 2. Who adds up what. Shares end at cache lines.
-  constexpr uint64_t kLine = 64;
+  // 2. Who adds up what.
   uint64_t position = 0, largest = 0;
   for (auto &[rank, peer] : peers) {
     for (uint32_t j = 0; j < description.type_count; ++j) {
       const penstock_tensor &type = description.types[j];
       uint64_t size = type.element == PENSTOCK_F64 ? 8 : 4;
-      uint64_t lines = (type.bytes + kLine - 1) / kLine;
-      auto bound = [&](uint64_t i) {
-        return std::min(lines * i / peers.size() * (kLine / size),
-                        type.bytes / size);
-      };
-      uint64_t begin = bound(position), end = bound(position + 1);
+      SumValues values = {type.bytes, size};
+      uint64_t begin = values.getBegin(position, peers.size());
+      uint64_t end = values.getBegin(position + 1, peers.size());
       for (uint64_t next; begin < end; begin = next) {
-        next = std::min(end, begin + kPieceBytes / size);
+        next = std::min(end, begin + kSumPieceBytes / size);
         peer.pieces.push_back({j, begin, next});
         if (rank == job.rank)
           largest = std::max(largest, bytesOf(peer.pieces.back()));

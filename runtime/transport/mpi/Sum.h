@@ -11,6 +11,7 @@
 #ifndef PENSTOCK_RUNTIME_TRANSPORT_MPI_SUM_H
 #define PENSTOCK_RUNTIME_TRANSPORT_MPI_SUM_H
 
+#include "penstock/sum_share.h"
 #include "runtime/job/Job.h"
 #include "runtime/transport/mpi/Shim.h"
 #include "runtime/transport/threads/AllReduce.h"
@@ -34,9 +35,7 @@ public:
   uint64_t getBytes() const;
 
 private:
-  static constexpr uint64_t kPieceBytes = 256 << 10;
-  /// Pieces whose values may be on their way to their owner.
-  static constexpr uint64_t kWindow = 2;
+  static constexpr uint64_t kWindow = kSumWindow;
 
   /// Elements of one type that one process adds up.
   struct Piece {

@@ -11,6 +11,7 @@
 #include "HostMemory.h"
 #include "LinearTraining.h"
 #include "LoopBackMpi.h"
+#include "penstock/sum_share.h"
 
 using namespace penstock::runtime;
 using namespace penstock::test;
@@ -124,6 +125,7 @@ template <typename T> struct SumCase {
     Positions positions{program, {}};
     auto engine = createMpi(getLoopBackMpi(rank), 32767, job);
     ASSERT_FALSE(engine->open(none, {&sum}, positions));
+    EXPECT_EQ(engine->getBytes(), predictBytes(rank, job, group));
     sum.open(memories);
     // Two segments: numbers of updates go on, all else begins anew.
     for (int first : {0, updates}) {
@@ -140,6 +142,19 @@ template <typename T> struct SumCase {
       EXPECT_FALSE(error) << error.text;
     }
     engine->leave();
+  }
+
+  /// As the compiler does.
+  uint64_t predictBytes(int rank, const Job &job, const penstock_group &group) {
+    std::vector<penstock::SumValues> types;
+    for (uint32_t j = 0; j < group.type_count; ++j)
+      types.push_back({group.types[j].bytes, sizeof(T)});
+    std::vector<penstock::SumSummand> summands;
+    for (size_t k = 0; k < devices.size(); ++k)
+      summands.push_back({job.rankOfDevice[devices[k]],
+                          k == 0 || resets[k] != PENSTOCK_SUM_RECEIVES,
+                          resets[k] != PENSTOCK_SUM_RESETS});
+    return penstock::countSumBytes(types, summands, rank);
   }
 
   void runDevice(uint32_t device, AllReduce &sum, Transport &engine,
