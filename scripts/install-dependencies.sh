@@ -14,6 +14,8 @@ packages=(
   libopenmpi-dev openmpi-bin libmpich-dev mpich
   # Checkpoints: manifests and checksums; headers only.
   nlohmann-json3-dev libxxhash-dev
+  # The order of cores, which programs load where it is there.
+  libhwloc-dev
 )
 
 missing=()

@@ -12,6 +12,7 @@
 #include "penstock/sha256.h"
 #include "runtime/device/Kinds.h"
 #include "runtime/job/Bytes.h"
+#include "runtime/job/Plugins.h"
 #include "runtime/run/Instance.h"
 #include "runtime/transport/mpi/Engine.h"
 
@@ -339,6 +340,7 @@ bool Peers::divideCores() {
   }
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
+  orderCores(all);
   if (threads > all.size())
     return true;
   if (all.size() == sum)

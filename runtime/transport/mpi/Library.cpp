@@ -9,51 +9,15 @@
 
 #include "runtime/transport/mpi/Library.h"
 
-#include "runtime/io/File.h"
+#include "runtime/job/Plugins.h"
 
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <link.h>
 #include <unistd.h>
 #include <vector>
 
 using namespace penstock::runtime;
-
-/// Where the linker of this executable was told to look.
-static const char *findRunPath() {
-  const char *strings = nullptr;
-  ElfW(Xword) at = 0;
-  for (const ElfW(Dyn) *entry = _DYNAMIC; entry->d_tag != DT_NULL; ++entry) {
-    if (entry->d_tag == DT_STRTAB)
-      strings = reinterpret_cast<const char *>(entry->d_un.d_ptr);
-    if (entry->d_tag == DT_RUNPATH)
-      at = entry->d_un.d_val;
-  }
-  return strings && at ? strings + at : "";
-}
-
-static void addFolders(const char *list, std::vector<std::string> &folders) {
-  for (const char *text = list; text && *text;) {
-    size_t length = std::strcspn(text, ":");
-    // Linkers write the folder of the executable in words of their own.
-    if (length && *text != '$')
-      folders.emplace_back(text, length);
-    text += length + (text[length] == ':');
-  }
-}
-
-static std::vector<std::string> listFolders() {
-  std::vector<std::string> folders;
-  addFolders(std::getenv("PENSTOCK_LIBRARY_PATH"), folders);
-  char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-  if (length > 0)
-    folders.push_back(folderOf(std::string(path, length)));
-  addFolders(findRunPath(), folders);
-  return folders;
-}
 
 /// "openmpi" or "mpich", for a launcher that is of one of them.
 static const char *guessName(Launcher launcher) {
@@ -89,7 +53,7 @@ Error MpiLibrary::load(const LaunchFacts &facts) {
     if (one.find('/') != std::string::npos)
       paths.push_back(one);
     else
-      for (const std::string &folder : listFolders())
+      for (const std::string &folder : listPluginFolders())
         paths.push_back(folder + "/libpenstock-mpi-" + one + ".so");
     for (const std::string &path : paths) {
       if (library)
