@@ -312,6 +312,7 @@ Error penstock_run::evaluate(penstock_results &results) {
   std::function<void()> checkProgress = watch();
   auto observe = [&] {
     values.collect(*instance, peers);
+    hearCheckpointRequests();
     checkProgress();
   };
   if (Error error = instance->run(*schedule, 0, microbatches, updatesDone,
