@@ -250,6 +250,14 @@ Error setGpus(Options &options, const char *flag, const char *value) {
   }
 }
 
+Error setPort(Options &options, const char *flag, const char *value) {
+  Error error = parseInteger(flag, value, 0, options.metricsPort);
+  if (!error && *options.metricsPort > 65535)
+    return userError("--%s: '%s' is no port, which is at most 65535", flag,
+                     value);
+  return error;
+}
+
 Error setTransport(Options &options, const char *, const char *value) {
   if (!std::strcmp(value, "nccl"))
     return userError("--transport: this build has no nccl transport");
@@ -329,6 +337,13 @@ constexpr Flag kFlags[] = {
      setTrue<&Options::quiet>},
     {"summary-json", "FILE", "the table that ends a training, as JSON",
      setFile<&Options::summaryJson>},
+    {"metrics-port", "P",
+     "answer GET /metrics for Prometheus on this port (0: a free one)",
+     setPort},
+    {"metrics-address", "A", "and on this address of the host (127.0.0.1)",
+     setFile<&Options::metricsAddress>},
+    {"tensorboard", "DIR", "write scalars for TensorBoard into this folder",
+     setFile<&Options::tensorboard>},
     {"verify", nullptr, "run again on one device and compare bitwise",
      setTrue<&Options::verify>},
     {"on-nan", "stop|warn",

@@ -23,6 +23,7 @@ penstock::runtime::record(const Positions &positions) {
     one.taskNumber = position->taskNumber.load(std::memory_order_relaxed);
     one.waitChannel = position->waitChannel.load(std::memory_order_relaxed);
     one.waitNumber = position->waitNumber.load(std::memory_order_relaxed);
+    one.waited = position->waitedNanoseconds.load(std::memory_order_relaxed);
     one.isRunning = position->isRunning.load(std::memory_order_relaxed);
     records.push_back(one);
   }

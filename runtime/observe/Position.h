@@ -46,7 +46,7 @@ struct Positions {
 /// A position at some time, which may have come from another process.
 struct PositionRecord {
   uint64_t progress;
-  int64_t taskNumber, waitNumber;
+  int64_t taskNumber, waitNumber, waited; // waited: nanoseconds
   uint32_t device, task, waitChannel, isRunning;
 };
 

@@ -44,6 +44,7 @@ Error Checkpoints::open(CheckpointRanks &ranks, CheckpointWriter &target,
 void Checkpoints::begin(const Instance &instance, Manifest manifest) {
   int64_t start = nanoseconds();
   newestStep = manifest.step;
+  newestTime = start;
   begin(writer, instance, std::move(manifest));
   pauseSeconds += double(nanoseconds() - start) * 1e-9;
 }

@@ -60,6 +60,8 @@ public:
              Manifest manifest);
   /// The step of the last that was begun, or -1.
   int64_t newest() const { return newestStep; }
+  /// When that was, in nanoseconds.
+  int64_t getNewestTime() const { return newestTime; }
 
   /// The sum of the times in which training stood still for them.
   double getPauseSeconds() const { return pauseSeconds; }
@@ -78,7 +80,7 @@ private:
   std::vector<uint64_t> offsets;  ///< in the memory; the last is its size
   CheckpointWriter writer;
   bool isDue = false;
-  int64_t newestStep = -1;
+  int64_t newestStep = -1, newestTime = 0;
   double pauseSeconds = 0;
 };
 

@@ -160,6 +160,11 @@ Error penstock_run::openInputs() {
   if (peers.isRoot())
     if (Error error = checkOutputs())
       return error;
+  if (peers.isRoot())
+    if (Error error = monitor.open(options))
+      return error;
+  if (peers.isRoot() && options.metricsPort == 0)
+    std::fprintf(stderr, "metrics: port %lld\n", (long long)monitor.getPort());
   if (options.checkpointDir.empty())
     return {};
   return checkpoints.open(checkpointPeers, options.checkpointDir,

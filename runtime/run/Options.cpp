@@ -57,6 +57,8 @@ Error Options::checkTogether() const {
     return userError("--stop-after-no-gain needs --eval-every");
   if (traceSteps && trace.empty())
     return userError("--trace-steps needs --trace");
+  if (!metricsAddress.empty() && !metricsPort)
+    return userError("--metrics-address needs --metrics-port");
   if (quiet && progressSeconds)
     return userError("--quiet and --progress exclude each other");
   return {};

@@ -31,6 +31,8 @@ struct Options {
   std::string labels, evalLabels, log, save, trace, memory, outputs;
   std::string checkpointDir, resume, flightRecord;
   std::string summaryJson, saveBest, model;
+  std::string metricsAddress, tensorboard;
+  std::optional<int64_t> metricsPort;
   std::optional<int64_t> steps, epochs, evalEvery, seed;
   std::optional<int64_t> checkpointEvery, checkpointKeep;
   bool isEvalEveryEpochs = false; // evalEvery counts passes, not updates

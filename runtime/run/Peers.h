@@ -137,6 +137,8 @@ public:
   /// On rank 0: where all are, by rank; `isFresh` if that is of the last
   /// second.
   std::vector<ProcessState> getStates(bool &isFresh) const;
+  /// On rank 0: nanoseconds since a sign of life of a rank.
+  int64_t getSilence(int rank) const { return control->getSilence(rank); }
   /// Returns the time of an event here by the clock of rank 0.
   int64_t toRootTime(int64_t time) const;
   void measureClockAgain();

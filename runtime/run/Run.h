@@ -17,6 +17,7 @@
 #include "runtime/run/CheckpointPeers.h"
 #include "runtime/run/Checkpoints.h"
 #include "runtime/run/Metrics.h"
+#include "runtime/run/Monitor.h"
 #include "runtime/run/Options.h"
 #include "runtime/run/Progress.h"
 #include "runtime/run/Resume.h"
@@ -30,7 +31,7 @@ struct penstock_run {
   penstock_run(const penstock_program &program,
                std::unique_ptr<penstock::runtime::Progress> progress)
       : program(program), checkpoints(program), progress(std::move(progress)),
-        peers(program), checkpointPeers(peers) {}
+        monitor(program), peers(program), checkpointPeers(peers) {}
 
   /// `mistake` is one of the command line: other processes learn of it.
   Error open(Error mistake = {});
@@ -154,6 +155,7 @@ private:
   Error gatherArenas();
   Error openFlightRecord();
   void gatherWaits();
+  void publish(bool isNow);
   /// The files that the run reads; empty: what is embedded.
   std::vector<std::string> inputPaths() const;
   Error writeTraceOnce();
@@ -237,6 +239,7 @@ private:
   bool hasLog = false, isTraceWritten = false, hasReplayed = false;
   int64_t startTime = 0; // of training
   std::unique_ptr<penstock::runtime::Progress> progress;
+  penstock::runtime::Monitor monitor;
   /// Comes last, so that nothing that it knows of is gone.
   mutable penstock::runtime::Peers peers;
   penstock::runtime::CheckpointPeers checkpointPeers;

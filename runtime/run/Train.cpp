@@ -73,6 +73,8 @@ void penstock_run::logUpdates(SinkValues &values,
       noteNotFinite(loss, loggedUpdates, firstNotFinite);
     if (!logError)
       logError = log.write(loggedUpdates, loss, rate, seconds);
+    if (!logError)
+      logError = monitor.addUpdate(loggedUpdates, loss, rate);
     double samples = double(loggedUpdates - resumedAt) * double(microbatches) *
                      program.microbatch_size;
     progress->show(loggedUpdates, loss, samples / seconds);
@@ -227,11 +229,13 @@ Error penstock_run::trainSegment(int64_t updates) {
                    schedule->microbatches * program.microbatch_size,
                    passUpdates(), options.progressSeconds,
                    options.hidesProgress || options.quiet});
+  monitor.begin(begin);
   std::function<void()> checkProgress = watch();
   EarlyEnd earlyEnd(peers, *instance);
   auto observe = [&] {
     values.collect(*instance, peers);
     logUpdates(values, *schedule);
+    publish(/*isNow=*/false);
     Peers::Ending own = getOwnEnding();
     peers.sendSignal(own.signal);
     if (checkpoints.hasFailed())
@@ -249,6 +253,8 @@ Error penstock_run::trainSegment(int64_t updates) {
   ending = peers.finishSegment(
       observe, [&] { return earlyEnd.isBusy(); },
       [&] { return getOwnEnding(); });
+
+  publish(/*isNow=*/true);
 
   // 2. Account.
   trainSeconds += double(nanoseconds() - begin) * 1e-9;
@@ -421,6 +427,8 @@ Error penstock_run::evaluateHere(penstock_results &results,
     named.emplace_back(metric.kind->name, metric.value);
   if (!logError)
     logError = log.writeEvaluation(updatesDone, named);
+  if (!logError)
+    logError = monitor.addEvaluation(updatesDone, named);
   return {};
 }
 
