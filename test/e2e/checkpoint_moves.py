@@ -56,7 +56,8 @@ class Programs:
             self.names.append(name)
 
     def train(self, name, updates, *more, notes=None):
-        log, model = (self.folder / f"{name}.{end}" for end in ("jsonl", "onnx"))
+        log, model = (self.folder / f"{name}.{end}"
+                      for end in ("jsonl", "saved.onnx"))
         run([self.folder / name, *self.data, f"--steps={updates}",
              f"--log={log}", f"--save={model}", *more], notes)
         return losses_of(log), model.read_bytes()
