@@ -78,9 +78,11 @@ config.environment.update({"OMPI_ALLOW_RUN_AS_ROOT": "1",
                            "OMPI_MCA_rmaps_base_oversubscribe": "1"})
 
 # What kills a program at a chosen system call, and what gives it a file system
-# of its own, is not allowed everywhere.
+# or a network of its own, is not allowed everywhere.
 for feature, command in (
         ("strace", ["strace", "-o", os.devnull, "true"]),
+        ("network-namespaces", [
+            "sh", "-c", "ip netns add penstock-lit-$$ && ip netns del penstock-lit-$$"]),
         ("namespaces", ["unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs",
                         "/mnt"])):
     if shutil.which(command[0]) and not subprocess.run(
