@@ -28,7 +28,7 @@ from kill import find_processes  # noqa: E402
 from transports import ENVIRONMENT  # noqa: E402
 
 LAUNCHER = "mpirun.openmpi"
-MICROBATCH, WIDTH, CLASSES = 128, 512, 16
+MICROBATCH, WIDTH, CLASSES = 256, 512, 16
 HELLO = """
 #include <mpi.h>
 int main(int argc, char **argv) {
