@@ -11,18 +11,25 @@
 #include "penstock/one_line.h"
 #include "runtime/support/Wait.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace penstock::runtime;
 
 FlightRecord::~FlightRecord() {
   if (header)
     munmap(header, bytes);
+  if (lock >= 0)
+    close(lock);
 }
 
 static std::string listNames(const penstock_program &program) {
@@ -74,7 +81,8 @@ Error FlightRecord::open(const std::string &where,
       errno ? MAP_FAILED
             : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   int reason = errno;
-  ::close(file);
+  (void)flock(file, LOCK_SH | LOCK_NB);
+  lock = file;
   if (mapped == MAP_FAILED) {
     errno = reason;
     return failed();
@@ -133,4 +141,57 @@ void FlightRecord::remove() {
     return;
   unlink(path.c_str());
   rmdir(folder.c_str());
+}
+
+//===----------------------------------------------------------------------===//
+// Records of other runs
+//===----------------------------------------------------------------------===//
+
+static constexpr char kPrefix[] = "penstock-flight-";
+
+static std::string getTemporaryFolder() {
+  const char *temporary = std::getenv("TMPDIR");
+  return temporary && *temporary ? temporary : "/tmp";
+}
+
+std::string penstock::runtime::getRecordFolder(const std::string &name) {
+  return getTemporaryFolder() + "/" + kPrefix + name;
+}
+
+/// Returns true if a process that writes the file lives.
+static bool isWritten(const std::string &path) {
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0)
+    return true; // It is none of ours.
+  bool isFree = flock(file, LOCK_EX | LOCK_NB) == 0;
+  close(file);
+  return !isFree;
+}
+
+void penstock::runtime::removeOldRecords() {
+  constexpr size_t kKept = 8;
+  namespace fs = std::filesystem;
+  std::error_code status;
+  std::vector<std::pair<time_t, std::string>> folders;
+  for (fs::directory_iterator at(getTemporaryFolder(), status), end;
+       !status && at != end; at.increment(status)) {
+    struct stat info;
+    if (at->path().filename().string().starts_with(kPrefix) &&
+        lstat(at->path().c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+        info.st_uid == geteuid())
+      folders.emplace_back(info.st_mtime, at->path().string());
+  }
+  std::sort(folders.rbegin(), folders.rend());
+  for (size_t i = kKept; i < folders.size(); ++i) {
+    std::vector<std::string> files;
+    for (fs::directory_iterator at(folders[i].second, status), end;
+         !status && at != end; at.increment(status))
+      files.push_back(at->path().string());
+    if (std::any_of(files.begin(), files.end(), isWritten))
+      continue;
+    for (const std::string &file : files)
+      if (file.ends_with(".flight"))
+        unlink(file.c_str());
+    rmdir(folders[i].second.c_str());
+  }
 }

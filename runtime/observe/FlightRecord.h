@@ -49,9 +49,16 @@ public:
 
 private:
   std::string folder, path;
+  int lock = -1; // on the file, as long as the process lives
   FlightHeader *header = nullptr;
   uint64_t bytes = 0;
 };
+
+/// Where runs leave their records that are not told where: TMPDIR.
+std::string getRecordFolder(const std::string &name);
+/// Removes the oldest of them but for some, which nobody has looked at since;
+/// not those of runs that go on.
+void removeOldRecords();
 
 } // namespace penstock::runtime
 

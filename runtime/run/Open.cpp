@@ -14,7 +14,6 @@
 #include "runtime/run/Run.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 using namespace penstock::runtime;
@@ -269,11 +268,12 @@ Error penstock_run::openFlightRecord() {
   Token run = peers.getToken();
   std::string folder = options.flightRecord;
   if (folder.empty()) {
-    const char *temporary = std::getenv("TMPDIR");
-    folder = format("%s/penstock-flight-",
-                    temporary && *temporary ? temporary : "/tmp");
+    std::string name;
     for (int i = 0; i < 6; ++i)
-      folder += format("%02x", run[i]);
+      name += format("%02x", run[i]);
+    folder = getRecordFolder(name);
+    if (peers.getJob().localRank == 0)
+      removeOldRecords();
   }
   if (Error error = flightRecord.open(folder, program, peers.getJob(), run,
                                       peers.getClock()))
