@@ -123,10 +123,8 @@ static Error trainAndPrint(penstock_run &run) {
   if (!mistake && !options.steps && !options.epochs)
     mistake = userError("one of --steps and --epochs is required (see --help)");
   run.getStopSignal = makeStopSignal(options);
-  if (!options.checkpointDir.empty()) {
-    catchCheckpointSignal();
-    run.takeCheckpointRequest = takeCheckpointSignal;
-  }
+  catchCheckpointSignal();
+  run.takeCheckpointRequest = takeCheckpointSignal;
   if (Error error = run.open(std::move(mistake)))
     return error;
   if (options.transport == "control")

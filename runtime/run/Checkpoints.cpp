@@ -258,7 +258,11 @@ void penstock_run::hearCheckpointRequests() {
   if (!isAsked || (!peers.isAlone() && now - lastRequest < kSameRequest))
     return;
   lastRequest = now;
-  checkpoints.request();
+  if (checkpoints.isOpen())
+    return checkpoints.request();
+  progress->clear();
+  std::fprintf(stderr, "note: SIGUSR1 asks for a checkpoint, and there is none "
+                       "without --checkpoint-dir\n");
 }
 
 /// In a pause of training, all processes learn from rank 0 whether one begins
