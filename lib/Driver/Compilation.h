@@ -101,6 +101,9 @@ private:
   /// Takes over what a printed program was made with; false after an error if a
   /// flag contradicts it.
   bool adoptFacts();
+  /// False after an error if a flag decides nothing at the program's level.
+  bool checkEffects();
+  bool checkInference();
   template <typename Value>
   bool adopt(llvm::StringRef flag, Value &option, const Value &value);
   /// Writes into the module what is decided about its training at `target`.

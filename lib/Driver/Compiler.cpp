@@ -329,9 +329,6 @@ int Compilation::plan(Level target, std::optional<double> least) {
   report.clipGradNorm = options.clipGradNorm;
   report.recompute = options.recompute;
 
-  if (options.choosesStages && level > Level::Graph)
-    return fail("--stages=auto: " + options.input + " is at level " +
-                getLevelName(level) + ", where its stages are cut");
   if (target < level)
     return fail(options.input + " is at level " + getLevelName(level) +
                 " already, after --emit=" + getLevelName(target));

@@ -31,6 +31,15 @@ enum FlagTrait : unsigned {
   kOfTraining = 2,
   /// Printed programs hold its value, which it must not contradict.
   kRecorded = 4,
+  /// The last level at which it decides something. On a printed program beyond
+  /// that level it has no effect and is an error; on import, on all of them.
+  kUntilImport = 1 << 3,
+  kUntilGraph = 2 << 3,
+  kUntilStages = 3 << 3,
+  kUntilTraining = 4 << 3,
+  kUntilSchedule = 5 << 3,
+  kUntilProgram = 6 << 3,
+  kUntilMask = 7 << 3,
 };
 
 /// All flags, registered for the life of the object.
@@ -72,8 +81,9 @@ struct Flags {
   Text mode = text("mode", "What to compile: train or infer", "train");
   Text target =
       text("target", "What to compile for: cpu or cuda", "cpu", kRecorded);
-  Texts deviceTargets = commaTexts(
-      "device-targets", "What each device is, in order: cpu,cuda,cuda");
+  Texts deviceTargets =
+      commaTexts("device-targets",
+                 "What each device is, in order: cpu,cuda,cuda", kRecorded);
   Text march = text("march", "CPU to compile for (default: native)", "native",
                     kNotEmpty | kRecorded, &CompileOptions::march);
   Text precision =
@@ -82,47 +92,55 @@ struct Flags {
            "convolutions on GPUs; bf16: weights, messages and products",
            "f32", kRecorded, &CompileOptions::precision);
   Texts dims = texts("dim", "Bind a symbolic dimension: NAME=N or INPUT:AXIS=N",
-                     "name=n");
+                     kUntilImport, "name=n");
   Text microbatchSize = text("microbatch-size",
                              "Samples per microbatch, which binds the batch "
                              "dimension; auto: planned, with --global-batch",
-                             "", kNotEmpty);
+                             "", kNotEmpty | kUntilImport);
   Count microbatches =
       count("microbatches", "Microbatches per weight update (default 1)", 1,
             kOfTraining | kRecorded);
   Count globalBatch =
-      count("global-batch", "Samples per weight update, in place of one of "
-                            "--microbatch-size and --microbatches");
+      count("global-batch",
+            "Samples per weight update, in place of one of --microbatch-size "
+            "and --microbatches",
+            0, kUntilImport);
   Text loss = text("loss",
                    "Loss: softmax-cross-entropy, bce-with-logits, mse or "
                    "output (default: the model's own scalar output)",
-                   "output", kOfTraining, &CompileOptions::loss);
-  Text lossInput = text("loss-input", "The output that enters the loss", "",
-                        kNotEmpty | kOfTraining, &CompileOptions::lossInput);
+                   "output", kOfTraining | kUntilImport, &CompileOptions::loss);
+  Text lossInput =
+      text("loss-input", "The output that enters the loss", "",
+           kNotEmpty | kOfTraining | kUntilImport, &CompileOptions::lossInput);
   Count classAxis =
       count("class-axis", "Axis of the classes (default: the last)", -1,
-            kOfTraining, &CompileOptions::classAxis);
+            kOfTraining | kUntilImport, &CompileOptions::classAxis);
   Text ignoreLabel =
       text("ignore-label", "Labels of this value do not count", "",
-           kNotEmpty | kOfTraining, &CompileOptions::ignoreLabel);
+           kNotEmpty | kOfTraining | kUntilImport,
+           &CompileOptions::ignoreLabel);
   Text train = text("train", "Initialisers to train, a regular expression", "",
-                    kNotEmpty | kOfTraining, &CompileOptions::trainRegex);
+                    kNotEmpty | kOfTraining | kUntilImport,
+                    &CompileOptions::trainRegex);
   Text freeze =
       text("freeze", "Initialisers not to train, a regular expression", "",
-           kNotEmpty | kOfTraining, &CompileOptions::freezeRegex);
-  Texts tie = texts("tie", "Train two equal initialisers as one: A=B");
+           kNotEmpty | kOfTraining | kUntilImport,
+           &CompileOptions::freezeRegex);
+  Texts tie = texts("tie", "Train two equal initialisers as one: A=B",
+                    kUntilImport);
   Text stages = text("stages",
                      "Number of stages, or auto: one per device, cut where "
                      "they fit in --device-memory",
-                     "", kNotEmpty);
-  Texts splitAt = commaTexts("split-at", "ONNX nodes or values to cut after");
-  Count devices =
-      count("devices", "Number of devices (default: one per stage)");
-  Count threads =
-      count("threads", "Threads per device (default 1)", 1, kRecorded);
-  Text replicas =
-      text("replicas",
-           "Replicas of every stage, or of each: 3,1; auto: planned", "1");
+                     "", kNotEmpty | kUntilGraph);
+  Texts splitAt =
+      commaTexts("split-at", "ONNX nodes or values to cut after", kUntilGraph);
+  Count devices = count("devices", "Number of devices (default: one per stage)",
+                        0, kUntilTraining);
+  Count threads = count("threads", "Threads per device (default 1)", 1,
+                        kRecorded | kUntilProgram);
+  Text replicas = text(
+      "replicas", "Replicas of every stage, or of each: 3,1; auto: planned",
+      "1", kUntilTraining);
   // An option keeps a reference to its text.
   std::string methodText =
       "Training method: " + listMethods() +
@@ -133,12 +151,14 @@ struct Flags {
       " (default: 1f1b)";
   Text schedule =
       text("schedule", scheduleText, "1f1b", kOfTraining | kRecorded);
-  Text scheduleFile = file("schedule-file",
-                           "Schedule from a CSV file, in the format of "
-                           "torch.distributed.pipelining",
-                           kNotEmpty, &CompileOptions::scheduleFile);
-  Text emitSchedule = file("emit-schedule", "Write the schedule as such a file",
-                           kNotEmpty, &CompileOptions::emitSchedule);
+  Text scheduleFile =
+      file("schedule-file",
+           "Schedule from a CSV file, in the format of "
+           "torch.distributed.pipelining",
+           kNotEmpty | kUntilTraining, &CompileOptions::scheduleFile);
+  Text emitSchedule =
+      file("emit-schedule", "Write the schedule as such a file",
+           kNotEmpty | kUntilSchedule, &CompileOptions::emitSchedule);
   Text emitScheduleFormat = text("emit-schedule-format",
                                  "What stands in it: compute_only (default) or "
                                  "compute_comms, with transfers",
@@ -166,28 +186,29 @@ struct Flags {
                       "Weights of convolutions and products that are reordered "
                       "once per update instead of once per microbatch: auto "
                       "(where it pays and fits; default), none or all",
-                      "auto", kNoTrait, &CompileOptions::prepack);
-  Text recompute = text("recompute",
-                        "What the backward computes again instead of storing "
-                        "it: none, full, auto (what --device-memory demands) "
-                        "or an expression of ONNX nodes",
-                        "none", kOfTraining, &CompileOptions::recompute);
+                      "auto", kUntilSchedule, &CompileOptions::prepack);
+  Text recompute =
+      text("recompute",
+           "What the backward computes again instead of storing "
+           "it: none, full, auto (what --device-memory demands) "
+           "or an expression of ONNX nodes",
+           "none", kOfTraining | kUntilStages, &CompileOptions::recompute);
   Text deviceMemory = text("device-memory",
                            "Memory of a device, e.g. 16GiB; exit code 3 when "
                            "a stage does not fit",
-                           "", kNotEmpty);
+                           "", kNotEmpty | kUntilProgram);
   Text gpuArch = text("gpu-arch",
                       "GPU architectures to compile for, with commas: sm_80, "
                       "sm_90, ..; or emulated, by the host",
                       "sm_90", kNotEmpty | kRecorded, &CompileOptions::gpuArch);
   Text libraryWorkspace =
       text("library-workspace", "Scratch of a library call on a GPU, at most",
-           "32MiB", kNotEmpty | kRecorded);
+           "32MiB", kNotEmpty | kRecorded | kUntilProgram);
   Text gpuKernels =
       text("gpu-kernels",
            "How loops become threads of a GPU: classes (the way that fits the "
            "loop), or plain (a thread per element, to find faults)",
-           "classes", kRecorded);
+           "classes", kRecorded | kUntilProgram);
   Text cudaPath = text("cuda-path", "Where the CUDA toolkit is",
                        "/usr/local/cuda", kNotEmpty, &CompileOptions::cudaPath);
   Text ptxas = text("ptxas",
@@ -200,9 +221,9 @@ struct Flags {
   Switch profile = toggle("profile",
                           "Measure what every node costs, here and now, and "
                           "plan with that; kept for the next time",
-                          &CompileOptions::profile);
+                          kUntilGraph, &CompileOptions::profile);
   Switch explain = toggle("explain", "Say why each cut stands where it does",
-                          &CompileOptions::explain);
+                          kUntilGraph, &CompileOptions::explain);
 
 private:
   llvm::StringRef addRow(llvm::StringRef name, unsigned traits, Field field) {
@@ -220,22 +241,24 @@ private:
     return Text(addRow(name, traits, field), llvm::cl::desc(help),
                 llvm::cl::value_desc("file"), llvm::cl::cat(category));
   }
-  Texts texts(llvm::StringRef name, llvm::StringRef help,
+  Texts texts(llvm::StringRef name, llvm::StringRef help, unsigned traits,
               const char *value = "string") {
-    return Texts(name, llvm::cl::desc(help), llvm::cl::value_desc(value),
-                 llvm::cl::cat(category));
+    return Texts(addRow(name, traits, {}), llvm::cl::desc(help),
+                 llvm::cl::value_desc(value), llvm::cl::cat(category));
   }
-  Texts commaTexts(llvm::StringRef name, llvm::StringRef help) {
-    return Texts(name, llvm::cl::desc(help), llvm::cl::CommaSeparated,
-                 llvm::cl::cat(category));
+  Texts commaTexts(llvm::StringRef name, llvm::StringRef help,
+                   unsigned traits) {
+    return Texts(addRow(name, traits, {}), llvm::cl::desc(help),
+                 llvm::cl::CommaSeparated, llvm::cl::cat(category));
   }
   Count count(llvm::StringRef name, llvm::StringRef help, int64_t initial = 0,
               unsigned traits = kNoTrait, Field field = {}) {
     return Count(addRow(name, traits, field), llvm::cl::desc(help),
                  llvm::cl::init(initial), llvm::cl::cat(category));
   }
-  Switch toggle(llvm::StringRef name, llvm::StringRef help, Field field = {}) {
-    return Switch(addRow(name, kNoTrait, field), llvm::cl::desc(help),
+  Switch toggle(llvm::StringRef name, llvm::StringRef help, unsigned traits,
+                Field field = {}) {
+    return Switch(addRow(name, traits, field), llvm::cl::desc(help),
                   llvm::cl::cat(category));
   }
 };

@@ -50,14 +50,38 @@ void Flags::copyTo(CompileOptions &options) const {
   }
 }
 
+/// The level of one of the traits kUntil..; none on import.
+static std::optional<Level> getLastLevel(unsigned trait) {
+  switch (trait) {
+  case kUntilGraph:
+    return Level::Graph;
+  case kUntilStages:
+    return Level::Stages;
+  case kUntilTraining:
+    return Level::Training;
+  case kUntilSchedule:
+    return Level::Schedule;
+  case kUntilProgram:
+    return Level::Program;
+  default:
+    return std::nullopt;
+  }
+}
+
 bool OptionChecker::checkRows() {
   SmallVector<const Flags::Text *> notEmpty;
   for (const Flags::Row &row : flags.rows) {
     cl::Option &option = Flags::getOption(row);
     if (row.traits & kNotEmpty)
       notEmpty.push_back(static_cast<Flags::Text *>(&option));
-    if ((row.traits & kRecorded) && option.getNumOccurrences())
+    if (!option.getNumOccurrences())
+      continue;
+    if (row.traits & kRecorded)
       options.given.insert(row.name.str());
+    if (row.traits & kOfTraining)
+      options.ofTraining.push_back("--" + row.name.str());
+    if (unsigned last = row.traits & kUntilMask)
+      options.lastLevels.emplace_back(row.name.str(), getLastLevel(last));
   }
   if (flags.globalBatch.getNumOccurrences())
     options.given.insert(flags.microbatches.ArgStr.str());
@@ -157,10 +181,9 @@ bool OptionChecker::checkMode() {
 void OptionChecker::warnOfIgnored() {
   if (!options.infer)
     return;
-  for (const Flags::Row &row : flags.rows)
-    if ((row.traits & kOfTraining) && Flags::getOption(row).getNumOccurrences())
-      errors << "penstockc: warning: --" << row.name
-             << " has no effect with --mode=infer\n";
+  for (const std::string &flag : options.ofTraining)
+    errors << "penstockc: warning: " << flag
+           << " has no effect with --mode=infer\n";
 }
 
 bool OptionChecker::checkMicrobatches() {
@@ -227,9 +250,6 @@ bool OptionChecker::checkGlobalBatch(bool isAuto) {
     options.microbatchSize = other;
     return true;
   }
-  if (isAuto && StringRef(options.input).ends_with(".mlir"))
-    return fail("--microbatch-size=auto: " + options.input +
-                " is a printed program, whose shapes are decided");
   options.choosesMicrobatches = isAuto;
   options.microbatches = other;
   if (!isAuto && other > kMostMicrobatches)

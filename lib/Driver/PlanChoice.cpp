@@ -248,14 +248,6 @@ int Compilation::chooseReplicas() {
 }
 
 int Compilation::choosePlan(Level target) {
-  bool recomputes = options.recompute != "none";
-  if (recomputes && level > Level::Stages)
-    return fail("--recompute=" + options.recompute + ": " + options.input +
-                " is at level " + getLevelName(level) +
-                ", where its residuals are chosen");
-  if (options.profile && level > Level::Graph)
-    return fail("--profile: " + options.input + " is at level " +
-                getLevelName(level) + ", where nodes are told apart no more");
   if (target <= Level::Graph)
     return kDone;
   if (options.profile) {

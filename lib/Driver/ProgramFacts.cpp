@@ -14,6 +14,7 @@
 #include "penstock/Schedule/FromIR.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -67,15 +68,55 @@ bool Compilation::adopt(StringRef flag, Value &option, const Value &value) {
   return true;
 }
 
+/// All flags without effect are named at once.
+bool Compilation::checkEffects() {
+  std::vector<std::string> idle;
+  for (const auto &[flag, last] : options.lastLevels)
+    if (!last || level > *last)
+      idle.push_back("--" + flag);
+  // A schedule that a table described has no name to compare with.
+  if (level >= Level::Schedule && options.given.count("schedule") &&
+      llvm::none_of(module->getOps<pipeline::ScheduleOp>(), [](auto schedule) {
+        return bool(schedule.getGeneratorAttr());
+      }))
+    idle.emplace_back("--schedule");
+  if (idle.empty())
+    return true;
+  fail(llvm::formatv("{0} {1} no effect on {2}, which is at level {3}; give "
+                     "{4} when its model is compiled",
+                     llvm::join(idle, ", "), idle.size() == 1 ? "has" : "have",
+                     options.input, getLevelName(level),
+                     idle.size() == 1 ? "it" : "them"));
+  return false;
+}
+
+/// Says the same of flags of training, if --mode=infer did not lead to it.
+bool Compilation::checkInference() {
+  if (options.given.count("mode") || options.ofTraining.empty())
+    return true;
+  fail(llvm::formatv("{0} {1} no effect on {2}, which was made with "
+                     "--mode=infer",
+                     llvm::join(options.ofTraining, ", "),
+                     options.ofTraining.size() == 1 ? "has" : "have",
+                     options.input));
+  return false;
+}
+
 /// What devices are is part of the program.
 bool Compilation::agreesWithDevices() {
   auto targets = getTargets(&context, options);
-  for (StringRef flag : {"threads", "march", "target", "gpu-arch",
-                         "library-workspace", "gpu-kernels"}) {
+  for (StringRef flag :
+       {"threads", "march", "target", "device-targets", "gpu-arch", "precision",
+        "library-workspace", "gpu-kernels"}) {
     if (!options.given.count(flag.str()))
       continue;
     for (auto device : module->getOps<pipeline::DeviceOp>()) {
-      if (llvm::is_contained(targets, device.getTarget()))
+      size_t number = static_cast<size_t>(device.getNumber());
+      bool agrees = flag != "device-targets"
+                        ? llvm::is_contained(targets, device.getTarget())
+                        : number < targets.size() &&
+                              targets[number] == device.getTarget();
+      if (agrees)
         continue;
       std::string own;
       llvm::raw_string_ostream(own) << device.getTarget();
@@ -88,6 +129,8 @@ bool Compilation::agreesWithDevices() {
 }
 
 bool Compilation::adoptFacts() {
+  if (!checkEffects())
+    return false;
   // Scratch is planned for the one or the other.
   bool isDirect = (*module)->hasAttr(pipeline::kDirectConvolutionAttr);
   if ((isDirect || level >= Level::Program) &&
@@ -116,7 +159,7 @@ bool Compilation::adoptFacts() {
   if (isBf16)
     options.precision = "bf16";
   if (options.infer)
-    return true;
+    return checkInference();
   pipeline::ClippingAttr clipping = training.getClippingAttr();
   std::string batchNorm = stringifyBatchNorm(options.batchNorm).str();
   if (!adopt("microbatches", options.microbatches,

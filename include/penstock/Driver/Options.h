@@ -109,6 +109,11 @@ struct CompileOptions {
   std::vector<int64_t> recomputeBudgets;
   /// Which of the flags were said that a printed program may contradict.
   std::set<std::string> given;
+  /// The flags that were said and decide nothing beyond a level of the IR;
+  /// none: only on import.
+  std::vector<std::pair<std::string, std::optional<Level>>> lastLevels;
+  /// The flags that were said and are of training, as "--loss".
+  std::vector<std::string> ofTraining;
 
   bool report = false;
   std::string reportJson;
