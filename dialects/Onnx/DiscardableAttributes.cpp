@@ -43,6 +43,8 @@ static bool isOnBranch(Operation *op, Attribute value) {
 static const AttributeRule rules[] = {
     {kConstantInitializersAttr, isNamesOnModule,
      "a list of names, on the module"},
+    {kUnreachedInitializersAttr, isNamesOnModule,
+     "a list of names, on the module"},
     {kUnusedInputsAttr, isNamesOnModule, "a list of names, on the module"},
     {kPassedOnAttr, isPassedOn, "names by names, on the module"},
     {kReboundBatchAttr, isBatchOfFunction, "a batch size, on a function"},

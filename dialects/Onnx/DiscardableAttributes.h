@@ -19,6 +19,10 @@ namespace penstock::onnx {
 /// ["name"]: float initialisers that became constants. They do not train.
 inline constexpr llvm::StringLiteral kConstantInitializersAttr =
     "onnx.constant_initializers";
+/// ["name"]: initialisers that would train, but that only other outputs of the
+/// model read than the one that enters the loss.
+inline constexpr llvm::StringLiteral kUnreachedInitializersAttr =
+    "onnx.unreached_initializers";
 /// ["name"]: inputs of the model that the program does not need.
 inline constexpr llvm::StringLiteral kUnusedInputsAttr = "onnx.unused_inputs";
 

@@ -138,6 +138,8 @@ private:
   void warnOfFewerDevices(const StagePlan &plan);
   int checkRecompute();
   int checkDevices();
+  /// Names parameters that no gradient reaches from the loss.
+  void warnOfUnreached();
   int writeSchedule();
   int chooseReplicas();
   int failWithoutReplicas();

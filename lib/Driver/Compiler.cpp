@@ -110,6 +110,7 @@ bool Compilation::load() {
   import.trainRegex = options.trainRegex;
   import.freezeRegex = options.freezeRegex;
   import.ties = options.ties;
+  import.allowFolded = options.allowFolded;
   if (options.output != "-")
     import.binaryCopy = options.output + ".onnx";
   module = importModel(&context, options.input, import);
@@ -364,6 +365,7 @@ int Compilation::plan(Level target, std::optional<double> least) {
       return code;
     if (int code = checkRecompute())
       return code;
+    warnOfUnreached();
   }
   bool isOurs = isModel && !restrictsOrders(options);
   if (!lowerTo(std::min(target, Level::Schedule)))

@@ -115,19 +115,22 @@ struct Flags {
   Count classAxis =
       count("class-axis", "Axis of the classes (default: the last)", -1,
             kOfTraining | kUntilImport, &CompileOptions::classAxis);
-  Text ignoreLabel =
-      text("ignore-label", "Labels of this value do not count", "",
-           kNotEmpty | kOfTraining | kUntilImport,
-           &CompileOptions::ignoreLabel);
-  Text train = text("train", "Initialisers to train, a regular expression", "",
-                    kNotEmpty | kOfTraining | kUntilImport,
-                    &CompileOptions::trainRegex);
-  Text freeze =
-      text("freeze", "Initialisers not to train, a regular expression", "",
-           kNotEmpty | kOfTraining | kUntilImport,
-           &CompileOptions::freezeRegex);
-  Texts tie = texts("tie", "Train two equal initialisers as one: A=B",
-                    kUntilImport);
+  Text ignoreLabel = text("ignore-label", "Labels of this value do not count",
+                          "", kNotEmpty | kOfTraining | kUntilImport,
+                          &CompileOptions::ignoreLabel);
+  Text train =
+      text("train", "Initialisers to train, a regular expression", "",
+           kNotEmpty | kOfTraining | kUntilImport, &CompileOptions::trainRegex);
+  Text freeze = text(
+      "freeze", "Initialisers not to train, a regular expression", "",
+      kNotEmpty | kOfTraining | kUntilImport, &CompileOptions::freezeRegex);
+  Texts tie =
+      texts("tie", "Train two equal initialisers as one: A=B", kUntilImport);
+  Switch allowFolded =
+      toggle("allow-folded",
+             "Train a model although its exporter has computed batch norms "
+             "into the weights before them",
+             kOfTraining | kUntilImport, &CompileOptions::allowFolded);
   Text stages = text("stages",
                      "Number of stages, or auto: one per device, cut where "
                      "they fit in --device-memory",

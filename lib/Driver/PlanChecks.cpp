@@ -15,6 +15,7 @@
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Methods/Method.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -62,6 +63,21 @@ int Compilation::checkDevices() {
         << ": warning: nothing is trained: no initializer is left "
            "that has a gradient and is not frozen\n";
   return kDone;
+}
+
+void Compilation::warnOfUnreached() {
+  constexpr size_t kMostNames = 8;
+  std::vector<std::string> names = report.findUnreached(*module);
+  if (options.infer || names.empty() || isCandidate())
+    return;
+  log << options.input << ": warning: no gradient of the loss reaches "
+      << names.size() << " initializer" << (names.size() == 1 ? "" : "s")
+      << ", which " << (names.size() == 1 ? "does" : "do") << " not train: "
+      << toOneLine(
+             llvm::join(llvm::ArrayRef(names).take_front(kMostNames), ", "));
+  if (names.size() > kMostNames)
+    log << " and " << names.size() - kMostNames << " more (see --report)";
+  log << "\n";
 }
 
 bool Compilation::fitsMemory() const {

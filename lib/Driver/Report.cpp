@@ -17,6 +17,7 @@
 #include "penstock/Support/NodeName.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -151,6 +152,8 @@ llvm::json::Value Report::toJson() const {
       {"transport", std::move(processes)},
       {"trained", toArray(trained)},
       {"frozen", toArray(frozen)},
+      {"statistics", toArray(statistics)},
+      {"unreached", toArray(unreached)},
       {"stages", std::move(list)}};
 }
 
@@ -268,10 +271,16 @@ void Report::print(llvm::raw_ostream &stream) const {
       stream << " " << name;
     stream << (stage.parameters.empty() ? " nothing\n" : "\n");
   }
-  if (!frozen.empty()) {
-    stream << "not trained:";
-    for (const std::string &name : frozen)
-      stream << " " << name;
-    stream << "\n";
-  }
+  std::vector<std::string> held;
+  for (const std::string &name : frozen)
+    if (!llvm::is_contained(statistics, name) &&
+        !llvm::is_contained(unreached, name))
+      held.push_back(name);
+  auto list = [&](StringRef title, ArrayRef<std::string> names) {
+    if (!names.empty())
+      stream << title << ": " << llvm::join(names, " ") << "\n";
+  };
+  list("statistics", statistics);
+  list("not reached by the loss", unreached);
+  list("not trained", held);
 }

@@ -165,6 +165,11 @@ void Report::collectVariables(ModuleOp module) {
   trained.clear();
   frozen.clear();
   checkpointBytes = 0;
+  statistics.clear();
+  // Programs of devices have no tasks to see it in; what was seen holds.
+  if (std::vector<std::string> found = findUnreached(module);
+      found.size() > unreached.size())
+    unreached = std::move(found);
   llvm::DenseMap<StringAttr, int64_t> versionsOf;
   for (Operation &op : module.getBody()->getOperations())
     if (auto storage = dyn_cast<VersionStorageOpInterface>(op))
@@ -180,6 +185,10 @@ void Report::collectVariables(ModuleOp module) {
   }
   Rows rows(stages);
   SymbolTable symbols(module);
+  TrainingOp training = getTraining(module);
+  bool holdsStatistics =
+      training &&
+      (training.getInfers() || training.getBatchNorm() == BatchNorm::Frozen);
   for (VariableOp variable : module.getOps<VariableOp>()) {
     // As the runtime aligns them.
     if (!infer && isSaved(variable, symbols))
@@ -214,6 +223,8 @@ void Report::collectVariables(ModuleOp module) {
     case Role::Statistic:
       // Moved by the forward, but not trained.
       frozen.push_back(variable.getSymName().str());
+      if (!variable.getFrozen() && !holdsStatistics)
+        statistics.push_back(frozen.back());
       break;
     default:
       break;
@@ -230,6 +241,30 @@ void Report::collectVariables(ModuleOp module) {
           module->getAttrOfType<ArrayAttr>(onnx::kConstantInitializersAttr))
     for (StringAttr name : constants.getAsRange<StringAttr>())
       frozen.push_back(name.str());
+  if (auto dropped =
+          module->getAttrOfType<ArrayAttr>(onnx::kUnreachedInitializersAttr))
+    for (StringAttr name : dropped.getAsRange<StringAttr>())
+      frozen.push_back(name.str());
+}
+
+std::vector<std::string> Report::findUnreached(ModuleOp module) {
+  std::vector<std::string> names;
+  llvm::StringSet<> written;
+  for (TaskOp task : module.getOps<TaskOp>())
+    if (task.getKind() == TaskKind::Update && !task.isBodyless())
+      for (WriteOp write : task.getBody().getOps<WriteOp>())
+        written.insert(write.getVariable());
+  for (VariableOp variable : module.getOps<VariableOp>())
+    if (!written.empty() && variable.getRole() == Role::Parameter &&
+        !variable.getFrozen() && !written.contains(variable.getSymName()))
+      for (StringRef name : getInitialisers(variable))
+        if (!llvm::is_contained(names, name))
+          names.push_back(name.str());
+  if (auto dropped =
+          module->getAttrOfType<ArrayAttr>(onnx::kUnreachedInitializersAttr))
+    for (StringAttr name : dropped.getAsRange<StringAttr>())
+      names.push_back(name.str());
+  return names;
 }
 
 namespace {

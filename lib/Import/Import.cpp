@@ -62,11 +62,16 @@ LogicalResult Importer::importOutputs(GraphImporter &graph) {
     return success();
   };
   if (options.onlyLossOutput) {
-    StringRef wanted = options.lossInput.empty() ? StringRef(declared[0].name())
-                                                 : StringRef(options.lossInput);
     SmallVector<StringRef> names;
     for (const ValueInfoProto &output : declared)
       names.push_back(output.name());
+    StringRef wanted = options.lossInput;
+    if (wanted.empty() && names.size() > 1)
+      return error("the model has " + Twine(names.size()) +
+                   " outputs: " + join(names, ", ") +
+                   "; say by --loss-input=NAME which of them enters the loss");
+    if (wanted.empty())
+      wanted = names.front();
     if (!is_contained(names, wanted))
       return error(
           "--loss-input=" + wanted +
@@ -80,6 +85,21 @@ LogicalResult Importer::importOutputs(GraphImporter &graph) {
   }
   func::ReturnOp::create(builder, loc, values);
   return success();
+}
+
+/// A weight that no output needs which is kept.
+void Importer::noteUnreached(const Weight &weight) {
+  StringRef name = weight.tensor->name;
+  bool trains = !weight.frozen && weight.role == pipeline::Role::Parameter &&
+                roles->others.contains(name);
+  // What is tied to another one trains as that.
+  if (trains && none_of(weights, [&](const Weight &other) {
+        return is_contained(
+            map_range(other.tied,
+                      [](const Weight::Tied &tied) { return tied.name; }),
+            name);
+      }))
+    unreached.push_back(name);
 }
 
 void Importer::dropDeadCode() {
@@ -104,6 +124,8 @@ void Importer::dropDeadCode() {
     } else {
       liveWeights.push_back(weights[index - inputs.size()]);
     }
+    if (argument.use_empty() && index >= inputs.size())
+      noteUnreached(weights[index - inputs.size()]);
   }
   block.eraseArguments(dead);
   inputs = std::move(liveInputs);
@@ -155,6 +177,8 @@ OwningOpRef<ModuleOp> Importer::run() {
   // 3. Only what the outputs need; static types for it.
   dropDeadCode();
   if (options.onlyLossOutput) {
+    if (failed(checkFoldedNorms()))
+      return nullptr;
     warnOfMerged();
     warnOfHeldScalars();
   }

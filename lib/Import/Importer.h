@@ -68,7 +68,9 @@ private:
   void warnIfUnmatched(llvm::StringRef flag, llvm::StringRef pattern);
   void warnOfMerged();
   void warnOfHeldScalars();
+  mlir::LogicalResult checkFoldedNorms();
   mlir::LogicalResult importOutputs(GraphImporter &graph);
+  void noteUnreached(const Weight &weight);
   void dropDeadCode();
   mlir::LogicalResult bindArguments();
   mlir::LogicalResult buildProgram(mlir::ModuleOp module);
@@ -87,6 +89,8 @@ private:
   llvm::SmallVector<const ::onnx::ValueInfoProto *> inputs;
   llvm::SmallVector<Weight> weights;
   llvm::SmallVector<llvm::StringRef> outputs, unusedInputs;
+  /// Initialisers that would train if the outputs needed them.
+  llvm::SmallVector<llvm::StringRef> unreached;
   /// Float initialisers that became constants.
   llvm::MapVector<mlir::Operation *, mlir::Attribute> constants;
   llvm::StringSet<> initializerNames;

@@ -242,6 +242,20 @@ void Importer::warnOfHeldScalars() {
                         "--train, else hold them with --freeze";
 }
 
+/// What was computed into a convolution no longer normalises, and what trains
+/// in its place is another model.
+LogicalResult Importer::checkFoldedNorms() {
+  ArrayRef<std::string> nodes = file->getFoldedNorms();
+  if (options.allowFolded || nodes.empty())
+    return success();
+  return error("the exporter has folded the batch norms behind " +
+               Twine(nodes.size()) + " node" + (nodes.size() == 1 ? "" : "s") +
+               " into weights, first that behind '" + nodes.front() +
+               "', so that they would not train as such; export the model in "
+               "training mode without that (PyTorch: model.train(), "
+               "optimize=False), or accept it with --allow-folded");
+}
+
 Weight *Importer::findWeight(StringRef name) {
   auto found = llvm::find_if(weights, [&](const Weight &weight) {
     return weight.tensor->name == name;

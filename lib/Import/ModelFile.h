@@ -48,6 +48,10 @@ public:
   }
   /// What it computed of parameters or constants.
   std::vector<FoldedTensor> getFolded() const { return findFolded(record); }
+  /// Names of nodes into whose weights it computed a batch norm.
+  llvm::ArrayRef<std::string> getFoldedNorms() const {
+    return record.foldedNorms;
+  }
   bool hasSparseInitializers() const { return record.hasSparseInitializers; }
 
   /// The file that the byte ranges refer to: the model, or its binary copy.

@@ -107,6 +107,9 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
                                            file->getSize()));
   if (!unusedInputs.empty())
     module->setAttr(kUnusedInputsAttr, builder.getStrArrayAttr(unusedInputs));
+  if (options.onlyLossOutput && !unreached.empty())
+    module->setAttr(kUnreachedInitializersAttr,
+                    builder.getStrArrayAttr(unreached));
   if (!constants.empty())
     module->setAttr(kConstantInitializersAttr,
                     builder.getArrayAttr(SmallVector<Attribute>(

@@ -20,11 +20,15 @@ enum WireType { Varint = 0, Fixed64 = 1, Delimited = 2, Fixed32 = 5 };
 
 // Field numbers of onnx.proto.
 constexpr uint64_t kModelGraph = 7;
+constexpr uint64_t kGraphNode = 1;
 constexpr uint64_t kGraphInitializer = 5;
 constexpr uint64_t kGraphInput = 11;
 constexpr uint64_t kGraphValueInfo = 13;
 constexpr uint64_t kGraphSparseInitializer = 15;
 constexpr uint64_t kGraphMetadata = 16;
+constexpr uint64_t kNodeName = 3;
+constexpr uint64_t kNodeOperator = 4;
+constexpr uint64_t kNodeMetadata = 9;
 constexpr uint64_t kValueName = 1;
 constexpr uint64_t kValueMetadata = 4;
 constexpr uint64_t kTensorDims = 1;
@@ -279,6 +283,37 @@ static Error readValueInfo(StringRef bytes, const Field &message,
   return Error::success();
 }
 
+/// Which rule of the exporter's optimiser made the node. Libonnx 1.12 knows no
+/// metadata of nodes either.
+static Error readNode(StringRef bytes, const Field &message,
+                      ModelRecord &model) {
+  std::string name, type;
+  bool holdsNorm = false;
+  FieldReader reader(bytes, message);
+  while (!reader.done()) {
+    Field field;
+    if (Error error = reader.read(field))
+      return error;
+    if (field.type != Delimited)
+      continue;
+    if (field.number == kNodeName)
+      name = payload(bytes, field).str();
+    if (field.number == kNodeOperator)
+      type = payload(bytes, field).str();
+    if (field.number != kNodeMetadata)
+      continue;
+    std::pair<std::string, std::string> entry;
+    if (Error error = readStringPair(bytes, field, entry))
+      return error;
+    holdsNorm |= entry.first == "pkg.onnxscript.rewriter.rule_name" &&
+                 StringRef(entry.second).contains("FuseBatchNorm");
+  }
+  if (holdsNorm)
+    model.foldedNorms.push_back(name.empty() ? std::move(type)
+                                             : std::move(name));
+  return Error::success();
+}
+
 static void appendVarint(std::string &out, uint64_t value) {
   for (; value >= 0x80; value >>= 7)
     out.push_back(char(value | 0x80));
@@ -304,6 +339,9 @@ static Error readGraph(StringRef bytes, const Field &message,
     if ((field.number == kGraphInput || field.number == kGraphValueInfo) &&
         field.type == Delimited)
       if (Error error = readValueInfo(bytes, field, model))
+        return error;
+    if (field.number == kGraphNode && field.type == Delimited)
+      if (Error error = readNode(bytes, field, model))
         return error;
     if (field.number == kGraphMetadata && field.type == Delimited) {
       std::pair<std::string, std::string> entry;

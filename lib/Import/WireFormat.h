@@ -58,6 +58,9 @@ struct ModelRecord {
   std::string signature;
   /// Names of what its optimiser computed, and the printed list of what from.
   std::vector<std::pair<std::string, std::string>> folded;
+  /// The nodes of the main graph into whose weights its optimiser computed a
+  /// batch norm, by name or else by operator.
+  std::vector<std::string> foldedNorms;
 };
 
 /// Takes apart the encoded ModelProto `bytes`. The error says at which byte it

@@ -100,6 +100,11 @@ LogicalResult OnnxAttachLoss::selectOutput() {
   }
   if (names.empty())
     return error() << "the model has no output";
+  if (lossInput.empty() && names.size() > 1)
+    return error() << "the model has " << names.size()
+                   << " outputs: " << llvm::join(names, ", ")
+                   << "; say by --loss-input=NAME which of them enters the "
+                      "loss";
   const auto *found =
       lossInput.empty() ? names.begin() : llvm::find(names, lossInput);
   if (found == names.end())

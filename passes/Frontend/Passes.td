@@ -62,7 +62,7 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
            "softmax-cross-entropy, bce-with-logits, mse, or output: the "
            "model's own scalar">,
     Option<"lossInput", "loss-input", "std::string", /*default=*/"",
-           "Name of the output that enters the loss (default: the first)">,
+           "Name of the output that enters the loss, if there are several">,
     Option<"classAxis", "class-axis", "int64_t", /*default=*/"-1",
            "Axis of the classes; negative: counted from the end">,
     Option<"ignoreLabel", "ignore-label", "std::string", /*default=*/"",

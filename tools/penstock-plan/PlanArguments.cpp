@@ -86,6 +86,10 @@ static cl::opt<int64_t> microbatchSize("microbatch-size", cl::init(0),
 static cl::opt<std::string>
     loss("loss", cl::desc("Plan with this loss at the end of the model"),
          cl::cat(category));
+static cl::opt<std::string>
+    lossInput("loss-input", cl::value_desc("NAME"),
+              cl::desc("The output that enters the loss, if there are several"),
+              cl::cat(category));
 static cl::opt<bool> profile("profile",
                              cl::desc("Measure what the model's nodes cost on "
                                       "this machine"),
@@ -194,6 +198,8 @@ static bool checkModel(PlanArguments &arguments) {
         (loss.empty() ? "a model is trained with --loss=.. only" : error));
   compile.input = input;
   compile.loss = loss;
+  compile.lossInput = lossInput;
+  compile.allowFolded = true; // Plans know no batch norm.
   compile.optimizer = *spec;
   return true;
 }
@@ -205,6 +211,7 @@ static bool checkProfile() {
        {std::pair("dim", dims.getNumOccurrences()),
         {"microbatch-size", microbatchSize.getNumOccurrences()},
         {"loss", loss.getNumOccurrences()},
+        {"loss-input", lossInput.getNumOccurrences()},
         {"optimizer", optimizer.getNumOccurrences()}})
     if (occurrences)
       return fail("--" + Twine(flag) + " is for models, and " + input +

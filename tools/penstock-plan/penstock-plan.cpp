@@ -32,6 +32,8 @@ static std::optional<LayerGraph> loadGraph(const PlanArguments &arguments) {
     ImportOptions options;
     options.dims = arguments.compile.dims;
     options.microbatchSize = arguments.compile.microbatchSize;
+    options.lossInput = arguments.compile.lossInput;
+    options.allowFolded = arguments.compile.allowFolded;
     return loadModelLayers(arguments.input, options, arguments.compile.loss,
                            arguments.measures);
   }

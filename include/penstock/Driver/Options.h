@@ -71,6 +71,8 @@ struct CompileOptions {
   std::string freezeRegex;
   std::vector<std::pair<std::string, std::string>> ties;
 
+  bool allowFolded = false; ///< Batch norms that an exporter folded.
+
   int64_t stages = 0; ///< 0: one per device, or as many as the cuts make.
   std::vector<std::string> splitAt;
   bool choosesReplicas = false; ///< --replicas=auto: with the stages.

@@ -105,7 +105,9 @@ struct Report {
   double speedupOverFlush = 1;
   /// Bound of the norm of the gradients; 0: none.
   double clipGradNorm = 0;
-  std::vector<std::string> trained, frozen;
+  /// All that does not train is frozen. Of those, some are statistics that the
+  /// forward moves, and some no gradient reaches from the loss.
+  std::vector<std::string> trained, frozen, statistics, unreached;
   std::vector<StageReport> stages;
   /// One update of the training schedule, or some of one that does not drain, a
   /// line per device; F forward, B backward (two units of time), U update.
@@ -132,6 +134,10 @@ struct Report {
   void collectSchedule(mlir::ModuleOp module);
   void collectProgram(mlir::ModuleOp module);
   void collectTransport(mlir::ModuleOp module);
+
+  /// From level training on: the parameters that would train if a gradient
+  /// reached them from the loss.
+  static std::vector<std::string> findUnreached(mlir::ModuleOp module);
 
   llvm::json::Value toJson() const;
   void print(llvm::raw_ostream &stream) const;

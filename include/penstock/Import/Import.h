@@ -39,7 +39,8 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims;
   /// Size of the leading dimension of the inputs, where it is symbolic, or 1.
   std::optional<int64_t> microbatchSize;
-  /// Keeps only the output that enters the loss: `lossInput`, or the first.
+  /// Keeps only the output that enters the loss: `lossInput`, which a model of
+  /// one output need not say.
   /// Nodes that do not reach it are dropped. Otherwise all outputs are kept.
   bool onlyLossOutput = false;
   std::string lossInput;
@@ -49,6 +50,9 @@ struct ImportOptions {
   std::string freezeRegex;
   /// Pairs of equal initialisers; the second becomes the first.
   std::vector<std::pair<std::string, std::string>> ties;
+  /// Batch norms that the exporter computed into the weights before them are no
+  /// error in training.
+  bool allowFolded = false;
   /// Where a binary copy of the model is written if its weights have no raw
   /// bytes in the file itself (textual models; float16 values stored as
   /// integers). Empty: such a model is an error.

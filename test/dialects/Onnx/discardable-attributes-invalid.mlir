@@ -8,6 +8,11 @@ module attributes {onnx.constant_initializers = "w"} {}
 
 // -----
 
+// expected-error @+1 {{'onnx.unreached_initializers' is a list of names, on the module}}
+module attributes {onnx.unreached_initializers = [1]} {}
+
+// -----
+
 // expected-error @+1 {{'onnx.constant_initializers' is a list of names, on the module}}
 func.func private @f() attributes {onnx.constant_initializers = ["w"]}
 

@@ -1,7 +1,7 @@
 // RUN: penstock-opt %s | penstock-opt | FileCheck %s
 
-// CHECK: module attributes {onnx.constant_initializers = ["w"], onnx.unused_inputs = ["x", "y"]}
-module attributes {onnx.constant_initializers = ["w"], onnx.unused_inputs = ["x", "y"]} {
+// CHECK: module attributes {onnx.constant_initializers = ["w"], onnx.unreached_initializers = ["v"], onnx.unused_inputs = ["x", "y"]}
+module attributes {onnx.constant_initializers = ["w"], onnx.unreached_initializers = ["v"], onnx.unused_inputs = ["x", "y"]} {
 
 // CHECK-LABEL: func @nodes
 func.func @nodes(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {

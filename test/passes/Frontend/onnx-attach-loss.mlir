@@ -1,15 +1,16 @@
 // RUN: split-file %s %t
-// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy' | FileCheck %t/model.mlir --check-prefix=CE
-// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy class-axis=1 ignore-label=-1' | FileCheck %t/model.mlir --check-prefix=AXIS1
+// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z' | FileCheck %t/model.mlir --check-prefix=CE
+// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z class-axis=1 ignore-label=-1' | FileCheck %t/model.mlir --check-prefix=AXIS1
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss=loss=mse 2>&1 | FileCheck %t/model.mlir --check-prefix=SEVERAL
 // RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=mse loss-input=h' | FileCheck %t/model.mlir --check-prefix=MSE
 // RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=output loss-input=s' | FileCheck %t/model.mlir --check-prefix=OUT
 // RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=output loss-input=s' --onnx-attach-loss='loss=mse' | FileCheck %t/model.mlir --check-prefix=OUT
-// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=output' 2>&1 | FileCheck %t/model.mlir --check-prefix=NOTSCALAR
-// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=hinge' 2>&1 | FileCheck %t/model.mlir --check-prefix=HINGE
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=output loss-input=z' 2>&1 | FileCheck %t/model.mlir --check-prefix=NOTSCALAR
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=hinge loss-input=z' 2>&1 | FileCheck %t/model.mlir --check-prefix=HINGE
 // RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=mse loss-input=q' 2>&1 | FileCheck %t/model.mlir --check-prefix=NOINPUT
-// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy class-axis=3' 2>&1 | FileCheck %t/model.mlir --check-prefix=AXIS3
-// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy class-axis=0' 2>&1 | FileCheck %t/model.mlir --check-prefix=AXIS0
-// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy ignore-label=x' 2>&1 | FileCheck %t/model.mlir --check-prefix=LABEL
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z class-axis=3' 2>&1 | FileCheck %t/model.mlir --check-prefix=AXIS3
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z class-axis=0' 2>&1 | FileCheck %t/model.mlir --check-prefix=AXIS0
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z ignore-label=x' 2>&1 | FileCheck %t/model.mlir --check-prefix=LABEL
 // RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=s' 2>&1 | FileCheck %t/model.mlir --check-prefix=SCALAR
 // RUN: penstock-opt %t/softmax.mlir --onnx-attach-loss='loss=softmax-cross-entropy' 2>&1 | FileCheck %t/softmax.mlir
 // RUN: penstock-opt %t/other-axis.mlir --onnx-attach-loss='loss=softmax-cross-entropy' 2>&1 | FileCheck %t/other-axis.mlir
@@ -105,6 +106,7 @@ func.func private @m.forward(%x: tensor<5x2x7xf32>, %y: tensor<5xf32>, %w: tenso
 // OUT-NEXT: %[[L:.*]] = onnx.node "Squeeze"(%[[S]]) since 13 : (tensor<1xf32>) -> tensor<f32>
 // OUT-NEXT: return %[[L]]
 
+// SEVERAL:   error: the model has 3 outputs: z, h, s; say by --loss-input=NAME which of them enters the loss
 // NOTSCALAR: error: output 'z' is 'tensor<5x2x3xf32>' and cannot be the loss, which is one float; choose --loss=softmax-cross-entropy, bce-with-logits or mse, or name a scalar output with --loss-input
 // HINGE:     error: --loss=hinge: unknown; it is softmax-cross-entropy, bce-with-logits, mse or output
 // NOINPUT:   error: --loss-input=q: the model has no such output; it has: z, h, s
