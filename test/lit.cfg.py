@@ -97,6 +97,14 @@ try:
 except OSError:
     pass
 
+# A root folder with nothing but a program and its libraries.
+try:
+    if not subprocess.run(["chroot", "/", "true"], capture_output=True,
+                          check=False).returncode:
+        config.available_features.add("chroot")
+except OSError:
+    pass
+
 # LLVM's allocators mark free memory for the sanitizer where they are compiled
 # with it. The packaged libMLIR is not, and takes memory from allocators that our
 # code touched: the marks would accuse it.

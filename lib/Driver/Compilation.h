@@ -158,6 +158,8 @@ private:
                   llvm::raw_pwrite_stream &stream);
   int writeKernelCode(llvm::ArrayRef<mlir::Attribute> targets);
   int writeProduct();
+  int writeExecutable(llvm::ArrayRef<mlir::Attribute> targets,
+                      llvm::ArrayRef<std::string> embedded);
   int writeReports();
 
   CompileOptions options;

@@ -218,9 +218,21 @@ struct Flags {
                     "The assembler of PTX; none: the driver compiles it "
                     "(default: that of the toolkit, or in PATH)",
                     "", kNotEmpty, &CompileOptions::ptxas);
-  Switch report = toggle("report", "Print the plan", &CompileOptions::report);
-  Text reportJson = file("report-json", "Write the plan as JSON", kNotEmpty,
-                         &CompileOptions::reportJson);
+  Switch embedWeights =
+      toggle("embed-weights",
+             "Put the model with its weights into the executable, which then "
+             "needs no other file",
+             kUntilProgram, &CompileOptions::embedWeights);
+  Switch linkStatically =
+      toggle("static",
+             "Link the C++ library into the executable, for machines that "
+             "lack it",
+             kNoTrait, &CompileOptions::linksStatically);
+  Switch report = toggle("report", "Print the plan", kUntilProgram,
+                         &CompileOptions::report);
+  Text reportJson =
+      file("report-json", "Write the plan as JSON", kNotEmpty | kUntilProgram,
+           &CompileOptions::reportJson);
   Switch profile = toggle("profile",
                           "Measure what every node costs, here and now, and "
                           "plan with that; kept for the next time",

@@ -120,6 +120,10 @@ bool OptionChecker::checkProduct() {
       return fail("no output given: -o OUT");
     options.output = "-";
   }
+  for (const Flags::Switch *flag : {&flags.embedWeights, &flags.linkStatically})
+    if (*flag && options.product != Product::Executable)
+      return fail("--" + flag->ArgStr +
+                  " is for executables; leave --emit=" + emit + " out");
   if (options.product == Product::Executable && options.output == "-")
     return fail("-o -: an executable needs a file name");
   return true;

@@ -9,6 +9,7 @@
 
 #include "Compilation.h"
 
+#include "passes/Runtime/FileTable.h"
 #include "passes/Runtime/Passes.h"
 #include "passes/Schedule/Passes.h"
 #include "penstock/Driver/Registration.h"
@@ -17,11 +18,14 @@
 #include "penstock/Target/Link.h"
 #include "penstock/Target/ObjectFile.h"
 #include "penstock/Target/Target.h"
+#include "penstock/embedded.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 #include <cstdlib>
@@ -156,6 +160,10 @@ int Compilation::writeProduct() {
   FailureOr<llvm::SetVector<Attribute>> targets = collectTargets();
   if (failed(targets))
     return kUserError;
+  std::vector<std::string> embedded;
+  if (options.embedWeights)
+    for (StringRef file : FileTable::findNames(*module))
+      embedded.push_back(file.str());
   if (level == Level::Program) {
     bool done = runPasses([&](OpPassManager &manager) {
       manager.addPass(createPipelineDeclareDevices({getTargetText()}));
@@ -184,11 +192,57 @@ int Compilation::writeProduct() {
     return output->commit(log) ? kDone : kUserError;
   }
 
+  return writeExecutable(targets->getArrayRef(), embedded);
+}
+
+/// Appends files, as penstock/embedded.h says.
+static std::error_code embedFiles(ArrayRef<std::string> files,
+                                  StringRef executable) {
+  uint64_t offset = 0;
+  std::error_code error;
+  if ((error = llvm::sys::fs::file_size(executable, offset)))
+    return error;
+  llvm::raw_fd_ostream stream(executable, error, llvm::sys::fs::CD_OpenExisting,
+                              llvm::sys::fs::FA_Write,
+                              llvm::sys::fs::OF_Append);
+  if (error)
+    return error;
+  std::vector<penstock_embedded_file> entries;
+  auto align = [&] {
+    uint64_t next = llvm::alignTo(offset, PENSTOCK_EMBEDDED_ALIGNMENT);
+    stream.write_zeros(next - offset);
+    offset = next;
+  };
+  for (const std::string &file : files) {
+    auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false,
+                                              /*RequiresNullTerminator=*/false);
+    if (!buffer)
+      return buffer.getError();
+    align();
+    stream << (*buffer)->getBuffer();
+    entries.push_back({offset, (*buffer)->getBufferSize()});
+    offset += (*buffer)->getBufferSize();
+  }
+  align();
+  penstock_embedded_footer footer = {offset, entries.size(), {}};
+  llvm::copy(StringRef(PENSTOCK_EMBEDDED_MAGIC), footer.magic);
+  stream.write(reinterpret_cast<const char *>(entries.data()),
+               entries.size() * sizeof(entries.front()));
+  stream.write(reinterpret_cast<const char *>(&footer), sizeof(footer));
+  stream.close();
+  error = stream.error();
+  stream.clear_error();
+  return error;
+}
+
+/// Links the program with the runtime.
+int Compilation::writeExecutable(ArrayRef<Attribute> targets,
+                                 ArrayRef<std::string> embedded) {
   std::string start = findRuntimeLibrary("libpenstock_start.a");
   std::string runtime = findRuntimeLibrary("libpenstock_runtime.a");
   std::vector<std::string> ofTargets;
   llvm::SetVector<Dialect *> kinds;
-  for (Attribute target : *targets)
+  for (Attribute target : targets)
     if (kinds.insert(&target.getDialect()))
       llvm::append_range(ofTargets, Target::get(target)->getLinkLibraries(
                                         cast<TargetAttrInterface>(target)));
@@ -217,8 +271,11 @@ int Compilation::writeProduct() {
   libraries.insert(libraries.end(), {runtime, "-ldl"});
   llvm::append_range(libraries, flags);
   llvm::append_range(libraries, ArrayRef<const char *>{"-lpthread", "-lm"});
+  // What else a program needs of the system, docs/deploying.md lists.
+  if (options.linksStatically)
+    libraries.insert(libraries.end(), {"-static-libstdc++", "-static-libgcc"});
   OutputFile object((output->temporaryPath() + ".o").str());
-  if (int code = writeObject(targets->getArrayRef(), object.stream()))
+  if (int code = writeObject(targets, object.stream()))
     return code;
   object.flush();
   if (!object.check(log))
@@ -234,5 +291,8 @@ int Compilation::writeProduct() {
                             output->temporaryPath(), libraries,
                             module->getLoc())))
     return kUserError;
+  if (!embedded.empty())
+    if (std::error_code error = embedFiles(embedded, output->temporaryPath()))
+      return fail("--embed-weights: " + error.message());
   return output->commit(log) ? kDone : kUserError;
 }

@@ -57,19 +57,24 @@ LogicalResult FileTable::add(Operation *op, StringRef name) {
   return success();
 }
 
-LogicalResult FileTable::collect(ModuleOp root) {
+llvm::SetVector<StringRef> FileTable::findNames(ModuleOp root) {
+  llvm::SetVector<StringRef> names;
   if (auto model = root->getAttrOfType<BytesAttr>(kModelAttr))
-    if (failed(add(root, model.getFile())))
-      return failure();
+    names.insert(model.getFile());
   for (auto variable : root.getOps<VariableOp>()) {
     if (BytesAttr init = variable.getInitAttr())
-      if (failed(add(variable, init.getFile())))
-        return failure();
+      names.insert(init.getFile());
     if (auto tied = variable->getAttrOfType<DictionaryAttr>(kTiedAttr))
       for (NamedAttribute other : tied)
-        if (failed(add(variable, getBytes(other.getValue()).getFile())))
-          return failure();
+        names.insert(getBytes(other.getValue()).getFile());
   }
+  return names;
+}
+
+LogicalResult FileTable::collect(ModuleOp root) {
+  for (StringRef name : findNames(root))
+    if (failed(add(root, name)))
+      return failure();
   return success();
 }
 

@@ -15,6 +15,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <array>
 
@@ -23,6 +24,9 @@ namespace penstock {
 /// The files with initial values. Those of the replay are the same.
 class FileTable {
 public:
+  /// The files that variables name, in the order of the table: the model comes
+  /// first.
+  static llvm::SetVector<llvm::StringRef> findNames(mlir::ModuleOp root);
   /// Reads what is to be known about each file that variables name.
   mlir::LogicalResult collect(mlir::ModuleOp root);
   int64_t getIndex(llvm::StringRef name) const;

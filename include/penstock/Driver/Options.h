@@ -117,6 +117,8 @@ struct CompileOptions {
   /// The flags that were said and are of training, as "--loss".
   std::vector<std::string> ofTraining;
 
+  bool embedWeights = false;    ///< Into the executable.
+  bool linksStatically = false; ///< What can be.
   bool report = false;
   std::string reportJson;
   bool explain = false;
