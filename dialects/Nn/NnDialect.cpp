@@ -15,6 +15,8 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace penstock::nn;
 
@@ -50,6 +52,28 @@ static LogicalResult verifyLabels(Operation *op, RankedTensorType classes,
   return success();
 }
 
+/// Both change what the mean is of, never that it is one.
+static LogicalResult verifyTargets(Operation *op, RankedTensorType classes,
+                                   std::optional<APFloat> smoothing,
+                                   std::optional<ArrayRef<double>> weights) {
+  if (smoothing) {
+    double amount = smoothing->convertToDouble();
+    if (!(amount >= 0 && amount < 1))
+      return op->emitOpError("smoothing ") << amount << " is not in [0, 1)";
+  }
+  if (!weights)
+    return success();
+  int64_t count = classes.getShape().back();
+  if (static_cast<int64_t>(weights->size()) != count)
+    return op->emitOpError("has ")
+           << weights->size() << " class weights for " << count << " classes";
+  for (double weight : *weights)
+    if (!std::isfinite(weight) || weight < 0)
+      return op->emitOpError("class weight ")
+             << weight << " is not a finite number of at least 0";
+  return success();
+}
+
 LogicalResult CrossEntropyOp::verify() {
   if (failed(verifyLabels(*this, getLogits().getType(), getLabels().getType())))
     return failure();
@@ -57,7 +81,8 @@ LogicalResult CrossEntropyOp::verify() {
     return emitOpError("probabilities and logits differ in type");
   if (getLoss().getType().getRank() != 0)
     return emitOpError("the loss is a scalar, got ") << getLoss().getType();
-  return success();
+  return verifyTargets(*this, getLogits().getType(), getSmoothing(),
+                       getClassWeights());
 }
 
 LogicalResult CrossEntropyGradOp::verify() {
@@ -68,7 +93,8 @@ LogicalResult CrossEntropyGradOp::verify() {
     return emitOpError("result and probabilities differ in type");
   if (getSeed().getType().getRank() != 0)
     return emitOpError("the seed is a scalar, got ") << getSeed().getType();
-  return success();
+  return verifyTargets(*this, getProbabilities().getType(), getSmoothing(),
+                       getClassWeights());
 }
 
 LogicalResult LogSoftmaxOp::verify() {

@@ -26,19 +26,28 @@ def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure]> {
     loss is the mean of -log softmax(logits)[label] over the labels that differ
     from `ignore`; `probabilities` is softmax(logits), kept for the derivative.
 
+    With `class_weights` w, each label y counts w[y] times in the mean. With
+    `smoothing` e, the target is not the label alone: the term of a row is
+    (1 - e) * w[y] * nll[y] + e / C * sum(w * nll), with nll = -log softmax, and
+    the divisor stays the sum of w[y], as PyTorch defines both.
+
     ```mlir
-    %l, %p = nn.cross_entropy %z, %y ignore(-100)
+    %l, %p = nn.cross_entropy %z, %y ignore(-100) smoothing(0.1)
+             class_weights [1.0, 2.0, 0.5]
            : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
     ```
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$logits,
                        RankedTensorOf<[AnySignlessInteger]>:$labels,
-                       OptionalAttr<I64Attr>:$ignore);
+                       OptionalAttr<I64Attr>:$ignore,
+                       OptionalAttr<F64Attr>:$smoothing,
+                       OptionalAttr<DenseF64ArrayAttr>:$class_weights);
   let results = (outs RankedTensorOf<[AnyFloat]>:$loss,
                       RankedTensorOf<[AnyFloat]>:$probabilities);
   let assemblyFormat = [{
-    $logits `,` $labels (`ignore` `(` $ignore^ `)`)? attr-dict
-    `:` functional-type(operands, results)
+    $logits `,` $labels (`ignore` `(` $ignore^ `)`)?
+    (`smoothing` `(` $smoothing^ `)`)? (`class_weights` $class_weights^)?
+    attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -48,6 +57,7 @@ def Nn_CrossEntropyGradOp : Nn_Op<"cross_entropy_grad", [Pure]> {
   let description = [{
     (probabilities - onehot(labels)) * seed / (labels that count), zero where a
     label equals `ignore`. `seed` is the cotangent of the loss, a scalar tensor.
+    With `smoothing` and `class_weights`, the derivative of what they say there.
 
     ```mlir
     %dz = nn.cross_entropy_grad %p, %y, %dl
@@ -57,11 +67,14 @@ def Nn_CrossEntropyGradOp : Nn_Op<"cross_entropy_grad", [Pure]> {
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$probabilities,
                        RankedTensorOf<[AnySignlessInteger]>:$labels,
                        RankedTensorOf<[AnyFloat]>:$seed,
-                       OptionalAttr<I64Attr>:$ignore);
+                       OptionalAttr<I64Attr>:$ignore,
+                       OptionalAttr<F64Attr>:$smoothing,
+                       OptionalAttr<DenseF64ArrayAttr>:$class_weights);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result);
   let assemblyFormat = [{
-    $probabilities `,` $labels `,` $seed (`ignore` `(` $ignore^ `)`)? attr-dict
-    `:` functional-type(operands, results)
+    $probabilities `,` $labels `,` $seed (`ignore` `(` $ignore^ `)`)?
+    (`smoothing` `(` $smoothing^ `)`)? (`class_weights` $class_weights^)?
+    attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

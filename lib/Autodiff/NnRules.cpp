@@ -40,7 +40,7 @@ static LogicalResult pullBackCrossEntropy(nn::CrossEntropyOp op,
   }
   Value gradient = nn::CrossEntropyGradOp::create(
       builder, loc, type, probabilities, pullback.getPrimal(op.getLabels()), dl,
-      op.getIgnoreAttr());
+      op.getIgnoreAttr(), op.getSmoothingAttr(), op.getClassWeightsAttr());
   pullback.add(op.getLogits(), gradient, loc);
   return success();
 }

@@ -122,6 +122,9 @@ bool Compilation::load() {
     frontend.lossInput = options.lossInput;
     frontend.classAxis = options.classAxis;
     frontend.ignoreLabel = options.ignoreLabel;
+    frontend.labelSmoothing = options.labelSmoothing;
+    for (double weight : options.classWeights)
+      frontend.classWeights.push_back(weight);
     frontend.infer = options.infer;
     buildCompleteOnnxPipeline(manager, frontend);
     manager.addPass(createPipelineVerify());
@@ -224,10 +227,11 @@ int Compilation::checkFiles() {
   const std::pair<StringRef, StringRef> files[] = {
       {"the input", options.input},
       {"--schedule-file", options.scheduleFile},
+      {"class-weights", options.classWeightsFile},
       {"-o", options.output},
       {"--emit-schedule", options.emitSchedule},
       {"--report-json", options.reportJson}};
-  constexpr unsigned kFirstOutput = 2;
+  constexpr unsigned kFirstOutput = 3;
   for (unsigned i : llvm::seq<unsigned>(kFirstOutput, std::size(files)))
     for (unsigned j : llvm::seq(i))
       if (OutputFile::wouldReplace(files[i].second, files[j].second))

@@ -106,8 +106,9 @@ struct Flags {
             "and --microbatches",
             0, kUntilImport);
   Text loss = text("loss",
-                   "Loss: softmax-cross-entropy, bce-with-logits, mse or "
-                   "output (default: the model's own scalar output)",
+                   "Loss: softmax-cross-entropy (with :label-smoothing=0.1, "
+                   "class-weights=w.npy), bce-with-logits, mse or output "
+                   "(default: the model's own scalar output)",
                    "output", kOfTraining | kUntilImport, &CompileOptions::loss);
   Text lossInput =
       text("loss-input", "The output that enters the loss", "",

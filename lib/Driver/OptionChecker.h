@@ -38,6 +38,8 @@ private:
   bool checkMicrobatches();
   bool checkGlobalBatch(bool isAuto);
   bool checkModel();
+  bool checkLoss();
+  bool checkClassTargets(llvm::StringRef parameters);
   bool checkTarget();
   bool checkPlan();
   bool checkSchedule();

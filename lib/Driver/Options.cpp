@@ -7,6 +7,7 @@
 // build are accepted with their default and refused with any other value.
 //===----------------------------------------------------------------------===//
 
+#include "ClassWeights.h"
 #include "OptionChecker.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -283,6 +284,53 @@ bool OptionChecker::checkModel() {
       return fail("--tie " + tie + ": expected A=B, two initialisers");
     options.ties.emplace_back(first, second);
   }
+  return checkLoss() && checkRegex("train", options.trainRegex) &&
+         checkRegex("freeze", options.freezeRegex);
+}
+
+/// What --loss=softmax-cross-entropy says behind its colon.
+bool OptionChecker::checkClassTargets(StringRef parameters) {
+  std::string flag = "--loss=softmax-cross-entropy: ";
+  while (!parameters.empty()) {
+    auto [parameter, rest] = parameters.split(',');
+    parameters = rest;
+    auto [key, value] = parameter.split('=');
+    if (key == "label-smoothing") {
+      if (value.getAsDouble(options.labelSmoothing) ||
+          !(options.labelSmoothing >= 0 && options.labelSmoothing < 1))
+        return fail(Twine(flag) + parameter +
+                    ": a number of at least 0 and below 1 is needed, as in "
+                    "label-smoothing=0.1");
+    } else if (key == "class-weights") {
+      options.classWeightsFile = value.str();
+      if (value.empty())
+        return fail(Twine(flag) + parameter +
+                    ": a file is needed, as in class-weights=w.npy");
+      options.classWeights.clear();
+      std::string problem = readClassWeights(value, options.classWeights);
+      if (!problem.empty())
+        return fail(Twine(flag) + parameter + ": " + problem +
+                    "; one float of at least 0 per class is needed");
+    } else {
+      return fail(Twine(flag) + "'" + key +
+                  "' is unknown; its parameters are label-smoothing, "
+                  "class-weights");
+    }
+  }
+  return true;
+}
+
+bool OptionChecker::checkLoss() {
+  auto [name, parameters] = StringRef(options.loss).split(':');
+  if (name == "softmax-cross-entropy" && name.size() != options.loss.size()) {
+    if (parameters.empty())
+      return fail("--loss=" + options.loss +
+                  ": parameters are needed behind the colon, as in "
+                  "softmax-cross-entropy:label-smoothing=0.1");
+    if (!checkClassTargets(parameters))
+      return false;
+    options.loss = name.str();
+  }
   if (options.loss != "softmax-cross-entropy" &&
       options.loss != "bce-with-logits" && options.loss != "mse" &&
       options.loss != "output")
@@ -302,8 +350,7 @@ bool OptionChecker::checkModel() {
       return fail("--class-axis=" + Twine(options.classAxis) +
                   " needs --loss=softmax-cross-entropy");
   }
-  return checkRegex("train", options.trainRegex) &&
-         checkRegex("freeze", options.freezeRegex);
+  return true;
 }
 
 bool OptionChecker::check() {

@@ -187,6 +187,16 @@ LogicalResult LossBuilder::appendCrossEntropy() {
     ignored = number;
   }
 
+  if (!(options.labelSmoothing >= 0 && options.labelSmoothing < 1))
+    return error() << "label-smoothing=" << options.labelSmoothing
+                   << ": it is at least 0 and below 1";
+  if (!options.classWeights.empty() &&
+      static_cast<int64_t>(options.classWeights.size()) !=
+          type.getDimSize(axis))
+    return error() << "class-weights: there are " << options.classWeights.size()
+                   << ", but output '" << options.output << "' has "
+                   << type.getDimSize(axis) << " classes";
+
   // 1. The labels have the shape of the logits without the classes.
   value = widen(skipFinalSoftmax(value, axis));
   type = cast<RankedTensorType>(value.getType());
@@ -219,13 +229,20 @@ LogicalResult LossBuilder::appendCrossEntropy() {
                            "perm", builder.getDenseI64ArrayAttr(permutation)));
   }
 
-  // 3. The loss: the mean over the labels that are not left out.
+  // 3. The loss: the mean over the labels that are not left out. The standard
+  // knows weights as an operand and no smoothing; both stay whole here.
   SmallVector<NamedAttribute> params;
   if (ignored)
     params.push_back(builder.getNamedAttr("ignore_index",
                                           builder.getI64IntegerAttr(*ignored)));
   params.push_back(
       builder.getNamedAttr("reduction", builder.getStringAttr("mean")));
+  if (options.labelSmoothing != 0)
+    params.push_back(builder.getNamedAttr(
+        "label_smoothing", builder.getF64FloatAttr(options.labelSmoothing)));
+  if (!options.classWeights.empty())
+    params.push_back(builder.getNamedAttr(
+        "class_weights", builder.getDenseF64ArrayAttr(options.classWeights)));
   value = createNode("SoftmaxCrossEntropyLoss", 13, {value, argument},
                      RankedTensorType::get({}, type.getElementType()), params);
   return success();

@@ -22,6 +22,10 @@ struct LossOptions {
   /// out of the mean, or "". Both of softmax-cross-entropy.
   int64_t classAxis;
   llvm::StringRef ignoreLabel;
+  /// How much of the target is spread over all classes, 0 to below 1, and a
+  /// weight per class, or none. Both of softmax-cross-entropy.
+  double labelSmoothing;
+  llvm::ArrayRef<double> classWeights;
   /// The name of the output that enters, for messages.
   llvm::StringRef output;
 };

@@ -276,9 +276,11 @@ void OnnxAttachLoss::runOnOperation() {
   if (failed(findProgram()) || failed(selectOutput()))
     return signalPassFailure();
   Type output = value.getType();
-  FailureOr<Value> appended =
-      appendLoss(function, value, {loss, classAxis, ignoreLabel, name},
-                 [&](RankedTensorType type) { return addLabels(type); });
+  FailureOr<Value> appended = appendLoss(
+      function, value,
+      {loss, classAxis, ignoreLabel, labelSmoothing,
+       SmallVector<double>(classWeights.begin(), classWeights.end()), name},
+      [&](RankedTensorType type) { return addLabels(type); });
   if (failed(appended))
     return signalPassFailure();
   value = *appended;

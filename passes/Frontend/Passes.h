@@ -38,6 +38,12 @@ struct LowerOnnxToGraphOptions
   Option<std::string> ignoreLabel{
       *this, "ignore-label",
       llvm::cl::desc("Label that is left out of the mean"), llvm::cl::init("")};
+  Option<double> labelSmoothing{
+      *this, "label-smoothing",
+      llvm::cl::desc("Part of the target that is spread over all classes"),
+      llvm::cl::init(0.0)};
+  ListOption<double> classWeights{*this, "class-weights",
+                                  llvm::cl::desc("How much each class counts")};
   Option<bool> infer{*this, "infer",
                      llvm::cl::desc("Attach the outputs instead of a loss"),
                      llvm::cl::init(false)};

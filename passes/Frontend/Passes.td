@@ -66,7 +66,11 @@ def OnnxAttachLoss : Pass<"onnx-attach-loss", "::mlir::ModuleOp"> {
     Option<"classAxis", "class-axis", "int64_t", /*default=*/"-1",
            "Axis of the classes; negative: counted from the end">,
     Option<"ignoreLabel", "ignore-label", "std::string", /*default=*/"",
-           "Label (an integer) that is left out of the mean">
+           "Label (an integer) that is left out of the mean">,
+    Option<"labelSmoothing", "label-smoothing", "double", /*default=*/"0.0",
+           "Part of the target that is spread over all classes">,
+    ListOption<"classWeights", "class-weights", "double",
+               "How much each class counts (default: all the same)">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",

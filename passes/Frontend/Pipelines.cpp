@@ -28,6 +28,9 @@ void penstock::buildCompleteOnnxPipeline(
   loss.lossInput = options.lossInput;
   loss.classAxis = options.classAxis;
   loss.ignoreLabel = options.ignoreLabel;
+  loss.labelSmoothing = options.labelSmoothing;
+  loss.classWeights.assign(options.classWeights.begin(),
+                           options.classWeights.end());
   manager.addPass(createOnnxAttachLoss(loss));
   // Labels are inputs, too.
   manager.addPass(createOnnxBoundInputs());

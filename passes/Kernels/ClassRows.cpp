@@ -42,6 +42,16 @@ Value ClassRows::integer(Type type, int64_t value) {
                                    builder.getIntegerAttr(type, value));
 }
 
+Value ClassRows::perClass(ArrayRef<double> values) {
+  SmallVector<Attribute> elements;
+  for (double value : values)
+    elements.push_back(builder.getFloatAttr(elementType(), value));
+  auto type = RankedTensorType::get({classes()}, elementType());
+  classValues = arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, elements));
+  return classValues;
+}
+
 Value ClassRows::elements(ValueRange inputs, Body body) {
   Value empty = tensor::EmptyOp::create(builder, loc, full.getShape(),
                                         full.getElementType());
@@ -86,7 +96,9 @@ Value ClassRows::generic(ValueRange inputs, Value output, AffineMap outputMap,
   SmallVector<AffineMap> maps;
   for (Value input : inputs) {
     int64_t rank = cast<RankedTensorType>(input.getType()).getRank();
-    if (rank == static_cast<int64_t>(dims))
+    if (input == classValues)
+      maps.push_back(AffineMap::get(dims, 0, builder.getAffineDimExpr(axis)));
+    else if (rank == static_cast<int64_t>(dims))
       maps.push_back(builder.getMultiDimIdentityMap(dims));
     else if (dims == fullMap.getNumDims() && rank == row.getRank())
       maps.push_back(rowMap);

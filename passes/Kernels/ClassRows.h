@@ -32,6 +32,9 @@ public:
   mlir::Value constant(double value) { return constant(elementType(), value); }
   mlir::Value integer(mlir::Type type, int64_t value);
 
+  /// A constant tensor with a value per class, for `elements` and `reduce`.
+  mlir::Value perClass(llvm::ArrayRef<double> values);
+
   /// body(inputs) for every element; inputs are full tensors or rows.
   mlir::Value elements(mlir::ValueRange inputs, Body body);
 
@@ -65,6 +68,8 @@ private:
   mlir::RankedTensorType full, row;
   int64_t axis;
   mlir::AffineMap fullMap, rowMap;
+  /// What `perClass` made.
+  mlir::Value classValues;
 };
 
 /// exp(x - max), and per row the maximum and the sum: what softmax, its

@@ -156,6 +156,15 @@ LogicalResult expandForInference(func::FuncOp function) {
   return success();
 }
 
+/// An evaluation measures the model: what shapes the gradients of training, the
+/// smoothing of labels and the weights of classes, is no part of that.
+void measurePlainly(func::FuncOp function) {
+  for (auto loss : function.getOps<nn::CrossEntropyOp>()) {
+    loss.removeSmoothingAttr();
+    loss.removeClassWeightsAttr();
+  }
+}
+
 /// A function with the same type and body, or the new one itself.
 func::FuncOp mergeEqual(func::FuncOp function, ArrayRef<func::FuncOp> others) {
   for (func::FuncOp other : others)
@@ -189,6 +198,7 @@ void DeriveEvaluatePass::runOnOperation() {
     function.setName((name + ".evaluate").str());
     if (failed(expandForInference(function)))
       return signalPassFailure();
+    measurePlainly(function);
     SmallVector<ChannelOp> sinks;
     if (nn::CrossEntropyOp loss =
             infers ? nn::CrossEntropyOp() : findClassLoss(stage, function)) {

@@ -67,6 +67,11 @@ struct CompileOptions {
   std::string lossInput;
   int64_t classAxis = -1;
   std::string ignoreLabel;
+  /// Of softmax-cross-entropy: the part of the target that all classes share,
+  /// and how much each class counts (none: all the same), from this file.
+  double labelSmoothing = 0;
+  std::vector<double> classWeights;
+  std::string classWeightsFile;
   std::string trainRegex;
   std::string freezeRegex;
   std::vector<std::pair<std::string, std::string>> ties;

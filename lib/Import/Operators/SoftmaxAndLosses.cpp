@@ -239,6 +239,11 @@ static LogicalResult lowerCrossEntropy(NodeBinder &node, OpBuilder &builder,
   Emitter emitter(builder, node.getLoc());
   bool wantsLogs = node.node.getNumResults() == 2;
   bool plain = loss.reduction == "mean" && !node.has(2);
+  // What --loss says beyond the standard, see LossNodes.cpp.
+  auto smoothing =
+      dyn_cast_or_null<FloatAttr>(node.node.getParam("label_smoothing"));
+  auto weights =
+      dyn_cast_or_null<DenseF64ArrayAttr>(node.node.getParam("class_weights"));
   Value logs;
   if (!plain || (wantsLogs && !node.node.getOutputs()[1].use_empty()))
     logs = nn::LogSoftmaxOp::create(builder, node.getLoc(), node.operand(0),
@@ -252,11 +257,11 @@ static LogicalResult lowerCrossEntropy(NodeBinder &node, OpBuilder &builder,
     Value scores = emitter.transpose(node.operand(0), order);
     IntegerAttr ignore =
         loss.ignore ? builder.getI64IntegerAttr(*loss.ignore) : IntegerAttr();
-    results.push_back(
-        nn::CrossEntropyOp::create(builder, node.getLoc(),
-                                   TypeRange{loss.loss, scores.getType()},
-                                   scores, node.operand(1), ignore)
-            .getLoss());
+    results.push_back(nn::CrossEntropyOp::create(
+                          builder, node.getLoc(),
+                          TypeRange{loss.loss, scores.getType()}, scores,
+                          node.operand(1), ignore, smoothing, weights)
+                          .getLoss());
   } else {
     results.push_back(emitFromLogProbabilities(loss, node, emitter, logs));
   }

@@ -54,3 +54,35 @@ func.func @log_softmax_axis(%x: tensor<5x3xf32>) -> tensor<5x3xf32> {
   %y = nn.log_softmax %x dim(2) : tensor<5x3xf32>
   return %y : tensor<5x3xf32>
 }
+
+// -----
+
+func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
+  // expected-error @+1 {{smoothing 1.000000e+00 is not in [0, 1)}}
+  %l, %p = nn.cross_entropy %z, %y smoothing(1.0) : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
+  // expected-error @+1 {{has 2 class weights for 3 classes}}
+  %l, %p = nn.cross_entropy %z, %y class_weights [1.0, 2.0] : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
+  // expected-error @+1 {{class weight -2.000000e+00 is not a finite number of at least 0}}
+  %l, %p = nn.cross_entropy %z, %y class_weights [1.0, -2.0, 1.0] : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%p: tensor<5x3xf32>, %y: tensor<5xi64>, %s: tensor<f32>) {
+  // expected-error @+1 {{smoothing -5.000000e-01 is not in [0, 1)}}
+  %0 = nn.cross_entropy_grad %p, %y, %s smoothing(-0.5) : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x3xf32>
+  return
+}

@@ -1,6 +1,9 @@
 // RUN: split-file %s %t
 // RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z' | FileCheck %t/model.mlir --check-prefix=CE
 // RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z class-axis=1 ignore-label=-1' | FileCheck %t/model.mlir --check-prefix=AXIS1
+// RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z label-smoothing=0.25 class-weights=1,2,0.5' | FileCheck %t/model.mlir --check-prefix=TARGETS
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z class-weights=1,2' 2>&1 | FileCheck %t/model.mlir --check-prefix=WEIGHTS
+// RUN: not penstock-opt %t/model.mlir --onnx-attach-loss='loss=softmax-cross-entropy loss-input=z label-smoothing=1' 2>&1 | FileCheck %t/model.mlir --check-prefix=SMOOTHING
 // RUN: not penstock-opt %t/model.mlir --onnx-attach-loss=loss=mse 2>&1 | FileCheck %t/model.mlir --check-prefix=SEVERAL
 // RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=mse loss-input=h' | FileCheck %t/model.mlir --check-prefix=MSE
 // RUN: penstock-opt %t/model.mlir --onnx-attach-loss='loss=output loss-input=s' | FileCheck %t/model.mlir --check-prefix=OUT
@@ -110,6 +113,10 @@ func.func private @m.forward(%x: tensor<5x2x7xf32>, %y: tensor<5xf32>, %w: tenso
 // NOTSCALAR: error: output 'z' is 'tensor<5x2x3xf32>' and cannot be the loss, which is one float; choose --loss=softmax-cross-entropy, bce-with-logits or mse, or name a scalar output with --loss-input
 // HINGE:     error: --loss=hinge: unknown; it is softmax-cross-entropy, bce-with-logits, mse or output
 // NOINPUT:   error: --loss-input=q: the model has no such output; it has: z, h, s
+// TARGETS:   onnx.node "SoftmaxCrossEntropyLoss"
+// TARGETS-SAME: {class_weights = array<f64: 1.000000e+00, 2.000000e+00, 5.000000e-01>, label_smoothing = 2.500000e-01 : f64, reduction = "mean"}
+// WEIGHTS:   error: class-weights: there are 2, but output 'z' has 3 classes
+// SMOOTHING: error: label-smoothing=1.000000e+00: it is at least 0 and below 1
 // AXIS3:     error: --class-axis=3: output 'z' is 'tensor<5x2x3xf32>' and has axes 0 to 2
 // AXIS0:     error: --class-axis=0: axis 0 is that of the samples
 // LABEL:     error: --ignore-label=x is not an integer

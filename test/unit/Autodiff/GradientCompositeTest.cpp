@@ -37,7 +37,10 @@ TEST(Gradient, Composites) {
                        role, -3, 3, 3, 0, true});
     }
   for (const char *labels : {"i64", "i32"})
-    for (const char *ignore : {"", " ignore(1)", " ignore(-100)"})
+    for (const char *ignore :
+         {"", " ignore(1)", " ignore(-100)", " smoothing(0.1)",
+          " class_weights [0.5, 2.0, 1.25]",
+          " ignore(2) smoothing(0.3) class_weights [0.5, 2.0, 0.0]"})
       for (const char *shape : {"5", "2x7"})
         for (const char *roles : {"dd", "pd"}) {
           std::string logits = std::string("tensor<") + shape + "x3xf64>";
