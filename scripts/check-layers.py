@@ -5,8 +5,8 @@ Each layer may include itself and those before it. A target is what only devices
 of one kind have: its dialect, library and passes.
 
   compiler  lib/Support, dialects, lib, passes, targets, lib/Driver, tools
-  runtime   support, io, job, observe, transport, device, run, command,
-            device/emulated, tools/penstock-checkpoint
+  runtime   support, io, job, observe, transport, device and transport/nccl,
+            run, command, device/emulated, tools/penstock-checkpoint
 
 So may the CMake libraries of these folders link each other. Prints each include
 and each link that goes the other way, as FILE:LINE, and exits with 1 if there
@@ -37,7 +37,8 @@ RUNTIME = [
     ["runtime/job/"],
     ["runtime/observe/"],
     ["runtime/transport/"],
-    ["runtime/device/"],
+    # What devices of one kind exchange by themselves.
+    ["runtime/device/", "runtime/transport/nccl/"],
     ["runtime/run/"],
     ["runtime/command/"],
     # Stands in for libraries of a GPU: nothing may know of it.

@@ -10,6 +10,8 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CUDA_LIBRARIES_H
 #define PENSTOCK_RUNTIME_DEVICE_CUDA_LIBRARIES_H
 
+#include "penstock/abi.h"
+
 #include <initializer_list>
 
 namespace penstock::runtime::cuda {
@@ -17,11 +19,15 @@ namespace penstock::runtime::cuda {
 struct Driver;
 struct CublasLt;
 struct Cudnn;
+struct Nccl;
 
 struct Libraries {
   const Driver *driver;
   const CublasLt *cublasLt;
   const Cudnn *cudnn;
+  const Nccl *nccl = nullptr;
+  /// The kernels of sums over processes.
+  const penstock_image *sums = nullptr;
 };
 
 /// Set before main by libpenstock_emulated.a; null without it.

@@ -13,6 +13,8 @@
 #include "runtime/device/emulated/Fibers.h"
 #include "runtime/device/emulated/Streams.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -80,6 +82,10 @@ struct Machine {
     read("PENSTOCK_EMULATED_GPUS", settings.gpus);
     read("PENSTOCK_EMULATED_MEMORY", settings.memoryBytes);
     read("PENSTOCK_EMULATED_CAPTURE", settings.capturesLaunches);
+    // Whoever waits has the lock.
+    streams.idle = [this] {
+      changed.wait_for(mutex, std::chrono::milliseconds(1));
+    };
     configure(settings);
   }
 
@@ -94,6 +100,7 @@ struct Machine {
   }
 
   std::mutex mutex;
+  std::condition_variable_any changed; // of what other processes do
   bool isInitialized = false;
   Settings settings;
   std::vector<std::unique_ptr<ContextState>> contexts; // by GPU
@@ -248,6 +255,35 @@ void emulated::enqueue(Stream stream, std::function<void()> work) {
   enqueueWork(machine, stream, std::move(work));
 }
 
+std::mutex &emulated::getLock() { return getMachine().mutex; }
+
+void emulated::enqueueRemote(Stream stream, std::function<bool()> isDone) {
+  Machine &machine = getMachine();
+  if (!machine.streams.exists(stream))
+    return;
+  machine.streams.enqueueRemote(
+      stream, [context = stream->context, isDone = std::move(isDone)] {
+        return !context->failure.empty() || isDone();
+      });
+}
+
+void emulated::notifyWaiting() { getMachine().changed.notify_all(); }
+
+bool emulated::stepStreams() { return getMachine().streams.step(); }
+
+int emulated::getCurrentGpu() { return current ? current->gpu : -1; }
+
+bool emulated::isOnDevice(const void *address, uint64_t bytes) {
+  return current &&
+         isAllocated(getMachine(), reinterpret_cast<uint64_t>(address), bytes,
+                     current);
+}
+
+bool emulated::takesRemote(Stream stream) {
+  return getMachine().streams.exists(stream) && stream->context == current &&
+         !stream->capture;
+}
+
 //===----------------------------------------------------------------------===//
 // The functions
 //===----------------------------------------------------------------------===//
@@ -341,6 +377,17 @@ int cuDeviceGetAttribute(int *value, int attribute, int gpu) {
     default:
       return CUDA_ERROR_INVALID_VALUE;
     }
+  });
+}
+
+/// The same in all processes, as they have the same GPUs.
+int cuDeviceGetUuid(unsigned char *uuid, int gpu) {
+  return callDriver([&](Machine &machine) {
+    if (gpu < 0 || gpu >= machine.settings.gpus)
+      return CUDA_ERROR_INVALID_DEVICE;
+    std::memcpy(uuid, "emulated GPU", 12);
+    std::memcpy(uuid + 12, &gpu, sizeof(gpu));
+    return CUDA_SUCCESS;
   });
 }
 

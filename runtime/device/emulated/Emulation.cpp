@@ -10,13 +10,15 @@
 #include "runtime/device/cuda/Libraries.h"
 #include "runtime/device/emulated/Driver.h"
 #include "runtime/device/emulated/Libraries.h"
+#include "runtime/device/emulated/Nccl.h"
 
 using namespace penstock::runtime;
 
 extern "C" {
 extern const cuda::Libraries penstock_emulated;
 const cuda::Libraries penstock_emulated = {
-    &emulated::driver, &emulated::cublasLt, &emulated::cudnn};
+    &emulated::driver, &emulated::cublasLt, &emulated::cudnn, &emulated::nccl,
+    &emulated::sums};
 }
 
 [[gnu::constructor]] static void install() {

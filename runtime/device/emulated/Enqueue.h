@@ -13,11 +13,30 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 
 namespace penstock::runtime::emulated {
 
 /// Puts work on a stream; it runs when the stream gets there.
 void enqueue(cuda::Stream stream, std::function<void()> work);
+
+// For a library that other processes have a part in, and that has a thread. It
+// shares the lock of the driver, which its thread takes and its work has.
+
+std::mutex &getLock();
+/// With the lock: puts work on a stream that is done when `isDone` says so. It
+/// is asked with the lock, from when the stream gets there.
+void enqueueRemote(cuda::Stream stream, std::function<bool()> isDone);
+/// With the lock: whoever waits for what is done elsewhere looks again.
+void notifyWaiting();
+/// With the lock: runs an item of any stream. False if none can run.
+bool stepStreams();
+/// The GPU of the calling thread; -1: it has none.
+int getCurrentGpu();
+/// With the lock: whether these bytes are memory of that GPU.
+bool isOnDevice(const void *address, uint64_t bytes);
+/// With the lock: whether it is a stream of that GPU, which is not captured.
+bool takesRemote(cuda::Stream stream);
 
 /// Addresses of the emulated GPU are those of the host and so much, so that the
 /// host faults where it takes one for a pointer.

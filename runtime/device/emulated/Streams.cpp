@@ -4,7 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A wait is for a mark that is on a stream already, so that of all items that
-// are left the oldest can always run: waits cannot form a cycle.
+// are left the oldest can always run: waits cannot form a cycle. All but those
+// that wait for other processes.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/emulated/Streams.h"
@@ -72,6 +73,11 @@ void Streams::wait(Stream stream, Mark mark) {
   stream->items.push_back({enqueued++, {}, std::move(mark), nullptr});
 }
 
+void Streams::enqueueRemote(Stream stream, std::function<bool()> isDone) {
+  stream->items.push_back(
+      {enqueued++, {}, nullptr, nullptr, std::move(isDone)});
+}
+
 Stream Streams::choose() {
   std::vector<Stream> ready;
   Stream special = nullptr;
@@ -113,17 +119,19 @@ bool Streams::step() {
 }
 
 void Streams::finish(Stream stream) {
-  while (!stream->items.empty())
-    step();
+  while (exists(stream) && !stream->items.empty())
+    if (!step())
+      idle();
 }
 
-void Streams::finish(const Mark &mark) {
+void Streams::finish(Mark mark) {
   while (!mark->isReached)
-    step();
+    if (!step())
+      idle();
 }
 
 void Streams::finishAll(DriverContext context) {
-  for (auto &stream : streams)
-    if (stream->context == context)
-      finish(stream.get());
+  for (size_t i = 0; i < streams.size(); ++i)
+    if (streams[i]->context == context)
+      finish(streams[i].get());
 }

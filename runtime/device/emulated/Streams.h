@@ -28,11 +28,13 @@ struct StreamPosition {
 };
 using Mark = std::shared_ptr<StreamPosition>;
 
-/// Work, the wait for a mark, or a mark.
+/// Work, the wait for a mark, a mark, or what other processes have a part in:
+/// asked from when the stream gets there, until it says that it is done.
 struct Item {
   uint64_t number; // in the order in which items were enqueued
   std::function<void()> work;
   Mark wait, mark;
+  std::function<bool()> isDone = {};
 };
 
 /// A stream that is captured.
@@ -56,7 +58,8 @@ struct penstock::runtime::cuda::StreamState {
 
   bool canRun() const {
     return !items.empty() &&
-           !(items.front().wait && !items.front().wait->isReached);
+           !(items.front().wait && !items.front().wait->isReached) &&
+           !(items.front().isDone && !items.front().isDone());
   }
 };
 
@@ -86,14 +89,19 @@ public:
   void enqueue(cuda::Stream stream, std::function<void()> work);
   Mark mark(cuda::Stream stream);
   void wait(cuda::Stream stream, Mark mark);
+  void enqueueRemote(cuda::Stream stream, std::function<bool()> isDone);
 
   /// Runs the next item. Returns false if there is none.
   bool step();
   /// Runs items until a stream is empty, or a mark reached.
   void finish(cuda::Stream stream);
-  void finish(const Mark &mark);
+  void finish(Mark mark);
   /// Runs all items of the streams of a context.
   void finishAll(cuda::DriverContext context);
+
+  /// Called by whoever waits while nothing can go on: other processes have to
+  /// come, and streams may change meanwhile.
+  std::function<void()> idle;
 
 private:
   cuda::Stream choose();
