@@ -273,10 +273,14 @@ static std::string describeHang(const Block &block) {
 #if !defined(PENSTOCK_FIBERS_ASAN) && !defined(PENSTOCK_FIBERS_TSAN)
 constinit static struct sigaction previous = {};
 
-/// Ends the kernel. Of other code, the fault is nothing of ours.
+/// Ends the kernel. Of other code, the fault is nothing of ours, nor is what
+/// another process sends.
 static void onFault(int signal, siginfo_t *info, void *) {
-  if (!running) {
+  bool isSent = info->si_code <= 0;
+  if (isSent || !running) {
     sigaction(signal, &previous, nullptr);
+    if (isSent)
+      raise(signal);
     return;
   }
   running->fault = info->si_addr;

@@ -12,9 +12,12 @@
 #include "EmulatedCode.h"
 
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <unistd.h>
 #include <vector>
 
 using namespace penstock::runtime::emulated;
@@ -66,6 +69,21 @@ TEST(Fibers, RunEachThreadOnce) {
           "");
       EXPECT_EQ(counts, std::vector<uint32_t>(counts.size(), 1));
     }
+}
+
+// Faults of kernels are sentences; one that another process sends is no fault
+// of a kernel, and ends this process as ever.
+TEST(FibersDeathTest, LeaveSignalsOfOthersAlone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  std::vector<uint32_t> counts(105);
+  penstock_emulated_kernel kernel = {"count", countThreads, 0, 0};
+  EXPECT_EXIT(
+      {
+        (void)run(kernel, {}, {7, 3, 5}, {addressOf(counts.data())}, 0);
+        kill(getpid(), SIGSEGV);
+        std::exit(0);
+      },
+      testing::KilledBySignal(SIGSEGV), "");
 }
 
 /// Writes down in which order threads run.
