@@ -100,6 +100,8 @@ static void completeSum(penstock_device *device, AllReduce &sum) {
     waitFar(*device->context.transport, sum, side, device->context.waitPolicy);
   else
     sum.complete(side, device->context.waitPolicy);
+  if (side.done)
+    device->waitFor(*side.done);
   device->position.waitChannel.store(UINT32_MAX, std::memory_order_relaxed);
   add(device->position.waitedNanoseconds, nanoseconds() - begin);
   if (device->flight)

@@ -17,9 +17,10 @@ using namespace penstock::runtime;
 static constinit const DeviceKind *first = nullptr;
 
 DeviceKind::DeviceKind(const char *name, Check check, Create create,
-                       bool isInHostMemory, Describe describe)
+                       bool isInHostMemory, Describe describe,
+                       const PeerTransport *peerTransport)
     : name(name), check(check), create(create), isInHostMemory(isInHostMemory),
-      describe(describe), next(first) {
+      describe(describe), peerTransport(peerTransport), next(first) {
   first = this;
 }
 

@@ -11,8 +11,23 @@
 #define PENSTOCK_RUNTIME_DEVICE_KINDS_H
 
 #include "runtime/device/Device.h"
+#include "runtime/job/Job.h"
 
 namespace penstock::runtime {
+
+/// How devices of a kind exchange messages with those of other processes by
+/// themselves. Each process has one device then.
+struct PeerTransport {
+  const char *name;
+  /// Names the places that devices of this process take in turn: those of
+  /// `chosen`, or all. No two processes of a host may have the same.
+  Error (*listPlaces)(std::span<const int> chosen,
+                      std::vector<std::string> &names);
+  /// Loads what it needs, and says which one that is: "NCCL 2.28.9".
+  Error (*load)(std::string &version);
+  /// What has been loaded. Connecting may take so many seconds.
+  std::unique_ptr<Transport> (*create)(const Job &job, double seconds);
+};
 
 /// A kind of device. Lives as long as the process.
 class DeviceKind {
@@ -25,7 +40,8 @@ public:
 
   /// Registers the kind.
   DeviceKind(const char *name, Check check, Create create,
-             bool isInHostMemory = true, Describe describe = nullptr);
+             bool isInHostMemory = true, Describe describe = nullptr,
+             const PeerTransport *peerTransport = nullptr);
 
   const char *const name;
   /// Fails where this machine cannot run the code of such a device.
@@ -35,6 +51,8 @@ public:
   const bool isInHostMemory;
   /// Says which library computes; null where bits depend on none.
   const Describe describe;
+  /// Null where there is none.
+  const PeerTransport *const peerTransport;
 
 private:
   friend const DeviceKind *findDeviceKind(const char *name);

@@ -15,7 +15,7 @@
 
 using namespace penstock::runtime;
 
-constexpr uint32_t kRecordVersion = 1;
+constexpr uint32_t kRecordVersion = 2;
 constexpr uint16_t kTag = 1;
 
 std::string penstock::runtime::encode(const Record &record) {
@@ -36,6 +36,9 @@ std::string penstock::runtime::encode(const Record &record) {
   out.add(uint32_t(record.cores.size()));
   for (int32_t core : record.cores)
     out.add(core);
+  out.add(uint32_t(record.places.size()));
+  for (const std::string &place : record.places)
+    out.addText(place);
   return std::move(out.bytes);
 }
 
@@ -69,6 +72,9 @@ bool penstock::runtime::decode(std::string_view bytes, Record &record) {
   record.cores.resize(in.takeCount(4));
   for (int32_t &core : record.cores)
     core = in.take<int32_t>();
+  record.places.resize(in.takeCount(4));
+  for (std::string &place : record.places)
+    place = in.takeText();
   return in.isComplete() && record.code >= 0 && record.code < 256;
 }
 
@@ -105,6 +111,26 @@ static Error compareFacts(const std::vector<Record> &records, size_t rank) {
                      "%s, and %s",
                      who.c_str(), name, zero.c_str(), text(b, "none"),
                      text(a, "none"));
+  }
+  return {};
+}
+
+/// Those of a host take their places in turn.
+static Error comparePlaces(const std::vector<Record> &records) {
+  std::map<std::string, size_t> turns;
+  std::map<std::pair<std::string, std::string>, size_t> taken;
+  for (size_t rank = 0; rank < records.size(); ++rank) {
+    const Record &record = records[rank];
+    size_t turn = turns[record.host]++;
+    if (record.places.empty())
+      continue;
+    const std::string &place = record.places[turn % record.places.size()];
+    auto [other, isNew] = taken.try_emplace({record.host, place}, rank);
+    if (!isNew)
+      return userError("rank %zu and rank %zu (host %s) would be on one GPU; "
+                       "give each its own, or start one process, whose devices "
+                       "may share it",
+                       other->second, rank, record.host.c_str());
   }
   return {};
 }
@@ -176,6 +202,8 @@ Error penstock::runtime::compare(const std::vector<Record> &records) {
   for (size_t rank = 1; rank < records.size(); ++rank)
     if (Error error = compareFacts(records, rank))
       return error;
+  if (Error error = comparePlaces(records))
+    return error;
   return compareFiles(records);
 }
 
@@ -201,7 +229,7 @@ Error penstock::runtime::exchange(const Job &job, Control &control,
     // Another build may describe itself in other ways.
     if (!decode(*bytes, records[rank]))
       records[rank] = {"?", 0,  0, "", {{Fact::Executable, "", "unknown"}},
-                       {},  {}, 0};
+                       {},  {}, 0, {}};
   }
   for (int rank = 1; rank < job.size; ++rank)
     for (const Record &record : records)

@@ -48,6 +48,9 @@ struct Record {
   /// the threads of its devices.
   std::vector<int32_t> cores;
   uint32_t threads = 0;
+  /// Names of the places that devices take in turn, where no two processes of a
+  /// host may have the same: GPUs.
+  std::vector<std::string> places = {};
 };
 
 std::string encode(const Record &record);

@@ -260,9 +260,10 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
   for (auto &sum : context.sums)
     sum->open(memories);
   for (auto &sum : context.sums)
-    if (sum->isFar() && !sum->areHostAddressable())
+    if (sum->isFar() && !sum->areHostAddressable() &&
+        !context.transport->addsOnDevices())
       return userError("sums over processes of values that the host cannot "
-                       "address are not possible; use one process");
+                       "address need --transport=nccl; or use one process");
   context.sources.open();
   return {};
 }
@@ -279,6 +280,11 @@ Error Instance::run(const penstock_schedule &schedule, int64_t first,
     if (endpoint.sink)
       endpoint.sink->begin(schedule.microbatches /
                            endpoint.channel->description.stride);
+  auto observeHere = [&] {
+    while (isAborted.load())
+      pause();
+    observe();
+  };
   for (penstock_device *device : localDevices)
     if (penstock_device_function function = schedule.functions[device->index])
       device->run(function, first, updates, version);
@@ -286,9 +292,10 @@ Error Instance::run(const penstock_schedule &schedule, int64_t first,
     while (!device->finish(/*milliseconds=*/5)) {
       for (penstock_device *running : localDevices)
         running->poll();
-      observe();
+      context.transport->poll();
+      observeHere();
     }
-  observe();
+  observeHere();
   return context.transport->end();
 }
 

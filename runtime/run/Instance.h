@@ -32,6 +32,22 @@ public:
   /// Builds devices and channels; initial values come out of `files`.
   Error open(const std::vector<MappedFile> &files, bool isTraced);
 
+  /// Whether devices reach other processes by themselves, which they do in
+  /// connect(), once they are open everywhere.
+  bool connects() const { return context.transport->connects(); }
+  Error invite(std::string &invitation) {
+    return context.transport->invite(invitation);
+  }
+  Error connect(std::string_view invitation) {
+    return context.transport->connect(*localDevices.front(), invitation);
+  }
+  /// Stops what is under way between processes; they end. May not return.
+  void abort() const {
+    // What devices compute of messages that have not come shall not be seen.
+    isAborted.store(true);
+    context.transport->abort();
+  }
+
   /// Runs a segment of a schedule over `data` and calls `observe` from time to
   /// time and once after its end.
   Error run(const penstock_schedule &schedule, int64_t first, int64_t updates,
@@ -141,6 +157,7 @@ private:
                     uint32_t copy) const;
 
   TraceSteps traceSteps;
+  mutable std::atomic<bool> isAborted{false};
   const std::vector<bool> isLocal;
   std::vector<std::unique_ptr<penstock_device>> deviceList; // or null: far
   std::vector<penstock_device *> localDevices;

@@ -140,6 +140,8 @@ Error penstock_run::openInputs() {
   if (Error error = checkOptions())
     return error;
 
+  if (Error error = peers.loadTransport(options.gpus))
+    return error;
   checkpoints.prepare(peers.getJob());
 
   // 1. Input files.
@@ -178,7 +180,7 @@ Record penstock_run::describe(const Error &error) const {
   if (peers.isAlone())
     return record;
   describeMachine(record, !options.mixedCpus);
-  record.facts.push_back({Fact::Property, "MPI library", peers.getLibrary()});
+  peers.describeTransport(record);
   describeFlags(record, options);
   for (const DataSet *set : {&trainData, &evalData})
     for (const DataSet::Opened &file : set->listOpened())
@@ -218,7 +220,7 @@ Error penstock_run::finishData() {
 Error penstock_run::openInstances() {
   if (Error error = finishData())
     return error;
-  instance->setGpus(options.gpus);
+  instance->setGpus(peers.chooseGpus(options.gpus));
   instance->setOversubscribed(peers.divideCores());
   instance->setTraceSteps(getTraceSteps());
   if (Error error = instance->open(files, !options.trace.empty()))
@@ -232,7 +234,7 @@ Error penstock_run::openInstances() {
   waitSeconds.resize(program.device_count);
   if (options.verify && peers.isRoot()) {
     oneDevice = std::make_unique<Instance>(*program.replay);
-    oneDevice->setGpus(options.gpus);
+    oneDevice->setGpus(peers.chooseGpus(options.gpus));
     if (Error error = oneDevice->open(files, /*isTraced=*/false))
       return error;
     setHyperparameters(*oneDevice);
@@ -284,6 +286,15 @@ Error penstock_run::openFlightRecord() {
   return {};
 }
 
+Error penstock_run::connect() {
+  std::string invitation;
+  Error error;
+  if (peers.isRoot())
+    error = instance->invite(invitation);
+  invitation = peers.broadcast(std::move(invitation));
+  return error ? error : instance->connect(invitation);
+}
+
 /// What all processes have allocated.
 Error penstock_run::gatherArenas() {
   arenas = instance->arenas();
@@ -322,6 +333,10 @@ Error penstock_run::open(Error mistake) {
     error = startFromCheckpoint();
   if (error)
     return error;
+  // Where one fails, others wait for it: all end at once.
+  if (instance->connects())
+    if (Error failure = connect())
+      return failure;
   if (Error failure = gatherArenas())
     return failure;
   if (!options.memory.empty() && peers.isRoot())

@@ -17,6 +17,8 @@
 #include "runtime/transport/mpi/Engine.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -108,42 +110,70 @@ Peers::~Peers() {
 // The beginning.
 //===----------------------------------------------------------------------===//
 
+/// How the devices of a program exchange messages by themselves; null where
+/// they cannot, or not all of them can.
+static const PeerTransport *findPeerTransport(const penstock_program &program) {
+  const char *name = program.devices[0].kind;
+  if (countDevices(program, name, program.device_count) != program.device_count)
+    return nullptr;
+  const DeviceKind *kind = findDeviceKind(name);
+  return kind ? kind->peerTransport : nullptr;
+}
+
+Error Peers::chooseTransport(const Options &options, const LaunchFacts &facts) {
+  const PeerTransport *ofDevices = findPeerTransport(program);
+  const std::string &name = options.transport;
+  uint32_t devices = program.device_count;
+  if (name == "threads")
+    return userError("%d processes were started, and each would train alone; "
+                     "leave --transport out, or say --alone",
+                     facts.size);
+  if (name == "nccl" && !ofDevices)
+    return userError("--transport=nccl moves messages between GPUs, and not "
+                     "all devices of this program are on one; use "
+                     "--transport=mpi");
+  if (ofDevices && (name == "auto" || name == ofDevices->name)) {
+    peerTransport = ofDevices;
+    if (uint32_t(facts.size) == devices)
+      return {};
+    return userError("this program has %u device%s, and --transport=%s needs a "
+                     "process for each, but %d %s started: use -n %u",
+                     devices, devices == 1 ? "" : "s", ofDevices->name,
+                     facts.size, facts.size == 1 ? "was" : "were", devices);
+  }
+  if (name == "auto" && facts.launcher == Launcher::Torchrun)
+    return userError("%d processes were started by torchrun, which starts "
+                     "programs of GPUs; start this one with mpirun -n %d",
+                     facts.size, facts.size);
+  if (uint32_t(facts.size) > devices)
+    return userError("this program has %u device%s, but %d processes were "
+                     "started: use -n 1%s",
+                     devices, devices == 1 ? "" : "s", facts.size,
+                     devices == 1 ? "" : format(" to %u", devices).c_str());
+  return {};
+}
+
 Error Peers::join(const Options &options) {
   // 1. Who else is there.
   LaunchFacts facts;
   bool isControl = options.transport == "control";
   Error error = isControl ? readTorchrun(facts, ::getenv)
                           : readEnvironment(facts, ::getenv);
-  bool usesGpus = countDevices(program, "cuda", program.device_count) ==
-                  program.device_count;
-  if (!error && facts.size == 1 && !isControl)
-    return {};
   if (!error && options.isAlone)
     return {};
-  if (error)
-    ;
-  else if (options.transport == "threads")
-    error = userError("%d processes were started, and each would train alone; "
-                      "leave --transport out, or say --alone",
-                      facts.size);
-  else if (options.transport == "auto" && usesGpus)
-    error = userError("--transport: this build has no nccl transport; "
-                      "--transport=mpi sends through the memory of the host");
-  else if (options.transport == "auto" && facts.launcher == Launcher::Torchrun)
-    error = userError("%d processes were started by torchrun, which starts "
-                      "programs of GPUs; start this one with mpirun -n %d",
-                      facts.size, facts.size);
-  else if (uint32_t(facts.size) > program.device_count)
-    error = userError("this program has %u device%s, but %d processes were "
-                      "started: use -n 1%s",
-                      program.device_count,
-                      program.device_count == 1 ? "" : "s", facts.size,
-                      program.device_count == 1
-                          ? ""
-                          : format(" to %u", program.device_count).c_str());
+  // One device has nobody to send to.
+  bool isAsked = options.transport == "nccl" && program.device_count > 1;
+  if (!error && facts.size == 1 && !isControl && !isAsked)
+    return {};
+  if (!error)
+    error = chooseTransport(options, facts);
 
-  // 2. Meet.
+  // 2. Meet. Where the variables of torchrun say how, no MPI is needed.
   double seconds = options.startTimeout.value_or(60);
+  startSeconds = seconds;
+  isControl |= peerTransport &&
+               (facts.launcher == Launcher::Torchrun ||
+                (std::getenv("MASTER_ADDR") && std::getenv("MASTER_PORT")));
   if (options.peerTimeout)
     times.silence = int64_t(*options.peerTimeout * 1e9);
   if (!error) {
@@ -186,8 +216,12 @@ Error Peers::connect(const Meeting &meeting, Entrance &entrance,
 }
 
 Error Peers::joinByMpi(const LaunchFacts &facts, double seconds) {
-  if (Error error = mpi.load(facts))
+  if (Error error = mpi.load(facts)) {
+    if (peerTransport)
+      error.text += "; no MPI is needed where MASTER_ADDR and MASTER_PORT say "
+                    "where rank 0 is";
     return error;
+  }
 
   // 1. MPI waits for all, and says nothing of those that do not come.
   Meeting meeting;
@@ -284,7 +318,30 @@ std::vector<bool> Peers::listLocal() const {
   return isLocal;
 }
 
+Error Peers::loadTransport(const std::vector<int> &gpus) {
+  if (!peerTransport)
+    return {};
+  if (Error error = peerTransport->listPlaces(gpus, places))
+    return error;
+  return peerTransport->load(peerLibrary);
+}
+
+std::vector<int> Peers::chooseGpus(const std::vector<int> &gpus) const {
+  if (!peerTransport)
+    return gpus;
+  int turn = job.localRank % int(places.size());
+  return {gpus.empty() ? turn : gpus[turn]};
+}
+
+void Peers::describeTransport(Record &own) const {
+  own.facts.push_back({Fact::Property, "MPI library", mpi.getName()});
+  own.facts.push_back({Fact::Property, "transport library", peerLibrary});
+  own.places = places;
+}
+
 std::unique_ptr<Transport> Peers::createTransport() const {
+  if (peerTransport)
+    return peerTransport->create(job, startSeconds);
   return mpi.isStarted()
              ? createMpi(mpi.getFunctions(), mpi.getLargestTag(), job)
              : createThreads();
@@ -695,6 +752,23 @@ void Peers::end(int code, bool isOwn) {
   bool isOrigin = isOwn && code != PENSTOCK_WATCHDOG;
   if (FlightRecord *open = flightRecord.load())
     open->setEnd(isOrigin ? FlightEnd::Origin : FlightEnd::Failed);
+  // What processes have under way between them is stopped, if that does not
+  // take long: it has been seen to hang.
+  const Instance *here = followed.load();
+  if (here && here->connects()) {
+    constexpr auto kPatience = std::chrono::seconds(1);
+    static std::mutex mutex;
+    static std::condition_variable changed;
+    static bool isStopped = false;
+    std::thread([here] {
+      here->abort();
+      std::lock_guard<std::mutex> lock(mutex);
+      isStopped = true;
+      changed.notify_all();
+    }).detach();
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait_for(lock, kPatience, [] { return isStopped; });
+  }
   _exit(code);
 }
 

@@ -27,6 +27,7 @@
 namespace penstock::runtime {
 
 class Instance;
+struct PeerTransport;
 
 class Peers final : public ControlListener, public FailureHandler {
 public:
@@ -43,10 +44,16 @@ public:
   /// This process prints and writes.
   bool isRoot() const { return job.rank == 0; }
   std::vector<bool> listLocal() const;
+  /// Loads what the transport needs, for devices on these GPUs.
+  Error loadTransport(const std::vector<int> &gpus);
   std::unique_ptr<Transport> createTransport() const;
+  /// Where the devices of this process are, of those that were asked for.
+  std::vector<int> chooseGpus(const std::vector<int> &gpus) const;
   /// "Open MPI v4.1.4", or empty.
   const std::string &getLibrary() const { return mpi.getName(); }
 
+  /// Adds what all have to know of the transport.
+  void describeTransport(Record &own) const;
   /// All say what they are. Fails in all of them, for the same reason, where
   /// they cannot begin.
   Error meet(Record own);
@@ -159,6 +166,7 @@ private:
   void end(int code, bool isOwn) override;
   void fail(int code, const char *sentence) override;
 
+  Error chooseTransport(const Options &options, const LaunchFacts &facts);
   Error joinByMpi(const LaunchFacts &facts, double seconds);
   Error joinByControl(const LaunchFacts &facts, double seconds);
   Error connect(const Meeting &meeting, Entrance &entrance, double seconds);
@@ -166,6 +174,11 @@ private:
   const penstock_program &program;
   Job job;
   MpiLibrary mpi;
+  /// That of the devices, if it is used; and its places and library.
+  const PeerTransport *peerTransport = nullptr;
+  std::vector<std::string> places;
+  std::string peerLibrary;
+  double startSeconds = 60;
   Control::Times times;
   std::unique_ptr<Control> control;
   std::vector<Record> records;

@@ -148,6 +148,8 @@ private:
   Error checkOptions() const;
   Error openInputs();
   Error openInstances();
+  /// Devices reach those of other processes.
+  Error connect();
   Error finishData();
   penstock::runtime::Record describe(const Error &error) const;
   bool reads(const char *endpoint) const;

@@ -40,7 +40,8 @@ struct Handover {
   std::unique_ptr<Marker> ready;
   /// Of the receiver: its slot is free.
   std::unique_ptr<Marker> free;
-  /// Of the receiver: the message has arrived.
+  /// Of the receiver: the message has arrived. Of the sender, where that is in
+  /// another process: the message has left.
   std::unique_ptr<Marker> done;
 };
 

@@ -15,6 +15,8 @@
 #include "runtime/transport/Endpoint.h"
 #include "runtime/transport/threads/AllReduce.h"
 
+#include <string_view>
+
 namespace penstock::runtime {
 
 /// What one process knows of a far channel, or of the sums of a far group, in
@@ -36,6 +38,17 @@ public:
   /// are, and there is no traffic yet. `positions` are for messages.
   virtual Error open(Endpoints &endpoints, const std::vector<AllReduce *> &sums,
                      const Positions &positions) = 0;
+  /// Whether connect() is to be called.
+  virtual bool connects() const { return false; }
+  /// Of rank 0: what all need to connect.
+  virtual Error invite(std::string &invitation) { return {}; }
+  /// Reaches the other processes, in all of which the devices are open.
+  /// `device` is the one of this process.
+  virtual Error connect(DeviceMemory &device, std::string_view invitation) {
+    return {};
+  }
+  /// Whether it adds up values that the host cannot address.
+  virtual bool addsOnDevices() const { return false; }
   /// Begins a segment: channels are empty, and no device runs yet.
   virtual void begin() = 0;
   /// A device has posted on a channel that is far. The message may only be
@@ -45,11 +58,16 @@ public:
   virtual void posted(AllReduce &sum) = 0;
   /// Called by whoever waits for something far; true if something moved.
   virtual bool progress() = 0;
+  /// Called from time to time by the thread that observes, while devices run.
+  virtual void poll() {}
   /// Ends a segment: the devices are done, and when it returns nothing of
   /// theirs is under way.
   virtual Error end() = 0;
   /// Ends for good. Nothing is called after it.
   virtual void leave() noexcept = 0;
+  /// Stops what is under way: the process ends. On a thread that may be lost
+  /// with it.
+  virtual void abort() noexcept {}
   /// Returns what is under way, as far as this process knows. Any thread.
   virtual std::vector<TransferCount> count() const { return {}; }
   /// Returns the bytes that it has for itself.

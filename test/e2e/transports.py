@@ -2,7 +2,7 @@
 prints a table of what came out.
 
 usage: transports.py PENSTOCKC FOLDER [--rows NAME ...] [--ranks 1,2,3,4]
-           [--mpi openmpi mpich] [--steps N]
+           [--mpi openmpi mpich] [--steps N] [--emulated]
 
 A row is a method, a schedule, or a model; a column an MPI and a number of
 processes, among which the four or fewer devices are divided. A cell is `=` where
@@ -10,6 +10,10 @@ the log (without its times), what is printed of evaluations and the saved model
 have the bits that one process gave, and --verify found them, too; ` ` where there
 are fewer devices than processes. Anything else ends the script with exit code 1
 and what was said. An MPI that is not installed has no columns.
+
+With --emulated, devices are emulated GPUs, each with a process of its own, between
+which NCCL moves the messages; --ranks says nothing. Besides the MPIs there is a
+launcher `none`, which sets the variables of torchrun.
 """
 
 import argparse
@@ -24,6 +28,10 @@ from verify_methods import MODELS as SMALL
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich"}
+# Whatever takes -n N and a command.
+STARTS = {**{name: [file] for name, file in LAUNCHERS.items()},
+          "none": [sys.executable,
+                   str(pathlib.Path(__file__).with_name("launch.py"))]}
 REGRESSION = ("test/fixtures/regression.onnx",
               "x=test/fixtures/regression-x.npy",
               "test/fixtures/regression-y.npy", 5, "mse")
@@ -109,13 +117,15 @@ def main():
     parser.add_argument("--ranks", default="1,2,3,4")
     parser.add_argument("--mpi", nargs="*", default=list(LAUNCHERS))
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--emulated", action="store_true")
     options = parser.parse_args()
     options.folder = options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)
     columns = [(mpi, int(ranks)) for mpi in options.mpi
-               if shutil.which(LAUNCHERS[mpi])
-               for ranks in options.ranks.split(",")]
-    print(f"{'':18}" + "".join(f"{mpi:>9} {ranks}" for mpi, ranks in columns))
+               if shutil.which(STARTS[mpi][0])
+               for ranks in ("0" if options.emulated else options.ranks).split(",")]
+    print(f"{'':18}" + "".join(f"{mpi:>9} {ranks or 'D'}"
+                               for mpi, ranks in columns))
     cells = 0
     for name in options.rows:
         model, flags = ROWS[name]
@@ -123,27 +133,31 @@ def main():
         report = options.folder / "report.json"
         run([options.penstockc, file, "-o", options.folder / "run",
              f"--microbatch-size={size}", f"--loss={loss}",
-             f"--report-json={report}", *flags.split()])
+             f"--report-json={report}", *flags.split(),
+             *(["--target=cuda", "--gpu-arch=emulated"] if options.emulated
+               else [])])
         devices = {stage["device"]
                    for stage in json.loads(report.read_text())["stages"]}
         expected = train(options.folder, model, [], options.steps)
         plan = json.loads(run([options.folder / "run", "--plan"]))
         count = max([*devices, *(device for stage in plan["stages"]
                                  for device in stage.get("devices", []))]) + 1
+        ENVIRONMENT["PENSTOCK_EMULATED_GPUS"] = str(count)
         text = ""
         for mpi, ranks in columns:
+            ranks = ranks or count
             if ranks > count:
                 text += f"{'':11}"
                 continue
             found = train(options.folder, model,
-                          [LAUNCHERS[mpi], "-n", str(ranks)], options.steps)
+                          [*STARTS[mpi], "-n", str(ranks)], options.steps)
             for what, one, other in zip(("log", "evaluations", "model"),
                                         expected, found):
                 if one != other:
                     sys.exit(f"{name}: the {what} of {ranks} processes under "
                              f"{mpi} differs from that of one")
             cells += 1
-            text += f"{'=':>11}"
+            text += f"{f'= {ranks}' if options.emulated else '=':>11}"
         print(f"{name:18}{text}", flush=True)
     print(f"{cells} runs over processes have the bits of threads")
 

@@ -105,9 +105,13 @@ void CudaDevice::check(int status, const char *call) const {
 // Opening and closing
 //===----------------------------------------------------------------------===//
 
-/// Whether a message comes from the memory of a GPU. That of a source, of a CPU
-/// and of another process does not.
-bool CudaDevice::isOnGpu(int32_t sender) const {
+/// Whether messages of a channel come from the memory of a GPU. Those of a
+/// source, of a CPU and of another process, unless GPUs reach each other, do
+/// not.
+bool CudaDevice::isFromGpu(const Endpoint &endpoint) const {
+  int32_t sender = endpoint.channel->description.sender;
+  if (endpoint.isFar)
+    return context.transport->connects();
   return sender >= 0 && !std::strcmp(context.program.devices[sender].kind,
                                      context.program.devices[index].kind);
 }
@@ -134,8 +138,7 @@ Error CudaDevice::openStreams() {
     status = timeline.open(*driver, compute);
   for (const Endpoint &endpoint : context.endpoints) {
     const penstock_channel &channel = endpoint.channel->description;
-    if (!status && channel.receiver == int32_t(index) &&
-        !isOnGpu(channel.sender))
+    if (!status && channel.receiver == int32_t(index) && !isFromGpu(endpoint))
       status = inputs.add(*driver, channel.type.bytes, channel.slots + 1);
   }
   return status ? describeFailure(*driver, status, "opening streams") : Error();

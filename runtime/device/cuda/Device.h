@@ -62,13 +62,19 @@ public:
   void mark(Marker &marker) override;
   void waitFor(Marker &marker) override;
 
+  // For a transport of its own kind, once it is open.
+  const Gpu &getGpu() const { return *gpu; }
+  /// Of messages that come from other devices, and of those that go to other
+  /// processes.
+  Stream getTransferStream() const { return transfer; }
+
 private:
   /// Ends the process where a call failed.
   void check(int status, const char *call) const;
   void check(const Error &error) const;
   /// The same of a call that may be captured, which it counts.
   void checkIssued(const Error &error);
-  bool isOnGpu(int32_t sender) const;
+  bool isFromGpu(const Endpoint &endpoint) const;
   Error openMemory();
   Error openStreams();
   Error openConstants();

@@ -8,6 +8,7 @@
 
 #include "runtime/device/HostFeatures.h"
 #include "runtime/device/cuda/Device.h"
+#include "runtime/transport/nccl/Transfers.h"
 
 using namespace penstock::runtime;
 
@@ -16,4 +17,4 @@ DeviceKind penstock_cuda(
     [](Context &context, uint32_t index) -> std::unique_ptr<penstock_device> {
       return std::make_unique<cuda::CudaDevice>(context, index);
     },
-    /*isInHostMemory=*/false);
+    /*isInHostMemory=*/false, /*describe=*/nullptr, &cuda::peerTransport);

@@ -52,6 +52,8 @@ void AllReduce::open(const std::vector<DeviceMemory *> &devices) {
       continue;
     isHostAddressable &= side.memory->isHostAddressable();
     side.ready = side.memory->createMarker();
+    if (far)
+      side.done = side.memory->createMarker();
   }
   for (Workspace &workspace : workspaces)
     if (!isHostAddressable && !far)
@@ -60,7 +62,7 @@ void AllReduce::open(const std::vector<DeviceMemory *> &devices) {
 
 void AllReduce::reset() {
   for (Side &side : sides)
-    side = {side.device, side.cells, side.memory, side.ready};
+    side = {side.device, side.cells, side.memory, side.ready, side.done};
   posted.reset(0);
   done.reset(0);
 }

@@ -30,6 +30,8 @@ public:
     DeviceMemory *memory = nullptr;
     /// Its values are there; null where calls are done when they return.
     std::shared_ptr<Marker> ready = nullptr;
+    /// The sum is there, where a transport does it behind the host.
+    std::shared_ptr<Marker> done = nullptr;
     int64_t base = 0, posted = 0, completed = 0;
   };
 
@@ -59,6 +61,10 @@ public:
   /// Where the host finds the value of a summand of this process.
   void *getHost(uint32_t summand, uint32_t type) const {
     return cells[uint64_t(summand) * description.type_count + type].host;
+  }
+  /// Where that value is on its device.
+  Address getAddress(uint32_t summand, uint32_t type) const {
+    return cells[uint64_t(summand) * description.type_count + type].at;
   }
   /// All can be found by the host.
   bool areHostAddressable() const { return isHostAddressable; }

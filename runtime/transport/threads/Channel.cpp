@@ -38,7 +38,8 @@ void Channel::open() {
     return;
   handovers = std::make_unique<Handover[]>(capacity());
   for (uint32_t i = 0; i <= mask; ++i)
-    handovers[i] = {create(from), create(to), create(to)};
+    // Where the receiver is in another process, the sender has the end.
+    handovers[i] = {create(from), create(to), create(to ? to : from)};
 }
 
 void Channel::reset() {
@@ -131,8 +132,12 @@ bool Channel::claimReceive(int64_t i, int64_t &n, Address &slot) {
 }
 
 bool Channel::claimSend(int64_t i, int64_t &n, Address &slot) {
-  if (entry(i).state.load() != stateOf(i, SendPosted) ||
-      !isReached(order(i).ready) || !claim(i, SendPosted))
+  return entry(i).state.load() == stateOf(i, SendPosted) &&
+         isReached(order(i).ready) && takeSend(i, n, slot);
+}
+
+bool Channel::takeSend(int64_t i, int64_t &n, Address &slot) {
+  if (!claim(i, SendPosted))
     return false;
   n = entry(i).sendNumber;
   slot = entry(i).source;

@@ -60,6 +60,8 @@ public:
   /// For transports: takes posted send i, once the bytes are there; finish() it
   /// when they have left `slot`.
   bool claimSend(int64_t i, int64_t &n, Address &slot);
+  /// Takes posted send i, whose bytes are there behind order(i).ready.
+  bool takeSend(int64_t i, int64_t &n, Address &slot);
   void finish(int64_t i) { entry(i).state.set(stateOf(i, Done)); }
   /// What orders message i.
   const Handover &order(int64_t i) const {

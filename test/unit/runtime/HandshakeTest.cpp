@@ -63,6 +63,22 @@ TEST_F(HandshakeTest, NamesWhatDiffers) {
             "node3): copy it, or use a shared folder");
 }
 
+// Those of a host take their places in turn.
+TEST_F(HandshakeTest, RefusesTwoOnOneGpu) {
+  for (Record &record : records)
+    record.places = {"GPU-0a", "GPU-0b"};
+  EXPECT_FALSE(compare(records));
+  records[2].places = {"GPU-0b", "GPU-0a"};
+  EXPECT_EQ(refuse(),
+            "rank 1 and rank 2 (host node7) would be on one GPU; give "
+            "each its own, or start one process, whose devices may "
+            "share it");
+  records[2].places = {"GPU-0c"}; // all that it sees
+  EXPECT_FALSE(compare(records));
+  records[0].places = records[1].places = {"GPU-0a"}; // of other hosts
+  EXPECT_FALSE(compare(records));
+}
+
 TEST_F(HandshakeTest, TakesOtherFactsForAnotherExecutable) {
   records[2].facts.pop_back();
   EXPECT_EQ(refuse(),
@@ -94,7 +110,8 @@ TEST_F(HandshakeTest, NamesFilesThatDoNotBelongTogether) {
 
 TEST_F(HandshakeTest, SaysOnceWhatAllSay) {
   for (Record &record : records)
-    record = {record.host, 0, PENSTOCK_USER_ERROR, "unknown flag", {}, {}, {}, 0};
+    record = {record.host, 0, PENSTOCK_USER_ERROR, "unknown flag", {}, {},
+              {},          0};
   EXPECT_EQ(refuse(), "unknown flag");
   records[0].code = PENSTOCK_DONE;
   EXPECT_EQ(refuse(), "rank 1 (host node7): unknown flag");
@@ -120,6 +137,9 @@ TEST_F(HandshakeTest, ReadsWhatItWrote) {
   EXPECT_EQ(again.files[0].samples, 60);
   EXPECT_EQ(again.cores, records[0].cores);
   EXPECT_EQ(again.threads, 2u);
+  records[0].places = {"GPU-0a", ""};
+  ASSERT_TRUE(decode(encode(records[0]), again));
+  EXPECT_EQ(again.places, records[0].places);
 }
 
 // Cut anywhere, or with any byte changed: an answer, and no crash.
@@ -144,7 +164,7 @@ TEST_F(HandshakeTest, SurvivesForgedRecords) {
     for (char &byte : noise)
       byte = char(random());
     if (noise.size() > 4)
-      noise[0] = 1, noise[1] = noise[2] = noise[3] = 0;
+      noise[0] = 2, noise[1] = noise[2] = noise[3] = 0;
     (void)decode(noise, record);
   }
 }

@@ -122,8 +122,6 @@ TEST(Options, ReadsTimes) {
 }
 
 TEST(Options, SaysWhatThisBuildHasNot) {
-  EXPECT_EQ(errorOf({"--transport", "nccl"}),
-            "--transport: this build has no nccl transport");
   EXPECT_EQ(errorOf({"--transport", "pigeon"}),
             "--transport: 'pigeon' is not one of auto, threads, mpi, nccl");
 }
