@@ -259,11 +259,6 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
     memories.push_back(device.get());
   for (auto &sum : context.sums)
     sum->open(memories);
-  for (auto &sum : context.sums)
-    if (sum->isFar() && !sum->areHostAddressable() &&
-        !context.transport->addsOnDevices())
-      return userError("sums over processes of values that the host cannot "
-                       "address need --transport=nccl; or use one process");
   context.sources.open();
   return {};
 }

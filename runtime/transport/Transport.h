@@ -47,8 +47,6 @@ public:
   virtual Error connect(DeviceMemory &device, std::string_view invitation) {
     return {};
   }
-  /// Whether it adds up values that the host cannot address.
-  virtual bool addsOnDevices() const { return false; }
   /// Begins a segment: channels are empty, and no device runs yet.
   virtual void begin() = 0;
   /// A device has posted on a channel that is far. The message may only be

@@ -83,6 +83,10 @@ uint64_t MpiSum::getBytes() const {
   uint64_t bytes = sums.size();
   for (const auto &buffer : buffers)
     bytes += buffer.size();
+  if (sum.areHostAddressable())
+    return bytes;
+  for (uint32_t j = 0; j < description.type_count; ++j)
+    bytes += local.size() * description.types[j].bytes;
   return bytes;
 }
 
@@ -94,8 +98,12 @@ uint64_t MpiSum::bytesOf(const Piece &piece) const {
 /// Where a piece is in a summand of this process.
 char *MpiSum::at(uint32_t summand, const Piece &piece) const {
   bool isDouble = description.types[piece.type].element == PENSTOCK_F64;
-  return static_cast<char *>(sum.getHost(summand, piece.type)) +
-         piece.begin * (isDouble ? 8 : 4);
+  void *values =
+      copies.empty()
+          ? sum.getHost(summand, piece.type)
+          : const_cast<char *>(
+                copies[summand * description.type_count + piece.type].data());
+  return static_cast<char *>(values) + piece.begin * (isDouble ? 8 : 4);
 }
 
 /// Where the sum of a piece of this process is.
@@ -174,10 +182,29 @@ void MpiSum::addPiece(const Piece &piece, uint64_t slot) {
   spread(piece, result);
 }
 
-/// Begins the next sum when all local devices have posted it.
+void MpiSum::copyFromDevices() {
+  copies.resize(uint64_t(description.summand_count) * description.type_count);
+  for (uint32_t k : local)
+    for (uint32_t j = 0; j < description.type_count; ++j) {
+      std::vector<char> &copy = copies[k * description.type_count + j];
+      copy.resize(description.types[j].bytes);
+      sum.download(copy.data(), k, j);
+    }
+}
+
+void MpiSum::copyToDevices() {
+  for (uint32_t k : local)
+    for (uint32_t j = 0; j < description.type_count; ++j)
+      sum.upload(k, j, copies[k * description.type_count + j].data());
+}
+
+/// Begins the next sum when all local devices have posted it, and it is there.
 bool MpiSum::begin() {
-  if (active || !sum.hasPosted(uint32_t(number + 1) * localSides))
+  if (active || !sum.hasPosted(uint32_t(number + 1) * localSides) ||
+      !sum.areReady())
     return false;
+  if (!sum.areHostAddressable())
+    copyFromDevices();
   active = true;
   gathered = added = 0;
   for (Peer &peer : others)
@@ -292,6 +319,8 @@ bool MpiSum::advance(int &code) {
     return isMoved;
   active = false;
   ++number;
+  if (!copies.empty())
+    copyToDevices();
   sum.finish();
   return true;
 }

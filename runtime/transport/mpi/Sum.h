@@ -31,7 +31,7 @@ public:
   bool isActive() const { return active; }
   /// Sums of this segment that are done.
   int64_t countDone() const { return number; }
-  /// Bytes that are only for sending.
+  /// Bytes of the host that it has for itself.
   uint64_t getBytes() const;
 
 private:
@@ -62,6 +62,8 @@ private:
   };
 
   bool begin();
+  void copyFromDevices();
+  void copyToDevices();
   bool gather(int &code);
   bool addUp(int &code);
   bool contribute(Peer &owner, int &code);
@@ -91,6 +93,8 @@ private:
   std::vector<std::vector<char>> buffers;
   std::vector<char> sums;
   std::vector<const void *> values; // while a piece is added
+  /// Values of this process that the host cannot address, by summand and type.
+  std::vector<std::vector<char>> copies;
 
   bool active = false;
   int64_t number = 0;               // sums done in this segment

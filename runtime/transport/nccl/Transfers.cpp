@@ -57,7 +57,6 @@ public:
   void abort() noexcept override { communicator.abort(); }
   std::vector<TransferCount> count() const override;
   uint64_t getBytes() const override;
-  bool addsOnDevices() const override { return true; }
 
 private:
   void check(const Error &error) const;

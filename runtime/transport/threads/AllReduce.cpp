@@ -93,6 +93,23 @@ bool AllReduce::post(Side &side, int64_t t, const Address *values) {
   return true;
 }
 
+bool AllReduce::areReady() const {
+  return std::all_of(sides.begin(), sides.end(), [](const Side &side) {
+    return !side.ready || side.ready->isReached();
+  });
+}
+
+void AllReduce::download(void *host, uint32_t summand, uint32_t type) const {
+  const Cell &cell = cells[uint64_t(summand) * description.type_count + type];
+  cell.memory->download(host, cell.at, description.types[type].bytes);
+}
+
+void AllReduce::upload(uint32_t summand, uint32_t type,
+                       const void *host) const {
+  const Cell &cell = cells[uint64_t(summand) * description.type_count + type];
+  cell.memory->upload(cell.at, host, description.types[type].bytes);
+}
+
 /// The compiler must not reassociate; it has no licence to.
 template <typename T>
 static void add(void *const *values, uint32_t count, const uint32_t *resets,

@@ -66,6 +66,11 @@ public:
   Address getAddress(uint32_t summand, uint32_t type) const {
     return cells[uint64_t(summand) * description.type_count + type].at;
   }
+  /// Nothing is left to be done before the values of this process are there.
+  bool areReady() const;
+  // For a transport that adds up on the host, values that it cannot address.
+  void download(void *host, uint32_t summand, uint32_t type) const;
+  void upload(uint32_t summand, uint32_t type, const void *host) const;
   /// All can be found by the host.
   bool areHostAddressable() const { return isHostAddressable; }
   /// One more sum is there.
