@@ -96,7 +96,7 @@ def read_log(path):
 def train(folder, model, launcher, steps):
     """Returns all that has to be the same."""
     _, data, labels, _, _ = MODELS[model]
-    log, saved = folder / "run.jsonl", folder / "run.onnx"
+    log, saved = folder / "run.jsonl", folder / "saved.onnx"
     for path in (log, saved):
         path.unlink(missing_ok=True)
     out = run([*launcher, folder / "run", "--data", data, "--labels", labels,
