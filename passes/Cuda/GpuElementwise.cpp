@@ -7,14 +7,12 @@
 // element is computed by itself, as the plain mapping does.
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Cuda/Cuda.h"
 #include "passes/Cuda/Alignment.h"
 #include "passes/Cuda/KernelOp.h"
 #include "passes/Cuda/LaunchSizes.h"
 #include "passes/Cuda/Passes.h"
 #include "passes/Cuda/ScalarBody.h"
 #include "passes/Cuda/ThreadLoops.h"
-#include "passes/Kernels/CollapseLoops.h"
 
 namespace penstock {
 #define GEN_PASS_DEF_PIPELINEGPUELEMENTWISE
@@ -89,19 +87,10 @@ LogicalResult mapVectors(gpu::GPUFuncOp kernel, linalg::GenericOp op) {
 struct GpuElementwisePass
     : penstock::impl::PipelineGpuElementwiseBase<GpuElementwisePass> {
   void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    auto map = [&](gpu::GPUFuncOp kernel, Operation *op) -> LogicalResult {
-      auto structured = dyn_cast<linalg::LinalgOp>(op);
-      if (!structured || structured.getNumReductionLoops() ||
-          kernel->hasAttr(cuda::kPlainAttr))
-        return success();
-      FailureOr<linalg::GenericOp> generic = toGeneric(structured);
-      if (failed(generic))
-        return failure();
-      linalg::GenericOp joined = collapseParallelLoops(rewriter, *generic);
-      return hasVectors(joined) ? mapVectors(kernel, joined) : success();
+    auto map = [](gpu::GPUFuncOp kernel, linalg::GenericOp op) {
+      return hasVectors(op) ? mapVectors(kernel, op) : success();
     };
-    if (failed(mapKernels(getOperation(), map)))
+    if (failed(mapElementwiseKernels(getOperation(), map)))
       signalPassFailure();
   }
 };

@@ -8,13 +8,11 @@
 // elements as it lies, and writes it as it shall lie.
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Cuda/Cuda.h"
 #include "passes/Cuda/KernelOp.h"
 #include "passes/Cuda/LaunchSizes.h"
 #include "passes/Cuda/Passes.h"
 #include "passes/Cuda/ScalarBody.h"
 #include "passes/Cuda/ThreadLoops.h"
-#include "passes/Kernels/CollapseLoops.h"
 
 namespace penstock {
 #define GEN_PASS_DEF_PIPELINEGPUTRANSPOSES
@@ -233,20 +231,11 @@ LogicalResult TransposeMapper::map() {
 struct GpuTransposesPass
     : penstock::impl::PipelineGpuTransposesBase<GpuTransposesPass> {
   void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    auto map = [&](gpu::GPUFuncOp kernel, Operation *op) -> LogicalResult {
-      auto structured = dyn_cast<linalg::LinalgOp>(op);
-      if (!structured || structured.getNumReductionLoops() ||
-          kernel->hasAttr(cuda::kPlainAttr))
-        return success();
-      FailureOr<linalg::GenericOp> generic = toGeneric(structured);
-      if (failed(generic))
-        return failure();
-      linalg::GenericOp joined = collapseParallelLoops(rewriter, *generic);
-      TransposeMapper mapper(kernel, joined);
+    auto map = [](gpu::GPUFuncOp kernel, linalg::GenericOp op) {
+      TransposeMapper mapper(kernel, op);
       return mapper.isTranspose() ? mapper.map() : success();
     };
-    if (failed(mapKernels(getOperation(), map)))
+    if (failed(mapElementwiseKernels(getOperation(), map)))
       signalPassFailure();
   }
 };

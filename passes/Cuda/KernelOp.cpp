@@ -8,7 +8,10 @@
 
 #include "passes/Cuda/KernelOp.h"
 
+#include "dialects/Cuda/Cuda.h"
 #include "passes/Cuda/LaunchSizes.h"
+#include "passes/Cuda/ThreadLoops.h"
+#include "passes/Kernels/CollapseLoops.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -45,4 +48,20 @@ LogicalResult penstock::mapKernels(
     return failure();
   updateLaunches(cast<ModuleOp>(module));
   return success();
+}
+
+LogicalResult penstock::mapElementwiseKernels(
+    Operation *module,
+    function_ref<LogicalResult(gpu::GPUFuncOp, linalg::GenericOp)> map) {
+  IRRewriter rewriter(module->getContext());
+  return mapKernels(module, [&](gpu::GPUFuncOp kernel, Operation *op) {
+    auto structured = dyn_cast<linalg::LinalgOp>(op);
+    if (!structured || structured.getNumReductionLoops() ||
+        kernel->hasAttr(cuda::kPlainAttr))
+      return success();
+    FailureOr<linalg::GenericOp> generic = toGeneric(structured);
+    if (failed(generic))
+      return LogicalResult(failure());
+    return map(kernel, collapseParallelLoops(rewriter, *generic));
+  });
 }

@@ -10,6 +10,7 @@
 #define PENSTOCK_PASSES_CUDA_KERNELOP_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace penstock {
 
@@ -24,6 +25,15 @@ mapKernels(mlir::Operation *module,
            llvm::function_ref<mlir::LogicalResult(mlir::gpu::GPUFuncOp,
                                                   mlir::Operation *)>
                map);
+
+/// Calls `map` with the op of each of these kernels that is elementwise, with
+/// neighboring loops joined where all buffers allow it. Not of kernels that are
+/// to be plain.
+mlir::LogicalResult mapElementwiseKernels(
+    mlir::Operation *module,
+    llvm::function_ref<mlir::LogicalResult(mlir::gpu::GPUFuncOp,
+                                           mlir::linalg::GenericOp)>
+        map);
 
 } // namespace penstock
 
