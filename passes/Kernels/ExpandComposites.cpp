@@ -9,10 +9,9 @@
 // library of the target does not compute.
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Nn/Convolution.h"
 #include "passes/Kernels/Composites.h"
+#include "passes/Kernels/LibraryConvolutions.h"
 #include "passes/Kernels/Passes.h"
-#include "penstock/Target/Target.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -60,26 +59,9 @@ struct ExpandCompositesPass
 
   /// Convolutions stay where the library of the target is good at them.
   bool staysForLibrary(Operation *op, const nn::Convolution &conv) const {
-    TargetAttrInterface attribute = pipeline::getTarget(op);
-    const Target *target = attribute ? Target::get(attribute) : nullptr;
-    if (!library || !target)
-      return false;
-    kernel::ConvolutionShape shape{
-        static_cast<kernel::ConvolutionKind>(conv.kind),
-        conv.typeOf(conv.input).getElementType(),
-        conv.typeOf(conv.input).getShape(),
-        conv.typeOf(conv.weights).getShape(),
-        conv.typeOf(conv.output).getShape(),
-        conv.strides,
-        conv.dilations,
-        conv.pads,
-        conv.groups};
-    std::string reason;
-    if (target->takesConvolution(attribute, shape, asksForDirectConvolution(op),
-                                 reason))
-      return true;
-    op->emitRemark("becomes loops: ") << reason;
-    return false;
+    return library &&
+           takesConvolution(op, conv, conv.typeOf(conv.input).getElementType(),
+                            "becomes loops");
   }
 
   void runOnOperation() override {

@@ -9,8 +9,8 @@
 // changes.
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Nn/Convolution.h"
 #include "dialects/Pipeline/Pipeline.h"
+#include "passes/Kernels/LibraryConvolutions.h"
 #include "passes/Kernels/Passes.h"
 #include "passes/Kernels/Widening.h"
 #include "penstock/Target/Target.h"
@@ -49,24 +49,7 @@ Value extend(OpBuilder &builder, Location loc, Value value, Value sum = {}) {
       .getResult(0);
 }
 
-class Narrower {
-public:
-  Narrower(TargetAttrInterface attribute, const Target &target)
-      : attribute(attribute), target(target) {}
-
-  void narrow(linalg::ContractOp contract);
-  void narrow(Operation *op, const nn::Convolution &conv);
-
-private:
-  bool takes(Operation *op, const nn::Convolution &conv) const;
-
-  TargetAttrInterface attribute;
-  const Target &target;
-};
-
-} // namespace
-
-void Narrower::narrow(linalg::ContractOp contract) {
+void narrow(linalg::ContractOp contract) {
   SmallVector<Value> factors;
   for (Value factor : contract.getInputs())
     if (Value narrow = findNarrow(factor))
@@ -81,31 +64,14 @@ void Narrower::narrow(linalg::ContractOp contract) {
   contract.erase();
 }
 
-bool Narrower::takes(Operation *op, const nn::Convolution &conv) const {
-  kernel::ConvolutionShape shape{
-      static_cast<kernel::ConvolutionKind>(conv.kind),
-      BFloat16Type::get(op->getContext()),
-      conv.typeOf(conv.input).getShape(),
-      conv.typeOf(conv.weights).getShape(),
-      conv.typeOf(conv.output).getShape(),
-      conv.strides,
-      conv.dilations,
-      conv.pads,
-      conv.groups};
-  std::string reason;
-  if (target.takesConvolution(attribute, shape, asksForDirectConvolution(op),
-                              reason))
-    return true;
-  op->emitRemark("is computed of f32: ") << reason;
-  return false;
-}
-
-void Narrower::narrow(Operation *op, const nn::Convolution &conv) {
+void narrow(Operation *op, const nn::Convolution &conv) {
   auto structured = cast<DestinationStyleOpInterface>(op);
   Value first = findNarrow(op->getOperand(0)),
         second = findNarrow(op->getOperand(1)),
         sum = structured.getDpsInits().front();
-  if (!first || !second || !takes(op, conv))
+  if (!first || !second ||
+      !takesConvolution(op, conv, BFloat16Type::get(op->getContext()),
+                        "is computed of f32"))
     return;
   OpBuilder builder(op);
   Location loc = op->getLoc();
@@ -138,8 +104,6 @@ void Narrower::narrow(Operation *op, const nn::Convolution &conv) {
   op->erase();
 }
 
-namespace {
-
 struct NarrowProductsPass
     : penstock::impl::PipelineNarrowProductsBase<NarrowProductsPass> {
   void runOnOperation() override {
@@ -148,7 +112,6 @@ struct NarrowProductsPass
     const Target *target = attribute ? Target::get(attribute) : nullptr;
     if (!target || !target->multipliesBf16(attribute))
       return;
-    Narrower narrower(attribute, *target);
     SmallVector<Operation *> ops;
     function.walk([&](Operation *op) {
       if (isa<linalg::ContractOp>(op) || nn::Convolution::match(op))
@@ -156,9 +119,9 @@ struct NarrowProductsPass
     });
     for (Operation *op : ops)
       if (auto contract = dyn_cast<linalg::ContractOp>(op))
-        narrower.narrow(contract);
+        narrow(contract);
       else
-        narrower.narrow(op, *nn::Convolution::match(op));
+        narrow(op, *nn::Convolution::match(op));
     // What extended the factors.
     SmallVector<Operation *> unused;
     function.walk([&](linalg::GenericOp op) {
