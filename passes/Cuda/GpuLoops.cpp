@@ -8,6 +8,7 @@
 // It is the reference for mappings that are faster for some ops.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Cuda/Cuda.h"
 #include "passes/Cuda/KernelOp.h"
 #include "passes/Cuda/LaunchSizes.h"
 #include "passes/Cuda/Passes.h"
@@ -127,7 +128,10 @@ struct GpuLoopsPass : penstock::impl::PipelineGpuLoopsBase<GpuLoopsPass> {
       return KernelMapper(kernel, op).map();
     };
     if (failed(mapKernels(getOperation(), map)))
-      signalPassFailure();
+      return signalPassFailure();
+    // No class is left to be chosen.
+    getOperation()->walk(
+        [](gpu::GPUFuncOp kernel) { kernel->removeAttr(cuda::kPlainAttr); });
   }
 };
 
