@@ -20,6 +20,7 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Triple.h"
 
 namespace penstock {
@@ -30,6 +31,38 @@ namespace penstock {
 using namespace mlir;
 
 namespace {
+
+/// Returns how many bytes from the first element of a buffer on are its own; 0
+/// where that is not known.
+int64_t getBytes(Type type) {
+  auto buffer = dyn_cast<MemRefType>(type);
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!buffer || !buffer.hasStaticShape() || buffer.getNumElements() == 0 ||
+      failed(buffer.getStridesAndOffset(strides, offset)))
+    return 0;
+  Type element = buffer.getElementType();
+  if (!element.isIntOrIndexOrFloat())
+    return 0;
+  int64_t last = 0;
+  for (auto [size, stride] : llvm::zip_equal(buffer.getShape(), strides)) {
+    if (ShapedType::isDynamic(stride) || stride < 0)
+      return 0;
+    last += (size - 1) * stride;
+  }
+  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  return (last + 1) * ((bits + 7) / 8);
+}
+
+/// By kernel: how many bytes its parameters have.
+llvm::StringMap<SmallVector<int64_t>> getParameterBytes(Operation *module) {
+  llvm::StringMap<SmallVector<int64_t>> result;
+  module->walk([&](gpu::GPUFuncOp kernel) {
+    for (Type type : kernel.getArgumentTypes())
+      result[kernel.getName()].push_back(getBytes(type));
+  });
+  return result;
+}
 
 struct GpuToNvvmPass : penstock::impl::PipelineGpuToNvvmBase<GpuToNvvmPass> {
   void runOnOperation() override {
@@ -68,8 +101,19 @@ struct GpuToNvvmPass : penstock::impl::PipelineGpuToNvvmBase<GpuToNvvmPass> {
     // Intrinsics that the code generator has no instructions for.
     target.addIllegalOp<LLVM::ACosOp, LLVM::ASinOp, LLVM::ATan2Op, LLVM::ATanOp,
                         LLVM::CoshOp, LLVM::SinhOp, LLVM::TanOp>();
+    llvm::StringMap<SmallVector<int64_t>> bytes = getParameterBytes(module);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+
+    // 4. What a bare address says no more.
+    StringRef name = LLVM::LLVMDialect::getDereferenceableAttrName();
+    module.walk([&](LLVM::LLVMFuncOp function) {
+      for (auto [number, count] :
+           llvm::enumerate(bytes.lookup(function.getName())))
+        if (count)
+          function.setArgAttr(number, name,
+                              IntegerAttr::get(types.getIndexType(), count));
+    });
   }
 };
 

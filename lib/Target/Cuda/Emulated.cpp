@@ -7,15 +7,18 @@
 // Arithmetic is IEEE's on both, so its bits are those of the GPU. What only a
 // GPU has (barriers, shuffles, numbers of threads) is called by name, and
 // shared memory belongs to the block that runs on this thread of the host.
+// Whether an access lies within its buffer is asked before it.
 //===----------------------------------------------------------------------===//
 
 #include "KernelModule.h"
 
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/ReplaceConstant.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -85,8 +88,10 @@ public:
         kernels.push_back(&function);
     for (Function &function : module)
       dropGpu(function);
-    for (Function *kernel : kernels)
+    for (Function *kernel : kernels) {
+      checkAccesses(*kernel);
       pack(*kernel);
+    }
     module.setTargetTriple(host.getTargetTriple());
     module.setDataLayout(host.getDataLayout());
     return success();
@@ -203,6 +208,39 @@ private:
         use.set(builder.CreateAddrSpaceCast(address, variable->getType()));
       }
       variable->eraseFromParent();
+    }
+  }
+
+  /// Lets the emulator end the kernel where it would access something behind
+  /// the end, or before the beginning, of a buffer of known size.
+  void checkAccesses(Function &kernel) {
+    const llvm::DataLayout &layout = module.getDataLayout();
+    SmallVector<Instruction *> accesses;
+    for (Instruction &instruction : llvm::instructions(kernel))
+      if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction))
+        accesses.push_back(&instruction);
+    for (Instruction *access : accesses) {
+      llvm::Value *address = llvm::getLoadStorePointerOperand(access);
+      auto *buffer =
+          llvm::dyn_cast<llvm::Argument>(llvm::getUnderlyingObject(address));
+      uint64_t bytes = buffer ? buffer->getDereferenceableBytes() : 0;
+      uint64_t size = layout.getTypeStoreSize(llvm::getLoadStoreType(access));
+      if (bytes < size || address == buffer)
+        continue;
+      IRBuilder<> builder(access);
+      llvm::Type *i64 = builder.getInt64Ty();
+      llvm::Value *offset =
+          builder.CreateSub(builder.CreatePtrToInt(address, i64),
+                            builder.CreatePtrToInt(buffer, i64));
+      llvm::Value *isOutside =
+          builder.CreateICmpUGT(offset, builder.getInt64(bytes - size));
+      builder.SetInsertPoint(llvm::SplitBlockAndInsertIfThen(
+          isOutside, access->getIterator(), /*Unreachable=*/true));
+      auto callee =
+          module.getOrInsertFunction("ps_emulated_outside", builder.getVoidTy(),
+                                     builder.getInt32Ty(), i64, i64);
+      builder.CreateCall(callee, {builder.getInt32(buffer->getArgNo()), offset,
+                                  builder.getInt64(bytes)});
     }
   }
 

@@ -131,6 +131,9 @@ struct Block {
   /// accessed.
   sigjmp_buf landing;
   void *fault = nullptr;
+  /// Instead: the parameter that it left, where, and how many bytes it has.
+  uint32_t parameter = 0;
+  uint64_t offset = 0, bytes = 0;
   alignas(128) char shared[emulated::kSharedBytes];
 };
 
@@ -301,6 +304,12 @@ static void watchFaults() {}
 #endif
 
 static std::string describeFault(const Block &block) {
+  if (block.bytes)
+    return format("kernel %s, block (%u,%u,%u), thread %u: an access at byte "
+                  "%lld of parameter %u, which has %llu",
+                  block.kernel->name, block.id.x, block.id.y, block.id.z,
+                  block.current, (long long)block.offset, block.parameter,
+                  (unsigned long long)block.bytes);
   return format("kernel %s, block (%u,%u,%u), thread %u: the GPU has no memory "
                 "at 0x%llx",
                 block.kernel->name, block.id.x, block.id.y, block.id.z,
@@ -384,6 +393,7 @@ std::string emulated::launch(const penstock_emulated_kernel &kernel,
   state.block = block;
   state.sharedBytes = kernel.shared_bytes + sharedBytes;
   state.count = uint32_t(block.count());
+  state.bytes = 0;
   while (state.fibers.size() < state.count)
     state.fibers.push_back(std::make_unique<Fiber>());
   state.threads = permute(state.count, order);
@@ -452,6 +462,21 @@ uint32_t ps_emulated_read_ptx_sreg_nctaid_x() { return running->grid.x; }
 uint32_t ps_emulated_read_ptx_sreg_laneid() { return getLane(); }
 
 void *ps_emulated_shared() { return running->shared; }
+
+/// What a kernel calls in the place of an access that is outside of its buffer.
+[[noreturn]] void ps_emulated_outside(uint32_t parameter, uint64_t offset,
+                                      uint64_t bytes) {
+  running->parameter = parameter;
+  running->offset = offset;
+  running->bytes = bytes;
+#if defined(PENSTOCK_FIBERS_ASAN) || defined(PENSTOCK_FIBERS_TSAN)
+  // Sanitizers do not follow a jump from one stack to another.
+  std::fprintf(stderr, "error: %s\n", describeFault(*running).c_str());
+  std::abort();
+#else
+  siglongjmp(running->landing, 1);
+#endif
+}
 
 void ps_emulated_barrier_cta_sync_aligned_all(uint32_t) {
   wait(State::Barrier);

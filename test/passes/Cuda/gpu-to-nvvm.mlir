@@ -6,7 +6,7 @@ gpu.module @kernels {
 memref.global "private" constant @table : memref<3xf32, 1> = dense<[1.0, 2.5, -3.0]>
 
 // Buffers are bare addresses of global memory; the sizes are known to LLVM.
-// CHECK:       llvm.func @elementwise(%[[X:.*]]: !llvm.ptr<1>, %[[S:.*]]: f32, %[[N:.*]]: i64) attributes {
+// CHECK:       llvm.func @elementwise(%[[X:.*]]: !llvm.ptr<1> {llvm.dereferenceable = 1400 : i64}, %[[S:.*]]: f32, %[[N:.*]]: i64) attributes {
 // CHECK-SAME:    gpu.kernel
 // CHECK-SAME:    nvvm.kernel
 // CHECK-SAME:    nvvm.maxntid = array<i32: 128, 1, 1>

@@ -128,6 +128,44 @@ func.func private @f(%x: tensor<37x29xf32>, %bias: tensor<29xf32>, %scale: tenso
           0);
 }
 
+// The emulator finds the index that a kernel forgot to check, although there is
+// memory behind the buffer.
+TEST(GpuKernels, IndicesOutOfRangeAreFound) {
+  KernelOptions options;
+  options.gpu = true;
+  auto gpu = Kernels::compile(R"mlir(
+#id = affine_map<(i) -> (i)>
+func.func private @f(%x: tensor<37xf32>, %at: tensor<5xi32>) -> tensor<5xf32> {
+  %e = tensor.empty() : tensor<5xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%at : tensor<5xi32>) outs(%e : tensor<5xf32>) {
+  ^bb0(%i: i32, %o: f32):
+    %n = arith.index_cast %i : i32 to index
+    %v = tensor.extract %x[%n] : tensor<37xf32>
+    linalg.yield %v : f32
+  } -> tensor<5xf32>
+  return %r : tensor<5xf32>
+}
+)mlir",
+                              options);
+  ASSERT_TRUE(gpu);
+  auto gather = [&](int32_t index) {
+    return run(*gpu,
+               {"f",
+                {randomVector(37, 70), fromIntegers({3, 36, index, 0, 1}),
+                 outputOf(5)},
+                1,
+                {}},
+               1)[0][2];
+  };
+  EXPECT_EQ(gather(36), randomVector(37, 70)[36]);
+  EXPECT_DEATH(gather(37), "kernel f.*, block \\(0,0,0\\), thread "
+                           "0: an access at byte 148 of parameter [0-2], which "
+                           "has 148");
+  EXPECT_DEATH(gather(-1),
+               "an access at byte -4 of parameter [0-2], which has");
+}
+
 // One row with a rest, rows of whole vectors, and rows that are not.
 TEST(GpuKernels, VectorsHaveTheBitsOfTheirElements) {
   for (auto [rows, length] : std::vector<std::pair<int64_t, int64_t>>{
