@@ -238,8 +238,10 @@ def main():
     parser.add_argument("-o", required=True, metavar="FILE", dest="out")
     options = parser.parse_args()
 
-    # Of training mode, which is what is wanted, and of the older exporter.
+    # Of training mode, which is what is wanted, of the older exporter, and of what
+    # the exporters use themselves.
     warnings.filterwarnings("ignore", module="torch")
+    warnings.filterwarnings("ignore", category=FutureWarning)
     warnings.filterwarnings("ignore", message=".*(training mode|TorchScript)")
     torch.manual_seed(options.seed)
     module = make_module(options.module)
