@@ -1,13 +1,34 @@
-# cmake --install: tools in bin (penstock_tool says so), the runtime in lib and
-# its headers in include/penstock (runtime/CMakeLists.txt says so); here the
-# compiler's public headers and a CMake package with which other projects compile
-# models and embed them.
+# cmake --install: tools in bin, compiler libraries in lib (penstock_tool and
+# penstock_library say so), the runtime in lib and its headers in include/penstock
+# (runtime/CMakeLists.txt says so); here the compiler's public headers, and those
+# of dialects and passes with their .td files in include/penstock-compiler; and a
+# CMake package with which other projects compile models, embed them, and build
+# plug-ins.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock
   DESTINATION include FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/dialects
+  DESTINATION include/penstock-compiler
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.td")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/passes
+  DESTINATION include/penstock-compiler
+  FILES_MATCHING PATTERN "Passes.h" PATTERN "*Options.h" PATTERN "*Policy.h"
+  PATTERN "*.td")
+foreach(folder dialects passes)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/${folder}
+    DESTINATION include/penstock-compiler
+    FILES_MATCHING PATTERN "*.h.inc"
+    PATTERN CMakeFiles EXCLUDE)
+endforeach()
+install(FILES
+  ${PROJECT_SOURCE_DIR}/lib/Autodiff/DifferentiableOpInterface.td
+  ${PROJECT_BINARY_DIR}/lib/Autodiff/DifferentiableOpInterface.h.inc
+  DESTINATION include/penstock-compiler/lib/Autodiff)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/penstock
+  PATTERN __pycache__ EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/penstock)
 
@@ -19,4 +40,6 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/PenstockConfigVersion.cma
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/PenstockConfig.cmake
   ${PROJECT_BINARY_DIR}/PenstockConfigVersion.cmake
+  DESTINATION ${package_folder})
+install(EXPORT PenstockCompiler NAMESPACE Penstock::
   DESTINATION ${package_folder})

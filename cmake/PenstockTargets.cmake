@@ -30,12 +30,15 @@ function(penstock_compiler_target name)
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>)
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>
+    $<INSTALL_INTERFACE:include>
+    $<INSTALL_INTERFACE:include/penstock-compiler>)
   target_compile_options(${name} PRIVATE -fno-exceptions)
   target_precompile_headers(${name} REUSE_FROM PenstockPch)
 endfunction()
 
 # penstock_library(NAME source... [LINK library...] [DEPENDS target...])
+# Installed, for other projects (PenstockInstall.cmake).
 function(penstock_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
@@ -44,6 +47,7 @@ function(penstock_library name)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
+  install(TARGETS ${name} EXPORT PenstockCompiler ARCHIVE DESTINATION lib)
 endfunction()
 
 # penstock_tool(NAME source... [LINK library...])
@@ -52,7 +56,8 @@ function(penstock_tool name)
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   penstock_compiler_target(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
-  set_target_properties(${name} PROPERTIES
+  # Plug-ins call the functions of the tool that loads them.
+  set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()

@@ -49,6 +49,7 @@ DETAILS = {
     "running.md#files": "save trace trace-steps",
     "methods.md#what-is-proved-and-what-is-compared": "verify",
     "random.md": "seed",
+    "../CONTRIBUTING.md#plug-ins": "load-pass-plugin",
     "checkpoints.md": "checkpoint-dir checkpoint-every checkpoint-keep "
                       "checkpoint-failure resume resume-if-any resume-weights",
     "processes.md": "transport alone start-timeout peer-timeout mixed-cpus",
@@ -84,9 +85,9 @@ def make_table(rows):
         value = VALUES.get(value, value.strip("<>"))
         spelled = f"{flag} {value}"
         link = LINKS.get(name)
-        page = link.split("#")[0] if link else ""
+        page = pathlib.PurePath(link.split("#")[0]).stem.lower() if link else ""
         cells = [cell.strip().replace("|", r"\|") for cell in (spelled, text)]
-        lines.append(f"| `{cells[0]}` | {cells[1]} | " + (f"[{page[:-3]}]({link})" if link else "")
+        lines.append(f"| `{cells[0]}` | {cells[1]} | " + (f"[{page}]({link})" if link else "")
                      + " |")
     return lines
 

@@ -139,6 +139,7 @@ config.substitutions += [
     ("%fixtures", fixtures),
     ("%build", config.penstock_binary_dir),
     ("%python", sys.executable),
+    ("%llvm-include", os.path.join(config.llvm_tools_dir, "..", "include")),
     ("%with-remote-device", "env " + remote_device),
     ("%expect-error",
      f"{sys.executable} {os.path.join(helpers, 'expect_error.py')}"),

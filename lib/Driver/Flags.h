@@ -240,6 +240,9 @@ struct Flags {
                           kUntilGraph, &CompileOptions::profile);
   Switch explain = toggle("explain", "Say why each cut stands where it does",
                           kUntilGraph, &CompileOptions::explain);
+  Texts plugins = texts("load-pass-plugin",
+                        "A plug-in with schedules, methods or passes", 0,
+                        "file");
 
 private:
   llvm::StringRef addRow(llvm::StringRef name, unsigned traits, Field field) {

@@ -9,6 +9,7 @@
 
 #include "ClassWeights.h"
 #include "OptionChecker.h"
+#include "Plugins.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -374,5 +375,8 @@ bool penstock::parseCommandLine(int argc, const char *const *argv,
                     "compiles an ONNX model into a pipeline program that "
                     "trains it\n",
                     argc, argv, errors) &&
+         loadPlugins(std::vector<std::string>(flags.plugins.begin(),
+                                              flags.plugins.end()),
+                     errors) &&
          OptionChecker(flags, options, errors).check();
 }

@@ -16,14 +16,31 @@
 using namespace mlir;
 using namespace penstock;
 
-static const SpecTable &getTable() {
-  static const SpecKind *const kRows[] = {
+namespace {
+
+/// Our own rows, and behind them those of plug-ins.
+struct Registry {
+  std::vector<const SpecKind *> rows = {
 #define PENSTOCK_METHOD(NAME) &get##NAME(),
 #include "Methods.def"
 #undef PENSTOCK_METHOD
   };
-  static const SpecTable table = {"method", kRows};
-  return table;
+  SpecTable table = {"method", rows};
+};
+
+} // namespace
+
+static Registry &getRegistry() {
+  static Registry registry;
+  return registry;
+}
+
+static const SpecTable &getTable() { return getRegistry().table; }
+
+void penstock::addMethod(const Method &method) {
+  Registry &registry = getRegistry();
+  registry.rows.push_back(&method);
+  registry.table.kinds = registry.rows;
 }
 
 MethodSpec::MethodSpec() : Spec(getSync()) {}

@@ -12,8 +12,11 @@
 
 #include "penstock/Methods/VersionTable.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 using namespace penstock;
 
@@ -33,9 +36,6 @@ static int64_t countInFlight(const PipelinePlace &place, int64_t i) {
 
 namespace {
 
-using Formula = WeightAges (*)(const MethodSpec &method, int64_t inFlight,
-                               const PipelinePlace &place);
-
 /// Forward reads what is there when it runs, backward the newest.
 WeightAges readNewest(const MethodSpec &, int64_t inFlight,
                       const PipelinePlace &) {
@@ -51,7 +51,7 @@ PipelinePlace getManyForwards(const MethodSpec &method, PipelinePlace place) {
 
 struct Row {
   llvm::StringLiteral method;
-  Formula formula;
+  WeightAgesFormula formula;
 };
 
 const Row kTable[] = {
@@ -100,9 +100,21 @@ const Row kTable[] = {
 
 } // namespace
 
+/// Those of plug-ins.
+static std::vector<Row> &getFurtherRows() {
+  static std::vector<Row> rows;
+  return rows;
+}
+
+void penstock::addWeightAges(llvm::StringLiteral method,
+                             WeightAgesFormula formula) {
+  getFurtherRows().push_back({method, formula});
+}
+
 std::optional<WeightAges> penstock::getWeightAges(const MethodSpec &method,
                                                   const PipelinePlace &place) {
-  for (const Row &row : kTable)
+  auto rows = llvm::concat<const Row>(kTable, getFurtherRows());
+  for (const Row &row : rows)
     if (row.method == method.getName())
       return row.formula(method, countInFlight(place, place.i), place);
   return std::nullopt;

@@ -154,6 +154,11 @@ protected:
   ~Method() = default;
 };
 
+/// Adds a row to the table of methods, for a plug-in: before any command line
+/// or program is parsed, and for as long as the process lives. The replay needs
+/// a formula of it, too: addWeightAges.
+void addMethod(const Method &method);
+
 } // namespace penstock
 
 #endif // PENSTOCK_METHODS_METHOD_H

@@ -37,6 +37,15 @@ struct WeightAges {
   int64_t forward = 0, backward = 0, blended = 0;
 };
 
+/// The ages of a method; `inFlight` are the microbatches of the stage in flight
+/// beside the one that each replica begins.
+using WeightAgesFormula = WeightAges (*)(const MethodSpec &method,
+                                         int64_t inFlight,
+                                         const PipelinePlace &place);
+
+/// Adds the formula of a plug-in's method.
+void addWeightAges(llvm::StringLiteral method, WeightAgesFormula formula);
+
 /// Nothing if the table has no row for the method.
 std::optional<WeightAges> getWeightAges(const MethodSpec &method,
                                         const PipelinePlace &place);

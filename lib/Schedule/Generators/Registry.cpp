@@ -16,21 +16,37 @@ using namespace llvm;
 
 namespace penstock::schedule {
 
-static constexpr const SpecKind *kFamilies[] = {
+namespace {
+
+/// Our own rows, and behind them those of plug-ins.
+struct Registry {
+  std::vector<const SpecKind *> rows = {
 #define PENSTOCK_FAMILY(NAME) &k##NAME,
 #include "Families.def"
 #undef PENSTOCK_FAMILY
+  };
+  SpecTable table = {"schedule", rows, /*isVerbose=*/true};
 };
 
-static constexpr SpecTable kSchedules = {"schedule", kFamilies,
-                                         /*isVerbose=*/true};
+} // namespace
 
-const SpecTable &getScheduleTable() { return kSchedules; }
+static Registry &getRegistry() {
+  static Registry registry;
+  return registry;
+}
+
+const SpecTable &getScheduleTable() { return getRegistry().table; }
+
+void addSchedule(const Family &family) {
+  Registry &registry = getRegistry();
+  registry.rows.push_back(&family);
+  registry.table.kinds = registry.rows;
+}
 
 ScheduleSpec::ScheduleSpec() : Spec(kOneForwardOneBackward) {}
 
 ScheduleSpec getScheduleNamed(StringRef name) {
-  return ScheduleSpec(Spec(*kSchedules.find(name)));
+  return ScheduleSpec(Spec(*getScheduleTable().find(name)));
 }
 
 const Family &ScheduleSpec::getFamily() const {
@@ -67,11 +83,13 @@ int deviceOf(Placement placement, int chunk, int devices, int replica) {
   return place;
 }
 
-std::vector<std::string> scheduleNames() { return kSchedules.getNames(); }
+std::vector<std::string> scheduleNames() {
+  return getScheduleTable().getNames();
+}
 
 std::optional<ScheduleSpec> parseScheduleSpec(StringRef text,
                                               std::string &error) {
-  std::optional<Spec> spec = parseSpec(text, kSchedules, error);
+  std::optional<Spec> spec = parseSpec(text, getScheduleTable(), error);
   if (!spec)
     return std::nullopt;
   return ScheduleSpec(std::move(*spec));
