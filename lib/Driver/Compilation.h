@@ -46,6 +46,8 @@ public:
   }
 
   int run();
+  /// Prints the nodes of the model, and compiles nothing.
+  int listNodes();
 
   /// Decides what the options leave open, down to level `target`: the exit
   /// status. Stops early where it is sure that an update takes longer than

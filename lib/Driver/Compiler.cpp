@@ -390,6 +390,8 @@ int Compilation::finish() {
 }
 
 int penstock::compile(const CompileOptions &options) {
+  if (options.listNodes)
+    return Compilation(options).listNodes();
   // A textual model gets a binary copy beside the output; it goes with it.
   std::string copy = options.output + ".onnx";
   bool hadCopy = llvm::sys::fs::exists(copy);

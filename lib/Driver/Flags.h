@@ -238,6 +238,10 @@ struct Flags {
                           "Measure what every node costs, here and now, and "
                           "plan with that; kept for the next time",
                           kUntilGraph, &CompileOptions::profile);
+  Switch listNodes = toggle("list-nodes",
+                            "Print the nodes that --split-at can name, with "
+                            "their costs, and end",
+                            kUntilGraph, &CompileOptions::listNodes);
   Switch explain = toggle("explain", "Say why each cut stands where it does",
                           kUntilGraph, &CompileOptions::explain);
   Texts plugins = texts("load-pass-plugin",

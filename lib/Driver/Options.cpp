@@ -101,6 +101,12 @@ bool OptionChecker::checkProduct() {
                 "': one model is compiled at a time, "
                 "and '" +
                 options.input + "' is given already");
+  if (options.listNodes) {
+    options.product = Product::Ir;
+    options.level = Level::Graph;
+    options.output = "-";
+    return true;
+  }
   StringRef emit = flags.emit;
   if (emit == "exe") {
     options.product = Product::Executable;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Support/CommandLine.h"
+#include "penstock/nearest.h"
 #include "penstock/one_line.h"
 
 #include "llvm/Support/Path.h"
@@ -17,6 +18,25 @@ using namespace llvm;
 void penstock::reportError(StringRef tool, const Twine &message,
                            raw_ostream &errors) {
   errors << tool << ": " << penstock::toOneLine(message.str()) << "\n";
+}
+
+/// LLVM suggests a flag however far it is, on a line of its own.
+static std::string describeUnknownFlag(StringRef line) {
+  constexpr StringLiteral kBegin("Unknown command line argument '");
+  if (!line.consume_front(kBegin))
+    return "";
+  StringRef flag = line.split("'.  Try").first;
+  StringRef name = flag.ltrim('-').split('=').first;
+  std::vector<std::string> names;
+  for (const auto &entry : cl::getRegisteredOptions())
+    if (entry.second->getOptionHiddenFlag() == cl::NotHidden)
+      names.push_back(entry.first.str());
+  llvm::sort(names);
+  std::string nearest = penstock::findNearest(name, names);
+  return ("unknown flag --" + name +
+          (nearest.empty() ? "" : "; did you mean --" + nearest + "?") +
+          " (see --help)")
+      .str();
 }
 
 bool penstock::parseFlags(StringRef tool, StringRef overview, int argc,
@@ -36,6 +56,10 @@ bool penstock::parseFlags(StringRef tool, StringRef overview, int argc,
   if (!line.consume_front(argv[0]))
     line.consume_front(sys::path::filename(argv[0]));
   line.consume_front(": ");
+  if (std::string unknown = describeUnknownFlag(line); !unknown.empty()) {
+    reportError(tool, unknown, errors);
+    return false;
+  }
   // What is wrong with a value was said already, in one line.
   if (!line.rtrim().empty())
     reportError(tool, line.rtrim(), errors);

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Support/Spec.h"
+#include "penstock/nearest.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -56,24 +57,29 @@ std::string SpecTable::getSubject(const SpecKind &kind) const {
 
 std::string SpecTable::describeUnknown(StringRef name) const {
   std::string names = llvm::join(getNames(), ", ");
-  return isVerbose
-             ? (noun + " '" + name + "' is not known; there are " + names).str()
-             : ("unknown " + noun + " '" + name + "': known are " + names)
-                   .str();
+  std::vector<std::string> bare;
+  for (const SpecKind *kind : kinds)
+    bare.push_back(kind->name.str());
+  std::string text =
+      isVerbose
+          ? (noun + " '" + name + "' is not known; there are " + names).str()
+          : ("unknown " + noun + " '" + name + "': known are " + names).str();
+  return text + suggestNearest(name, bare);
 }
 
 std::string SpecTable::describeUnknownKey(const SpecKind &kind,
                                           StringRef key) const {
-  std::string known = llvm::join(
-      llvm::map_range(kind.keys,
-                      [](const SpecKey &key) { return key.name.str(); }),
-      ", ");
+  std::vector<std::string> names;
+  for (const SpecKey &known : kind.keys)
+    names.push_back(known.name.str());
+  std::string known = llvm::join(names, ", ");
   return getSubject(kind) +
          (isVerbose ? " has no parameter '" : " has no option '") + key.str() +
          "'" + (isVerbose ? "; " : ": ") +
          (known.empty() ? "it has none"
           : isVerbose   ? "it has " + known
-                        : "known are " + known);
+                        : "known are " + known) +
+         suggestNearest(key, names);
 }
 
 //===----------------------------------------------------------------------===//

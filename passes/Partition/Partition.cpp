@@ -14,6 +14,7 @@
 #include "penstock/Partition/Units.h"
 #include "penstock/Planner/LinearPartition.h"
 #include "penstock/Support/NodeName.h"
+#include "penstock/nearest.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -38,6 +39,17 @@ private:
                                                   ArrayRef<Unit> units);
 };
 } // namespace
+
+/// All that a cut may be named after.
+static std::vector<std::string> getNames(ArrayRef<Unit> units) {
+  std::vector<std::string> names;
+  for (const Unit &unit : units)
+    for (Operation *op : unit.ops)
+      for (StringRef name : getAllNames(op->getLoc()))
+        if (names.empty() || names.back() != name)
+          names.push_back(name.str());
+  return names;
+}
 
 FailureOr<SmallVector<int64_t>>
 PartitionPass::getExplicitCuts(ForwardProgram &program, ArrayRef<Unit> units) {
@@ -67,7 +79,9 @@ PartitionPass::getExplicitCuts(ForwardProgram &program, ArrayRef<Unit> units) {
     if (after < 0)
       return program.function.emitError()
              << "--split-at: the model has no node or value named '" << name
-             << "' that reaches the loss";
+             << "' that reaches the loss"
+             << suggestNearest(name, getNames(units))
+             << " (--list-nodes lists them)";
     int64_t cut = after + 1;
     if (cut == static_cast<int64_t>(units.size()))
       return program.function.emitError() << "--split-at: nothing comes after '"

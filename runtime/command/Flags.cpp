@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/command/Flags.h"
+#include "penstock/nearest.h"
 #include "penstock/one_line.h"
 #include "runtime/io/DataSet.h"
 #include "runtime/run/Metrics.h"
@@ -391,13 +392,24 @@ const Flag *findFlag(const std::string &name) {
   return nullptr;
 }
 
+Error unknownFlag(const std::string &name) {
+  std::vector<std::string> names;
+  for (const Flag &flag : kFlags)
+    names.emplace_back(flag.name);
+  std::string nearest = penstock::findNearest(name, names);
+  if (nearest.empty())
+    return userError("unknown flag --%s (see --help)", name.c_str());
+  return userError("unknown flag --%s; did you mean --%s? (see --help)",
+                   name.c_str(), nearest.c_str());
+}
+
 } // namespace
 
 Error penstock::runtime::setOption(Options &options, const std::string &name,
                                    const char *value) {
   const Flag *flag = findFlag(name);
   if (!flag)
-    return userError("unknown flag --%s (see --help)", name.c_str());
+    return unknownFlag(name);
   if (flag->value && !value)
     return userError("--%s needs a value: %s", flag->name, flag->value);
   if (!flag->value && value)

@@ -89,8 +89,9 @@ TEST(Spec, Mistakes) {
   EXPECT_EQ(errorOf("raft:sails=1"), "raft has no option 'sails': it has none");
   EXPECT_EQ(errorOf("raft:sails=1", kVerbose),
             "vessel raft has no parameter 'sails'; it has none");
-  EXPECT_EQ(errorOf("boat:mast"), "boat has no option 'mast': known are sails, "
-                                  "low, high, depth, fast, crew");
+  EXPECT_EQ(errorOf("boat:mast"),
+            "boat has no option 'mast': known are sails, low, high, depth, "
+            "fast, crew; did you mean 'fast'?");
   EXPECT_EQ(errorOf("boat:low=1,low=1"), "boat: low is given twice");
   EXPECT_EQ(errorOf("boat:fast=2"),
             "boat: fast is a flag: write fast or fast=0, not '2'");

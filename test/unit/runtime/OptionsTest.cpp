@@ -72,8 +72,11 @@ TEST(Options, TakesBothSpellings) {
 }
 
 TEST(Options, NamesTheFlag) {
-  EXPECT_EQ(errorOf({"--stepz", "3"}), "unknown flag --stepz (see --help)");
-  EXPECT_EQ(errorOf({"--stepz=3"}), "unknown flag --stepz (see --help)");
+  EXPECT_EQ(errorOf({"--stepz", "3"}),
+            "unknown flag --stepz; did you mean --steps? (see --help)");
+  EXPECT_EQ(errorOf({"--stepz=3"}),
+            "unknown flag --stepz; did you mean --steps? (see --help)");
+  EXPECT_EQ(errorOf({"--xyzzy"}), "unknown flag --xyzzy (see --help)");
   EXPECT_EQ(errorOf({"model.onnx"}),
             "unexpected argument 'model.onnx' (see --help)");
   EXPECT_EQ(errorOf({"--"}), "unexpected argument '--' (see --help)");
