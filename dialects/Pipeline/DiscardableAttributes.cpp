@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/AttributeRules.h"
+#include "dialects/Pipeline/ParameterGroups.h"
 #include "dialects/Pipeline/Pipeline.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -79,6 +80,11 @@ static bool isKind(Operation *op, Attribute value) {
          });
 }
 
+static bool isParameter(Operation *op) {
+  auto variable = dyn_cast<VariableOp>(op);
+  return variable && variable.getRole() == Role::Parameter;
+}
+
 static bool isBackwardTask(Operation *op) {
   auto task = dyn_cast<TaskOp>(op);
   return task && llvm::is_contained({TaskKind::Backward, TaskKind::InputGrad,
@@ -123,6 +129,18 @@ static const AttributeRule rules[] = {
     {kTiedAttr, isTied,
      "byte ranges by name, on a parameter or a master, transposed where they "
      "have its rank"},
+    {kRateScaleAttr,
+     [](Operation *op, Attribute value) {
+       auto scale = dyn_cast<FloatAttr>(value);
+       return isParameter(op) && scale && scale.getType().isF64() &&
+              scale.getValue().isFinite() && !scale.getValue().isNegative();
+     },
+     "a number of type f64 that is at least 0, on a parameter"},
+    {kNoDecayAttr,
+     [](Operation *op, Attribute value) {
+       return isParameter(op) && isa<UnitAttr>(value);
+     },
+     "without a value, on a parameter"},
     {kPartsAttr,
      [](Operation *op, Attribute value) {
        auto variable = dyn_cast<VariableOp>(op);

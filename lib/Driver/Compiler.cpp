@@ -109,6 +109,8 @@ bool Compilation::load() {
   import.lossInput = options.lossInput;
   import.trainRegex = options.trainRegex;
   import.freezeRegex = options.freezeRegex;
+  import.noDecayRegex = options.noDecayRegex;
+  import.rateScales = options.rateScales;
   import.ties = options.ties;
   import.allowFolded = options.allowFolded;
   if (options.output != "-")

@@ -178,6 +178,13 @@ struct Flags {
       text("lr-schedule", rateText, "constant", kOfTraining | kRecorded);
   Text clip = text("clip-grad-norm", "Bound of the norm of the gradients", "",
                    kNotEmpty | kOfTraining | kRecorded);
+  Text noDecay = text(
+      "no-decay", "Parameters without weight decay, a regular expression", "",
+      kNotEmpty | kOfTraining | kUntilImport, &CompileOptions::noDecayRegex);
+  Texts rateScale = texts("lr-scale",
+                          "Parameters whose learning rate has a factor: "
+                          "REGEX:0.1 (repeatable)",
+                          kOfTraining | kUntilImport, "regex:factor");
   Text batchNorm = text("batch-norm",
                         "Statistics of batch normalisation in training: "
                         "train (those of the microbatch; default) or frozen",

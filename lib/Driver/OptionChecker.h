@@ -39,6 +39,7 @@ private:
   bool checkGlobalBatch(bool isAuto);
   bool checkModel();
   bool checkLoss();
+  bool checkGroups();
   bool checkClassTargets(llvm::StringRef parameters);
   bool checkTarget();
   bool checkPlan();

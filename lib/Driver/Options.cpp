@@ -11,9 +11,13 @@
 #include "OptionChecker.h"
 #include "Plugins.h"
 
+#include "penstock/Methods/Method.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Regex.h"
+
+#include <cmath>
 
 using namespace llvm;
 using namespace penstock;
@@ -360,9 +364,39 @@ bool OptionChecker::checkLoss() {
   return true;
 }
 
+/// Parameters that update differently from the others.
+bool OptionChecker::checkGroups() {
+  for (StringRef text : flags.rateScale) {
+    auto [pattern, factor] = text.rsplit(':');
+    std::string expanded = pattern.str();
+    double scale;
+    if (pattern.empty() || factor.getAsDouble(scale) || !std::isfinite(scale) ||
+        scale < 0)
+      return fail("--lr-scale=" + text +
+                  ": an expression and a factor of at least 0 are needed, as "
+                  "in --lr-scale='embed:0.1'");
+    if (!checkRegex("lr-scale", expanded))
+      return false;
+    options.rateScales.emplace_back(expanded, scale);
+  }
+  if (!checkRegex("no-decay", options.noDecayRegex))
+    return false;
+  if (!options.noDecayRegex.empty() &&
+      !options.optimizer.getKind().findKey("weight-decay"))
+    return fail("--no-decay=" + options.noDecayRegex + ": " +
+                options.optimizer.getName() + " has no weight decay");
+  bool hasGroups = !options.noDecayRegex.empty() || !options.rateScales.empty();
+  if (hasGroups && options.method.getMethod().predictsWeights())
+    return fail((options.rateScales.empty() ? "--no-decay" : "--lr-scale") +
+                Twine(": --method=") + options.method.getText() +
+                " predicts weights by one learning rate and decay for all; "
+                "choose another method, or leave the flag out");
+  return true;
+}
+
 bool OptionChecker::check() {
   if (!checkRows() || !checkProduct() || !checkMode() || !checkMicrobatches() ||
-      !checkModel() || !checkPlan() || !checkTarget())
+      !checkModel() || !checkPlan() || !checkGroups() || !checkTarget())
     return false;
   warnOfIgnored();
   return true;

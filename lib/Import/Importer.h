@@ -40,6 +40,8 @@ struct Weight {
     llvm::SmallVector<int64_t> order = {};
   };
   llvm::SmallVector<Tied> tied = {};
+  bool noDecay = false;
+  std::optional<double> rateScale = std::nullopt;
 };
 
 /// Imports one model.
@@ -67,6 +69,7 @@ private:
   mlir::LogicalResult tieInitializers(GraphImporter &graph);
   void warnIfUnmatched(llvm::StringRef flag, llvm::StringRef pattern);
   void warnOfMerged();
+  mlir::LogicalResult assignGroups();
   void warnOfHeldScalars();
   mlir::LogicalResult checkFoldedNorms();
   mlir::LogicalResult importOutputs(GraphImporter &graph);

@@ -381,6 +381,41 @@ LogicalResult Importer::tieInitializers(GraphImporter &graph) {
   return success();
 }
 
+/// A parameter is in a group if any of its names is.
+LogicalResult Importer::assignGroups() {
+  warnIfUnmatched("--no-decay", options.noDecayRegex);
+  for (const auto &[pattern, scale] : options.rateScales)
+    warnIfUnmatched("--lr-scale", pattern);
+  for (Weight &weight : weights) {
+    if (weight.frozen || weight.role != pipeline::Role::Parameter)
+      continue;
+    SmallVector<StringRef> names = {weight.tensor->name};
+    for (const Weight::Tied &other : weight.tied)
+      names.push_back(other.name);
+    // Whether a pattern is one was checked where it was said.
+    auto isNamed = [&](StringRef flag, StringRef pattern) {
+      return any_of(names, [&](StringRef name) {
+        Expected<bool> found = matches(flag, pattern, name);
+        if (found)
+          return *found;
+        consumeError(found.takeError());
+        return false;
+      });
+    };
+    weight.noDecay = isNamed("--no-decay", options.noDecayRegex);
+    for (const auto &[pattern, scale] : options.rateScales) {
+      if (!isNamed("--lr-scale", pattern))
+        continue;
+      if (weight.rateScale && *weight.rateScale != scale)
+        return error("initializer '" + weight.tensor->name +
+                     "' matches two --lr-scale, the second of which is " +
+                     pattern + "; make their expressions exclude each other");
+      weight.rateScale = scale;
+    }
+  }
+  return success();
+}
+
 LogicalResult Importer::importInitializers(GraphImporter &graph) {
   if (file->hasSparseInitializers())
     return error("sparse initializers are not supported; store them densely");
@@ -391,5 +426,5 @@ LogicalResult Importer::importInitializers(GraphImporter &graph) {
     return failure();
   warnIfUnmatched("--train", options.trainRegex);
   warnIfUnmatched("--freeze", options.freezeRegex);
-  return success();
+  return assignGroups();
 }

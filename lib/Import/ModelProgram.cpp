@@ -8,6 +8,8 @@
 
 #include "Importer.h"
 
+#include "dialects/Pipeline/ParameterGroups.h"
+
 #include "dialects/Onnx/DiscardableAttributes.h"
 
 #include "llvm/Support/Path.h"
@@ -67,6 +69,11 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
                                  weight.range.offset,
                                  weight.range.bytes.size()),
         weight.frozen ? builder.getUnitAttr() : UnitAttr());
+    if (weight.noDecay)
+      variable->setAttr(pipeline::kNoDecayAttr, builder.getUnitAttr());
+    if (weight.rateScale)
+      variable->setAttr(pipeline::kRateScaleAttr,
+                        builder.getF64FloatAttr(*weight.rateScale));
     NamedAttrList tied;
     for (const auto &[name, range, order] : weight.tied) {
       auto bytes = pipeline::BytesAttr::get(builder.getContext(), range.file,

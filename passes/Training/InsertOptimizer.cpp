@@ -8,12 +8,15 @@
 // precision, and rounded.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/ParameterGroups.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
 #include "penstock/Optimizers/Optimizers.h"
 #include "penstock/Optimizers/RateSchedule.h"
 #include "penstock/Optimizers/UpdateFunction.h"
+
+#include <map>
 
 namespace penstock {
 #define GEN_PASS_DEF_PIPELINEINSERTOPTIMIZER
@@ -26,6 +29,9 @@ using namespace penstock::pipeline;
 
 namespace {
 
+/// Whose weights decay, if the optimizer has a decay, and whose do not.
+enum Group : unsigned { kDecays, kDoesNotDecay };
+
 class InsertOptimizerPass
     : public penstock::impl::PipelineInsertOptimizerBase<InsertOptimizerPass> {
   using PipelineInsertOptimizerBase::PipelineInsertOptimizerBase;
@@ -34,18 +40,27 @@ class InsertOptimizerPass
   LogicalResult addTask(StageOp stage, ArrayRef<VariableOp> gradients);
   func::FuncOp createFunction(StringRef name, FunctionType type);
   func::FuncOp getScheduleFunction(Location loc);
-  func::FuncOp getRatesFunction(Location loc);
-  func::FuncOp getUpdateFunction(RankedTensorType type, bool overwritten,
-                                 Location loc);
+  func::FuncOp getRatesFunction(Group group, Location loc);
+  func::FuncOp getScaleFunction(double scale, Location loc);
+  func::FuncOp getUpdateFunction(RankedTensorType type, Group group,
+                                 bool overwritten, Location loc);
+  SmallVector<Value> computeNumbers(TaskOp task, OpBuilder &builder, Value rate,
+                                    Group group);
+  Optimizer &getOptimizer(Group group) {
+    return group == kDecays ? *method : *withoutDecay;
+  }
   func::FuncOp getSumFunction(RankedTensorType type, unsigned count);
   Value readSum(OpBuilder &builder, ArrayRef<VariableOp> gradients);
   VariableOp createState(VariableOp parameter, StringRef suffix);
 
   std::shared_ptr<Optimizer> method; // shared, as passes are copied
+  std::shared_ptr<Optimizer> withoutDecay;
   RateSchedule course;
   SymbolTable *symbols = nullptr;
-  func::FuncOp schedule, rates;
-  /// By type, and whether the gradient is overwritten.
+  func::FuncOp schedule;
+  func::FuncOp rates[2]; ///< By group.
+  std::map<double, func::FuncOp> scales;
+  /// By type, and twice the group plus whether the gradient is overwritten.
   llvm::DenseMap<std::pair<Type, unsigned>, func::FuncOp> updates;
   llvm::DenseMap<std::pair<Type, unsigned>, func::FuncOp> sums;
   llvm::MapVector<Attribute, SmallVector<VariableOp>> gradientsOf;
@@ -63,8 +78,13 @@ void InsertOptimizerPass::runOnOperation() {
     return;
   method =
       Optimizer::create(OptimizerSpec::fromAttr(training->getOptimizerAttr()));
+  OptimizerSpec plain = method->getSpec();
+  if (const SpecKey *decay = plain.getKind().findKey("weight-decay"))
+    plain.set(*decay, 0);
+  withoutDecay = Optimizer::create(plain);
   course = RateSchedule::fromAttr(training->getRateAttr());
-  schedule = rates = nullptr;
+  schedule = rates[kDecays] = rates[kDoesNotDecay] = nullptr;
+  scales.clear();
   updates.clear();
   sums.clear();
   gradientsOf = collectGradients(getOperation());
@@ -120,13 +140,17 @@ func::FuncOp InsertOptimizerPass::getScheduleFunction(Location loc) {
 }
 
 /// (learning rate, number of updates done) -> the optimizer's numbers.
-func::FuncOp InsertOptimizerPass::getRatesFunction(Location loc) {
+func::FuncOp InsertOptimizerPass::getRatesFunction(Group group, Location loc) {
+  func::FuncOp &rates = this->rates[group];
   if (rates)
     return rates;
+  Optimizer *method = &getOptimizer(group);
   OpBuilder builder(&getContext());
   Type f32 = builder.getF32Type();
   rates = createFunction(
-      (method->getSpec().getName() + ".rates").str(),
+      (method->getSpec().getName() +
+       (group == kDecays ? ".rates" : ".rates.no_decay"))
+          .str(),
       builder.getFunctionType({f32, builder.getIndexType()}, {}));
   Block &body = rates.front();
   builder.setInsertionPointToEnd(&body);
@@ -142,26 +166,60 @@ func::FuncOp InsertOptimizerPass::getRatesFunction(Location loc) {
   return rates;
 }
 
+/// learning rate -> that of the parameters whose rate has this factor
+func::FuncOp InsertOptimizerPass::getScaleFunction(double scale, Location loc) {
+  func::FuncOp &function = scales[scale];
+  if (function)
+    return function;
+  OpBuilder builder(&getContext());
+  Type f32 = builder.getF32Type();
+  function = createFunction("lr.scaled", builder.getFunctionType({f32}, {f32}));
+  builder.setInsertionPointToEnd(&function.front());
+  Arithmetic f{builder, loc, builder.getF64Type()};
+  Value scaled = f.mul(f.constant(scale), f.from(function.getArgument(0)));
+  func::ReturnOp::create(builder, loc,
+                         Arithmetic{builder, loc, f32}.from(scaled));
+  return function;
+}
+
+/// What the update functions of a group take, from its learning rate.
+SmallVector<Value> InsertOptimizerPass::computeNumbers(TaskOp task,
+                                                       OpBuilder &builder,
+                                                       Value rate,
+                                                       Group group) {
+  if (!getOptimizer(group).hasRates())
+    return {rate};
+  return llvm::to_vector_of<Value>(
+      func::CallOp::create(builder, task.getLoc(),
+                           getRatesFunction(group, task.getLoc()),
+                           ValueRange{rate, task.getCounter()})
+          .getResults());
+}
+
 /// (weight, gradient, state..., rates...) -> (weight, zero, state...), without
 /// the zero where the gradient is overwritten anyway.
 func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
+                                                    Group group,
                                                     bool overwritten,
                                                     Location loc) {
-  func::FuncOp &update = updates[{type, overwritten}];
+  func::FuncOp &update = updates[{type, 2 * group + overwritten}];
   if (update)
     return update;
+  Optimizer *method = &getOptimizer(group);
   OpBuilder builder(&getContext());
   unsigned tensors = 2 + method->getStates().size();
   unsigned numRates =
-      method->hasRates() ? getRatesFunction(loc).getNumResults() : 1;
+      method->hasRates() ? getRatesFunction(group, loc).getNumResults() : 1;
   SmallVector<Type> arguments(tensors, type);
   arguments.append(numRates, builder.getF32Type());
   // Inputs of the loop come first, then what it writes.
   unsigned inputs = overwritten ? 2 : 1;
   SmallVector<Type> results(1 + tensors - inputs, type);
-  update = createFunction(
-      (method->getSpec().getName() + "." + describeType(type)).str(),
-      builder.getFunctionType(arguments, results));
+  update =
+      createFunction((method->getSpec().getName() + "." + describeType(type) +
+                      (group == kDecays ? "" : ".no_decay"))
+                         .str(),
+                     builder.getFunctionType(arguments, results));
   for (unsigned i = inputs; i < tensors; ++i)
     update.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(1 + i - inputs));
 
@@ -265,12 +323,22 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
     rate = func::CallOp::create(builder, loc, getScheduleFunction(loc),
                                 ValueRange{rate, task.getCounter()})
                .getResult(0);
-  SmallVector<Value> numbers = {rate};
-  if (method->hasRates())
-    numbers = llvm::to_vector_of<Value>(
-        func::CallOp::create(builder, loc, getRatesFunction(loc),
-                             ValueRange{rate, task.getCounter()})
-            .getResults());
+  // Of the groups that the stage has, as they come.
+  std::map<std::pair<double, Group>, SmallVector<Value>> numbersOf;
+  auto getNumbers = [&](double scale, Group group) -> ArrayRef<Value> {
+    SmallVector<Value> &numbers = numbersOf[{scale, group}];
+    if (!numbers.empty())
+      return numbers;
+    Value own = rate;
+    if (scale != 1)
+      own = func::CallOp::create(builder, loc, getScaleFunction(scale, loc),
+                                 ValueRange(rate))
+                .getResult(0);
+    numbers = computeNumbers(task, builder, own, group);
+    return numbers;
+  };
+  // What methods take for the numbers of the stage.
+  (void)getNumbers(1, kDecays);
 
   // 2. Each parameter with its state.
   for (VariableOp gradient : gradients) {
@@ -295,11 +363,14 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
                                               FlatSymbolRefAttr::get(variable),
                                               IntegerAttr())
                                    .getValue());
-    operands.append(numbers);
+    auto scale = parameter->getAttrOfType<FloatAttr>(kRateScaleAttr);
+    Group group = parameter->hasAttr(kNoDecayAttr) ? kDoesNotDecay : kDecays;
+    llvm::append_range(operands,
+                       getNumbers(scale ? scale.getValueAsDouble() : 1, group));
     bool isOverwritten = overwritten.contains(FlatSymbolRefAttr::get(gradient));
     auto call = func::CallOp::create(
         builder, parameter.getLoc(),
-        getUpdateFunction(parameter.getTensorType(), isOverwritten, loc),
+        getUpdateFunction(parameter.getTensorType(), group, isOverwritten, loc),
         operands);
     if (isOverwritten)
       llvm::erase(variables, gradient);

@@ -74,6 +74,9 @@ struct CompileOptions {
   std::string classWeightsFile;
   std::string trainRegex;
   std::string freezeRegex;
+  /// Parameters without weight decay, and factors of learning rates.
+  std::string noDecayRegex;
+  std::vector<std::pair<std::string, double>> rateScales;
   std::vector<std::pair<std::string, std::string>> ties;
 
   bool allowFolded = false; ///< Batch norms that an exporter folded.

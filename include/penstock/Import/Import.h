@@ -48,6 +48,10 @@ struct ImportOptions {
   /// these train (empty: all but scalars); these do not (empty: none).
   std::string trainRegex;
   std::string freezeRegex;
+  /// Parameters without weight decay, and those whose learning rate is
+  /// multiplied, in the same way.
+  std::string noDecayRegex;
+  std::vector<std::pair<std::string, double>> rateScales;
   /// Pairs of equal initialisers; the second becomes the first.
   std::vector<std::pair<std::string, std::string>> ties;
   /// Batch norms that the exporter computed into the weights before them are no

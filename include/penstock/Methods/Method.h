@@ -134,6 +134,10 @@ public:
     return true;
   }
 
+  /// Returns true if it moves weights by the learning rate of their stage, so
+  /// that all of them need the same one.
+  virtual bool predictsWeights() const { return false; }
+
   /// The updates at the start of training that flush the pipeline each.
   virtual int64_t getFlushedUpdates(const MethodSpec &spec) const { return 0; }
   /// The factor of the learning rate with which a stage begins to train that is

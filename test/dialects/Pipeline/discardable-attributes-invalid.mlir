@@ -201,3 +201,18 @@ func.func private @f() attributes {pipeline.target = "cpu"}
 // expected-error @below {{'pipeline.target' is the target of devices, on a function that they run}}
 module attributes {pipeline.target = #cpu.target<>} {
 }
+
+// -----
+
+// expected-error @+1 {{'pipeline.rate_scale' is a number of type f64 that is at least 0, on a parameter}}
+pipeline.variable @w : tensor<2xf32> parameter {pipeline.rate_scale = -1.0 : f64}
+
+// -----
+
+// expected-error @+1 {{'pipeline.rate_scale' is a number of type f64 that is at least 0, on a parameter}}
+pipeline.variable @w : tensor<2xf32> gradient {pipeline.rate_scale = 1.0 : f64}
+
+// -----
+
+// expected-error @+1 {{'pipeline.no_decay' is without a value, on a parameter}}
+pipeline.variable @w : tensor<2xf32> parameter {pipeline.no_decay = true}

@@ -5,6 +5,7 @@
 // RUN: penstock-opt %s --pipeline-set-training=optimizer=adam:weight-decay=0.5 --pipeline-insert-optimizer | FileCheck %s --check-prefix=ADAM
 // RUN: penstock-opt %s --pipeline-set-training=optimizer=adamw --pipeline-insert-optimizer | FileCheck %s --check-prefix=ADAMW
 // RUN: penstock-opt %s --pipeline-set-training='optimizer=adam lr-schedule=poly:total-steps=9,warmup-steps=2' --pipeline-insert-optimizer | FileCheck %s --check-prefix=COURSE
+// RUN: sed 's/\(variable @w : .* parameter of @s0\)/\1 {pipeline.rate_scale = 0.25 : f64, pipeline.no_decay}/' %s | penstock-opt - --pipeline-set-training=optimizer=adamw:weight-decay=0.5 --pipeline-insert-optimizer | FileCheck %s --check-prefix=GROUPS
 // RUN: not penstock-opt %s --pipeline-set-training=lr-schedule=cosine 2>&1 | FileCheck %s --check-prefix=TOTAL
 // RUN: not penstock-opt %s --pipeline-set-training=optimizer=sophia 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not penstock-opt %s --pipeline-set-training=optimizer=adam:momentum=0.9 2>&1 | FileCheck %s --check-prefix=KEY
@@ -37,6 +38,15 @@
 // NESTEROV: %[[S:.*]] = arith.mulf %[[LR]], %[[D]]
 // NESTEROV: %[[W1:.*]] = arith.subf %[[W]], %[[S]]
 // NESTEROV: linalg.yield %[[W1]], %{{.*}}, %[[V1]]
+
+// A parameter with a rate of its own and no decay: its numbers come from the
+// scaled rate, and its function keeps the weight as it is before the step.
+// GROUPS: %[[LR:.*]] = pipeline.hyperparameter "lr"
+// GROUPS: %[[OWN:.*]] = func.call @lr.scaled(%[[LR]]) : (f32) -> f32
+// GROUPS: %[[R:.*]]:{{[0-9]}} = func.call @adamw.rates.no_decay(%[[OWN]], %t)
+// GROUPS: func.call @adamw.3x5.no_decay(%{{.*}}, %[[R]]#0, %[[R]]#1
+// GROUPS-LABEL: func.func private @lr.scaled
+// GROUPS: arith.constant 2.500000e-01 : f64
 
 // The first buffer is the gradient itself.
 // DAMPENED: %[[R:.*]]:2 = func.call @sgd.rates(%{{.*}}, %t) : (f32, index) -> (f32, f32)
