@@ -9,6 +9,7 @@
 
 #include "runtime/io/SampleArray.h"
 
+#include "runtime/io/Safetensors.h"
 #include "runtime/io/Zip.h"
 
 #include <algorithm>
@@ -138,6 +139,37 @@ static Error readNpz(const std::string &path, const std::string &name,
                   path + ":" + found->name, what, array);
 }
 
+/// A tensor of a .safetensors file: `name`, or the only one.
+static Error readTensorFile(const std::string &path, const std::string &name,
+                            const char *what, NpyArray &array) {
+  if (Error error = array.file.open(path, what))
+    return error;
+  std::vector<SafeTensor> tensors;
+  std::string problem = readSafetensorsHeader(
+      {array.file.data(), array.file.size()}, array.file.size(), tensors);
+  if (!problem.empty())
+    return userError("%s: '%s' is no whole .safetensors file: %s", what,
+                     path.c_str(), problem.c_str());
+  std::string names;
+  const SafeTensor *found = nullptr;
+  for (const SafeTensor &tensor : tensors) {
+    if (tensor.name == name || (name.empty() && tensors.size() == 1))
+      found = &tensor;
+    names += (names.empty() ? "" : ", ") + tensor.name;
+  }
+  if (!found && name.empty())
+    return userError("%s: '%s' has %zu tensors; say which, as %s:NAME: %s",
+                     what, path.c_str(), tensors.size(), path.c_str(),
+                     names.c_str());
+  if (!found)
+    return userError("%s: '%s' has no tensor '%s'; it has: %s", what,
+                     path.c_str(), name.c_str(), names.c_str());
+  array.element = found->element;
+  array.shape = found->shape;
+  array.data = array.file.data() + found->offset;
+  return {};
+}
+
 Error SampleArray::add(const std::string &path, const std::string &member,
                        const char *what) {
   // 1. The file, by what it is.
@@ -150,6 +182,8 @@ Error SampleArray::add(const std::string &path, const std::string &member,
   Error error;
   if (hasEnding(".npz"))
     error = readNpz(path, member, what, part.array);
+  else if (hasEnding(".safetensors"))
+    error = readTensorFile(path, member, what, part.array);
   else if (!member.empty())
     error = readRaw(path, member, what, part.array);
   else

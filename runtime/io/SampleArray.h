@@ -4,8 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An array along its first axis, in one mapped file or in several: .npy files,
-// members of .npz files, and raw bytes of a type that is said. What a sample is
-// divided by when it is gathered belongs to it.
+// members of .npz files, tensors of .safetensors files, and raw bytes of a type
+// that is said. What a sample is divided by when it is gathered belongs to it.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_IO_SAMPLEARRAY_H
@@ -23,7 +23,7 @@ public:
   double divisor = 0;
 
   /// Opens what `spec` says: FILE, or several with commas or as a pattern, each
-  /// with :MEMBER of an .npz file or :TYPE[N,..] of raw bytes, and at the end
+  /// with :MEMBER of an .npz or .safetensors file or :TYPE[N,..] of raw bytes, and at the end
   /// :/DIVISOR. `what` starts messages.
   Error open(const std::string &spec, const char *what);
 

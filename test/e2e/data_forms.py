@@ -2,12 +2,13 @@
 """Writes the samples of two .npy files in other forms: data_forms.py X Y FOLDER
 
 Into FOLDER: parts of X and Y as x-0.npy, x-1.npy, ..; both in xy.npz, compressed
-in packed.npz; X as raw bytes in x.bin; bytes of it as bytes.npy, and as floats of
+in packed.npz; both in xy.safetensors, Y alone in y.safetensors; X as raw bytes in x.bin; bytes of it as bytes.npy, and as floats of
 their 255th parts in fractions.npy.
 """
 
 import ast
 import io
+import json
 import pathlib
 import struct
 import sys
@@ -28,6 +29,19 @@ def npy(description, shape, data):
             + data)
 
 
+def safetensors(arrays):
+    """Tensors by name, one behind the other."""
+    entries, end = {}, 0
+    for name, (description, shape, data) in arrays.items():
+        entries[name] = {"dtype": {"<f4": "F32", "<i8": "I64"}[description],
+                         "shape": list(shape), "data_offsets": [end, end + len(data)]}
+        end += len(data)
+    header = json.dumps(entries).encode()
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header)) + header + b"".join(
+        data for _, _, data in arrays.values())
+
+
 def main(x_path, y_path, folder):
     folder = pathlib.Path(folder)
     for name, path in (("x", x_path), ("y", y_path)):
@@ -44,7 +58,10 @@ def main(x_path, y_path, folder):
                 # As numpy.savez does: in the 64-bit form.
                 with archive.open(f"{member}.npy", "w", force_zip64=True) as file:
                     file.write(pathlib.Path(path).read_bytes())
-    description, (samples, *rest), data = split(x_path)
+    x, y = split(x_path), split(y_path)
+    (folder / "xy.safetensors").write_bytes(safetensors({"x": x, "labels": y}))
+    (folder / "y.safetensors").write_bytes(safetensors({"y": y}))
+    description, (samples, *rest), data = x
     (folder / "x.bin").write_bytes(data)
     count = len(data) // 4
     values = struct.unpack(f"<{count}f", data)
