@@ -83,3 +83,24 @@ function(penstock_unit_test name)
     TEST_PREFIX "${ARG_PREFIX}")
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_UNIT_TESTS ${name})
 endfunction()
+
+# penstock_tool_texts(NAME): the manual page and completions of a tool, which it
+# makes of its own flags, beside it in the build and installed.
+function(penstock_tool_texts name)
+  set(folder ${PROJECT_BINARY_DIR}/share)
+  set(man ${folder}/man/man1/${name}.1)
+  set(bash ${folder}/bash-completion/completions/${name})
+  set(zsh ${folder}/zsh/site-functions/_${name})
+  set(fish ${folder}/fish/vendor_completions.d/${name}.fish)
+  foreach(file ${man} ${bash} ${zsh} ${fish})
+    get_filename_component(parent ${file} DIRECTORY)
+    file(MAKE_DIRECTORY ${parent})
+    file(RELATIVE_PATH installed ${folder} ${parent})
+    install(FILES ${file} DESTINATION share/${installed})
+  endforeach()
+  add_custom_command(TARGET ${name} POST_BUILD
+    COMMAND ${name} --man > ${man}
+    COMMAND ${name} --completion=bash > ${bash}
+    COMMAND ${name} --completion=zsh > ${zsh}
+    COMMAND ${name} --completion=fish > ${fish})
+endfunction()

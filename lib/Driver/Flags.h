@@ -67,18 +67,27 @@ struct Flags {
   /// Sets the fields of all flags that have one.
   void copyTo(CompileOptions &options) const;
 
-  /// Like the flags, after the parser's reset, which would forget it.
-  llvm::cl::OptionCategory category{"penstockc options"};
+  /// Like the flags, after the parser's reset, which would forget them. A flag
+  /// is in the group that stands before it.
+  struct Group {
+    llvm::cl::OptionCategory category;
+    Group(Flags &flags, llvm::StringRef name) : category(name) {
+      flags.groups.push_back(&category);
+    }
+  };
+  std::vector<const llvm::cl::OptionCategory *> groups;
 
+  Group fileGroup{*this, "Files and levels"};
   Texts inputs{llvm::cl::Positional,
                llvm::cl::desc("MODEL.onnx|MODEL.onnxtext|PROGRAM.mlir"),
-               llvm::cl::cat(category)};
+               llvm::cl::cat(getGroup())};
   Text output = file("o", "Output file", kNoTrait, &CompileOptions::output);
   Text emit = text("emit",
                    "What to write: onnx, graph, stages, training, schedule, "
                    "program, llvm, ptx (kernels of GPUs), obj or exe",
                    "exe");
   Text mode = text("mode", "What to compile: train or infer", "train");
+  Group targetGroup{*this, "Target"};
   Text target =
       text("target", "What to compile for: cpu or cuda", "cpu", kRecorded);
   Texts deviceTargets =
@@ -91,6 +100,7 @@ struct Flags {
            "What f32 models are computed in: f32; tf32: products and "
            "convolutions on GPUs; bf16: weights, messages and products",
            "f32", kRecorded, &CompileOptions::precision);
+  Group batchGroup{*this, "Shapes and batch"};
   Texts dims = texts("dim", "Bind a symbolic dimension: NAME=N or INPUT:AXIS=N",
                      kUntilImport, "name=n");
   Text microbatchSize = text("microbatch-size",
@@ -105,6 +115,7 @@ struct Flags {
             "Samples per weight update, in place of one of --microbatch-size "
             "and --microbatches",
             0, kUntilImport);
+  Group lossGroup{*this, "Loss, and what trains"};
   Text loss = text("loss",
                    "Loss: softmax-cross-entropy (with :label-smoothing=0.1, "
                    "class-weights=w.npy), bce-with-logits, mse or output "
@@ -132,6 +143,7 @@ struct Flags {
              "Train a model although its exporter has computed batch norms "
              "into the weights before them",
              kOfTraining | kUntilImport, &CompileOptions::allowFolded);
+  Group stageGroup{*this, "Stages and devices"};
   Text stages = text("stages",
                      "Number of stages, or auto: one per device, cut where "
                      "they fit in --device-memory",
@@ -145,6 +157,7 @@ struct Flags {
   Text replicas = text(
       "replicas", "Replicas of every stage, or of each: 3,1; auto: planned",
       "1", kUntilTraining);
+  Group scheduleGroup{*this, "Method and schedule"};
   // An option keeps a reference to its text.
   std::string methodText =
       "Training method: " + listMethods() +
@@ -167,6 +180,7 @@ struct Flags {
                                  "What stands in it: compute_only (default) or "
                                  "compute_comms, with transfers",
                                  "compute_only");
+  Group updateGroup{*this, "Updates"};
   std::string optimizerText = "Optimizer: " + listOptimizers() +
                               ", with parameters: sgd:lr=0.1,momentum=0.9";
   Text optimizer =
@@ -189,6 +203,7 @@ struct Flags {
                         "Statistics of batch normalisation in training: "
                         "train (those of the microbatch; default) or frozen",
                         "train", kOfTraining | kRecorded);
+  Group memoryGroup{*this, "Kernels and memory"};
   Text convolution = text("convolution",
                           "Algorithms of convolutions: fastest (default; "
                           "Winograd's, too, which rounds more) or direct",
@@ -236,6 +251,7 @@ struct Flags {
              "Link the C++ library into the executable, for machines that "
              "lack it",
              kNoTrait, &CompileOptions::linksStatically);
+  Group reportGroup{*this, "Reports"};
   Switch report = toggle("report", "Print the plan", kUntilProgram,
                          &CompileOptions::report);
   Text reportJson =
@@ -252,10 +268,13 @@ struct Flags {
   Switch explain = toggle("explain", "Say why each cut stands where it does",
                           kUntilGraph, &CompileOptions::explain);
   Texts plugins = texts("load-pass-plugin",
-                        "A plug-in with schedules, methods or passes", 0,
+                        "A plug-in with schedules, methods or passes", kNoTrait,
                         "file");
 
 private:
+  llvm::cl::OptionCategory &getGroup() {
+    return const_cast<llvm::cl::OptionCategory &>(*groups.back());
+  }
   llvm::StringRef addRow(llvm::StringRef name, unsigned traits, Field field) {
     rows.push_back({name, traits, field});
     return name;
@@ -264,32 +283,33 @@ private:
             const char *initial = "", unsigned traits = kNoTrait,
             Field field = {}) {
     return Text(addRow(name, traits, field), llvm::cl::desc(help),
-                llvm::cl::init(initial), llvm::cl::cat(category));
+                llvm::cl::init(initial), llvm::cl::cat(getGroup()));
   }
   Text file(llvm::StringRef name, llvm::StringRef help,
             unsigned traits = kNoTrait, Field field = {}) {
     return Text(addRow(name, traits, field), llvm::cl::desc(help),
-                llvm::cl::value_desc("file"), llvm::cl::cat(category));
+                llvm::cl::value_desc("file"), llvm::cl::cat(getGroup()));
   }
   Texts texts(llvm::StringRef name, llvm::StringRef help, unsigned traits,
               const char *value = "string") {
     return Texts(addRow(name, traits, {}), llvm::cl::desc(help),
-                 llvm::cl::value_desc(value), llvm::cl::cat(category));
+                 llvm::cl::value_desc(value), llvm::cl::cat(getGroup()));
   }
   Texts commaTexts(llvm::StringRef name, llvm::StringRef help,
                    unsigned traits) {
     return Texts(addRow(name, traits, {}), llvm::cl::desc(help),
-                 llvm::cl::CommaSeparated, llvm::cl::cat(category));
+                 llvm::cl::CommaSeparated, llvm::cl::cat(getGroup()));
   }
   Count count(llvm::StringRef name, llvm::StringRef help, int64_t initial = 0,
               unsigned traits = kNoTrait, Field field = {}) {
     return Count(addRow(name, traits, field), llvm::cl::desc(help),
-                 llvm::cl::init(initial), llvm::cl::cat(category));
+                 llvm::cl::value_desc("n"), llvm::cl::init(initial),
+                 llvm::cl::cat(getGroup()));
   }
   Switch toggle(llvm::StringRef name, llvm::StringRef help, unsigned traits,
                 Field field = {}) {
     return Switch(addRow(name, traits, field), llvm::cl::desc(help),
-                  llvm::cl::cat(category));
+                  llvm::cl::cat(getGroup()));
   }
 };
 

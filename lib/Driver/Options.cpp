@@ -10,6 +10,7 @@
 #include "ClassWeights.h"
 #include "OptionChecker.h"
 #include "Plugins.h"
+#include "Version.h"
 
 #include "penstock/Methods/Method.h"
 
@@ -407,13 +408,13 @@ bool penstock::parseCommandLine(int argc, const char *const *argv,
   // The options of the LLVM libraries are not ours, and some share our names.
   cl::ResetCommandLineParser();
   static Flags flags;
-  cl::HideUnrelatedOptions(flags.category);
-  cl::SetVersionPrinter([](raw_ostream &stream) {
-    stream << "penstockc " << PENSTOCK_VERSION << "\n";
-  });
-  return parseFlags("penstockc",
-                    "compiles an ONNX model into a pipeline program that "
-                    "trains it\n",
+  cl::HideUnrelatedOptions(flags.groups);
+  cl::SetVersionPrinter(
+      [](raw_ostream &stream) { printVersion("penstockc", stream); });
+  return parseFlags({"penstockc",
+                     "compiles an ONNX model into a pipeline program that "
+                     "trains it",
+                     "MODEL -o OUT [options]", flags.groups},
                     argc, argv, errors) &&
          loadPlugins(std::vector<std::string>(flags.plugins.begin(),
                                               flags.plugins.end()),

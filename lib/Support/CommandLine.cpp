@@ -7,11 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Support/CommandLine.h"
+#include "FlagTexts.h"
 #include "penstock/nearest.h"
 #include "penstock/one_line.h"
 
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
+
+#include <cstdlib>
 
 using namespace llvm;
 
@@ -39,30 +42,55 @@ static std::string describeUnknownFlag(StringRef line) {
       .str();
 }
 
-bool penstock::parseFlags(StringRef tool, StringRef overview, int argc,
+bool penstock::parseFlags(const ToolText &tool, int argc,
                           const char *const *argv, raw_ostream &errors) {
   // A file takes the lowest number that is free: that of a standard stream, if
   // it is closed, and would get what is printed there.
   if (std::error_code error = sys::Process::FixupStandardFileDescriptors()) {
-    reportError(tool, "standard streams: " + error.message(), errors);
+    reportError(tool.name, "standard streams: " + error.message(), errors);
     return false;
+  }
+  // What describes the flags is made of all of them and says nothing else.
+  for (StringRef argument : ArrayRef(argv, argc).drop_front(argc > 0)) {
+    StringRef flag = argument.ltrim('-');
+    if (flag.size() == argument.size())
+      continue;
+    std::string text;
+    if (flag == "help" || flag == "h")
+      text = describeFlags(tool);
+    else if (flag == "man")
+      text = makeManPage(tool);
+    else if (flag.consume_front("completion="))
+      text = makeCompletion(tool, flag);
+    else
+      continue;
+    if (text.empty()) {
+      reportError(tool.name,
+                  "--completion=" + flag + ": the shells are bash, zsh, fish",
+                  errors);
+      return false;
+    }
+    outs() << text;
+    if (!flushOutput(tool.name, errors))
+      return false;
+    std::exit(0);
   }
   // LLVM says more than one line, and starts with the program's path or name.
   std::string text;
   raw_string_ostream stream(text);
-  if (cl::ParseCommandLineOptions(argc, argv, overview, &stream))
+  if (cl::ParseCommandLineOptions(argc, argv, tool.overview, &stream))
     return true;
   StringRef line = StringRef(text).ltrim().split('\n').first;
   if (!line.consume_front(argv[0]))
     line.consume_front(sys::path::filename(argv[0]));
   line.consume_front(": ");
   if (std::string unknown = describeUnknownFlag(line); !unknown.empty()) {
-    reportError(tool, unknown, errors);
+    reportError(tool.name, unknown, errors);
     return false;
   }
   // What is wrong with a value was said already, in one line.
   if (!line.rtrim().empty())
-    reportError(tool, line.rtrim(), errors);
+    reportError(tool.name, line.rtrim(), errors);
   return false;
 }
 

@@ -356,8 +356,9 @@ static DoubleBufferOptions getDoubleBuffer(const PlanArguments &arguments) {
 std::optional<PlanArguments> penstock::parseArguments(int argc,
                                                       const char *const *argv) {
   cl::HideUnrelatedOptions(category);
-  if (!parseFlags("penstock-plan", "spreads a model over devices\n", argc, argv,
-                  errs()))
+  if (!parseFlags({"penstock-plan", "spreads a model over devices",
+                   "MODEL.onnx|PROFILE.txt --devices=N [options]"},
+                  argc, argv, errs()))
     return std::nullopt;
   PlanArguments arguments;
   arguments.input = input;

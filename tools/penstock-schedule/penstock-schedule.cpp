@@ -303,9 +303,9 @@ int main(int argc, char **argv) {
   cl::SetVersionPrinter([](raw_ostream &stream) {
     stream << "penstock-schedule " << PENSTOCK_VERSION << "\n";
   });
-  if (!penstock::parseFlags("penstock-schedule",
-                            "says what a pipeline schedule costs, and draws "
-                            "it\n",
+  if (!penstock::parseFlags({"penstock-schedule",
+                             "says what a pipeline schedule costs, and draws "
+                             "it"},
                             argc, argv, errs()))
     return kUserError;
   return run(flags);

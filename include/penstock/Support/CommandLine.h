@@ -20,10 +20,23 @@ namespace penstock {
 void reportError(llvm::StringRef tool, const llvm::Twine &message,
                  llvm::raw_ostream &errors);
 
+/// What a tool says of itself besides its flags.
+struct ToolText {
+  llvm::StringRef name;
+  /// A sentence that begins behind the name.
+  llvm::StringRef overview;
+  /// What stands behind the name on a command line.
+  llvm::StringRef usage = "[options]";
+  /// The groups of its flags, in order; none: whatever is not hidden.
+  llvm::ArrayRef<const llvm::cl::OptionCategory *> groups = {};
+};
+
 /// Parses the flags that are registered with LLVM's parser. Where it is false,
-/// what is wrong was said.
-bool parseFlags(llvm::StringRef tool, llvm::StringRef overview, int argc,
-                const char *const *argv, llvm::raw_ostream &errors);
+/// what is wrong was said. Ends the process with code 0 after --help,
+/// --version, and --completion=SHELL or --man, which make files of packages
+/// from the registered flags.
+bool parseFlags(const ToolText &tool, int argc, const char *const *argv,
+                llvm::raw_ostream &errors);
 
 /// Refuses a flag that is given and empty, which would say the same as leaving
 /// it out.
