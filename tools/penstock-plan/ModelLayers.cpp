@@ -39,9 +39,24 @@ static LogicalResult lower(ModuleOp module, StringRef loss) {
   return manager.run(module);
 }
 
+/// What the units take on a device of these rates.
+static void reckon(Units &units, const MachineRates &rates) {
+  units.rates = rates;
+  for (Unit &unit : units.units) {
+    unit.forwardSeconds = unit.backwardSeconds = 0;
+    for (Operation *op : unit.ops) {
+      OpCost cost = getAnalyticCost(op);
+      double forward = getForwardSeconds(cost, rates);
+      unit.forwardSeconds += forward;
+      unit.backwardSeconds += getTrainingSeconds(cost, rates) - forward;
+    }
+  }
+}
+
 std::optional<LayerGraph>
 penstock::loadModelLayers(StringRef path, const ImportOptions &options,
-                          StringRef loss, bool profile) {
+                          StringRef loss, bool profile,
+                          std::optional<MachineRates> rates) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
@@ -72,7 +87,10 @@ penstock::loadModelLayers(StringRef path, const ImportOptions &options,
     llvm::errs() << "penstock-plan: --profile: " << reason << "\n";
     return std::nullopt;
   }
-  LayerGraph graph = Units::collect(*program).getLayerGraph(*program);
+  Units units = Units::collect(*program);
+  if (rates)
+    reckon(units, *rates);
+  LayerGraph graph = units.getLayerGraph(*program);
   if (graph.layers.empty()) {
     llvm::errs() << path << ": has no node that computes\n";
     return std::nullopt;

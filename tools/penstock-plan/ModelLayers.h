@@ -9,16 +9,19 @@
 #ifndef PENSTOCK_TOOLS_PENSTOCK_PLAN_MODELLAYERS_H
 #define PENSTOCK_TOOLS_PENSTOCK_PLAN_MODELLAYERS_H
 
+#include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Import/Import.h"
 #include "penstock/Planner/LayerGraph.h"
 
 namespace penstock {
 
 /// Nothing, and one line on stderr, when the model cannot be read. With
-/// `profile` costs are measured, which needs a loss.
+/// `profile` costs are measured, which needs a loss; else they are reckoned by
+/// `rates`, where there are some.
 std::optional<LayerGraph> loadModelLayers(llvm::StringRef path,
                                           const ImportOptions &options,
-                                          llvm::StringRef loss, bool profile);
+                                          llvm::StringRef loss, bool profile,
+                                          std::optional<MachineRates> rates);
 
 } // namespace penstock
 

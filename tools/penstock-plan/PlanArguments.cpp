@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanArguments.h"
+#include "DeviceModels.h"
 
 #include "penstock/Optimizers/OptimizerSpec.h"
 #include "penstock/Support/CommandLine.h"
@@ -123,6 +124,25 @@ static cl::opt<int64_t>
          cl::desc("Microbatches of a wave (default: as many as a worker has "
                   "devices, or as fit in memory)"),
          cl::cat(category));
+static std::string modelText =
+    "Devices that need not be there: " + listDeviceModels() +
+    ", or FILE.json; their rates, link and memory";
+static cl::opt<std::string> deviceModel("device-model",
+                                        cl::value_desc("name|file"),
+                                        cl::desc(modelText), cl::cat(category));
+static cl::opt<std::string> flops(
+    "flops", cl::value_desc("X"),
+    cl::desc("Operations per second of a device in products, as 67TFLOPS"),
+    cl::cat(category));
+static cl::opt<std::string>
+    memoryBandwidth("memory-bandwidth", cl::value_desc("B"),
+                    cl::desc("Bytes per second of its memory, as 3.35TB/s"),
+                    cl::cat(category));
+static cl::opt<std::string> linkRate(
+    "link", cl::value_desc("B"),
+    cl::desc("Bytes per second between devices, as 450GB/s: --bandwidth "
+             "of all levels"),
+    cl::cat(category));
 static cl::opt<bool> asJson("json", cl::desc("Print JSON"), cl::cat(category));
 
 static bool fail(const Twine &message) {
@@ -337,6 +357,61 @@ static bool checkSpeeds(PlanArguments &arguments) {
   return true;
 }
 
+static bool checkRate(const cl::opt<std::string> &flag, double &rate) {
+  if (!flag.getNumOccurrences())
+    return true;
+  std::optional<double> value = parseRate(flag);
+  if (!value)
+    return fail("--" + flag.ArgStr + "=" + flag.getValue() +
+                ": a number of at least 1 is needed, with a unit if wanted: "
+                "67TFLOPS, 3.35TB/s, 8MiB/s");
+  rate = *value;
+  return true;
+}
+
+/// Devices that are described rather than measured.
+static bool checkDeviceModel(PlanArguments &arguments) {
+  DeviceModel model;
+  bool hasRates = flops.getNumOccurrences() ||
+                  memoryBandwidth.getNumOccurrences() ||
+                  deviceModel.getNumOccurrences();
+  if (deviceModel.getNumOccurrences()) {
+    std::string error;
+    std::optional<DeviceModel> found = findDeviceModel(deviceModel, error);
+    if (!found)
+      return fail("--device-model=" + deviceModel + ": " + error);
+    model = *found;
+  }
+  if (hasRates && !arguments.isModel)
+    return fail("--device-model, --flops, --memory-bandwidth: " + input +
+                " is a profile, whose times are of the device that it was "
+                "measured on");
+  if (hasRates && profile)
+    return fail("--profile measures this machine; leave it out, or "
+                "--device-model, --flops and --memory-bandwidth");
+  if (!checkRate(flops, model.rates.flopsPerSecond) ||
+      !checkRate(memoryBandwidth, model.rates.bytesPerSecond) ||
+      !checkRate(linkRate, model.linkBytesPerSecond))
+    return false;
+  if (linkRate.getNumOccurrences() && bandwidth.getNumOccurrences())
+    return fail("--link=" + linkRate +
+                ": --bandwidth says the same by levels; "
+                "leave one of them out");
+  if (hasRates)
+    arguments.rates = model.rates;
+  if (model.linkBytesPerSecond != 0 && bandwidth.empty()) {
+    std::vector<double> &levels = arguments.pipeDream.bandwidths;
+    levels.assign(levels.size(), model.linkBytesPerSecond);
+    arguments.unequal.bandwidthInside = model.linkBytesPerSecond;
+    arguments.unequal.bandwidthBetween = model.linkBytesPerSecond;
+  }
+  if (model.memoryBytes != 0 && deviceMemory.empty()) {
+    arguments.pipeDream.memory.limit = model.memoryBytes;
+    arguments.deviceMemory = formatv("{0:F0}GB", model.memoryBytes / 1e9);
+  }
+  return true;
+}
+
 /// What --algorithm=2bw is told.
 static DoubleBufferOptions getDoubleBuffer(const PlanArguments &arguments) {
   const PipeDreamOptions &asked = arguments.pipeDream;
@@ -383,7 +458,7 @@ std::optional<PlanArguments> penstock::parseArguments(int argc,
                      errs()) ||
       !checkSpeeds(arguments) ||
       (arguments.kinds.empty() && !checkDevices(arguments)) ||
-      !checkAlgorithm(arguments) ||
+      !checkAlgorithm(arguments) || !checkDeviceModel(arguments) ||
       !(arguments.isModel ? checkModel(arguments) : checkProfile()))
     return std::nullopt;
   arguments.isTrained = arguments.isModel && !loss.empty();

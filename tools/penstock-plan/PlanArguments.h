@@ -9,6 +9,7 @@
 #ifndef PENSTOCK_TOOLS_PENSTOCK_PLAN_PLANARGUMENTS_H
 #define PENSTOCK_TOOLS_PENSTOCK_PLAN_PLANARGUMENTS_H
 
+#include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Driver/Options.h"
 #include "penstock/Planner/DoubleBuffer.h"
 #include "penstock/Planner/PipeDream.h"
@@ -32,6 +33,8 @@ struct PlanArguments {
   /// Of a model: how it is read, and what programs of it have in common.
   CompileOptions compile;
   bool measures = false; ///< What nodes cost.
+  /// Of the devices that a model is planned for, if they are not this machine.
+  std::optional<MachineRates> rates;
   bool asJson = false;
 };
 

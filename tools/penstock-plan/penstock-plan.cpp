@@ -35,7 +35,7 @@ static std::optional<LayerGraph> loadGraph(const PlanArguments &arguments) {
     options.lossInput = arguments.compile.lossInput;
     options.allowFolded = arguments.compile.allowFolded;
     return loadModelLayers(arguments.input, options, arguments.compile.loss,
-                           arguments.measures);
+                           arguments.measures, arguments.rates);
   }
   auto buffer = MemoryBuffer::getFile(arguments.input, /*IsText=*/true);
   if (!buffer) {
@@ -75,6 +75,7 @@ private:
   int runUnequal();
   int print(const Plan &plan, const DoubleBufferPlan *doubleBuffer = nullptr);
   int failMemory(const Plan *plan);
+  double findLeastMemory(double most) const;
   int failSchedule(const Plan &plan);
   /// Several levels need every range of states.
   unsigned getMostStates() const {
@@ -88,6 +89,23 @@ private:
 };
 } // namespace
 
+/// The least limit, to within a hundredth, under which there is a plan; `most`
+/// is one. 0 for algorithms whose searches take too long to be repeated.
+double Planning::findLeastMemory(double most) const {
+  constexpr double kPrecision = 0.01;
+  constexpr size_t kMostStates = 200;
+  if (arguments.algorithm == "2bw" || states.size() > kMostStates)
+    return 0;
+  double low = arguments.pipeDream.memory.limit, high = most;
+  while (high - low > kPrecision * high) {
+    PipeDreamOptions options = arguments.pipeDream;
+    options.memory.limit = (low + high) / 2;
+    (planPipeDream(states, options) ? high : low) = options.memory.limit;
+  }
+  // What is said is a limit that was tried.
+  return high;
+}
+
 /// The stage of the plan without a limit that is the furthest over it.
 int Planning::failMemory(const Plan *plan) {
   double limit = arguments.pipeDream.memory.limit;
@@ -98,12 +116,18 @@ int Planning::failMemory(const Plan *plan) {
                                    [](const PlanStage &a, const PlanStage &b) {
                                      return a.memoryBytes < b.memoryBytes;
                                    });
-    text += formatv("; in {3}, stage {0} needs {1:F0} bytes, {2:F0} "
-                    "more than its device has",
-                    worst - plan->stages.begin(), worst->memoryBytes,
-                    worst->memoryBytes - limit,
+    text += formatv("; in {3}, stage {0} needs {1} ({2:F0} bytes), {4} more "
+                    "than its device has",
+                    worst - plan->stages.begin(),
+                    formatBytes(worst->memoryBytes), worst->memoryBytes,
                     plan->isCompiled ? "the closest that was compiled"
-                                     : "the fastest one");
+                                     : "the fastest one",
+                    formatBytes(worst->memoryBytes - limit));
+    if (!plan->isCompiled)
+      if (double least = findLeastMemory(worst->memoryBytes))
+        text += formatv("; {0} ({1:F0} bytes) would do, and less with more "
+                        "--devices or smaller microbatches",
+                        formatBytes(least), least);
   }
   return fail(text, kDoesNotFit);
 }

@@ -1,0 +1,138 @@
+//===- DeviceModels.cpp - Devices that need not be there ------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Of GPUs, half of the rates of their data sheets: f32 without tensor cores,
+// HBM and NVLink in one direction. Kernels of training reach about that, and
+// only the ratio of the rates moves a cut.
+//===----------------------------------------------------------------------===//
+
+#include "DeviceModels.h"
+
+#include "penstock/nearest.h"
+
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cmath>
+#include <vector>
+
+using namespace llvm;
+using namespace penstock;
+
+namespace {
+struct KnownModel {
+  StringLiteral name;
+  DeviceModel model;
+};
+} // namespace
+
+static constexpr KnownModel kModels[] = {
+    {"a100-80g", {{9.75e12, 1.0e12}, 150e9, 80e9}},
+    {"h100", {{33.5e12, 1.68e12}, 225e9, 80e9}},
+    {"h200", {{33.5e12, 2.4e12}, 225e9, 141e9}},
+    {"b200", {{40e12, 4.0e12}, 450e9, 180e9}},
+    {"cpu-core", {MachineRates(), 10e9, 0}},
+};
+
+std::string penstock::listDeviceModels() {
+  std::string text;
+  for (const KnownModel &known : kModels)
+    text += (text.empty() ? "" : ", ") + known.name.str();
+  return text;
+}
+
+std::optional<double> penstock::parseRate(StringRef text) {
+  static constexpr std::pair<StringLiteral, double> kPrefixes[] = {
+      {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
+      {"K", 1e3},     {"k", 1e3},     {"M", 1e6},     {"G", 1e9},
+      {"T", 1e12},    {"P", 1e15}};
+  text = text.trim();
+  for (StringRef unit : {"FLOPS", "FLOP/s", "flops", "B/s", "B"})
+    if (text.consume_back(unit))
+      break;
+  double factor = 1;
+  for (auto [prefix, value] : kPrefixes)
+    if (text.consume_back(prefix)) {
+      factor = value;
+      break;
+    }
+  double number;
+  if (text.trim().getAsDouble(number) || !std::isfinite(number * factor) ||
+      number * factor < 1)
+    return std::nullopt;
+  return number * factor;
+}
+
+/// A rate as a JSON number, or as a text with a unit.
+static std::optional<double> readRate(const json::Value &value) {
+  if (std::optional<StringRef> text = value.getAsString())
+    return parseRate(*text);
+  std::optional<double> number = value.getAsNumber();
+  return number && std::isfinite(*number) && *number >= 1 ? number
+                                                          : std::nullopt;
+}
+
+static std::optional<DeviceModel> readModel(StringRef path,
+                                            std::string &error) {
+  auto buffer = MemoryBuffer::getFile(path);
+  if (!buffer) {
+    error = buffer.getError().message();
+    return std::nullopt;
+  }
+  Expected<json::Value> parsed = json::parse((*buffer)->getBuffer());
+  if (!parsed) {
+    error = toString(parsed.takeError());
+    return std::nullopt;
+  }
+  DeviceModel model;
+  const std::pair<StringLiteral, double *> fields[] = {
+      {"flops", &model.rates.flopsPerSecond},
+      {"memory_bandwidth", &model.rates.bytesPerSecond},
+      {"link", &model.linkBytesPerSecond},
+      {"memory", &model.memoryBytes}};
+  const json::Object *object = parsed->getAsObject();
+  if (!object) {
+    error = "an object with flops, memory_bandwidth, link and memory is needed";
+    return std::nullopt;
+  }
+  for (const auto &[key, value] : *object) {
+    auto known = llvm::find_if(fields, [&](const auto &field) {
+      return field.first == StringRef(key);
+    });
+    if (known == std::end(fields)) {
+      error = "'" + StringRef(key).str() +
+              "' is unknown; there are flops, memory_bandwidth, link, memory";
+      return std::nullopt;
+    }
+    std::optional<double> rate = readRate(value);
+    if (!rate) {
+      error = "'" + StringRef(key).str() +
+              "' needs a number or a text as 67TFLOPS, 3.35TB/s or 80GB";
+      return std::nullopt;
+    }
+    *known->second = *rate;
+  }
+  for (StringRef needed : {"flops", "memory_bandwidth"})
+    if (!object->get(needed)) {
+      error = "'" + needed.str() + "' is missing";
+      return std::nullopt;
+    }
+  return model;
+}
+
+std::optional<DeviceModel> penstock::findDeviceModel(StringRef name,
+                                                     std::string &error) {
+  for (const KnownModel &known : kModels)
+    if (name == known.name)
+      return known.model;
+  if (name.ends_with(".json"))
+    return readModel(name, error);
+  std::vector<std::string> names;
+  for (const KnownModel &known : kModels)
+    names.push_back(known.name.str());
+  error = "unknown; there are " + listDeviceModels() + ", and FILE.json" +
+          suggestNearest(name, names);
+  return std::nullopt;
+}
