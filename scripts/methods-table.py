@@ -20,7 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 METHODS = [("sync", 4), ("naive", 1), ("pipedream", 1), ("pipedream:vertical-sync", 1), ("2bw", 4),
            ("pipemare", 1), ("pipemare", 4), ("spectrain", 1), ("xpipe", 1), ("xpipe", 4),
            ("pipeoptim", 1), ("timeprest", 4), ("timeprest:ahead=1", 4), ("v-timeprest", 4),
-           ("v-timeprest:ahead=1", 4), ("i-timeprest", 4), ("i-timeprest:ahead=1", 4)]
+           ("v-timeprest:ahead=1", 4), ("i-timeprest", 4), ("i-timeprest:ahead=1", 4),
+           ("hetpipe", 1), ("hetpipe:distance=1", 1)]
 
 
 def plan(penstockc, method, count, folder):
@@ -42,7 +43,8 @@ def table(penstockc):
         weights = sum(stage["bytes"]["weights"] for stage in base["stages"])
         for method, count in METHODS:
             made = plan(penstockc, method, count, folder)
-            stages = made["stages"]
+            # Of a method of several workers, those of the first.
+            stages = made["stages"][:4]
 
             def column(key):
                 return ", ".join(f"{stage[key]:g}" for stage in stages)

@@ -49,6 +49,14 @@ static bool isLags(Operation *op, Attribute value) {
          llvm::all_of(lags.asArrayRef(), [](int64_t lag) { return lag >= 0; });
 }
 
+/// On a channel that one of several workers has of a source or sink.
+static bool isTurn(Operation *op, Attribute value) {
+  auto channel = dyn_cast<ChannelOp>(op);
+  auto turn = dyn_cast<DenseI64ArrayAttr>(value);
+  return channel && (channel.getSource() || channel.getSink()) && turn &&
+         turn.size() == 2 && turn[0] >= 0 && turn[0] < turn[1];
+}
+
 BytesAttr penstock::pipeline::getBytes(Attribute tied) {
   auto transposed = dyn_cast<TransposedAttr>(tied);
   return transposed ? transposed.getBytes() : dyn_cast<BytesAttr>(tied);
@@ -151,6 +159,10 @@ static const AttributeRule rules[] = {
     {kSendersAttr, isDevices, "a list of devices, on a channel"},
     {kReceiversAttr, isDevices, "a list of devices, on a channel"},
     {kOnceAttr, isOn<GroupOp, UnitAttr>, "without a value, on a group"},
+    {kTurnAttr, isTurn,
+     "the number of a worker and how many there are, on a channel with a "
+     "source "
+     "or a sink"},
     {kLagsAttr, isLags,
      "the lags of forward and backward, and of what an update blends, on a "
      "stage"},

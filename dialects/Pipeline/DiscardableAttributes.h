@@ -79,6 +79,10 @@ inline constexpr llvm::StringLiteral kOnceAttr = "pipeline.once";
 /// as a backward may read no parameter.
 inline constexpr llvm::StringLiteral kLagsAttr = "pipeline.lags";
 
+/// array<i64: v, V>, on a channel with a source or a sink: message n is of
+/// microbatch n * V + v, as it is that of worker v of V.
+inline constexpr llvm::StringLiteral kTurnAttr = "pipeline.turn";
+
 // On what is done.
 
 /// On a backward, input_grad or weight_grad task: it runs ops of the forward

@@ -221,10 +221,15 @@ void HyperparameterOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 bool TaskOp::countsMicrobatches() {
-  return getKind() != TaskKind::Norm && getKind() != TaskKind::Update;
+  return getKind() != TaskKind::Norm && getKind() != TaskKind::Update &&
+         !countsWaves();
 }
 
-char TaskOp::getLetter() { return "FBIWGUE"[static_cast<int>(getKind())]; }
+bool TaskOp::countsWaves() {
+  return getKind() == TaskKind::Push || getKind() == TaskKind::Fold;
+}
+
+char TaskOp::getLetter() { return "FBIWGUEPS"[static_cast<int>(getKind())]; }
 
 Block *TaskOp::addBody() {
   Block &block = getBody().emplaceBlock();

@@ -170,7 +170,9 @@ def Pipeline_TaskKind : Pipeline_I32Enum<"TaskKind", "what a task does", [
   I32EnumAttrCase<"WeightGrad", 3, "weight_grad">,
   I32EnumAttrCase<"Norm", 4, "norm">,
   I32EnumAttrCase<"Update", 5, "update">,
-  I32EnumAttrCase<"Evaluate", 6, "evaluate">]>;
+  I32EnumAttrCase<"Evaluate", 6, "evaluate">,
+  I32EnumAttrCase<"Push", 7, "push">,
+  I32EnumAttrCase<"Fold", 8, "fold">]>;
 def Pipeline_TaskKindAttr
     : EnumAttr<Pipeline_Dialect, Pipeline_TaskKind, "kind">;
 

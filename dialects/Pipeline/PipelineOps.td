@@ -117,13 +117,15 @@ def Pipeline_ChannelOp : Pipeline_Op<"channel", [Symbol, InModule]> {
     A channel with a source is an input of the model or the labels, one with a
     sink a result that leaves the program. `slots` messages fit on the receiving
     device, `staging` on the sending one. A channel that joins two devices, or
-    has a source or a sink, carries one tensor.
+    has a source or a sink, carries one tensor. Transfers of a device end one
+    after the other; those of a channel with `queue own` only after each other.
 
     ```mlir
     pipeline.channel @x : [tensor<4x7xf32>] source(input "x") slots(2)
     pipeline.channel @labels : [tensor<4xi64>] source(labels)
     pipeline.channel @h : [tensor<4x11xf32>] slots(3) staging(2)
     pipeline.channel @loss : [tensor<f32>] sink(loss)
+    pipeline.channel @wave : [tensor<7x11xf32>] slots(2) staging(2) queue own
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
@@ -131,10 +133,11 @@ def Pipeline_ChannelOp : Pipeline_Op<"channel", [Symbol, InModule]> {
                        OptionalAttr<Pipeline_SourceAttr>:$source,
                        OptionalAttr<Pipeline_SinkAttr>:$sink,
                        OptionalAttr<Positive>:$slots,
-                       OptionalAttr<Positive>:$staging);
+                       OptionalAttr<Positive>:$staging,
+                       UnitAttr:$own_queue);
   let assemblyFormat = [{
     $sym_name `:` $types (`source` `(` custom<SourceEnd>($source)^ `)`)?
-    (`sink` `(` custom<SinkEnd>($sink)^ `)`)? (`slots` `(` $slots^ `)`)? (`staging` `(` $staging^ `)`)? attr-dict
+    (`sink` `(` custom<SinkEnd>($sink)^ `)`)? (`slots` `(` $slots^ `)`)? (`staging` `(` $staging^ `)`)? (`queue` `own` $own_queue^)? attr-dict
   }];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType(unsigned field) {
@@ -150,9 +153,20 @@ def Pipeline_ChannelOp : Pipeline_Op<"channel", [Symbol, InModule]> {
 
 def Pipeline_StageOp : Pipeline_Op<"stage", [Symbol, InModule]> {
   let summary = "A part of the model and, once placed, its devices";
+  let description = [{
+    Stages of a `worker` are a line of their own, which trains a copy of the
+    weights.
+
+    ```mlir
+    pipeline.stage @s0 devices [0]
+    pipeline.stage @vw1.s0 worker(1) devices [2]
+    ```
+  }];
   let arguments = (ins SymbolNameAttr:$sym_name,
-                       OptionalAttr<DenseI64ArrayAttr>:$devices);
-  let assemblyFormat = "$sym_name (`devices` $devices^)? attr-dict";
+                       OptionalAttr<DenseI64ArrayAttr>:$devices,
+                       DefaultValuedAttr<NonNegative, "0">:$worker);
+  let assemblyFormat =
+      "$sym_name (`worker` `(` $worker^ `)`)? (`devices` $devices^)? attr-dict";
 }
 
 def Pipeline_GroupOp : Pipeline_Op<"group", [Symbol, InModule]> {
@@ -168,9 +182,9 @@ def Pipeline_TaskOp : Pipeline_Op<"task",
   let summary = "One step of a stage: local, without loops or waiting";
   let description = [{
     Takes from channels, reads variables, calls pure functions, puts and writes.
-    The block argument counts microbatches (updates, for kinds norm and update)
-    from the start of training. At level `program` a task is a declaration, a
-    name for `pipeline.mark`, and has no body.
+    The block argument counts microbatches (updates, for kinds norm and update;
+    waves, for push and fold) from the start of training. At level `program` a
+    task is a declaration, a name for `pipeline.mark`, and has no body.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        Pipeline_TaskKindAttr:$kind,
@@ -182,9 +196,11 @@ def Pipeline_TaskOp : Pipeline_Op<"task",
   }];
   let extraClassDeclaration = [{
     bool isBodyless() { return getBody().empty(); }
-    /// Whether the task runs once per microbatch; the others run per update.
+    /// Whether the task runs once per microbatch; the others run per update, or
+    /// per wave of updates.
     bool countsMicrobatches();
-    /// The letter of reports and schedule files: F B I W G U E.
+    bool countsWaves();
+    /// The letter of reports and schedule files: F B I W G U E P S.
     char getLetter();
     /// Appends the block with its counter argument.
     ::mlir::Block *addBody();
@@ -222,7 +238,9 @@ def Pipeline_ReadOp : Pipeline_Op<"read", [InTask, Pipeline_ReadsState]> {
     Microbatch k reads the version after max(0, floor((k - lag) / M)) updates of
     the segment. Without a lag: the newest. The update that makes version v of
     the segment reads version max(0, v - lag) by a read with a lag, which is at
-    least 1.
+    least 1. The push of wave c reads the version lag updates older than what
+    the wave ends with. Of what pushes write, the fold of wave c with distance D
+    reads that of wave c + D - lag, or of the last one of the segment.
   }];
   let arguments = (ins FlatSymbolRefAttr:$variable,
                        OptionalAttr<NonNegative>:$lag);
@@ -306,6 +324,17 @@ def Pipeline_StalenessOp : Pipeline_Op<"staleness", [Pure, InTask]> {
   let assemblyFormat = "`lag` `(` $lag `)` attr-dict";
 }
 
+def Pipeline_LaterWavesOp : Pipeline_Op<"later_waves", [Pure, InTask]> {
+  let summary = "How many waves have been pushed behind the one that is folded";
+  let description = [{
+    In a fold task: the fold of wave c of the segment gets `distance`, or fewer
+    where the segment has fewer waves behind it.
+  }];
+  let arguments = (ins Positive:$distance);
+  let results = (outs Index:$waves);
+  let assemblyFormat = "`distance` `(` $distance `)` attr-dict";
+}
+
 def Pipeline_HyperparameterOp : Pipeline_Op<"hyperparameter",
     [Pure, InTaskOrFunction,
      DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
@@ -333,17 +362,22 @@ def Pipeline_ScheduleOp : Pipeline_Op<"schedule",
     update. At level `program` the orders have become functions and the schedule
     is a declaration. `predicted_bubble`, when known, is the idle share of the
     simulation. `generator` is the schedule that the orders were generated by,
-    for reports.
+    for reports. A segment has a multiple of `wave` updates; device functions
+    and the runtime count waves. A wave is folded into the weights of all
+    workers `distance` waves after it is pushed.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        DefaultValuedAttr<Pipeline_ScheduleRoleAttr,
                            "::penstock::pipeline::ScheduleRole::Train">:$role,
                        Positive:$microbatches,
+                       DefaultValuedAttr<Positive, "1">:$wave,
+                       DefaultValuedAttr<NonNegative, "0">:$distance,
                        OptionalAttr<F64Attr>:$predicted_bubble,
                        OptionalAttr<Pipeline_GeneratorAttr>:$generator);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
     $sym_name (`to` `` $role^)? `microbatches` `(` $microbatches `)`
+    (`wave` `(` $wave^ `)`)? (`distance` `(` $distance^ `)`)?
     (`predicted_bubble` `(` $predicted_bubble^ `)`)?
     (`generator` `` $generator^)?
     `` custom<OptionalBody>($body) attr-dict-with-keyword
@@ -402,18 +436,24 @@ def Pipeline_RunOp : Pipeline_PeriodicEntry<"run", "Task"> {
   }];
 }
 
-def Pipeline_SendOp : Pipeline_Entry<"send", "Channel"> {
+def Pipeline_SendOp : Pipeline_PeriodicEntry<"send", "Channel"> {
   let summary = "Queues the next message of a channel for sending";
   let arguments = (ins FlatSymbolRefAttr:$channel,
-                       OptionalAttr<I64Attr>:$ahead);
-  let assemblyFormat = "$channel (`ahead` `(` $ahead^ `)`)? attr-dict";
+                       OptionalAttr<I64Attr>:$ahead,
+                       OptionalAttr<Positive>:$every);
+  let assemblyFormat = [{
+    $channel (`ahead` `(` $ahead^ `)`)? (`every` `(` $every^ `)`)? attr-dict
+  }];
 }
 
-def Pipeline_RecvOp : Pipeline_Entry<"recv", "Channel"> {
+def Pipeline_RecvOp : Pipeline_PeriodicEntry<"recv", "Channel"> {
   let summary = "Queues the next message of a channel for receiving";
   let arguments = (ins FlatSymbolRefAttr:$channel,
-                       OptionalAttr<I64Attr>:$ahead);
-  let assemblyFormat = "$channel (`ahead` `(` $ahead^ `)`)? attr-dict";
+                       OptionalAttr<I64Attr>:$ahead,
+                       OptionalAttr<Positive>:$every);
+  let assemblyFormat = [{
+    $channel (`ahead` `(` $ahead^ `)`)? (`every` `(` $every^ `)`)? attr-dict
+  }];
 }
 
 def Pipeline_AllReduceOp : Pipeline_PeriodicEntry<"all_reduce", "Group"> {

@@ -121,6 +121,8 @@ LogicalResult ChannelOp::verify() {
   if ((getSource() || getSink()) && getTypes().size() != 1)
     return emitOpError("with a source or a sink carries one tensor, got ")
            << getTypes().size();
+  if ((getSource() || getSink()) && getOwnQueue())
+    return emitOpError("with a source or a sink is in no queue of a device");
   return success();
 }
 
@@ -178,7 +180,7 @@ LogicalResult TaskOp::verify() {
         return read.emitOpError("reads ")
                << read.getVariableAttr() << " after the task wrote it";
     } else if (!isa<HyperparameterOp, CompensateOp, PredictOp, BlendOp,
-                    StalenessOp, func::CallOp>(op)) {
+                    StalenessOp, LaterWavesOp, func::CallOp>(op)) {
       bool scalar =
           isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
               op.getDialect()) &&
@@ -264,6 +266,12 @@ LogicalResult StalenessOp::verify() {
   return success();
 }
 
+LogicalResult LaterWavesOp::verify() {
+  if (cast<TaskOp>((*this)->getParentOp()).getKind() != TaskKind::Fold)
+    return emitOpError("stands in a task that is no fold");
+  return success();
+}
+
 LogicalResult HyperparameterOp::verify() {
   if (getName().empty())
     return emitOpError("needs a name");
@@ -278,6 +286,8 @@ LogicalResult HyperparameterOp::verify() {
 
 /// C20, the part about orders.
 LogicalResult ScheduleOp::verify() {
+  if (getDistance() > 0 && getRole() != ScheduleRole::Train)
+    return emitOpError("folds waves, and does not train");
   if (isBodyless())
     return success();
   llvm::SmallSet<int64_t, 8> devices;
@@ -338,8 +348,12 @@ static LogicalResult verifyEvery(Operation *op, bool hasEvery) {
 LogicalResult RunOp::verify() {
   return verifyEvery(*this, getEvery().has_value());
 }
-LogicalResult SendOp::verify() { return success(); }
-LogicalResult RecvOp::verify() { return success(); }
+LogicalResult SendOp::verify() {
+  return verifyEvery(*this, getEvery().has_value());
+}
+LogicalResult RecvOp::verify() {
+  return verifyEvery(*this, getEvery().has_value());
+}
 LogicalResult AllReduceOp::verify() {
   return verifyEvery(*this, getEvery().has_value());
 }

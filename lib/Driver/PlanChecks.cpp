@@ -49,6 +49,15 @@ int Compilation::checkDevices() {
   }
   if (options.infer)
     return kDone;
+  if (auto waves = options.method.getMethod().getWaves(options.method);
+      waves && waves->workers > 1)
+    for (auto variable : module->getOps<pipeline::VariableOp>())
+      if (variable.getRole() == pipeline::Role::Statistic)
+        return fail("--method=" + options.method.getText() +
+                    ": every worker would have running statistics of its own, "
+                    "such as '" +
+                    variable.getSymName() +
+                    "'; use --batch-norm=frozen, or another method");
   if (std::string wrong = checkSchedule(options, stages); !wrong.empty())
     return fail(wrong);
   std::string error;

@@ -17,6 +17,24 @@ using mlir::failed;
 using mlir::FailureOr;
 using namespace penstock;
 
+/// Lines of stages are cut and placed as one is, one behind the other.
+static bool checkWorkers(const CompileOptions &options, std::string &error) {
+  auto waves = options.method.getMethod().getWaves(options.method);
+  if (!waves)
+    return true;
+  if (options.devices != 0)
+    error = "every stage of every worker has a device, which are workers times "
+            "stages; leave --devices out";
+  else if (options.choosesStages)
+    error = "--stages=auto plans for one line; say --stages=N, of each worker";
+  else if (options.profile)
+    error = "--profile measures one line; leave it out";
+  else if (options.clipGradNorm != 0)
+    error = "its workers do not know each other's gradients, so that there is "
+            "no norm to bound; leave --clip-grad-norm out";
+  return error.empty();
+}
+
 bool OptionChecker::checkPlan() {
   StringRef stages = flags.stages;
   options.splitAt.assign(flags.splitAt.begin(), flags.splitAt.end());
@@ -85,6 +103,8 @@ bool OptionChecker::checkPlan() {
       (clip.getAsDouble(options.clipGradNorm) || !(options.clipGradNorm > 0) ||
        !std::isfinite(options.clipGradNorm)))
     return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
+  if (!checkWorkers(options, error))
+    return fail("--method=" + flags.method + ": " + error);
   FailureOr<OptimizerSpec> optimizer =
       parseOptimizerSpec(flags.optimizer, error);
   if (failed(optimizer))

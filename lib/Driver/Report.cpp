@@ -13,6 +13,7 @@
 #include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Import/Import.h"
 #include "penstock/Methods/Method.h"
+#include "penstock/Methods/VersionTable.h"
 #include "penstock/Schedule/Engine.h"
 #include "penstock/Support/NodeName.h"
 
@@ -84,6 +85,27 @@ static llvm::json::Array versionsRead(int64_t lag, int64_t microbatches) {
   return versions;
 }
 
+/// What microbatches of a worker read, and how late that may be.
+static llvm::json::Object describeWaves(const WaveReport &waves) {
+  constexpr int64_t kCount = 16;
+  WaveTable table{waves.wave, waves.distance};
+  llvm::json::Array own, others;
+  for (int64_t k : llvm::seq<int64_t>(0, kCount)) {
+    own.push_back(table.getOwn(k));
+    others.push_back(table.getWaves(k));
+  }
+  return llvm::json::Object{{"workers", waves.workers},
+                            {"wave", waves.wave},
+                            {"distance", waves.distance},
+                            {"s_local", table.getLocalStaleness()},
+                            {"s_global", table.getGlobalStaleness()},
+                            {"clock_distance", table.getClockDistance()},
+                            {"own_read", std::move(own)},
+                            {"waves_read", std::move(others)},
+                            {"bytes", waves.bytes},
+                            {"kept_bytes", waves.keptBytes}};
+}
+
 llvm::json::Value Report::toJson() const {
   llvm::json::Array list;
   auto inUpdates = [&](int64_t lag) {
@@ -131,7 +153,7 @@ llvm::json::Value Report::toJson() const {
     processes.push_back(
         llvm::json::Object{{"processes", static_cast<int64_t>(bytes.size())},
                            {"bytes", llvm::json::Array(bytes)}});
-  return llvm::json::Object{
+  llvm::json::Object result{
       {"model", model},
       {"mode", infer ? "infer" : "train"},
       {"method", method.getText()},
@@ -155,6 +177,9 @@ llvm::json::Value Report::toJson() const {
       {"statistics", toArray(statistics)},
       {"unreached", toArray(unreached)},
       {"stages", std::move(list)}};
+  if (waves.workers > 0)
+    result["waves"] = describeWaves(waves);
+  return result;
 }
 
 /// 1234567 as "1.18 MiB".
@@ -192,6 +217,23 @@ void Report::printVersions(llvm::raw_ostream &stream) const {
       stream << llvm::formatv("stage {0} begins with {1:F4} of the learning "
                               "rate\n",
                               index, factor);
+}
+
+void Report::printWaves(llvm::raw_ostream &stream) const {
+  WaveTable table{waves.wave, waves.distance};
+  stream << llvm::formatv(
+      "{0} worker{1} of {2} microbatches per wave and update: at most {3} own "
+      "updates are missing",
+      waves.workers, waves.workers == 1 ? "" : "s", waves.wave,
+      table.getLocalStaleness());
+  if (waves.workers > 1)
+    stream << llvm::formatv(
+        ", {0} of each other worker; clocks at most {1} wave{2} apart; a wave "
+        "is {3} to each other worker, and {4} are kept for waves",
+        table.getGlobalStaleness(), table.getClockDistance(),
+        table.getClockDistance() == 1 ? "" : "s", formatBytes(waves.bytes),
+        formatBytes(waves.keptBytes));
+  stream << "\n";
 }
 
 void Report::print(llvm::raw_ostream &stream) const {
@@ -242,6 +284,8 @@ void Report::print(llvm::raw_ostream &stream) const {
         return s.lagForward > 0;
       }))
     printVersions(stream);
+  if (waves.workers > 0)
+    printWaves(stream);
   for (auto [index, stage] : llvm::enumerate(stages))
     if (stage.bytes.tied)
       stream << llvm::formatv("stage {0}: {1} of these for parameters that "

@@ -12,6 +12,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Schedule/Simulate.h"
+#include "penstock/Methods/Method.h"
 #include "penstock/Schedule/FromIR.h"
 #include "penstock/Support/ByteSize.h"
 
@@ -78,11 +79,47 @@ void Report::collectSchedule(ModuleOp module) {
   auto numbers = numberStages(module);
   stages.resize(numbers.size());
   collectSimulation(module);
+  collectWaves(module);
   collectAges(module, numbers);
   collectEnds(module, numbers);
   collectResiduals(module, numbers);
   collectVariables(module);
   collectLeastBytes(module, numbers);
+}
+
+/// What workers exchange: all that of the first one.
+void Report::collectWaves(ModuleOp module) {
+  waves = {};
+  if (!method.getMethod().getWaves(method))
+    return;
+  SymbolTable symbols(module);
+  waves.workers = 1;
+  for (StageOp stage : module.getOps<StageOp>())
+    waves.workers =
+        std::max(waves.workers, static_cast<int64_t>(stage.getWorker()) + 1);
+  for (ScheduleOp schedule : module.getOps<ScheduleOp>())
+    if (schedule.getRole() == ScheduleRole::Train) {
+      waves.wave = static_cast<int64_t>(schedule.getWave());
+      waves.distance = static_cast<int64_t>(schedule.getDistance());
+    }
+  for (TaskOp task : module.getOps<TaskOp>()) {
+    auto stage = symbols.lookup<StageOp>(task.getStage());
+    if (task.isBodyless() || !task.countsWaves() || stage.getWorker() != 0)
+      continue;
+    for (WriteOp write : task.getBody().getOps<WriteOp>()) {
+      int64_t bytes =
+          getByteSize(cast<RankedTensorType>(write.getValue().getType()));
+      // A push keeps what it sends, with those of later waves; a fold makes
+      // the weights anew, and the global ones.
+      if (task.getKind() == TaskKind::Push) {
+        waves.bytes += bytes;
+        waves.keptBytes += bytes * (waves.distance + 1);
+      } else if (symbols.lookup<VariableOp>(write.getVariable()).getRole() !=
+                 Role::Parameter) {
+        waves.keptBytes += bytes;
+      }
+    }
+  }
 }
 
 /// Bubbles, times and the timeline, of the schedule that trains.
@@ -134,7 +171,9 @@ void Report::collectAges(ModuleOp module, const StageNumbers &numbers) {
   llvm::SmallDenseSet<Attribute> places;
   int64_t width = 1;
   for (auto [stage, report] : llvm::zip(module.getOps<StageOp>(), stages)) {
-    places.insert(stage.getDevicesAttr());
+    // Workers are lines beside each other.
+    if (stage.getWorker() == 0)
+      places.insert(stage.getDevicesAttr());
     if (auto devices = stage.getDevices())
       width = std::max<int64_t>(width, devices->size());
     auto lags = stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr);

@@ -9,6 +9,7 @@
 #include "OptionChecker.h"
 
 #include "dialects/Cuda/Cuda.h"
+#include "penstock/Methods/Method.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -49,6 +50,16 @@ bool OptionChecker::checkTarget() {
     return fail("--precision=bf16: --method=i-timeprest blends weights of "
                 "several versions, of which only rounded ones are kept; use "
                 "--method=v-timeprest, or --precision=f32");
+  if (auto waves = options.method.getMethod().getWaves(options.method);
+      waves && waves->workers > 1) {
+    if (options.precision == "bf16")
+      return fail("--precision=bf16: --method=hetpipe exchanges changes of "
+                  "weights, which are rounded with them; use --precision=f32");
+    if (usesCuda)
+      return fail(
+          "--method=hetpipe: its waves are no transfers of CUDA devices "
+          "yet; use --target=cpu");
+  }
   if (!usesCuda && options.precision == "tf32")
     return fail("--precision=tf32 is for CUDA devices: it needs --target=cuda, "
                 "or cuda in --device-targets; CPUs have --precision=f32 and "

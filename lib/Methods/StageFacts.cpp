@@ -12,6 +12,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <map>
+
 using namespace penstock;
 using namespace penstock::schedule;
 
@@ -19,8 +21,10 @@ std::vector<StageFacts> penstock::describeStages(const Imported &imported) {
   const Model &model = imported.model;
   std::vector<int64_t> leads = forwardLeads(model, imported.orders);
   std::vector<StageFacts> facts;
-  llvm::SmallVector<llvm::ArrayRef<int>> places;
+  // Each worker is a line.
+  std::map<int, llvm::SmallVector<llvm::ArrayRef<int>>> lines;
   for (auto [index, stage] : llvm::enumerate(model.stages)) {
+    llvm::SmallVector<llvm::ArrayRef<int>> &places = lines[stage.worker];
     if (!llvm::is_contained(places, llvm::ArrayRef<int>(stage.devices)))
       places.push_back(stage.devices);
     StageFacts &fact = facts.emplace_back();
@@ -33,7 +37,7 @@ std::vector<StageFacts> penstock::describeStages(const Imported &imported) {
     fact.mostAhead = leads.empty() ? 0 : *llvm::max_element(leads);
     fact.microbatches = model.microbatches;
   }
-  for (StageFacts &fact : facts)
-    fact.depth = places.size();
+  for (auto [stage, fact] : llvm::zip_equal(model.stages, facts))
+    fact.depth = lines[stage.worker].size();
   return facts;
 }

@@ -96,6 +96,14 @@ const Row kTable[] = {
          return WeightAges{age, age};
        return WeightAges{age, 0, age / place.M};
      }},
+    // s_local = N - 1, of the own updates that may be missing.
+    {"hetpipe",
+     [](const MethodSpec &method, int64_t, const PipelinePlace &place) {
+       int64_t wave = method.getWhole("wave");
+       int64_t stages = std::ssize(place.replicas);
+       int64_t age = (wave > 0 ? wave : stages) - 1;
+       return WeightAges{age, age};
+     }},
 };
 
 } // namespace

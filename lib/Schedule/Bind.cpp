@@ -32,6 +32,7 @@ namespace {
 /// The tasks of one chunk on one device, by letter, in the order they run.
 struct ChunkTasks {
   SmallVector<int, 2> forward, whole, input, weight, update, evaluate;
+  SmallVector<int, 2> push, fold;
 
   ArrayRef<int> of(char letter) const {
     switch (letter) {
@@ -72,6 +73,8 @@ static ChunkTasks tasksOf(const Model &model, ArrayRef<int> stages) {
     llvm::append_range(result.evaluate, tasks['E']);
     llvm::append_range(norms, tasks['G']);
     llvm::append_range(result.update, tasks['U']);
+    llvm::append_range(result.push, tasks['P']);
+    llvm::append_range(result.fold, tasks['S']);
     auto prepend = [](SmallVector<int, 2> &to, ArrayRef<int> from) {
       to.insert(to.begin(), from.begin(), from.end());
     };
@@ -297,11 +300,18 @@ std::optional<std::vector<Order>> generate(const Model &model, StringRef text) {
 /// What a device of a line runs, in one loop over microbatches.
 struct LineDevice {
   ChunkTasks tasks;
-  /// Devices at its place, and those from there to the end of the line.
+  /// Devices at its place, and those from there to the end of its line.
   int64_t width, rest;
   /// Its microbatches per update.
   int64_t microbatches;
 };
+
+static int workerOf(const Model &model, int device) {
+  for (const Stage &stage : model.stages)
+    if (llvm::is_contained(stage.devices, device))
+      return stage.worker;
+  return -1;
+}
 
 static std::vector<Order>
 generateLoops(const Model &model,
@@ -320,8 +330,11 @@ generateLoops(const Model &model,
         stages.push_back(index);
     int place = layout.places[device];
     int64_t width = llvm::count(layout.places, place);
-    int64_t rest = llvm::count_if(layout.places,
-                                  [&](int other) { return other >= place; });
+    // Another worker's devices are not of this line.
+    int64_t rest = 0;
+    for (auto [other, at] : llvm::enumerate(layout.places))
+      rest += at >= place && workerOf(model, static_cast<int>(other)) ==
+                                 workerOf(model, device);
     Order order = openOrder(device, LoopKind::Microbatches);
     fill({tasksOf(model, stages), width, rest,
           microbatchesPerUpdate(model, device)},
@@ -348,6 +361,18 @@ std::vector<Order> generateOpen(const Model &model) {
   });
 }
 
+// Device 0 of 2, waves of 2, folded one wave late:
+//   F0 F1 B0 U0 F2 B1 U1 P0 F3 B2 U2 F4 B3 U3 P1 S0 F5 B4 U4 F6 B5 U5 P2 S1 ...
+std::vector<Order> generateWaves(const Model &model) {
+  return generateLoops(model, [&](const LineDevice &device, Loop &loop) {
+    append(loop, device.tasks.forward, std::min(device.rest, model.wave) - 1);
+    append(loop, device.tasks.whole);
+    append(loop, device.tasks.update, 0, device.microbatches);
+    append(loop, device.tasks.push, 0, model.wave);
+    append(loop, device.tasks.fold, -model.distance * model.wave, model.wave);
+  });
+}
+
 std::vector<Order> generateEvaluation(const Model &model) {
   return generateLoops(model, [](const LineDevice &device, Loop &loop) {
     append(loop, device.tasks.evaluate);
@@ -355,10 +380,12 @@ std::vector<Order> generateEvaluation(const Model &model) {
 }
 
 std::vector<Order> generateReplay(const Model &model) {
-  return generateLoops(model, [](const LineDevice &device, Loop &loop) {
+  return generateLoops(model, [&](const LineDevice &device, Loop &loop) {
     append(loop, device.tasks.forward);
     append(loop, device.tasks.whole);
     append(loop, device.tasks.update, 0, device.microbatches);
+    append(loop, device.tasks.push, 0, model.wave);
+    append(loop, device.tasks.fold, -model.distance * model.wave, model.wave);
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -86,16 +87,18 @@ static std::optional<int64_t> findSteadyState(const Model &model,
                                               StreamMaker streams, int64_t fill,
                                               Awaits awaits, int64_t &steps) {
   // More than `fill` updates from the end, nothing is known of the end.
-  int64_t longest = kLongest + fill + model.devices;
-  Executor executor(model, streams, longest + fill + 2, awaits, {},
+  int64_t longest = llvm::alignTo(kLongest + fill + model.devices, model.wave);
+  Executor executor(model, streams,
+                    longest + llvm::alignTo(fill + 2, model.wave), awaits, {},
                     /*timed=*/false);
   std::vector<int64_t> former;
   std::optional<int64_t> result;
-  for (int64_t update = 0; update < longest && !result; ++update) {
+  for (int64_t update = model.wave - 1; update < longest && !result;
+       update += model.wave) {
     executor.advance(update);
     std::vector<int64_t> snapshot = executor.snapshot(update);
     if (update > fill && snapshot == former)
-      result = update - 1;
+      result = update - model.wave;
     former = std::move(snapshot);
   }
   steps += executor.steps;
@@ -110,14 +113,14 @@ Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
   proof.needs.versions.resize(model.variables.size());
 
   // 1. The shortest segments: what is wrong shows there best.
-  int64_t updates = 1;
+  int64_t wave = model.wave, updates = wave;
   // A drained update leaves every queue and channel empty (S6, S7), as it found
   // them.
   if (drains) {
     prove(model, streams, updates, awaits, proof);
     return proof;
   }
-  for (; updates <= fill + 1; ++updates)
+  for (; updates <= fill + wave; updates += wave)
     if (!prove(model, streams, updates, awaits, proof))
       return proof;
 
@@ -126,7 +129,7 @@ Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
       findSteadyState(model, streams, fill, awaits, proof.steps);
   if (!steady) {
     // The reason, if it is a deadlock, lies in one of these.
-    for (; updates <= kLongest + fill; ++updates)
+    for (; updates <= kLongest + fill; updates += wave)
       if (!prove(model, streams, updates, awaits, proof))
         return proof;
     proof.violation = Violation{
@@ -141,7 +144,7 @@ Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
   proof.steadyFrom = *steady;
 
   // 3. Every segment that a longer one does not merely repeat.
-  for (; updates <= *steady + fill + 1; ++updates)
+  for (; updates <= *steady + fill + wave; updates += wave)
     if (!prove(model, streams, updates, awaits, proof))
       return proof;
   return proof;

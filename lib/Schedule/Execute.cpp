@@ -67,6 +67,10 @@ const Event *Executor::head(Device &device, Queue Device::*queue) {
         event.kind != EventKind::Run && event.kind != EventKind::Await;
     if (!transfer)
       device.compute.events.push_back(event);
+    else if (event.kind != EventKind::AllReduce &&
+             model.channels[event.id].ownQueue)
+      device.own[{event.id, event.kind == EventKind::Send}].events.push_back(
+          event);
     else if (event.kind == EventKind::AllReduce ||
              model.channels[event.id].hasPeer())
       device.transfer.events.push_back(event);
@@ -156,6 +160,8 @@ bool Executor::stepDevice(int device) {
   while (stepIo(device))
     moved = true;
   while (stepTransfer(device))
+    moved = true;
+  while (stepOwn(device))
     moved = true;
   return moved;
 }
@@ -289,6 +295,43 @@ bool Executor::stepTransfer(int id) {
   return true;
 }
 
+/// One transfer of a channel that waits for no other: both its ends have been
+/// issued, the run it sends from is done and the slot it fills is free.
+bool Executor::stepOwn(int id) {
+  // Nobody fills these queues but those of the device.
+  head(devices[id], &Device::compute);
+  for (auto &[key, queue] : devices[id].own) {
+    auto [channelId, sending] = key;
+    const Channel &channel = model.channels[channelId];
+    if (queue.events.empty())
+      continue;
+    Event event = queue.events.front();
+    int peerId = sending ? receiverOf(model, channel, event.number)
+                         : senderOf(model, channel, event.number);
+    auto found = devices[peerId].own.find({channelId, !sending});
+    if (found == devices[peerId].own.end() || found->second.events.empty())
+      continue;
+    Queue &other = found->second;
+    double time = std::max(queue.time, other.time);
+    if (!isDone(taskDone[channel.producer], event.number, time) ||
+        !isFree(channel.slotUsers, channel.slots, 1, event.number, time))
+      continue;
+    ++steps;
+    time += costOfChannel(channelId);
+    setDone(sendDone[channelId], event.number, time);
+    setDone(recvDone[channelId], event.number, time);
+    queue.time = other.time = time;
+    queue.events.pop_front();
+    other.events.pop_front();
+    if (!inWork[peerId]) {
+      inWork[peerId] = true;
+      work.push_back(peerId);
+    }
+    return true;
+  }
+  return false;
+}
+
 bool Executor::stepReduce(int id, const Event &event) {
   const Group &group = model.groups[event.id];
   double time = 0;
@@ -328,30 +371,38 @@ bool Executor::stepReduce(int id, const Event &event) {
 bool Executor::finished() {
   for (Device &device : devices)
     if (head(device, &Device::compute) || head(device, &Device::transfer) ||
-        head(device, &Device::io))
+        head(device, &Device::io) ||
+        llvm::any_of(device.own, [](const auto &own) {
+          return !own.second.events.empty();
+        }))
       return false;
   return true;
 }
 
 std::vector<int64_t> Executor::snapshot(int64_t update) const {
   std::vector<int64_t> result;
-  auto add = [&](const Done &done, bool countsUpdates) {
+  auto add = [&](const Done &done, bool countsUpdates,
+                 bool countsWaves = false) {
     int64_t replicas = done.counts.size();
     for (int64_t count : done.counts)
-      result.push_back(count -
-                       (update + 1) *
-                           (countsUpdates ? 1 : model.microbatches / replicas));
+      result.push_back(
+          count -
+          (countsWaves
+               ? (update + 1) / model.wave
+               : (update + 1) *
+                     (countsUpdates ? 1 : model.microbatches / replicas)));
   };
   for (auto [id, task] : llvm::enumerate(model.tasks))
-    add(taskDone[id], task.perUpdate());
+    add(taskDone[id], task.perUpdate(), task.perWave());
   for (auto [id, channel] : llvm::enumerate(model.channels)) {
     if (channel.local)
       continue;
     bool perUpdate = countsUpdates(model, channel);
+    bool perWave = countsWaves(model, channel);
     if (!channel.isSource())
-      add(sendDone[id], perUpdate);
+      add(sendDone[id], perUpdate, perWave);
     if (!channel.isSink())
-      add(recvDone[id], perUpdate);
+      add(recvDone[id], perUpdate, perWave);
   }
   for (const Done &done : reduceDone)
     add(done, true);

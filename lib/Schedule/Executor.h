@@ -13,6 +13,7 @@
 #include "Tables.h"
 
 #include <deque>
+#include <map>
 
 namespace penstock::schedule {
 
@@ -47,6 +48,8 @@ private:
     bool ended = false;
     /// Runs (and awaits); transfers with peers; sources and sinks.
     Queue compute, transfer, io;
+    /// By channel and whether it sends: transfers that wait for no others.
+    std::map<std::pair<int, bool>, Queue> own;
   };
   /// How many events of a task, or of an end of a channel, are done, by
   /// replica; with times, when each ended, by number. What happens once per
@@ -67,6 +70,7 @@ private:
   bool stepRun(int device);
   bool stepIo(int device);
   bool stepTransfer(int device);
+  bool stepOwn(int device);
   bool stepReduce(int device, const Event &event);
 
   /// Whether the event is over; raises `time` to its end.

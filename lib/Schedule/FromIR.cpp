@@ -77,6 +77,7 @@ LogicalResult ModelBuilder::addStages() {
       model.devices = std::max<int>(model.devices, device + 1);
     Stage stage;
     stage.name = op.getSymName().str();
+    stage.worker = static_cast<int>(op.getWorker());
     for (int64_t device : pipeline::getPlaces(op, onFirst))
       stage.devices.push_back(device);
     if (model.microbatches % int64_t(stage.devices.size()) != 0)
@@ -173,6 +174,12 @@ LogicalResult ModelBuilder::addTasks() {
     result.tasks.push_back(op);
     model.tasks.push_back(std::move(task));
   }
+  for (auto [id, task] : llvm::enumerate(model.tasks))
+    for (int variable : task.perWave() ? task.writes : SmallVector<int, 4>())
+      if (model.variables[variable].updater < 0)
+        model.variables[variable].updater = static_cast<int>(id);
+      else
+        model.variables[variable].folder = static_cast<int>(id);
   return success();
 }
 
@@ -197,6 +204,7 @@ LogicalResult ModelBuilder::placeChannel(pipeline::ChannelOp op,
   ArrayRef<int> to =
       result.model.stages[result.model.tasks[channel.consumer].stage].devices;
   channel.local = from == to;
+  channel.ownQueue = op.getOwnQueue();
   if (channel.local)
     return success();
   if (result.model.tasks[channel.producer].perUpdate() &&

@@ -169,7 +169,7 @@ std::optional<Violation> countEntries(const Model &model, const Order &order) {
   for (auto [counts, size] : llvm::zip_equal(counter.counts, sizes))
     counts.resize(size);
   if (!order.loops.empty())
-    counter.count(0, 1);
+    counter.count(0, model.wave);
 
   static constexpr const char *kVerbs[] = {"runs @", "sends @", "receives @",
                                            "reduces @"};
@@ -179,7 +179,7 @@ std::optional<Violation> countEntries(const Model &model, const Order &order) {
           numberEvents(model, EventKind(kind), id, order.device);
       bool transfer = EventKind(kind) == EventKind::Send ||
                       EventKind(kind) == EventKind::Recv;
-      int64_t expected = numbers.here ? numbers.perUpdate : 0;
+      int64_t expected = numbers.here ? numbers.count(model, model.wave) : 0;
       if (transfer && model.channels[id].local)
         expected = 0;
       if (count == expected)
@@ -187,13 +187,15 @@ std::optional<Violation> countEntries(const Model &model, const Order &order) {
       const std::string &name = kind == 0  ? model.tasks[id].name
                                 : transfer ? model.channels[id].name
                                            : model.groups[id].name;
-      return Violation{1,
-                       "device " + std::to_string(order.device) + " " +
-                           kVerbs[kind] + name + " " + countOf(count, "time") +
-                           " per update, not " + countOf(expected, "time"),
-                       {},
-                       order.device,
-                       -1};
+      return Violation{
+          1,
+          "device " + std::to_string(order.device) + " " + kVerbs[kind] + name +
+              " " + countOf(count, "time") +
+              (model.wave > 1 ? " per wave, not " : " per update, not ") +
+              countOf(expected, "time"),
+          {},
+          order.device,
+          -1};
     }
   return std::nullopt;
 }
@@ -211,9 +213,13 @@ int64_t fillOf(const Model &model, ArrayRef<Order> orders) {
           // Until then, a read with a lag finds the first version.
           for (const Read &read : model.tasks[item.id].reads) {
             int64_t lag = read.lag.value_or(0);
-            int64_t late = model.tasks[item.id].perUpdate()
-                               ? lag * perUpdate
-                               : llvm::divideCeilSigned(lag, replicas);
+            int64_t late =
+                model.tasks[item.id].perWave()
+                    ? (model.tasks[item.id].letter == 'P' ? lag
+                                                          : lag * model.wave)
+                : model.tasks[item.id].perUpdate()
+                    ? lag * perUpdate
+                    : llvm::divideCeilSigned(lag, replicas);
             distance = std::max(distance, late - item.ahead * step);
           }
         fill =

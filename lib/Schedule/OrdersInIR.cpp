@@ -64,11 +64,13 @@ static LogicalResult importLoop(Imported &imported, Order &order,
       if (failed(find(imported.channelIds, send.getChannel(), "channel")))
         return failure();
       item.ahead = send.getAheadOr0();
+      item.every = send.getEvery().value_or(1);
     } else if (auto recv = dyn_cast<pipeline::RecvOp>(op)) {
       item.kind = EventKind::Recv;
       if (failed(find(imported.channelIds, recv.getChannel(), "channel")))
         return failure();
       item.ahead = recv.getAheadOr0();
+      item.every = recv.getEvery().value_or(1);
     } else {
       auto reduce = cast<pipeline::AllReduceOp>(op);
       item.kind = EventKind::AllReduce;
@@ -92,6 +94,8 @@ FailureOr<Imported> importSchedule(pipeline::ScheduleOp schedule, Sizes sizes) {
                   schedule.getMicrobatches(), sizes);
   if (failed(imported))
     return failure();
+  imported->model.wave = static_cast<int64_t>(schedule.getWave());
+  imported->model.distance = static_cast<int64_t>(schedule.getDistance());
   for (auto op : schedule.getBody().front().getOps<pipeline::OrderOp>()) {
     Order order;
     order.device = op.getDevice();
@@ -144,12 +148,12 @@ static void exportLoop(OpBuilder &builder, Location loc,
                               ahead, every);
       break;
     case EventKind::Send:
-      pipeline::SendOp::create(builder, loc,
-                               symbol(model.channels[item.id].name), ahead);
+      pipeline::SendOp::create(
+          builder, loc, symbol(model.channels[item.id].name), ahead, every);
       break;
     case EventKind::Recv:
-      pipeline::RecvOp::create(builder, loc,
-                               symbol(model.channels[item.id].name), ahead);
+      pipeline::RecvOp::create(
+          builder, loc, symbol(model.channels[item.id].name), ahead, every);
       break;
     case EventKind::AllReduce:
       pipeline::AllReduceOp::create(

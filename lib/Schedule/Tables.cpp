@@ -28,6 +28,11 @@ bool countsUpdates(const Model &model, const Channel &channel) {
   return task >= 0 && model.tasks[task].perUpdate();
 }
 
+bool countsWaves(const Model &model, const Channel &channel) {
+  int task = channel.producer < 0 ? channel.consumer : channel.producer;
+  return task >= 0 && model.tasks[task].perWave();
+}
+
 static int deviceOf(const Model &model, int stage, int64_t number) {
   if (stage < 0)
     return -1;
@@ -44,8 +49,9 @@ int senderOf(const Model &model, const Channel &channel, int64_t number) {
 }
 
 static Numbering numberAt(const Model &model, int stage, bool perUpdate,
-                          int device) {
+                          bool perWave, int device) {
   Numbering result;
+  result.perWave = perWave;
   if (stage < 0)
     return result;
   ArrayRef<int> devices = model.stages[stage].devices;
@@ -63,7 +69,7 @@ static Numbering numberAt(const Model &model, int stage, bool perUpdate,
 
 Numbering numberRuns(const Model &model, int task, int device) {
   return numberAt(model, model.tasks[task].stage, model.tasks[task].perUpdate(),
-                  device);
+                  model.tasks[task].perWave(), device);
 }
 
 Numbering numberEvents(const Model &model, EventKind kind, int id, int device) {
@@ -73,12 +79,14 @@ Numbering numberEvents(const Model &model, EventKind kind, int id, int device) {
   case EventKind::Send: {
     const Channel &channel = model.channels[id];
     return numberAt(model, senderStage(model, channel),
-                    countsUpdates(model, channel), device);
+                    countsUpdates(model, channel), countsWaves(model, channel),
+                    device);
   }
   case EventKind::Recv: {
     const Channel &channel = model.channels[id];
     return numberAt(model, receiverStage(model, channel),
-                    countsUpdates(model, channel), device);
+                    countsUpdates(model, channel), countsWaves(model, channel),
+                    device);
   }
   case EventKind::AllReduce: {
     Numbering result;
@@ -108,11 +116,13 @@ Tables::Tables(const Model &model)
           groupWriters[id].push_back(writer);
     }
   for (auto [id, task] : llvm::enumerate(model.tasks)) {
-    if (!task.perUpdate())
+    // What pushes and folds read has a rule of its own.
+    if (!task.perUpdate() || task.perWave())
       continue;
     for (const Read &read : task.reads) {
       for (int writer : writers[read.variable])
-        if (writer != int(id) && !llvm::is_contained(writersFor[id], writer))
+        if (writer != int(id) && !model.tasks[writer].perWave() &&
+            !llvm::is_contained(writersFor[id], writer))
           writersFor[id].push_back(writer);
       for (int group : groupsOf[read.variable])
         if (!llvm::is_contained(groupWriters[group], int(id)) &&
@@ -134,13 +144,16 @@ std::string describe(const Model &model, const Event &event) {
   auto channel = [&](const char *verb) {
     const Channel &c = model.channels[event.id];
     return std::string(verb) + " @" + c.name + " of " +
-           describeNumber(countsUpdates(model, c), event.number);
+           (countsWaves(model, c)
+                ? "wave " + std::to_string(event.number)
+                : describeNumber(countsUpdates(model, c), event.number));
   };
   switch (event.kind) {
   case EventKind::Run: {
     const Task &task = model.tasks[event.id];
     return "run @" + task.name + " of " +
-           describeNumber(task.perUpdate(), event.number);
+           (task.perWave() ? "wave " + std::to_string(event.number)
+                           : describeNumber(task.perUpdate(), event.number));
   }
   case EventKind::Send:
     return channel("send");

@@ -19,8 +19,15 @@ struct Numbering {
   int64_t first = 0, step = 1;
   /// Events per update of this kind on this device.
   int64_t perUpdate = 1;
+  /// Or one per wave.
+  bool perWave = false;
   /// False: the event has no business on this device.
   bool here = false;
+
+  /// Events in a segment.
+  int64_t count(const Model &model, int64_t updates) const {
+    return perWave ? updates / model.wave : updates * perUpdate;
+  }
 };
 
 /// Numbering of the runs of a task on a device.
@@ -31,8 +38,9 @@ Numbering numberEvents(const Model &model, EventKind kind, int id, int device);
 /// The stage at the sending and at the receiving end; -1 for source and sink.
 int senderStage(const Model &model, const Channel &channel);
 int receiverStage(const Model &model, const Channel &channel);
-/// Whether messages are counted by updates.
+/// Whether messages are counted by updates, or by waves.
 bool countsUpdates(const Model &model, const Channel &channel);
+bool countsWaves(const Model &model, const Channel &channel);
 /// The device at which message `number` is received or sent, or -1.
 int receiverOf(const Model &model, const Channel &channel, int64_t number);
 int senderOf(const Model &model, const Channel &channel, int64_t number);

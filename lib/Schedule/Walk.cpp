@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tables.h"
+#include "WaveRule.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -25,9 +26,9 @@ public:
   Walk(const Model &model, int device, int64_t updates, Awaits awaits,
        Needs &needs)
       : model(model), device(device), updates(updates), awaits(awaits),
-        needs(needs), tables(model), runs(model.tasks.size()),
-        sends(model.channels.size()), recvs(model.channels.size()),
-        awaitedSends(model.channels.size()),
+        needs(needs), tables(model), waves(model, updates),
+        runs(model.tasks.size()), sends(model.channels.size()),
+        recvs(model.channels.size()), awaitedSends(model.channels.size()),
         awaitedRecvs(model.channels.size()), reduces(model.groups.size()),
         sendTickets(model.channels.size()), recvTickets(model.channels.size()) {
   }
@@ -131,11 +132,17 @@ private:
     const Task &task = model.tasks[event.id];
     for (int id : task.takes)
       take(event, id, n);
-    if (task.perUpdate())
+    if (task.perWave()) {
+      if (std::string wrong = waves.check(event, runs); !wrong.empty())
+        fail(10, wrong);
+    } else if (task.perUpdate()) {
       update(event, n);
+    }
     for (const Read &read : task.reads)
       if (read.lag)
         readVersion(event, read);
+      else if (task.letter == 'U')
+        checkFolded(event, read.variable, n);
     for (int id : task.puts)
       put(event, id, n);
   }
@@ -198,11 +205,16 @@ private:
     if (variable.updater < 0)
       return;
     // An update makes one more, of which it reads an older one.
-    bool updates = model.tasks[event.id].perUpdate();
-    int64_t done = runs[variable.updater] + updates;
+    const Task &task = model.tasks[event.id];
+    bool isUpdate = task.perUpdate() && !task.perWave();
+    int64_t done = runs[variable.updater] + isUpdate;
     int64_t version =
-        updates ? std::max<int64_t>(0, event.number + 1 - *read.lag)
-                : versionRead(event.number, *read.lag, model.microbatches);
+        task.letter == 'P' ? (event.number + 1) * model.wave - *read.lag
+        : task.letter == 'S'
+            ? std::min(event.number + 1 + model.distance - *read.lag,
+                       updates / model.wave)
+        : isUpdate ? std::max<int64_t>(0, event.number + 1 - *read.lag)
+                   : versionRead(event.number, *read.lag, model.microbatches);
     auto what = [&] {
       return describe(model, event) + " reads version " +
              std::to_string(version) + " of @" + variable.name;
@@ -215,6 +227,13 @@ private:
     if (variable.versions > 0 && done - version >= variable.versions)
       fail(3, what() + ", which is gone: " + countOf(done, "update") +
                   " done, " + countOf(variable.versions, "version") + " kept");
+    checkFolded(event, read.variable, version);
+  }
+
+  void checkFolded(const Event &event, int variable, int64_t version) {
+    std::string wrong = waves.checkRead(event, variable, version, runs);
+    if (!wrong.empty())
+      fail(10, wrong);
   }
 
   void update(const Event &event, int64_t t) {
@@ -325,10 +344,10 @@ private:
     std::string segment = "in a segment of " + countOf(updates, "update") + " ";
     for (auto [id, task] : llvm::enumerate(model.tasks)) {
       Numbering numbers = numberRuns(model, static_cast<int>(id), device);
-      if (numbers.here && runs[id] != updates * numbers.perUpdate)
+      if (numbers.here && runs[id] != numbers.count(model, updates))
         fail(1, Twine(segment) + "@" + task.name + " runs " +
                     countOf(runs[id], "time") + ", not " +
-                    Twine(updates * numbers.perUpdate));
+                    Twine(numbers.count(model, updates)));
     }
     for (auto [id, channel] : llvm::enumerate(model.channels)) {
       if (channel.local)
@@ -358,6 +377,7 @@ private:
   Awaits awaits;
   Needs &needs;
   Tables tables;
+  WaveRule waves;
   std::vector<int64_t> runs, sends, recvs, awaitedSends, awaitedRecvs, reduces;
   /// Positions in the transfer queue, by channel and message.
   std::vector<std::vector<int64_t>> sendTickets, recvTickets;

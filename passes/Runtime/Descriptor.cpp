@@ -205,7 +205,9 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
     return whose ? DictionaryAttr()
                  : variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
   };
-  int64_t count = 0;
+  int64_t count = 0, wave = 1;
+  for (auto schedule : module.getOps<ScheduleOp>())
+    wave = std::max(wave, static_cast<int64_t>(schedule.getWave()));
   SymbolTable symbols(module);
   llvm::DenseMap<Attribute, VariableOp> firstOfBytes;
   for (auto variable : module.getOps<VariableOp>()) {
@@ -270,6 +272,10 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
           .file_offset = bytes ? bytes.getOffset() : 0,
           .file_order = fileOrder,
           .versions = static_cast<int64_t>(versions),
+          .version_step = llvm::is_contained({Role::Parameter, Role::Prepacked},
+                                             variable.getRole())
+                              ? wave
+                              : 1,
           .placement_count = copyCount,
           .placements = copyTable,
           .prepacked_from = weights,
@@ -298,6 +304,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
 FailureOr<std::vector<Constant>>
 ProgramTable::getChannels(ConstantBuilder &constants) {
   std::vector<Constant> table;
+  Ends first;
   for (auto &[name, ends] : channels) {
     auto channel = module.lookupSymbol<ChannelOp>(name);
     FailureOr<abi::tensor> tensor =
@@ -321,11 +328,17 @@ ProgramTable::getChannels(ConstantBuilder &constants) {
           .slots = static_cast<int64_t>(channel.getSlots().value_or(1)),
           .staging = static_cast<int64_t>(channel.getStaging().value_or(1)),
           .stride = stride,
-          .offset = offset}
+          .offset = offset,
+          .own_queue = channel.getOwnQueue()}
                           .get());
     };
     if (ends.ways == 1) {
-      add(ends.sender, ends.receiver, 1, 0);
+      add(ends.sender, ends.receiver, ends.turns, ends.turn);
+      if (ends.turn == 0)
+        first = ends;
+      // The first worker evaluates.
+      if (trains && ends.turns > 1 && ends.turn + 1 == ends.turns)
+        add(first.sender, first.receiver, 1, 0);
       continue;
     }
     auto end = [&](StringRef attribute, int64_t k) {
@@ -367,6 +380,15 @@ ProgramTable::getHyperparameters(ConstantBuilder &constants) const {
   return table;
 }
 
+/// The lines among which the microbatches of training are shared.
+static int64_t countWorkers(ScheduleOp schedule) {
+  int64_t last = 0;
+  if (schedule.getRole() == ScheduleRole::Train)
+    for (auto stage : schedule->getParentOfType<ModuleOp>().getOps<StageOp>())
+      last = std::max(last, static_cast<int64_t>(stage.getWorker()));
+  return last + 1;
+}
+
 FailureOr<std::vector<Constant>>
 ProgramTable::getSchedules(ConstantBuilder &constants, const Symbols &symbol) {
   std::vector<Constant> table;
@@ -386,7 +408,9 @@ ProgramTable::getSchedules(ConstantBuilder &constants, const Symbols &symbol) {
       bubble = predicted->convertToDouble();
     table.push_back(abi::schedule{
         .role = static_cast<int64_t>(schedule.getRole()),
-        .microbatches = static_cast<int64_t>(schedule.getMicrobatches()),
+        .microbatches = static_cast<int64_t>(schedule.getMicrobatches() *
+                                             schedule.getWave()) *
+                        countWorkers(schedule),
         .predicted_bubble = bubble,
         .functions = constants.table(symbol.table("functions." + name),
                                      std::move(entries))}

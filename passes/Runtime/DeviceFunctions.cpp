@@ -136,7 +136,7 @@ std::pair<Value, Value> DeviceConverter::getEndpoint(StringRef channel,
                                                      Value index) {
   uint32_t first = table.getEndpoint(channel);
   int64_t ways = table.getWays(channel);
-  Value base = number(evaluates && ways > 1 ? first + ways : first);
+  Value base = number(evaluates ? table.getEvaluationEndpoint(channel) : first);
   Value n = toI64(index);
   if (ways == 1 || evaluates)
     return {base, n};

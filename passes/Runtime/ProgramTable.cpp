@@ -12,6 +12,8 @@
 #include "dialects/Pipeline/Replicas.h"
 #include "penstock/Optimizers/RateSchedule.h"
 
+#include "llvm/ADT/Sequence.h"
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -124,7 +126,43 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
     if (channel.getTypes().size() != 1)
       return channel.emitError("is transferred, but carries several tensors");
     ends.ways = pipeline::getWays(channel);
+    if (auto turn = channel->getAttrOfType<DenseI64ArrayAttr>(kTurnAttr)) {
+      ends.turn = turn[0];
+      ends.turns = turn[1];
+    }
   }
+  return sortTurns();
+}
+
+/// What workers share of a source or sink stands together, in their order.
+LogicalResult ProgramTable::sortTurns() {
+  std::vector<std::pair<StringRef, Ends>> order(channels.begin(),
+                                                channels.end());
+  auto endOf = [&](StringRef name) -> Attribute {
+    auto channel = module.lookupSymbol<ChannelOp>(name);
+    if (channel.getSource())
+      return channel.getSourceAttr();
+    return channel.getSinkAttr();
+  };
+  channels.clear();
+  for (auto &[name, ends] : order) {
+    if (ends.turn != 0)
+      continue;
+    channels[name] = ends;
+    for (int64_t turn : llvm::seq<int64_t>(1, ends.turns)) {
+      auto other = llvm::find_if(order, [&](const auto &entry) {
+        return entry.second.turn == turn && entry.second.turns == ends.turns &&
+               endOf(entry.first) == endOf(name);
+      });
+      if (other == order.end())
+        return module.lookupSymbol<ChannelOp>(name).emitError()
+               << "is shared by " << ends.turns << " workers, but number "
+               << turn << " has none";
+      channels[other->first] = other->second;
+    }
+  }
+  if (channels.size() != order.size())
+    return module.emitError("has channels of workers without the first one's");
   return success();
 }
 
@@ -133,9 +171,25 @@ uint32_t ProgramTable::getEndpoint(StringRef name) const {
   for (auto &[channel, ends] : channels) {
     if (channel == name)
       return number;
-    number += ends.ways == 1 || !trains ? ends.ways : ends.ways + 1;
+    number += count(ends);
   }
   return number + getGroup(name);
+}
+
+int64_t ProgramTable::count(const Ends &ends) const {
+  bool isParted = ends.ways > 1 || ends.turn + 1 < ends.turns;
+  bool isLast = ends.turns > 1 ? ends.turn + 1 == ends.turns : isParted;
+  return ends.ways + (trains && isLast);
+}
+
+uint32_t ProgramTable::getEvaluationEndpoint(StringRef name) const {
+  const auto *channel = channels.find(name);
+  if (channel == channels.end())
+    return getEndpoint(name);
+  const Ends &ends = channel->second;
+  return getEndpoint(name) + (ends.turns > 1  ? ends.turns - ends.turn
+                              : ends.ways > 1 ? ends.ways
+                                              : 0);
 }
 
 int64_t ProgramTable::getWays(StringRef name) const {

@@ -48,6 +48,8 @@ public:
   /// have replicas; 1 for a group. In a program that trains, one more serves
   /// evaluation.
   int64_t getWays(llvm::StringRef name) const;
+  /// The number of the channel that serves evaluation.
+  uint32_t getEvaluationEndpoint(llvm::StringRef name) const;
   uint32_t getGroup(llvm::StringRef name) const;
   uint32_t getTask(llvm::StringRef name) const;
   uint32_t getHyperparameter(llvm::StringRef name) const;
@@ -70,7 +72,11 @@ private:
   struct Ends {
     int64_t sender = -1, receiver = -1;
     int64_t ways = 1;
+    /// Of a source or sink that workers share: whose it is, of how many.
+    int64_t turn = 0, turns = 1;
   };
+  /// How many channels of the runtime there are before the next one.
+  int64_t count(const Ends &ends) const;
 
   // Parts of the descriptor (Descriptor.cpp).
   struct Symbols;
@@ -93,6 +99,7 @@ private:
   std::vector<Constant> getReplicas();
   int64_t getMicrobatchSize();
 
+  mlir::LogicalResult sortTurns();
   mlir::LogicalResult setEnd(mlir::Operation *op,
                              mlir::FlatSymbolRefAttr channel, int64_t &end,
                              int64_t device);

@@ -70,7 +70,10 @@ struct AssignVersionsPass
                << method.name << ", which " << wrong;
     std::string error;
     int64_t microbatches = imported->model.microbatches;
-    SmallVector<int64_t> replicas(facts.empty() ? 0 : facts.front().depth);
+    int64_t depth = 0;
+    for (const StageFacts &fact : facts)
+      depth = std::max(depth, fact.depth);
+    SmallVector<int64_t> replicas(depth);
     for (const StageFacts &fact : facts)
       replicas[fact.position] = fact.replicas;
     if (failed(checkMethod(use.method, microbatches, replicas, use.optimizer,
@@ -96,6 +99,14 @@ struct AssignVersionsPass
       StageTasks &stage = stages[plain.stage];
       if (plain.letter == 'U')
         stage.update = task;
+      // A push may read what its wave began with.
+      if (plain.perWave())
+        for (auto op : task.getBody().front().getOps<pipeline::ReadOp>()) {
+          int id = imported->variableIds.find(op.getVariable())->second;
+          if (op.getLag().value_or(0) > 0 &&
+              imported->model.variables[id].folder >= 0)
+            lagged.insert(imported->variables[id]);
+        }
       if (plain.perUpdate())
         continue;
       if (plain.letter == 'F')

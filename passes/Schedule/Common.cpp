@@ -69,7 +69,9 @@ void addSchedule(ModuleOp module, pipeline::ScheduleRole role,
       builder, module.getLoc(),
       builder.getStringAttr(pipeline::stringifyScheduleRole(role)),
       pipeline::ScheduleRoleAttr::get(builder.getContext(), role),
-      builder.getI64IntegerAttr(imported.model.microbatches), FloatAttr(),
+      builder.getI64IntegerAttr(imported.model.microbatches),
+      builder.getI64IntegerAttr(imported.model.wave),
+      builder.getI64IntegerAttr(imported.model.distance), FloatAttr(),
       generator);
   for (const schedule::Order &order : orders)
     exportOrder(schedule, imported, order);

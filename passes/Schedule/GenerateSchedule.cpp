@@ -62,9 +62,16 @@ struct GenerateSchedulePass
       schedule = method.getMethod().getSchedule(method);
     auto generator = getGenerator(schedule, &getContext());
     if (method.isAsynchronous() && schedule.flushes()) {
+      std::vector<Order> orders;
+      if (auto waves = method.getMethod().getWaves(method)) {
+        imported->model.wave = waves->wave;
+        imported->model.distance = waves->workers > 1 ? waves->distance : 0;
+        orders = generateWaves(imported->model);
+      } else {
+        orders = generateOpen(imported->model);
+      }
       penstock::addSchedule(module, penstock::pipeline::ScheduleRole::Train,
-                            *imported, generateOpen(imported->model),
-                            generator);
+                            *imported, orders, generator);
       return success();
     }
     Times times;

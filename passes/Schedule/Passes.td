@@ -11,6 +11,36 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PipelineVirtualWorkers
+    : Pass<"pipeline-virtual-workers", "::mlir::ModuleOp"> {
+  let summary = "Makes a line of stages for every worker of the method";
+  let description = [{
+    Of a method of several workers (HetPipe). Stages, their variables, channels
+    and tasks of training are cloned for each worker but the first; all call the
+    same functions. Tasks that push what a wave has changed, and that fold what
+    others pushed, are added, with a channel for every parameter and ordered
+    pair of workers. What comes from outside goes round the workers.
+
+    ```mlir
+    pipeline.task @s0.P push of @s0(%t) {
+      %w = pipeline.read @fc1 : tensor<7x11xf32>
+      %b = pipeline.read @fc1.base lag(1) : tensor<7x11xf32>
+      %own = func.call @push.7x11xf32(%w, %b)
+      pipeline.write %own to @fc1.wave
+      %sent = func.call @push.7x11xf32(%w, %b)
+      pipeline.put %sent to @fc1.wave.0.1
+    }
+    ```
+
+    Without such a method, nothing.
+  }];
+  let dependentDialects = ["::penstock::pipeline::PipelineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
   let summary = "Gives every stage its device";
   let description = [{

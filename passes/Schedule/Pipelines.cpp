@@ -23,6 +23,7 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
   bool isTable = !options.scheduleFile.empty();
   place.file = options.scheduleFile;
   place.schedule = options.schedule;
+  manager.addPass(createPipelineVirtualWorkers());
   manager.addPass(createPipelinePlace(place));
   if (!options.targets.empty())
     manager.addPass(createPipelineDeclareDevices({options.targets}));

@@ -183,6 +183,9 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
         updated.erase(variable.getSymName());
     for (auto task : replay.getOps<pipeline::TaskOp>()) {
       const WeightAges &age = ages[task.getStage()];
+      // What workers push and fold, and when, goes by waves.
+      if (task.countsWaves())
+        continue;
       if (!task.countsMicrobatches()) {
         // Of a read beside that of the newest, which the table may not have.
         for (auto read : task.getBody().getOps<pipeline::ReadOp>())
@@ -221,6 +224,12 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
         replay, TaskSet::Training, training.getMicrobatches(), Sizes::Ignore);
     if (failed(imported))
       return failure();
+    const MethodSpec method =
+        MethodSpec::fromAttr(pipeline::getTraining(replay).getMethodAttr());
+    if (auto waves = method.getMethod().getWaves(method)) {
+      imported->model.wave = waves->wave;
+      imported->model.distance = waves->workers > 1 ? waves->distance : 0;
+    }
     penstock::addSchedule(replay, training.getRole(), *imported,
                           generateReplay(imported->model));
     auto schedule = *replay.getOps<pipeline::ScheduleOp>().begin();

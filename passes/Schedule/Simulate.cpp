@@ -130,7 +130,9 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
         },
         updates, Awaits::Implied, costs, recordRuns);
   };
-  Execution execution = run(options.updates, /*recordRuns=*/true);
+  // A segment has whole waves.
+  Execution execution =
+      run(llvm::alignTo(options.updates, model.wave), /*recordRuns=*/true);
   if (execution.violation)
     return reportViolation(schedule, *imported, *execution.violation);
   Simulation result{execution.makespan, bubbleOf(model, execution), 0,
@@ -147,7 +149,8 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   });
   if (!open)
     return result;
-  int64_t length = fillOf(model, imported->orders) + 2;
+  int64_t length =
+      llvm::alignTo(fillOf(model, imported->orders) + 2, model.wave);
   Execution shorter = run(length, false), longer = run(2 * length, false);
   Execution steady;
   steady.makespan = longer.makespan - shorter.makespan;

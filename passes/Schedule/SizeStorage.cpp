@@ -64,7 +64,11 @@ LogicalResult sizeStorage(ModuleOp module) {
     for (auto [id, op] : llvm::enumerate(imported->channels)) {
       Size &size = sizes[op];
       size.slots = std::max(size.slots, proof.needs.slots[id]);
-      size.staging = std::max(size.staging, proof.needs.staging[id]);
+      int64_t staging = proof.needs.staging[id];
+      // So that a worker may be as far ahead as it may know of the others.
+      if (staging > 0 && imported->model.channels[id].ownQueue)
+        staging = std::max(staging, imported->model.distance + 1);
+      size.staging = std::max(size.staging, staging);
     }
     for (auto [id, op] : llvm::enumerate(imported->variables)) {
       int64_t &most = versions[op.getSymName()];

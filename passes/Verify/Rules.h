@@ -65,6 +65,9 @@ mlir::LogicalResult verifyTasks(Subject &subject);
 mlir::LogicalResult verifyTaskSet(Subject &subject, const TaskSet &set);
 /// C2, C7, C8, C20, C22 to C25, C34: storage, devices, schedules.
 mlir::LogicalResult verifySchedules(Subject &subject);
+/// C31: what the tasks of a schedule that trains push and fold.
+mlir::LogicalResult verifyWaves(Subject &subject, pipeline::ScheduleOp schedule,
+                                llvm::ArrayRef<pipeline::TaskOp> tasks);
 /// C26 to C28: the ops of device functions.
 mlir::LogicalResult verifyProgramOps(Subject &subject);
 

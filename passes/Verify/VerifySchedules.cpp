@@ -24,7 +24,7 @@ static LogicalResult verifyStorage(Subject &subject) {
     if (task.isBodyless())
       continue;
     hasBodies = true;
-    if (task.getKind() == TaskKind::Update)
+    if (task.getKind() == TaskKind::Update || task.getKind() == TaskKind::Push)
       for (WriteOp write : task.getBody().getOps<WriteOp>())
         written.insert(write.getVariableAttr().getAttr());
   }
@@ -131,7 +131,7 @@ private:
   LogicalResult verifyOrders();
   LogicalResult verifyGroups();
   LogicalResult verifyEvery(Operation *op, std::optional<uint64_t> every,
-                            size_t replicas);
+                            size_t replicas, bool isOfWave = false);
   StageOp getStage(TaskOp task) {
     return subject.symbols.lookup<StageOp>(task.getStage());
   }
@@ -152,9 +152,17 @@ private:
 /// C23: every(m) with m = M / r, or that by as many as an iteration goes on.
 LogicalResult ScheduleRules::verifyEvery(Operation *op,
                                          std::optional<uint64_t> every,
-                                         size_t replicas) {
+                                         size_t replicas, bool isOfWave) {
   uint64_t step = cast<RepeatOp>(op->getParentOp()).getCount().value_or(1);
   uint64_t period = schedule.getMicrobatches() / replicas;
+  if (isOfWave) {
+    period *= schedule.getWave();
+    if (every.value_or(1) * step != period)
+      return op->emitOpError("of a wave has every(")
+             << every.value_or(1) << "), expected every(" << period / step
+             << ")";
+    return success();
+  }
   if (every && *every * step != period)
     return op->emitOpError("has every(")
            << *every << "), expected every(" << period / step
@@ -171,7 +179,8 @@ LogicalResult ScheduleRules::verifyRun(RunOp run, int64_t device) {
     return run.emitOpError("of ")
            << run.getTaskAttr() << " on device " << device << ", but stage @"
            << stage.getSymName() << " is not there";
-  return verifyEvery(run, run.getEvery(), getDevices(stage).size());
+  return verifyEvery(run, run.getEvery(), getDevices(stage).size(),
+                     task.countsWaves());
 }
 
 /// C24: the device is the end of a channel that leaves it.
@@ -204,6 +213,13 @@ LogicalResult ScheduleRules::verifyTransfer(Operation *op,
     return op->emitOpError("of ")
            << name << ", which carries " << channel.getTypes().size()
            << " tensors; a transfer is one tensor";
+  auto entry = cast<ScheduleEntryOpInterface>(op);
+  if (channel.getOwnQueue())
+    return verifyEvery(op, entry.getPeriod(), 1, /*isOfWave=*/true);
+  if (entry.getPeriod())
+    return op->emitOpError("of ")
+           << name << " has every(" << *entry.getPeriod()
+           << "), but carries a message per microbatch or update";
   return success();
 }
 
@@ -339,7 +355,8 @@ LogicalResult ScheduleRules::verify() {
     if (result.wasInterrupted())
       return failure();
   }
-  if (failed(verifyOrders()) || failed(verifyGroups()))
+  if (failed(verifyOrders()) || failed(verifyGroups()) ||
+      (!set.evaluates && failed(verifyWaves(subject, schedule, set.tasks))))
     return failure();
   return verifyTaskSet(subject, set);
 }

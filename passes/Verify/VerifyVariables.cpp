@@ -53,10 +53,14 @@ static LogicalResult verifyWriter(Subject &subject, TaskOp task, WriteOp write,
   bool allowed = false;
   switch (role) {
   case Role::Parameter:
-  case Role::Optimizer:
-  case Role::Compensation:
-  case Role::Master:
   case Role::Prepacked:
+    allowed = kind == TaskKind::Update || kind == TaskKind::Fold;
+    break;
+  case Role::Compensation:
+    allowed = kind == TaskKind::Update || task.countsWaves();
+    break;
+  case Role::Optimizer:
+  case Role::Master:
     allowed = kind == TaskKind::Update;
     break;
   case Role::Gradient:
@@ -200,6 +204,9 @@ static LogicalResult verifyReads(Subject &subject, TaskOp task,
     if (failed(verifyAccess(subject, task, read, read.getVariableAttr(),
                             read.getValue().getType(), variable)))
       return failure();
+    // C31 knows what they read.
+    if (task.countsWaves())
+      continue;
     // What an update blends with is older than what it makes.
     if (task.getKind() == TaskKind::Update && read.getLag() &&
         versioned.contains(variable.getSymNameAttr()) &&

@@ -34,8 +34,9 @@ template <typename T> static void add(std::atomic<T> &counter, T value) {
 
 static void issue(penstock_device *device, Endpoint &endpoint,
                   Channel::Side &side) {
-  device->transfers[device->endTransfer++ & device->transferMask] = {
-      &endpoint, &side, side.posted - 1, nullptr};
+  if (!endpoint.hasOwnQueue)
+    device->transfers[device->endTransfer++ & device->transferMask] = {
+        &endpoint, &side, side.posted - 1, nullptr};
   if (device->flight)
     recordFlight(device->flight, FlightKind::Post, endpoint.channel->index,
                  side.base + side.posted - 1);
@@ -124,10 +125,30 @@ static void completeFirst(penstock_device *device) {
   add(device->position.progress, uint64_t(1));
 }
 
+/// Waits for what was posted at one end of a channel with a queue of its own,
+/// up to message i.
+static void completeOwn(penstock_device *device, Endpoint &endpoint,
+                        Channel::Side &side, int64_t i) {
+  for (; side.completed <= i; ++side.completed) {
+    waitFor(device, endpoint, side.completed, side.base + side.completed);
+    add(device->position.progress, uint64_t(1));
+  }
+}
+
 void penstock::runtime::finishTransfers(penstock_device *device) {
   endSlice(device);
   while (device->firstTransfer != device->endTransfer)
     completeFirst(device);
+  for (Endpoint &endpoint : device->context.endpoints) {
+    if (!endpoint.hasOwnQueue)
+      continue;
+    Channel &channel = *endpoint.channel;
+    for (auto [end, side] :
+         {std::pair(channel.description.sender, &channel.sender),
+          std::pair(channel.description.receiver, &channel.receiver)})
+      if (end == int32_t(device->index))
+        completeOwn(device, endpoint, *side, side->posted - 1);
+  }
 }
 
 /// Fills a source's message here unless the source thread has begun to.
@@ -237,6 +258,8 @@ void penstock_await(penstock_device *device, uint32_t id, int64_t n) {
       awaitSource(device, endpoint, side.completed, side.base + side.completed);
     return;
   }
+  if (endpoint.hasOwnQueue)
+    return completeOwn(device, endpoint, side, i);
   while (side.completed <= i)
     completeFirst(device);
 }

@@ -152,6 +152,7 @@ void Instance::buildEndpoints() {
     endpoint.isFar = description.sender >= 0 && description.receiver >= 0 &&
                      !endpoint.channel->from != !endpoint.channel->to;
     endpoint.isSource = isSource(description);
+    endpoint.hasOwnQueue = description.own_queue;
     if (isSink(description))
       endpoint.sink = std::make_unique<SinkRing>();
   }
@@ -164,7 +165,8 @@ void Instance::buildEndpoints() {
 static Address placeOf(const penstock_device &device,
                        const penstock_variable &variable,
                        const penstock_placement &place, int64_t updates) {
-  uint64_t version = uint64_t(updates) % std::max(variable.versions, 1u);
+  uint64_t version = uint64_t(updates) * std::max(variable.version_step, 1u) %
+                     std::max(variable.versions, 1u);
   return device.getOrigin() + place.offset + version * place.stride;
 }
 

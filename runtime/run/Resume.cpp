@@ -13,6 +13,7 @@
 #include "runtime/io/Npy.h"
 #include "runtime/job/Bytes.h"
 #include "runtime/run/Run.h"
+#include "runtime/run/Waves.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -520,6 +521,8 @@ Error penstock_run::goOnFrom(const Checkpoint &checkpoint, ResumePlan &plan) {
 Error penstock_run::resume(const std::string &path) {
   if (!findSchedule(program, PENSTOCK_SCHEDULE_TRAIN))
     return userError("this program was not compiled for training");
+  if (Error error = refuseCheckpoints(program, "resume"))
+    return error;
   if (!segments.empty() || !resumedFrom.empty())
     return userError("a run goes on from a checkpoint before it trains");
   // 1. Rank 0 says which one it is, and all take their part of it.

@@ -21,6 +21,8 @@ struct Endpoint {
   /// Where a sink of inference writes.
   OutputArray *output = nullptr;
   bool isSource = false;
+  /// Its transfers end apart from the others of its devices.
+  bool hasOwnQueue = false;
   /// One end is in another process.
   bool isFar = false;
   /// The sender whose message comes next, where a sink has several.

@@ -75,6 +75,15 @@ struct StageReport {
   }
 };
 
+/// Of lines of stages that exchange waves.
+struct WaveReport {
+  int64_t workers = 0; ///< 0: there is one line, which has no waves.
+  int64_t wave = 1, distance = 0;
+  /// That a worker sends to each other one per wave, and keeps besides its
+  /// weights: the global ones, and waves.
+  int64_t bytes = 0, keptBytes = 0;
+};
+
 struct Report {
   std::string model, schedule, optimizer, recompute = "none";
   MethodSpec method;
@@ -109,6 +118,7 @@ struct Report {
   /// forward moves, and some no gradient reaches from the loss.
   std::vector<std::string> trained, frozen, statistics, unreached;
   std::vector<StageReport> stages;
+  WaveReport waves;
   /// One update of the training schedule, or some of one that does not drain, a
   /// line per device; F forward, B backward (two units of time), U update.
   std::vector<std::string> timeline;
@@ -147,6 +157,7 @@ private:
   using StageNumbers = llvm::MapVector<mlir::StringAttr, unsigned>;
   static StageNumbers numberStages(mlir::ModuleOp module);
   void collectSimulation(mlir::ModuleOp module);
+  void collectWaves(mlir::ModuleOp module);
   void collectSeconds(pipeline::ScheduleOp schedule);
   void collectAges(mlir::ModuleOp module, const StageNumbers &numbers);
   void collectEnds(mlir::ModuleOp module, const StageNumbers &numbers);
@@ -157,6 +168,7 @@ private:
   /// The factor of the learning rate with which a stage begins.
   double rateFactor(const StageReport &stage) const;
   void printVersions(llvm::raw_ostream &stream) const;
+  void printWaves(llvm::raw_ostream &stream) const;
   /// Where replicas allocate other than the first of their stage.
   void printReplicaArenas(llvm::raw_ostream &stream) const;
 

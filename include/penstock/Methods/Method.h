@@ -35,6 +35,16 @@ struct Lags {
   }
 };
 
+/// Of a method of several workers, each of which updates weights of its own
+/// with every microbatch: what they exchange.
+struct Waves {
+  int64_t workers = 1;
+  /// Updates per wave; 0: as many as a line has stages.
+  int64_t wave = 0;
+  /// By how many waves a worker may be ahead of what it knows of the others.
+  int64_t distance = 0;
+};
+
 /// A stage as methods see it, read off the schedule.
 struct StageFacts {
   /// Position in the module, and the number of stages.
@@ -103,6 +113,10 @@ public:
                          const schedule::ScheduleSpec &schedule) const {
     return flushes() ? schedule.flushes()
                      : !schedule.flushes() || schedule.name() == "1f1b";
+  }
+  /// None: all stages are of one line.
+  virtual std::optional<Waves> getWaves(const MethodSpec &spec) const {
+    return std::nullopt;
   }
   virtual VersionStorage getStorage() const { return VersionStorage::InPlace; }
   /// Returns true if a backward reads the weights that its forward read, so

@@ -50,6 +50,29 @@ void addWeightAges(llvm::StringLiteral method, WeightAgesFormula formula);
 std::optional<WeightAges> getWeightAges(const MethodSpec &method,
                                         const PipelinePlace &place);
 
+/// HetPipe: V workers of waves of N microbatches, clocks at most D apart before
+/// they wait. Microbatch k of a worker reads, on all stages and in both
+/// directions, what `getOwn(k)` updates of its own have made, and
+/// `getWaves(k)` whole waves of every other worker.
+struct WaveTable {
+  int64_t wave = 1, distance = 0;
+
+  int64_t getOwn(int64_t k) const { return k < wave ? 0 : k - (wave - 1); }
+  int64_t getWaves(int64_t k) const {
+    int64_t waves = getOwn(k) / wave - distance;
+    return waves < 0 ? 0 : waves;
+  }
+  /// At most so many own updates are missing.
+  int64_t getLocalStaleness() const { return wave - 1; }
+  /// At most so many of another worker, as the paper counts them.
+  int64_t getGlobalStaleness() const {
+    return (distance + 1) * wave + wave - 2;
+  }
+  /// By how many waves clocks are apart at most.
+  int64_t getClockDistance() const { return distance + 1; }
+  int64_t getVersions() const { return wave; }
+};
+
 } // namespace penstock
 
 #endif // PENSTOCK_METHODS_VERSIONTABLE_H

@@ -31,14 +31,19 @@ struct Stage {
   std::string name;
   /// One per replica; replica q of r handles the microbatches n * r + q.
   llvm::SmallVector<int, 1> devices;
+  /// Stages of different workers are lines of their own.
+  int worker = 0;
 };
 
 struct Variable {
   std::string name;
   /// How many versions are kept; 0: not decided yet, any number will do.
   int64_t versions = 1;
-  /// The update task that writes it, or -1.
+  /// The update task that writes it; of what no update writes, the push or
+  /// fold; or -1.
   int updater = -1;
+  /// The fold that writes the newest version anew, or -1.
+  int folder = -1;
 };
 
 /// Who must be done with a message before its storage is used again: runs of
@@ -55,6 +60,8 @@ struct Channel {
   int producer = -1, consumer = -1;
   /// Both ends on the same devices: no transfer.
   bool local = false;
+  /// Waits for no other channel in the transfer queues of its devices.
+  bool ownQueue = false;
   /// Messages that fit at the receiver, and at the sender; 0: not decided yet.
   int64_t slots = 0, staging = 0;
   /// Users of a message where it is received (or, if local, put).
@@ -65,28 +72,34 @@ struct Channel {
 
   bool isSource() const { return producer < 0; }
   bool isSink() const { return consumer < 0; }
-  /// Joins two devices, and so takes its turn in their transfer queues.
-  bool hasPeer() const { return !local && producer >= 0 && consumer >= 0; }
+  /// Joins two devices.
+  bool joinsDevices() const { return !local && producer >= 0 && consumer >= 0; }
+  /// Joins two devices, and takes its turn in their transfer queues.
+  bool hasPeer() const { return joinsDevices() && !ownQueue; }
 };
 
 struct Read {
   int variable = -1;
   /// Microbatch k reads version max(0, floor((k - lag) / M)), the update that
-  /// makes version v max(0, v - lag); none: the newest.
+  /// makes version v max(0, v - lag); none: the newest. The push of wave c
+  /// reads version (c + 1) * wave - lag, its fold what the push of wave c +
+  /// distance - lag wrote, or the last one of the segment.
   std::optional<int64_t> lag;
 };
 
 struct Task {
   std::string name;
-  /// F B I W G U E.
+  /// F B I W G U E P S.
   char letter = 'F';
   int stage = -1;
   llvm::SmallVector<int, 4> takes, puts;
   llvm::SmallVector<Read, 4> reads;
   llvm::SmallVector<int, 4> writes;
 
-  /// Runs once per update; the others once per microbatch.
-  bool perUpdate() const { return letter == 'U' || letter == 'G'; }
+  /// Runs once per wave of updates.
+  bool perWave() const { return letter == 'P' || letter == 'S'; }
+  /// Runs once per update or per wave; the others once per microbatch.
+  bool perUpdate() const { return letter == 'U' || letter == 'G' || perWave(); }
 };
 
 /// Variables summed over devices by all_reduce.
@@ -100,6 +113,9 @@ struct Group {
 struct Model {
   /// M, per update.
   int64_t microbatches = 1;
+  /// Updates per wave: a segment has a multiple of these. A wave is folded so
+  /// many waves after it is pushed.
+  int64_t wave = 1, distance = 0;
   /// Devices are 0 .. devices-1; some may have nothing to do.
   int devices = 0;
   std::vector<Stage> stages;

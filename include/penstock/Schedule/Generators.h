@@ -150,6 +150,11 @@ int chunkOfStage(int stage, int stages, int chunks);
 /// replicas: one loop over the microbatches of all updates.
 std::vector<Order> generateOpen(const Model &model);
 
+/// The same for lines of workers that update with every microbatch, and with
+/// every wave of them exchange what that changed: no more than a wave is in
+/// flight.
+std::vector<Order> generateWaves(const Model &model);
+
 /// By stage: the lag, in microbatches, with which its forward reads the newest
 /// weights in these orders, over all replicas. In 1F1B, how many it is ahead of
 /// its backward.

@@ -25,6 +25,11 @@ placeTransfers(const Model &model, std::vector<Order> &orders,
 /// says whether there were any.
 bool completeTransfers(const Model &model, std::vector<Order> &orders);
 
+/// Adds those of channels with queues of their own, which push tasks put into:
+/// sent at once, received as soon as there is room for a wave more than is
+/// folded.
+void placeWaves(const Model &model, std::vector<Order> &orders);
+
 } // namespace penstock::schedule
 
 #endif // PENSTOCK_SCHEDULE_TRANSFERS_H

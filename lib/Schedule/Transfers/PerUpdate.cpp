@@ -8,6 +8,8 @@
 
 #include "lib/Schedule/Transfers/PerUpdate.h"
 
+#include "penstock/Schedule/Transfers.h"
+
 #include "lib/Schedule/Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -152,6 +154,42 @@ void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
 void placeTransfersOutsideOfLoops(const Model &model, ArrayRef<int64_t> rank,
                                   std::vector<Order> &orders) {
   placeTransfersOf([](const Task &) { return true; }, model, rank, orders);
+}
+
+/// Those of pushes behind them; a wave that this device folds may arrive when
+/// its own has been made.
+static void placeWaves(const Model &model, Loop &loop) {
+  std::vector<Item> items;
+  auto add = [&](EventKind kind, int channel, const Item &push) {
+    if (!model.channels[channel].ownQueue || model.channels[channel].local)
+      return;
+    Item transfer;
+    transfer.kind = kind;
+    transfer.id = channel;
+    transfer.ahead = push.ahead;
+    transfer.every = push.every;
+    items.push_back(transfer);
+  };
+  for (const Item &item : loop.items) {
+    bool pushes = item.loop < 0 && item.kind == EventKind::Run &&
+                  model.tasks[item.id].letter == 'P';
+    if (pushes)
+      for (const Task &task : model.tasks)
+        if (task.letter == 'S' && task.stage == model.tasks[item.id].stage)
+          for (int channel : task.takes)
+            add(EventKind::Recv, channel, item);
+    items.push_back(item);
+    if (pushes)
+      for (int channel : model.tasks[item.id].puts)
+        add(EventKind::Send, channel, item);
+  }
+  loop.items = std::move(items);
+}
+
+void placeWaves(const Model &model, std::vector<Order> &orders) {
+  for (Order &order : orders)
+    if (!order.loops.empty())
+      placeWaves(model, order.loops.front());
 }
 
 void placeSums(const Model &model, std::vector<Order> &orders) {

@@ -46,7 +46,7 @@ std::vector<int64_t> rankTasks(const Model &model) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Channel &channel : model.channels) {
-      if (channel.isSource() || channel.isSink())
+      if (channel.isSource() || channel.isSink() || channel.ownQueue)
         continue;
       int64_t least = rank[channel.producer] + 1;
       if (rank[channel.consumer] < least && least <= int64_t(rank.size())) {
@@ -179,7 +179,7 @@ bool Placement::findOffsets(ArrayRef<PhaseLoop> phase) {
     total += load;
   }
   for (const Channel &channel : model.channels)
-    if (!channel.isSource() && !channel.isSink() &&
+    if (!channel.isSource() && !channel.isSink() && !channel.ownQueue &&
         nodes.count(channel.producer) && nodes.count(channel.consumer))
       precedences.push_back({nodes[channel.producer], nodes[channel.consumer],
                              duration(channel.producer), 0});
@@ -325,6 +325,7 @@ std::optional<std::string> Placement::place() {
     placeTransfersOutsideOfLoops(model, rank, orders);
   }
   placeSums(model, orders);
+  placeWaves(model, orders);
   return std::nullopt;
 }
 

@@ -125,6 +125,9 @@ LogicalResult DeviceBuilder::run(OrderOp order) {
   builder.setInsertionPointToEnd(entryBlock);
   func::ReturnOp::create(builder, loc);
   builder.setInsertionPoint(entryBlock->getTerminator());
+  firstWave = first;
+  first = scale(first, wave);
+  updates = scale(updates, wave);
 
   for (auto repeat : order.getBody().getOps<RepeatOp>())
     if (failed(emitOutermost(repeat)))
@@ -158,7 +161,9 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
                << "S1: " << run.getTaskAttr() << " runs " << number.perIteration
                << " times instead of " << expected << " in one iteration";
       std::optional<int64_t> every = getPeriod(run);
-      int64_t period = task.countsMicrobatches() ? 1 : turns;
+      int64_t period = task.countsMicrobatches() ? 1
+                       : task.countsWaves()      ? turns * wave
+                                                 : turns;
       if (open && every.value_or(1) != period)
         return run.emitError()
                << "S1: " << run.getTaskAttr() << " must run once in every "
@@ -199,7 +204,13 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
     done = emit<arith::SubIOp>(done, lower);
   if (turns > 1)
     done = emit<arith::DivUIOp>(done, constant(turns));
-  Value bound = BoundOp::create(builder, loc, add(done, 1));
+  // The shortest segment of whole waves that has this update.
+  Value least = add(done, wave);
+  if (wave > 1)
+    least = emit<arith::DivUIOp>(least, constant(wave));
+  Value bound = BoundOp::create(builder, loc, least);
+  if (wave > 1)
+    bound = emit<arith::MulIOp>(bound, constant(wave));
   length = bound;
   if (!range.getExtra()) {
     // Entries have no range tests of their own.

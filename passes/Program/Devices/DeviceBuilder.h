@@ -31,7 +31,9 @@ public:
                 pipeline::ScheduleOp schedule)
       : builder(schedule.getContext()), root(root), storage(storage),
         schedule(schedule),
-        microbatches(static_cast<int64_t>(schedule.getMicrobatches())) {}
+        microbatches(static_cast<int64_t>(schedule.getMicrobatches())),
+        wave(static_cast<int64_t>(schedule.getWave())),
+        distance(static_cast<int64_t>(schedule.getDistance())) {}
 
   mlir::LogicalResult run(pipeline::OrderOp order);
 
@@ -56,6 +58,12 @@ private:
   mlir::LogicalResult emitAllReduce(pipeline::AllReduceOp sum,
                                     mlir::Value number);
   mlir::Value emitStaleness(pipeline::StalenessOp op, mlir::Value number);
+  /// Of a push or fold: the version that it reads, or the weight's that a fold
+  /// writes.
+  mlir::Value getVersionOfWave(pipeline::VariableOp variable,
+                               pipeline::TaskOp task, mlir::Value number,
+                               std::optional<int64_t> lag);
+  mlir::Value getWavesOfSegment();
   /// Before a task of the update uses what was summed.
   mlir::LogicalResult awaitSums(pipeline::TaskOp task, mlir::Value number);
   mlir::LogicalResult emitCall(mlir::func::CallOp call, mlir::Value local,
@@ -99,6 +107,8 @@ private:
   const Storage &storage;
   pipeline::ScheduleOp schedule;
   int64_t microbatches;
+  /// Updates per wave, which the function counts, and waves until the fold.
+  int64_t wave, distance;
   /// The device, and how many microbatches of an update it handles.
   int64_t device = 0, ownMicrobatches = 0;
 
@@ -107,6 +117,8 @@ private:
   /// The newest version, where a variable is read that has several and no
   /// update here.
   mlir::Value first, updates, newest;
+  /// The first wave of the segment.
+  mlir::Value firstWave;
   /// Of the segment, as the iteration of the outermost loop knows it.
   mlir::Value length;
   llvm::MapVector<int64_t, mlir::Value> constants;

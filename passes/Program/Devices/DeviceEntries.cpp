@@ -64,12 +64,23 @@ Value DeviceBuilder::getNewest() {
   return newest;
 }
 
+/// Updates per wave where the program trains: what evaluates is told how many
+/// waves there were.
+static int64_t getTrainedWave(ScheduleOp schedule) {
+  int64_t wave = 1;
+  for (auto other : schedule->getParentOfType<ModuleOp>().getOps<ScheduleOp>())
+    wave = std::max(wave, static_cast<int64_t>(other.getWave()));
+  return wave;
+}
+
 FailureOr<Value> DeviceBuilder::getVersion(VariableOp variable, TaskOp task,
                                            Value number,
                                            std::optional<int64_t> lag) {
+  if (task.countsWaves())
+    return getVersionOfWave(variable, task, number, lag);
   bool single = storage.getVersions(variable) == 1;
   if (!storage.isUpdated(variable))
-    return single ? constant(0) : getNewest();
+    return single ? constant(0) : scale(getNewest(), getTrainedWave(schedule));
   // Norms come before the update that uses what they make.
   if (!task.countsMicrobatches() && lag.value_or(0) > 0)
     // first + max(0, number + 1 - first - lag)
@@ -98,6 +109,31 @@ FailureOr<Value> DeviceBuilder::getVersion(VariableOp variable, TaskOp task,
   return emit<arith::DivUIOp>(microbatch, constant(microbatches));
 }
 
+/// Every wave that the segment has, as far as this iteration knows: a segment
+/// that becomes shorter later has all that has been done.
+Value DeviceBuilder::getWavesOfSegment() {
+  Value waves =
+      wave > 1 ? emit<arith::DivUIOp>(length, constant(wave)) : length;
+  return emit<arith::AddIOp>(firstWave, waves);
+}
+
+Value DeviceBuilder::getVersionOfWave(VariableOp variable, TaskOp task,
+                                      Value number,
+                                      std::optional<int64_t> lag) {
+  bool isPush = task.getKind() == TaskKind::Push;
+  if (storage.isFoldedInto(variable)) {
+    // What the wave ends with, or, in a fold, the last one that is known.
+    Value end = add(number, isPush ? 1 : 1 + distance);
+    if (!isPush)
+      end = emit<arith::MinSIOp>(end, getWavesOfSegment());
+    return add(scale(end, wave), -lag.value_or(0));
+  }
+  if (isPush || !lag)
+    return number;
+  return emit<arith::MinSIOp>(add(number, 1 + distance - *lag),
+                              getWavesOfSegment());
+}
+
 FailureOr<Value> DeviceBuilder::getValueSlot(Value value, Value local,
                                              Value number, IRMapping &values) {
   if (Value known = values.lookupOrNull(value))
@@ -123,7 +159,9 @@ FailureOr<Value> DeviceBuilder::getValueSlot(Value value, Value local,
     FailureOr<Value> version = getVersion(variable, task, number, lag);
     if (failed(version))
       return failure();
-    if (!read && !task.countsMicrobatches() && storage.isUpdated(variable))
+    bool isRewritten = task.countsWaves() && storage.isFoldedInto(variable);
+    if (!read && !task.countsMicrobatches() && storage.isUpdated(variable) &&
+        !isRewritten)
       place = add(*version, 1);
     else
       place = *version;
@@ -275,6 +313,13 @@ LogicalResult DeviceBuilder::emitRun(RunOp run, Value local) {
     if (auto call = dyn_cast<func::CallOp>(op)) {
       if (failed(emitCall(call, local, number, values)))
         return failure();
+      continue;
+    }
+    if (auto later = dyn_cast<LaterWavesOp>(op)) {
+      Value behind = emit<arith::SubIOp>(getWavesOfSegment(), add(number, 1));
+      values.map(later.getWaves(),
+                 emit<arith::MinSIOp>(behind, constant(static_cast<int64_t>(
+                                                  later.getDistance()))));
       continue;
     }
     if (auto staleness = dyn_cast<StalenessOp>(op)) {

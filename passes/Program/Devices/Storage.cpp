@@ -42,6 +42,9 @@ LogicalResult Storage::collect(ScheduleOp schedule) {
   for (Operation *op : tasks)
     if (failed(collectUses(schedule, cast<TaskOp>(op))))
       return failure();
+  for (Operation *variable : byWaves)
+    if (byUpdates.contains(variable))
+      folded.insert(variable);
 
   // 2. What is transferred, and where it waits for that.
   if (failed(collectReceived(schedule)) || failed(collectSent(schedule)) ||
@@ -102,6 +105,10 @@ LogicalResult Storage::collectUses(ScheduleOp schedule, TaskOp task) {
       if (!write.getValue().getDefiningOp<func::CallOp>())
         return write.emitError("only a result of a call can be written: "
                                "nothing is ever copied");
+      if (task.getKind() == TaskKind::Update)
+        byUpdates.insert(variable);
+      if (task.countsWaves())
+        byWaves.insert(variable);
       if (!task.countsMicrobatches())
         updated.insert(variable);
       if (task.getKind() == TaskKind::Norm)

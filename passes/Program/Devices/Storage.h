@@ -58,6 +58,10 @@ public:
   bool isUpdated(pipeline::VariableOp variable) const {
     return updated.contains(variable);
   }
+  /// Whether a fold task writes what updates write.
+  bool isFoldedInto(pipeline::VariableOp variable) const {
+    return folded.contains(variable);
+  }
   /// Whether a norm task of this schedule writes it, for the same update.
   bool isOfNorm(pipeline::VariableOp variable) const {
     return ofNorms.contains(variable);
@@ -110,7 +114,8 @@ private:
   llvm::MapVector<mlir::Operation *, pipeline::TakeOp> takes;
   llvm::SetVector<mlir::Operation *> received;
   llvm::SetVector<mlir::Operation *> sent;
-  llvm::SetVector<mlir::Operation *> updated, ofNorms;
+  llvm::SetVector<mlir::Operation *> updated, ofNorms, folded;
+  llvm::SetVector<mlir::Operation *> byUpdates, byWaves;
   llvm::MapVector<mlir::Operation *, int64_t> versions;
   llvm::MapVector<mlir::Operation *, Buffer> sendBuffers;
 };

@@ -42,8 +42,9 @@ FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
     if (symbols.lookup<ChannelOp>(slot.getSymbol()))
       ring = std::max<int64_t>(ring, slot.getRing().value_or(1));
   });
-  FailureOr<int64_t> filling =
-      getUpdatesUntilSteady(function, lives.microbatches);
+  // Functions count waves of updates, where there are any.
+  FailureOr<int64_t> filling = getUpdatesUntilSteady(
+      function, lives.microbatches * static_cast<int64_t>(schedule.getWave()));
   if (failed(filling))
     return failure();
   int64_t turn = llvm::divideCeilSigned(ring, lives.microbatches);
@@ -65,7 +66,8 @@ FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
   std::map<size_t, std::pair<StringAttr, size_t>> leaving;
   auto isExternal = [&](StringAttr name) {
     auto channel = symbols.lookup<ChannelOp>(name);
-    return channel && (channel.getSource() || channel.getSink());
+    return channel &&
+           (channel.getSource() || channel.getSink() || channel.getOwnQueue());
   };
   for (auto [index, event] : llvm::enumerate(lives.trace)) {
     for (const Access &access : event.accesses) {

@@ -19,10 +19,20 @@ using namespace penstock::pipeline;
 
 ProgramMachine::ProgramMachine(ModuleOp module, ScheduleOp schedule,
                                int64_t first, int64_t updates, int64_t newest)
-    : symbols(module), module(module), schedule(schedule), first(first),
-      updates(updates), newest(newest),
+    : symbols(module), module(module), schedule(schedule),
+      first(first * static_cast<int64_t>(schedule.getWave())),
+      updates(updates * static_cast<int64_t>(schedule.getWave())),
+      newest(newest),
       microbatches(static_cast<int64_t>(schedule.getMicrobatches())),
-      trains(pipeline::trains(module)) {}
+      wave(static_cast<int64_t>(schedule.getWave())),
+      distance(static_cast<int64_t>(schedule.getDistance())),
+      trains(pipeline::trains(module)) {
+  // Of variables that are trained elsewhere, it counts updates, too.
+  int64_t trained = 1;
+  for (auto other : module.getOps<ScheduleOp>())
+    trained = std::max(trained, static_cast<int64_t>(other.getWave()));
+  this->newest *= trained;
+}
 
 void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace,
                                const ArenaMap *map) {
@@ -31,6 +41,7 @@ void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace,
   device.map = map;
   device.trace = std::move(trace);
   TaskOp task;
+  llvm::DenseSet<Attribute> byUpdates, byWaves;
   for (TraceEvent &event : device.trace) {
     splitParts(event);
     if (event.kind == TraceEvent::Send || event.kind == TraceEvent::Recv)
@@ -40,10 +51,17 @@ void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace,
     evaluates |= task && task.getKind() == TaskKind::Evaluate;
     if (event.kind != TraceEvent::Call || !task || task.countsMicrobatches())
       continue;
-    for (const Access &access : event.accesses)
-      if (access.writes)
-        device.updatedVariables.insert(access.cell.symbol);
+    for (const Access &access : event.accesses) {
+      if (!access.writes)
+        continue;
+      device.updatedVariables.insert(access.cell.symbol);
+      (task.countsWaves() ? byWaves : byUpdates).insert(access.cell.symbol);
+    }
   }
+  for (Attribute variable : byWaves)
+    (byUpdates.contains(variable) ? device.foldedVariables
+                                  : device.waveVariables)
+        .insert(variable);
 }
 
 InFlightDiagnostic ProgramMachine::report(const Device &device,
@@ -55,6 +73,15 @@ InFlightDiagnostic ProgramMachine::report(const Device &device,
 bool ProgramMachine::isExternal(StringAttr name) {
   auto channel = symbols.lookup<ChannelOp>(name);
   return channel && (channel.getSource() || channel.getSink());
+}
+
+bool ProgramMachine::hasOwnQueue(StringAttr name) {
+  auto channel = symbols.lookup<ChannelOp>(name);
+  return channel && channel.getOwnQueue();
+}
+
+int64_t ProgramMachine::getFirstMessage(StringAttr name) {
+  return hasOwnQueue(name) ? first / wave : first * microbatches;
 }
 
 //===----------------------------------------------------------------------===//
@@ -137,7 +164,10 @@ ProgramMachine::getCell(Device &device, const TraceEvent &event,
     // number.
     if (ring.isVariable) {
       bool updated = device.updatedVariables.contains(ref.symbol);
-      int64_t version = updated ? first : ref.ring == 1 ? ref.number : newest;
+      int64_t version = device.waveVariables.contains(ref.symbol) ? first / wave
+                        : updated                                 ? first
+                        : ref.ring == 1                           ? ref.number
+                                                                  : newest;
       int64_t parts = getParts(cast<VariableOp>(symbol));
       if (parts == 1)
         ring.cells[version % ring.size].content = version;
@@ -226,7 +256,10 @@ LogicalResult ProgramMachine::read(Device &device, const TraceEvent &event,
     return report(device, event, 2)
            << "reads " << nameOf(ref) << " without having awaited it";
   (*cell)->used = true;
-  return isVariable ? checkAge(device, event, ref) : success();
+  if (!isVariable)
+    return success();
+  return failed(checkWave(device, event, ref)) ? failure()
+                                               : checkAge(device, event, ref);
 }
 
 /// What the method of an asynchronous schedule asks for is noted on the stages.
@@ -303,9 +336,20 @@ LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
   }
   if (failed(checkFree(device, event, ref, cell)))
     return failure();
-  if (updates) {
+  if (updates && device.running.countsWaves() &&
+      device.foldedVariables.contains(ref.symbol)) {
+    // The version that is there already.
+    int64_t newest =
+        first +
+        countRuns(device, getWaveTasks(device.running.getStage()).update);
+    if (ref.number != newest || cell.content != newest)
+      return report(device, event, 10)
+             << "folds into version " << ref.number << " of @"
+             << ref.symbol.getValue() << " instead of " << newest;
+  } else if (updates) {
+    int64_t begin = device.running.countsWaves() ? first / wave : first;
     int64_t run =
-        device.runs.lookup(device.running.getSymNameAttr()) - 1 + first;
+        device.runs.lookup(device.running.getSymNameAttr()) - 1 + begin;
     if (ref.number != run + 1)
       return report(device, event, 3)
              << "writes version " << ref.number << " of @"
@@ -340,7 +384,8 @@ LogicalResult ProgramMachine::startRun(Device &device,
   Share share = getShare(device, task);
   int64_t expected = task.countsMicrobatches()
                          ? first * microbatches + share.getNumber(runs)
-                         : first + runs;
+                     : task.countsWaves() ? first / wave + runs
+                                          : first + runs;
   if (event.number != expected)
     return report(device, event, 1)
            << "runs @" << event.symbol.getValue() << "[" << event.number
@@ -349,6 +394,8 @@ LogicalResult ProgramMachine::startRun(Device &device,
   device.running = task;
   if (task.countsMicrobatches())
     return success();
+  if (task.countsWaves())
+    return startWave(device, event, task, runs);
   // The gradient of an update must be complete, and no more than that.
   for (auto other : module.getOps<TaskOp>()) {
     if (other.getStage() != task.getStage() ||
@@ -379,7 +426,7 @@ LogicalResult ProgramMachine::checkNumber(Device &device,
       return report(device, event, 8)
              << verb << " message " << event.number << " of @"
              << event.symbol.getValue() << " after message " << former.number;
-  } else if (event.number != first * microbatches + share.index &&
+  } else if (event.number != getFirstMessage(event.symbol) + share.index &&
              event.number != first) {
     return report(device, event, 8) << "begins @" << event.symbol.getValue()
                                     << " with message " << event.number;
@@ -392,6 +439,9 @@ void ProgramMachine::queue(Device &device, const TraceEvent &event) {
   device.transfers[device.position] = {device.position};
   if (isExternal(event.symbol))
     device.transfers[device.position].done = true;
+  else if (hasOwnQueue(event.symbol))
+    device.own[{event.symbol.getAsOpaquePointer(), isSending(device, event)}]
+        .push_back(device.position);
   else
     device.waiting.push_back(device.position);
 }
@@ -510,12 +560,15 @@ LogicalResult ProgramMachine::startSum(Device &device,
 /// The device knows of this transfer that it is done, and of those before it.
 void ProgramMachine::complete(Device &device, size_t index) {
   const TraceEvent &awaited = device.trace[index];
-  bool external = isExternal(awaited.symbol);
+  auto isAlone = [&](StringAttr channel) {
+    return isExternal(channel) || hasOwnQueue(channel);
+  };
+  bool external = isAlone(awaited.symbol);
   for (auto it = device.transfers.begin();
        it != device.transfers.end() && it->first <= index;) {
     const TraceEvent &event = device.trace[it->first];
     bool covered =
-        external ? event.symbol == awaited.symbol : !isExternal(event.symbol);
+        external ? event.symbol == awaited.symbol : !isAlone(event.symbol);
     if (!covered) {
       ++it;
       continue;
@@ -535,9 +588,9 @@ FailureOr<bool> ProgramMachine::await(Device &device, const TraceEvent &event) {
   const std::vector<size_t> &queued = getQueued(device, event);
   Share share = getShare(device, event);
   // Messages of former segments are gone, negative numbers never were.
-  if (event.number < first * microbatches && event.number < first)
+  if (event.number < getFirstMessage(event.symbol) && event.number < first)
     return true;
-  int64_t begin = queued.empty() ? first * microbatches + share.index
+  int64_t begin = queued.empty() ? getFirstMessage(event.symbol) + share.index
                                  : device.trace[queued.front()].number;
   if (event.number < begin)
     return true;
@@ -657,7 +710,45 @@ FailureOr<bool> ProgramMachine::exchange() {
       moved = true;
     }
   }
-  return exchangeSums() || moved;
+  FailureOr<bool> own = exchangeOwn();
+  if (failed(own))
+    return failure();
+  return exchangeSums() || moved || *own;
+}
+
+/// Those that wait for no others.
+FailureOr<bool> ProgramMachine::exchangeOwn() {
+  bool moved = false;
+  for (Device &sender : devices)
+    for (auto &[key, sends] : sender.own) {
+      auto [channel, isSend] = key;
+      if (!isSend)
+        continue;
+      for (Device &receiver : devices) {
+        auto found = receiver.own.find({channel, false});
+        if (found == receiver.own.end())
+          continue;
+        std::deque<size_t> &recvs = found->second;
+        while (!sends.empty() && !recvs.empty()) {
+          const TraceEvent &send = sender.trace[sends.front()];
+          const TraceEvent &recv = receiver.trace[recvs.front()];
+          if (send.number != recv.number)
+            return report(receiver, recv, 8)
+                   << "receives message " << recv.number << " of @"
+                   << recv.symbol.getValue() << " when device " << sender.number
+                   << " sends message " << send.number;
+          for (auto [device, queue] :
+               {std::pair(&sender, &sends), std::pair(&receiver, &recvs)}) {
+            auto transfer = device->transfers.find(queue->front());
+            if (transfer != device->transfers.end())
+              transfer->second.done = true;
+            queue->pop_front();
+          }
+          moved = true;
+        }
+      }
+    }
+  return moved;
 }
 
 void ProgramMachine::endFirst(Device &device) {
@@ -795,7 +886,9 @@ LogicalResult ProgramMachine::finish() {
     int64_t replicas =
         stage && stage.getDevices() ? stage.getDevices()->size() : 1;
     int64_t expected =
-        updates * (task.countsMicrobatches() ? microbatches : replicas);
+        task.countsWaves()
+            ? updates / wave
+            : updates * (task.countsMicrobatches() ? microbatches : replicas);
     if (runs != expected)
       return task.emitError() << "S1: runs " << runs << " times instead of "
                               << expected << " in a segment of " << updates
@@ -803,7 +896,9 @@ LogicalResult ProgramMachine::finish() {
   }
   for (Device &device : devices) {
     endRun(device);
-    if (!device.waiting.empty())
+    if (!device.waiting.empty() ||
+        llvm::any_of(device.own,
+                     [](const auto &own) { return !own.second.empty(); }))
       return reportDeadlock();
     for (auto &[key, ring] : device.rings)
       for (auto &[index, cell] : ring.cells)

@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <deque>
 #include <map>
@@ -72,6 +73,15 @@ private:
     pipeline::TaskOp running;
     llvm::SmallVector<CellRef> updatedInPlace;
     llvm::DenseSet<mlir::Attribute> updatedVariables;
+    /// Those that pushes and folds write, too, and those that nobody else does.
+    llvm::DenseSet<mlir::Attribute> foldedVariables, waveVariables;
+    /// Queued transfers of channels with queues of their own that are not done,
+    /// by channel and whether they send.
+    std::map<std::pair<const void *, bool>, std::deque<size_t>> own;
+  };
+  /// Of a stage; null where it has none.
+  struct WaveTasks {
+    pipeline::TaskOp update, push, fold;
   };
 
   /// One event; none if the device must wait.
@@ -107,6 +117,13 @@ private:
                                 llvm::ArrayRef<SlotKey> slots);
   llvm::ArrayRef<SlotKey> getNeighbours(const Device &device,
                                         const CellRef &ref);
+  // Pushes and folds (WaveMachine.cpp).
+  WaveTasks getWaveTasks(llvm::StringRef stage);
+  static int64_t countRuns(const Device &device, pipeline::TaskOp task);
+  mlir::LogicalResult startWave(Device &device, const TraceEvent &event,
+                                pipeline::TaskOp task, int64_t runs);
+  mlir::LogicalResult checkWave(Device &device, const TraceEvent &event,
+                                const CellRef &ref);
   void endRun(Device &device);
   mlir::FailureOr<bool> exchange();
   bool exchangeSums();
@@ -127,6 +144,10 @@ private:
   mlir::FailureOr<Cell *> getCell(Device &device, const TraceEvent &event,
                                   const CellRef &ref);
   bool isExternal(mlir::StringAttr channel);
+  bool hasOwnQueue(mlir::StringAttr channel);
+  /// The first message of a channel in the segment; of waves, by their number.
+  int64_t getFirstMessage(mlir::StringAttr channel);
+  mlir::FailureOr<bool> exchangeOwn();
   /// What a device does of a task.
   pipeline::Share getShare(const Device &device, pipeline::TaskOp task) const;
   /// What it has of the messages of a channel; all updates of a group.
@@ -139,7 +160,8 @@ private:
   mlir::SymbolTable symbols;
   mlir::ModuleOp module;
   pipeline::ScheduleOp schedule;
-  int64_t first, updates, newest, microbatches;
+  int64_t first, updates, newest, microbatches, wave, distance;
+  llvm::StringMap<WaveTasks> waveTasks;
   /// Of the program that the schedule belongs to.
   bool trains;
   bool evaluates = false;

@@ -54,7 +54,7 @@ LogicalResult ProgramMachine::checkPairs() {
   for (const Device &device : devices)
     for (const TraceEvent &event : device.trace) {
       if ((event.kind != TraceEvent::Send && event.kind != TraceEvent::Recv) ||
-          isExternal(event.symbol))
+          isExternal(event.symbol) || hasOwnQueue(event.symbol))
         continue;
       std::optional<int64_t> peer = findPeer(event);
       if (!peer)

@@ -84,8 +84,8 @@ struct VerifyProgramPass
       auto microbatches = static_cast<int64_t>(schedule.getMicrobatches());
       int64_t ring = 1, filling = 1;
       for (auto &[device, function] : functions) {
-        FailureOr<int64_t> updates =
-            getUpdatesUntilSteady(function, microbatches);
+        FailureOr<int64_t> updates = getUpdatesUntilSteady(
+            function, microbatches * static_cast<int64_t>(schedule.getWave()));
         if (failed(updates))
           return failure();
         filling = std::max(filling, *updates);

@@ -216,3 +216,13 @@ pipeline.variable @w : tensor<2xf32> gradient {pipeline.rate_scale = 1.0 : f64}
 
 // expected-error @+1 {{'pipeline.no_decay' is without a value, on a parameter}}
 pipeline.variable @w : tensor<2xf32> parameter {pipeline.no_decay = true}
+
+// -----
+
+// expected-error @below {{'pipeline.turn' is the number of a worker and how many there are, on a channel with a source or a sink}}
+pipeline.channel @h : [tensor<2xf32>] {pipeline.turn = array<i64: 0, 2>}
+
+// -----
+
+// expected-error @below {{'pipeline.turn' is the number of a worker and how many there are, on a channel with a source or a sink}}
+pipeline.channel @x : [tensor<2xf32>] source(input "x") {pipeline.turn = array<i64: 2, 2>}

@@ -429,3 +429,33 @@ func.func @train.0(%first: index, %updates: index) {
   %n = pipeline.bound %updates
   return
 }
+
+// -----
+
+pipeline.stage @s
+pipeline.task @s.P push of @s(%t) {
+  // expected-error @+1 {{stands in a task that is no fold}}
+  %n = pipeline.later_waves distance(1)
+}
+
+// -----
+
+// expected-error @+1 {{with a source or a sink is in no queue of a device}}
+pipeline.channel @x : [tensor<2xf32>] source(input "x") queue own
+
+// -----
+
+// expected-error @+1 {{folds waves, and does not train}}
+pipeline.schedule @evaluate to evaluate microbatches(1) distance(1)
+
+// -----
+
+pipeline.channel @x : [tensor<2xf32>]
+pipeline.schedule @train microbatches(1) {
+  pipeline.order 0 {
+    pipeline.repeat updates {
+      // expected-error @+1 {{has every(m) outside of a loop over microbatches}}
+      pipeline.send @x every(2)
+    }
+  }
+}

@@ -246,3 +246,40 @@ func.func @kernel(%n: index) attributes {pipeline.target = #cpu.target<>} {
 pipeline.schedule @a microbatches(1) generator<"1f1b">
 pipeline.schedule @b microbatches(1) predicted_bubble(0.5) generator<interleaved, chunks = 3>
 pipeline.schedule @c microbatches(4) generator<file> { pipeline.order 0 { } }
+
+// -----
+
+// Workers that exchange waves.
+
+// CHECK: pipeline.stage @s devices [0]
+// CHECK: pipeline.stage @vw1.s worker(1) devices [1]
+// CHECK: pipeline.channel @wave : [tensor<2xf32>] slots(2) staging(2) queue own
+// CHECK: pipeline.channel @vw1.x : [tensor<2xf32>] source(input "x") {pipeline.turn = array<i64: 1, 2>}
+// CHECK: pipeline.task @s.P push of @s(%t) {
+// CHECK: pipeline.task @s.S fold of @s(%t) {
+// CHECK: pipeline.later_waves distance(1)
+// CHECK: pipeline.schedule @train microbatches(1) wave(2) distance(1) {
+// CHECK: pipeline.recv @wave every(2)
+// CHECK: pipeline.run @s.P every(2)
+// CHECK: pipeline.send @wave ahead(-2) every(2)
+// CHECK: pipeline.run @s.S ahead(-2) every(2)
+
+pipeline.stage @s devices [0]
+pipeline.stage @vw1.s worker(1) devices [1]
+pipeline.channel @wave : [tensor<2xf32>] slots(2) staging(2) queue own
+pipeline.channel @vw1.x : [tensor<2xf32>] source(input "x") {pipeline.turn = array<i64: 1, 2>}
+pipeline.task @s.P push of @s(%t) {
+}
+pipeline.task @s.S fold of @s(%t) {
+  %n = pipeline.later_waves distance(1)
+}
+pipeline.schedule @train microbatches(1) wave(2) distance(1) {
+  pipeline.order 0 {
+    pipeline.repeat microbatches {
+      pipeline.recv @wave every(2)
+      pipeline.run @s.P every(2)
+      pipeline.send @wave ahead(-2) every(2)
+      pipeline.run @s.S ahead(-2) every(2)
+    }
+  }
+}

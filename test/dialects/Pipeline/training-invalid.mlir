@@ -23,7 +23,7 @@ pipeline.training microbatches(0) optimizer<sgd>
 
 // -----
 
-// expected-error @+1 {{unknown method 'hogwild': known are sync, naive, pipedream, 2bw, pipemare, spectrain, xpipe, pipeoptim, timeprest, v-timeprest, i-timeprest}}
+// expected-error @+1 {{unknown method 'hogwild': known are sync, naive, pipedream, 2bw, pipemare, spectrain, xpipe, pipeoptim, timeprest, v-timeprest, i-timeprest, hetpipe}}
 pipeline.training optimizer<sgd> method<hogwild>
 
 // -----

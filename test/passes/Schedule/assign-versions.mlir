@@ -17,7 +17,7 @@
 // CHECK:        pipeline.read @fc1 :
 
 // CLOSED: error: 'pipeline.schedule' op does not fit method pipedream, which never drains within a segment
-// NAME: for the --method option: unknown method 'hogwild': known are sync, naive, pipedream, 2bw, pipemare, spectrain, xpipe, pipeoptim, timeprest, v-timeprest, i-timeprest
+// NAME: for the --method option: unknown method 'hogwild': known are sync, naive, pipedream, 2bw, pipemare, spectrain, xpipe, pipeoptim, timeprest, v-timeprest, i-timeprest, hetpipe
 // OPEN: error: 'pipeline.schedule' op does not fit method sync, which drains at every update
 pipeline.stage @s devices [0]
 pipeline.channel @x : [tensor<3xf32>] source(input "x")

@@ -35,14 +35,14 @@ OptimizerSpec optimizer(llvm::StringRef text) {
 TEST(MethodSpec, Names) {
   for (llvm::StringRef name :
        {"sync", "naive", "pipedream", "2bw", "pipemare", "spectrain", "xpipe",
-        "pipeoptim", "timeprest", "v-timeprest", "i-timeprest"}) {
+        "pipeoptim", "timeprest", "v-timeprest", "i-timeprest", "hetpipe"}) {
     EXPECT_EQ(parse(name).getName(), name);
     EXPECT_EQ(parse(name).isAsynchronous(), name != "sync");
   }
   EXPECT_EQ(errorOf("hogwild"),
             "unknown method 'hogwild': known are sync, naive, pipedream, 2bw, "
             "pipemare, spectrain, xpipe, pipeoptim, timeprest, v-timeprest, "
-            "i-timeprest");
+            "i-timeprest, hetpipe");
 }
 
 TEST(MethodSpec, Keys) {

@@ -174,4 +174,74 @@ TEST(VersionTable, NumbersOfReplicas) {
   }
 }
 
+/// What microbatches 0 to 15 of a worker read.
+Versions ownOf(const WaveTable &table) {
+  Versions list;
+  for (int64_t k = 0; k < 16; ++k)
+    list.push_back(table.getOwn(k));
+  return list;
+}
+
+Versions wavesOf(const WaveTable &table) {
+  Versions list;
+  for (int64_t k = 0; k < 16; ++k)
+    list.push_back(table.getWaves(k));
+  return list;
+}
+
+TEST(WaveTable, OwnUpdates) {
+  EXPECT_EQ(ownOf({4, 0}),
+            (Versions{0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  EXPECT_EQ(ownOf({3, 1}),
+            (Versions{0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
+  EXPECT_EQ(ownOf({2, 2}),
+            (Versions{0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}));
+}
+
+TEST(WaveTable, WavesOfOthers) {
+  EXPECT_EQ(wavesOf({4, 0}),
+            (Versions{0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3}));
+  EXPECT_EQ(wavesOf({4, 1}),
+            (Versions{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2}));
+  EXPECT_EQ(wavesOf({4, 2}),
+            (Versions{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(wavesOf({3, 0}),
+            (Versions{0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4}));
+  EXPECT_EQ(wavesOf({3, 1}),
+            (Versions{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3}));
+  EXPECT_EQ(wavesOf({2, 0}),
+            (Versions{0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7}));
+  EXPECT_EQ(wavesOf({2, 1}),
+            (Versions{0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6}));
+}
+
+TEST(WaveTable, Bounds) {
+  for (int64_t wave = 2; wave <= 5; ++wave)
+    for (int64_t distance = 0; distance <= 2; ++distance) {
+      WaveTable table{wave, distance};
+      int64_t local = table.getLocalStaleness();
+      EXPECT_EQ(local, wave - 1);
+      EXPECT_EQ(table.getGlobalStaleness(),
+                (distance + 1) * (local + 1) + local - 1);
+      EXPECT_EQ(table.getClockDistance(), distance + 1);
+      EXPECT_EQ(table.getVersions(), wave);
+      // It is reached, and not exceeded: of the microbatches before k that are
+      // not in whole waves, the least has been read.
+      int64_t most = 0;
+      for (int64_t k = 0; k < 20 * wave; ++k)
+        most = std::max(most, k - table.getWaves(k) * wave);
+      EXPECT_EQ(most, table.getGlobalStaleness()) << wave << " " << distance;
+    }
+  EXPECT_EQ((WaveTable{4, 1}.getGlobalStaleness()), 10);
+}
+
+TEST(WaveTable, AgesOfHetPipe) {
+  for (int64_t i = 0; i < 4; ++i) {
+    WeightAges ages = agesOf("hetpipe:workers=2,distance=1", i, kFour);
+    EXPECT_EQ(versions(ages.forward, 1), kOfStage[0]);
+    EXPECT_EQ(versions(ages.backward, 1), kOfStage[0]);
+    EXPECT_EQ(agesOf("hetpipe:wave=6", i, kFour).backward, 5);
+  }
+}
+
 } // namespace

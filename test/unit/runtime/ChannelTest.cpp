@@ -28,7 +28,8 @@ penstock_channel channelOf(uint32_t slots, uint32_t staging) {
           nullptr, {PENSTOCK_I64, 1, kShape, 8 * kWords},
           0,       1,
           slots,   staging,
-          1,       0};
+          1,       0,
+          0};
 }
 
 HostMemory memory;

@@ -397,27 +397,28 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
     files.push_back({weightsPath.c_str(), weightsText.size(), {}});
   int32_t file = int32_t(files.size()) - 1;
   variables = {{"w1", "", 0, PENSTOCK_ROLE_PARAMETER, 0, 0, 0, matrix(kW1Shape),
-                file, w1Offset, nullptr, 1, 1, &kPlaceW1, 0, 0},
+                file, w1Offset, nullptr, 1, 1, 1, &kPlaceW1, 0, 0},
                {"w2", "", 1, PENSTOCK_ROLE_PARAMETER, 1, 0, 0, matrix(kW2Shape),
-                file, w2Offset, nullptr, 1, 1, &kPlaceW2, 0, 0},
+                file, w2Offset, nullptr, 1, 1, 1, &kPlaceW2, 0, 0},
                {"w1.grad", "", 0, PENSTOCK_ROLE_GRADIENT, 0, 0, 0,
-                matrix(kW1Shape), -1, 0, nullptr, 1, 1, &kPlaceG1, 0, 0}};
+                matrix(kW1Shape), -1, 0, nullptr, 1, 1, 1, &kPlaceG1, 0, 0}};
   replayVariables = {variables[2], variables[1], variables[0]};
   replayVariables[0].of = 2;
   replayVariables[2].of = 2;
   replayVariables[1].placements = &kAloneW2;
   channels = {
-      {"x", PENSTOCK_CHANNEL_INPUT, "x", matrix(kXShape), -1, 0, 3, 0, 1, 0},
+      {"x", PENSTOCK_CHANNEL_INPUT, "x", matrix(kXShape), -1, 0, 3, 0, 1, 0, 0},
       {"labels", PENSTOCK_CHANNEL_LABELS, "labels", matrix(kYShape), -1, 1, 2,
-       0, 1, 0},
-      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, kScalar, 1, -1, 0, 1, 1, 0},
+       0, 1, 0, 0},
+      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, kScalar, 1, -1, 0, 1, 1, 0, 0},
       {"h", PENSTOCK_CHANNEL_TRANSFER, nullptr, matrix(kHShape), 0, 1, 2, 0, 1,
-       0},
+       0, 0},
       {"dh", PENSTOCK_CHANNEL_TRANSFER, nullptr, matrix(kHShape), 1, 0, 1, 1, 1,
-       0},
+       0, 0},
       {"correct", PENSTOCK_CHANNEL_CORRECT, nullptr, kInteger, 1, -1, 0, 1, 1,
+       0, 0},
+      {"count", PENSTOCK_CHANNEL_COUNT, nullptr, kInteger, 1, -1, 0, 1, 1, 0,
        0},
-      {"count", PENSTOCK_CHANNEL_COUNT, nullptr, kInteger, 1, -1, 0, 1, 1, 0},
   };
   replayChannels = {channels[0], channels[1], channels[2]};
   replayChannels[1].receiver = 0;

@@ -1,0 +1,524 @@
+//===- VirtualWorkers.cpp - A line of stages for every worker -------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// HetPipe's workers differ in where they are, not in what they compute: clones
+// call the functions of the first. Between them go waves, what N updates have
+// changed: with the global weights G that each worker keeps,
+//
+//   push   d = w - (w as the wave before left it)
+//   fold   G = G + d of each worker, in their order
+//          w = G + own d of later waves, the oldest first
+//
+// Without later waves, w is G after a fold, and what a wave begins with.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Passes.h"
+
+#include "dialects/Pipeline/Pipeline.h"
+#include "penstock/Methods/Method.h"
+#include "penstock/Optimizers/UpdateFunction.h"
+
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace mlir;
+using namespace penstock;
+using namespace penstock::pipeline;
+
+namespace penstock {
+#define GEN_PASS_DEF_PIPELINEVIRTUALWORKERS
+#include "passes/Schedule/Passes.h.inc"
+} // namespace penstock
+
+namespace {
+
+/// A parameter that is updated, of one worker.
+struct Weight {
+  VariableOp parameter, global, wave;
+};
+
+/// A stage that updates, of all workers.
+struct Exchange {
+  SmallVector<StageOp> stages;
+  /// By worker and parameter.
+  SmallVector<SmallVector<Weight>> weights;
+};
+
+class VirtualWorkersPass
+    : public penstock::impl::PipelineVirtualWorkersBase<VirtualWorkersPass> {
+  using PipelineVirtualWorkersBase::PipelineVirtualWorkersBase;
+  void runOnOperation() override;
+
+  LogicalResult check();
+  void cloneLine(int64_t worker);
+  void shareMicrobatches(TaskOp task, int64_t worker);
+  void countWaves(TaskOp update);
+  LogicalResult collectExchanges(ArrayRef<TaskOp> updates);
+  LogicalResult addWeight(VariableOp parameter, Weight &weight);
+  void addChannels(const Exchange &exchange);
+  void addPush(const Exchange &exchange, int64_t worker);
+  void addFold(const Exchange &exchange, int64_t worker);
+  func::FuncOp getFunction(StringRef name, FunctionType type);
+  func::FuncOp getPushFunction(RankedTensorType type);
+  func::FuncOp getFoldFunction(RankedTensorType type);
+  template <typename Op> Op insert(Op op);
+  VariableOp addVariable(VariableOp parameter, StringRef kind, bool isWeight);
+  std::string nameOf(StringRef name, int64_t worker) const {
+    return worker == 0 ? name.str() : ("vw" + Twine(worker) + "." + name).str();
+  }
+  /// The channel that brings the waves of a parameter from one to another.
+  std::string channelOf(StringRef parameter, int64_t from, int64_t to) const {
+    return (parameter + ".wave." + Twine(from) + "." + Twine(to)).str();
+  }
+
+  Waves waves;
+  SymbolTable *symbols = nullptr;
+  SmallVector<Exchange> exchanges;
+  /// Of clones, by worker: the names of the first worker's ops.
+  SmallVector<llvm::DenseMap<StringAttr, StringAttr>> clones;
+};
+
+} // namespace
+
+void VirtualWorkersPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  TrainingOp training = getTraining(module);
+  MethodSpec method =
+      MethodSpec::fromAttr(training ? training.getMethodAttr() : MethodAttr());
+  auto found = method.getMethod().getWaves(method);
+  if (!found || training.getInfers())
+    return;
+  waves = *found;
+  SymbolTable table(module);
+  symbols = &table;
+  exchanges.clear();
+  clones.clear();
+
+  // 1. A wave is as long as the line, unless said.
+  if (waves.wave == 0) {
+    auto stages = module.getOps<StageOp>();
+    waves.wave = std::distance(stages.begin(), stages.end());
+    method.set(*method.getKind().findKey("wave"),
+               static_cast<double>(waves.wave));
+    training.setMethodAttr(method.toAttr(&getContext()));
+  }
+  SmallVector<TaskOp> updates;
+  for (auto task : module.getOps<TaskOp>())
+    if (task.getKind() == TaskKind::Update)
+      updates.push_back(task);
+  for (TaskOp update : updates)
+    countWaves(update);
+  if (waves.workers == 1)
+    return;
+  if (failed(check()))
+    return signalPassFailure();
+
+  // 2. The lines, and what each does of the microbatches.
+  clones.resize(waves.workers);
+  for (int64_t worker : llvm::seq<int64_t>(1, waves.workers))
+    cloneLine(worker);
+  for (auto task : module.getOps<TaskOp>()) {
+    auto stage = symbols->lookup<StageOp>(task.getStage());
+    if (task.countsMicrobatches() && task.getKind() != TaskKind::Evaluate)
+      shareMicrobatches(task, static_cast<int64_t>(stage.getWorker()));
+  }
+
+  // 3. What they exchange.
+  if (failed(collectExchanges(updates)))
+    return signalPassFailure();
+  for (const Exchange &exchange : exchanges)
+    addChannels(exchange);
+  for (int64_t worker : llvm::seq<int64_t>(0, waves.workers))
+    for (const Exchange &exchange : exchanges) {
+      addPush(exchange, worker);
+      addFold(exchange, worker);
+    }
+}
+
+/// What workers would have to agree on and do not.
+LogicalResult VirtualWorkersPass::check() {
+  ModuleOp module = getOperation();
+  if (TrainingOp training = getTraining(module); training.getClipping())
+    return training.emitError("hetpipe does not bound norms: its workers do "
+                              "not know each other's gradients");
+  for (auto variable : module.getOps<VariableOp>()) {
+    if (variable.getRole() == Role::Statistic)
+      return variable.emitError()
+             << "hetpipe does not train running statistics, which every worker "
+                "would have its own of: freeze batch normalization, or use "
+                "another method";
+    if (variable.getRole() == Role::Master)
+      return variable.emitError("hetpipe trains in f32: its waves would be "
+                                "differences of rounded weights");
+  }
+  for (auto group : module.getOps<GroupOp>())
+    return group.emitError("hetpipe does not sum over stages");
+  return success();
+}
+
+/// Behind the last op of its kind.
+template <typename Op> Op VirtualWorkersPass::insert(Op op) {
+  Operation *last = nullptr;
+  for (Op other : getOperation().getOps<Op>())
+    last = other;
+  symbols->insert(op, last ? std::next(last->getIterator())
+                           : getOperation().getBody()->end());
+  return op;
+}
+
+//===----------------------------------------------------------------------===//
+// Lines
+//===----------------------------------------------------------------------===//
+
+void VirtualWorkersPass::cloneLine(int64_t worker) {
+  ModuleOp module = getOperation();
+  // 1. What the first line has, with the channels that its tasks use.
+  SmallVector<StageOp> stages;
+  SmallVector<VariableOp> variables;
+  SmallVector<TaskOp> tasks;
+  llvm::SetVector<StringRef> used;
+  auto isFirst = [&](FlatSymbolRefAttr stage) {
+    return symbols->lookup<StageOp>(stage.getValue()).getWorker() == 0;
+  };
+  for (auto stage : module.getOps<StageOp>())
+    if (stage.getWorker() == 0)
+      stages.push_back(stage);
+  for (auto variable : module.getOps<VariableOp>())
+    if (isFirst(variable.getStageAttr()))
+      variables.push_back(variable);
+  for (auto task : module.getOps<TaskOp>()) {
+    if (task.getKind() == TaskKind::Evaluate || !isFirst(task.getStageAttr()))
+      continue;
+    tasks.push_back(task);
+    for (Operation &op : task.getBody().front())
+      if (auto take = dyn_cast<TakeOp>(op))
+        used.insert(take.getChannel());
+      else if (auto put = dyn_cast<PutOp>(op))
+        used.insert(put.getChannel());
+  }
+  SmallVector<ChannelOp> channels;
+  for (auto channel : module.getOps<ChannelOp>())
+    if (used.contains(channel.getSymName()))
+      channels.push_back(channel);
+
+  // 2. Their names, then the clones themselves.
+  auto &names = clones[worker];
+  auto rename = [&](auto ops) {
+    for (auto op : ops)
+      names[op.getSymNameAttr()] =
+          StringAttr::get(&getContext(), nameOf(op.getSymName(), worker));
+  };
+  rename(stages);
+  rename(variables);
+  rename(channels);
+  rename(tasks);
+  AttrTypeReplacer replacer;
+  replacer.addReplacement(
+      [&](FlatSymbolRefAttr name) -> std::optional<Attribute> {
+        auto own = names.find(name.getAttr());
+        if (own == names.end())
+          return std::nullopt;
+        return FlatSymbolRefAttr::get(own->second);
+      });
+  auto clone = [&]<typename Op>(Op op) {
+    auto copy = cast<Op>(op->clone());
+    replacer.recursivelyReplaceElementsIn(copy);
+    copy.setSymNameAttr(names.lookup(op.getSymNameAttr()));
+    insert(copy);
+    // The name may be taken, by an initialiser of the model.
+    names[op.getSymNameAttr()] = copy.getSymNameAttr();
+    return copy;
+  };
+  for (StageOp stage : stages)
+    clone(stage).setWorker(worker);
+  for (VariableOp variable : variables)
+    // The first worker's are saved, whatever other names they have.
+    clone(variable)->removeAttr(kTiedAttr);
+  Builder builder(&getContext());
+  for (ChannelOp channel : channels) {
+    ChannelOp copy = clone(channel);
+    if (!channel.getSource() && !channel.getSink())
+      continue;
+    channel->setAttr(kTurnAttr,
+                     builder.getDenseI64ArrayAttr({0, waves.workers}));
+    copy->setAttr(kTurnAttr,
+                  builder.getDenseI64ArrayAttr({worker, waves.workers}));
+  }
+  for (TaskOp task : tasks)
+    clone(task);
+}
+
+/// A task's own microbatch k is microbatch k * V + v of all.
+void VirtualWorkersPass::shareMicrobatches(TaskOp task, int64_t worker) {
+  Value counter = task.getCounter();
+  if (counter.use_empty())
+    return;
+  OpBuilder builder = OpBuilder::atBlockBegin(&task.getBody().front());
+  Location loc = task.getLoc();
+  Value workers = arith::ConstantIndexOp::create(builder, loc, waves.workers);
+  Value own = arith::ConstantIndexOp::create(builder, loc, worker);
+  Value turn = arith::MulIOp::create(builder, loc, counter, workers);
+  Value number = arith::AddIOp::create(builder, loc, turn, own);
+  counter.replaceAllUsesExcept(number, turn.getDefiningOp());
+}
+
+/// Learning rates go by waves; what an optimizer counts is its own updates.
+void VirtualWorkersPass::countWaves(TaskOp update) {
+  if (waves.wave == 1)
+    return;
+  Value counter = update.getCounter();
+  for (OpOperand &use : llvm::make_early_inc_range(counter.getUses())) {
+    auto call = dyn_cast<func::CallOp>(use.getOwner());
+    auto callee =
+        call ? symbols->lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+    if (!callee || !callee->hasAttr(kRateAttr))
+      continue;
+    OpBuilder builder(call);
+    Location loc = call.getLoc();
+    use.set(arith::DivUIOp::create(
+        builder, loc, counter,
+        arith::ConstantIndexOp::create(builder, loc, waves.wave)));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Exchange
+//===----------------------------------------------------------------------===//
+
+VariableOp VirtualWorkersPass::addVariable(VariableOp parameter, StringRef kind,
+                                           bool isWeight) {
+  OpBuilder builder(&getContext());
+  auto variable = VariableOp::create(
+      builder, parameter.getLoc(), (parameter.getSymName() + "." + kind).str(),
+      parameter.getTensorType(), Role::Compensation, parameter.getStageAttr(),
+      isWeight ? parameter.getInitAttr() : BytesAttr());
+  variable->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
+  variable->setAttr(kKindAttr, builder.getStringAttr(kind));
+  symbols->insert(variable, std::next(parameter->getIterator()));
+  return variable;
+}
+
+LogicalResult VirtualWorkersPass::addWeight(VariableOp parameter,
+                                            Weight &weight) {
+  if (!parameter.getTensorType().getElementType().isF32())
+    return parameter.emitError("hetpipe trains f32 parameters, this is ")
+           << parameter.getType();
+  weight.parameter = parameter;
+  weight.wave = addVariable(parameter, "wave", /*isWeight=*/false);
+  weight.global = addVariable(parameter, "global", /*isWeight=*/true);
+  if (waves.distance == 0)
+    return success();
+  OpBuilder builder(&getContext());
+  builder.setInsertionPointAfter(weight.wave);
+  WeightStashOp::create(builder, parameter.getLoc(),
+                        FlatSymbolRefAttr::get(weight.wave),
+                        builder.getI64IntegerAttr(waves.distance + 1));
+  return success();
+}
+
+LogicalResult VirtualWorkersPass::collectExchanges(ArrayRef<TaskOp> updates) {
+  for (TaskOp update : updates) {
+    Exchange exchange;
+    auto stage = symbols->lookup<StageOp>(update.getStage());
+    SmallVector<VariableOp> parameters;
+    for (auto write : update.getBody().getOps<WriteOp>())
+      if (auto variable = symbols->lookup<VariableOp>(write.getVariable());
+          variable && variable.getRole() == Role::Parameter)
+        parameters.push_back(variable);
+    if (parameters.empty())
+      continue;
+    for (int64_t worker : llvm::seq<int64_t>(0, waves.workers)) {
+      auto own = [&]<typename Op>(Op op) {
+        return worker == 0 ? op
+                           : symbols->lookup<Op>(
+                                 clones[worker].lookup(op.getSymNameAttr()));
+      };
+      exchange.stages.push_back(own(stage));
+      SmallVector<Weight> &weights = exchange.weights.emplace_back();
+      for (VariableOp parameter : parameters)
+        if (failed(addWeight(own(parameter), weights.emplace_back())))
+          return failure();
+    }
+    exchanges.push_back(std::move(exchange));
+  }
+  return success();
+}
+
+void VirtualWorkersPass::addChannels(const Exchange &exchange) {
+  OpBuilder builder(&getContext());
+  for (const Weight &weight : exchange.weights.front())
+    for (int64_t from : llvm::seq<int64_t>(0, waves.workers))
+      for (int64_t to : llvm::seq<int64_t>(0, waves.workers)) {
+        if (from == to)
+          continue;
+        VariableOp parameter = weight.parameter;
+        builder.clearInsertionPoint();
+        auto channel = ChannelOp::create(
+            builder, parameter.getLoc(),
+            channelOf(parameter.getSymName(), from, to),
+            builder.getTypeArrayAttr(parameter.getTensorType()), SourceAttr(),
+            SinkAttr(), IntegerAttr(), IntegerAttr());
+        channel.setOwnQueue(true);
+        insert(channel);
+      }
+}
+
+func::FuncOp VirtualWorkersPass::getFunction(StringRef name,
+                                             FunctionType type) {
+  auto function = func::FuncOp::create(getOperation().getLoc(), name, type);
+  function.setPrivate();
+  function.addEntryBlock();
+  return insert(function);
+}
+
+/// (weight, base) -> weight - base.
+func::FuncOp VirtualWorkersPass::getPushFunction(RankedTensorType type) {
+  std::string name = "push." + describeType(type);
+  if (auto known = symbols->lookup<func::FuncOp>(name))
+    return known;
+  OpBuilder builder(&getContext());
+  Location loc = getOperation().getLoc();
+  func::FuncOp function =
+      getFunction(name, builder.getFunctionType({type, type}, {type}));
+  builder.setInsertionPointToEnd(&function.front());
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  auto generic = linalg::GenericOp::create(
+      builder, loc, TypeRange(type), function.getArguments(),
+      ValueRange{tensor::EmptyOp::create(builder, loc, type, ValueRange())},
+      SmallVector<AffineMap>(3, identity),
+      SmallVector<utils::IteratorType>(type.getRank(),
+                                       utils::IteratorType::parallel),
+      [&](OpBuilder &body, Location loc, ValueRange elements) {
+        Arithmetic f{body, loc, type.getElementType()};
+        linalg::YieldOp::create(body, loc, f.sub(elements[0], elements[1]));
+      });
+  func::ReturnOp::create(builder, loc, generic.getResults());
+  return function;
+}
+
+/// (waves of all workers..., own later waves..., global, how many of the later
+/// ones there are) -> (weight, global).
+func::FuncOp VirtualWorkersPass::getFoldFunction(RankedTensorType type) {
+  std::string name = "fold." + describeType(type);
+  if (auto known = symbols->lookup<func::FuncOp>(name))
+    return known;
+  OpBuilder builder(&getContext());
+  Location loc = getOperation().getLoc();
+  int64_t inputs = waves.workers + waves.distance;
+  SmallVector<Type> arguments(inputs + 1, type);
+  if (waves.distance > 0)
+    arguments.push_back(builder.getF32Type());
+  func::FuncOp function =
+      getFunction(name, builder.getFunctionType(arguments, {type, type}));
+  function.setArgAttr(inputs, kIntoAttr, builder.getI64IntegerAttr(1));
+  builder.setInsertionPointToEnd(&function.front());
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  ValueRange values = function.getArguments();
+  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
+  auto generic = linalg::GenericOp::create(
+      builder, loc, TypeRange{type, type}, values.take_front(inputs),
+      ValueRange{empty, values[inputs]},
+      SmallVector<AffineMap>(inputs + 2, identity),
+      SmallVector<utils::IteratorType>(type.getRank(),
+                                       utils::IteratorType::parallel),
+      [&](OpBuilder &body, Location loc, ValueRange elements) {
+        Arithmetic f{body, loc, type.getElementType()};
+        Value global = elements[inputs + 1];
+        for (Value wave : elements.take_front(waves.workers))
+          global = f.add(global, wave);
+        Value weight = global;
+        for (int64_t later : llvm::seq<int64_t>(0, waves.distance))
+          weight =
+              f.add(weight,
+                    f.selectLess(f.constant(static_cast<double>(later) + 0.5),
+                                 values.back(), elements[waves.workers + later],
+                                 f.constant(0)));
+        linalg::YieldOp::create(body, loc, ValueRange{weight, global});
+      });
+  func::ReturnOp::create(builder, loc, generic.getResults());
+  return function;
+}
+
+static Value read(OpBuilder &builder, VariableOp variable,
+                  std::optional<int64_t> lag = std::nullopt) {
+  return ReadOp::create(builder, variable.getLoc(), variable.getTensorType(),
+                        FlatSymbolRefAttr::get(variable),
+                        lag ? builder.getI64IntegerAttr(*lag) : IntegerAttr());
+}
+
+void VirtualWorkersPass::addPush(const Exchange &exchange, int64_t worker) {
+  OpBuilder builder(&getContext());
+  StageOp stage = exchange.stages[worker];
+  auto task = insert(TaskOp::create(builder, stage.getLoc(),
+                                    (stage.getSymName() + ".P").str(),
+                                    TaskKind::Push, stage.getSymName()));
+  builder.setInsertionPointToEnd(task.addBody());
+  for (auto [index, weight] : llvm::enumerate(exchange.weights[worker])) {
+    VariableOp parameter = weight.parameter;
+    Location loc = parameter.getLoc();
+    Value now = read(builder, parameter);
+    Value before = waves.distance == 0 ? read(builder, weight.global)
+                                       : read(builder, parameter, waves.wave);
+    func::FuncOp push = getPushFunction(parameter.getTensorType());
+    // A value is in one place: that which is kept, and that which is sent.
+    auto make = [&] {
+      return func::CallOp::create(builder, loc, push, ValueRange{now, before})
+          .getResult(0);
+    };
+    Value kept = make(), sent = make();
+    WriteOp::create(builder, loc, kept, FlatSymbolRefAttr::get(weight.wave));
+    VariableOp first = exchange.weights.front()[index].parameter;
+    for (int64_t other : llvm::seq<int64_t>(0, waves.workers))
+      if (other != worker)
+        PutOp::create(
+            builder, loc, sent,
+            FlatSymbolRefAttr::get(
+                &getContext(), channelOf(first.getSymName(), worker, other)));
+  }
+}
+
+void VirtualWorkersPass::addFold(const Exchange &exchange, int64_t worker) {
+  OpBuilder builder(&getContext());
+  StageOp stage = exchange.stages[worker];
+  Location loc = stage.getLoc();
+  auto task =
+      insert(TaskOp::create(builder, loc, (stage.getSymName() + ".S").str(),
+                            TaskKind::Fold, stage.getSymName()));
+  builder.setInsertionPointToEnd(task.addBody());
+  Value later;
+  if (waves.distance > 0) {
+    later = LaterWavesOp::create(builder, loc, waves.distance);
+    later =
+        arith::IndexCastOp::create(builder, loc, builder.getI64Type(), later);
+    later = arith::SIToFPOp::create(builder, loc, builder.getF32Type(), later);
+  }
+  for (auto [index, weight] : llvm::enumerate(exchange.weights[worker])) {
+    VariableOp parameter = weight.parameter;
+    RankedTensorType type = parameter.getTensorType();
+    Location at = parameter.getLoc();
+    VariableOp first = exchange.weights.front()[index].parameter;
+    SmallVector<Value> operands;
+    for (int64_t other : llvm::seq<int64_t>(0, waves.workers))
+      operands.push_back(
+          other == worker
+              ? read(builder, weight.wave, waves.distance)
+              : TakeOp::create(builder, at, TypeRange(type),
+                               channelOf(first.getSymName(), other, worker))
+                    .getResult(0));
+    for (int64_t lag = waves.distance - 1; lag >= 0; --lag)
+      operands.push_back(read(builder, weight.wave, lag));
+    operands.push_back(read(builder, weight.global));
+    if (later)
+      operands.push_back(later);
+    auto call =
+        func::CallOp::create(builder, at, getFoldFunction(type), operands);
+    WriteOp::create(builder, at, call.getResult(0),
+                    FlatSymbolRefAttr::get(parameter));
+    WriteOp::create(builder, at, call.getResult(1),
+                    FlatSymbolRefAttr::get(weight.global));
+  }
+}
