@@ -220,9 +220,9 @@ Error penstock_run::trainSegment(int64_t updates) {
   int64_t begin = nanoseconds();
   if (segments.empty())
     startTime = begin;
-  std::vector<int64_t> waited;
+  std::vector<int64_t> waited(program.device_count);
   for (const auto &device : instance->devices())
-    waited.push_back(device->statistics().waitedNanoseconds);
+    waited[device->index] = device->statistics().waitedNanoseconds;
   SinkValues values;
   int64_t total = options.steps || options.epochs ? requestedUpdates() : 0;
   progress->begin({std::max(total, updatesDone + updates),
