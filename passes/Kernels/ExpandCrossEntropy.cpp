@@ -163,7 +163,16 @@ public:
 
   /// The divisor of the mean: a constant, or what was counted or added up.
   Value divisor(OpBuilder &b, Location loc, Value value) {
-    return weights ? value : ::divisor(rows, b, loc, value);
+    if (!weights || !ignore)
+      return weights ? value : ::divisor(rows, b, loc, value);
+    // Where all labels are ignored, nothing is divided by nothing.
+    auto constant = [&](double number) -> Value {
+      return arith::ConstantOp::create(
+          b, loc, b.getFloatAttr(rows.elementType(), number));
+    };
+    Value isNone = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                         value, constant(0));
+    return arith::SelectOp::create(b, loc, isNone, constant(1), value);
   }
 
   ClassRows &rows;
