@@ -23,8 +23,8 @@ public:
   double divisor = 0;
 
   /// Opens what `spec` says: FILE, or several with commas or as a pattern, each
-  /// with :MEMBER of an .npz or .safetensors file or :TYPE[N,..] of raw bytes, and at the end
-  /// :/DIVISOR. `what` starts messages.
+  /// with :MEMBER of an .npz or .safetensors file or :TYPE[N,..] of raw bytes,
+  /// and at the end :/DIVISOR. `what` starts messages.
   Error open(const std::string &spec, const char *what);
 
   /// Where a sample is; `run` is how many follow it in one piece, with itself.

@@ -127,7 +127,7 @@ struct CompileOptions {
 
   bool embedWeights = false;    ///< Into the executable.
   bool linksStatically = false; ///< What can be.
-  bool listNodes = false; ///< In place of compiling.
+  bool listNodes = false;       ///< In place of compiling.
   bool report = false;
   std::string reportJson;
   bool explain = false;
