@@ -23,7 +23,10 @@ DIGITS = measure.ROOT / "examples" / "digits"
 METHODS = [("sync", COUNT), ("2bw", COUNT), ("naive", 1), ("naive", COUNT), ("pipedream", 1),
            ("timeprest", COUNT), ("timeprest:ahead=1", COUNT), ("v-timeprest", COUNT),
            ("v-timeprest:ahead=1", COUNT), ("i-timeprest", COUNT), ("i-timeprest:ahead=1", COUNT),
-           ("i-timeprest:decay=0.25", COUNT)]
+           ("i-timeprest:decay=0.25", COUNT),
+           # Two workers of waves of four microbatches: as many samples per wave.
+           ("hetpipe:workers=2,distance=0", COUNT), ("hetpipe:workers=2,distance=1", COUNT),
+           ("hetpipe:workers=2,distance=2", COUNT)]
 OPTIMIZERS = ["sgd:lr=0.05", "sgd:lr=0.02,momentum=0.9", "adamw:lr=0.001"]
 
 
@@ -32,7 +35,8 @@ def evaluate(folder, method, count, optimizer, epochs):
     program = folder / "program"
     subprocess.run(
         [measure.build_folder() / "bin" / "penstockc", DIGITS / "mlp.onnx", "-o", program,
-         f"--stages={STAGES}", f"--microbatch-size={SAMPLES // count}", f"--microbatches={count}",
+         f"--stages={STAGES}", f"--microbatch-size={SAMPLES // count}",
+         f"--microbatches={1 if method.startswith('hetpipe') else count}",
          f"--method={method}", f"--optimizer={optimizer}", "--loss=softmax-cross-entropy"],
         check=True, capture_output=True)
     arrays = []
