@@ -18,8 +18,7 @@ int penstock_order_cores(int32_t *cores, uint32_t count) {
   if (hwloc_topology_init(&topology) != 0)
     return 0;
   /* All units of the host, also those that this process may not use. */
-  hwloc_topology_set_flags(topology,
-                           HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+  hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   if (hwloc_topology_load(topology) != 0) {
     hwloc_topology_destroy(topology);
     return 0;
