@@ -49,6 +49,35 @@ def PipelineParallelLoops
   let dependentDialects = ["::mlir::scf::SCFDialect"];
 }
 
+def PipelineFormRows : Pass<"pipeline-form-rows", "::mlir::func::FuncOp"> {
+  let summary = "Forms kernels of ops over the same rows, for teams of threads";
+  let description = [{
+    A `linalg.generic` that adds up along its innermost loop, at least 32
+    elements per row, becomes an `scf.forall` over its rows. Neighbors that go
+    through the same rows join it: fills, numbers per row, elements of the row
+    and further sums. The forall says whether a row is for a warp (up to 1024
+    elements) or a block. Rows keep their places and ops their arithmetic.
+
+    A row is a thread's where it is short, or where rows and not their elements
+    lie side by side in memory, as in a sum over the rows of a matrix. Then only
+    fills, numbers and further sums join.
+
+    ```mlir
+    linalg.generic { maximumf } ins(%x) outs(%m)        // 512 x 1024
+    linalg.generic { exp, addf } ins(%x, %m) outs(%e, %s)
+    // becomes
+    scf.forall (%i) in (512) {
+      linalg.generic ... both on row %i
+    } {mapping = [#gpu.warp<linear_dim_0>]}
+    ```
+  }];
+  let options = [GpuKindOption];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def PipelinePlaceConstants
     : Pass<"pipeline-place-constants", "::mlir::func::FuncOp"> {
   let summary = "Lets library calls read constants in the device's memory";
@@ -103,6 +132,38 @@ def PipelineOutlineGpuKernels
                            "::mlir::gpu::GPUDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::memref::MemRefDialect"];
+}
+
+def PipelineGpuRows : Pass<"pipeline-gpu-rows", "::mlir::ModuleOp"> {
+  let summary = "Gives each row of a kernel to a warp or a block";
+  let description = [{
+    Maps kernels of an `scf.forall` that `pipeline-form-rows` has made: four
+    rows to a block of 128 threads, or one to a block of 256 or 512. Thread t
+    has elements t, t + threads, .., four at a time where rows are of whole
+    vectors. Partial sums of threads meet by butterflies, those of warps in
+    their order through shared memory. So a sum has one order for each size of a
+    row, whatever else the kernel does, and the old value is added once.
+
+    Numbers of a row are stored at its end, by its first thread. The threads of
+    a row wait for each other only where one touches what another one wrote.
+
+    ```mlir
+    scf.forall (%i) in (512) {
+      linalg.generic { addf } ins(%x[%i, ..]) outs(%s[%i])    // 64 elements
+    } {mapping = [#gpu.warp<linear_dim_0>]}
+    // becomes, for thread %t of the warp of row %i
+    scf.if %t < 16 { vector.load %x[%i, %t * 4] ... }
+    gpu.shuffle xor %sum, 16 ... 1
+    scf.if %t == 0 { memref.store %sum, %s[%i] }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
 }
 
 def PipelineGpuElementwise

@@ -37,6 +37,9 @@ void penstock::buildCudaKernelPipeline(OpPassManager &manager) {
   PipelineParallelLoopsOptions parallel;
   parallel.kind = kind;
   manager.addNestedPass<func::FuncOp>(createPipelineParallelLoops(parallel));
+  PipelineFormRowsOptions rows;
+  rows.kind = kind;
+  manager.addNestedPass<func::FuncOp>(createPipelineFormRows(rows));
   // Before the kernels are written out: equal ones are written once.
   PipelineOutlineGpuKernelsOptions outline;
   outline.kind = kind;
@@ -45,6 +48,7 @@ void penstock::buildCudaKernelPipeline(OpPassManager &manager) {
   constants.kind = kind;
   manager.addNestedPass<func::FuncOp>(createPipelinePlaceConstants(constants));
   // Threads, class by class; the last one takes what is left.
+  manager.addPass(createPipelineGpuRows());
   manager.addPass(createPipelineGpuElementwise());
   manager.addPass(createPipelineGpuTransposes());
   manager.addPass(createPipelineGpuLoops());

@@ -48,13 +48,23 @@ AffineMap sumMap(linalg::GenericOp op, unsigned &sums) {
   return found;
 }
 
+/// Whether partial results of all sums can be joined. Who cannot has an order
+/// of its own, which the others shall not have to take.
+bool hasCombiners(linalg::GenericOp op) {
+  for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable()))
+    if (!isWhole(op.getMatchingIndexingMap(&init)) && !getCombiner(op, number))
+      return false;
+  return true;
+}
+
 /// Whether `later` may be computed together with `earlier`, where it stands.
 bool canMerge(linalg::GenericOp earlier, linalg::GenericOp later) {
   unsigned sums = 0;
   AffineMap map = sumMap(earlier, sums);
   if (!map || map != sumMap(later, sums) || sums > mostSums ||
       earlier.getIteratorTypesArray() != later.getIteratorTypesArray() ||
-      earlier.getStaticLoopRanges() != later.getStaticLoopRanges())
+      earlier.getStaticLoopRanges() != later.getStaticLoopRanges() ||
+      hasCombiners(earlier) != hasCombiners(later))
     return false;
   // 1. It reads elementwise results of the earlier one, or the same tensor.
   bool shares = false;

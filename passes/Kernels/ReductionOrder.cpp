@@ -31,6 +31,22 @@ Operation *penstock::getCombiner(linalg::GenericOp op, unsigned output) {
   return nullptr;
 }
 
+TypedAttr penstock::getNeutral(Operation *combiner) {
+  Type type = combiner->getResult(0).getType();
+  if (isa<math::FmaOp>(combiner))
+    return FloatAttr::get(type, -0.0);
+  return *arith::getNeutralElement(combiner);
+}
+
+Value penstock::combinePartials(OpBuilder &builder, Operation *combiner,
+                                Value a, Value b) {
+  if (isa<math::FmaOp>(combiner))
+    return arith::AddFOp::create(builder, combiner->getLoc(), a, b);
+  Operation *result = builder.clone(*combiner);
+  result->setOperands({a, b});
+  return result->getResult(0);
+}
+
 /// Whether every op of the body works on vectors as it does on scalars.
 static bool hasVectorForm(linalg::GenericOp op) {
   auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };

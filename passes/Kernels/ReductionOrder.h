@@ -28,6 +28,13 @@ std::optional<unsigned> chooseVectorDimension(mlir::linalg::GenericOp op);
 /// exactly one op, and that op's result is the new accumulator.
 mlir::Operation *getCombiner(mlir::linalg::GenericOp op, unsigned output);
 
+/// Returns the partial result of no element at all, which changes no other.
+mlir::TypedAttr getNeutral(mlir::Operation *combiner);
+
+/// Joins two partial results at the insertion point.
+mlir::Value combinePartials(mlir::OpBuilder &builder, mlir::Operation *combiner,
+                            mlir::Value a, mlir::Value b);
+
 } // namespace penstock
 
 #endif // PENSTOCK_PASSES_KERNELS_REDUCTIONORDER_H

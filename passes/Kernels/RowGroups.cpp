@@ -58,7 +58,7 @@ RowAccess penstock::getRowAccess(linalg::GenericOp op, OpOperand &operand,
       return RowAccess::Other;
     }
   }
-  if (!found)
+  if (!found && depth)
     return RowAccess::Fixed;
   return leads && found == depth ? RowAccess::Row : RowAccess::Sliced;
 }
@@ -123,10 +123,10 @@ bool mayBeSame(Value read, Value written) {
          read.getType() == written.getType();
 }
 
-/// Whether `later` may run on row i right after `earlier` did, for all rows in
-/// turn: where one writes what the other touches, both do so by rows of the
-/// same buffer.
-bool agree(linalg::GenericOp earlier, linalg::GenericOp later, unsigned depth) {
+} // namespace
+
+bool penstock::agreeByRows(linalg::GenericOp earlier, linalg::GenericOp later,
+                           unsigned depth) {
   for (OpOperand &a : earlier->getOpOperands())
     for (OpOperand &b : later->getOpOperands()) {
       if (!isa<MemRefType>(a.get().getType()) ||
@@ -145,6 +145,8 @@ bool agree(linalg::GenericOp earlier, linalg::GenericOp later, unsigned depth) {
   return true;
 }
 
+namespace {
+
 /// Whether `op` can run behind those of `group`, row by row.
 bool fits(const Group &group, linalg::GenericOp op, unsigned depth) {
   if (group.empty())
@@ -157,7 +159,7 @@ bool fits(const Group &group, linalg::GenericOp op, unsigned depth) {
   linalg::GenericOp first = group.front();
   return sizes(first) == sizes(op) &&
          llvm::all_of(group, [&](linalg::GenericOp other) {
-           return agree(other, op, depth);
+           return agreeByRows(other, op, depth);
          });
 }
 

@@ -16,7 +16,7 @@
 namespace penstock {
 
 /// How an operand's buffer is used by an op whose first loops, `depth` of them,
-/// number the rows.
+/// number the rows. Without such loops there is one row, which has it all.
 enum class RowAccess {
   Row,    // Their indices are its first ones: a row of its own for each.
   Fixed,  // They do not occur: all rows use the same.
@@ -26,6 +26,12 @@ enum class RowAccess {
 
 RowAccess getRowAccess(mlir::linalg::GenericOp op, mlir::OpOperand &operand,
                        unsigned depth);
+
+/// Returns whether `later` may run on row i right after `earlier` did, for all
+/// rows in turn: where one writes what the other touches, both do so by rows of
+/// the same buffer.
+bool agreeByRows(mlir::linalg::GenericOp earlier, mlir::linalg::GenericOp later,
+                 unsigned depth);
 
 /// Iterations of `op` per row.
 int64_t getRowSize(mlir::linalg::GenericOp op, unsigned depth);

@@ -34,20 +34,13 @@ std::vector<std::vector<float>> run(Kernels &kernels, const Call &call,
   return {buffers.end() - static_cast<int64_t>(call.results), buffers.end()};
 }
 
-/// Runs the call on both; `tolerance` is relative to the largest result, 0 for
+/// Runs a call on both; `tolerance` is relative to the largest result, 0 for
 /// the same bits.
-void compare(const std::string &source, const Call &call, double tolerance,
-             bool plain = false) {
-  auto cpu = Kernels::compile(source);
-  KernelOptions options;
-  options.gpu = true;
-  options.plain = plain;
-  auto gpu = Kernels::compile(source, options);
-  ASSERT_TRUE(cpu && gpu);
-  ASSERT_FALSE(gpu->launches.empty());
-  std::vector<std::vector<float>> expected = run(*cpu, call, 0), first;
+void compareCall(Kernels &cpu, Kernels &gpu, const Call &call,
+                 double tolerance) {
+  std::vector<std::vector<float>> expected = run(cpu, call, 0), first;
   for (uint64_t order : {0, 1, 7}) {
-    std::vector<std::vector<float>> actual = run(*gpu, call, order);
+    std::vector<std::vector<float>> actual = run(gpu, call, order);
     for (size_t i = 0; i < expected.size(); ++i) {
       double scale = 0;
       for (float value : expected[i])
@@ -57,8 +50,8 @@ void compare(const std::string &source, const Call &call, double tolerance,
         if (std::memcmp(&a, &b, sizeof a) == 0)
           continue;
         EXPECT_LE(std::fabs(a - b), tolerance * scale)
-            << "result " << i << ", element " << j << ": " << a << ", not " << b
-            << " in order " << order;
+            << call.name << ", result " << i << ", element " << j << ": " << a
+            << ", not " << b << " in order " << order;
       }
     }
     // No order changes a bit.
@@ -68,8 +61,27 @@ void compare(const std::string &source, const Call &call, double tolerance,
       EXPECT_EQ(std::memcmp(first[i].data(), actual[i].data(),
                             first[i].size() * sizeof(float)),
                 0)
-          << "in order " << order;
+          << call.name << " in order " << order;
   }
+}
+
+/// Runs calls of functions of `source` on both.
+void compare(const std::string &source, const std::vector<Call> &calls,
+             double tolerance, bool plain = false) {
+  auto cpu = Kernels::compile(source);
+  KernelOptions options;
+  options.gpu = true;
+  options.plain = plain;
+  auto gpu = Kernels::compile(source, options);
+  ASSERT_TRUE(cpu && gpu);
+  ASSERT_FALSE(gpu->launches.empty());
+  for (const Call &call : calls)
+    compareCall(*cpu, *gpu, call, tolerance);
+}
+
+void compare(const std::string &source, const Call &call, double tolerance,
+             bool plain = false) {
+  compare(source, std::vector<Call>{call}, tolerance, plain);
 }
 
 std::vector<float> outputOf(size_t size) {
@@ -321,6 +333,273 @@ func.func private @f(%x: tensor<131x67xf32>, %sums: tensor<67xf32> {pipeline.int
            4,
            {}},
           1e-5);
+}
+
+// Rows for a thread, a warp and blocks of two sizes, of whole vectors and not;
+// numbers of rows that fill no block. Numbers of a row become elements again.
+TEST(GpuKernels, RowsOfAnyLengthHaveTheirMaximaSumsAndMoments) {
+  for (auto [rows, length] :
+       std::vector<std::pair<int64_t, int64_t>>{{131, 9},
+                                                {131, 33},
+                                                {7, 64},
+                                                {5, 1000},
+                                                {6, 1027},
+                                                {3, 2052},
+                                                {2, 16385},
+                                                {3, 20004}}) {
+    size_t elements = static_cast<size_t>(rows * length);
+    Call call{"f",
+              {randomVector(elements, 20, 3), randomVector(elements, 21),
+               outputOf(elements), outputOf(elements), outputOf(elements)},
+              3,
+              {}};
+    std::string source = replace(R"mlir(
+func.func private @f(%x: tensor<RxLxf32>, %dy: tensor<RxLxf32>)
+    -> (tensor<RxLxf32>, tensor<RxLxf32>, tensor<RxLxf32>) {
+  %e = tensor.empty() : tensor<RxLxf32>
+  %p = linalg.softmax dimension(1) ins(%x : tensor<RxLxf32>) outs(%e : tensor<RxLxf32>) -> tensor<RxLxf32>
+  %y, %m, %v = nn.normalize %x dims [1] epsilon(1.0e-5) : tensor<RxLxf32> -> tensor<Rxf32>
+  %dx = nn.normalize_grad %dy, %y, %v dims [1] epsilon(1.0e-5) : tensor<RxLxf32>, tensor<Rxf32>
+  return %p, %y, %dx : tensor<RxLxf32>, tensor<RxLxf32>, tensor<RxLxf32>
+}
+)mlir",
+                                 {{"R", rows}, {"L", length}});
+    compare(source, call, 1e-5);
+    compare(source, call, 1e-5, /*plain=*/true);
+  }
+}
+
+/// A function of the rows or columns of a matrix that combines the elements of
+/// each by `body`.
+std::string combineElements(const std::string &name, bool columns,
+                            const std::string &element,
+                            const std::string &neutral,
+                            const std::string &body) {
+  std::string text = R"mlir(
+func.func private @NAME(%x: tensor<RxLxf32>) -> RESULT {
+  %e = tensor.empty() : RESULT
+  %n = arith.constant NEUTRAL : ELEMENT
+  %z = linalg.fill ins(%n : ELEMENT) outs(%e : RESULT) -> RESULT
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (KEPT)>], iterator_types = [FIRST, SECOND]}
+      ins(%x : tensor<RxLxf32>) outs(%z : RESULT) {
+  ^bb0(%a: f32, %o: ELEMENT):
+    BODY
+    linalg.yield %r : ELEMENT
+  } -> RESULT
+  return %s : RESULT
+}
+)mlir";
+  for (auto [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"NAME", name},
+           {"RESULT", columns ? "tensor<LxELEMENT>" : "tensor<RxELEMENT>"},
+           {"ELEMENT", element},
+           {"NEUTRAL", neutral},
+           {"BODY", body},
+           {"KEPT", columns ? "j" : "i"},
+           {"FIRST", columns ? "\"reduction\"" : "\"parallel\""},
+           {"SECOND", columns ? "\"parallel\"" : "\"reduction\""}})
+    for (size_t at; (at = text.find(from)) != std::string::npos;)
+      text.replace(at, from.size(), to);
+  return text;
+}
+
+// All ways to combine the elements of rows and of columns, of rows that are a
+// thread's, a warp's and a block's, alone and many.
+TEST(GpuKernels, RowsAndColumnsAreCombinedInEveryWay) {
+  struct Way {
+    const char *element, *neutral, *body;
+  };
+  std::string source;
+  size_t count = 0;
+  for (const Way &way : std::vector<Way>{
+           {"f32", "0.0", "%r = arith.addf %a, %o : f32"},
+           {"f32", "0xFF800000", "%r = arith.maximumf %a, %o : f32"},
+           {"f32", "0x7F800000", "%r = arith.minnumf %a, %o : f32"},
+           {"f32", "1.0",
+            "%p = math.exp2 %a : f32 %r = arith.mulf %p, %o : f32"},
+           {"i32", "0",
+            "%p = arith.bitcast %a : f32 to i32 %r = arith.xori %p, %o : i32"},
+           {"i8", "-9",
+            "%p = arith.fptosi %a : f32 to i8 %r = arith.maxsi %p, %o : i8"},
+           {"i64", "0",
+            "%p = arith.fptosi %a : f32 to i64 %r = arith.addi %p, %o : i64"},
+           {"f64", "1.0",
+            "%p = arith.extf %a : f32 to f64 %r = arith.maximumf %p, %o : "
+            "f64"}})
+    for (bool columns : {false, true})
+      source += combineElements("f" + std::to_string(count++), columns,
+                                way.element, way.neutral, way.body);
+  for (auto [rows, length] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {3, 31}, {131, 32}, {5, 33}, {1, 1000}, {2, 4097}}) {
+    std::vector<Call> calls;
+    for (size_t i = 0; i < count; ++i)
+      // Numbers of 64 bits take the place of two floats.
+      calls.push_back(
+          {"f" + std::to_string(i),
+           {randomVector(static_cast<size_t>(rows * length), 50, 3),
+            outputOf(2 * static_cast<size_t>(i % 2 ? length : rows))},
+           1,
+           {}});
+    std::string sized = replace(source, {{"R", rows}, {"L", length}});
+    compare(sized, calls, 1e-5);
+    if (length == 33)
+      compare(sized, calls, 1e-5, /*plain=*/true);
+  }
+}
+
+// Alone, beside a result that lies otherwise, and with elements that it looks
+// up: what is fused with a sum does not change its bits.
+TEST(GpuKernels, SumsHaveTheirOrderInAnyCompany) {
+  KernelOptions options;
+  options.gpu = true;
+  auto gpu = Kernels::compile(R"mlir(
+#id = affine_map<(n, c, w) -> (n, c, w)>
+#channel = affine_map<(n, c, w) -> (c)>
+func.func private @alone(%x: tensor<3x5x67xf32>, %sums: tensor<5xf32> {pipeline.into = 0 : i64}) -> tensor<5xf32> {
+  %s = linalg.generic {indexing_maps = [#id, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : tensor<3x5x67xf32>) outs(%sums : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.addf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<5xf32>
+  return %s : tensor<5xf32>
+}
+func.func private @beside(%x: tensor<3x5x67xf32>, %sums: tensor<5xf32> {pipeline.into = 0 : i64}) -> (tensor<5xf32>, tensor<3x5x67xf32>) {
+  %e = tensor.empty() : tensor<3x5x67xf32>
+  %s:2 = linalg.generic {indexing_maps = [#id, #channel, #id], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : tensor<3x5x67xf32>) outs(%sums, %e : tensor<5xf32>, tensor<3x5x67xf32>) {
+  ^bb0(%a: f32, %o: f32, %p: f32):
+    %r = arith.addf %a, %o : f32
+    %n = arith.negf %a : f32
+    linalg.yield %r, %n : f32, f32
+  } -> (tensor<5xf32>, tensor<3x5x67xf32>)
+  return %s#0, %s#1 : tensor<5xf32>, tensor<3x5x67xf32>
+}
+func.func private @lookup(%x: tensor<3x5x67xf32>, %sums: tensor<5xf32> {pipeline.into = 0 : i64}) -> tensor<5xf32> {
+  %e = tensor.empty() : tensor<3x67xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, c, w) -> (n, w)>, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%e : tensor<3x67xf32>) outs(%sums : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %w = linalg.index 2 : index
+    %v = tensor.extract %x[%n, %c, %w] : tensor<3x5x67xf32>
+    %r = arith.addf %v, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<5xf32>
+  return %s : tensor<5xf32>
+}
+)mlir",
+                              options);
+  ASSERT_TRUE(gpu);
+  std::vector<float> x = randomVector(3 * 5 * 67, 24),
+                     sums = randomVector(5, 25);
+  auto getSums = [&](const std::string &name, bool hasElements) {
+    std::vector<float> data = x, result = sums, elements(x.size());
+    std::vector<void *> arguments{data.data(), result.data()};
+    if (hasElements)
+      arguments.push_back(elements.data());
+    gpu->call(name, arguments);
+    return result;
+  };
+  std::vector<float> alone = getSums("alone", false);
+  EXPECT_NE(alone, sums);
+  EXPECT_EQ(alone, getSums("beside", true));
+  EXPECT_EQ(alone, getSums("lookup", false));
+}
+
+// Statistics of channels, where rows are apart in memory, and sums over all,
+// with and without a second step.
+TEST(GpuKernels, SumsOverSeveralDimensionsInOneStepOrTwo) {
+  for (auto [samples, channels, length] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{
+           {3, 5, 7}, {6, 3, 35}, {16, 2, 2100}, {13, 1, 3001}, {134, 5, 1}}) {
+    size_t elements = static_cast<size_t>(samples * channels * length);
+    auto count = static_cast<size_t>(channels);
+    compare(replace(R"mlir(
+#id = affine_map<(n, c, w) -> (n, c, w)>
+#channel = affine_map<(n, c, w) -> (c)>
+#all = affine_map<(n, c, w) -> ()>
+func.func private @f(%x: tensor<NxCxLxf32>, %sums: tensor<Cxf32> {pipeline.into = 0 : i64})
+    -> (tensor<Cxf32>, tensor<Cxf32>, tensor<Cxf32>, tensor<f32>) {
+  %y, %m, %v = nn.normalize %x dims [0, 2] epsilon(1.0e-5) : tensor<NxCxLxf32> -> tensor<Cxf32>
+  %zero = arith.constant 0.0 : f32
+  %s0 = tensor.empty() : tensor<f32>
+  %s1 = linalg.fill ins(%zero : f32) outs(%s0 : tensor<f32>) -> tensor<f32>
+  %sum = linalg.generic {indexing_maps = [#id, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : tensor<NxCxLxf32>) outs(%sums : tensor<Cxf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.addf %a, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<Cxf32>
+  %all = linalg.generic {indexing_maps = [#id, #all], iterator_types = ["reduction", "reduction", "reduction"]}
+      ins(%y : tensor<NxCxLxf32>) outs(%s1 : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %q = arith.mulf %a, %a : f32
+    %r = arith.addf %q, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<f32>
+  return %sum, %m, %v, %all : tensor<Cxf32>, tensor<Cxf32>, tensor<Cxf32>, tensor<f32>
+}
+)mlir",
+                    {{"N", samples}, {"C", channels}, {"L", length}}),
+            {"f",
+             {randomVector(elements, 22, 2), randomVector(count, 23),
+              outputOf(count), outputOf(count), outputOf(1)},
+             4,
+             {}},
+            1e-5);
+  }
+}
+
+// Elements whose sum has one rounding only are equal to the bit, so a thread
+// that has none of its own, or one twice, would show. The elementwise result of
+// the op that adds up comes along.
+TEST(GpuKernels, SumsOfSmallIntegersAreExact) {
+  for (int64_t length : {31, 32, 128, 160, 1025, 4096, 8192, 17000, 32768}) {
+    auto count = static_cast<size_t>(length);
+    std::vector<float> x = randomVector(5 * count, 24);
+    for (float &value : x)
+      value = std::floor(value * 8);
+    compare(replace(R"mlir(
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j, i)>
+#other = affine_map<(i, j) -> (j)>
+func.func private @f(%x: tensor<5xLxf32>) -> (tensor<5xLxf32>, tensor<5xf32>, tensor<5xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %e0 = tensor.empty() : tensor<5xf32>
+  %e1 = tensor.empty() : tensor<5xLxf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e0 : tensor<5xf32>) -> tensor<5xf32>
+  %n = linalg.fill ins(%low : f32) outs(%e0 : tensor<5xf32>) -> tensor<5xf32>
+  %r:3 = linalg.generic {indexing_maps = [#id, #id, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<5xLxf32>) outs(%e1, %z, %n : tensor<5xLxf32>, tensor<5xf32>, tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32, %s: f32, %m: f32):
+    %j = linalg.index 1 : index
+    %i = arith.index_cast %j : index to i32
+    %f = arith.sitofp %i : i32 to f32
+    %t = arith.mulf %a, %f : f32
+    %sum = arith.addf %a, %s : f32
+    %max = arith.maximumf %t, %m : f32
+    linalg.yield %t, %sum, %max : f32, f32, f32
+  } -> (tensor<5xLxf32>, tensor<5xf32>, tensor<5xf32>)
+  return %r#0, %r#1, %r#2 : tensor<5xLxf32>, tensor<5xf32>, tensor<5xf32>
+}
+func.func private @g(%x: tensor<Lx5xf32>, %s: tensor<5xf32> {pipeline.into = 0 : i64}) -> tensor<5xf32> {
+  %r = linalg.generic {indexing_maps = [#id, #other], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<Lx5xf32>) outs(%s : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %sum = arith.addf %a, %o : f32
+    linalg.yield %sum : f32
+  } -> tensor<5xf32>
+  return %r : tensor<5xf32>
+}
+)mlir",
+                    {{"L", length}}),
+            {"f", {x, outputOf(5 * count), outputOf(5), outputOf(5)}, 3, {}},
+            0);
+  }
 }
 
 // Rows in the order of their positions, whatever the order of threads; several
