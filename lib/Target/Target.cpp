@@ -76,6 +76,12 @@ bool penstock::prefersParallelLoops(Operation *op) {
   return target && target->prefersParallelLoops(attribute);
 }
 
+bool penstock::splitsLongSums(Operation *op) {
+  TargetAttrInterface attribute = pipeline::getTarget(op);
+  const Target *target = attribute ? Target::get(attribute) : nullptr;
+  return target && target->splitsLongSums(attribute);
+}
+
 bool penstock::asksForDirectConvolution(Operation *op) {
   while (op->getParentOp())
     op = op->getParentOp();

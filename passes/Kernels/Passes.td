@@ -112,6 +112,30 @@ def PipelineMergeReductions
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+def PipelineSplitReductions
+    : Pass<"pipeline-split-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Computes long sums in two steps, for devices of many threads";
+  let description = [{
+    A `linalg.generic` on tensors that adds up more elements than one block of
+    threads should becomes one that computes partial sums, over divisors of its
+    loops, and one that adds these up in order; sums across memory of 128
+    elements and more, sums along memory of more than 16384, where there are few
+    of them. The number of partial sums depends on the sizes of the loops only.
+    A loop without a fitting divisor stays.
+
+    ```mlir
+    linalg.generic { addf } ins(%x : tensor<512x128xf32>) outs(%s : tensor<128xf32>)
+    // becomes
+    %y = tensor.expand_shape %x : into tensor<32x16x128xf32>
+    %p = linalg.generic { addf } ins(%y) outs(%zeros : tensor<32x128xf32>)
+    linalg.generic { addf } ins(%p) outs(%s)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def PipelineSelectLibrary
     : Pass<"pipeline-select-library", "::mlir::ModuleOp"> {
   let summary = "Turns products and convolutions on buffers into library calls";

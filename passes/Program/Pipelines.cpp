@@ -28,6 +28,7 @@ void penstock::buildLowerScheduleToProgramPipeline(
   manager.addPass(createNnExpandComposites());
   manager.addPass(createPipelineFuse());
   manager.addNestedPass<mlir::func::FuncOp>(createPipelineMergeReductions());
+  manager.addNestedPass<mlir::func::FuncOp>(createPipelineSplitReductions());
   // 2. Buffers; products go to the library where it takes buffers as they are,
   //    before the plan, which has to know the library's scratch.
   manager.addPass(createPipelineBufferizeFunctions());

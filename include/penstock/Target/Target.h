@@ -155,6 +155,12 @@ public:
     return false;
   }
 
+  /// Returns whether a long sum takes less time in two steps, the first of
+  /// which computes partial sums in parallel.
+  virtual bool splitsLongSums(TargetAttrInterface target) const {
+    return false;
+  }
+
   /// Returns the rates of a device, for the cost model.
   virtual MachineRates getRates(TargetAttrInterface target) const = 0;
 
@@ -198,6 +204,7 @@ planPacking(kernel::LibraryCallOpInterface call);
 /// Returns what the target of the function of `op` says; that of a CPU where it
 /// has none.
 bool prefersParallelLoops(mlir::Operation *op);
+bool splitsLongSums(mlir::Operation *op);
 
 /// Returns what every target tells the runtime of a product or convolution: its
 /// shapes and element types, f32 or bf16. None where the runtime has no place

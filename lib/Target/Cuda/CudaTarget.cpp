@@ -85,6 +85,11 @@ public:
   /// Tensor cores do.
   bool multipliesBf16(TargetAttrInterface) const override { return true; }
 
+  /// A sum has at most the threads of one block.
+  bool splitsLongSums(TargetAttrInterface target) const override {
+    return !cast<cuda::TargetAttr>(target).getPlain();
+  }
+
   /// Half of what the data sheet of an H100 promises: f32 without tensor cores,
   /// and HBM3.
   MachineRates getRates(TargetAttrInterface) const override {

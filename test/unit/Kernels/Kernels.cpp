@@ -234,6 +234,7 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
   toBuffers.addPass(createNnExpandComposites(composites));
   if (options.fuse)
     toBuffers.addPass(createPipelineFuse());
+  toBuffers.addNestedPass<func::FuncOp>(createPipelineSplitReductions());
   toBuffers.addPass(createPipelineBufferizeFunctions());
   toBuffers.addPass(createPipelineSelectLibrary());
   if (failed(toBuffers.run(module)))
