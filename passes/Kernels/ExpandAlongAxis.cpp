@@ -5,11 +5,13 @@
 //
 // nn.cumulative_sum, nn.top_k and nn.log_sum_exp. The first two are loops over
 // the axis, as each step needs the one before: around vectors of lines, or,
-// where the target prefers parallel loops, within each line.
+// where the target prefers parallel loops, within each line. Few long lines are
+// divided there (FewLines.h).
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
 #include "passes/Kernels/Composites.h"
+#include "passes/Kernels/FewLines.h"
 #include "penstock/Target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -59,7 +61,9 @@ struct ExpandCumulativeSum : OpRewritePattern<nn::CumulativeSumOp> {
     Value zeros = createFilled(rewriter, loc, sliceType,
                                rewriter.getZeroAttr(type.getElementType()));
     if (prefersParallelLoops(op)) {
-      rewriter.replaceOp(op, expandLines(rewriter, op, zeros));
+      rewriter.replaceOp(op, hasLongSums(op)
+                                 ? expandInParts(rewriter, op)
+                                 : expandLines(rewriter, op, zeros));
       return success();
     }
     auto loop = scf::ForOp::create(
@@ -142,37 +146,6 @@ struct ExpandCumulativeSum : OpRewritePattern<nn::CumulativeSumOp> {
 
 //===--- Top k ---===//
 
-/// Whether (a, at i) comes before (b, at j).
-Value comesBefore(OpBuilder &builder, Location loc, bool smallest, Value a,
-                  Value i, Value b, Value j) {
-  using F = arith::CmpFPredicate;
-  using I = arith::CmpIPredicate;
-  Value better, equal;
-  if (isa<FloatType>(a.getType())) {
-    auto compare = [&](F predicate, Value x, Value y) -> Value {
-      return arith::CmpFOp::create(builder, loc, predicate, x, y);
-    };
-    auto both = [&](Value x, Value y) -> Value {
-      return arith::AndIOp::create(builder, loc, x, y);
-    };
-    Value nanA = compare(F::UNO, a, a), nanB = compare(F::UNO, b, b);
-    Value numberA = compare(F::ORD, a, a), numberB = compare(F::ORD, b, b);
-    // NaN is the largest.
-    better = arith::OrIOp::create(
-        builder, loc, compare(smallest ? F::OLT : F::OGT, a, b),
-        smallest ? both(numberA, nanB) : both(nanA, numberB));
-    equal = arith::OrIOp::create(builder, loc, compare(F::OEQ, a, b),
-                                 both(nanA, nanB));
-  } else {
-    better =
-        arith::CmpIOp::create(builder, loc, smallest ? I::slt : I::sgt, a, b);
-    equal = arith::CmpIOp::create(builder, loc, I::eq, a, b);
-  }
-  Value earlier = arith::CmpIOp::create(builder, loc, I::slt, i, j);
-  Value tie = arith::AndIOp::create(builder, loc, equal, earlier);
-  return arith::OrIOp::create(builder, loc, better, tie);
-}
-
 /// For each place, the first element of those that come behind the one before:
 /// no memory beyond the result.
 struct ExpandTopK : OpRewritePattern<nn::TopKOp> {
@@ -186,6 +159,10 @@ struct ExpandTopK : OpRewritePattern<nn::TopKOp> {
     Value start = createEmpty(rewriter, loc, resultType);
     if (resultType.getNumElements() == 0) {
       rewriter.replaceOp(op, start);
+      return success();
+    }
+    if (prefersParallelLoops(op) && ranksFaster(op)) {
+      rewriter.replaceOp(op, expandByRank(rewriter, op));
       return success();
     }
     SmallVector<Value> iteration(type.getRank());

@@ -57,3 +57,49 @@ func.func @sums(%x: tensor<5x7xf32>) -> tensor<5x7xf32>
   %y = nn.cumulative_sum %x dim(1) exclusive reverse : tensor<5x7xf32>
   return %y : tensor<5x7xf32>
 }
+
+// A long line in 32 parts of 32 elements, the last of which has 8; then the sums
+// of parts, and both added. Sums from the end begin at the last element.
+// CHECK-LABEL: func.func @few_sums
+// CHECK-SAME:    (%[[X:.*]]: tensor<1000xf32>)
+// CHECK:         %[[P:.*]]:2 = linalg.generic {{.*}} ["parallel", "reduction"]} outs(%{{.*}}, %{{.*}} : tensor<32x32xf32>, tensor<32xf32>)
+// CHECK:           %[[AT:.*]] = arith.minsi %{{.*}}, %c999
+// CHECK:           %[[FROM:.*]] = arith.subi %c999{{.*}}, %[[AT]]
+// CHECK:           tensor.extract %[[X]][%[[FROM]]]
+// CHECK:           arith.select
+// CHECK:           arith.addf
+// CHECK:         %[[B:.*]]:2 = linalg.generic {{.*}} ["reduction"]} ins(%[[P]]#1, %{{.*}} : tensor<32xf32>, tensor<32xf32>)
+// CHECK:         %[[Y:.*]] = linalg.generic {{.*}} ["parallel"]} outs(%{{.*}} : tensor<1000xf32>)
+// CHECK-DAG:       tensor.extract %[[B]]#0
+// CHECK-DAG:       tensor.extract %[[P]]#0
+// CHECK:           arith.addf
+// CHECK:         return %[[Y]]
+func.func @few_sums(%x: tensor<1000xf32>) -> tensor<1000xf32>
+    attributes {pipeline.target = #cuda.target<"sm_90">} {
+  %y = nn.cumulative_sum %x dim(0) reverse : tensor<1000xf32>
+  return %y : tensor<1000xf32>
+}
+
+// The rank of each element of a few lines, and the element of each rank. A
+// thread of each of many lines finds one place after the other.
+// CHECK-LABEL: func.func @few_places
+// CHECK-SAME:    (%[[X:.*]]: tensor<3x100xf32>)
+// CHECK-NOT:     scf.for
+// CHECK:         %[[R:.*]] = linalg.generic {{.*}} ["parallel", "parallel", "reduction"]} ins(%[[X]], %[[X]] : {{.*}} outs(%{{.*}} : tensor<3x100xi64>)
+// CHECK:           arith.extui
+// CHECK:           arith.addi
+// CHECK:         %[[I:.*]] = linalg.generic {{.*}} ["parallel", "parallel", "reduction"]} ins(%[[R]] : tensor<3x100xi64>) outs(%{{.*}} : tensor<3x5xi64>)
+// CHECK:           arith.maxsi
+// CHECK:         return %[[I]]
+// CHECK-LABEL: func.func @many_places
+// CHECK-COUNT-3: scf.for
+func.func @few_places(%x: tensor<3x100xf32>) -> tensor<3x5xi64>
+    attributes {pipeline.target = #cuda.target<"sm_90">} {
+  %i = nn.top_k %x dim(1) : tensor<3x100xf32> -> tensor<3x5xi64>
+  return %i : tensor<3x5xi64>
+}
+func.func @many_places(%x: tensor<4000x100xf32>) -> tensor<4000x5xi64>
+    attributes {pipeline.target = #cuda.target<"sm_90">} {
+  %i = nn.top_k %x dim(1) : tensor<4000x100xf32> -> tensor<4000x5xi64>
+  return %i : tensor<4000x5xi64>
+}

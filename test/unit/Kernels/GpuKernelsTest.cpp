@@ -653,6 +653,67 @@ func.func private @sums(%x: tensor<5x131x3xf32>) -> tensor<5x131x3xf32> {
         0);
 }
 
+// Lines in parts, and parts of sums of parts: exact numbers, which have the
+// same sums in any order.
+TEST(GpuKernels, FewLongLinesAreSummedInParts) {
+  for (auto [lines, length, inner] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{
+           {3, 257, 2}, {1, 1000, 1}, {1, 200003, 1}}) {
+    auto elements = static_cast<size_t>(lines * length * inner);
+    std::vector<float> x = randomVector(elements, 60, 3);
+    for (float &value : x)
+      value = std::round(value);
+    std::string source;
+    std::vector<Call> calls;
+    for (const char *kind : {"", "exclusive", "reverse", "exclusive reverse"}) {
+      std::string name = "f" + std::to_string(calls.size());
+      source += "func.func private @" + name +
+                "(%x: tensor<NxLxMxf32>) -> tensor<NxLxMxf32> {\n"
+                "  %y = nn.cumulative_sum %x dim(1) " +
+                kind +
+                " : tensor<NxLxMxf32>\n"
+                "  return %y : tensor<NxLxMxf32>\n}\n";
+      calls.push_back({name, {x, outputOf(elements)}, 1, {}});
+    }
+    compare(replace(source, {{"N", lines}, {"L", length}, {"M", inner}}), calls,
+            0);
+  }
+}
+
+// By one place after the other in each line, and by the ranks of all elements;
+// equal elements and NaN among them.
+TEST(GpuKernels, TheFirstElementsAreThoseOfTheCpu) {
+  for (auto [lines, length, places] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{
+           {1, 1000, 5}, {3, 67, 67}, {900, 37, 2}, {1, 1, 1}}) {
+    std::vector<float> x =
+        randomVector(static_cast<size_t>(lines * length), 61, 20);
+    for (float &value : x)
+      value = std::round(value);
+    x[x.size() / 2] = NAN;
+    x[x.size() / 3] = NAN;
+    std::string source = replace(R"mlir(
+func.func private @last(%x: tensor<NxLxf32>) -> tensor<NxKxi64> {
+  %i = nn.top_k %x dim(1) : tensor<NxLxf32> -> tensor<NxKxi64>
+  return %i : tensor<NxKxi64>
+}
+func.func private @first(%x: tensor<LxNxf32>) -> tensor<KxNxi64> {
+  %i = nn.top_k %x dim(0) smallest : tensor<LxNxf32> -> tensor<KxNxi64>
+  return %i : tensor<KxNxi64>
+}
+)mlir",
+                                 {{"N", lines}, {"L", length}, {"K", places}});
+    std::vector<Call> calls;
+    for (const char *name : {"last", "first"})
+      calls.push_back({name,
+                       {x, outputOf(2 * static_cast<size_t>(lines * places))},
+                       1,
+                       {}});
+    compare(source, calls, 0);
+    compare(source, calls, 0, /*plain=*/true);
+  }
+}
+
 // Windows overlap, so that several add to one element.
 TEST(GpuKernels, PoolingHasTheBitsOfTheCpu) {
   compare(R"mlir(
