@@ -17,6 +17,29 @@ defvar GpuKindOption =
     Option<"kind", "kind", "std::string", "\"\"",
            "Only functions of targets of this dialect; empty: all functions">;
 
+def PipelineMergeUpdates : Pass<"pipeline-merge-updates", "::mlir::ModuleOp"> {
+  let summary = "Makes one call of the updates of many weights";
+  let description = [{
+    In device functions, calls that follow each other, of functions that are one
+    elementwise op on whole buffers each, become one call: those whose ops differ
+    in the shape of the buffers only, and which touch slots of distinct variables.
+    The new function is an `scf.forall` over an `scf.index_switch` with a case for
+    each of them. Calls with numbers of their own, such as another learning rate,
+    stay apart.
+
+    ```mlir
+    func.call @sgd.7x11(%w1, %g1, %lr)
+    func.call @sgd.11x13(%w2, %g2, %lr)
+    // becomes
+    func.call @sgd.merged(%w1, %g1, %lr, %w2, %g2)
+    ```
+  }];
+  let options = [GpuKindOption];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def PipelineParallelLoops
     : Pass<"pipeline-parallel-loops", "::mlir::func::FuncOp"> {
   let summary = "Turns loops whose iterations share no element into forall";
@@ -132,6 +155,33 @@ def PipelineOutlineGpuKernels
                            "::mlir::gpu::GPUDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::memref::MemRefDialect"];
+}
+
+def PipelineGpuUpdates : Pass<"pipeline-gpu-updates", "::mlir::ModuleOp"> {
+  let summary = "Numbers the blocks of merged updates through all buffers";
+  let description = [{
+    Maps kernels of an `scf.forall` that `pipeline-merge-updates` has made. A
+    block of 128 threads has 512 elements of one of the buffers. It finds these
+    by halves, and its threads compute four elements each, by vectors, or one by
+    one what is left at the end of a buffer.
+
+    ```mlir
+    scf.forall (%n) in (2) { scf.index_switch %n
+      case 0 { linalg.generic ... outs(%a : memref<700xf32>) }
+      case 1 { linalg.generic ... outs(%b : memref<5x7xf32>) }
+    // becomes
+    %w, %count, %first = scf.if %block < 2 { %a, 700, 0 } else { %b, 35, 2 }
+    %i = ((%block - %first) * 128 + %thread) * 4
+    scf.if %i + 4 <= %count { vector.load %w[%i] ... } else { scf.for ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
 }
 
 def PipelineGpuRows : Pass<"pipeline-gpu-rows", "::mlir::ModuleOp"> {

@@ -33,6 +33,10 @@ bool penstock::isStageFunction(func::FuncOp function, StringRef kind) {
 
 void penstock::buildCudaKernelPipeline(OpPassManager &manager) {
   std::string kind = cuda::CudaDialect::getDialectNamespace().str();
+  // Calls of functions, before these have kernels.
+  PipelineMergeUpdatesOptions updates;
+  updates.kind = kind;
+  manager.addPass(createPipelineMergeUpdates(updates));
   // On the host's buffers, of which it is known whether they overlap.
   PipelineParallelLoopsOptions parallel;
   parallel.kind = kind;
@@ -48,6 +52,7 @@ void penstock::buildCudaKernelPipeline(OpPassManager &manager) {
   constants.kind = kind;
   manager.addNestedPass<func::FuncOp>(createPipelinePlaceConstants(constants));
   // Threads, class by class; the last one takes what is left.
+  manager.addPass(createPipelineGpuUpdates());
   manager.addPass(createPipelineGpuRows());
   manager.addPass(createPipelineGpuElementwise());
   manager.addPass(createPipelineGpuTransposes());

@@ -10,14 +10,19 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace penstock;
 
 StringRef penstock::getKernelClass(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  if (!linalgOp)
-    return "rows";
+  if (!linalgOp) {
+    WalkResult hasCases = op->walk([](scf::IndexSwitchOp) {
+      return WalkResult::interrupt(); // Of weights that are updated alike.
+    });
+    return hasCases.wasInterrupted() ? "updates" : "rows";
+  }
   WalkResult readsElsewhere = op->walk([](memref::LoadOp) {
     return WalkResult::interrupt(); // Gathers, windows.
   });

@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 # Kernels are named after their function and their class.
-LIMITS = {"elementwise": 64, "indexed": 64, "numbers": 64, "rows": 96, "reduction": 96}
+LIMITS = {"elementwise": 64, "indexed": 64, "updates": 64, "numbers": 64, "rows": 96, "reduction": 96}
 ROUNDING = re.compile(r"(add|sub|mul|mad|fma|div|rcp|sqrt)\.(.*\.)?f(32|64)$")
 
 
