@@ -10,6 +10,7 @@
 #include "passes/Runtime/ProgramTable.h"
 
 #include "dialects/Onnx/DiscardableAttributes.h"
+#include "dialects/Pipeline/ParameterGroups.h"
 #include "dialects/Pipeline/Summands.h"
 #include "penstock/Support/ByteSize.h"
 
@@ -253,8 +254,13 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
       prepacking = gemms.contains(order) ? convs.size() + gemms.getIndex(order)
                                          : convs.getIndex(order);
     }
-    int64_t owner =
-        numbers.lookup(getOwner(symbols, variable, firstOfBytes).getSymName());
+    VariableOp parameter = getOwner(symbols, variable, firstOfBytes);
+    // --verify takes a gradient with the rate of the program as a reason for its
+    // parameter to move.
+    if (variable.getRole() == Role::Gradient &&
+        parameter->hasAttr(kRateScaleAttr))
+      parameter = variable;
+    int64_t owner = numbers.lookup(parameter.getSymName());
     auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);
     auto addVariable = [&](StringRef name, BytesAttr bytes,
                            Constant fileOrder) {
