@@ -267,9 +267,9 @@ struct Flags {
                             kUntilGraph, &CompileOptions::listNodes);
   Switch explain = toggle("explain", "Say why each cut stands where it does",
                           kUntilGraph, &CompileOptions::explain);
-  Texts plugins = texts("load-pass-plugin",
-                        "A plug-in with schedules, methods or passes", kNoTrait,
-                        "file");
+  Texts plugins =
+      texts("load-pass-plugin", "A plug-in with schedules, methods or passes",
+            kNoTrait, "file");
 
 private:
   llvm::cl::OptionCategory &getGroup() {

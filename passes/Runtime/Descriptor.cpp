@@ -255,8 +255,8 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
                                          : convs.getIndex(order);
     }
     VariableOp parameter = getOwner(symbols, variable, firstOfBytes);
-    // --verify takes a gradient with the rate of the program as a reason for its
-    // parameter to move.
+    // --verify takes a gradient with the rate of the program as a reason for
+    // its parameter to move.
     if (variable.getRole() == Role::Gradient &&
         parameter->hasAttr(kRateScaleAttr))
       parameter = variable;

@@ -198,10 +198,10 @@ Error ModelWriter::verify(const std::string &path, const ReadVariable &read) {
       return error;
     for (uint32_t i = 0; i < program.variable_count; ++i) {
       const penstock_variable &variable = program.variables[i];
-      bool isInFile = variable.role == PENSTOCK_ROLE_STATISTIC ||
-                      variable.role == PENSTOCK_ROLE_MASTER ||
-                      (variable.role == PENSTOCK_ROLE_PARAMETER &&
-                       !variable.file_element);
+      bool isInFile =
+          variable.role == PENSTOCK_ROLE_STATISTIC ||
+          variable.role == PENSTOCK_ROLE_MASTER ||
+          (variable.role == PENSTOCK_ROLE_PARAMETER && !variable.file_element);
       if (!isInFile || variable.file != file || variable.placement_count == 0)
         continue;
       uint64_t at = variable.file_offset;

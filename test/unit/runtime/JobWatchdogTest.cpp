@@ -44,9 +44,9 @@ protected:
     job.place(2);
     states.resize(2);
     for (uint32_t device : {0, 1})
-      states[device].positions = {
-          {10, 7, 0, /*waited=*/0, device, /*task=*/device, kNone,
-           /*isRunning=*/1}};
+      states[device].positions = {{10, 7, 0, /*waited=*/0, device,
+                                   /*task=*/device, kNone,
+                                   /*isRunning=*/1}};
   }
 
   void wait(int device, uint32_t channel, int64_t n) {
