@@ -62,6 +62,17 @@ static void printRow(AsmPrinter &printer, StringRef kind,
   }
 }
 
+/// The name behind a kind, where there is one: `"x"`.
+static ParseResult parseEndName(AsmParser &parser, StringAttr &name) {
+  OptionalParseResult result = parser.parseOptionalAttribute(name);
+  return result.has_value() ? *result : ParseResult(success());
+}
+
+static void printEndName(AsmPrinter &printer, StringAttr name) {
+  if (name)
+    printer << ' ' << name;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Pipeline/PipelineAttributes.cpp.inc"
 
@@ -122,10 +133,9 @@ static ParseResult parseEnd(OpAsmParser &parser, Attr &end, StringRef expected,
   SMLoc loc = parser.getCurrentLocation();
   if (failed(parser.parseOptionalKeyword(&keyword)) || !symbolize(keyword))
     return parser.emitError(loc) << "expected " << expected;
-  std::string text;
   StringAttr name;
-  if (succeeded(parser.parseOptionalString(&text)))
-    name = parser.getBuilder().getStringAttr(text);
+  if (failed(parseEndName(parser, name)))
+    return failure();
   end = Attr::getChecked([&] { return parser.emitError(loc); },
                          parser.getContext(), *symbolize(keyword), name);
   return success(!!end);
@@ -133,8 +143,7 @@ static ParseResult parseEnd(OpAsmParser &parser, Attr &end, StringRef expected,
 
 template <typename Attr> static void printEnd(OpAsmPrinter &printer, Attr end) {
   printer << end.getKind();
-  if (end.getName())
-    printer << ' ' << end.getName();
+  printEndName(printer, end.getName());
 }
 
 /// T, or T -> R where the result has another type.

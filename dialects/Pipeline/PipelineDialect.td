@@ -129,7 +129,7 @@ def Pipeline_SourceAttr : Pipeline_Attr<"Source", "source"> {
   }];
   let parameters = (ins EnumParameter<Pipeline_SourceKind>:$kind,
                         OptionalParameter<"::mlir::StringAttr">:$name);
-  let assemblyFormat = "`<` $kind ($name^)? `>`";
+  let assemblyFormat = "`<` $kind custom<EndName>($name) `>`";
   let extraClassDeclaration = [{
     /// Returns the name of the input, or "labels".
     ::llvm::StringRef getEndpoint();
@@ -159,7 +159,7 @@ def Pipeline_SinkAttr : Pipeline_Attr<"Sink", "sink"> {
   }];
   let parameters = (ins EnumParameter<Pipeline_SinkKind>:$kind,
                         OptionalParameter<"::mlir::StringAttr">:$name);
-  let assemblyFormat = "`<` $kind ($name^)? `>`";
+  let assemblyFormat = "`<` $kind custom<EndName>($name) `>`";
   let genVerifyDecl = 1;
 }
 
