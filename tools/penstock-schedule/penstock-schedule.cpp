@@ -11,10 +11,10 @@
 #include "penstock/Schedule/Simulator.h"
 #include "penstock/Schedule/Transfers.h"
 #include "penstock/Support/CommandLine.h"
+#include "penstock/Support/ReplaceFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -97,38 +97,8 @@ static std::string plain(double value) {
   return text;
 }
 
-/// The file appears whole or not at all; a device or a pipe stays what it is.
-static std::error_code replaceFile(StringRef path, StringRef text) {
-  sys::fs::file_status status;
-  bool exists = !sys::fs::status(path, status);
-  if (exists && sys::fs::is_directory(status))
-    return std::make_error_code(std::errc::is_a_directory);
-  bool isSpecial = exists && !sys::fs::is_regular_file(status);
-  SmallString<128> name(path);
-  int descriptor = -1;
-  std::error_code code =
-      isSpecial ? sys::fs::openFileForWrite(path, descriptor,
-                                            sys::fs::CD_OpenExisting)
-                : sys::fs::createUniqueFile(path + ".tmp-%%%%%%%%", descriptor,
-                                            name, sys::fs::OF_None, 0666);
-  if (code)
-    return code;
-  raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-  stream << text;
-  stream.close();
-  code = stream.error();
-  stream.clear_error();
-  if (isSpecial)
-    return code;
-  if (!code)
-    code = sys::fs::rename(name, path);
-  if (code)
-    sys::fs::remove(name);
-  return code;
-}
-
 static bool write(StringRef path, StringRef text) {
-  std::error_code code = replaceFile(path, text);
+  std::error_code code = penstock::replaceFile(path, text);
   if (code)
     fail(path + ": " + code.message());
   return !code;
