@@ -38,7 +38,7 @@ config.environment["FILECHECK_OPTS"] = (
 # A test may say "REQUIRES: penstockc"; a sanitizer build says which.
 for tool in ("penstock-opt", "penstock-translate", "penstockc",
              "penstock-lsp-server", "penstock-schedule", "penstock-plan",
-             "penstock-checkpoint", "penstock-doctor"):
+             "penstock-plot", "penstock-checkpoint", "penstock-doctor"):
     if os.access(os.path.join(tools, tool), os.X_OK):
         config.available_features.add(tool)
 for sanitizer in filter(None, config.penstock_sanitize.split(",")):
