@@ -45,6 +45,45 @@ struct Exp2ToExp : OpRewritePattern<math::Exp2Op> {
   }
 };
 
+/// Returns whether this op is computed by a polynomial or by the C library.
+bool isFunction(Operation *op) {
+  return isa<math::AcosOp, math::AcoshOp, math::AsinOp, math::AsinhOp,
+             math::AtanOp, math::Atan2Op, math::AtanhOp, math::CbrtOp,
+             math::CosOp, math::CoshOp, math::ErfOp, math::ErfcOp, math::ExpOp,
+             math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log10Op,
+             math::Log1pOp, math::Log2Op, math::PowFOp, math::SinOp,
+             math::SinhOp, math::TanOp, math::TanhOp>(op);
+}
+
+/// Computes functions of f16 and bf16 in f32 and rounds once. On the host, the
+/// conversion to calls of the C library does that.
+struct ComputeInF32 : RewritePattern {
+  explicit ComputeInF32(MLIRContext *context)
+      : RewritePattern(MatchAnyOpTypeTag(), /*benefit=*/2, context) {}
+  LogicalResult matchAndRewrite(Operation *op,
+                                PatternRewriter &rewriter) const override {
+    if (!isFunction(op) || op->getParentOfType<func::FuncOp>())
+      return rewriter.notifyMatchFailure(op, "is no function of a kernel");
+    Type type = op->getResult(0).getType();
+    Type element = getElementTypeOrSelf(type);
+    if (!element.isF16() && !element.isBF16())
+      return rewriter.notifyMatchFailure(op, "is not of f16 or bf16");
+    Type wide = rewriter.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(type))
+      wide = vector.clone(wide);
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(
+          arith::ExtFOp::create(rewriter, op->getLoc(), wide, operand));
+    Operation *computed = rewriter.clone(*op);
+    computed->setOperands(operands);
+    computed->getResult(0).setType(wide);
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, type,
+                                                 computed->getResult(0));
+    return success();
+  }
+};
+
 /// Writes f32 arithmetic on a scalar or on each lane of a vector.
 class FloatWriter {
 public:
@@ -194,7 +233,8 @@ struct ApproximateMathPass
   void runOnOperation() override {
     // 1. Polynomials, and what is exact in terms of square root and product.
     RewritePatternSet patterns(&getContext());
-    patterns.add<Exp2ToExp, ExpToPolynomial, ErfToRational>(&getContext());
+    patterns.add<ComputeInF32, Exp2ToExp, ExpToPolynomial, ErfToRational>(
+        &getContext());
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
       return llvm::is_contained(
           {"math.log", "math.log2", "math.log1p", "math.expm1", "math.tanh"},
@@ -212,17 +252,10 @@ struct ApproximateMathPass
 
     // 2. The C library for the rest, lane by lane. Instructions stay.
     ConversionTarget target(getContext());
-    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    target.addDynamicallyLegalOp<
-        math::AcosOp, math::AcoshOp, math::AsinOp, math::AsinhOp, math::AtanOp,
-        math::Atan2Op, math::AtanhOp, math::CbrtOp, math::CosOp, math::CoshOp,
-        math::ErfOp, math::ErfcOp, math::ExpOp, math::Exp2Op, math::ExpM1Op,
-        math::LogOp, math::Log10Op, math::Log1pOp, math::Log2Op, math::PowFOp,
-        math::SinOp, math::SinhOp, math::TanOp, math::TanhOp>(
-        [this](Operation *op) {
-          auto function = op->getParentOfType<func::FuncOp>();
-          return !function || isElsewhere(function);
-        });
+    target.markUnknownOpDynamicallyLegal([this](Operation *op) {
+      auto function = op->getParentOfType<func::FuncOp>();
+      return !isFunction(op) || !function || isElsewhere(function);
+    });
     RewritePatternSet calls(&getContext());
     populateMathToLibmConversionPatterns(calls);
     if (failed(

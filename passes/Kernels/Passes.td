@@ -230,7 +230,8 @@ def PipelineApproximateMath
     On f32 scalars and vectors alike, so that the bits do not depend on which of
     the two an element went through. Functions without an accurate polynomial,
     and all of them in f64, become calls of the C library in `func.func`. In
-    kernels of a `gpu.module` they stay.
+    kernels of a `gpu.module` they stay. There, functions of f16 and bf16 are
+    those of f32, rounded once.
 
     ```mlir
     %y = math.exp %x : f32

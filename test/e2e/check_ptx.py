@@ -4,7 +4,8 @@ usage: check_ptx.py FILE.ptx... --archs sm_80,sm_90 [--ptxas PATH]
 
 Each file has a module for each of the architectures, as --emit=ptx writes them.
 No instruction is atomic or approximate, those of f32 and f64 that round do so to
-nearest, and no name has a dot, which ptxas refuses. Prints how often each
+nearest, none but conversions computes with f16 or bf16, and no name has a dot,
+which ptxas refuses. Prints how often each
 rounding instruction occurs.
 
 With --ptxas, the assembler compiles each module: no kernel spills a register, and
@@ -44,6 +45,8 @@ def checkText(path, text, counts):
             if "rn" not in suffixes:
                 yield f"{path}: {opcode} does not round to nearest"
             counts[f"{base}.{suffixes[-1]}"] += 1
+        elif {"f16", "f16x2", "bf16", "bf16x2"} & set(suffixes) and base not in ("cvt", "neg", "abs"):
+            yield f"{path}: {opcode} is not computed in f32"
 
 
 def assemble(ptxas, path, arch, text, largest):

@@ -17,6 +17,9 @@
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/IRReader/IRReader.h"
@@ -130,6 +133,72 @@ static LogicalResult linkLibdevice(llvm::Module &module, const Toolkit &toolkit,
 // LLVM IR and PTX
 //===----------------------------------------------------------------------===//
 
+/// Returns whether an instruction computes with f16 or bf16.
+static bool isNarrowArithmetic(const llvm::Instruction &instruction) {
+  if (instruction.getNumOperands() == 0 ||
+      !instruction.getOperand(0)->getType()->getScalarType()->is16bitFPTy())
+    return false;
+  if (const auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction))
+    switch (call->getIntrinsicID()) {
+    case llvm::Intrinsic::fma:
+    case llvm::Intrinsic::maximum:
+    case llvm::Intrinsic::maxnum:
+    case llvm::Intrinsic::minimum:
+    case llvm::Intrinsic::minnum:
+    case llvm::Intrinsic::sqrt:
+      return true;
+    default:
+      return false;
+    }
+  return llvm::isa<llvm::FCmpInst>(instruction) ||
+         (llvm::isa<llvm::BinaryOperator>(instruction) &&
+          instruction.getType()->isFPOrFPVectorTy());
+}
+
+/// Computes in f32 what is to be computed in f16 or bf16, and rounds: the same
+/// bits, but for what is smaller than the smallest normal number. Instructions
+/// of f16 flush that to zero where those of f32 shall, of which it is none; and
+/// what instructions there are depends on the architecture. At the end, because
+/// the optimizer turns this around.
+static void computeInF32(llvm::Module &module) {
+  SmallVector<llvm::Instruction *> found;
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (isNarrowArithmetic(instruction))
+        found.push_back(&instruction);
+  for (llvm::Instruction *instruction : found) {
+    llvm::IRBuilder<> builder(instruction);
+    auto widen = [&](llvm::Value *value) {
+      llvm::Type *type = value->getType();
+      if (!type->isFPOrFPVectorTy())
+        return value;
+      return builder.CreateFPExt(value,
+                                 type->getWithNewType(builder.getFloatTy()));
+    };
+    llvm::Value *result;
+    if (auto *compare = llvm::dyn_cast<llvm::FCmpInst>(instruction)) {
+      result = builder.CreateFCmp(compare->getPredicate(),
+                                  widen(compare->getOperand(0)),
+                                  widen(compare->getOperand(1)));
+    } else if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(instruction)) {
+      SmallVector<llvm::Value *> arguments;
+      for (llvm::Value *argument : call->args())
+        arguments.push_back(widen(argument));
+      result = builder.CreateIntrinsic(arguments.front()->getType(),
+                                       call->getIntrinsicID(), arguments);
+    } else {
+      auto *binary = llvm::cast<llvm::BinaryOperator>(instruction);
+      result =
+          builder.CreateBinOp(binary->getOpcode(), widen(binary->getOperand(0)),
+                              widen(binary->getOperand(1)));
+    }
+    if (result->getType() != instruction->getType())
+      result = builder.CreateFPTrunc(result, instruction->getType());
+    instruction->replaceAllUsesWith(result);
+    instruction->eraseFromParent();
+  }
+}
+
 std::unique_ptr<llvm::Module>
 cuda::translateKernels(gpu::GPUModuleOp kernels, const GpuArch &arch,
                        const Toolkit &toolkit, llvm::LLVMContext &context) {
@@ -156,6 +225,7 @@ cuda::translateKernels(gpu::GPUModuleOp kernels, const GpuArch &arch,
     if (!function.isDeclaration())
       function.addFnAttr("denormal-fp-math-f32", "preserve-sign,preserve-sign");
   optimizeModule(*module, *machine, llvm::OptimizationLevel::O3);
+  computeInF32(*module);
   return module;
 }
 

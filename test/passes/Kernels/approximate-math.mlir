@@ -64,6 +64,13 @@ func.func @instructions(%x: vector<16xf32>) -> (vector<16xf32>, vector<16xf32>, 
 // CHECK:         math.exp %{{.*}} : f64
 // CHECK-NOT:     call
 // CHECK:         gpu.return
+// Of f16 in f32, with one rounding.
+// CHECK-LABEL:   gpu.func @narrow
+// CHECK:         arith.extf %{{.*}} : f16 to f32
+// CHECK:         math.fma %{{.*}} : f32
+// CHECK:         arith.truncf %{{.*}} : f32 to f16
+// CHECK-NOT:     math.tanh
+// CHECK:         gpu.return
 gpu.module @kernels {
   gpu.func @functions(%x: memref<f32, 1>, %y: memref<f64, 1>) kernel {
     %a = memref.load %x[] : memref<f32, 1>
@@ -73,6 +80,12 @@ gpu.module @kernels {
     %d = memref.load %y[] : memref<f64, 1>
     %e = math.exp %d : f64
     memref.store %e, %y[] : memref<f64, 1>
+    gpu.return
+  }
+  gpu.func @narrow(%x: memref<f16, 1>) kernel {
+    %a = memref.load %x[] : memref<f16, 1>
+    %b = math.tanh %a : f16
+    memref.store %b, %x[] : memref<f16, 1>
     gpu.return
   }
 }
