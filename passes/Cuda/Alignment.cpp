@@ -9,23 +9,26 @@
 #include "passes/Cuda/Alignment.h"
 
 #include "passes/Cuda/Passes.h"
-#include "passes/Cuda/ScalarBody.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace penstock;
 
+int64_t penstock::getElementBytes(Type type) {
+  if (!type.isIntOrFloat())
+    return 0;
+  int64_t bits = type.getIntOrFloatBitWidth();
+  return bits == 1 ? 1 : bits % 8 ? 0 : bits / 8;
+}
+
 /// Returns whether a slice begins at a multiple of kVectorBytes of its source.
 static bool keepsAlignment(memref::SubViewOp slice) {
   MemRefType type = slice.getSourceType();
   SmallVector<int64_t> strides;
   int64_t start;
-  if (failed(type.getStridesAndOffset(strides, start)) ||
-      !type.getElementType().isIntOrFloat())
-    return false;
-  int64_t bits = type.getElementTypeBitWidth();
-  if (bits % 8)
+  int64_t element = getElementBytes(type.getElementType());
+  if (failed(type.getStridesAndOffset(strides, start)) || element == 0)
     return false;
   int64_t bytes = 0;
   for (auto [offset, stride] :
@@ -34,7 +37,7 @@ static bool keepsAlignment(memref::SubViewOp slice) {
     if (ShapedType::isDynamic(stride))
       return constant && *constant == 0;
     // A counter may have any value.
-    int64_t step = stride * bits / 8;
+    int64_t step = stride * element;
     if (constant)
       bytes += *constant * step;
     else if (step % kVectorBytes)
@@ -66,22 +69,21 @@ bool penstock::beginsAtVector(Value buffer) {
   }
 }
 
-/// Returns whether each row of a buffer begins at a multiple of kVectorElements
-/// from its start.
-static bool hasVectorRows(MemRefType type) {
+/// Returns whether each row of a buffer begins at a multiple of `elements` from
+/// its start.
+static bool hasVectorRows(MemRefType type, int64_t elements) {
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)) || strides.empty())
     return false;
   return strides.back() == 1 &&
-         llvm::all_of(ArrayRef(strides).drop_back(), [](int64_t stride) {
-           return !ShapedType::isDynamic(stride) &&
-                  stride % kVectorElements == 0;
+         llvm::all_of(ArrayRef(strides).drop_back(), [&](int64_t stride) {
+           return !ShapedType::isDynamic(stride) && stride % elements == 0;
          });
 }
 
-bool penstock::isVectorAligned(Value buffer) {
-  if (!hasVectorRows(cast<MemRefType>(buffer.getType())))
+bool penstock::isVectorAligned(Value buffer, int64_t elements) {
+  if (!hasVectorRows(cast<MemRefType>(buffer.getType()), elements))
     return false;
   while (Operation *producer = buffer.getDefiningOp()) {
     // LLVM places constants as it needs them.

@@ -9,6 +9,7 @@
 #ifndef PENSTOCK_PASSES_CUDA_ALIGNMENT_H
 #define PENSTOCK_PASSES_CUDA_ALIGNMENT_H
 
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
 
 namespace penstock {
@@ -23,9 +24,13 @@ bool beginsAtVector(mlir::Value buffer);
 /// Returns whether a parameter of a kernel does, by `llvm.align`.
 bool isParameterAligned(mlir::Value buffer);
 
+/// Returns the bytes of an integer or a floating-point number in memory, where
+/// a truth value has a byte; 0 for other types.
+int64_t getElementBytes(mlir::Type type);
+
 /// Returns whether in a buffer of a kernel each element whose last index is a
-/// multiple of kVectorElements begins a vector.
-bool isVectorAligned(mlir::Value buffer);
+/// multiple of `elements` begins a vector of so many.
+bool isVectorAligned(mlir::Value buffer, int64_t elements);
 
 } // namespace penstock
 

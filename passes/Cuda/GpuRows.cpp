@@ -119,7 +119,10 @@ void RowMapper::waitForTeam() {
 Value RowMapper::shuffle(Value value, int64_t distance) {
   Type type = value.getType();
   Type i32 = builder.getI32Type();
-  bool isNarrow = type.isInteger() && type.getIntOrFloatBitWidth() < 32;
+  bool isNarrow = type.getIntOrFloatBitWidth() < 32;
+  Type integer = builder.getIntegerType(type.getIntOrFloatBitWidth());
+  if (isNarrow && !type.isInteger())
+    value = arith::BitcastOp::create(builder, loc, integer, value);
   if (isNarrow)
     value = arith::ExtUIOp::create(builder, loc, i32, value);
   value = gpu::ShuffleOp::create(
@@ -127,7 +130,9 @@ Value RowMapper::shuffle(Value value, int64_t distance) {
               static_cast<int32_t>(kWarpThreads), gpu::ShuffleMode::XOR)
               .getShuffleResult();
   if (isNarrow)
-    value = arith::TruncIOp::create(builder, loc, type, value);
+    value = arith::TruncIOp::create(builder, loc, integer, value);
+  if (isNarrow && !type.isInteger())
+    value = arith::BitcastOp::create(builder, loc, type, value);
   return value;
 }
 

@@ -218,14 +218,16 @@ def PipelineGpuRows : Pass<"pipeline-gpu-rows", "::mlir::ModuleOp"> {
 
 def PipelineGpuElementwise
     : Pass<"pipeline-gpu-elementwise", "::mlir::ModuleOp"> {
-  let summary = "Gives each thread four elements, loaded and stored as vectors";
+  let summary = "Gives each thread a vector of elements, loaded and stored at once";
   let description = [{
     Maps kernels of a `linalg` op without sums. Neighboring loops become one
     where all buffers allow it. Where each buffer that moves along the last loop
     has its elements side by side there, begins at a multiple of 16 bytes
-    (`llvm.align`), and rows are of whole vectors, a thread computes four
-    elements in a row; a single row may have a rest, which the last thread
-    computes one by one. Other kernels stay.
+    (`llvm.align`), and rows are of whole vectors, a thread computes as many
+    elements in a row as 128 bits hold of the widest operand that has one for
+    each iteration: four of f32, eight of bf16, sixteen truth values; never less
+    than four. A single row may have a rest, which the last thread computes one
+    by one. Other kernels stay.
 
     ```mlir
     gpu.func @relu(%x: memref<5x70xf32, 1> {llvm.align = 16 : i64}, ...) kernel {

@@ -31,7 +31,7 @@ bool penstock::isAlongRow(linalg::GenericOp op, OpOperand &init,
 
 /// Returns whether a shuffle can pass a number of this type on.
 static bool canShuffle(Type type) {
-  return type.isF32() || type.isF64() ||
+  return type.isF16() || type.isBF16() || type.isF32() || type.isF64() ||
          (type.isSignlessInteger() && type.getIntOrFloatBitWidth() <= 64);
 }
 

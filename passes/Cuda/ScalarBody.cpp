@@ -62,39 +62,53 @@ bool penstock::isDenseAlong(linalg::GenericOp op, OpOperand &operand,
     return false;
   SmallVector<int64_t> strides;
   int64_t offset;
-  // Truth values are bytes in memory and bits in vectors.
   return succeeded(type.getStridesAndOffset(strides, offset)) &&
-         strides.back() == 1 && type.getElementType().isIntOrFloat() &&
-         type.getElementTypeBitWidth() % 8 == 0;
+         strides.back() == 1 && getElementBytes(type.getElementType());
 }
 
-llvm::MaybeAlign ScalarBody::getAlignment(Value buffer) {
-  if (!isAligned && !isVectorAligned(buffer))
+llvm::MaybeAlign ScalarBody::getAlignment(Value buffer, int64_t count) {
+  if (!isAligned && !isVectorAligned(buffer, count))
     return llvm::MaybeAlign();
   auto type = cast<MemRefType>(buffer.getType());
-  int64_t bytes = kVectorElements * type.getElementTypeBitWidth() / 8;
+  int64_t bytes = count * getElementBytes(type.getElementType());
   return llvm::Align(static_cast<uint64_t>(std::min(bytes, kVectorBytes)));
 }
 
+/// The buffer as vectors see it. Truth values are bytes in memory, and would be
+/// bits in vectors; LLVM knows buffers of both by the same address.
+static Value toBytes(OpBuilder &builder, Location loc, Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  if (!type.getElementType().isInteger(1))
+    return buffer;
+  auto bytes = cast<MemRefType>(type.clone(builder.getI8Type()));
+  return UnrealizedConversionCastOp::create(builder, loc, bytes, buffer)
+      .getResult(0);
+}
+
 SmallVector<Value> ScalarBody::loadVector(OpOperand &operand,
-                                          ArrayRef<Value> indices,
-                                          unsigned dim) {
+                                          ArrayRef<Value> indices, unsigned dim,
+                                          int64_t count) {
   if (!op.getMatchingIndexingMap(&operand).isFunctionOfDim(dim))
-    return SmallVector<Value>(kVectorElements, load(operand, indices));
+    return SmallVector<Value>(count, load(operand, indices));
   SmallVector<Value> result;
   if (!isDenseAlong(op, operand, dim)) {
-    for (int64_t i = 0; i < kVectorElements; ++i)
+    for (int64_t i = 0; i < count; ++i)
       result.push_back(load(operand, advance(indices, dim, i)));
     return result;
   }
+  Type element = cast<MemRefType>(operand.get().getType()).getElementType();
+  Value buffer = toBytes(builder, loc, operand.get());
   auto type = VectorType::get(
-      kVectorElements,
-      cast<MemRefType>(operand.get().getType()).getElementType());
+      count, cast<MemRefType>(buffer.getType()).getElementType());
   Value vector = vector::LoadOp::create(
-      builder, loc, type, operand.get(), locate(operand, indices),
-      /*nontemporal=*/false, getAlignment(operand.get()));
-  for (int64_t i = 0; i < kVectorElements; ++i)
-    result.push_back(vector::ExtractOp::create(builder, loc, vector, i));
+      builder, loc, type, buffer, locate(operand, indices),
+      /*nontemporal=*/false, getAlignment(operand.get(), count));
+  for (int64_t i = 0; i < count; ++i) {
+    Value value = vector::ExtractOp::create(builder, loc, vector, i);
+    if (value.getType() != element)
+      value = arith::TruncIOp::create(builder, loc, element, value);
+    result.push_back(value);
+  }
   return result;
 }
 
@@ -105,12 +119,18 @@ void ScalarBody::storeVector(OpOperand &init, ArrayRef<Value> values,
       store(init, value, advance(indices, dim, static_cast<int64_t>(i)));
     return;
   }
-  auto type = VectorType::get(kVectorElements, values.front().getType());
-  Value vector =
-      vector::FromElementsOp::create(builder, loc, type, ValueRange(values));
-  vector::StoreOp::create(builder, loc, vector, init.get(),
-                          locate(init, indices), /*nontemporal=*/false,
-                          getAlignment(init.get()));
+  auto count = static_cast<int64_t>(values.size());
+  Value buffer = toBytes(builder, loc, init.get());
+  Type element = cast<MemRefType>(buffer.getType()).getElementType();
+  SmallVector<Value> elements(values);
+  for (Value &value : elements)
+    if (value.getType() != element)
+      value = arith::ExtUIOp::create(builder, loc, element, value);
+  Value vector = vector::FromElementsOp::create(
+      builder, loc, VectorType::get(count, element), elements);
+  vector::StoreOp::create(builder, loc, vector, buffer, locate(init, indices),
+                          /*nontemporal=*/false,
+                          getAlignment(init.get(), count));
 }
 
 SmallVector<Value> ScalarBody::compute(ArrayRef<Value> elements,
@@ -147,18 +167,19 @@ void ScalarBody::writeElement(ArrayRef<Value> indices) {
     store(init, value, indices);
 }
 
-void ScalarBody::writeVector(ArrayRef<Value> indices, unsigned dim) {
+void ScalarBody::writeVector(ArrayRef<Value> indices, unsigned dim,
+                             int64_t count) {
   SmallVector<SmallVector<Value>> elements(
-      kVectorElements, SmallVector<Value>(op->getNumOperands()));
+      count, SmallVector<Value>(op->getNumOperands()));
   for (OpOperand &operand : op->getOpOperands()) {
     if (!reads(operand))
       continue;
     for (auto [own, value] :
-         llvm::zip_equal(elements, loadVector(operand, indices, dim)))
+         llvm::zip_equal(elements, loadVector(operand, indices, dim, count)))
       own[operand.getOperandNumber()] = value;
   }
   SmallVector<SmallVector<Value>> results(op.getNumDpsInits());
-  for (int64_t i = 0; i < kVectorElements; ++i)
+  for (int64_t i = 0; i < count; ++i)
     for (auto [all, value] : llvm::zip_equal(
              results, compute(elements[i], advance(indices, dim, i))))
       all.push_back(value);

@@ -15,7 +15,7 @@
 namespace penstock {
 
 /// Elements that one thread loads and stores by one instruction of 128 bits, if
-/// they are of f32.
+/// they are of f32. Where sums depend on it, those of other types also.
 constexpr int64_t kVectorElements = 4;
 
 /// Writes loads, stores and arithmetic of an op on buffers at the insertion
@@ -28,21 +28,23 @@ public:
              bool isAligned = false)
       : builder(builder), loc(op.getLoc()), op(op), isAligned(isAligned) {}
 
-  /// Writes one iteration of an elementwise op, or a vector of them along loop
-  /// `dim`.
+  /// Writes one iteration of an elementwise op, or a vector of `count` along
+  /// loop `dim`.
   void writeElement(mlir::ArrayRef<mlir::Value> indices);
-  void writeVector(mlir::ArrayRef<mlir::Value> indices, unsigned dim);
+  void writeVector(mlir::ArrayRef<mlir::Value> indices, unsigned dim,
+                   int64_t count = kVectorElements);
 
   mlir::Value load(mlir::OpOperand &operand,
                    mlir::ArrayRef<mlir::Value> indices);
   void store(mlir::OpOperand &init, mlir::Value value,
              mlir::ArrayRef<mlir::Value> indices);
 
-  /// Loads the elements at `indices` and the next ones along loop `dim`, of
-  /// which the first is a multiple of kVectorElements.
+  /// Loads `count` elements from `indices` on along loop `dim`, whose index is
+  /// a multiple of `count`.
   llvm::SmallVector<mlir::Value> loadVector(mlir::OpOperand &operand,
                                             mlir::ArrayRef<mlir::Value> indices,
-                                            unsigned dim);
+                                            unsigned dim,
+                                            int64_t count = kVectorElements);
   void storeVector(mlir::OpOperand &init, mlir::ArrayRef<mlir::Value> values,
                    mlir::ArrayRef<mlir::Value> indices, unsigned dim);
 
@@ -64,8 +66,8 @@ public:
 private:
   llvm::SmallVector<mlir::Value> locate(mlir::OpOperand &operand,
                                         mlir::ArrayRef<mlir::Value> indices);
-  /// The alignment of vectors of a buffer.
-  llvm::MaybeAlign getAlignment(mlir::Value buffer);
+  /// The alignment of vectors of `count` elements of a buffer.
+  llvm::MaybeAlign getAlignment(mlir::Value buffer, int64_t count);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
@@ -74,7 +76,7 @@ private:
 };
 
 /// Returns whether the elements of the operand along loop `dim` lie side by
-/// side.
+/// side, in whole bytes.
 bool isDenseAlong(mlir::linalg::GenericOp op, mlir::OpOperand &operand,
                   unsigned dim);
 

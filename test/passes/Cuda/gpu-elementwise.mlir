@@ -45,6 +45,42 @@ gpu.func @bias(%x: memref<7x64xf32, 1> {llvm.align = 16 : i64}, %b: memref<64xf3
   gpu.return
 }
 
+// Eight elements of bf16 at once, beside a number of f32 per row; sixteen truth
+// values, as bytes; half as many of bf16 where a row begins only there.
+// CHECK-LABEL: gpu.func @narrow
+// CHECK-SAME:    known_grid_size = array<i32: 1, 1, 1>
+// CHECK:         arith.remui %{{.*}}, %c10
+// CHECK:         vector.load %{{.*}} {alignment = 16 : i64} : memref<7x80xbf16, 1>, vector<8xbf16>
+// CHECK:         vector.load %{{.*}} {alignment = 16 : i64} : memref<80xf32, 1>, vector<8xf32>
+// CHECK:         vector.store %{{.*}} {alignment = 16 : i64} : memref<7x80xbf16, 1>, vector<8xbf16>
+// CHECK-LABEL: gpu.func @truth
+// CHECK:         %[[BYTES:.*]] = builtin.unrealized_conversion_cast %{{.*}} : memref<560xi1, 1> to memref<560xi8, 1>
+// CHECK:         vector.load %[[BYTES]]{{.*}} {alignment = 16 : i64} : memref<560xi8, 1>, vector<16xi8>
+// CHECK-COUNT-16: arith.trunci %{{.*}} : i8 to i1
+// CHECK:         arith.extui %{{.*}} : i1 to i8
+// CHECK:         vector.store %{{.*}} {alignment = 16 : i64} : memref<560xi8, 1>, vector<16xi8>
+// CHECK-LABEL: gpu.func @halves
+// CHECK:         vector.load %{{.*}} {alignment = 8 : i64} : memref<7x80xbf16, strided<[84, 1]>, 1>, vector<4xbf16>
+gpu.func @narrow(%x: memref<7x80xbf16, 1> {llvm.align = 16 : i64}, %b: memref<80xf32, 1> {llvm.align = 16 : i64}, %y: memref<7x80xbf16, 1> {llvm.align = 16 : i64}) kernel {
+  linalg.generic {indexing_maps = [#id, #last, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %b : memref<7x80xbf16, 1>, memref<80xf32, 1>) outs(%y : memref<7x80xbf16, 1>) {
+    ^bb0(%in: bf16, %s: f32, %out: bf16): %w = arith.extf %in : bf16 to f32  %r = arith.addf %w, %s : f32  %n = arith.truncf %r : f32 to bf16  linalg.yield %n : bf16 }
+  gpu.return
+}
+gpu.func @truth(%x: memref<7x80xi1, 1> {llvm.align = 16 : i64}, %y: memref<7x80xi1, 1> {llvm.align = 16 : i64}) kernel {
+  %true = arith.constant true
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<7x80xi1, 1>) outs(%y : memref<7x80xi1, 1>) {
+    ^bb0(%in: i1, %out: i1): %r = arith.xori %in, %true : i1  linalg.yield %r : i1 }
+  gpu.return
+}
+gpu.func @halves(%x: memref<7x80xbf16, strided<[84, 1]>, 1> {llvm.align = 16 : i64}, %y: memref<7x80xbf16, 1> {llvm.align = 16 : i64}) kernel {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<7x80xbf16, strided<[84, 1]>, 1>) outs(%y : memref<7x80xbf16, 1>) {
+    ^bb0(%in: bf16, %out: bf16): linalg.yield %in : bf16 }
+  gpu.return
+}
+
 // Rows that begin anywhere, buffers that do, other orders, and who shall be plain.
 // CHECK-LABEL: gpu.func @strided
 // CHECK-NOT:     vector

@@ -227,6 +227,108 @@ func.func private @f(%x: tensor<RxLxf32>, %b: tensor<Lxf32>, %t: tensor<LxRxf32>
   }
 }
 
+/// `bytes` in the memory of floats.
+template <typename T> std::vector<float> pack(const std::vector<T> &bytes) {
+  std::vector<float> result((bytes.size() * sizeof(T) + 3) / 4);
+  std::memcpy(result.data(), bytes.data(), bytes.size() * sizeof(T));
+  return result;
+}
+
+/// The upper halves of small integers.
+std::vector<float> packBf16(const std::vector<float> &values) {
+  std::vector<uint16_t> halves;
+  for (float value : values) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    halves.push_back(static_cast<uint16_t>(bits >> 16));
+  }
+  return pack(halves);
+}
+
+// Truth values are bytes; several fit into what is loaded at once.
+TEST(GpuKernels, NarrowVectorsHaveTheBitsOfTheirElements) {
+  for (auto [rows, length] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 7}, {3, 16}, {37, 29}, {5, 132}, {7, 40}, {129, 4}}) {
+    auto elements = static_cast<size_t>(rows * length);
+    std::vector<uint8_t> truths;
+    for (float value : randomVector(elements, 33))
+      truths.push_back(value < 0.2f);
+    compare(replace(R"mlir(
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+func.func private @f(%x: tensor<RxLxf32>, %h: tensor<RxLxbf16>, %m: tensor<RxLxi1>, %b: tensor<Lxf32>)
+    -> (tensor<RxLxbf16>, tensor<RxLxi1>, tensor<RxLxi1>, tensor<RxLxf32>) {
+  %e = tensor.empty() : tensor<RxLxf32>
+  %n = tensor.empty() : tensor<RxLxbf16>
+  %t = tensor.empty() : tensor<RxLxi1>
+  %true = arith.constant true
+  %narrow = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%h, %b : tensor<RxLxbf16>, tensor<Lxf32>) outs(%n : tensor<RxLxbf16>) {
+  ^bb0(%a: bf16, %s: f32, %o: bf16):
+    %1 = arith.extf %a : bf16 to f32
+    %2 = arith.addf %1, %s : f32
+    %3 = arith.truncf %2 : f32 to bf16
+    linalg.yield %3 : bf16
+  } -> tensor<RxLxbf16>
+  %not = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%m : tensor<RxLxi1>) outs(%t : tensor<RxLxi1>) {
+  ^bb0(%a: i1, %o: i1):
+    %1 = arith.xori %a, %true : i1
+    linalg.yield %1 : i1
+  } -> tensor<RxLxi1>
+  %both:2 = linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %m : tensor<RxLxf32>, tensor<RxLxi1>) outs(%t, %e : tensor<RxLxi1>, tensor<RxLxf32>) {
+  ^bb0(%a: f32, %k: i1, %o: i1, %p: f32):
+    %zero = arith.constant 0.0 : f32
+    %1 = arith.cmpf olt, %a, %zero : f32
+    %2 = arith.select %k, %a, %zero : f32
+    linalg.yield %1, %2 : i1, f32
+  } -> (tensor<RxLxi1>, tensor<RxLxf32>)
+  return %narrow, %not, %both#0, %both#1 : tensor<RxLxbf16>, tensor<RxLxi1>, tensor<RxLxi1>, tensor<RxLxf32>
+}
+)mlir",
+                    {{"R", rows}, {"L", length}}),
+            {"f",
+             {randomVector(elements, 34), packBf16(randomVector(elements, 35)),
+              pack(truths), randomVector(size_t(length), 36),
+              outputOf((elements + 1) / 2), outputOf((elements + 3) / 4),
+              outputOf((elements + 3) / 4), outputOf(elements)},
+             4,
+             {}},
+            0);
+  }
+}
+
+// Sums of ones, which no order rounds.
+TEST(GpuKernels, SumsOfNarrowNumbersAreSharedToo) {
+  for (const char *type : {"bf16", "f16"})
+    for (int64_t length : {31, 32, 100, 128, 2048}) {
+      auto count = static_cast<size_t>(length);
+      std::vector<uint16_t> x;
+      uint16_t one = type[0] == 'b' ? 0x3f80 : 0x3c00;
+      for (size_t i = 0; i < 5 * count; ++i)
+        x.push_back(i * 7 % 11 < 2 ? one : i * 7 % 11 == 2 ? one | 0x8000 : 0);
+      std::string source = replace(R"mlir(
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func private @f(%x: tensor<5xLxT>, %s: tensor<5xT> {pipeline.into = 0 : i64}) -> tensor<5xT> {
+  %r = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<5xLxT>) outs(%s : tensor<5xT>) {
+  ^bb0(%a: T, %o: T):
+    %sum = arith.addf %a, %o : T
+    linalg.yield %sum : T
+  } -> tensor<5xT>
+  return %r : tensor<5xT>
+}
+)mlir",
+                                   {{"L", length}});
+      for (size_t at; (at = source.find('T')) != std::string::npos;)
+        source.replace(at, 1, type);
+      std::vector<uint16_t> sums(6, one);
+      compare(source, Call{"f", {pack(x), pack(sums)}, 1, {}}, 0);
+    }
+}
+
 // Tiles that are full and that are not, with another operand that lies as the
 // result does.
 TEST(GpuKernels, TransposesGoThroughTiles) {
