@@ -141,6 +141,8 @@ config.substitutions += [
     ("%python", sys.executable),
     ("%llvm-include", os.path.join(config.llvm_tools_dir, "..", "include")),
     ("%with-remote-device", "env " + remote_device),
+    ("%expand-cases",
+     f"{sys.executable} {os.path.join(config.test_source_root, 'expand_cases.py')}"),
     ("%expect-error",
      f"{sys.executable} {os.path.join(helpers, 'expect_error.py')}"),
     ("%run-fixture",
