@@ -159,7 +159,7 @@ static bool isNarrowArithmetic(const llvm::Instruction &instruction) {
 /// bits, but for what is smaller than the smallest normal number. Instructions
 /// of f16 flush that to zero where those of f32 shall, of which it is none; and
 /// what instructions there are depends on the architecture. At the end, because
-/// the optimizer turns this around.
+/// the optimizer reverses this.
 static void computeInF32(llvm::Module &module) {
   SmallVector<llvm::Instruction *> found;
   for (llvm::Function &function : module)
