@@ -60,8 +60,20 @@ LogicalResult penstock::linkExecutable(ArrayRef<std::string> objects,
   std::string message;
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
                                           StringRef(log)};
-  int status = llvm::sys::ExecuteAndWait(driver, arguments, std::nullopt,
-                                         redirects, 0, 0, &message);
+  auto link = [&] {
+    return llvm::sys::ExecuteAndWait(driver, arguments, std::nullopt, redirects,
+                                     0, 0, &message);
+  };
+  // lld takes half the time of GNU ld. Where a driver cannot use it, the
+  // driver's own linker has the last word.
+  int status = -1;
+  if (llvm::sys::findProgramByName("ld.lld")) {
+    arguments.push_back("-fuse-ld=lld");
+    status = link();
+    arguments.pop_back();
+  }
+  if (status != 0)
+    status = link();
 
   // 3. The result, or what went wrong.
   LogicalResult result = success();
