@@ -117,9 +117,12 @@ private:
   std::string getTargetText();
   mlir::FailureOr<llvm::SetVector<mlir::Attribute>> collectTargets();
   bool runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
+  /// Verifies the ops of the module, then the rules of its level.
+  bool checkLevel();
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
   bool lowerTo(Level target);
+  bool lowerToLlvm(llvm::ArrayRef<mlir::Attribute> targets);
   bool lowerToProgram(Level target);
   /// Decides what `auto` leaves open.
   int choosePlan(Level target);

@@ -20,6 +20,7 @@
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Import/Import.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/Sequence.h"
@@ -119,18 +120,18 @@ bool Compilation::load() {
   if (!module)
     return false;
   bool isComplete = runPasses([&](OpPassManager &manager) {
-    LowerOnnxToGraphOptions frontend;
-    frontend.loss = options.loss;
-    frontend.lossInput = options.lossInput;
-    frontend.classAxis = options.classAxis;
-    frontend.ignoreLabel = options.ignoreLabel;
-    frontend.labelSmoothing = options.labelSmoothing;
-    for (double weight : options.classWeights)
-      frontend.classWeights.push_back(weight);
-    frontend.infer = options.infer;
-    buildCompleteOnnxPipeline(manager, frontend);
-    manager.addPass(createPipelineVerify());
-  });
+                      LowerOnnxToGraphOptions frontend;
+                      frontend.loss = options.loss;
+                      frontend.lossInput = options.lossInput;
+                      frontend.classAxis = options.classAxis;
+                      frontend.ignoreLabel = options.ignoreLabel;
+                      frontend.labelSmoothing = options.labelSmoothing;
+                      for (double weight : options.classWeights)
+                        frontend.classWeights.push_back(weight);
+                      frontend.infer = options.infer;
+                      buildCompleteOnnxPipeline(manager, frontend);
+                    }) &&
+                    checkLevel();
   if (isComplete) {
     recordConvolution();
     recordTraining(level);
@@ -140,8 +141,19 @@ bool Compilation::load() {
 
 bool Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
   PassManager manager(&context, ModuleOp::getOperationName());
+#ifndef PENSTOCK_ASSERTIONS
+  // Verifying after each pass would take a sixth of the time to compile. Each
+  // level is verified as a whole.
+  manager.enableVerifier(false);
+#endif
   build(manager);
   return succeeded(manager.run(*module));
+}
+
+bool Compilation::checkLevel() {
+  return succeeded(verify(*module)) && runPasses([](OpPassManager &manager) {
+           manager.addPass(createPipelineVerify());
+         });
 }
 
 std::string Compilation::getTargetText() {
@@ -155,7 +167,7 @@ std::string Compilation::getTargetText() {
 
 bool Compilation::lower(Level from) {
   recordTraining(static_cast<Level>(static_cast<int>(from) + 1));
-  return runPasses([&](OpPassManager &manager) {
+  bool isDone = runPasses([&](OpPassManager &manager) {
     switch (from) {
     case Level::Onnx:
       // Shapes and the loss are there since the model was loaded.
@@ -220,8 +232,8 @@ bool Compilation::lower(Level from) {
     case Level::Llvm:
       return; // Needs the target: see writeProduct.
     }
-    manager.addPass(createPipelineVerify());
   });
+  return isDone && checkLevel();
 }
 
 /// No output takes the place of an input or of another output.

@@ -20,6 +20,7 @@
 #include "penstock/Target/Target.h"
 #include "penstock/embedded.h"
 
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
@@ -97,6 +98,32 @@ FailureOr<llvm::SetVector<Attribute>> Compilation::collectTargets() {
   return targets;
 }
 
+bool Compilation::lowerToLlvm(ArrayRef<Attribute> targets) {
+  bool isConverted = runPasses([&](OpPassManager &manager) {
+    manager.addPass(createPipelineDeclareDevices({getTargetText()}));
+    LowerProgramToLlvmOptions lowering;
+    lowering.plan = llvm::formatv("{0}", report.toJson()).str();
+    // The passes of other kinds would find nothing to do.
+    for (Attribute target : targets)
+      lowering.kinds.push_back(target.getDialect().getNamespace().str());
+    buildLowerProgramToRuntimePipeline(manager, lowering);
+  });
+  if (!isConverted)
+    return false;
+  // The tables of the program are LLVM already, and more than half of all ops.
+  // So they stand aside while each conversion goes through the module.
+  OwningOpRef<ModuleOp> tables = ModuleOp::create(module->getLoc());
+  for (auto global :
+       llvm::make_early_inc_range(module->getOps<LLVM::GlobalOp>()))
+    if (global.getInitializerBlock())
+      global->moveBefore(tables->getBody(), tables->getBody()->end());
+  if (!runPasses(buildConvertToLlvmPipeline))
+    return false;
+  module->getBody()->getOperations().splice(module->getBody()->end(),
+                                            tables->getBody()->getOperations());
+  return succeeded(verify(*module));
+}
+
 /// Machine code of the host, with what it launches.
 int Compilation::writeObject(ArrayRef<Attribute> targets,
                              llvm::raw_pwrite_stream &stream) {
@@ -165,13 +192,7 @@ int Compilation::writeProduct() {
     for (StringRef file : FileTable::findNames(*module))
       embedded.push_back(file.str());
   if (level == Level::Program) {
-    bool done = runPasses([&](OpPassManager &manager) {
-      manager.addPass(createPipelineDeclareDevices({getTargetText()}));
-      LowerProgramToLlvmOptions lowering;
-      lowering.plan = llvm::formatv("{0}", report.toJson()).str();
-      buildLowerProgramToLlvmPipeline(manager, lowering);
-    });
-    if (!done)
+    if (!lowerToLlvm(targets->getArrayRef()))
       return isModel ? kDefect : kUserError;
     level = Level::Llvm;
   }

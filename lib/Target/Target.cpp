@@ -177,7 +177,10 @@ void penstock::registerKernelPipeline(StringRef dialect,
   getKernelPipelines().emplace_back(dialect.str(), build);
 }
 
-void penstock::buildKernelPipelines(OpPassManager &manager) {
+void penstock::buildKernelPipelines(OpPassManager &manager,
+                                    ArrayRef<std::string> kinds) {
   for (auto &[name, build] : getKernelPipelines())
-    build(manager);
+    if (kinds.empty() || name == getKernelPipelines().front().first ||
+        llvm::is_contained(kinds, name))
+      build(manager);
 }

@@ -31,12 +31,19 @@ struct LowerProgramToLlvmOptions
     : mlir::PassPipelineOptions<LowerProgramToLlvmOptions> {
   Option<std::string> plan{
       *this, "plan", llvm::cl::desc("The compiler's report, as JSON text")};
+  ListOption<std::string> kinds{
+      *this, "kinds",
+      llvm::cl::desc("Kinds of the program's devices (default: all)")};
 };
 
 /// From device programs and kernels to the LLVM dialect, through the kernel
-/// pipelines of all registered kinds of devices.
+/// pipelines of the kinds of devices.
 void buildLowerProgramToLlvmPipeline(mlir::OpPassManager &manager,
                                      const LowerProgramToLlvmOptions &options);
+
+/// The first part: kernels, and device functions that call the runtime.
+void buildLowerProgramToRuntimePipeline(
+    mlir::OpPassManager &manager, const LowerProgramToLlvmOptions &options);
 
 /// Lowers everything that is left to the LLVM dialect.
 void buildConvertToLlvmPipeline(mlir::OpPassManager &manager);

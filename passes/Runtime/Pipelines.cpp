@@ -31,15 +31,20 @@ using namespace penstock;
 
 void penstock::buildLowerProgramToLlvmPipeline(
     OpPassManager &manager, const LowerProgramToLlvmOptions &options) {
+  buildLowerProgramToRuntimePipeline(manager, options);
+  buildConvertToLlvmPipeline(manager);
+}
+
+void penstock::buildLowerProgramToRuntimePipeline(
+    OpPassManager &manager, const LowerProgramToLlvmOptions &options) {
   // The runtime's functions want to know who calls.
   manager.addPass(createPipelineAddDeviceArgument());
-  buildKernelPipelines(manager);
+  buildKernelPipelines(manager, llvm::to_vector(options.kinds));
   // Device functions become LLVM functions here, which the tables of the
   // program can name.
   ConvertPipelineToRuntimeOptions runtime;
   runtime.plan = options.plan;
   manager.addPass(createConvertPipelineToRuntime(runtime));
-  buildConvertToLlvmPipeline(manager);
 }
 
 void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {

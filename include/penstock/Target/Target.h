@@ -226,8 +226,11 @@ using KernelPipelineBuilder = void (*)(mlir::OpPassManager &manager);
 void registerKernelPipeline(llvm::StringRef dialect,
                             KernelPipelineBuilder build);
 
-/// Appends the pipelines of all registered kinds.
-void buildKernelPipelines(mlir::OpPassManager &manager);
+/// Appends the pipelines of `kinds`, or of all registered kinds if there are
+/// none. The first registered one is always there: it also lowers functions
+/// without a target.
+void buildKernelPipelines(mlir::OpPassManager &manager,
+                          llvm::ArrayRef<std::string> kinds);
 
 } // namespace penstock
 
