@@ -588,6 +588,19 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
     return;
   }
   int64_t first = (n * channel.stride + channel.offset) * microbatch;
+  // Most microbatches have samples that follow each other.
+  int64_t position = evaluates ? first : first % usable;
+  bool isInOrder = !shuffle && position + microbatch <= getInOrder();
+  if (isInOrder && array.divisor == 0 &&
+      array.element == channel.type.element) {
+    int64_t run = 0;
+    const char *from = array.find(position, run);
+    if (run >= microbatch) {
+      std::memcpy(target, from, channel.type.bytes);
+      return;
+    }
+  }
+
   uint64_t elements = 1;
   for (uint32_t i = 1; i < channel.type.rank; ++i)
     elements *= channel.type.shape[i];
@@ -602,12 +615,10 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
     }
   };
 
-  // Most microbatches have samples that follow each other.
-  int64_t position = evaluates ? first : first % usable;
-  if (!shuffle && position + microbatch <= getInOrder())
+  if (isInOrder)
     return copy(position, microbatch, 0);
 
-  // Samples that do are copied together in others, too.
+  // Samples that follow each other are copied together.
   bool isMasked = last == Last::Pad && channel.role == PENSTOCK_CHANNEL_LABELS;
   auto placeOf = [&](int64_t i) {
     return isMasked && positionOf(first + i) < 0 ? -1 : sampleAt(first + i);

@@ -26,11 +26,12 @@ void Sources::open() {
   bool needsThread = false;
   uint64_t stagingBytes = 0;
   for (const Endpoint &endpoint : endpoints) {
-    const Channel &channel = *endpoint.channel;
+    Channel &channel = *endpoint.channel;
     if (!endpoint.isSource)
       continue;
+    channel.isPrivate = !isLarge(channel.description);
     needsThread |= isLarge(channel.description);
-    if (channel.to && !channel.to->isHostAddressable())
+    if (!channel.isPrivate && channel.to && !channel.to->isHostAddressable())
       stagingBytes = std::max(stagingBytes, channel.description.type.bytes);
   }
   if (!needsThread)
@@ -73,7 +74,7 @@ bool Sources::fillAll() {
   std::lock_guard<std::mutex> lock(mutex);
   for (uint32_t id = 0; id < endpoints.size(); ++id) {
     Channel &channel = *endpoints[id].channel;
-    if (!endpoints[id].isSource)
+    if (!endpoints[id].isSource || channel.isPrivate)
       continue;
     while (true) {
       if (fill(channel, next[id], staging.data())) {

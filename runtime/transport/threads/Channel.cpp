@@ -69,6 +69,10 @@ PostResult Channel::postReceive(int64_t n, Address slot) {
   e.receiveNumber = n;
   if (Marker *free = order(i).free.get())
     to->mark(*free);
+  if (isPrivate) {
+    e.state.reset(empty + ReceivePosted);
+    return PostResult::Queued;
+  }
   if (state == empty && e.state.exchange(state, empty + ReceivePosted))
     return PostResult::Queued;
   if (e.sendNumber != n)
@@ -110,7 +114,7 @@ bool Channel::claim(int64_t i, State posted) {
   uint32_t expected = stateOf(i, posted);
   WaitWord &state = entry(i).state;
   return state.load() == expected &&
-         state.exchange(expected, stateOf(i, Claimed));
+         (isPrivate || state.exchange(expected, stateOf(i, Claimed)));
 }
 
 bool Channel::claim(int64_t i, int64_t &n, Address &slot) {

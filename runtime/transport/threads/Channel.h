@@ -7,7 +7,8 @@
 // whoever comes second has the receiver copy. No lock, no allocation, one
 // atomic exchange per post. A source is a sender that looks at the ring by
 // itself: whoever claims a posted receive first, the source thread or the
-// waiting device, fills it.
+// waiting device, fills it. A source that only the device fills needs no
+// exchange.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_TRANSPORT_THREADS_CHANNEL_H
@@ -62,7 +63,10 @@ public:
   bool claimSend(int64_t i, int64_t &n, Address &slot);
   /// Takes posted send i, whose bytes are there behind order(i).ready.
   bool takeSend(int64_t i, int64_t &n, Address &slot);
-  void finish(int64_t i) { entry(i).state.set(stateOf(i, Done)); }
+  void finish(int64_t i) {
+    WaitWord &state = entry(i).state;
+    isPrivate ? state.reset(stateOf(i, Done)) : state.set(stateOf(i, Done));
+  }
   /// What orders message i.
   const Handover &order(int64_t i) const {
     return handovers ? handovers[i & mask] : unordered;
@@ -87,6 +91,8 @@ public:
   const penstock_channel &description;
   const uint32_t index;
   uint32_t input = 0; // of the data set, for a source
+  /// The receiver's thread also fills it: nothing has to be atomic.
+  bool isPrivate = false;
   /// The memory of sender and receiver, where these are devices of this
   /// process.
   DeviceMemory *from = nullptr, *to = nullptr;
