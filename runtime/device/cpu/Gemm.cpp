@@ -80,6 +80,8 @@ Error Gemms::prepare(const penstock_program &program, uint32_t device,
 
 bool Gemms::run(penstock_device *device, uint32_t id, const float *a,
                 const float *b, float *c) {
+  if (threads <= 1 && products[id]->getParts() <= 1)
+    return products[id]->run(0, a, b, c);
   struct Call {
     const Product &product;
     const float *a, *b;
