@@ -1,21 +1,32 @@
 #!/usr/bin/env bash
-# From a fresh clone to a trained model: installs, builds the compiler, compiles
-# the digits MLP into four stages, trains it as a 1F1B pipeline over threads, and
-# tests what it learned.
+# From a fresh clone to a trained model: installs what is needed, builds the
+# compiler and its tools, compiles the character GPT into two stages, trains it as
+# a 1F1B pipeline on two cores, tests what it learned, and draws its loss and its
+# timeline.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+started=$SECONDS
 
 scripts/install-dependencies.sh
-mkdir -p build
-echo "building the compiler (log: build/quickstart.log) ..."
-if ! scripts/build.sh default penstockc >build/quickstart.log 2>&1; then
-  tail -n 40 build/quickstart.log >&2
-  echo "quickstart: the build failed, see build/quickstart.log" >&2
-  exit 1
+echo "building the compiler and its tools ..."
+if [[ -t 1 ]]; then
+  scripts/build.sh default penstock-tools
+else
+  # A terminal shows one line that changes; a file gets one in fifty.
+  mkdir -p build
+  if ! scripts/build.sh default penstock-tools 2>&1 | tee build/quickstart.log |
+    awk '/^\[[0-9]+\/[0-9]+\]/ { if (++count % 50 == 0) print; last = $0; next }
+         END { if (count % 50) print last }'; then
+    tail -n 40 build/quickstart.log >&2
+    echo "quickstart: the build failed, see build/quickstart.log" >&2
+    exit 1
+  fi
 fi
+echo "built in $((SECONDS - started)) s"
 
+tools=build/default/bin
 out=build/quickstart
-digits=examples/digits
+gpt=examples/gpt
 mkdir -p "$out"
 # Says a command, then runs it.
 run() {
@@ -24,19 +35,23 @@ run() {
   "$@"
 }
 
-run build/default/bin/penstockc "$digits/mlp.onnx" -o "$out/digits" \
-  --stages=4 --schedule=1f1b --microbatch-size=10 --microbatches=8 \
-  --loss=softmax-cross-entropy --optimizer=sgd:lr=0.05,momentum=0.9 \
-  --report
+run $tools/penstockc $gpt/gpt.onnx -o $out/gpt \
+  --stages=2 --schedule=1f1b --microbatch-size=4 --microbatches=8 \
+  --loss=softmax-cross-entropy --optimizer=adamw:lr=0.003 \
+  --lr-schedule=cosine:total-steps=945,warmup-steps=60 --report
 
-run "$out/digits" --data "x=$digits/train-images.npy" \
-  --labels "$digits/train-labels.npy" --epochs 30 \
-  --eval-data "x=$digits/test-images.npy" \
-  --eval-labels "$digits/test-labels.npy" \
-  --log "$out/losses.jsonl" --trace "$out/trace.json" \
-  --save "$out/trained.onnx"
+run $out/gpt --data tokens=$gpt/train-tokens.npy --labels $gpt/train-labels.npy \
+  --epochs 15 --shuffle --eval-every 3epochs \
+  --eval-data tokens=$gpt/test-tokens.npy --eval-labels $gpt/test-labels.npy \
+  --log $out/losses.jsonl --trace $out/trace.json --trace-steps 801:820 \
+  --save $out/trained.onnx
+
+run $tools/penstock-plot GPT=$out/losses.jsonl --smooth=20 \
+  --trace $out/trace.json --updates=810:810 -o $out/run.svg
 
 echo
-echo "trained model:  $out/trained.onnx (loads in any ONNX runtime)"
-echo "loss per step:  $out/losses.jsonl"
-echo "trace:          $out/trace.json (open it in Perfetto)"
+echo "trained model:      $out/trained.onnx (loads in any ONNX runtime)"
+echo "loss and timeline:  $out/run.svg (open it in a browser)"
+echo "loss per update:    $out/losses.jsonl"
+echo "trace:              $out/trace.json (open it in Perfetto)"
+echo "done in $((SECONDS - started)) s"
