@@ -161,10 +161,10 @@ void penstock::printPlan(const PlanReport &report, raw_ostream &stream) {
                     formatSeconds(plan.slowestSeconds),
                     report.doubleBuffer ? "microbatch" : "minibatch",
                     plan.getSpeedup());
-  if (plan.dataParallelSeconds > 0)
-    stream << formatv("; replicas of the whole model: {0:F3} times",
-                      plan.oneDeviceSeconds / plan.dataParallelSeconds);
   stream << "\n";
+  if (plan.dataParallelSeconds > 0)
+    stream << formatv("replicas of the whole model: {0:F3} times as fast\n",
+                      plan.oneDeviceSeconds / plan.dataParallelSeconds);
   if (const DoubleBufferPlan *found = report.doubleBuffer)
     stream << formatv("width {0}, depth {1}, microbatches of {2} samples, {3} "
                       "of them per batch, {4}: {5:F3} samples per second\n",

@@ -128,8 +128,8 @@ std::string penstock::runtime::summarize(const penstock_run &run,
   text += format("bubble: %.1f %% measured, %.1f %% predicted%s\n",
                  100 * use.bubble, 100 * schedule->predicted_bubble,
                  run.getInstance().isOversubscribed()
-                     ? " (devices share cores: busy includes their waiting "
-                       "for one)"
+                     ? " (devices share cores; busy includes waiting for "
+                       "one)"
                      : "");
   for (const penstock_device *device : run.getInstance().devices())
     if (Statistics counts = device->statistics(); counts.launches)

@@ -10,6 +10,7 @@
 #include "penstock/Schedule/Csv.h"
 #include "penstock/Schedule/Simulator.h"
 #include "penstock/Schedule/Transfers.h"
+#include "penstock/Support/Columns.h"
 #include "penstock/Support/CommandLine.h"
 #include "penstock/Support/ReplaceFile.h"
 
@@ -124,19 +125,21 @@ static void printJson(const Simulation &simulation,
 
 static void printTimeline(const Problem &problem, const Simulation &simulation,
                           std::optional<double> steadyBubble) {
-  outs() << format("makespan %g, bubble rate %.4f", simulation.makespan,
-                   simulation.bubble);
+  outs() << format("makespan %g, bubble %.1f %%", simulation.makespan,
+                   100 * simulation.bubble);
   if (steadyBubble)
-    outs() << format("; in the steady state %.4f", *steadyBubble);
+    outs() << format("; in the steady state %.1f %%", 100 * *steadyBubble);
   else if (simulation.withBarrier > simulation.makespan * (1 + 1e-12))
-    outs() << format("; where all updates wait for all devices %g, %.4f",
-                     simulation.withBarrier, simulation.bubbleWithBarrier);
+    outs() << format("; where all updates wait for all devices %g, %.1f %%",
+                     simulation.withBarrier,
+                     100 * simulation.bubbleWithBarrier);
   outs() << "\npeak activations:";
   for (double peak : simulation.peaks)
     outs() << format(" %g", peak);
   outs() << "\n";
   for (auto [device, line] : enumerate(drawTimeline(problem, simulation)))
-    outs() << format("%3d: ", int(device)) << line << "\n";
+    outs() << penstock::cutBehind(formatv("{0,3}: {1}", device, line).str())
+           << "\n";
 }
 
 /// With its transfers, under the execution model of compiled programs.

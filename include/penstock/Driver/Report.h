@@ -167,6 +167,8 @@ private:
   void collectVariables(mlir::ModuleOp module);
   /// The factor of the learning rate with which a stage begins.
   double rateFactor(const StageReport &stage) const;
+  std::string describe() const;
+  void printStages(llvm::raw_ostream &stream) const;
   void printVersions(llvm::raw_ostream &stream) const;
   void printWaves(llvm::raw_ostream &stream) const;
   /// Where replicas allocate other than the first of their stage.
