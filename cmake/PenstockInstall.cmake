@@ -9,28 +9,34 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock
-  DESTINATION include FILES_MATCHING PATTERN "*.h")
+  DESTINATION include COMPONENT dev FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/dialects
-  DESTINATION include/penstock-compiler
+  DESTINATION include/penstock-compiler COMPONENT dev
   FILES_MATCHING PATTERN "*.h" PATTERN "*.td")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/passes
-  DESTINATION include/penstock-compiler
+  DESTINATION include/penstock-compiler COMPONENT dev
   FILES_MATCHING PATTERN "Passes.h" PATTERN "*Options.h" PATTERN "*Policy.h"
   PATTERN "*.td")
 foreach(folder dialects passes)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/${folder}
-    DESTINATION include/penstock-compiler
+    DESTINATION include/penstock-compiler COMPONENT dev
     FILES_MATCHING PATTERN "*.h.inc"
     PATTERN CMakeFiles EXCLUDE)
 endforeach()
 install(FILES
   ${PROJECT_SOURCE_DIR}/lib/Autodiff/DifferentiableOpInterface.td
   ${PROJECT_BINARY_DIR}/lib/Autodiff/DifferentiableOpInterface.h.inc
-  DESTINATION include/penstock-compiler/lib/Autodiff)
+  DESTINATION include/penstock-compiler/lib/Autodiff COMPONENT dev)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/penstock
   PATTERN __pycache__ EXCLUDE)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/penstock)
+set(pages ${CMAKE_INSTALL_DATADIR}/doc/penstock)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+  ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md ${PROJECT_SOURCE_DIR}/LICENSE
+  DESTINATION ${pages})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${pages}
+  RENAME copyright)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${pages}
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 
 set(package_folder lib/cmake/Penstock)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/PenstockConfig.cmake.in
@@ -42,4 +48,4 @@ install(FILES ${PROJECT_BINARY_DIR}/PenstockConfig.cmake
   ${PROJECT_BINARY_DIR}/PenstockConfigVersion.cmake
   DESTINATION ${package_folder})
 install(EXPORT PenstockCompiler NAMESPACE Penstock::
-  DESTINATION ${package_folder})
+  DESTINATION ${package_folder} COMPONENT dev)

@@ -47,7 +47,8 @@ function(penstock_library name)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
-  install(TARGETS ${name} EXPORT PenstockCompiler ARCHIVE DESTINATION lib)
+  install(TARGETS ${name} EXPORT PenstockCompiler
+    ARCHIVE DESTINATION lib COMPONENT dev)
 endfunction()
 
 # penstock_tool(NAME source... [LINK library...])

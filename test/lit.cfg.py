@@ -97,6 +97,10 @@ try:
 except OSError:
     pass
 
+# Packages of Debian.
+if all(shutil.which(tool) for tool in ("dpkg-deb", "dpkg-shlibdeps", "cpack")):
+    config.available_features.add("dpkg")
+
 # A root folder with nothing but a program and its libraries.
 try:
     if not subprocess.run(["chroot", "/", "true"], capture_output=True,

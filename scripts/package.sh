@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds the Debian packages penstock, penstock-dev and penstock-mpi into
+# build/package.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/build.sh package
+cd build/package
+rm -f ./*.deb
+cpack >cpack.log || {
+  cat cpack.log >&2
+  exit 1
+}
+ls -l ./*.deb
