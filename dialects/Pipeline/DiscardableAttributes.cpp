@@ -120,6 +120,15 @@ static const AttributeRule rules[] = {
      "without a value, on a function"},
     {kTargetAttr, isOn<func::FuncOp, TargetAttrInterface>,
      "the target of devices, on a function that they run"},
+    {kSignatureAttr,
+     [](Operation *op, Attribute value) {
+       auto function = dyn_cast<func::FuncOp>(op);
+       auto signature = dyn_cast<SignatureAttr>(value);
+       return function && signature &&
+              signature.getInputs().size() == function.getNumArguments() &&
+              signature.getResults().size() == function.getNumResults();
+     },
+     "a term for each argument and result, on a function"},
     {kUnitSecondsAttr,
      [](Operation *op, Attribute value) {
        return isa<func::FuncOp>(op) && isTriples(value);

@@ -39,6 +39,9 @@ inline constexpr llvm::StringLiteral kTargetAttr = "pipeline.target";
 /// unit, as measured, in place of the analytic costs.
 inline constexpr llvm::StringLiteral kUnitSecondsAttr = "pipeline.unit_seconds";
 
+/// The meaning of its arguments and results in the tasks that call it.
+inline constexpr llvm::StringLiteral kSignatureAttr = "pipeline.signature";
+
 // On arguments of functions.
 
 /// i : i64: result i of the function is stored into this argument's buffer

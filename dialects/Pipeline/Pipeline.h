@@ -47,6 +47,10 @@ namespace penstock::pipeline {
 /// Where the bytes of an entry of kTiedAttr are.
 BytesAttr getBytes(mlir::Attribute tied);
 
+/// Prints a term of a signature: `@x`, `@s0.forward[1]`, `parameter`, `"lr"`,
+/// alternatives with `|`, or `_`.
+void printTerm(llvm::raw_ostream &stream, mlir::Attribute term);
+
 /// The facts of the program that a module is or is nested in; null if it has
 /// none.
 TrainingOp getTraining(mlir::ModuleOp module);

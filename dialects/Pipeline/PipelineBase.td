@@ -41,5 +41,9 @@ def InFunction : ParentOneOf<["::mlir::func::FuncOp", "::mlir::scf::ForOp",
 def Positive : ConfinedAttr<I64Attr, [IntPositive]>;
 def NonNegative : ConfinedAttr<I64Attr, [IntNonNegative]>;
 def Pipeline_Tensor : RankedTensorOf<[AnyType]>;
+def Pipeline_CallArrayAttr
+    : TypedArrayAttrBase<Pipeline_CallAttr, "calls with their operands">;
+def Pipeline_PutArrayAttr
+    : TypedArrayAttrBase<Pipeline_PutAttr, "messages with their buffers">;
 
 #endif // PENSTOCK_DIALECTS_PIPELINE_PIPELINEBASE_TD

@@ -73,6 +73,77 @@ static void printEndName(AsmPrinter &printer, StringAttr name) {
     printer << ' ' << name;
 }
 
+static FailureOr<Attribute> parseTerm(AsmParser &parser) {
+  MLIRContext *context = parser.getContext();
+  StringAttr name;
+  std::string text;
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (succeeded(parser.parseOptionalSymbolName(name))) {
+    auto symbol = FlatSymbolRefAttr::get(name);
+    int64_t index = 0;
+    if (failed(parser.parseOptionalLSquare()))
+      return Attribute(symbol);
+    if (parser.parseInteger(index) || parser.parseRSquare())
+      return failure();
+    return Attribute(FieldAttr::get(context, symbol, index));
+  }
+  if (succeeded(parser.parseOptionalString(&text)))
+    return Attribute(StringAttr::get(context, text));
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  if (keyword == "_")
+    return Attribute(UnitAttr::get(context));
+  if (std::optional<Role> role = symbolizeRole(keyword))
+    return Attribute(RoleAttr::get(context, *role));
+  return parser.emitError(loc) << "expected a symbol, a role, a name or _";
+}
+
+/// `(@x, @s0.forward[1], parameter, "lr", @loss | @y, _)`.
+static ParseResult parseTerms(AsmParser &parser, ArrayAttr &terms) {
+  SmallVector<Attribute> list;
+  auto parseAlternatives = [&]() -> ParseResult {
+    SmallVector<Attribute> several;
+    do {
+      FailureOr<Attribute> term = parseTerm(parser);
+      if (failed(term))
+        return failure();
+      several.push_back(*term);
+    } while (succeeded(parser.parseOptionalVerticalBar()));
+    list.push_back(several.size() == 1
+                       ? several.front()
+                       : ArrayAttr::get(parser.getContext(), several));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren,
+                                     parseAlternatives))
+    return failure();
+  terms = ArrayAttr::get(parser.getContext(), list);
+  return success();
+}
+
+void penstock::pipeline::printTerm(llvm::raw_ostream &stream, Attribute term) {
+  if (auto several = dyn_cast<ArrayAttr>(term))
+    llvm::interleave(
+        several, stream, [&](Attribute one) { printTerm(stream, one); }, " | ");
+  else if (auto field = dyn_cast<FieldAttr>(term))
+    stream << field.getSymbol() << '[' << field.getIndex() << ']';
+  else if (auto role = dyn_cast<RoleAttr>(term))
+    stream << stringifyRole(role.getValue());
+  else if (isa<UnitAttr>(term))
+    stream << '_';
+  else
+    stream << term;
+}
+
+static void printTerms(AsmPrinter &printer, ArrayAttr terms) {
+  printer << '(';
+  llvm::interleaveComma(terms, printer, [&](Attribute term) {
+    printTerm(printer.getStream(), term);
+  });
+  printer << ')';
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Pipeline/PipelineAttributes.cpp.inc"
 

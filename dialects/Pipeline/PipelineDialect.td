@@ -97,6 +97,118 @@ class Pipeline_I32Enum<string name, string summary, list<I32EnumAttrCase> cases>
   let genSpecializedAttr = 0;
 }
 
+def Pipeline_FieldAttr : Pipeline_Attr<"Field", "field"> {
+  let summary = "A value of a channel or a result of a function";
+  let description = [{
+    ```mlir
+    #pipeline.field<@s0.residuals, 2>
+    ```
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "int64_t":$index);
+  let assemblyFormat = "`<` $symbol `,` $index `>`";
+}
+
+def Pipeline_SignatureAttr : Pipeline_Attr<"Signature", "signature"> {
+  let summary = "What the arguments and results of a task's function stand for";
+  let description = [{
+    An argument of a function of one task alone stands for a value of the
+    program: a variable, what a source feeds (`@x`), or a result of the function
+    that makes it, in whatever channels it travels (`@s0.forward[1]`). A result
+    stands for the variable that it is written to or the sink that it goes to.
+    One of a function that several calls share stands for any variable of a
+    role; all of one call are of one parameter. Numbers have names: those of
+    hyperparameters, or of what computes them. `_` says nothing. A function of
+    equal tasks has for each argument a value of each of them (`@x | @h`).
+
+    ```mlir
+    #pipeline.signature<(@x, @fc1, "seed") -> (_, @loss)>
+    #pipeline.signature<(parameter, gradient, "lr") -> (parameter, gradient)>
+    ```
+
+    Each term is a symbol, several (`@loss | @y`), a `#pipeline.field`, a role, a
+    string, or unit.
+  }];
+  let parameters = (ins "::mlir::ArrayAttr":$inputs,
+                        "::mlir::ArrayAttr":$results);
+  let assemblyFormat =
+      "`<` custom<Terms>($inputs) `->` custom<Terms>($results) `>`";
+}
+
+def Pipeline_ComputedAttr : Pipeline_Attr<"Computed", "computed"> {
+  let summary = "How a task computes a number";
+  let description = [{
+    By result `index` of a function, or by an op with its attributes and type,
+    from operands: strings name hyperparameters, `unit` is the counter of the
+    task, other attributes are constants.
+
+    ```mlir
+    #pipeline.computed<@adam.rates[1] -> f32 ["lr", unit]>
+    #pipeline.computed<"arith.remui" -> index [unit, 4 : index]>
+    ```
+  }];
+  let parameters = (ins "::mlir::Attribute":$by,
+                        OptionalParameter<"int64_t">:$index,
+                        "::mlir::Type":$type,
+                        "::mlir::ArrayAttr":$operands,
+                        OptionalParameter<"::mlir::DictionaryAttr">:$attributes);
+  let assemblyFormat =
+      "`<` $by (`[` $index^ `]`)? `->` $type $operands ($attributes^)? `>`";
+}
+
+def Pipeline_Access : Pipeline_I32Enum<"AccessKind", "what a call does", [
+  I32EnumAttrCase<"Read", 0, "read">,
+  I32EnumAttrCase<"Write", 1, "write">,
+  I32EnumAttrCase<"Update", 2, "update">]>;
+
+def Pipeline_OperandAttr : Pipeline_Attr<"Operand", "operand"> {
+  let summary = "The buffer that a call of a task gets at one position";
+  let description = [{
+    Of a variable or of a field of a channel. It is read, filled anew, or both
+    (`update`), as an accumulator. A variable that an update task writes is read
+    as microbatches see it with this lag.
+
+    ```mlir
+    #pipeline.operand<read @fc1 lag 4>
+    #pipeline.operand<write @s0.residuals field 2>
+    ```
+  }];
+  let parameters = (ins EnumParameter<Pipeline_Access>:$access,
+                        "::mlir::FlatSymbolRefAttr":$symbol,
+                        DefaultValuedParameter<"int64_t", "0">:$field,
+                        OptionalParameter<"std::optional<int64_t>">:$lag);
+  let assemblyFormat =
+      "`<` $access $symbol (`field` $field^)? (`lag` $lag^)? `>`";
+}
+
+def Pipeline_CallAttr : Pipeline_Attr<"Call", "call"> {
+  let summary = "A call of a task, at level program";
+  let description = [{
+    Its operands by position, without scratch: a `#pipeline.operand` for each
+    buffer, and for each number how it is computed.
+
+    ```mlir
+    #pipeline.call<@sgd.7x11 [#pipeline.operand<update @fc1>,
+                              #pipeline.operand<update @fc1.grad>, "lr"]>
+    ```
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$callee,
+                        "::mlir::ArrayAttr":$operands);
+  let assemblyFormat = "`<` $callee $operands `>`";
+}
+
+def Pipeline_PutAttr : Pipeline_Attr<"Put", "put"> {
+  let summary = "Where a message of a task leaves from, at level program";
+  let description = [{
+    ```mlir
+    #pipeline.put<@h2 from @s0.residuals field 2>
+    ```
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$channel,
+                        "::mlir::FlatSymbolRefAttr":$symbol,
+                        DefaultValuedParameter<"int64_t", "0">:$field);
+  let assemblyFormat = "`<` $channel `from` $symbol (`field` $field^)? `>`";
+}
+
 def Pipeline_Role : Pipeline_I32Enum<"Role", "what a variable is for", [
   I32EnumAttrCase<"Parameter", 0, "parameter">,
   I32EnumAttrCase<"Gradient", 1, "gradient">,

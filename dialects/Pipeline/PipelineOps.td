@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Variables, channels, stages and tasks (what there is) and schedules (when);
-// those of device programs are in PipelineProgramOps.td. Rules C1 to C35 are
+// those of device programs are in PipelineProgramOps.td. Rules C1 to C42 are
 // explained in docs/ir.md.
 //===----------------------------------------------------------------------===//
 
@@ -184,15 +184,27 @@ def Pipeline_TaskOp : Pipeline_Op<"task",
     Takes from channels, reads variables, calls pure functions, puts and writes.
     The block argument counts microbatches (updates, for kinds norm and update;
     waves, for push and fold) from the start of training. At level `program` a
-    task is a declaration, a name for `pipeline.mark`, and has no body.
+    task is a declaration, a name for `pipeline.mark`, and has no body. It
+    states the calls that follow the mark, by position, and where the messages
+    that it puts leave from:
+
+    ```mlir
+    pipeline.task @s0.F forward of @s0
+      calls [#pipeline.call<@s0.forward [#pipeline.operand<read @x>,
+                                         #pipeline.operand<read @w lag 0>,
+                                         #pipeline.operand<write @h>]>]
+      puts [#pipeline.put<@h from @h>]
+    ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        Pipeline_TaskKindAttr:$kind,
-                       FlatSymbolRefAttr:$stage);
+                       FlatSymbolRefAttr:$stage,
+                       OptionalAttr<Pipeline_CallArrayAttr>:$calls,
+                       OptionalAttr<Pipeline_PutArrayAttr>:$puts);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
-    $sym_name `` $kind `of` $stage `` custom<TaskBody>($body)
-    attr-dict-with-keyword
+    $sym_name `` $kind `of` $stage (`calls` $calls^)? (`puts` $puts^)?
+    `` custom<TaskBody>($body) attr-dict-with-keyword
   }];
   let extraClassDeclaration = [{
     bool isBodyless() { return getBody().empty(); }

@@ -92,6 +92,13 @@ static bool isSaved(VariableOp variable, const SymbolTable &symbols) {
   }
 }
 
+/// Returns true if a channel carries what moves a statistic.
+static bool isOfStatistic(ChannelOp channel, FlatSymbolRefAttr whose) {
+  auto variable =
+      SymbolTable::lookupNearestSymbolFrom<VariableOp>(channel, whose);
+  return variable && variable.getRole() == Role::Statistic;
+}
+
 namespace {
 /// Whose row speaks of what. Replicas are alike but for their transfers: a
 /// stage's row is about the first of them, and about all of its device that
@@ -362,7 +369,8 @@ void ArenaBytes::addRing(Ring ring, int64_t StageBytes::*kind) {
     bytes.*kind += claimed[ring.device].claim(at, at + size);
   }
   // Evaluation has no more of them than training, if elsewhere.
-  if (channel->hasAttr(kParameterAttr)) {
+  if (auto name = channel->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+      name && !isOfStatistic(channel, name)) {
     int64_t all = size * ring.getLength();
     int64_t &known = tied[{ring.device, channel.getSymName(), field}];
     bytes.tied += std::max<int64_t>(0, all - known);

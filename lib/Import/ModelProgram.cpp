@@ -91,7 +91,7 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
       builder, loc, task,
       pipeline::TaskKindAttr::get(builder.getContext(),
                                   pipeline::TaskKind::Forward),
-      stageRef);
+      stageRef, ArrayAttr(), ArrayAttr());
   builder.setInsertionPointToStart(taskOp.addBody());
   SmallVector<Value> operands;
   for (auto [index, channel] : enumerate(channels))

@@ -8,6 +8,7 @@
 
 #include "AdjustedReads.h"
 
+#include "dialects/Pipeline/Signatures.h"
 #include "penstock/Optimizers/UpdateFunction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -165,6 +166,14 @@ func::FuncOp StageAdjuster::getDirectionFunction(RankedTensorType type,
                                     elements.slice(1, tensors - 1), numbers));
       });
   func::ReturnOp::create(builder, loc, generic.getResults());
+  auto term = [&](Role role) {
+    return RoleAttr::get(module.getContext(), role);
+  };
+  SmallVector<Attribute> terms = {term(Role::Parameter)};
+  terms.append(tensors - 1, term(Role::Optimizer));
+  for (unsigned i : llvm::seq(rates))
+    terms.push_back(builder.getStringAttr("direction rate " + Twine(i)));
+  setSignature(function, terms, {term(Role::Optimizer)});
   return function;
 }
 
@@ -197,6 +206,11 @@ LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
   func::ReturnOp::create(body, loc, numbers);
   function.setFunctionType(FunctionType::get(
       context, {f32, index}, SmallVector<Type>(numbers.size(), f32)));
+  SmallVector<Attribute> names = {StringAttr::get(context, getRateName(steps))};
+  for (size_t i : llvm::seq(numbers.size() - 1))
+    names.push_back(StringAttr::get(context, "direction rate " + Twine(i)));
+  Attribute lr = StringAttr::get(context, "lr");
+  setSignature(function, {lr, StringAttr::get(context, kCounterName)}, names);
   Value rate = getBaseRate();
   if (!rate)
     return stage.update.emitOpError("has no learning rate to predict with");
@@ -385,6 +399,8 @@ void StageAdjuster::annealRate(double divisor, int64_t steps, int64_t from) {
     divided = f.selectLess(done, f.constant(static_cast<double>(from)),
                            undivided, divided);
   func::ReturnOp::create(body, loc, Arithmetic{body, loc, f32}.from(divided));
+  Attribute lr = builder.getStringAttr("lr");
+  setSignature(function, {lr, builder.getStringAttr(kCounterName)}, lr);
 
   builder.setInsertionPointAfterValue(rate);
   auto call = func::CallOp::create(builder, loc, function,

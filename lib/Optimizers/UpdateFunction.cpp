@@ -8,6 +8,8 @@
 
 #include "penstock/Optimizers/UpdateFunction.h"
 
+#include "dialects/Pipeline/Signatures.h"
+
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -137,6 +139,18 @@ FailureOr<func::FuncOp> penstock::extendUpdate(SymbolTable &symbols,
   old.erase();
   copy.setFunctionType(builder.getFunctionType(copy.front().getArgumentTypes(),
                                                op.getResultTypes()));
+  if (pipeline::SignatureAttr signature = pipeline::getSignature(update)) {
+    Attribute state = pipeline::RoleAttr::get(copy.getContext(),
+                                              pipeline::Role::Compensation);
+    SmallVector<Attribute> inputs(signature.getInputs().getValue());
+    SmallVector<Attribute> results(signature.getResults().getValue());
+    inputs.insert(inputs.begin() + tensors, extension.states, state);
+    inputs.insert(inputs.begin() + firstInput, extension.inputs,
+                  builder.getUnitAttr());
+    inputs.append(extension.scalars, builder.getUnitAttr());
+    results.append(extension.states + extension.results.size(), state);
+    pipeline::setSignature(copy, inputs, results);
+  }
   return copy;
 }
 

@@ -8,6 +8,7 @@
 // from that and drops the single-stage program.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Partition/Passes.h"
 
 #include "penstock/Partition/ForwardProgram.h"
@@ -312,8 +313,9 @@ void Outliner::createFunction(StagePart &part, StringRef name) {
 void Outliner::createTask(StagePart &part, unsigned index) {
   Location loc = program.task.getLoc();
   StringRef stageName = part.stage.getSymName();
-  auto task = TaskOp::create(builder, loc, (stageName + ".F").str(),
-                             TaskKind::Forward, part.stage.getSymName());
+  auto task =
+      TaskOp::create(builder, loc, (stageName + ".F").str(), TaskKind::Forward,
+                     part.stage.getSymName(), ArrayAttr(), ArrayAttr());
   symbols.insert(task);
   task->moveBefore(program.task);
   auto body = OpBuilder::atBlockEnd(task.addBody());
@@ -390,7 +392,8 @@ public:
   void runOnOperation() override {
     FailureOr<ForwardProgram> program = ForwardProgram::find(getOperation());
     if (failed(program) || failed(Outliner(getOperation(), *program).run()))
-      signalPassFailure();
+      return signalPassFailure();
+    signFunctions(getOperation());
   }
 };
 } // namespace

@@ -7,6 +7,7 @@
 // versions and adjust reads.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Schedule/Passes.h"
 
 #include "passes/Training/Passes.h"
@@ -149,6 +150,8 @@ struct AssignVersionsPass
     for (const StageTasks &stage : stages)
       if (failed(method.adjust(module, stage, use)))
         return failure();
+    // Reads may be of adjusted weights now.
+    pipeline::signFunctions(module);
     return success();
   }
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Schedule/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -66,12 +67,15 @@ struct GatherStatisticsPass
     for (WriteOp write : writes)
       if (failed(gather(write)))
         return signalPassFailure();
+    if (!writes.empty())
+      sign();
   }
 
 private:
   int64_t microbatches = 1; ///< Per update.
 
   LogicalResult gather(WriteOp write);
+  void sign();
   TaskOp getTask(TaskOp forward, ArrayRef<TaskKind> kinds, StringRef letter);
   FailureOr<Moves> findMoves(func::FuncOp function, unsigned argument,
                              unsigned result);
@@ -87,6 +91,21 @@ private:
 };
 
 } // namespace
+
+/// All notes of a type have one row for each microbatch of an update.
+void GatherStatisticsPass::sign() {
+  ValueTerms terms(getOperation());
+  getOperation().walk([&](func::CallOp call) {
+    auto note = symbols->lookup<func::FuncOp>(call.getCallee());
+    if (!note || notes.lookup(note.getFunctionType()) != note)
+      return;
+    SignatureAttr signature = getSignature(note);
+    SmallVector<Attribute> inputs(signature.getInputs().getValue());
+    inputs.back() = terms.getTerm(call.getOperands().back());
+    setSignature(note, inputs, signature.getResults().getValue());
+  });
+  signFunctions(getOperation());
+}
 
 /// old, new -> next, element by element.
 static bool isFormula(linalg::GenericOp op) {
@@ -176,6 +195,7 @@ ChannelOp GatherStatisticsPass::sendFromForward(WriteOp write,
       builder.getStringAttr(variable.getSymName() + ".seen"),
       builder.getTypeArrayAttr(llvm::to_vector(TypeRange(seen))), SourceAttr(),
       SinkAttr(), IntegerAttr(), IntegerAttr());
+  channel->setAttr(kParameterAttr, FlatSymbolRefAttr::get(variable));
   channel->remove();
   symbols->insert(channel, Block::iterator(variable));
   builder.setInsertionPoint(write);
@@ -202,6 +222,11 @@ func::FuncOp GatherStatisticsPass::getNote(Location loc, TypeRange values,
   function.addEntryBlock();
   function.setArgAttr(count, kIntoAttr, builder.getI64IntegerAttr(0));
   symbols->insert(function);
+  auto term = [&](Role role) { return RoleAttr::get(&getContext(), role); };
+  SmallVector<Attribute> terms(count, term(Role::Statistic));
+  llvm::append_values(terms, Attribute(term(Role::Gradient)),
+                      Attribute(builder.getUnitAttr()));
+  setSignature(function, terms, {term(Role::Gradient)});
 
   builder.setInsertionPointToEnd(&function.front());
   Value filled = function.getArgument(count);
@@ -285,7 +310,7 @@ TaskOp GatherStatisticsPass::getTask(TaskOp forward, ArrayRef<TaskKind> kinds,
   StringRef stage = forward.getStage();
   auto task =
       TaskOp::create(builder, forward.getLoc(), (stage + "." + letter).str(),
-                     kinds.front(), stage);
+                     kinds.front(), stage, ArrayAttr(), ArrayAttr());
   symbols->insert(task, std::next(last->getIterator()));
   task.addBody();
   return task;
@@ -311,7 +336,7 @@ LogicalResult GatherStatisticsPass::gather(WriteOp write) {
     if (other.getVariable() == write.getVariable())
       read = other;
   if (!read || !read->hasOneUse() || !function || function.isDeclaration() ||
-      !llvm::hasSingleElement(*function.getSymbolUses(getOperation())))
+      !isCalledOnce(function))
     return refuse();
   unsigned argument = read->use_begin()->getOperandNumber();
   if (*read->user_begin() != call)

@@ -17,6 +17,7 @@
 #include "passes/Schedule/Passes.h"
 
 #include "dialects/Pipeline/Pipeline.h"
+#include "dialects/Pipeline/Signatures.h"
 #include "penstock/Methods/Method.h"
 #include "penstock/Optimizers/UpdateFunction.h"
 
@@ -64,7 +65,7 @@ class VirtualWorkersPass
   void addFold(const Exchange &exchange, int64_t worker);
   func::FuncOp getFunction(StringRef name, FunctionType type);
   func::FuncOp getPushFunction(RankedTensorType type);
-  func::FuncOp getFoldFunction(RankedTensorType type);
+  func::FuncOp getFoldFunction(RankedTensorType type, Attribute later);
   template <typename Op> Op insert(Op op);
   VariableOp addVariable(VariableOp parameter, StringRef kind, bool isWeight);
   std::string nameOf(StringRef name, int64_t worker) const {
@@ -137,6 +138,9 @@ void VirtualWorkersPass::runOnOperation() {
       addPush(exchange, worker);
       addFold(exchange, worker);
     }
+
+  // 4. Workers call the functions of the first.
+  signFunctions(module);
 }
 
 /// What workers would have to agree on and do not.
@@ -282,6 +286,13 @@ void VirtualWorkersPass::countWaves(TaskOp update) {
     use.set(arith::DivUIOp::create(
         builder, loc, counter,
         arith::ConstantIndexOp::create(builder, loc, waves.wave)));
+    SignatureAttr signature = getSignature(callee);
+    if (!signature)
+      continue;
+    SmallVector<Attribute> inputs(signature.getInputs().getValue());
+    inputs[use.getOperandNumber()] =
+        ValueTerms(getOperation()).getTerm(use.get());
+    setSignature(callee, inputs, signature.getResults().getValue());
   }
 }
 
@@ -397,12 +408,19 @@ func::FuncOp VirtualWorkersPass::getPushFunction(RankedTensorType type) {
         linalg::YieldOp::create(body, loc, f.sub(elements[0], elements[1]));
       });
   func::ReturnOp::create(builder, loc, generic.getResults());
+  auto term = [&](Role role) { return RoleAttr::get(&getContext(), role); };
+  setSignature(
+      function,
+      {term(Role::Parameter),
+       term(waves.distance == 0 ? Role::Compensation : Role::Parameter)},
+      {term(Role::Compensation)});
   return function;
 }
 
 /// (waves of all workers..., own later waves..., global, how many of the later
-/// ones there are) -> (weight, global).
-func::FuncOp VirtualWorkersPass::getFoldFunction(RankedTensorType type) {
+/// ones there are) -> (weight, global). `later` is the term of that number.
+func::FuncOp VirtualWorkersPass::getFoldFunction(RankedTensorType type,
+                                                 Attribute later) {
   std::string name = "fold." + describeType(type);
   if (auto known = symbols->lookup<func::FuncOp>(name))
     return known;
@@ -440,6 +458,12 @@ func::FuncOp VirtualWorkersPass::getFoldFunction(RankedTensorType type) {
         linalg::YieldOp::create(body, loc, ValueRange{weight, global});
       });
   func::ReturnOp::create(builder, loc, generic.getResults());
+  auto term = [&](Role role) { return RoleAttr::get(&getContext(), role); };
+  SmallVector<Attribute> terms(inputs + 1, term(Role::Compensation));
+  if (later)
+    terms.push_back(later);
+  setSignature(function, terms,
+               {term(Role::Parameter), term(Role::Compensation)});
   return function;
 }
 
@@ -453,9 +477,9 @@ static Value read(OpBuilder &builder, VariableOp variable,
 void VirtualWorkersPass::addPush(const Exchange &exchange, int64_t worker) {
   OpBuilder builder(&getContext());
   StageOp stage = exchange.stages[worker];
-  auto task = insert(TaskOp::create(builder, stage.getLoc(),
-                                    (stage.getSymName() + ".P").str(),
-                                    TaskKind::Push, stage.getSymName()));
+  auto task = insert(TaskOp::create(
+      builder, stage.getLoc(), (stage.getSymName() + ".P").str(),
+      TaskKind::Push, stage.getSymName(), ArrayAttr(), ArrayAttr()));
   builder.setInsertionPointToEnd(task.addBody());
   for (auto [index, weight] : llvm::enumerate(exchange.weights[worker])) {
     VariableOp parameter = weight.parameter;
@@ -485,16 +509,18 @@ void VirtualWorkersPass::addFold(const Exchange &exchange, int64_t worker) {
   OpBuilder builder(&getContext());
   StageOp stage = exchange.stages[worker];
   Location loc = stage.getLoc();
-  auto task =
-      insert(TaskOp::create(builder, loc, (stage.getSymName() + ".S").str(),
-                            TaskKind::Fold, stage.getSymName()));
+  auto task = insert(TaskOp::create(
+      builder, loc, (stage.getSymName() + ".S").str(), TaskKind::Fold,
+      stage.getSymName(), ArrayAttr(), ArrayAttr()));
   builder.setInsertionPointToEnd(task.addBody());
   Value later;
+  Attribute laterTerm;
   if (waves.distance > 0) {
     later = LaterWavesOp::create(builder, loc, waves.distance);
     later =
         arith::IndexCastOp::create(builder, loc, builder.getI64Type(), later);
     later = arith::SIToFPOp::create(builder, loc, builder.getF32Type(), later);
+    laterTerm = ValueTerms(getOperation()).getTerm(later);
   }
   for (auto [index, weight] : llvm::enumerate(exchange.weights[worker])) {
     VariableOp parameter = weight.parameter;
@@ -514,8 +540,8 @@ void VirtualWorkersPass::addFold(const Exchange &exchange, int64_t worker) {
     operands.push_back(read(builder, weight.global));
     if (later)
       operands.push_back(later);
-    auto call =
-        func::CallOp::create(builder, at, getFoldFunction(type), operands);
+    auto call = func::CallOp::create(
+        builder, at, getFoldFunction(type, laterTerm), operands);
     WriteOp::create(builder, at, call.getResult(0),
                     FlatSymbolRefAttr::get(parameter));
     WriteOp::create(builder, at, call.getResult(1),

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Replicas.h"
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
@@ -100,6 +101,7 @@ void ClipGradientsPass::runOnOperation() {
   for (Member &member : stages)
     if (failed(scaleGradients(member)))
       return signalPassFailure();
+  signFunctions(getOperation());
 }
 
 LogicalResult ClipGradientsPass::collect() {
@@ -243,6 +245,8 @@ func::FuncOp ClipGradientsPass::getFactor(Type squares) {
                                     f.min(bound, f.constant(1))));
       });
   func::ReturnOp::create(builder, loc, factor.getResults());
+  Attribute scalar = RoleAttr::get(&getContext(), Role::Scalar);
+  setSignature(function, scalar, scalar);
   return function;
 }
 
@@ -266,7 +270,8 @@ void ClipGradientsPass::addNorm(Member &member, int64_t count) {
   member.squares = createScalar(stage, "squares", type);
 
   auto task = TaskOp::create(builder, loc, (stage.getSymName() + ".G").str(),
-                             TaskKind::Norm, stage.getSymName());
+                             TaskKind::Norm, stage.getSymName(), ArrayAttr(),
+                             ArrayAttr());
   symbols->insert(task, member.update->getIterator());
   builder.setInsertionPointToEnd(task.addBody());
   SmallVector<Value> operands;
@@ -354,8 +359,15 @@ LogicalResult ClipGradientsPass::addScale(func::FuncOp update,
   OpBuilder builder(&getContext());
   unsigned last = countTensors(update.getArgumentTypes());
   auto type = RankedTensorType::get({}, builder.getF32Type());
+  SignatureAttr signature = getSignature(update);
   if (failed(update.insertArgument(last, type, {}, update.getLoc())))
     return failure();
+  if (signature) {
+    SmallVector<Attribute> terms(signature.getInputs().getValue());
+    terms.insert(terms.begin() + last,
+                 RoleAttr::get(&getContext(), Role::Scalar));
+    setSignature(update, terms, signature.getResults().getValue());
+  }
   auto isGradient = [&](OpOperand &operand) {
     auto argument = dyn_cast<BlockArgument>(operand.get());
     return argument && argument.getOwner() == &update.front() &&

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
 
@@ -250,4 +251,5 @@ void DeriveEvaluatePass::runOnOperation() {
       symbols.erase(stage.function);
     }
   }
+  signFunctions(module);
 }

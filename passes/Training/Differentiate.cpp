@@ -8,6 +8,7 @@
 // task with its channels and variables.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
 #include "penstock/Autodiff/Autodiff.h"
@@ -94,6 +95,7 @@ void DifferentiatePass::runOnOperation() {
       return signalPassFailure();
   // 3. What is summed over stages.
   groupGradients();
+  signFunctions(getOperation());
 }
 
 /// A group of copies of a parameter becomes one of their gradients. Each member
@@ -322,9 +324,9 @@ void DifferentiatePass::addTask(ForwardStage &stage, unsigned number,
                                 Differentiation &backward) {
   OpBuilder builder(&getContext());
   Location loc = stage.task.getLoc();
-  auto task =
-      TaskOp::create(builder, loc, (stage.stage.getSymName() + ".B").str(),
-                     TaskKind::Backward, stage.stage.getSymName());
+  auto task = TaskOp::create(
+      builder, loc, (stage.stage.getSymName() + ".B").str(), TaskKind::Backward,
+      stage.stage.getSymName(), ArrayAttr(), ArrayAttr());
   symbols->insert(task, std::next(stage.task->getIterator()));
   builder.setInsertionPointToEnd(task.addBody());
   auto take = [&](ChannelOp channel) {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
 
@@ -162,4 +163,5 @@ void ExpandTrainingPass::runOnOperation() {
     if (failed(context.finish()))
       return signalPassFailure();
   }
+  signFunctions(getOperation());
 }

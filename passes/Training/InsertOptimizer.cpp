@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/ParameterGroups.h"
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
@@ -41,6 +42,7 @@ class InsertOptimizerPass
   func::FuncOp createFunction(StringRef name, FunctionType type);
   func::FuncOp getScheduleFunction(Location loc);
   func::FuncOp getRatesFunction(Group group, Location loc);
+  SmallVector<Attribute> nameRates(Group group);
   func::FuncOp getScaleFunction(double scale, Location loc);
   func::FuncOp getUpdateFunction(RankedTensorType type, Group group,
                                  bool overwritten, Location loc);
@@ -136,6 +138,8 @@ func::FuncOp InsertOptimizerPass::getScheduleFunction(Location loc) {
                            f.from(schedule.getArgument(1)));
   func::ReturnOp::create(builder, loc,
                          Arithmetic{builder, loc, f32}.from(rate));
+  Attribute lr = builder.getStringAttr("lr");
+  setSignature(schedule, {lr, builder.getStringAttr(kCounterName)}, lr);
   return schedule;
 }
 
@@ -163,7 +167,23 @@ func::FuncOp InsertOptimizerPass::getRatesFunction(Group group, Location loc) {
   func::ReturnOp::create(builder, loc, results);
   rates.setFunctionType(builder.getFunctionType(
       body.getArgumentTypes(), ValueRange(results).getTypes()));
+  setSignature(
+      rates, {builder.getStringAttr("lr"), builder.getStringAttr(kCounterName)},
+      nameRates(group));
   return rates;
+}
+
+/// The numbers of an update.
+SmallVector<Attribute> InsertOptimizerPass::nameRates(Group group) {
+  Builder builder(&getContext());
+  if (!getOptimizer(group).hasRates())
+    return {builder.getStringAttr("lr")};
+  SmallVector<Attribute> names;
+  for (unsigned i : llvm::seq(rates[group].getNumResults()))
+    names.push_back(builder.getStringAttr(
+        method->getSpec().getName() +
+        (group == kDecays ? " rate " : " rate without decay ") + Twine(i)));
+  return names;
 }
 
 /// learning rate -> that of the parameters whose rate has this factor
@@ -179,6 +199,9 @@ func::FuncOp InsertOptimizerPass::getScaleFunction(double scale, Location loc) {
   Value scaled = f.mul(f.constant(scale), f.from(function.getArgument(0)));
   func::ReturnOp::create(builder, loc,
                          Arithmetic{builder, loc, f32}.from(scaled));
+  // Groups of other factors share what takes it.
+  Attribute lr = builder.getStringAttr("lr");
+  setSignature(function, lr, lr);
   return function;
 }
 
@@ -220,6 +243,14 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
                       (group == kDecays ? "" : ".no_decay"))
                          .str(),
                      builder.getFunctionType(arguments, results));
+  SmallVector<Attribute> terms, made;
+  auto term = [&](Role role) { return RoleAttr::get(&getContext(), role); };
+  terms = {term(Role::Parameter), term(Role::Gradient)};
+  terms.append(tensors - 2, term(Role::Optimizer));
+  made = {term(Role::Parameter)};
+  llvm::append_range(made, ArrayRef(terms).slice(inputs, tensors - inputs));
+  llvm::append_range(terms, nameRates(group));
+  setSignature(update, terms, made);
   for (unsigned i = inputs; i < tensors; ++i)
     update.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(1 + i - inputs));
 
@@ -265,6 +296,9 @@ func::FuncOp InsertOptimizerPass::getSumFunction(RankedTensorType type,
   sum = createFunction(("sum." + Twine(count) + "." + describeType(type)).str(),
                        FunctionType::get(&getContext(), types, types));
   emitGradientSum(sum);
+  SmallVector<Attribute> terms(count,
+                               RoleAttr::get(&getContext(), Role::Gradient));
+  setSignature(sum, terms, terms);
   return sum;
 }
 
@@ -310,7 +344,8 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
   OpBuilder builder(&getContext());
   Location loc = stage.getLoc();
   auto task = TaskOp::create(builder, loc, (stage.getSymName() + ".U").str(),
-                             TaskKind::Update, stage.getSymName());
+                             TaskKind::Update, stage.getSymName(), ArrayAttr(),
+                             ArrayAttr());
   insertAfterLast(getOperation(), *symbols, task);
   builder.setInsertionPointToEnd(task.addBody());
 

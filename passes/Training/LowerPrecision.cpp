@@ -9,6 +9,7 @@
 // in f32, so a library may as well be given the factors in bf16.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
 #include "passes/Training/RoundedValues.h"
@@ -280,6 +281,23 @@ void LowerPrecisionPass::roundCall(TaskCall &call,
   call.call = made;
 }
 
+/// The arguments that stood for the weights stand for the master, and the new
+/// ones for the weights.
+static void signMaster(func::FuncOp update, unsigned weight) {
+  SignatureAttr signature = getSignature(update);
+  if (!signature)
+    return;
+  MLIRContext *context = update.getContext();
+  Attribute parameter = RoleAttr::get(context, Role::Parameter);
+  Attribute master = RoleAttr::get(context, Role::Master);
+  SmallVector<Attribute> inputs(signature.getInputs().getValue());
+  SmallVector<Attribute> results(signature.getResults().getValue());
+  llvm::replace(inputs, parameter, master);
+  results[weight] = master;
+  results.back() = parameter;
+  setSignature(update, inputs, results);
+}
+
 /// The update computes new weights of those that the master holds, and what
 /// they are rounded to beside them.
 LogicalResult LowerPrecisionPass::addMaster(TaskOp update, WriteOp write,
@@ -323,6 +341,7 @@ LogicalResult LowerPrecisionPass::addMaster(TaskOp update, WriteOp write,
     if (failed(made))
       return failure();
     extended = *made;
+    signMaster(extended, weight);
   }
   read.setVariableAttr(FlatSymbolRefAttr::get(master));
   func::CallOp made =
@@ -400,4 +419,5 @@ void LowerPrecisionPass::runOnOperation() {
         settled.insert({put.getChannelAttr(), field});
     }
   }
+  signFunctions(module);
 }

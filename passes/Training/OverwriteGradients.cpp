@@ -9,6 +9,7 @@
 // product that begins with it becomes one that overwrites.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
@@ -127,12 +128,13 @@ struct OverwriteGradientsPass
       auto function = symbols.lookup<func::FuncOp>(sum->call.getCallee());
       if (!function || function.isDeclaration() ||
           !function.getArgAttr(sum->argument, kIntoAttr) ||
-          !llvm::hasSingleElement(*function.getSymbolUses(module)))
+          !isCalledOnce(function))
         continue;
       beginWithZero(function, sum->argument);
       sum->call->eraseOperand(sum->argument);
       sum->read.erase();
     }
+    signFunctions(module);
   }
 };
 

@@ -10,6 +10,7 @@
 // is none).
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/Passes.h"
 #include "passes/Training/RecomputeRewrite.h"
 
@@ -75,6 +76,7 @@ void RecomputePass::runOnOperation() {
     matched = true;
     applyRecomputePlan(*stage, chosen, table);
   }
+  signFunctions(getOperation());
   if (!matched && policy == RecomputePolicy::Matching)
     emitWarning(getOperation().getLoc())
         << "--recompute=" << nodes

@@ -9,6 +9,7 @@
 // twice.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
 
@@ -126,6 +127,7 @@ void SplitBackwardPass::runOnOperation() {
   for (TaskOp task : backwards)
     if (failed(Splitter(task, symbols).run()))
       return signalPassFailure();
+  signFunctions(getOperation());
 }
 
 /// A function of the half's ops, whose arguments are, in this order, what is
@@ -174,7 +176,7 @@ TaskOp Splitter::createTask(TaskKind kind, StringRef letter) {
   OpBuilder detached(task.getContext());
   auto half = TaskOp::create(detached, task.getLoc(),
                              (task.getStage() + "." + letter).str(), kind,
-                             task.getStage());
+                             task.getStage(), ArrayAttr(), ArrayAttr());
   symbols.insert(half, task->getIterator());
   half->setDiscardableAttrs(task->getDiscardableAttrDictionary());
   half.addBody();

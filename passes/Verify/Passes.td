@@ -14,7 +14,7 @@ include "mlir/Pass/PassBase.td"
 def PipelineVerify : Pass<"pipeline-verify", "::mlir::ModuleOp"> {
   let summary = "Check the rules of a level that need more than one op";
   let description = [{
-    The rules C1 to C35 that an op cannot check by itself, and the invariant of
+    The rules C1 to C42 that an op cannot check by itself, and the invariant of
     the level: onnx, graph, stages, training, schedule or program. Nested
     modules (the replay) are checked alike.
   }];

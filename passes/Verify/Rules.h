@@ -48,6 +48,16 @@ struct TaskSet {
   bool evaluates = false;
 };
 
+/// A read or a write of a variable by a task.
+struct VariableUse {
+  /// The op that says so; the task itself at level program.
+  mlir::Operation *op;
+  pipeline::VariableOp variable;
+  bool reads = false, writes = false;
+};
+/// Returns the uses of variables by a task, in its order.
+llvm::SmallVector<VariableUse> getUses(Subject &subject, pipeline::TaskOp task);
+
 /// C32, C33: what the program says of its training.
 mlir::LogicalResult verifyTraining(Subject &subject);
 /// The invariant of the level: which ops and types may be there.
@@ -68,6 +78,12 @@ mlir::LogicalResult verifySchedules(Subject &subject);
 /// C31: what the tasks of a schedule that trains push and fold.
 mlir::LogicalResult verifyWaves(Subject &subject, pipeline::ScheduleOp schedule,
                                 llvm::ArrayRef<pipeline::TaskOp> tasks);
+/// C37: sums over copies, replicas and stages.
+mlir::LogicalResult verifySums(Subject &subject);
+/// C38: calls of tasks, by what functions stand for.
+mlir::LogicalResult verifyCalls(Subject &subject);
+/// C39 to C42: facts that stand in two places.
+mlir::LogicalResult verifyFacts(Subject &subject);
 /// C26 to C28: the ops of device functions.
 mlir::LogicalResult verifyProgramOps(Subject &subject);
 

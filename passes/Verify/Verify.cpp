@@ -44,11 +44,13 @@ public:
 private:
   static LogicalResult verify(ModuleOp module, Level level) {
     Subject subject(module, level);
-    return success(succeeded(verifyTasks(subject)) &&
-                   succeeded(verifySchedules(subject)) &&
-                   succeeded(verifyProgramOps(subject)) &&
-                   succeeded(verifyLevel(subject)) &&
-                   succeeded(verifyTraining(subject)));
+    return success(
+        succeeded(verifyTasks(subject)) &&
+        succeeded(verifySchedules(subject)) &&
+        succeeded(verifyProgramOps(subject)) &&
+        succeeded(verifyLevel(subject)) && succeeded(verifyTraining(subject)) &&
+        succeeded(verifyCalls(subject)) && succeeded(verifySums(subject)) &&
+        succeeded(verifyFacts(subject)));
   }
 };
 } // namespace

@@ -21,7 +21,7 @@ static bool matches(Type buffer, RankedTensorType tensor) {
          memref.getElementType() == tensor.getElementType();
 }
 
-/// What a device sends has slots of its own where it also receives.
+/// A device that also receives has slots of their own for messages it sends.
 static bool isStaging(SlotOp slot, ChannelOp channel) {
   auto function = slot->getParentOfType<func::FuncOp>();
   auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);

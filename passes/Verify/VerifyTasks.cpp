@@ -153,26 +153,28 @@ static LogicalResult verifyStages(Subject &subject, const TaskSet &set) {
   return success();
 }
 
-/// C19: one name, one type of number, one default.
+/// C19: one name, one type of number, one default; in tasks or, at level
+/// program, in the functions of devices.
 static LogicalResult verifyHyperparameters(Subject &subject) {
   llvm::StringMap<HyperparameterOp> known;
-  for (TaskOp task : subject.module.getOps<TaskOp>()) {
-    if (task.isBodyless())
-      continue;
-    for (HyperparameterOp op : task.getBody().getOps<HyperparameterOp>()) {
-      auto [it, isFirst] = known.try_emplace(op.getName(), op);
-      if (!isFirst &&
-          it->second.getDefaultValueAttr() != op.getDefaultValueAttr())
-        return op.emitOpError("declares '")
-               << op.getName() << "' with another default than before";
-      if (!isFirst &&
-          it->second.getType().isInteger() != op.getType().isInteger())
-        return op.emitOpError("declares '")
-               << op.getName() << "' as " << op.getType() << ", but as "
-               << it->second.getType() << " before";
+  WalkResult result = subject.module.walk([&](HyperparameterOp op) {
+    auto [it, isFirst] = known.try_emplace(op.getName(), op);
+    if (!isFirst &&
+        it->second.getDefaultValueAttr() != op.getDefaultValueAttr()) {
+      op.emitOpError("declares '")
+          << op.getName() << "' with another default than before";
+      return WalkResult::interrupt();
     }
-  }
-  return success();
+    if (!isFirst &&
+        it->second.getType().isInteger() != op.getType().isInteger()) {
+      op.emitOpError("declares '")
+          << op.getName() << "' as " << op.getType() << ", but as "
+          << it->second.getType() << " before";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
 }
 
 LogicalResult penstock::verifyTaskSet(Subject &subject, const TaskSet &set) {
@@ -188,10 +190,10 @@ LogicalResult penstock::verifyTasks(Subject &subject) {
   for (TaskOp task : subject.module.getOps<TaskOp>())
     if (failed(verifyTask(subject, task, versioned)))
       return failure();
-  if (subject.isFrom(Level::Program))
-    return success();
   if (failed(verifyHyperparameters(subject)))
     return failure();
+  if (subject.isFrom(Level::Program))
+    return success();
   if (!subject.module.getOps<ScheduleOp>().empty())
     return success();
   TaskSet training, evaluation{{}, "", /*evaluates=*/true};

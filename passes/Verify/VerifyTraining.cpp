@@ -48,6 +48,14 @@ static LogicalResult verifyMicrobatches(Subject &subject) {
              << schedule.getMicrobatches()
              << " microbatches per update, pipeline.training "
              << training.getMicrobatches();
+  // The runtime runs evaluation once for each microbatch, and inference once
+  // for each round of the replicas.
+  for (auto schedule : subject.module.getOps<ScheduleOp>())
+    if (schedule.getRole() == ScheduleRole::Evaluate &&
+        schedule.getMicrobatches() != 1)
+      return schedule.emitOpError("evaluates by ")
+             << schedule.getMicrobatches()
+             << " microbatches; a segment of evaluation counts single ones";
   return success();
 }
 

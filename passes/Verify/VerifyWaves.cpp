@@ -12,6 +12,8 @@
 
 #include "llvm/ADT/MapVector.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -28,6 +30,7 @@ private:
     TaskOp update, push, fold;
   };
 
+  void collectWaves(TaskOp push, int64_t worker);
   LogicalResult verifyStage(StageOp stage, StageTasks own);
   LogicalResult verifyPush(TaskOp push);
   LogicalResult verifyFold(TaskOp fold, int64_t worker);
@@ -48,8 +51,15 @@ private:
   ScheduleOp schedule;
   int64_t wave, distance, workers = 1;
   llvm::MapVector<StageOp, StageTasks> stages;
-  /// By channel: whose push puts into it.
-  llvm::DenseMap<Attribute, int64_t> senders;
+  /// The worker that pushes a wave, and the number of its parameter.
+  struct Wave {
+    int64_t worker = 0, number = 0;
+  };
+  /// The wave that each channel brings.
+  llvm::DenseMap<Attribute, Wave> sent;
+  /// The number of each parameter of a worker, and the variable of its waves.
+  llvm::DenseMap<Attribute, int64_t> numbers;
+  llvm::DenseMap<Attribute, Attribute> kept;
 };
 
 } // namespace
@@ -61,6 +71,12 @@ WaveRules::WaveRules(Subject &subject, ScheduleOp schedule,
       distance(static_cast<int64_t>(schedule.getDistance())) {
   for (StageOp stage : subject.module.getOps<StageOp>())
     workers = std::max(workers, static_cast<int64_t>(stage.getWorker()) + 1);
+  std::map<int64_t, int64_t> counts;
+  for (auto variable : subject.module.getOps<VariableOp>())
+    if (variable.getRole() == Role::Parameter && variable.getStageAttr())
+      if (auto stage = subject.symbols.lookup<StageOp>(*variable.getStage()))
+        numbers[FlatSymbolRefAttr::get(variable)] =
+            counts[static_cast<int64_t>(stage.getWorker())]++;
   for (TaskOp task : tasks) {
     auto stage = subject.symbols.lookup<StageOp>(task.getStage());
     StageTasks &own = stages[stage];
@@ -71,8 +87,23 @@ WaveRules::WaveRules(Subject &subject, ScheduleOp schedule,
     if (task.getKind() != TaskKind::Push)
       continue;
     own.push = task;
-    for (PutOp put : task.getBody().getOps<PutOp>())
-      senders[put.getChannelAttr()] = static_cast<int64_t>(stage.getWorker());
+    collectWaves(task, static_cast<int64_t>(stage.getWorker()));
+  }
+}
+
+void WaveRules::collectWaves(TaskOp push, int64_t worker) {
+  for (auto call : push.getBody().getOps<func::CallOp>()) {
+    auto now = call.getNumOperands()
+                   ? call.getOperand(0).getDefiningOp<ReadOp>()
+                   : ReadOp();
+    if (!now)
+      continue;
+    for (Operation *user : call->getUsers())
+      if (auto put = dyn_cast<PutOp>(user))
+        sent[put.getChannelAttr()] = {worker,
+                                      numbers.lookup(now.getVariableAttr())};
+      else if (auto write = dyn_cast<WriteOp>(user))
+        kept[now.getVariableAttr()] = write.getVariableAttr();
   }
 }
 
@@ -184,23 +215,32 @@ LogicalResult WaveRules::verifyFoldOf(TaskOp fold, int64_t worker,
            (lag ? read.getLag() && static_cast<int64_t>(*read.getLag()) == *lag
                 : !read.getLag());
   };
+  auto isKept = [&](Value value, int64_t lag) {
+    auto read = value.getDefiningOp<ReadOp>();
+    return read && isOf(value, lag) &&
+           kept.lookup(name) == read.getVariableAttr();
+  };
   for (int64_t other : llvm::seq<int64_t>(0, workers)) {
     Value operand = tensors[other];
-    auto take = operand.getDefiningOp<TakeOp>();
-    bool isRight = other == worker
-                       ? isOf(operand, distance)
-                       : take && senders.contains(take.getChannelAttr()) &&
-                             senders.lookup(take.getChannelAttr()) == other;
+    bool isRight = isKept(operand, distance);
+    if (other != worker) {
+      auto take = operand.getDefiningOp<TakeOp>();
+      auto wave = take ? sent.find(take.getChannelAttr()) : sent.end();
+      isRight = wave != sent.end() && wave->second.worker == other &&
+                wave->second.number == numbers.lookup(name);
+    }
     if (!isRight)
       return call.emitOpError("of a fold does not take the wave of worker ")
              << other << " of " << name << " as its operand " << other;
   }
   for (int64_t later : llvm::seq<int64_t>(0, distance))
-    if (!isOf(tensors[workers + later], distance - 1 - later))
+    if (!isKept(tensors[workers + later], distance - 1 - later))
       return call.emitOpError("of a fold does not take the own wave ")
              << later + 1 << " behind it as its operand " << workers + later
              << ": expected lag(" << distance - 1 - later << ")";
-  if (!isOf(tensors.back(), std::nullopt))
+  if (!isOf(tensors.back(), std::nullopt) ||
+      kept.lookup(name) ==
+          tensors.back().getDefiningOp<ReadOp>().getVariableAttr())
     return call.emitOpError("of a fold does not read the global weights of ")
            << name << " last";
   return success();

@@ -8,6 +8,7 @@
 // whether that pays, is what the target says.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/Signatures.h"
 #include "passes/Program/Devices/DeviceBuilder.h"
 #include "passes/Program/Passes.h"
 #include "penstock/Target/Target.h"
@@ -210,8 +211,10 @@ void PrepackWeightsPass::prepack(Candidate &candidate) {
   for (ModuleOp module : modules) {
     auto function =
         module.lookupSymbol<func::FuncOp>(candidate.function.getSymName());
-    if (function)
-      (void)function.insertArgument(index, tensor, {}, loc);
+    if (!function)
+      continue;
+    (void)function.insertArgument(index, tensor, {}, loc);
+    insertTerm(function, index);
   }
   (void)candidate.kernel.insertArgument(index, getMemRefType(tensor), {}, loc);
   candidate.call.getPackedMutable().assign(candidate.kernel.getArgument(index));

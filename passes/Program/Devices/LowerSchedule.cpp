@@ -5,10 +5,11 @@
 //
 // Makes one function per device and schedule (DeviceBuilder.h) and lets the
 // bufferised functions take the names of the originals. Tasks and schedules
-// remain as names.
+// remain as names, tasks with their calls by position.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/Devices/DeviceBuilder.h"
+#include "passes/Program/Devices/StateCalls.h"
 #include "passes/Program/Passes.h"
 
 namespace penstock {
@@ -53,6 +54,9 @@ struct LowerSchedulePass
       for (auto order : schedule.getBody().getOps<OrderOp>())
         if (failed(DeviceBuilder(root, *storage, schedule).run(order)))
           return failure();
+      for (Operation *task : storage->getTasks())
+        if (failed(stateCalls(cast<TaskOp>(task), *storage)))
+          return failure();
     }
     for (auto schedule : module.getOps<ScheduleOp>())
       schedule.getBody().getBlocks().clear();
@@ -69,6 +73,7 @@ struct LowerSchedulePass
         continue;
       auto kernel = root.lookupSymbol<func::FuncOp>(
           (function.getSymName() + kKernelSuffix).str());
+      function->removeAttr(kSignatureAttr);
       if (kernel) {
         function.setFunctionType(kernel.getFunctionType());
         function.setAllArgAttrs(kernel.getAllArgAttrs());
@@ -91,6 +96,7 @@ struct LowerSchedulePass
       function.erase();
     }
     for (auto function : root.getOps<func::FuncOp>()) {
+      function->removeAttr(kSignatureAttr);
       auto name = names.find(function.getSymName());
       if (name != names.end())
         function.setSymName(name->second);

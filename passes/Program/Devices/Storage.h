@@ -54,6 +54,13 @@ public:
   bool isReceived(pipeline::ChannelOp channel) const {
     return received.contains(channel);
   }
+  bool isSent(pipeline::ChannelOp channel) const {
+    return sent.contains(channel);
+  }
+  /// The tasks that the schedule runs.
+  llvm::ArrayRef<mlir::Operation *> getTasks() const {
+    return tasks.getArrayRef();
+  }
   /// Whether an update task of this schedule writes the variable.
   bool isUpdated(pipeline::VariableOp variable) const {
     return updated.contains(variable);

@@ -42,9 +42,12 @@ FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
     if (symbols.lookup<ChannelOp>(slot.getSymbol()))
       ring = std::max<int64_t>(ring, slot.getRing().value_or(1));
   });
+  FailureOr<DeviceCode> code = DeviceCode::get(function);
+  if (failed(code))
+    return failure();
   // Functions count waves of updates, where there are any.
   FailureOr<int64_t> filling = getUpdatesUntilSteady(
-      function, lives.microbatches * static_cast<int64_t>(schedule.getWave()));
+      *code, lives.microbatches * static_cast<int64_t>(schedule.getWave()));
   if (failed(filling))
     return failure();
   int64_t turn = llvm::divideCeilSigned(ring, lives.microbatches);
@@ -55,8 +58,7 @@ FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
       hasManyMicrobatches(lives.microbatches) && turn == 1 && *filling == 1
           ? 2
           : std::max(turn, *filling) + turn + 2;
-  FailureOr<std::vector<TraceEvent>> trace =
-      traceDevice(function, 0, updates, 0);
+  FailureOr<std::vector<TraceEvent>> trace = traceDevice(*code, 0, updates, 0);
   if (failed(trace))
     return failure();
   lives.trace = std::move(*trace);

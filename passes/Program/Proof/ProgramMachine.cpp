@@ -26,38 +26,67 @@ ProgramMachine::ProgramMachine(ModuleOp module, ScheduleOp schedule,
       microbatches(static_cast<int64_t>(schedule.getMicrobatches())),
       wave(static_cast<int64_t>(schedule.getWave())),
       distance(static_cast<int64_t>(schedule.getDistance())),
-      trains(pipeline::trains(module)) {
+      arguments{first, updates, newest}, trains(pipeline::trains(module)) {
   // Of variables that are trained elsewhere, it counts updates, too.
   int64_t trained = 1;
   for (auto other : module.getOps<ScheduleOp>())
     trained = std::max(trained, static_cast<int64_t>(other.getWave()));
   this->newest *= trained;
+  for (auto variable : module.getOps<VariableOp>())
+    hasParts |= getParts(variable) > 1;
+  for (auto group : module.getOps<GroupOp>())
+    for (auto member : group.getMembers().getAsRange<ArrayAttr>())
+      for (auto name : member.getAsRange<FlatSymbolRefAttr>())
+        groupOf[name.getAttr()] = group;
+  for (auto task : module.getOps<TaskOp>()) {
+    // Slopes do not show how versions of waves follow from the length.
+    covers &= wave == 1 && !task.countsWaves();
+    if (task.getKind() == TaskKind::Backward ||
+        task.getKind() == TaskKind::WeightGrad)
+      if (auto stage = symbols.lookup<StageOp>(task.getStage()))
+        makers[stage].push_back(task);
+  }
 }
 
-void ProgramMachine::addDevice(int64_t number, std::vector<TraceEvent> trace,
+void ProgramMachine::addDevice(int64_t number, const DeviceCode &code,
                                const ArenaMap *map) {
+  deviceIds[number] = devices.size();
   Device &device = devices.emplace_back();
   device.number = number;
   device.map = map;
-  device.trace = std::move(trace);
+  device.code = &code;
+  device.run = std::make_unique<DeviceRun>(code, arguments[0], arguments[1],
+                                           arguments[2]);
   TaskOp task;
   llvm::DenseSet<Attribute> byUpdates, byWaves;
-  for (TraceEvent &event : device.trace) {
-    splitParts(event);
-    if (event.kind == TraceEvent::Send || event.kind == TraceEvent::Recv)
-      ends.try_emplace({event.symbol, event.kind == TraceEvent::Send}, number);
-    if (event.kind == TraceEvent::Mark)
-      task = symbols.lookup<TaskOp>(event.symbol);
-    evaluates |= task && task.getKind() == TaskKind::Evaluate;
-    if (event.kind != TraceEvent::Call || !task || task.countsMicrobatches())
-      continue;
-    for (const Access &access : event.accesses) {
-      if (!access.writes)
-        continue;
-      device.updatedVariables.insert(access.cell.symbol);
-      (task.countsWaves() ? byWaves : byUpdates).insert(access.cell.symbol);
+  func::FuncOp function = code.getFunction();
+  function->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto mark = dyn_cast<MarkOp>(op)) {
+      task = symbols.lookup<TaskOp>(mark.getTask());
+      evaluates |= task && task.getKind() == TaskKind::Evaluate;
+    } else if (auto send = dyn_cast<StartSendOp>(op)) {
+      ends.try_emplace({send.getChannelAttr().getAttr(), true}, number);
+    } else if (auto recv = dyn_cast<StartRecvOp>(op)) {
+      StringAttr channel = recv.getChannelAttr().getAttr();
+      ends.try_emplace({channel, false}, number);
+      if (device.received.insert(channel).second)
+        receivers[channel].push_back(deviceIds[number]);
+    } else if (auto call = dyn_cast<func::CallOp>(op);
+               call && task && !task.countsMicrobatches()) {
+      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+          call, call.getCalleeAttr());
+      for (auto [i, operand] : llvm::enumerate(call.getOperands())) {
+        auto slot = operand.getDefiningOp<SlotOp>();
+        if (!slot || !callee ||
+            (!callee.getArgAttr(i, kOutAttr) &&
+             !callee.getArgAttr(i, kIntoAttr)))
+          continue;
+        StringAttr symbol = slot.getSymbolAttr().getAttr();
+        device.updatedVariables.insert(symbol);
+        (task.countsWaves() ? byWaves : byUpdates).insert(symbol);
+      }
     }
-  }
+  });
   for (Attribute variable : byWaves)
     (byUpdates.contains(variable) ? device.foldedVariables
                                   : device.waveVariables)
@@ -71,8 +100,17 @@ InFlightDiagnostic ProgramMachine::report(const Device &device,
 }
 
 bool ProgramMachine::isExternal(StringAttr name) {
-  auto channel = symbols.lookup<ChannelOp>(name);
-  return channel && (channel.getSource() || channel.getSink());
+  auto [known, isNew] = external.try_emplace(name);
+  if (isNew) {
+    auto channel = symbols.lookup<ChannelOp>(name);
+    known->second = channel && (channel.getSource() || channel.getSink());
+  }
+  return known->second;
+}
+
+bool ProgramMachine::countsMicrobatches(StringAttr channel) {
+  auto known = ofMicrobatches.find(channel);
+  return known == ofMicrobatches.end() || known->second;
 }
 
 bool ProgramMachine::hasOwnQueue(StringAttr name) {
@@ -114,19 +152,21 @@ bool ProgramMachine::isSending(const Device &device,
   ArrayRef<int64_t> senders = getEnds(channel, kSendersAttr);
   if (isOnFirst() ||
       (senders.empty() && getEnds(channel, kReceiversAttr).empty()))
-    return !device.queued.contains({event.symbol, false});
+    return !device.received.contains(event.symbol);
   if (senders.empty())
     return false;
   auto count = static_cast<int64_t>(senders.size());
   return senders[(event.number % count + count) % count] == device.number;
 }
 
-std::vector<size_t> &ProgramMachine::getQueued(Device &device,
-                                               const TraceEvent &event) {
+ProgramMachine::Queue &ProgramMachine::getQueued(Device &device,
+                                                 const TraceEvent &event) {
   return device.queued[{event.symbol, isSending(device, event)}];
 }
 
 void ProgramMachine::splitParts(TraceEvent &event) const {
+  if (!hasParts)
+    return;
   for (Access &access : event.accesses) {
     auto variable = symbols.lookup<VariableOp>(access.cell.symbol);
     if (!variable || getParts(variable) == 1)
@@ -136,10 +176,6 @@ void ProgramMachine::splitParts(TraceEvent &event) const {
     access.cell.number /= microbatches;
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Execution
-//===----------------------------------------------------------------------===//
 
 //===----------------------------------------------------------------------===//
 // Buffers: which message or version each holds, and who still needs it
@@ -158,19 +194,21 @@ ProgramMachine::getCell(Device &device, const TraceEvent &event,
              << "uses a slot of @" << ref.symbol.getValue()
              << ", which is no variable or channel";
     ring.size = ref.ring;
+    ring.cells.resize(ref.ring);
     ring.isVariable = isa<VariableOp>(symbol);
     // Version `first` is there when a segment of training begins. Of a variable
     // that is not updated the newest is read; with one version, whatever its
     // number.
     if (ring.isVariable) {
       bool updated = device.updatedVariables.contains(ref.symbol);
-      int64_t version = device.waveVariables.contains(ref.symbol) ? first / wave
-                        : updated                                 ? first
-                        : ref.ring == 1                           ? ref.number
-                                                                  : newest;
+      int64_t version = updated         ? getFirstVersion(device, ref.symbol)
+                        : ref.ring == 1 ? ref.number
+                                        : newest;
       int64_t parts = getParts(cast<VariableOp>(symbol));
+      ring.newest = version;
       if (parts == 1)
         ring.cells[version % ring.size].content = version;
+      ring.cells.resize(std::max(ring.size, parts));
       for (int64_t part = 0; parts > 1 && part < parts; ++part)
         ring.cells[part].content = version;
     }
@@ -205,6 +243,7 @@ LogicalResult ProgramMachine::checkFree(Device &device, const TraceEvent &event,
     return report(device, event, 5)
            << "fills " << nameOf(ref) << " before message " << *cell.content
            << " in the same slot is used: a slot is missing";
+  require(cell.isFree(event.from));
   return success();
 }
 
@@ -222,16 +261,18 @@ LogicalResult ProgramMachine::overwrite(Device &device, const TraceEvent &event,
     auto ring = device.rings.find({symbol, field});
     if (ring == device.rings.end())
       continue;
-    auto found = ring->second.cells.find(index);
-    if (found == ring->second.cells.end() || !found->second.content)
+    if (index >= static_cast<int64_t>(ring->second.cells.size()))
       continue;
-    Cell &cell = found->second;
+    Cell &cell = ring->second.cells[index];
+    if (!cell.content)
+      continue;
     if (cell.filling || !cell.leaving.empty() || !cell.used)
       return report(device, event, 9)
              << "takes bytes of slot " << index << " of @"
              << cast<StringAttr>(symbol).getValue()
              << (field ? " field " + std::to_string(field) : "")
              << " while message " << *cell.content << " is there";
+    require(cell.isFree(event.from));
     cell.content = std::nullopt;
   }
   return success();
@@ -255,6 +296,8 @@ LogicalResult ProgramMachine::read(Device &device, const TraceEvent &event,
   if ((*cell)->filling)
     return report(device, event, 2)
            << "reads " << nameOf(ref) << " without having awaited it";
+  require((*cell)->storedFrom <= event.from && (*cell)->isArrived(event.from) &&
+          ((*cell)->used || (*cell)->storedFrom == event.from));
   (*cell)->used = true;
   if (!isVariable)
     return success();
@@ -357,6 +400,11 @@ LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
   }
   cell.content = ref.number;
   cell.used = isVariable;
+  cell.store(event.from);
+  if (isVariable) {
+    Ring &ring = device.rings[{ref.symbol, ref.field}];
+    ring.newest = std::max(ring.newest, ref.number);
+  }
   return success();
 }
 
@@ -365,17 +413,38 @@ LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
 //===----------------------------------------------------------------------===//
 
 /// What a run updated in place is one version newer afterwards.
-void ProgramMachine::endRun(Device &device) {
-  for (const CellRef &ref : device.updatedInPlace)
-    device.rings[{ref.symbol, ref.field}].cells[ref.getIndex()].content =
-        ref.number + 1;
+LogicalResult ProgramMachine::endRun(Device &device) {
+  for (const CellRef &ref : device.updatedInPlace) {
+    Ring &ring = device.rings[{ref.symbol, ref.field}];
+    Cell &cell = ring.cells[ref.getIndex()];
+    cell.content = ref.number + 1;
+    cell.storedFrom = device.runFrom;
+    ring.newest = std::max(ring.newest, ref.number + 1);
+  }
   device.updatedInPlace.clear();
+  device.writtenInRun.clear();
+  TaskOp task = device.running;
   device.running = nullptr;
+  if (!task)
+    return success();
+  auto stated = statements.find(task);
+  if (stated == statements.end() || device.calls == stated->second.calls.size())
+    return success();
+  InFlightDiagnostic diagnostic =
+      device.mark->emitError("S11: device ")
+      << device.number << " in a segment of " << updates << " updates makes "
+      << device.calls << " of the " << stated->second.calls.size()
+      << " calls of @" << task.getSymName() << "[" << device.runNumber
+      << "]: that of @" << stated->second.calls[device.calls].callee.getValue()
+      << " is missing";
+  diagnostic.attachNote(task.getLoc()) << "the task states its calls";
+  return diagnostic;
 }
 
 LogicalResult ProgramMachine::startRun(Device &device,
                                        const TraceEvent &event) {
-  endRun(device);
+  if (failed(endRun(device)))
+    return failure();
   auto task = symbols.lookup<TaskOp>(event.symbol);
   if (!task)
     return report(device, event, 8)
@@ -392,16 +461,17 @@ LogicalResult ProgramMachine::startRun(Device &device,
            << "] instead of number " << expected;
   device.runs[event.symbol] = ++runs;
   device.running = task;
+  device.runNumber = event.number;
+  device.runFrom = event.from;
+  device.mark = event.op;
+  device.calls = 0;
+  require(event.from == getLeast(task.countsMicrobatches(), event.number));
   if (task.countsMicrobatches())
     return success();
   if (task.countsWaves())
     return startWave(device, event, task, runs);
   // The gradient of an update must be complete, and no more than that.
-  for (auto other : module.getOps<TaskOp>()) {
-    if (other.getStage() != task.getStage() ||
-        (other.getKind() != TaskKind::Backward &&
-         other.getKind() != TaskKind::WeightGrad))
-      continue;
+  for (TaskOp other : makers.lookup(symbols.lookup(task.getStage()))) {
     int64_t count = device.runs.lookup(other.getSymNameAttr());
     int64_t due = runs * microbatches / getShare(device, other).count;
     if (count != due)
@@ -418,40 +488,56 @@ LogicalResult ProgramMachine::checkNumber(Device &device,
   const char *verb = event.kind == TraceEvent::Recv   ? "receives"
                      : event.kind == TraceEvent::Send ? "sends"
                                                       : "sums";
-  std::vector<size_t> &queued = getQueued(device, event);
+  const Queue &queued = getQueued(device, event);
   Share share = getShare(device, event);
-  if (!queued.empty()) {
-    const TraceEvent &former = device.trace[queued.back()];
-    if (event.number != former.number + share.count)
+  if (queued.count()) {
+    int64_t former = queued.first + (queued.count() - 1) * share.count;
+    if (event.number != former + share.count)
       return report(device, event, 8)
              << verb << " message " << event.number << " of @"
-             << event.symbol.getValue() << " after message " << former.number;
+             << event.symbol.getValue() << " after message " << former;
   } else if (event.number != getFirstMessage(event.symbol) + share.index &&
              event.number != first) {
     return report(device, event, 8) << "begins @" << event.symbol.getValue()
                                     << " with message " << event.number;
   }
+  require(event.from == getLeast(event.kind != TraceEvent::Sum &&
+                                     countsMicrobatches(event.symbol),
+                                 event.number));
   return success();
 }
 
 void ProgramMachine::queue(Device &device, const TraceEvent &event) {
-  getQueued(device, event).push_back(device.position);
-  device.transfers[device.position] = {device.position};
-  if (isExternal(event.symbol))
-    device.transfers[device.position].done = true;
-  else if (hasOwnQueue(event.symbol))
+  Queue &queued = getQueued(device, event);
+  size_t number = device.firstTransfer + device.transfers.size();
+  if (queued.count() == 0)
+    queued.first = event.number;
+  queued.transfers.push_back(number);
+  Transfer &transfer = device.transfers.emplace_back();
+  transfer.kind = event.kind;
+  transfer.op = event.op;
+  transfer.symbol = event.symbol;
+  transfer.number = event.number;
+  for (const Access &access : event.accesses)
+    transfer.cells.push_back(access.cell);
+  transfer.done = isExternal(event.symbol);
+  bool isOwn = !transfer.done && hasOwnQueue(event.symbol);
+  transfer.isAlone = transfer.done || isOwn;
+  if (isOwn)
     device.own[{event.symbol.getAsOpaquePointer(), isSending(device, event)}]
-        .push_back(device.position);
-  else
-    device.waiting.push_back(device.position);
+        .push_back(number);
+  else if (!transfer.done)
+    device.waiting.push_back(number);
 }
 
 LogicalResult ProgramMachine::startTransfer(Device &device,
                                             const TraceEvent &event) {
   bool isRecv = event.kind == TraceEvent::Recv;
   const CellRef &ref = event.accesses.front().cell;
-  if (failed(checkNumber(device, event)))
+  if (failed(checkNumber(device, event)) ||
+      (!isRecv && failed(checkPut(device, event))))
     return failure();
+  size_t number = device.firstTransfer + device.transfers.size();
   // Slots count what their own device has.
   if (ref.number != event.number / getShare(device, event).count ||
       (isRecv && ref.symbol != event.symbol))
@@ -467,11 +553,12 @@ LogicalResult ProgramMachine::startTransfer(Device &device,
       return failure();
     (*cell)->content = ref.number;
     (*cell)->used = false;
-    (*cell)->filling = device.position;
+    (*cell)->store(event.from);
+    (*cell)->filling = number;
   } else {
     if (failed(read(device, event, ref)))
       return failure();
-    (*getCell(device, event, ref))->leaving.push_back(device.position);
+    (*getCell(device, event, ref))->leaving.push_back(number);
   }
   queue(device, event);
   return success();
@@ -531,7 +618,7 @@ LogicalResult ProgramMachine::startSum(Device &device,
       return failure();
   for (const Access &access : event.accesses) {
     Cell &cell = **getCell(device, event, access.cell);
-    cell.filling = device.position;
+    cell.filling = device.firstTransfer + device.transfers.size();
     // Only the first part waits for the update; the others begin anew.
     if (access.cell.part.value_or(0) > 0)
       ++*cell.content;
@@ -558,61 +645,74 @@ LogicalResult ProgramMachine::startSum(Device &device,
 }
 
 /// The device knows of this transfer that it is done, and of those before it.
-void ProgramMachine::complete(Device &device, size_t index) {
-  const TraceEvent &awaited = device.trace[index];
-  auto isAlone = [&](StringAttr channel) {
-    return isExternal(channel) || hasOwnQueue(channel);
-  };
-  bool external = isAlone(awaited.symbol);
-  for (auto it = device.transfers.begin();
-       it != device.transfers.end() && it->first <= index;) {
-    const TraceEvent &event = device.trace[it->first];
-    bool covered =
-        external ? event.symbol == awaited.symbol : !isAlone(event.symbol);
-    if (!covered) {
-      ++it;
+void ProgramMachine::complete(Device &device, size_t number) {
+  bool isAlone = getTransfer(device, number).isAlone;
+  StringAttr symbol = getTransfer(device, number).symbol;
+  for (size_t id = device.firstTransfer; id <= number; ++id) {
+    Transfer &transfer = getTransfer(device, id);
+    if (transfer.known ||
+        (isAlone ? transfer.symbol != symbol : transfer.isAlone))
       continue;
-    }
-    for (const Access &access : event.accesses) {
-      const CellRef &ref = access.cell;
+    transfer.known = true;
+    for (const CellRef &ref : transfer.cells) {
       Cell &cell = device.rings[{ref.symbol, ref.field}].cells[ref.getIndex()];
-      if (cell.filling == it->first)
+      if (cell.filling == id) {
         cell.filling = std::nullopt;
-      llvm::erase(cell.leaving, it->first);
+        cell.arrived = static_cast<int64_t>(id);
+        cell.arrivedCover = &getCover(device, transfer);
+      }
+      auto left = llvm::find(cell.leaving, id);
+      if (left == cell.leaving.end())
+        continue;
+      cell.leaving.erase(left);
+      cell.left = static_cast<int64_t>(id);
+      cell.leftCover = &getCover(device, transfer);
     }
-    it = device.transfers.erase(it);
+    ++device.queued[{transfer.symbol, transfer.kind == TraceEvent::Send}].known;
+  }
+  while (!device.transfers.empty() && device.transfers.front().known) {
+    device.transfers.pop_front();
+    ++device.firstTransfer;
   }
 }
 
 FailureOr<bool> ProgramMachine::await(Device &device, const TraceEvent &event) {
-  const std::vector<size_t> &queued = getQueued(device, event);
+  const Queue &queued = getQueued(device, event);
   Share share = getShare(device, event);
   // Messages of former segments are gone, negative numbers never were.
   if (event.number < getFirstMessage(event.symbol) && event.number < first)
     return true;
-  int64_t begin = queued.empty() ? getFirstMessage(event.symbol) + share.index
-                                 : device.trace[queued.front()].number;
+  int64_t begin = queued.count() ? queued.first
+                                 : getFirstMessage(event.symbol) + share.index;
   if (event.number < begin)
     return true;
   int64_t place = (event.number - begin) / share.count;
-  if (place >= static_cast<int64_t>(queued.size()) ||
-      (event.number - begin) % share.count) {
+  if (place >= queued.count() || (event.number - begin) % share.count) {
     report(device, event, 7)
         << "awaits message " << event.number << " of @"
         << event.symbol.getValue() << " before it is queued";
     return failure();
   }
-  size_t index = queued[place];
-  auto transfer = device.transfers.find(index);
-  if (transfer == device.transfers.end())
-    return true;
-  if (!transfer->second.done)
-    return false;
-  complete(device, index);
+  bool ofSum = symbols.lookup<GroupOp>(event.symbol) != nullptr;
+  require(getLeast(!ofSum && countsMicrobatches(event.symbol), event.number) <=
+          event.from);
+  size_t number = queued.transfers[place];
+  bool isAlone = isExternal(event.symbol) || hasOwnQueue(event.symbol);
+  const void *key = isAlone ? event.symbol.getAsOpaquePointer() : nullptr;
+  Cover &cover = device.covers.try_emplace(key, updates).first->second;
+  if (place >= queued.known) {
+    if (!getTransfer(device, number).done)
+      return false;
+    complete(device, number);
+  }
+  cover.add(event.from, static_cast<int64_t>(number));
   return true;
 }
 
 LogicalResult ProgramMachine::call(Device &device, const TraceEvent &event) {
+  if (failed(checkCall(device, event)) || failed(checkSummed(device, event)))
+    return failure();
+  require(!device.running || event.from == device.runFrom);
   // What shares bytes with temporaries or results is lost, even if the call
   // itself would read it.
   if (device.map)
@@ -635,15 +735,29 @@ LogicalResult ProgramMachine::call(Device &device, const TraceEvent &event) {
   for (const Access &access : event.accesses)
     if (access.reads && failed(read(device, event, access.cell)))
       return failure();
-  for (const Access &access : event.accesses)
-    if (access.writes &&
-        failed(write(device, event, access.cell, access.reads)))
+  for (const Access &access : event.accesses) {
+    if (!access.writes)
+      continue;
+    if (failed(write(device, event, access.cell, access.reads)))
       return failure();
+    device.writtenInRun.insert(access.cell.symbol);
+  }
   return success();
 }
 
+FailureOr<bool> ProgramMachine::advance(Device &device) {
+  FailureOr<bool> more = device.run->next(device.event);
+  if (failed(more))
+    return failure();
+  device.isAtEnd = !*more;
+  device.event.from = std::max<int64_t>(1, device.event.from);
+  if (*more)
+    splitParts(device.event);
+  return more;
+}
+
 FailureOr<bool> ProgramMachine::step(Device &device) {
-  const TraceEvent &event = device.trace[device.position];
+  const TraceEvent &event = device.event;
   LogicalResult result = success();
   switch (event.kind) {
   case TraceEvent::Await:
@@ -671,40 +785,50 @@ FailureOr<bool> ProgramMachine::step(Device &device) {
 // Devices together: transfers, sums, the run to the end
 //===----------------------------------------------------------------------===//
 
+LogicalResult ProgramMachine::reportMessages(const Device &receiver,
+                                             const Transfer &recv,
+                                             const Device &sender,
+                                             const Transfer &send) {
+  return recv.op->emitError("S8: device ")
+         << receiver.number << " in a segment of " << updates
+         << " updates receives message " << recv.number << " of @"
+         << recv.symbol.getValue() << " when device " << sender.number
+         << " sends message " << send.number;
+}
+
 /// Performs every transfer that heads the queues of both its devices.
 FailureOr<bool> ProgramMachine::exchange() {
   bool moved = false;
   for (Device &sender : devices) {
     while (!sender.waiting.empty()) {
-      const TraceEvent &send = sender.trace[sender.waiting.front()];
+      const Transfer &send = getTransfer(sender, sender.waiting.front());
       if (send.kind != TraceEvent::Send)
         break;
-      auto receiver = llvm::find_if(devices, [&](Device &other) {
-        if (&other == &sender || other.waiting.empty())
-          return false;
-        const TraceEvent &recv = other.trace[other.waiting.front()];
-        // Who takes this message: one of several receivers, or the only one.
-        auto channel = symbols.lookup<ChannelOp>(send.symbol);
-        ArrayRef<int64_t> ends = channel && !isOnFirst()
-                                     ? getEnds(channel, kReceiversAttr)
-                                     : ArrayRef<int64_t>();
-        return recv.kind == TraceEvent::Recv && recv.symbol == send.symbol &&
-               (ends.empty() ||
-                ends[send.number % ends.size()] == other.number);
-      });
-      if (receiver == devices.end())
-        break;
-      const TraceEvent &recv = receiver->trace[receiver->waiting.front()];
-      // The message of another sender comes first.
-      if (recv.number < send.number && getShare(sender, send).count > 1)
-        break;
-      if (recv.number != send.number) {
-        report(*receiver, recv, 8)
-            << "receives message " << recv.number << " of @"
-            << recv.symbol.getValue() << " when device " << sender.number
-            << " sends message " << send.number;
-        return failure();
+      // Who takes this message: one of several receivers, or the only one.
+      auto channel = symbols.lookup<ChannelOp>(send.symbol);
+      ArrayRef<int64_t> ends = channel && !isOnFirst()
+                                   ? getEnds(channel, kReceiversAttr)
+                                   : ArrayRef<int64_t>();
+      Device *receiver = nullptr;
+      for (size_t id : receivers.lookup(send.symbol)) {
+        Device &other = devices[id];
+        if (&other == &sender || other.waiting.empty() ||
+            (!ends.empty() && ends[send.number % ends.size()] != other.number))
+          continue;
+        const Transfer &head = getTransfer(other, other.waiting.front());
+        if (head.kind == TraceEvent::Recv && head.symbol == send.symbol)
+          receiver = &other;
       }
+      if (!receiver)
+        break;
+      const Transfer &recv = getTransfer(*receiver, receiver->waiting.front());
+      // The message of another sender comes first.
+      if (recv.number < send.number && channel && !isOnFirst() &&
+          pipeline::getShare(channel, sender.number, /*receives=*/false).count >
+              1)
+        break;
+      if (recv.number != send.number)
+        return reportMessages(*receiver, recv, sender, send);
       endFirst(sender);
       endFirst(*receiver);
       moved = true;
@@ -730,20 +854,13 @@ FailureOr<bool> ProgramMachine::exchangeOwn() {
           continue;
         std::deque<size_t> &recvs = found->second;
         while (!sends.empty() && !recvs.empty()) {
-          const TraceEvent &send = sender.trace[sends.front()];
-          const TraceEvent &recv = receiver.trace[recvs.front()];
+          Transfer &send = getTransfer(sender, sends.front());
+          Transfer &recv = getTransfer(receiver, recvs.front());
           if (send.number != recv.number)
-            return report(receiver, recv, 8)
-                   << "receives message " << recv.number << " of @"
-                   << recv.symbol.getValue() << " when device " << sender.number
-                   << " sends message " << send.number;
-          for (auto [device, queue] :
-               {std::pair(&sender, &sends), std::pair(&receiver, &recvs)}) {
-            auto transfer = device->transfers.find(queue->front());
-            if (transfer != device->transfers.end())
-              transfer->second.done = true;
-            queue->pop_front();
-          }
+            return reportMessages(receiver, recv, sender, send);
+          send.done = recv.done = true;
+          sends.pop_front();
+          recvs.pop_front();
           moved = true;
         }
       }
@@ -752,22 +869,24 @@ FailureOr<bool> ProgramMachine::exchangeOwn() {
 }
 
 void ProgramMachine::endFirst(Device &device) {
-  auto transfer = device.transfers.find(device.waiting.front());
-  if (transfer != device.transfers.end())
-    transfer->second.done = true;
+  getTransfer(device, device.waiting.front()).done = true;
   device.waiting.pop_front();
 }
 
-llvm::SmallSetVector<int64_t, 4> ProgramMachine::getDevices(StringAttr name) {
-  llvm::SmallSetVector<int64_t, 4> result;
+const llvm::SmallSetVector<int64_t, 4> &
+ProgramMachine::getDevices(StringAttr name) {
+  auto [known, isNew] = groups.try_emplace(name);
+  if (!isNew)
+    return known->second;
   auto group = symbols.lookup<GroupOp>(name);
   for (auto member : group.getMembers().getAsRange<ArrayAttr>()) {
     auto variable = symbols.lookup<VariableOp>(
         cast<FlatSymbolRefAttr>(member[0]).getAttr());
     auto stage = symbols.lookup<StageOp>(*variable.getStage());
-    result.insert(stage.getDevices()->begin(), stage.getDevices()->end());
+    known->second.insert(stage.getDevices()->begin(),
+                         stage.getDevices()->end());
   }
-  return result;
+  return known->second;
 }
 
 /// A sum ends when it heads the queues of all its devices.
@@ -776,18 +895,21 @@ bool ProgramMachine::exchangeSums() {
   for (Device &one : devices) {
     if (one.waiting.empty())
       continue;
-    const TraceEvent &sum = one.trace[one.waiting.front()];
+    const Transfer &sum = getTransfer(one, one.waiting.front());
     if (sum.kind != TraceEvent::Sum)
       continue;
     SmallVector<Device *> ready;
-    llvm::SmallSetVector<int64_t, 4> members = getDevices(sum.symbol);
-    for (Device &device : devices) {
-      if (!members.contains(device.number) || device.waiting.empty())
-        continue;
-      const TraceEvent &head = device.trace[device.waiting.front()];
-      if (head.kind == TraceEvent::Sum && head.symbol == sum.symbol &&
-          head.number == sum.number)
-        ready.push_back(&device);
+    const llvm::SmallSetVector<int64_t, 4> &members = getDevices(sum.symbol);
+    for (int64_t number : members) {
+      auto id = deviceIds.find(number);
+      if (id == deviceIds.end() || devices[id->second].waiting.empty())
+        break;
+      Device &device = devices[id->second];
+      const Transfer &head = getTransfer(device, device.waiting.front());
+      if (head.kind != TraceEvent::Sum || head.symbol != sum.symbol ||
+          head.number != sum.number)
+        break;
+      ready.push_back(&device);
     }
     if (ready.size() != members.size())
       continue;
@@ -798,45 +920,50 @@ bool ProgramMachine::exchangeSums() {
   return moved;
 }
 
-static std::string describe(const TraceEvent &event) {
+template <typename Event> static std::string describe(const Event &event) {
   static const char *const kNames[] = {"run",  "call",  "receive",
                                        "send", "await", "sum"};
   return std::string(kNames[event.kind]) + " @" + event.symbol.str() + "[" +
          std::to_string(event.number) + "]";
 }
 
-std::optional<int64_t> ProgramMachine::findPeer(const TraceEvent &event) const {
+std::optional<int64_t> ProgramMachine::findPeer(TraceEvent::Kind kind,
+                                                StringAttr symbol,
+                                                int64_t number) const {
   // 1. Where there are several, the number tells.
-  bool sends = event.kind == TraceEvent::Send;
-  auto channel = symbols.lookup<ChannelOp>(event.symbol);
+  bool sends = kind == TraceEvent::Send;
+  auto channel = symbols.lookup<ChannelOp>(symbol);
   if (channel && !isOnFirst()) {
     ArrayRef<int64_t> many =
         getEnds(channel, sends ? kReceiversAttr : kSendersAttr);
     if (!many.empty())
-      return many[static_cast<size_t>(event.number) % many.size()];
+      return many[static_cast<size_t>(number) % many.size()];
   }
 
   // 2. Whoever is alone at the other end is there for all messages.
-  auto found = ends.find({event.symbol, !sends});
+  auto found = ends.find({symbol, !sends});
   if (found == ends.end())
     return std::nullopt;
   return found->second;
 }
 
-std::string ProgramMachine::whomAwaits(const Device &device) {
-  const TraceEvent &head = device.trace[device.waiting.front()];
+std::string ProgramMachine::whomAwaits(Device &device) {
+  const Transfer &head = getTransfer(device, device.waiting.front());
   SmallVector<int64_t> others;
   if (head.kind == TraceEvent::Sum) {
     for (int64_t member : getDevices(head.symbol)) {
-      auto other = llvm::find_if(
-          devices, [&](Device &one) { return one.number == member; });
-      bool isThere = other != devices.end() && !other->waiting.empty() &&
-                     other->trace[other->waiting.front()].kind == head.kind &&
-                     other->trace[other->waiting.front()].symbol == head.symbol;
+      auto id = deviceIds.find(member);
+      Device *other = id == deviceIds.end() ? nullptr : &devices[id->second];
+      bool isThere = false;
+      if (other && !other->waiting.empty()) {
+        const Transfer &first = getTransfer(*other, other->waiting.front());
+        isThere = first.kind == head.kind && first.symbol == head.symbol;
+      }
       if (!isThere)
         others.push_back(member);
     }
-  } else if (std::optional<int64_t> peer = findPeer(head)) {
+  } else if (std::optional<int64_t> peer =
+                 findPeer(head.kind, head.symbol, head.number)) {
     others.push_back(*peer);
   }
   std::string text;
@@ -849,24 +976,23 @@ std::string ProgramMachine::whomAwaits(const Device &device) {
 LogicalResult ProgramMachine::reportDeadlock() {
   const Device *stuck = nullptr;
   for (const Device &device : devices)
-    if (!stuck && device.position < device.trace.size())
+    if (!stuck && !device.isAtEnd)
       stuck = &device;
   InFlightDiagnostic diagnostic =
-      stuck ? report(*stuck, stuck->trace[stuck->position], 7)
+      stuck ? report(*stuck, stuck->event, 7)
                   << "deadlocks: transfers of a device end in the order of its "
                      "calls (N1)"
             : schedule.emitError()
                   << "S6: transfers are left over in a segment of " << updates
                   << " updates";
-  for (const Device &device : devices) {
+  for (Device &device : devices) {
     std::string text = "device " + std::to_string(device.number) + ": ";
-    text += device.position < device.trace.size()
-                ? "at " + describe(device.trace[device.position])
-                : std::string("at the end");
+    text += device.isAtEnd ? std::string("at the end")
+                           : "at " + describe(device.event);
     text += device.waiting.empty()
                 ? std::string(", no transfer")
                 : ", next transfer " +
-                      describe(device.trace[device.waiting.front()]) +
+                      describe(getTransfer(device, device.waiting.front())) +
                       whomAwaits(device);
     diagnostic.attachNote(schedule.getLoc()) << text;
   }
@@ -895,13 +1021,15 @@ LogicalResult ProgramMachine::finish() {
                               << " updates of " << schedule.getSymNameAttr();
   }
   for (Device &device : devices) {
-    endRun(device);
+    covers &= device.run->isMonotone();
+    if (failed(endRun(device)))
+      return failure();
     if (!device.waiting.empty() ||
         llvm::any_of(device.own,
                      [](const auto &own) { return !own.second.empty(); }))
       return reportDeadlock();
     for (auto &[key, ring] : device.rings)
-      for (auto &[index, cell] : ring.cells)
+      for (const Cell &cell : ring.cells)
         if (!ring.isVariable && !cell.used)
           return schedule.emitError()
                  << "S6: on device " << device.number << ", message "
@@ -912,19 +1040,24 @@ LogicalResult ProgramMachine::finish() {
   return success();
 }
 
-LogicalResult ProgramMachine::run() {
-  if (failed(checkPairs()) || failed(checkSums()))
+LogicalResult ProgramMachine::run(bool explains) {
+  if (explains && failed(checkOrder()))
     return failure();
+  collectStatements();
+  for (Device &device : devices)
+    if (failed(advance(device)))
+      return failure();
   while (true) {
     bool moved = false;
     for (Device &device : devices) {
-      while (device.position < device.trace.size()) {
+      while (!device.isAtEnd) {
         FailureOr<bool> done = step(device);
         if (failed(done))
           return failure();
         if (!*done)
           break;
-        ++device.position;
+        if (failed(advance(device)))
+          return failure();
         moved = true;
       }
     }
@@ -934,7 +1067,7 @@ LogicalResult ProgramMachine::run() {
     if (moved || *exchanged)
       continue;
     for (const Device &device : devices)
-      if (device.position < device.trace.size())
+      if (!device.isAtEnd)
         return reportDeadlock();
     return finish();
   }

@@ -18,7 +18,7 @@ using namespace penstock::pipeline;
 namespace {
 
 /// What one device has with another, in the order of its function.
-using Queue = std::vector<const TraceEvent *>;
+using Order = std::vector<const TraceEvent *>;
 
 } // namespace
 
@@ -26,8 +26,8 @@ static std::string nameTransfer(const TraceEvent &event) {
   return "@" + event.symbol.str() + "[" + std::to_string(event.number) + "]";
 }
 
-/// The queue around the place where it differs.
-static std::string draw(const Queue &queue, size_t place) {
+/// The order around the place where it differs.
+static std::string draw(const Order &queue, size_t place) {
   constexpr size_t kBefore = 2, kBehind = 3;
   size_t begin = place > kBefore ? place - kBefore : 0;
   std::string text = begin ? "..., " : "";
@@ -36,27 +36,28 @@ static std::string draw(const Queue &queue, size_t place) {
   return text + (place + kBehind < queue.size() ? ", ..." : "");
 }
 
-/// Returns the first place where two queues have transfers of other names. That
+/// Returns the first place where two orders have transfers of other names. That
 /// numbers fit and nothing is left over, other rules say.
-static std::optional<size_t> findDifference(const Queue &a, const Queue &b) {
+static std::optional<size_t> findDifference(const Order &a, const Order &b) {
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
     if (a[i]->symbol != b[i]->symbol)
       return i;
   return std::nullopt;
 }
 
-LogicalResult ProgramMachine::checkPairs() {
+LogicalResult ProgramMachine::checkPairs(ArrayRef<Transfers> transfers) {
   // 1. By sender and receiver: what leaves the one, what comes to the other.
   struct Pair {
-    Queue sent, received;
+    Order sent, received;
   };
   std::map<std::pair<int64_t, int64_t>, Pair> pairs;
-  for (const Device &device : devices)
-    for (const TraceEvent &event : device.trace) {
+  for (auto [device, own] : llvm::zip(devices, transfers))
+    for (const TraceEvent &event : own) {
       if ((event.kind != TraceEvent::Send && event.kind != TraceEvent::Recv) ||
           isExternal(event.symbol) || hasOwnQueue(event.symbol))
         continue;
-      std::optional<int64_t> peer = findPeer(event);
+      std::optional<int64_t> peer =
+          findPeer(event.kind, event.symbol, event.number);
       if (!peer)
         continue;
       if (event.kind == TraceEvent::Send)
@@ -87,12 +88,12 @@ LogicalResult ProgramMachine::checkPairs() {
   return success();
 }
 
-LogicalResult ProgramMachine::checkSums() {
+LogicalResult ProgramMachine::checkSums(ArrayRef<Transfers> transfers) {
   // The devices of each sum, and the sums of each device.
   llvm::DenseMap<Attribute, llvm::SmallSetVector<int64_t, 4>> members;
-  std::map<int64_t, Queue> sums;
-  for (const Device &device : devices)
-    for (const TraceEvent &event : device.trace) {
+  std::map<int64_t, Order> sums;
+  for (auto [device, own] : llvm::zip(devices, transfers))
+    for (const TraceEvent &event : own) {
       if (event.kind != TraceEvent::Sum ||
           !symbols.lookup<GroupOp>(event.symbol))
         continue;
@@ -100,8 +101,8 @@ LogicalResult ProgramMachine::checkSums() {
       if (!members.contains(event.symbol))
         members[event.symbol] = getDevices(event.symbol);
     }
-  auto listCommon = [&](const Queue &queue, int64_t with) {
-    Queue common;
+  auto listCommon = [&](const Order &queue, int64_t with) {
+    Order common;
     for (const TraceEvent *event : queue)
       if (members[event->symbol].contains(with))
         common.push_back(event);
@@ -109,8 +110,8 @@ LogicalResult ProgramMachine::checkSums() {
   };
   for (auto first = sums.begin(); first != sums.end(); ++first)
     for (auto second = std::next(first); second != sums.end(); ++second) {
-      Queue a = listCommon(first->second, second->first);
-      Queue b = listCommon(second->second, first->first);
+      Order a = listCommon(first->second, second->first);
+      Order b = listCommon(second->second, first->first);
       std::optional<size_t> place = findDifference(a, b);
       if (!place)
         continue;
@@ -128,4 +129,27 @@ LogicalResult ProgramMachine::checkSums() {
       return diagnostic;
     }
   return success();
+}
+
+LogicalResult ProgramMachine::checkOrder() {
+  std::vector<Transfers> transfers;
+  for (const Device &device : devices) {
+    Transfers &own = transfers.emplace_back();
+    DeviceRun run(*device.code, arguments[0], arguments[1], arguments[2]);
+    TraceEvent event;
+    while (true) {
+      FailureOr<bool> more = run.next(event);
+      if (failed(more))
+        return failure();
+      if (!*more)
+        break;
+      if (event.kind != TraceEvent::Send && event.kind != TraceEvent::Recv &&
+          event.kind != TraceEvent::Sum)
+        continue;
+      event.accesses.clear();
+      own.push_back(event);
+    }
+  }
+  return success(succeeded(checkPairs(transfers)) &&
+                 succeeded(checkSums(transfers)));
 }

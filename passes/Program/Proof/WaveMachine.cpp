@@ -88,3 +88,16 @@ LogicalResult ProgramMachine::checkWave(Device &device, const TraceEvent &event,
          << "reads version " << ref.number << " of @" << ref.symbol.getValue()
          << " before wave " << due - 1 + first / wave << " is folded into it";
 }
+
+int64_t ProgramMachine::getWaveVersion(const Device &device, const CellRef &ref,
+                                       int64_t lag) const {
+  int64_t end = device.runNumber + 1;
+  TaskOp task = device.running;
+  bool isPush = task.getKind() == TaskKind::Push;
+  // A push takes what its wave ends with, a fold the last wave that is known.
+  if (device.foldedVariables.contains(ref.symbol))
+    return (isPush ? end : std::min(end + distance, getWavesEnd())) * wave -
+           lag;
+  return isPush ? device.runNumber
+                : std::min(end + distance - lag, getWavesEnd());
+}

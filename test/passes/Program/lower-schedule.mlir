@@ -4,7 +4,7 @@
 // Synchronous 1F1B on two devices: x is its own residual, h2 is sent from the
 // residuals, loss and dh2 have staging slots.
 
-// CHECK: pipeline.task @s0.F forward of @s0{{$}}
+// CHECK: pipeline.task @s0.F forward of @s0 calls [#pipeline.call<@s0.forward [#pipeline.operand<read @x>,
 
 // CHECK-LABEL: func.func @train.0(
 // CHECK-SAME:    %[[FIRST:.*]]: index, %[[UPDATES:.*]]: index)

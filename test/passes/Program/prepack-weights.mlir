@@ -16,7 +16,7 @@
 !W = memref<48x32x3x3xf32>
 !Y = memref<2x48x4x4xf32>
 
-pipeline.stage @s0 devices [0]
+pipeline.stage @s0 devices [0] {pipeline.lags = array<i64: 1, 1>}
 pipeline.channel @x : [!x] source(input "x") slots(1)
 pipeline.channel @y : [!y] slots(2)
 pipeline.channel @loss : [tensor<f32>] sink(loss) staging(1)

@@ -12,7 +12,7 @@
 // CHECK:        pipeline.task @s0.B
 // CHECK:          pipeline.read @fc2 lag(0)
 // CHECK-NOT:    pipeline.task @s0.E
-// CHECK:        func.func private @s0.forward({{.*}}) -> (tensor<5x13xf32>, tensor<5x11xf32>){{$}}
+// CHECK:        func.func private @s0.forward({{.*}}) -> (tensor<5x13xf32>, tensor<5x11xf32>) attributes {pipeline.signature = {{.*}}}{{$}}
 // CHECK:        pipeline.schedule @train microbatches(3) {
 // CHECK-NEXT:     pipeline.order 0 {
 // CHECK-NEXT:       pipeline.repeat microbatches {

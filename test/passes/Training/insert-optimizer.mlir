@@ -88,7 +88,7 @@
 // COURSE: %[[BASE:.*]] = pipeline.hyperparameter "lr"
 // COURSE: %[[RATE:.*]] = func.call @lr(%[[BASE]], %t) : (f32, index) -> f32
 // COURSE: func.call @adam.rates(%[[RATE]], %t)
-// COURSE-LABEL: func.func private @lr(%{{.*}}: f32, %{{.*}}: index) -> f32 attributes {pipeline.rate}
+// COURSE-LABEL: func.func private @lr(%{{.*}}: f32, %{{.*}}: index) -> f32 attributes {pipeline.rate, pipeline.signature = #pipeline.signature<("lr", "counter") -> ("lr")>}
 // COURSE: math.powf
 // COURSE: arith.cmpf olt
 // COURSE: arith.select
