@@ -68,8 +68,8 @@ LogicalResult ArenaMap::addPlace(SlotOp slot, StringAttr schedule) {
   if (isNew)
     return success();
   Place &place = it->second;
-  // A schedule may use fewer versions of a variable than another.
-  bool isSame = place.bytes == bytes;
+  // Where a version of a variable is has to be the same to all schedules.
+  bool isSame = place.bytes == bytes && (!isVariable || ring == place.ring);
   for (int64_t i : llvm::seq<int64_t>(0, std::min(ring, place.ring)))
     isSame &= slot.getPlace(i) == place.slot.getPlace(i);
   if (!isSame) {
