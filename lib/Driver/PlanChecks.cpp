@@ -81,7 +81,8 @@ void Compilation::warnOfUnreached() {
     return;
   log << options.input << ": warning: no gradient of the loss reaches "
       << names.size() << " initializer" << (names.size() == 1 ? "" : "s")
-      << ", which " << (names.size() == 1 ? "does" : "do") << " not train: "
+      << ", which "
+      << (names.size() == 1 ? "stays as it is" : "stay as they are") << ": "
       << toOneLine(
              llvm::join(llvm::ArrayRef(names).take_front(kMostNames), ", "));
   if (names.size() > kMostNames)

@@ -90,8 +90,9 @@ LogicalResult Importer::importOutputs(GraphImporter &graph) {
 /// A weight that no output needs which is kept.
 void Importer::noteUnreached(const Weight &weight) {
   StringRef name = weight.tensor->name;
-  bool trains = !weight.frozen && weight.role == pipeline::Role::Parameter &&
-                roles->others.contains(name);
+  // A running statistic counts, too: nothing computes what would move it.
+  bool isStatistic = weight.role == pipeline::Role::Statistic;
+  bool trains = !weight.frozen && (isStatistic || roles->others.contains(name));
   // What is tied to another one trains as that.
   if (trains && none_of(weights, [&](const Weight &other) {
         return is_contained(
