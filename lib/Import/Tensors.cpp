@@ -117,6 +117,14 @@ penstock::onnx::getElements(MLIRContext *context, const TensorProto &tensor) {
       getTensorType(context, dims, tensor.data_type());
   if (!type)
     return type.takeError();
+  int fields = int(tensor.has_raw_data()) + (tensor.float_data_size() > 0) +
+               (tensor.double_data_size() > 0) +
+               (tensor.int32_data_size() > 0) + (tensor.int64_data_size() > 0) +
+               (tensor.uint64_data_size() > 0) +
+               (tensor.string_data_size() > 0);
+  if (fields > 1)
+    return createStringError("it has values in more than one field; write the "
+                             "file anew");
   std::string bytes = imageOf(tensor);
   if (static_cast<int64_t>(bytes.size()) != getByteSize(*type))
     return createStringError("its type needs " + Twine(getByteSize(*type)) +

@@ -173,6 +173,22 @@ static Error readStringPair(StringRef bytes, const Field &message,
   return Error::success();
 }
 
+/// Returns true for a field with values of a tensor.
+static bool isTensorData(const Field &field) {
+  switch (field.number) {
+  case kTensorRawData:
+  case kTensorFloatData:
+  case kTensorDoubleData:
+  case kTensorInt32Data:
+  case kTensorStringData:
+  case kTensorInt64Data:
+  case kTensorUint64Data:
+    return field.type != Delimited || field.length;
+  default:
+    return false;
+  }
+}
+
 static Error readTensor(StringRef bytes, const Field &message,
                         TensorRecord &tensor) {
   tensor.messageOffset = message.value;
@@ -182,11 +198,18 @@ static Error readTensor(StringRef bytes, const Field &message,
   bool raw = false;
   unsigned runs = 0;
   bool decoded = false;
+  // Readers differ in which of two lists of values they take.
+  std::optional<uint64_t> values;
+  bool isAmbiguous = false;
   FieldReader reader(bytes, message);
   while (!reader.done()) {
     Field field;
     if (Error error = reader.read(field))
       return error;
+    if (isTensorData(field)) {
+      isAmbiguous |= values && *values != field.number;
+      values = field.number;
+    }
     switch (field.number) {
     case kTensorDims:
       if (Error error = readDims(bytes, field, tensor.dims))
@@ -242,6 +265,10 @@ static Error readTensor(StringRef bytes, const Field &message,
       break;
     }
   }
+  if (isAmbiguous)
+    return createStringError("initializer '" + tensor.name +
+                             "' has values in more than one field; write the "
+                             "file anew");
   tensor.hasBytes = !tensor.external && (raw || (runs <= 1 && !decoded));
   // float_data of anything but float32 is an encoding, not an image; so it is
   // with double_data.

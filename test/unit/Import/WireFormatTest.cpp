@@ -105,6 +105,17 @@ TEST(WireFormat, ReadsExternalData) {
   EXPECT_EQ(record.initializers[0].externalData[0].second, "m.data");
 }
 
+// Readers differ in which values they take.
+TEST(WireFormat, RejectsTwoFieldsOfValues) {
+  ::onnx::ModelProto model = makeModel();
+  ::onnx::TensorProto *weight = addInitializer(model, "w", {2, 3});
+  weight->set_raw_data(bytesOf(kWeights));
+  weight->add_float_data(0.5f);
+  EXPECT_EQ(walkError(model.SerializeAsString()),
+            "initializer 'w' has values in more than one field; write the file "
+            "anew");
+}
+
 TEST(WireFormat, SkeletonIsTheModelWithoutWeights) {
   ::onnx::ModelProto model = makeModel();
   addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
