@@ -38,7 +38,8 @@ config.environment["FILECHECK_OPTS"] = (
 # A test may say "REQUIRES: penstockc"; a sanitizer build says which.
 for tool in ("penstock-opt", "penstock-translate", "penstockc",
              "penstock-lsp-server", "penstock-schedule", "penstock-plan",
-             "penstock-plot", "penstock-checkpoint", "penstock-doctor"):
+             "penstock-plot", "penstock-checkpoint", "penstock-doctor",
+             "penstock-mutate"):
     if os.access(os.path.join(tools, tool), os.X_OK):
         config.available_features.add(tool)
 for sanitizer in filter(None, config.penstock_sanitize.split(",")):

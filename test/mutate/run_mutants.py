@@ -1,0 +1,207 @@
+"""Changes programs at random, one change each, and finds out what becomes of them.
+
+usage: run_mutants.py BINARIES FOLDER [--count N] [--seed S] [--jobs N] [--table]
+
+A mutant is rejected, by a rule, or it trains as the original does: the same losses
+and the same saved model, to the bit, which are those of the original's replay. Half of
+the programs have no replay in them that a mutant could differ from. A change of the
+mathematics (the body of a kernel, a constant, a number of the optimizer) is another
+program: it has to agree with its own replay. Anything else is a hole in the proof:
+it is printed, and the exit code is 1; so it is where a kind of change was never
+rejected. --table prints mutants by kind and by the rule that rejected them.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = ("examples/digits/mlp.onnx", "x=examples/digits/test-images.npy",
+          "examples/digits/test-labels.npy")
+CNN = ("test/fixtures/cnn.onnx", "x=test/fixtures/cnn-x.npy", "test/fixtures/cnn-labels.npy")
+TIED = ("test/fixtures/tied.onnx", "x=test/fixtures/versions-x.npy",
+        "test/fixtures/versions-labels.npy")
+# What each program has that others have not, and how it is compiled.
+PROGRAMS = {
+    "1f1b": (DIGITS, "--stages=3 --microbatch-size=5 --microbatches=4 "
+                     "--optimizer=sgd:lr=0.05,momentum=0.9"),
+    "clipped": (DIGITS, "--stages=2 --microbatch-size=5 --microbatches=2 --optimizer=adamw "
+                        "--clip-grad-norm=0.5 --lr-schedule=cosine:total-steps=9"),
+    "replicas": (CNN, "--stages=2 --replicas=2,1 --microbatch-size=2 --microbatches=2"),
+    "tied": (TIED, "--stages=2 --microbatch-size=3 --microbatches=2"),
+    "pipedream": (DIGITS, "--stages=3 --microbatch-size=5 --method=pipedream "
+                          "--optimizer=sgd:lr=0.05,momentum=0.9"),
+    "2bw": (DIGITS, "--stages=2 --microbatch-size=5 --microbatches=2 --method=2bw "
+                    "--optimizer=adamw"),
+    "pipemare": (DIGITS, "--stages=2 --microbatch-size=5 --method=pipemare"),
+    "xpipe": (DIGITS, "--stages=2 --microbatch-size=5 --microbatches=2 --method=xpipe "
+                      "--optimizer=adamw"),
+    "bf16": (DIGITS, "--stages=2 --microbatch-size=5 --microbatches=2 --precision=bf16 "
+                     "--optimizer=adamw"),
+    "timeprest": (DIGITS, "--stages=2 --microbatch-size=5 --microbatches=2 "
+                          "--method=i-timeprest --optimizer=sgd:lr=0.05,momentum=0.9"),
+    "hetpipe": (DIGITS, "--stages=2 --microbatch-size=5 --method=hetpipe:workers=2,distance=1 "
+                        "--optimizer=sgd:lr=0.05,momentum=0.9"),
+    "workers": (TIED, "--stages=2 --microbatch-size=3 --method=hetpipe:workers=3,distance=0"),
+    "zero-bubble": (DIGITS, "--stages=2 --microbatch-size=5 --microbatches=4 --schedule=zb-h1"),
+}
+LEVELS = ["schedule", "program"]
+STEPS = 9
+
+
+def run(*command, seconds=60):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return 124, "", "hangs"
+    return done.returncode, done.stdout, done.stderr
+
+
+class Program:
+    """What is compiled from one model, at all levels: they train alike."""
+
+    def __init__(self, options, name):
+        (self.model, self.data, self.labels), self.flags = PROGRAMS[name]
+        self.options, self.name = options, name
+        self.folder = options.folder / name
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.texts = {level: self.compile(level) for level in options.levels.split(",")}
+        self.expected, problem = self.train(next(iter(self.texts.values())), verifies=True)
+        if problem:
+            sys.exit(f"{name}: {problem}")
+
+    def compile(self, level):
+        text = self.folder / f"{level}.mlir"
+        code, _, errors = run(self.options.binaries / "penstockc", self.model, f"--emit={level}",
+                              "-o", text, "--loss=softmax-cross-entropy", *self.flags.split())
+        if code:
+            sys.exit(f"{self.name}: {errors}")
+        return text
+
+    def mutate(self, seed, count, level, replay):
+        """Yields the lines of penstock-mutate, and the folder of those accepted."""
+        folder = self.folder / f"{level}.{replay}"
+        folder.mkdir()
+        code, output, errors = run(
+            self.options.binaries / "penstock-mutate", self.texts[level], f"--seed={seed}",
+            f"--count={count}", f"--out={folder}",
+            *(["--without-replay"] if replay == "alone" else []), seconds=1800)
+        problem = f"{folder.name} of {self.name}: penstock-mutate, exit {code}: {errors[-2000:]}"
+        return folder, output.splitlines(), problem if code else None
+
+    def train(self, text, verifies):
+        """What is left of a training, and what went wrong."""
+        stem = text.with_suffix("")
+        code, _, errors = run(self.options.binaries / "penstockc", text, "-o", stem)
+        if code:
+            return None, f"compiler, exit {code}: {errors.strip()}"
+        # Not what took how long.
+        saved, log = f"{stem}.onnx", f"{stem}.jsonl"
+        command = [stem, "--data", self.data, "--labels", self.labels, "--steps", str(STEPS),
+                   "--eval-data", self.data, "--eval-labels", self.labels, "--save", saved,
+                   "--log", log, "--watchdog", "20", "--on-nan", "warn"]
+        code, output, errors = run(*command, *(["--verify"] if verifies else []))
+        if code:
+            return None, f"run, exit {code}: {errors.strip()}"
+        digest = hashlib.sha256(pathlib.Path(saved).read_bytes())
+        for line in pathlib.Path(log).read_text().splitlines():
+            digest.update(line.split('"seconds"')[0].encode())
+        digest.update("".join(line for line in output.splitlines(True)
+                              if line.startswith("eval")).encode())
+        for file in (stem, saved, log):
+            os.remove(file)
+        return digest.hexdigest(), None
+
+    def judge(self, folder, line):
+        """Returns (kind, outcome, rule, what it was)."""
+        number, kind, group, verdict, rule, change, message = line.split("\t")
+        if verdict == "rejected":
+            return kind, "rejected", rule, f"{change}: {message}"
+        text = folder / f"{number}.mlir"
+        found, problem = self.train(text, verifies=group == "math")
+        if problem and problem.startswith("compiler, exit 1"):
+            outcome, rule = "rejected", "compiler"
+        elif problem:
+            outcome = "verify" if "verify:" in problem else "run time"
+        elif group == "math":
+            outcome = "own replay"
+        else:
+            outcome = "neutral" if found == self.expected else "silent"
+        if outcome in ("neutral", "own replay", "rejected"):
+            text.unlink()
+        return kind, outcome, rule, f"{text}: {change}: {problem or outcome}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binaries", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("folder", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
+    parser.add_argument("--levels", default=",".join(LEVELS))
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+
+    # Half of the programs have a replay, half are alone.
+    names = options.programs.split(",")
+    parts = [(level, replay) for level in options.levels.split(",")
+             for replay in ("alone", "replay")]
+    each = -(-options.count // (len(names) * len(parts)))
+    outcomes = collections.defaultdict(collections.Counter)
+    rules = collections.defaultdict(collections.Counter)
+    holes = []
+
+    def mutate(index, name):
+        program = Program(options, name)
+        results = []
+        for part, (level, replay) in enumerate(parts):
+            folder, lines, problem = program.mutate(
+                options.seed + index * len(parts) + part, each, level, replay)
+            results += [program.judge(folder, line) for line in lines]
+            if problem:
+                holes.append(problem)
+        return results
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for results in pool.map(lambda item: mutate(*item), enumerate(names)):
+            for kind, outcome, rule, text in results:
+                outcomes[kind][outcome] += 1
+                if outcome == "rejected":
+                    rules[kind][rule] += 1
+                elif outcome not in ("neutral", "own replay"):
+                    holes.append(f"{outcome}: {kind}: {text}")
+                if options.table and outcome == "rejected" and rule in ("op", "compiler"):
+                    print(f"{rule}: {kind}: {text}", file=sys.stderr)
+
+    if options.table:
+        print("| kind | tried | rejected | neutral | by rule |\n|---|---|---|---|---|")
+        for kind in sorted(outcomes):
+            found = outcomes[kind]
+            by = ", ".join(f"{rule} {count}" for rule, count in rules[kind].most_common())
+            print(f"| {kind} | {found.total()} | {found['rejected']} | "
+                  f"{found['neutral'] + found['own replay']} | {by} |")
+    total = collections.Counter()
+    for found in outcomes.values():
+        total.update(found)
+    for kind, found in outcomes.items():
+        if not kind.startswith("math") and not found["rejected"] and found.total() >= 30:
+            holes.append(f"no rule sees: {kind}, {found.total()} mutants")
+    print(f"{total.total()} mutants, seed {options.seed}: {total['rejected']} rejected, "
+          f"{total['neutral']} neutral, {total['own replay']} agree with their own replay, "
+          f"{total['silent']} silent, {total['verify']} found by the replay, "
+          f"{total['run time']} at run time")
+    for hole in holes:
+        print(hole)
+    sys.exit(bool(holes))
+
+
+main()
