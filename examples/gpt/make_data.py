@@ -33,11 +33,9 @@ def main():
     tokens, labels = samples(numbers[:border])
     order = numpy.random.default_rng(SEED).permutation(len(tokens))
     test_tokens, test_labels = samples(numbers[border:])
-    for name, array, type_ in (("train-tokens", tokens[order], numpy.int32),
-                               ("train-labels", labels[order], numpy.int64),
-                               ("test-tokens", test_tokens, numpy.int32),
-                               ("test-labels", test_labels, numpy.int64)):
-        numpy.save(FOLDER / f"{name}.npy", array.astype(type_))
+    for name, array in (("train-tokens", tokens[order]), ("train-labels", labels[order]),
+                        ("test-tokens", test_tokens), ("test-labels", test_labels)):
+        numpy.save(FOLDER / f"{name}.npy", array.astype(numpy.int32))
         print(name, array.shape)
     print(len(alphabet), "characters:", "".join(alphabet))
 
