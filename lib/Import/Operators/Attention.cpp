@@ -14,10 +14,8 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static LogicalResult inferAttention(NodeBinder &node, Types &types) {
-  Attention attention;
-  if (failed(attention.bind(node)))
-    return failure();
+static LogicalResult inferAttention(Attention &attention, NodeBinder &node,
+                                    Types &types) {
   auto [batch, heads, groups, queries, keys, size, valueSize] = std::tuple(
       attention.batch, attention.heads, attention.groups, attention.queries,
       attention.keys, attention.size, attention.valueSize);
@@ -322,15 +320,13 @@ void AttentionWriter::run(Values &results) {
   }
 }
 
-static LogicalResult lowerAttention(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  Attention attention;
-  if (failed(attention.bind(node)))
-    return failure();
+static LogicalResult lowerAttention(Attention &attention, NodeBinder &node,
+                                    OpBuilder &builder, Values &results) {
   AttentionWriter(node, builder, attention).run(results);
   return success();
 }
 
 void penstock::onnx::addAttention(OperatorTable &table) {
-  table.add("Attention", {23}, inferAttention, nullptr, lowerAttention);
+  table.add("Attention", {23}, bound<inferAttention>, nullptr,
+            bound<lowerAttention>);
 }

@@ -67,19 +67,13 @@ LogicalResult Gemm::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferGemm(NodeBinder &node, Types &types) {
-  Gemm gemm;
-  if (failed(gemm.bind(node)))
-    return failure();
+static LogicalResult inferGemm(Gemm &gemm, NodeBinder &node, Types &types) {
   types.push_back(RankedTensorType::get({gemm.m, gemm.n}, node.elementType(0)));
   return success();
 }
 
-static LogicalResult lowerGemm(NodeBinder &node, OpBuilder &builder,
+static LogicalResult lowerGemm(Gemm &gemm, NodeBinder &node, OpBuilder &builder,
                                Values &results) {
-  Gemm gemm;
-  if (failed(gemm.bind(node)))
-    return failure();
   Emitter emitter(builder, node.getLoc());
   enum { M, N, K };
   auto matrix = [&](int64_t row, int64_t column, bool transposed) {
@@ -131,7 +125,7 @@ static LogicalResult bindActivation(NodeBinder &node, Activation &activation) {
 
 static LogicalResult inferFusedGemm(NodeBinder &node, Types &types) {
   Activation activation;
-  return success(succeeded(inferGemm(node, types)) &&
+  return success(succeeded(bound<inferGemm>(node, types)) &&
                  succeeded(bindActivation(node, activation)));
 }
 
@@ -139,7 +133,7 @@ static LogicalResult lowerFusedGemm(NodeBinder &node, OpBuilder &builder,
                                     Values &results) {
   Activation activation;
   if (failed(bindActivation(node, activation)) ||
-      failed(lowerGemm(node, builder, results)))
+      failed(bound<lowerGemm>(node, builder, results)))
     return failure();
   Emitter emitter(builder, node.getLoc());
   Value sum = results.pop_back_val();
@@ -214,10 +208,8 @@ LogicalResult MatMul::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferMatMul(NodeBinder &node, Types &types) {
-  MatMul matMul;
-  if (failed(matMul.bind(node)))
-    return failure();
+static LogicalResult inferMatMul(MatMul &matMul, NodeBinder &node,
+                                 Types &types) {
   types.push_back(RankedTensorType::get(matMul.result, node.elementType(0)));
   return success();
 }
@@ -229,11 +221,8 @@ static int64_t product(ArrayRef<int64_t> sizes) {
   return result;
 }
 
-static LogicalResult lowerMatMul(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  MatMul matMul;
-  if (failed(matMul.bind(node)))
-    return failure();
+static LogicalResult lowerMatMul(MatMul &matMul, NodeBinder &node,
+                                 OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   auto [shapeA, shapeB, batch, m, n, k, result] = matMul;
   auto batchA = ArrayRef<int64_t>(shapeA).drop_back(2);
@@ -295,7 +284,9 @@ static LogicalResult lowerMatMul(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addContractions(OperatorTable &table) {
-  table.add("Gemm", {7, 9, 11, 13}, inferGemm, nullptr, lowerGemm);
-  table.add("MatMul", {1, 9, 13}, inferMatMul, nullptr, lowerMatMul);
+  table.add("Gemm", {7, 9, 11, 13}, bound<inferGemm>, nullptr,
+            bound<lowerGemm>);
+  table.add("MatMul", {1, 9, 13}, bound<inferMatMul>, nullptr,
+            bound<lowerMatMul>);
   table.addMicrosoft("FusedGemm", inferFusedGemm, lowerFusedGemm);
 }

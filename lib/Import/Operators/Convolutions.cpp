@@ -118,10 +118,7 @@ LogicalResult Conv::bindTransposed(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferConv(NodeBinder &node, Types &types) {
-  Conv conv;
-  if (failed(conv.bind(node)))
-    return failure();
+static LogicalResult inferConv(Conv &conv, NodeBinder &node, Types &types) {
   types.push_back(RankedTensorType::get(conv.result, node.elementType(0)));
   return success();
 }
@@ -172,11 +169,8 @@ static Value emitConv(NodeBinder &node, Emitter &emitter, const Conv &conv) {
   return addBias(node, emitter, result);
 }
 
-static LogicalResult lowerConv(NodeBinder &node, OpBuilder &builder,
+static LogicalResult lowerConv(Conv &conv, NodeBinder &node, OpBuilder &builder,
                                Values &results) {
-  Conv conv;
-  if (failed(conv.bind(node)))
-    return failure();
   Emitter emitter(builder, node.getLoc());
   results.push_back(emitConv(node, emitter, conv));
   return success();
@@ -244,19 +238,14 @@ Value FusedConv::activate(Emitter &e, Value x) const {
   return x;
 }
 
-static LogicalResult inferFusedConv(NodeBinder &node, Types &types) {
-  FusedConv conv;
-  if (failed(conv.bind(node)))
-    return failure();
+static LogicalResult inferFusedConv(FusedConv &conv, NodeBinder &node,
+                                    Types &types) {
   types.push_back(RankedTensorType::get(conv.result, node.elementType(0)));
   return success();
 }
 
-static LogicalResult lowerFusedConv(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  FusedConv conv;
-  if (failed(conv.bind(node)))
-    return failure();
+static LogicalResult lowerFusedConv(FusedConv &conv, NodeBinder &node,
+                                    OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   SmallVector<Value> terms = {emitConv(node, emitter, conv)};
   if (node.has(3))
@@ -291,8 +280,8 @@ static LogicalResult lowerConvTranspose(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addConvolutions(OperatorTable &table) {
-  table.add("Conv", {1, 11, 22}, inferConv, nullptr, lowerConv);
+  table.add("Conv", {1, 11, 22}, bound<inferConv>, nullptr, bound<lowerConv>);
   table.add("ConvTranspose", {1, 11, 22}, inferConvTranspose, nullptr,
             lowerConvTranspose);
-  table.addMicrosoft("FusedConv", inferFusedConv, lowerFusedConv);
+  table.addMicrosoft("FusedConv", bound<inferFusedConv>, bound<lowerFusedConv>);
 }

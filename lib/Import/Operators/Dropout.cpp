@@ -107,21 +107,16 @@ LogicalResult Dropout::bind(NodeBinder &binder) {
   return success();
 }
 
-static LogicalResult inferDropout(NodeBinder &node, Types &types) {
-  Dropout dropout;
-  if (failed(dropout.bind(node)))
-    return failure();
+static LogicalResult inferDropout(Dropout &dropout, NodeBinder &node,
+                                  Types &types) {
   types.push_back(node.type(0));
   if (node.node.getNumResults() > 1)
     types.push_back(dropout.mask);
   return success();
 }
 
-static LogicalResult lowerDropout(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  Dropout dropout;
-  if (failed(dropout.bind(node)))
-    return failure();
+static LogicalResult lowerDropout(Dropout &dropout, NodeBinder &node,
+                                  OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   bool wantsMask = node.node.getNumResults() > 1;
   if (dropout.isOff || dropout.ratio == 0) {
@@ -150,6 +145,6 @@ static LogicalResult lowerDropout(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addDropout(OperatorTable &table) {
-  table.add("Dropout", {7, 10, 12, 13, 22}, inferDropout, nullptr,
-            lowerDropout);
+  table.add("Dropout", {7, 10, 12, 13, 22}, bound<inferDropout>, nullptr,
+            bound<lowerDropout>);
 }

@@ -146,19 +146,14 @@ LogicalResult Equation::bind(NodeBinder &node) {
   return success(succeeded(parse(node)) && succeeded(bindSizes(node)));
 }
 
-static LogicalResult inferEinsum(NodeBinder &node, Types &types) {
-  Equation equation;
-  if (failed(equation.bind(node)))
-    return failure();
+static LogicalResult inferEinsum(Equation &equation, NodeBinder &node,
+                                 Types &types) {
   types.push_back(RankedTensorType::get(equation.shape, node.elementType(0)));
   return success();
 }
 
-static LogicalResult lowerEinsum(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  Equation equation;
-  if (failed(equation.bind(node)))
-    return failure();
+static LogicalResult lowerEinsum(Equation &equation, NodeBinder &node,
+                                 OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Labelled product;
   for (auto [i, labels] : llvm::enumerate(equation.operands)) {
@@ -251,19 +246,14 @@ LogicalResult FusedMatMul::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferFusedMatMul(NodeBinder &node, Types &types) {
-  FusedMatMul product;
-  if (failed(product.bind(node)))
-    return failure();
+static LogicalResult inferFusedMatMul(FusedMatMul &product, NodeBinder &node,
+                                      Types &types) {
   types.push_back(RankedTensorType::get(product.shape, node.elementType(0)));
   return success();
 }
 
-static LogicalResult lowerFusedMatMul(NodeBinder &node, OpBuilder &builder,
-                                      Values &results) {
-  FusedMatMul product;
-  if (failed(product.bind(node)))
-    return failure();
+static LogicalResult lowerFusedMatMul(FusedMatMul &product, NodeBinder &node,
+                                      OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Value value = multiply(emitter, product.a, product.b, product.result).value;
   if (product.alpha != 1)
@@ -278,6 +268,7 @@ static LogicalResult lowerFusedMatMul(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addEinsum(OperatorTable &table) {
-  table.add("Einsum", {12}, inferEinsum, nullptr, lowerEinsum);
-  table.addMicrosoft("FusedMatMul", inferFusedMatMul, lowerFusedMatMul);
+  table.add("Einsum", {12}, bound<inferEinsum>, nullptr, bound<lowerEinsum>);
+  table.addMicrosoft("FusedMatMul", bound<inferFusedMatMul>,
+                     bound<lowerFusedMatMul>);
 }

@@ -103,21 +103,16 @@ static Value emitPosition(Emitter &emitter, Value value, int64_t axis,
       });
 }
 
-static LogicalResult inferArgument(NodeBinder &node, Types &types) {
-  Argument argument;
-  if (failed(argument.bind(node)))
-    return failure();
+static LogicalResult inferArgument(Argument &argument, NodeBinder &node,
+                                   Types &types) {
   types.push_back(RankedTensorType::get(
       argument.result, IntegerType::get(node.getContext(), 64)));
   return success();
 }
 
 template <bool isMaximum>
-static LogicalResult lowerArgument(NodeBinder &node, OpBuilder &builder,
-                                   Values &results) {
-  Argument argument;
-  if (failed(argument.bind(node)))
-    return failure();
+static LogicalResult lowerArgument(Argument &argument, NodeBinder &node,
+                                   OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Value position = emitPosition(emitter, node.operand(0), argument.axis,
                                 isMaximum, argument.selectLast);
@@ -127,20 +122,9 @@ static LogicalResult lowerArgument(NodeBinder &node, OpBuilder &builder,
 
 //===--- Hardmax ---===//
 
-static LogicalResult inferHardmax(NodeBinder &node, Types &types) {
-  SoftmaxAxis along;
-  if (failed(along.bind(node)))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
-
 /// 1 at the first maximum, 0 elsewhere.
-static LogicalResult lowerHardmax(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  SoftmaxAxis along;
-  if (failed(along.bind(node)))
-    return failure();
+static LogicalResult lowerHardmax(SoftmaxAxis &along, NodeBinder &node,
+                                  OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Value input = emitter.reshape(node.operand(0), along.shape);
   Value position = emitPosition(emitter, input, along.axis, /*isMaximum=*/true,
@@ -206,10 +190,7 @@ LogicalResult TopK::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferTopK(NodeBinder &node, Types &types) {
-  TopK topK;
-  if (failed(topK.bind(node)))
-    return failure();
+static LogicalResult inferTopK(TopK &topK, NodeBinder &node, Types &types) {
   SmallVector<int64_t> shape(node.shape(0));
   shape[topK.axis] = topK.k;
   types.push_back(RankedTensorType::get(shape, node.elementType(0)));
@@ -219,11 +200,8 @@ static LogicalResult inferTopK(NodeBinder &node, Types &types) {
   return success();
 }
 
-static LogicalResult lowerTopK(NodeBinder &node, OpBuilder &builder,
+static LogicalResult lowerTopK(TopK &topK, NodeBinder &node, OpBuilder &builder,
                                Values &results) {
-  TopK topK;
-  if (failed(topK.bind(node)))
-    return failure();
   SmallVector<int64_t> shape(node.shape(0));
   shape[topK.axis] = topK.k;
   auto type = RankedTensorType::get(shape, builder.getI64Type());
@@ -277,12 +255,12 @@ static LogicalResult lowerCumSum(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addExtrema(OperatorTable &table) {
-  table.add("ArgMax", {1, 11, 12, 13}, inferArgument, nullptr,
-            lowerArgument<true>, Operator::Inactive);
-  table.add("ArgMin", {1, 11, 12, 13}, inferArgument, nullptr,
-            lowerArgument<false>, Operator::Inactive);
-  table.add("Hardmax", {1, 11, 13}, inferHardmax, nullptr, lowerHardmax,
-            Operator::Inactive);
-  table.add("TopK", {1, 10, 11}, inferTopK, nullptr, lowerTopK);
+  table.add("ArgMax", {1, 11, 12, 13}, bound<inferArgument>, nullptr,
+            bound<lowerArgument<true>>, Operator::Inactive);
+  table.add("ArgMin", {1, 11, 12, 13}, bound<inferArgument>, nullptr,
+            bound<lowerArgument<false>>, Operator::Inactive);
+  table.add("Hardmax", {1, 11, 13}, bound<inferSame<SoftmaxAxis>>, nullptr,
+            bound<lowerHardmax>, Operator::Inactive);
+  table.add("TopK", {1, 10, 11}, bound<inferTopK>, nullptr, bound<lowerTopK>);
   table.add("CumSum", {11, 14}, inferCumSum, nullptr, lowerCumSum);
 }

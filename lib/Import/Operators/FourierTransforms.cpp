@@ -223,21 +223,16 @@ LogicalResult ShortTransform::bind(NodeBinder &node) {
   return transform.check(node, node.shape(0)[2]);
 }
 
-static LogicalResult inferStft(NodeBinder &node, Types &types) {
-  ShortTransform stft;
-  if (failed(stft.bind(node)))
-    return failure();
+static LogicalResult inferStft(ShortTransform &stft, NodeBinder &node,
+                               Types &types) {
   types.push_back(RankedTensorType::get(
       {node.shape(0)[0], stft.frames, stft.transform.kept, 2},
       node.elementType(0)));
   return success();
 }
 
-static LogicalResult lowerStft(NodeBinder &node, OpBuilder &builder,
-                               Values &results) {
-  ShortTransform stft;
-  if (failed(stft.bind(node)))
-    return failure();
+static LogicalResult lowerStft(ShortTransform &stft, NodeBinder &node,
+                               OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   int64_t length = stft.transform.length;
   SmallVector<int64_t> positions;
@@ -262,5 +257,5 @@ static LogicalResult lowerStft(NodeBinder &node, OpBuilder &builder,
 
 void penstock::onnx::addFourierTransforms(OperatorTable &table) {
   table.add("DFT", {17, 20}, inferDft, nullptr, lowerDft);
-  table.add("STFT", {17}, inferStft, nullptr, lowerStft);
+  table.add("STFT", {17}, bound<inferStft>, nullptr, bound<lowerStft>);
 }

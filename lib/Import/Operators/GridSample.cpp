@@ -72,10 +72,8 @@ LogicalResult GridSample::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferGridSample(NodeBinder &node, Types &types) {
-  GridSample sample;
-  if (failed(sample.bind(node)))
-    return failure();
+static LogicalResult inferGridSample(GridSample &sample, NodeBinder &node,
+                                     Types &types) {
   SmallVector<int64_t> shape(node.shape(0).take_front(2));
   llvm::append_range(shape, node.shape(1).drop_front().drop_back());
   types.push_back(RankedTensorType::get(shape, node.elementType(0)));
@@ -213,11 +211,8 @@ static Value padWithZeros(Emitter &emitter, Value value) {
       widths, emitter.scalar(type.getElementType(), 0));
 }
 
-static LogicalResult lowerGridSample(NodeBinder &node, OpBuilder &builder,
-                                     Values &results) {
-  GridSample sample;
-  if (failed(sample.bind(node)))
-    return failure();
+static LogicalResult lowerGridSample(GridSample &sample, NodeBinder &node,
+                                     OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   RankedTensorType type = resultType(node);
   if (type.getNumElements() == 0) {
@@ -278,10 +273,8 @@ LogicalResult AffineGrid::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferAffineGrid(NodeBinder &node, Types &types) {
-  AffineGrid grid;
-  if (failed(grid.bind(node)))
-    return failure();
+static LogicalResult inferAffineGrid(AffineGrid &grid, NodeBinder &node,
+                                     Types &types) {
   SmallVector<int64_t> shape(grid.size);
   shape.erase(shape.begin() + 1);
   shape.push_back(grid.spatial());
@@ -290,11 +283,8 @@ static LogicalResult inferAffineGrid(NodeBinder &node, Types &types) {
 }
 
 /// theta times (x, y, 1) of every point, the last axis first.
-static LogicalResult lowerAffineGrid(NodeBinder &node, OpBuilder &builder,
-                                     Values &results) {
-  AffineGrid grid;
-  if (failed(grid.bind(node)))
-    return failure();
+static LogicalResult lowerAffineGrid(AffineGrid &grid, NodeBinder &node,
+                                     OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   ArrayRef<int64_t> spatial = ArrayRef<int64_t>(grid.size).drop_front(2);
   Type element = node.elementType(0);
@@ -326,7 +316,8 @@ static LogicalResult lowerAffineGrid(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addGridSample(OperatorTable &table) {
-  table.add("GridSample", {16, 20, 22}, inferGridSample, nullptr,
-            lowerGridSample);
-  table.add("AffineGrid", {20}, inferAffineGrid, nullptr, lowerAffineGrid);
+  table.add("GridSample", {16, 20, 22}, bound<inferGridSample>, nullptr,
+            bound<lowerGridSample>);
+  table.add("AffineGrid", {20}, bound<inferAffineGrid>, nullptr,
+            bound<lowerAffineGrid>);
 }

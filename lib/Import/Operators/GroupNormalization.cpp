@@ -73,21 +73,8 @@ LogicalResult ChannelNorm::bind(NodeBinder &node, bool isInstance) {
   return success();
 }
 
-template <bool isInstance>
-static LogicalResult inferChannelNorm(NodeBinder &node, Types &types) {
-  ChannelNorm norm;
-  if (failed(norm.bind(node, isInstance)))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
-
-template <bool isInstance>
-static LogicalResult lowerChannelNorm(NodeBinder &node, OpBuilder &builder,
-                                      Values &results) {
-  ChannelNorm norm;
-  if (failed(norm.bind(node, isInstance)))
-    return failure();
+static LogicalResult lowerChannelNorm(ChannelNorm &norm, NodeBinder &node,
+                                      OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Type element = node.elementType(0), compute = widest(element, norm.stash);
   int64_t samples = node.shape(0)[0];
@@ -117,8 +104,10 @@ static LogicalResult lowerChannelNorm(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addGroupNormalization(OperatorTable &table) {
-  table.add("GroupNormalization", {18, 21}, inferChannelNorm<false>, nullptr,
-            lowerChannelNorm<false>);
-  table.add("InstanceNormalization", {6, 22}, inferChannelNorm<true>, nullptr,
-            lowerChannelNorm<true>);
+  table.add("GroupNormalization", {18, 21},
+            bound<inferSame<ChannelNorm>, false>, nullptr,
+            bound<lowerChannelNorm, false>);
+  table.add("InstanceNormalization", {6, 22},
+            bound<inferSame<ChannelNorm>, true>, nullptr,
+            bound<lowerChannelNorm, true>);
 }

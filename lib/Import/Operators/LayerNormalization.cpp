@@ -91,11 +91,8 @@ LogicalResult SkipNorm::bind(NodeBinder &node, bool centered) {
   return success();
 }
 
-template <bool centered>
-static LogicalResult inferSkipNorm(NodeBinder &node, Types &types) {
-  SkipNorm norm;
-  if (failed(norm.bind(node, centered)))
-    return failure();
+static LogicalResult inferSkipNorm(SkipNorm &norm, NodeBinder &node,
+                                   Types &types) {
   unsigned count = node.node.getNumResults();
   for (unsigned i = 0; i < count && i < 4; ++i)
     types.push_back(i == 1 || i == 2 ? norm.statistics : node.type(0));
@@ -103,11 +100,8 @@ static LogicalResult inferSkipNorm(NodeBinder &node, Types &types) {
 }
 
 template <bool centered>
-static LogicalResult lowerSkipNorm(NodeBinder &node, OpBuilder &builder,
-                                   Values &results) {
-  SkipNorm norm;
-  if (failed(norm.bind(node, centered)))
-    return failure();
+static LogicalResult lowerSkipNorm(SkipNorm &norm, NodeBinder &node,
+                                   OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   SmallVector<Value> terms = {node.operand(0), node.operand(1)};
   if (node.has(norm.bias))
@@ -209,10 +203,8 @@ LogicalResult EmbedNorm::bind(NodeBinder &node) {
       succeeded(bindAffine(node, Gamma)) && succeeded(bindAffine(node, Beta)));
 }
 
-static LogicalResult inferEmbedNorm(NodeBinder &node, Types &types) {
-  EmbedNorm norm;
-  if (failed(norm.bind(node)))
-    return failure();
+static LogicalResult inferEmbedNorm(EmbedNorm &norm, NodeBinder &node,
+                                    Types &types) {
   Type i32 = IntegerType::get(node.getContext(), 32);
   const RankedTensorType all[] = {
       norm.full, RankedTensorType::get(norm.full.getShape().take_front(1), i32),
@@ -271,11 +263,8 @@ static Value countTokens(NodeBinder &node, Emitter &emitter,
                         });
 }
 
-static LogicalResult lowerEmbedNorm(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  EmbedNorm norm;
-  if (failed(norm.bind(node)))
-    return failure();
+static LogicalResult lowerEmbedNorm(EmbedNorm &norm, NodeBinder &node,
+                                    OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   auto operand = [&](unsigned i) { return node.operand(i); };
   SmallVector<Value> terms = {
@@ -314,10 +303,12 @@ void penstock::onnx::addLayerNormalization(OperatorTable &table) {
                      lowerLayerNorm<true>);
   table.addMicrosoft("SimplifiedLayerNormalization", inferLayerNorm<false>,
                      lowerLayerNorm<false>);
-  table.addMicrosoft("SkipLayerNormalization", inferSkipNorm<true>,
-                     lowerSkipNorm<true>);
-  table.addMicrosoft("SkipSimplifiedLayerNormalization", inferSkipNorm<false>,
-                     lowerSkipNorm<false>);
-  table.addMicrosoft("EmbedLayerNormalization", inferEmbedNorm, lowerEmbedNorm);
+  table.addMicrosoft("SkipLayerNormalization", bound<inferSkipNorm, true>,
+                     bound<lowerSkipNorm<true>, true>);
+  table.addMicrosoft("SkipSimplifiedLayerNormalization",
+                     bound<inferSkipNorm, false>,
+                     bound<lowerSkipNorm<false>, false>);
+  table.addMicrosoft("EmbedLayerNormalization", bound<inferEmbedNorm>,
+                     bound<lowerEmbedNorm>);
   table.set("EmbedLayerNormalization", &Operator::range, &rangeOfTokens);
 }

@@ -88,10 +88,7 @@ LogicalResult Slice::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferSlice(NodeBinder &node, Types &types) {
-  Slice slice;
-  if (failed(slice.bind(node)))
-    return failure();
+static LogicalResult inferSlice(Slice &slice, NodeBinder &node, Types &types) {
   types.push_back(RankedTensorType::get(slice.sizes, node.elementType(0)));
   return success();
 }
@@ -114,11 +111,8 @@ static LogicalResult foldSlice(NodeBinder &node, Constants &results) {
   return success();
 }
 
-static LogicalResult lowerSlice(NodeBinder &node, OpBuilder &builder,
-                                Values &results) {
-  Slice slice;
-  if (failed(slice.bind(node)))
-    return failure();
+static LogicalResult lowerSlice(Slice &slice, NodeBinder &node,
+                                OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   if (llvm::is_contained(slice.sizes, 0)) {
     results.push_back(emitter.empty(resultType(node)));
@@ -365,7 +359,8 @@ static LogicalResult lowerExpand(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addMovement(OperatorTable &table) {
-  table.add("Slice", {1, 10, 11, 13}, inferSlice, foldSlice, lowerSlice);
+  table.add("Slice", {1, 10, 11, 13}, bound<inferSlice>, foldSlice,
+            bound<lowerSlice>);
   table.add("Concat", {4, 11, 13}, inferConcat, foldConcat, lowerConcat);
   table.add("Split", {2, 11, 13, 18}, inferSplit, foldSplit, lowerSplit);
   for (StringRef type : {"Slice", "Split"})

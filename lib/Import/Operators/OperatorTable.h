@@ -105,6 +105,33 @@ inline mlir::RankedTensorType resultType(NodeBinder &node, unsigned i = 0) {
       node.node.getOutputs()[i].getType());
 }
 
+/// Implements bound<>.
+template <auto function, auto... arguments> struct Bound;
+template <typename Params, typename... Rest,
+          llvm::LogicalResult (*function)(Params &, NodeBinder &, Rest...),
+          auto... arguments>
+struct Bound<function, arguments...> {
+  static llvm::LogicalResult call(NodeBinder &node, Rest... rest) {
+    Params params;
+    if (llvm::failed(params.bind(node, arguments...)))
+      return llvm::failure();
+    return function(params, node, rest...);
+  }
+};
+
+/// Makes a function of the table from one that takes a description of the node
+/// first: the description is bound to the node, which checks operands and
+/// attributes, before `function` is called with it.
+template <auto function, auto... arguments>
+constexpr auto *bound = Bound<function, arguments...>::call;
+
+/// Infers that the result has the type of the first operand; see bound<>.
+template <typename Params>
+llvm::LogicalResult inferSame(Params &, NodeBinder &node, Types &types) {
+  types.push_back(node.type(0));
+  return llvm::success();
+}
+
 /// One operand, the result has its type.
 llvm::LogicalResult inferFloatUnary(NodeBinder &node, Types &types);
 llvm::LogicalResult inferArithmeticUnary(NodeBinder &node, Types &types);

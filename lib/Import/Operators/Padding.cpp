@@ -88,10 +88,7 @@ LogicalResult Pad::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferPad(NodeBinder &node, Types &types) {
-  Pad pad;
-  if (failed(pad.bind(node)))
-    return failure();
+static LogicalResult inferPad(Pad &pad, NodeBinder &node, Types &types) {
   SmallVector<int64_t> shape(node.shape(0));
   for (auto [size, low, high] : llvm::zip_equal(shape, pad.low, pad.high))
     size += low + high;
@@ -158,11 +155,8 @@ static Value emitConstantPad(NodeBinder &node, Emitter &emitter,
       getAsIndexOpFoldResult(context, strides));
 }
 
-static LogicalResult lowerPad(NodeBinder &node, OpBuilder &builder,
+static LogicalResult lowerPad(Pad &pad, NodeBinder &node, OpBuilder &builder,
                               Values &results) {
-  Pad pad;
-  if (failed(pad.bind(node)))
-    return failure();
   Emitter emitter(builder, node.getLoc());
   Value value = node.operand(0);
   int64_t rank = node.rank(0);
@@ -229,6 +223,7 @@ static LogicalResult lowerCenter(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addPadding(OperatorTable &table) {
-  table.add("Pad", {2, 11, 13, 18, 19, 21, 23}, inferPad, nullptr, lowerPad);
+  table.add("Pad", {2, 11, 13, 18, 19, 21, 23}, bound<inferPad>, nullptr,
+            bound<lowerPad>);
   table.add("CenterCropPad", {18}, inferCenter, nullptr, lowerCenter);
 }

@@ -72,19 +72,14 @@ LogicalResult Unpool::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferUnpool(NodeBinder &node, Types &types) {
-  Unpool unpool;
-  if (failed(unpool.bind(node)))
-    return failure();
+static LogicalResult inferUnpool(Unpool &unpool, NodeBinder &node,
+                                 Types &types) {
   types.push_back(RankedTensorType::get(unpool.result, node.elementType(0)));
   return success();
 }
 
-static LogicalResult lowerUnpool(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  Unpool unpool;
-  if (failed(unpool.bind(node)))
-    return failure();
+static LogicalResult lowerUnpool(Unpool &unpool, NodeBinder &node,
+                                 OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   MLIRContext *context = builder.getContext();
   Type element = node.elementType(0);
@@ -149,21 +144,15 @@ LogicalResult Fold::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferFold(NodeBinder &node, Types &types) {
-  Fold fold;
-  if (failed(fold.bind(node)))
-    return failure();
+static LogicalResult inferFold(Fold &fold, NodeBinder &node, Types &types) {
   SmallVector<int64_t> shape = {node.shape(0)[0], fold.channels};
   llvm::append_range(shape, fold.image);
   types.push_back(RankedTensorType::get(shape, node.elementType(0)));
   return success();
 }
 
-static LogicalResult lowerFold(NodeBinder &node, OpBuilder &builder,
+static LogicalResult lowerFold(Fold &fold, NodeBinder &node, OpBuilder &builder,
                                Values &results) {
-  Fold fold;
-  if (failed(fold.bind(node)))
-    return failure();
   Emitter emitter(builder, node.getLoc());
   MLIRContext *context = builder.getContext();
   Type element = node.elementType(0);
@@ -213,6 +202,7 @@ static LogicalResult lowerFold(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addPatches(OperatorTable &table) {
-  table.add("MaxUnpool", {9, 11, 22}, inferUnpool, nullptr, lowerUnpool);
-  table.add("Col2Im", {18}, inferFold, nullptr, lowerFold);
+  table.add("MaxUnpool", {9, 11, 22}, bound<inferUnpool>, nullptr,
+            bound<lowerUnpool>);
+  table.add("Col2Im", {18}, bound<inferFold>, nullptr, bound<lowerFold>);
 }

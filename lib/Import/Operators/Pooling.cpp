@@ -59,10 +59,7 @@ LogicalResult Pool::bind(NodeBinder &node) {
 
 //===--- MaxPool ---===//
 
-static LogicalResult inferMaxPool(NodeBinder &node, Types &types) {
-  Pool pool;
-  if (failed(pool.bind(node)))
-    return failure();
+static LogicalResult inferMaxPool(Pool &pool, NodeBinder &node, Types &types) {
   types.push_back(RankedTensorType::get(pool.result, node.elementType(0)));
   if (node.node.getNumResults() > 1)
     types.push_back(RankedTensorType::get(
@@ -134,10 +131,7 @@ static LogicalResult lowerMaxPool(NodeBinder &node, OpBuilder &builder,
 
 //===--- AveragePool, LpPool ---===//
 
-static LogicalResult inferPool(NodeBinder &node, Types &types) {
-  Pool pool;
-  if (failed(pool.bind(node)))
-    return failure();
+static LogicalResult inferPool(Pool &pool, NodeBinder &node, Types &types) {
   types.push_back(RankedTensorType::get(pool.result, node.elementType(0)));
   return success();
 }
@@ -364,11 +358,11 @@ static LogicalResult lowerGlobalMax(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addPooling(OperatorTable &table) {
-  table.add("MaxPool", {1, 8, 10, 11, 12, 22}, inferMaxPool, nullptr,
+  table.add("MaxPool", {1, 8, 10, 11, 12, 22}, bound<inferMaxPool>, nullptr,
             lowerMaxPool);
-  table.add("AveragePool", {7, 10, 11, 19, 22}, inferPool, nullptr,
+  table.add("AveragePool", {7, 10, 11, 19, 22}, bound<inferPool>, nullptr,
             lowerAveragePool);
-  table.add("LpPool", {2, 11, 18, 22}, inferPool, nullptr, lowerLpPool);
+  table.add("LpPool", {2, 11, 18, 22}, bound<inferPool>, nullptr, lowerLpPool);
   table.add("GlobalAveragePool", {1, 22}, inferGlobal, nullptr,
             lowerGlobalAverage);
   table.add("GlobalMaxPool", {1, 22}, inferGlobal, nullptr, lowerGlobalMax);

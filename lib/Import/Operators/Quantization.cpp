@@ -121,11 +121,8 @@ LogicalResult Linear::bind(NodeBinder &node, bool isQuantize) {
                  succeeded(bindScale(node)));
 }
 
-template <bool isQuantize>
-static LogicalResult inferLinear(NodeBinder &node, Types &types) {
-  Linear linear;
-  if (failed(linear.bind(node, isQuantize)))
-    return failure();
+static LogicalResult inferLinear(Linear &linear, NodeBinder &node,
+                                 Types &types) {
   types.push_back(linear.result);
   return success();
 }
@@ -168,11 +165,8 @@ static SmallVector<Value> gatherOperands(NodeBinder &node, Emitter &emitter,
   return operands;
 }
 
-static LogicalResult lowerQuantize(NodeBinder &node, OpBuilder &builder,
-                                   Values &results) {
-  Linear linear;
-  if (failed(linear.bind(node, /*isQuantize=*/true)))
-    return failure();
+static LogicalResult lowerQuantize(Linear &linear, NodeBinder &node,
+                                   OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   SmallVector<Value> operands = gatherOperands(node, emitter, linear);
   Type compute = computeType(node.elementType(Scale));
@@ -191,11 +185,8 @@ static LogicalResult lowerQuantize(NodeBinder &node, OpBuilder &builder,
 }
 
 /// (x - zero) * scale
-static LogicalResult lowerDequantize(NodeBinder &node, OpBuilder &builder,
-                                     Values &results) {
-  Linear linear;
-  if (failed(linear.bind(node, /*isQuantize=*/false)))
-    return failure();
+static LogicalResult lowerDequantize(Linear &linear, NodeBinder &node,
+                                     OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   SmallVector<Value> operands = gatherOperands(node, emitter, linear);
   Type element = linear.result.getElementType();
@@ -272,10 +263,10 @@ static LogicalResult lowerDynamic(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addQuantization(OperatorTable &table) {
-  table.add("QuantizeLinear", {10, 13, 19, 21, 23}, inferLinear<true>, nullptr,
-            lowerQuantize, Operator::Inactive);
-  table.add("DequantizeLinear", {10, 13, 19, 21, 23}, inferLinear<false>,
-            nullptr, lowerDequantize);
+  table.add("QuantizeLinear", {10, 13, 19, 21, 23}, bound<inferLinear, true>,
+            nullptr, bound<lowerQuantize, true>, Operator::Inactive);
+  table.add("DequantizeLinear", {10, 13, 19, 21, 23}, bound<inferLinear, false>,
+            nullptr, bound<lowerDequantize, false>);
   table.add("DynamicQuantizeLinear", {11}, inferDynamic, nullptr, lowerDynamic,
             Operator::Inactive);
 }

@@ -136,10 +136,8 @@ RankedTensorType Recurrence::stateType(NodeBinder &node) const {
 }
 
 template <Cell cell>
-static LogicalResult inferRecurrence(NodeBinder &node, Types &types) {
-  Recurrence recurrence;
-  if (failed(recurrence.bind(node, cell)))
-    return failure();
+static LogicalResult inferRecurrence(Recurrence &recurrence, NodeBinder &node,
+                                     Types &types) {
   unsigned most = cell == Cell::Lstm ? 3 : 2;
   for (unsigned i = 0; i < node.node.getNumResults() && i < most; ++i)
     types.push_back(i == 0 ? recurrence.sequenceType(node)
@@ -149,12 +147,8 @@ static LogicalResult inferRecurrence(NodeBinder &node, Types &types) {
 
 //===--- Both directions ---===//
 
-template <Cell kind>
-static LogicalResult lowerRecurrence(NodeBinder &node, OpBuilder &builder,
-                                     Values &results) {
-  Recurrence r;
-  if (failed(r.bind(node, kind)))
-    return failure();
+static LogicalResult lowerRecurrence(Recurrence &r, NodeBinder &node,
+                                     OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Value x = node.operand(X);
   if (r.batchFirst)
@@ -206,10 +200,10 @@ static LogicalResult lowerRecurrence(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addRecurrent(OperatorTable &table) {
-  table.add("RNN", {7, 14, 22}, inferRecurrence<Cell::Rnn>, nullptr,
-            lowerRecurrence<Cell::Rnn>);
-  table.add("GRU", {7, 14, 22}, inferRecurrence<Cell::Gru>, nullptr,
-            lowerRecurrence<Cell::Gru>);
-  table.add("LSTM", {7, 14, 22}, inferRecurrence<Cell::Lstm>, nullptr,
-            lowerRecurrence<Cell::Lstm>);
+  table.add("RNN", {7, 14, 22}, bound<inferRecurrence<Cell::Rnn>, Cell::Rnn>,
+            nullptr, bound<lowerRecurrence, Cell::Rnn>);
+  table.add("GRU", {7, 14, 22}, bound<inferRecurrence<Cell::Gru>, Cell::Gru>,
+            nullptr, bound<lowerRecurrence, Cell::Gru>);
+  table.add("LSTM", {7, 14, 22}, bound<inferRecurrence<Cell::Lstm>, Cell::Lstm>,
+            nullptr, bound<lowerRecurrence, Cell::Lstm>);
 }

@@ -222,11 +222,8 @@ static LogicalResult inferLogSumExp(NodeBinder &node, Types &types) {
   return success();
 }
 
-static LogicalResult lowerLogSumExp(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  Reduction reduction;
-  if (failed(reduction.bind(node, 18)))
-    return failure();
+static LogicalResult lowerLogSumExp(Reduction &reduction, NodeBinder &node,
+                                    OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Value value = node.operand(0);
   // Of one element, it is that element; of none, the logarithm of 0.
@@ -258,7 +255,7 @@ void penstock::onnx::addReductions(OperatorTable &table) {
   table.add("ReduceProd", {1, 11, 13, 18}, inferReduction<Kind::Prod, 18>,
             foldReduction<Kind::Prod, 18>, lowerReduction<Kind::Prod, 18>);
   table.add("ReduceLogSumExp", {1, 11, 13, 18}, inferLogSumExp, nullptr,
-            lowerLogSumExp);
+            bound<lowerLogSumExp, 18>);
   table.add("ReduceMax", {1, 11, 12, 13, 18, 20}, inferReduction<Kind::Max, 18>,
             foldReduction<Kind::Max, 18>, lowerReduction<Kind::Max, 18>);
   table.add("ReduceMin", {1, 11, 12, 13, 18, 20}, inferReduction<Kind::Min, 18>,

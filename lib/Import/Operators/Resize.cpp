@@ -311,10 +311,8 @@ Weights Resize::getWeights(const Axis &axis, int64_t o, bool &isOutside) const {
   return weights;
 }
 
-static LogicalResult inferResize(NodeBinder &node, Types &types) {
-  Resize resize;
-  if (failed(resize.bind(node)))
-    return failure();
+static LogicalResult inferResize(Resize &resize, NodeBinder &node,
+                                 Types &types) {
   types.push_back(RankedTensorType::get(resize.result, node.elementType(0)));
   return success();
 }
@@ -354,11 +352,8 @@ static Value repeat(Emitter &emitter, Value value, ArrayRef<int64_t> factors) {
   return emitter.reshape(result, merged);
 }
 
-static LogicalResult lowerResize(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  Resize resize;
-  if (failed(resize.bind(node)))
-    return failure();
+static LogicalResult lowerResize(Resize &resize, NodeBinder &node,
+                                 OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Value value = node.operand(0);
   auto element = cast<FloatType>(node.elementType(0));
@@ -440,8 +435,10 @@ static LogicalResult lowerResize(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addResize(OperatorTable &table) {
-  table.add("Resize", {10, 11, 13, 18, 19}, inferResize, nullptr, lowerResize);
-  table.add("Upsample", {7, 9}, inferResize, nullptr, lowerResize);
+  table.add("Resize", {10, 11, 13, 18, 19}, bound<inferResize>, nullptr,
+            bound<lowerResize>);
+  table.add("Upsample", {7, 9}, bound<inferResize>, nullptr,
+            bound<lowerResize>);
   table.markOperands("Resize", &Operator::extents, {1, 2, 3});
   table.markOperands("Upsample", &Operator::extents, {1});
 }

@@ -68,10 +68,8 @@ LogicalResult RoiAlign::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferRoiAlign(NodeBinder &node, Types &types) {
-  RoiAlign align;
-  if (failed(align.bind(node)))
-    return failure();
+static LogicalResult inferRoiAlign(RoiAlign &align, NodeBinder &node,
+                                   Types &types) {
   types.push_back(RankedTensorType::get(
       {node.shape(1)[0], node.shape(0)[1], align.height, align.width},
       node.elementType(0)));
@@ -145,11 +143,8 @@ Taps RoiAlign::getTaps(Emitter &emitter, Value regions, int64_t axis,
   return taps;
 }
 
-static LogicalResult lowerRoiAlign(NodeBinder &node, OpBuilder &builder,
-                                   Values &results) {
-  RoiAlign align;
-  if (failed(align.bind(node)))
-    return failure();
+static LogicalResult lowerRoiAlign(RoiAlign &align, NodeBinder &node,
+                                   OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   RankedTensorType type = resultType(node);
   Type element = type.getElementType();
@@ -183,5 +178,6 @@ static LogicalResult lowerRoiAlign(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addRoiAlign(OperatorTable &table) {
-  table.add("RoiAlign", {10, 16, 22}, inferRoiAlign, nullptr, lowerRoiAlign);
+  table.add("RoiAlign", {10, 16, 22}, bound<inferRoiAlign>, nullptr,
+            bound<lowerRoiAlign>);
 }

@@ -77,10 +77,8 @@ LogicalResult Rotary::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferRotary(NodeBinder &node, Types &types) {
-  Rotary rotary;
-  if (failed(rotary.bind(node)))
-    return failure();
+static LogicalResult inferRotary(Rotary &rotary, NodeBinder &node,
+                                 Types &types) {
   types.push_back(node.type(X));
   return success();
 }
@@ -108,11 +106,8 @@ static Value emitAngles(NodeBinder &node, Emitter &emitter,
   return emitter.reshape(angles, shape);
 }
 
-static LogicalResult lowerRotary(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  Rotary rotary;
-  if (failed(rotary.bind(node)))
-    return failure();
+static LogicalResult lowerRotary(Rotary &rotary, NodeBinder &node,
+                                 OpBuilder &builder, Values &results) {
   if (node.type(X).getNumElements() == 0) {
     results.push_back(node.operand(X));
     return success();
@@ -180,5 +175,6 @@ static LogicalResult lowerRotary(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addRotaryEmbedding(OperatorTable &table) {
-  table.add("RotaryEmbedding", {23}, inferRotary, nullptr, lowerRotary);
+  table.add("RotaryEmbedding", {23}, bound<inferRotary>, nullptr,
+            bound<lowerRotary>);
 }

@@ -56,10 +56,8 @@ LogicalResult Compress::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferCompress(NodeBinder &node, Types &types) {
-  Compress compress;
-  if (failed(compress.bind(node)))
-    return failure();
+static LogicalResult inferCompress(Compress &compress, NodeBinder &node,
+                                   Types &types) {
   SmallVector<int64_t> shape;
   if (compress.axis)
     shape.assign(node.shape(0).begin(), node.shape(0).end());
@@ -71,11 +69,8 @@ static LogicalResult inferCompress(NodeBinder &node, Types &types) {
   return success();
 }
 
-static LogicalResult lowerCompress(NodeBinder &node, OpBuilder &builder,
-                                   Values &results) {
-  Compress compress;
-  if (failed(compress.bind(node)))
-    return failure();
+static LogicalResult lowerCompress(Compress &compress, NodeBinder &node,
+                                   OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   if (resultType(node).getNumElements() == 0) {
     results.push_back(emitter.empty(resultType(node)));
@@ -156,10 +151,8 @@ LogicalResult Unique::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferUnique(NodeBinder &node, Types &types) {
-  Unique unique;
-  if (failed(unique.bind(node)))
-    return failure();
+static LogicalResult inferUnique(Unique &unique, NodeBinder &node,
+                                 Types &types) {
   auto count = static_cast<int64_t>(unique.first.size());
   SmallVector<int64_t> shape = {count};
   if (unique.axis) {
@@ -175,10 +168,8 @@ static LogicalResult inferUnique(NodeBinder &node, Types &types) {
   return success();
 }
 
-static LogicalResult foldUnique(NodeBinder &node, Constants &results) {
-  Unique unique;
-  if (failed(unique.bind(node)))
-    return failure();
+static LogicalResult foldUnique(Unique &unique, NodeBinder &node,
+                                Constants &results) {
   ConstantTensor data(node.constant(0));
   results.push_back(data.gather(resultType(node).getShape(),
                                 [&](ArrayRef<int64_t> index) {
@@ -201,7 +192,7 @@ static LogicalResult foldUnique(NodeBinder &node, Constants &results) {
 static LogicalResult lowerUnique(NodeBinder &node, OpBuilder &builder,
                                  Values &results) {
   SmallVector<DenseElementsAttr> constants;
-  if (failed(foldUnique(node, constants)))
+  if (failed(bound<foldUnique>(node, constants)))
     return failure();
   for (DenseElementsAttr constant : constants)
     results.push_back(Emitter(builder, node.getLoc()).constant(constant));
@@ -274,8 +265,9 @@ static LogicalResult lowerReverse(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addSelection(OperatorTable &table) {
-  table.add("Compress", {9, 11}, inferCompress, nullptr, lowerCompress);
-  table.add("Unique", {11}, inferUnique, foldUnique, lowerUnique,
+  table.add("Compress", {9, 11}, bound<inferCompress>, nullptr,
+            bound<lowerCompress>);
+  table.add("Unique", {11}, bound<inferUnique>, bound<foldUnique>, lowerUnique,
             Operator::Inactive);
   table.markOperands("Unique", &Operator::extents, {0});
   table.add("ReverseSequence", {10}, inferReverse, nullptr, lowerReverse);

@@ -136,10 +136,8 @@ static LogicalResult inferMelWeights(NodeBinder &node, Types &types) {
   return success();
 }
 
-static LogicalResult foldMelWeights(NodeBinder &node, Constants &results) {
-  MelWeights mel;
-  if (failed(mel.bind(node)))
-    return failure();
+static LogicalResult foldMelWeights(MelWeights &mel, NodeBinder &node,
+                                    Constants &results) {
   ConstantTensor weights(resultType(node));
   SmallVector<int64_t> corners = mel.getCorners();
   for (int64_t i = 0; i < mel.bins; ++i) {
@@ -161,7 +159,7 @@ static LogicalResult foldMelWeights(NodeBinder &node, Constants &results) {
 
 static LogicalResult lowerMelWeights(NodeBinder &node, OpBuilder &builder,
                                      Values &results) {
-  return lowerFolded(node, builder, results, foldMelWeights);
+  return lowerFolded(node, builder, results, bound<foldMelWeights>);
 }
 
 void penstock::onnx::addSignal(OperatorTable &table) {
@@ -171,6 +169,6 @@ void penstock::onnx::addSignal(OperatorTable &table) {
             lowerWindow<kHamming>, Operator::Inactive);
   table.add("BlackmanWindow", {17}, inferWindow, foldWindow<kBlackman>,
             lowerWindow<kBlackman>, Operator::Inactive);
-  table.add("MelWeightMatrix", {17}, inferMelWeights, foldMelWeights,
+  table.add("MelWeightMatrix", {17}, inferMelWeights, bound<foldMelWeights>,
             lowerMelWeights, Operator::Inactive);
 }

@@ -40,20 +40,9 @@ LogicalResult SoftmaxAxis::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferSoftmax(NodeBinder &node, Types &types) {
-  SoftmaxAxis softmax;
-  if (failed(softmax.bind(node)))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
-
 template <bool log>
-static LogicalResult lowerSoftmax(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  SoftmaxAxis softmax;
-  if (failed(softmax.bind(node)))
-    return failure();
+static LogicalResult lowerSoftmax(SoftmaxAxis &softmax, NodeBinder &node,
+                                  OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Value input = emitter.reshape(node.operand(0), softmax.shape);
   RankedTensorType type = Emitter::typeOf(input);
@@ -177,10 +166,8 @@ Value ClassLoss::pick(NodeBinder &node, Emitter &emitter, Value operand,
 }
 
 template <bool hasLogProbabilities>
-static LogicalResult inferClassLoss(NodeBinder &node, Types &types) {
-  ClassLoss loss;
-  if (failed(loss.bind(node)))
-    return failure();
+static LogicalResult inferClassLoss(ClassLoss &loss, NodeBinder &node,
+                                    Types &types) {
   types.push_back(loss.loss);
   if (hasLogProbabilities && node.node.getNumResults() == 2)
     types.push_back(node.type(0));
@@ -231,11 +218,8 @@ static Value emitFromLogProbabilities(ClassLoss &loss, NodeBinder &node,
       });
 }
 
-static LogicalResult lowerCrossEntropy(NodeBinder &node, OpBuilder &builder,
-                                       Values &results) {
-  ClassLoss loss;
-  if (failed(loss.bind(node)))
-    return failure();
+static LogicalResult lowerCrossEntropy(ClassLoss &loss, NodeBinder &node,
+                                       OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   bool wantsLogs = node.node.getNumResults() == 2;
   bool plain = loss.reduction == "mean" && !node.has(2);
@@ -271,11 +255,8 @@ static LogicalResult lowerCrossEntropy(NodeBinder &node, OpBuilder &builder,
   return success();
 }
 
-static LogicalResult lowerLikelihood(NodeBinder &node, OpBuilder &builder,
-                                     Values &results) {
-  ClassLoss loss;
-  if (failed(loss.bind(node)))
-    return failure();
+static LogicalResult lowerLikelihood(ClassLoss &loss, NodeBinder &node,
+                                     OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   results.push_back(
       emitFromLogProbabilities(loss, node, emitter, node.operand(0)));
@@ -283,13 +264,14 @@ static LogicalResult lowerLikelihood(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addSoftmaxAndLosses(OperatorTable &table) {
-  table.add("Softmax", {1, 11, 13}, inferSoftmax, nullptr, lowerSoftmax<false>);
-  table.add("LogSoftmax", {1, 11, 13}, inferSoftmax, nullptr,
-            lowerSoftmax<true>);
-  table.add("SoftmaxCrossEntropyLoss", {12, 13}, inferClassLoss<true>, nullptr,
-            lowerCrossEntropy);
-  table.add("NegativeLogLikelihoodLoss", {12, 13, 22}, inferClassLoss<false>,
-            nullptr, lowerLikelihood);
+  table.add("Softmax", {1, 11, 13}, bound<inferSame<SoftmaxAxis>>, nullptr,
+            bound<lowerSoftmax<false>>);
+  table.add("LogSoftmax", {1, 11, 13}, bound<inferSame<SoftmaxAxis>>, nullptr,
+            bound<lowerSoftmax<true>>);
+  table.add("SoftmaxCrossEntropyLoss", {12, 13}, bound<inferClassLoss<true>>,
+            nullptr, bound<lowerCrossEntropy>);
+  table.add("NegativeLogLikelihoodLoss", {12, 13, 22},
+            bound<inferClassLoss<false>>, nullptr, bound<lowerLikelihood>);
   for (StringRef type :
        {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"})
     table.set(type, &Operator::range, &rangeOfLabels);

@@ -28,20 +28,9 @@ struct MeanVariance {
 };
 } // namespace
 
-static LogicalResult inferMeanVariance(NodeBinder &node, Types &types) {
-  MeanVariance norm;
-  if (failed(norm.bind(node)))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
-
 /// (x - mean) / (deviation + 1e-9), the deviation from squared differences.
-static LogicalResult lowerMeanVariance(NodeBinder &node, OpBuilder &builder,
-                                       Values &results) {
-  MeanVariance norm;
-  if (failed(norm.bind(node)))
-    return failure();
+static LogicalResult lowerMeanVariance(MeanVariance &norm, NodeBinder &node,
+                                       OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   RankedTensorType type = node.type(0);
   Type element = type.getElementType();
@@ -103,20 +92,9 @@ LogicalResult LpNorm::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferLpNorm(NodeBinder &node, Types &types) {
-  LpNorm norm;
-  if (failed(norm.bind(node)))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
-
 /// x / norm; a vector of zeros, which has no direction, stays zero.
-static LogicalResult lowerLpNorm(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  LpNorm norm;
-  if (failed(norm.bind(node)))
-    return failure();
+static LogicalResult lowerLpNorm(LpNorm &norm, NodeBinder &node,
+                                 OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   RankedTensorType type = node.type(0);
   Type element = type.getElementType();
@@ -177,20 +155,9 @@ LogicalResult LocalResponse::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferLocalResponse(NodeBinder &node, Types &types) {
-  LocalResponse norm;
-  if (failed(norm.bind(node)))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
-
 /// x / (bias + alpha/size * sum of squares over `size` channels around)^beta.
-static LogicalResult lowerLocalResponse(NodeBinder &node, OpBuilder &builder,
-                                        Values &results) {
-  LocalResponse norm;
-  if (failed(norm.bind(node)))
-    return failure();
+static LogicalResult lowerLocalResponse(LocalResponse &norm, NodeBinder &node,
+                                        OpBuilder &builder, Values &results) {
   Emitter emitter(builder, node.getLoc());
   Type element = node.elementType(0);
   int64_t samples = node.shape(0)[0], channels = node.shape(0)[1];
@@ -242,8 +209,10 @@ static LogicalResult lowerLocalResponse(NodeBinder &node, OpBuilder &builder,
 }
 
 void penstock::onnx::addVectorNormalizations(OperatorTable &table) {
-  table.add("MeanVarianceNormalization", {9, 13}, inferMeanVariance, nullptr,
-            lowerMeanVariance);
-  table.add("LpNormalization", {1, 22}, inferLpNorm, nullptr, lowerLpNorm);
-  table.add("LRN", {1, 13}, inferLocalResponse, nullptr, lowerLocalResponse);
+  table.add("MeanVarianceNormalization", {9, 13},
+            bound<inferSame<MeanVariance>>, nullptr, bound<lowerMeanVariance>);
+  table.add("LpNormalization", {1, 22}, bound<inferSame<LpNorm>>, nullptr,
+            bound<lowerLpNorm>);
+  table.add("LRN", {1, 13}, bound<inferSame<LocalResponse>>, nullptr,
+            bound<lowerLocalResponse>);
 }
