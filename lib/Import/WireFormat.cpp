@@ -9,7 +9,9 @@
 
 #include "WireFormat.h"
 
-#include "llvm/Support/Endian.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
 
 using namespace llvm;
 using namespace penstock::onnx;
@@ -156,8 +158,15 @@ static Error readDims(StringRef bytes, const Field &field,
   return Error::success();
 }
 
-static Error readStringPair(StringRef bytes, const Field &message,
-                            std::pair<std::string, std::string> &entry) {
+/// The strings of a message, by field number, and the pairs of strings that one
+/// of its fields repeats.
+struct Texts {
+  std::map<uint64_t, StringRef> strings;
+  SmallVector<std::pair<StringRef, StringRef>> pairs;
+};
+
+static Error readTexts(StringRef bytes, const Field &message, Texts &texts,
+                       uint64_t pairField = 0) {
   FieldReader reader(bytes, message);
   while (!reader.done()) {
     Field field;
@@ -165,10 +174,13 @@ static Error readStringPair(StringRef bytes, const Field &message,
       return error;
     if (field.type != Delimited)
       continue;
-    if (field.number == 1)
-      entry.first = payload(bytes, field).str();
-    else if (field.number == 2)
-      entry.second = payload(bytes, field).str();
+    texts.strings[field.number] = payload(bytes, field);
+    if (field.number != pairField)
+      continue;
+    Texts pair;
+    if (Error error = readTexts(bytes, field, pair))
+      return error;
+    texts.pairs.push_back({pair.strings[1], pair.strings[2]});
   }
   return Error::success();
 }
@@ -252,12 +264,13 @@ static Error readTensor(StringRef bytes, const Field &message,
       decoded |= field.type != Delimited || field.length;
       break;
     case kTensorExternalData: {
+      Texts entry;
       if (Error error = expectDelimited(field, "external_data"))
         return error;
-      std::pair<std::string, std::string> entry;
-      if (Error error = readStringPair(bytes, field, entry))
+      if (Error error = readTexts(bytes, field, entry))
         return error;
-      tensor.externalData.push_back(std::move(entry));
+      tensor.externalData.push_back(
+          {entry.strings[1].str(), entry.strings[2].str()});
       break;
     }
     case kTensorDataLocation:
@@ -278,30 +291,20 @@ static Error readTensor(StringRef bytes, const Field &message,
   return Error::success();
 }
 
-/// What `torch.export` took a value for, and what it was folded from. Libonnx
-/// 1.12 knows no metadata of values yet.
+/// Reads what `torch.export` took a value for, and what it was folded from.
+/// Libonnx 1.12 knows no metadata of values yet.
 static Error readValueInfo(StringRef bytes, const Field &message,
                            ModelRecord &model) {
-  std::string name;
-  std::string kind;
-  FieldReader reader(bytes, message);
-  while (!reader.done()) {
-    Field field;
-    if (Error error = reader.read(field))
-      return error;
-    if (field.type != Delimited)
-      continue;
-    if (field.number == kValueName)
-      name = payload(bytes, field).str();
-    if (field.number != kValueMetadata)
-      continue;
-    std::pair<std::string, std::string> entry;
-    if (Error error = readStringPair(bytes, field, entry))
-      return error;
-    if (entry.first == "pkg.torch.export.graph_signature.InputSpec.kind")
-      kind = std::move(entry.second);
-    if (entry.first == "pkg.onnxscript.optimizer.folded_from")
-      model.folded.push_back({name, std::move(entry.second)});
+  Texts texts;
+  if (Error error = readTexts(bytes, message, texts, kValueMetadata))
+    return error;
+  std::string name = texts.strings[kValueName].str();
+  StringRef kind;
+  for (auto [key, value] : texts.pairs) {
+    if (key == "pkg.torch.export.graph_signature.InputSpec.kind")
+      kind = value;
+    if (key == "pkg.onnxscript.optimizer.folded_from")
+      model.folded.push_back({name, value.str()});
   }
   if (kind == "BUFFER" || kind == "CONSTANT_TENSOR")
     model.buffers.push_back(std::move(name));
@@ -310,34 +313,21 @@ static Error readValueInfo(StringRef bytes, const Field &message,
   return Error::success();
 }
 
-/// Which rule of the exporter's optimiser made the node. Libonnx 1.12 knows no
-/// metadata of nodes either.
+/// Reads which rule of the exporter's optimizer made the node. Libonnx 1.12
+/// knows no metadata of nodes either.
 static Error readNode(StringRef bytes, const Field &message,
                       ModelRecord &model) {
-  std::string name, type;
-  bool holdsNorm = false;
-  FieldReader reader(bytes, message);
-  while (!reader.done()) {
-    Field field;
-    if (Error error = reader.read(field))
-      return error;
-    if (field.type != Delimited)
-      continue;
-    if (field.number == kNodeName)
-      name = payload(bytes, field).str();
-    if (field.number == kNodeOperator)
-      type = payload(bytes, field).str();
-    if (field.number != kNodeMetadata)
-      continue;
-    std::pair<std::string, std::string> entry;
-    if (Error error = readStringPair(bytes, field, entry))
-      return error;
-    holdsNorm |= entry.first == "pkg.onnxscript.rewriter.rule_name" &&
-                 StringRef(entry.second).contains("FuseBatchNorm");
-  }
+  Texts texts;
+  if (Error error = readTexts(bytes, message, texts, kNodeMetadata))
+    return error;
+  bool holdsNorm = any_of(texts.pairs, [](auto pair) {
+    return pair.first == "pkg.onnxscript.rewriter.rule_name" &&
+           pair.second.contains("FuseBatchNorm");
+  });
+  StringRef name = texts.strings[kNodeName];
   if (holdsNorm)
-    model.foldedNorms.push_back(name.empty() ? std::move(type)
-                                             : std::move(name));
+    model.foldedNorms.push_back(
+        (name.empty() ? texts.strings[kNodeOperator] : name).str());
   return Error::success();
 }
 
@@ -371,11 +361,12 @@ static Error readGraph(StringRef bytes, const Field &message,
       if (Error error = readNode(bytes, field, model))
         return error;
     if (field.number == kGraphMetadata && field.type == Delimited) {
-      std::pair<std::string, std::string> entry;
-      if (Error error = readStringPair(bytes, field, entry))
+      Texts entry;
+      if (Error error = readTexts(bytes, field, entry))
         return error;
-      if (entry.first == "pkg.torch.export.ExportedProgram.graph_signature")
-        model.signature = std::move(entry.second);
+      if (entry.strings[1] ==
+          "pkg.torch.export.ExportedProgram.graph_signature")
+        model.signature = entry.strings[2].str();
     }
     model.hasSparseInitializers |= field.number == kGraphSparseInitializer;
     skeleton +=
