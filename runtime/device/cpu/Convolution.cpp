@@ -9,11 +9,7 @@
 #include "penstock/convolution.h"
 #include "penstock/onednn.h"
 
-#include "runtime/device/cpu/ColumnConvolution.h"
-#include "runtime/device/cpu/CombinedGroups.h"
-#include "runtime/device/cpu/OutputWindowConvolution.h"
 #include "runtime/device/cpu/PartedConvolution.h"
-#include "runtime/device/cpu/TileConvolution.h"
 
 using namespace penstock::runtime;
 
@@ -34,14 +30,14 @@ Convolution::~Convolution() = default;
 static std::unique_ptr<ConvolutionMethod> makeMethod(uint32_t layout) {
   switch (layout) {
   case PENSTOCK_CPU_CONV_COLUMNS:
-    return std::make_unique<ColumnConvolution>();
+    return makeColumnConvolution();
   case PENSTOCK_CPU_CONV_TILES_2X2:
   case PENSTOCK_CPU_CONV_TILES_4X4:
-    return std::make_unique<TileConvolution>();
+    return makeTileConvolution();
   case PENSTOCK_CPU_CONV_OUTPUT_WINDOWS:
-    return std::make_unique<OutputWindowConvolution>();
+    return makeOutputWindowConvolution();
   case PENSTOCK_CPU_CONV_COMBINED_GROUPS:
-    return std::make_unique<CombinedGroups>();
+    return makeCombinedGroups();
   default:
     return std::make_unique<PartedConvolution>();
   }

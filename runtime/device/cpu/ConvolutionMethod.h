@@ -13,6 +13,7 @@
 #include "penstock/cpu.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace penstock::runtime {
@@ -34,6 +35,16 @@ public:
   virtual bool run(const float *input, const float *weights,
                    const float *output) = 0;
 };
+
+/// Products of two matrices: gradients of the weights of one group.
+std::unique_ptr<ConvolutionMethod> makeColumnConvolution();
+/// Products of tiles: dense 3x3 convolutions with stride 1, and their
+/// gradients.
+std::unique_ptr<ConvolutionMethod> makeTileConvolution();
+/// Convolutions by outputs: gradients of weights with one channel per group.
+std::unique_ptr<ConvolutionMethod> makeOutputWindowConvolution();
+/// Narrow groups, several of them as one, with zeros in between.
+std::unique_ptr<ConvolutionMethod> makeCombinedGroups();
 
 } // namespace penstock::runtime
 

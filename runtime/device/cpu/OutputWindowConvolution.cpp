@@ -3,17 +3,48 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// The gradient of the weights where every group has one channel. For a channel
+// of a sample it is a convolution of the input by the gradient of the output:
+// strides and dilations change places, and so do weights and output. The
+// library has a fast kernel for it whatever the size of the window, and for the
+// gradient itself only for small ones.
+//
 // Samples times channels are the groups of one convolution; then samples are
 // summed in their order.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cpu/OutputWindowConvolution.h"
-
 #include "penstock/convolution.h"
 
+#include "runtime/device/cpu/PartedConvolution.h"
 #include "runtime/device/cpu/Step.h"
 
 using namespace penstock::runtime;
+
+namespace {
+
+class OutputWindowConvolution : public ConvolutionMethod {
+public:
+  /// Fails for what is not such a gradient, or when the library has no fast
+  /// kernel for that convolution.
+  std::string plan(const ConvolutionCall &descriptor) override;
+  std::string getImplementation() const override;
+  uint64_t getScratchBytes() const override;
+  bool prepare(char *scratch) override;
+  /// Adds to the weights' gradient.
+  bool run(const float *input, const float *weights,
+           const float *output) override;
+
+private:
+  void sum(int64_t channel) const;
+
+  ConvolutionCall conv;
+  int64_t taps = 1; ///< Weights of a channel.
+  PartedConvolution turned;
+  float *results = nullptr; ///< Of all samples and channels.
+  float *weights = nullptr; ///< Of the call that runs.
+};
+
+} // namespace
 
 std::string OutputWindowConvolution::plan(const ConvolutionCall &descriptor) {
   conv = descriptor;
@@ -77,4 +108,9 @@ bool OutputWindowConvolution::run(const float *input, const float *weights,
     static_cast<OutputWindowConvolution *>(closure)->sum(index);
   });
   return true;
+}
+
+std::unique_ptr<ConvolutionMethod>
+penstock::runtime::makeOutputWindowConvolution() {
+  return std::make_unique<OutputWindowConvolution>();
 }

@@ -1,6 +1,6 @@
 //===- TileConvolution.cpp - Convolutions as products of tiles ------------===//
 //
-// TilePart of the Penstock project, under the Apache License v2.0 with LLVM
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Tensors are transformed tile by tile on their way into and out of products.
@@ -12,9 +12,9 @@
 
 using namespace penstock::runtime;
 
-Planes TileConvolution::State::planesOf(const float *tensor, bool isInput,
-                                        int64_t channel,
-                                        const TileStrip &strip) const {
+Planes TileConvolution::planesOf(const float *tensor, bool isInput,
+                                 int64_t channel,
+                                 const TileStrip &strip) const {
   const int64_t *size = isInput ? conv.input : conv.output;
   int64_t channels = isInput ? conv.input_channels : conv.output_channels;
   int64_t plane = size[0] * size[1];
@@ -27,8 +27,8 @@ Planes TileConvolution::State::planesOf(const float *tensor, bool isInput,
           0};
 }
 
-void TileConvolution::State::transformSource(const TileStrip &strip,
-                                             int64_t channel, TilePart &part) {
+void TileConvolution::transformSource(const TileStrip &strip, int64_t channel,
+                                      TilePart &part) {
   const TilePoints &inputs = part.inputs;
   Planes planes =
       planesOf(isTurned ? output : input, !isTurned, channel, strip);
@@ -40,7 +40,7 @@ void TileConvolution::State::transformSource(const TileStrip &strip,
 }
 
 /// Sixteen channels of a sample.
-void TileConvolution::State::transformChannels(int64_t index, TilePart &part) {
+void TileConvolution::transformChannels(int64_t index, TilePart &part) {
   int64_t sample = index % strip.batch, first = index / strip.batch * 16;
   const TilePoints &inputs = part.inputs;
   float *result = at(inputs.offset) + first;
@@ -66,8 +66,7 @@ void TileConvolution::State::transformChannels(int64_t index, TilePart &part) {
                     16, 0.0f);
 }
 
-void TileConvolution::State::transformCotangent(int64_t channel,
-                                                TilePart &part) {
+void TileConvolution::transformCotangent(int64_t channel, TilePart &part) {
   int64_t row = division == TileDivision::Points ? channel : channel % block;
   transformCotangents(strip, planesOf(output, false, channel, strip),
                       at(part.spread),
@@ -75,7 +74,7 @@ void TileConvolution::State::transformCotangent(int64_t channel,
                       part.products.stride());
 }
 
-void TileConvolution::State::transformBlock(int64_t index, TilePart &part) {
+void TileConvolution::transformBlock(int64_t index, TilePart &part) {
   int64_t begin = index * block, count = std::min(block, results - begin);
   float *windows = windowsOf(index, part);
   int64_t stride = part.windows.stride();
@@ -95,8 +94,7 @@ void TileConvolution::State::transformBlock(int64_t index, TilePart &part) {
                      sources, false, windows + m * sources, stride);
 }
 
-void TileConvolution::State::multiply(float *a, float *b, float *c,
-                                      TilePart &part) {
+void TileConvolution::multiply(float *a, float *b, float *c, TilePart &part) {
   float *operands[] = {a, b, c};
   bool done = true;
   for (int i = 0; i < 3; ++i)
@@ -106,8 +104,8 @@ void TileConvolution::State::multiply(float *a, float *b, float *c,
     hasFailed = true;
 }
 
-void TileConvolution::State::computeBlock(const TileStrip &strip, int64_t index,
-                                          TilePart &part) {
+void TileConvolution::computeBlock(const TileStrip &strip, int64_t index,
+                                   TilePart &part) {
   if (division == TileDivision::Blocks)
     transformBlock(index, part);
   float *products = at(part.products.offset);
@@ -120,7 +118,7 @@ void TileConvolution::State::computeBlock(const TileStrip &strip, int64_t index,
         planesOf(isTurned ? input : output, isTurned, begin + m, strip));
 }
 
-void TileConvolution::State::computeGradients(int64_t index, TilePart &part) {
+void TileConvolution::computeGradients(int64_t index, TilePart &part) {
   int64_t begin = index * block, end = std::min(begin + block, results);
   for (int64_t m = begin; m < end; ++m)
     transformCotangent(m, part);
@@ -131,7 +129,7 @@ void TileConvolution::State::computeGradients(int64_t index, TilePart &part) {
 }
 
 /// What lies around the planes stays zero from channel to channel.
-void TileConvolution::State::computeStrip(int64_t index, TilePart &part) {
+void TileConvolution::computeStrip(int64_t index, TilePart &part) {
   TileStrip own = stripOf(index);
   clearSpread(part);
   for (int64_t s = 0; s < sources; ++s)
@@ -141,7 +139,7 @@ void TileConvolution::State::computeStrip(int64_t index, TilePart &part) {
 }
 
 /// Of the channels of a strip that threads compute together.
-void TileConvolution::State::transformShare(int64_t index, TilePart &part) {
+void TileConvolution::transformShare(int64_t index, TilePart &part) {
   int64_t count = parts.size();
   auto share = [&](int64_t all, auto body) {
     for (int64_t i = all * index / count, end = all * (index + 1) / count;
@@ -158,7 +156,7 @@ void TileConvolution::State::transformShare(int64_t index, TilePart &part) {
     share(results, [&](int64_t m) { transformCotangent(m, part); });
 }
 
-void TileConvolution::State::addPoints(int64_t index, TilePart &part) {
+void TileConvolution::addPoints(int64_t index, TilePart &part) {
   auto of = [&](const TilePoints &points) {
     return at(points.offset) + index * group() * points.stride();
   };
@@ -167,51 +165,55 @@ void TileConvolution::State::addPoints(int64_t index, TilePart &part) {
   multiply(of(part.products), of(part.inputs), of(part.windows), part);
 }
 
-void TileConvolution::State::addGradients(int64_t channel, TilePart &part) {
+void TileConvolution::addGradients(int64_t channel, TilePart &part) {
   int64_t row = division == TileDivision::Points ? channel : channel % block;
   addWindows(strip.size, at(part.windows.offset) + row * part.windows.columns,
              part.windows.stride(), sources,
              const_cast<float *>(weights) + channel * sources * kWindow);
 }
 
-void TileConvolution::State::run(int64_t count,
-                                 void (State::*step)(int64_t, TilePart &)) {
+void TileConvolution::run(int64_t count,
+                          void (TileConvolution::*step)(int64_t, TilePart &)) {
   struct Call {
-    State *state;
-    void (State::*step)(int64_t, TilePart &);
+    TileConvolution *method;
+    void (TileConvolution::*step)(int64_t, TilePart &);
   } call = {this, step};
   oneDnn().runParts(count, &call, [](void *closure, int64_t index, int part) {
     Call &call = *static_cast<Call *>(closure);
-    (call.state->*call.step)(index, call.state->parts[part]);
+    (call.method->*call.step)(index, call.method->parts[part]);
   });
 }
 
-void TileConvolution::State::run() {
+void TileConvolution::compute() {
   switch (division) {
   case TileDivision::Strips:
-    run(blocks(), &State::transformBlock);
-    return run(strips, &State::computeStrip);
+    run(blocks(), &TileConvolution::transformBlock);
+    return run(strips, &TileConvolution::computeStrip);
   case TileDivision::Blocks:
-    run(parts.size(), &State::transformShare);
-    return run(blocks(), isWeightGrad ? &State::computeGradients
-                                      : &State::computeOutputs);
+    run(parts.size(), &TileConvolution::transformShare);
+    return run(blocks(), isWeightGrad ? &TileConvolution::computeGradients
+                                      : &TileConvolution::computeOutputs);
   case TileDivision::Points:
     for (int64_t i = 0; i < strips; ++i) {
       strip = stripOf(i);
-      run(parts.size(), &State::transformShare);
-      run(strip.points() / group(), &State::addPoints);
+      run(parts.size(), &TileConvolution::transformShare);
+      run(strip.points() / group(), &TileConvolution::addPoints);
     }
     strip = stripOf(0);
-    return run(results, &State::addGradients);
+    return run(results, &TileConvolution::addGradients);
   }
 }
 
 bool TileConvolution::run(const float *input, const float *weights,
                           const float *output) {
-  state->input = input;
-  state->weights = weights;
-  state->output = output;
-  state->hasFailed = false;
-  state->run();
-  return !state->hasFailed;
+  this->input = input;
+  this->weights = weights;
+  this->output = output;
+  hasFailed = false;
+  compute();
+  return !hasFailed;
+}
+
+std::unique_ptr<ConvolutionMethod> penstock::runtime::makeTileConvolution() {
+  return std::make_unique<TileConvolution>();
 }

@@ -1,6 +1,6 @@
 //===- TilePlan.cpp - How a convolution in tiles is divided ---------------===//
 //
-// TilePart of the Penstock project, under the Apache License v2.0 with LLVM
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // So that what a product reads and writes is in a cache, tiles are computed in
@@ -15,10 +15,7 @@
 
 using namespace penstock::runtime;
 
-TileConvolution::TileConvolution() = default;
-TileConvolution::~TileConvolution() = default;
-
-TileConvolution::State::~State() {
+TileConvolution::~TileConvolution() {
   const OneDnn &dnnl = oneDnn();
   for (TilePart &part : parts) {
     part.product.destroy();
@@ -31,15 +28,11 @@ TileConvolution::State::~State() {
 }
 
 std::string TileConvolution::plan(const ConvolutionCall &descriptor) {
-  state = std::make_unique<State>();
-  state->conv = descriptor;
-  return state->plan() ? ""
-                       : "oneDNN cannot compute the " + describe(descriptor);
+  conv = descriptor;
+  return planTiles() ? "" : "oneDNN cannot compute the " + describe(descriptor);
 }
 
-uint64_t TileConvolution::getScratchBytes() const { return state->bytes; }
-
-bool TileConvolution::State::plan() {
+bool TileConvolution::planTiles() {
   if (conv.spatial_rank != 2 || conv.groups != 1)
     return false;
   for (int i = 0; i < 2; ++i)
@@ -65,7 +58,7 @@ bool TileConvolution::State::plan() {
   return true;
 }
 
-void TileConvolution::State::divide() {
+void TileConvolution::divide() {
   constexpr int64_t kStrip = 1 << 21, kKept = 1 << 15, kBlock = 64;
   const int64_t *plane = isTurned ? conv.input : conv.output;
   int64_t size = conv.layout == PENSTOCK_CPU_CONV_TILES_4X4 ? 4 : 2;
@@ -105,7 +98,7 @@ void TileConvolution::State::divide() {
   block = ((results + count - 1) / count + 15) / 16 * 16;
 }
 
-void TileConvolution::State::planParts() {
+void TileConvolution::planParts() {
   auto place = [&](TilePoints &points) {
     points.offset = bytes;
     bytes += points.bytes();
@@ -143,7 +136,7 @@ void TileConvolution::State::planParts() {
 
 /// For every point, products = windows x inputs, or windows = products x
 /// inputs, with the windows' gradients for windows.
-bool TileConvolution::State::createProduct(TilePart &part) {
+bool TileConvolution::createProduct(TilePart &part) {
   const OneDnn &dnnl = oneDnn();
   int64_t batch = group();
   auto describe = [&](const TilePoints &points, bool isTransposed,
@@ -175,15 +168,15 @@ bool TileConvolution::State::createProduct(TilePart &part) {
 }
 
 bool TileConvolution::prepare(char *scratch) {
-  state->scratch = scratch;
+  this->scratch = scratch;
   WithThreads alone(1);
-  for (TilePart &part : state->parts)
-    if (!state->prepare(part))
+  for (TilePart &part : parts)
+    if (!prepare(part))
       return false;
   return true;
 }
 
-bool TileConvolution::State::prepare(TilePart &part) {
+bool TileConvolution::prepare(TilePart &part) {
   const OneDnn &dnnl = oneDnn();
   if (dnnl.dnnl_stream_create(&part.stream, dnnl.engine,
                               dnnl_stream_default_flags) != dnnl_success)

@@ -1,6 +1,6 @@
 //===- TileState.h - How a convolution in tiles is divided ------*- C++ -*-===//
 //
-// TilePart of the Penstock project, under the Apache License v2.0 with LLVM
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What TilePlan.cpp plans and prepares and TileConvolution.cpp runs.
@@ -9,8 +9,8 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_TILESTATE_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_TILESTATE_H
 
+#include "runtime/device/cpu/ConvolutionMethod.h"
 #include "runtime/device/cpu/Step.h"
-#include "runtime/device/cpu/TileConvolution.h"
 #include "runtime/device/cpu/Tiles.h"
 
 #include <algorithm>
@@ -47,7 +47,18 @@ struct TilePart {
   dnnl_stream_t stream = nullptr;
 };
 
-struct TileConvolution::State {
+class TileConvolution : public ConvolutionMethod {
+public:
+  ~TileConvolution() override;
+
+  std::string plan(const ConvolutionCall &descriptor) override;
+  std::string getImplementation() const override { return "tiles"; }
+  uint64_t getScratchBytes() const override { return bytes; }
+  bool prepare(char *scratch) override;
+  bool run(const float *input, const float *weights,
+           const float *output) override;
+
+private:
   ConvolutionCall conv;
   bool isWeightGrad, isTurned;
   TileDivision division;
@@ -62,17 +73,14 @@ struct TileConvolution::State {
   char *scratch = nullptr;
   /// Of the call that runs.
   const float *input, *weights, *output;
-  std::atomic<bool> hasFailed;
+  std::atomic<bool> hasFailed{false};
 
-  ~State();
-  bool plan();
+  bool planTiles();
   void divide();
   void planParts();
   bool createProduct(TilePart &part);
   bool prepare(TilePart &part);
-  void run();
-
-private:
+  void compute();
   float *at(uint64_t offset) const {
     return reinterpret_cast<float *>(scratch + offset);
   }
@@ -114,7 +122,7 @@ private:
   void computeStrip(int64_t index, TilePart &part);
   void addPoints(int64_t index, TilePart &part);
   void addGradients(int64_t channel, TilePart &part);
-  void run(int64_t count, void (State::*step)(int64_t, TilePart &));
+  void run(int64_t count, void (TileConvolution::*step)(int64_t, TilePart &));
 };
 
 } // namespace penstock::runtime
