@@ -57,11 +57,12 @@ LogicalResult GemmAttr::verify(EmitError emitError, int64_t threads,
 LogicalResult GemmAttr::verifyCall(Operation *call) const {
   auto gemm = dyn_cast<kernel::GemmOp>(call);
   if (!gemm)
-    return call->emitOpError("is no product, but has the config of one: ")
+    return call->emitOpError("K5: is no product, but has the config of one: ")
            << *this;
   if (bool(gemm.getPacked()) != (getWidth() > 0))
-    return call->emitOpError("has panels in its config exactly where it reads "
-                             "packed weights");
+    return call->emitOpError(
+        "K5: has panels in its config exactly where it reads "
+        "packed weights");
   return success();
 }
 
@@ -75,7 +76,8 @@ LogicalResult ConvAttr::verify(EmitError emitError, ConvolutionAlgorithm,
 
 LogicalResult ConvAttr::verifyCall(Operation *call) const {
   if (!isa<kernel::ConvOp>(call))
-    return call->emitOpError("is no convolution, but has the config of one: ")
+    return call->emitOpError(
+               "K5: is no convolution, but has the config of one: ")
            << *this;
   return success();
 }

@@ -114,10 +114,11 @@ LogicalResult GemmAttr::verify(EmitError emitError, bool, int64_t workspace) {
 LogicalResult GemmAttr::verifyCall(Operation *call) const {
   auto gemm = dyn_cast<kernel::GemmOp>(call);
   if (!gemm)
-    return call->emitOpError("is no product, but has the config of one: ")
+    return call->emitOpError("K5: is no product, but has the config of one: ")
            << *this;
   if (gemm.getPacked())
-    return call->emitOpError("reads packed weights, which cuBLASLt does not");
+    return call->emitOpError(
+        "K5: reads packed weights, which cuBLASLt does not");
   return success();
 }
 
@@ -139,9 +140,10 @@ LogicalResult ConvAttr::verify(EmitError emitError, bool, bool, int64_t engine,
 LogicalResult ConvAttr::verifyCall(Operation *call) const {
   auto conv = dyn_cast<kernel::ConvOp>(call);
   if (!conv)
-    return call->emitOpError("is no convolution, but has the config of one: ")
+    return call->emitOpError(
+               "K5: is no convolution, but has the config of one: ")
            << *this;
   if (conv.getPacked())
-    return call->emitOpError("reads packed weights, which cuDNN does not");
+    return call->emitOpError("K5: reads packed weights, which cuDNN does not");
   return success();
 }

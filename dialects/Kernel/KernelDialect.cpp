@@ -72,22 +72,22 @@ Value GemmOp::getPackableWeights() { return getB(); }
 LogicalResult GemmOp::verify() {
   size_t rank = getSizes().size();
   if (rank < 3)
-    return emitOpError("needs sizes [batch..., m, n, k]");
+    return emitOpError("K1: needs sizes [batch..., m, n, k]");
   if (llvm::any_of(getSizes(), [](int64_t size) { return size <= 0; }))
-    return emitOpError("needs positive sizes");
+    return emitOpError("K1: needs positive sizes");
   for (ArrayRef<int64_t> strides :
        {getStridesA(), getStridesB(), getStridesC()})
     if (strides.size() != rank - 1)
-      return emitOpError("needs ")
+      return emitOpError("K2: needs ")
              << rank - 1 << " strides per operand, got " << strides.size();
   Type left = getElementTypeOrSelf(getA().getType());
   Type right = getElementTypeOrSelf(getB().getType());
   Type sum = getElementTypeOrSelf(getC().getType());
   if (left != right || (sum != left && !(left.isBF16() && sum.isF32())))
-    return emitOpError("multiplies ")
+    return emitOpError("K3: multiplies ")
            << left << " by " << right << " to " << sum;
   if (getPacked() && rank != 3)
-    return emitOpError("reads packed weights, and has batch dimensions");
+    return emitOpError("K4: reads packed weights, and has batch dimensions");
   return getConfigAttr() ? getConfigAttr().verifyCall(*this) : success();
 }
 
@@ -142,33 +142,34 @@ LogicalResult ConvOp::verify() {
   if (rank < 1 || shape.dilations.size() != rank ||
       shape.pads.size() != 2 * rank || x.size() != rank + 2 ||
       w.size() != rank + 2 || y.size() != rank + 2)
-    return emitOpError("needs as many strides and dilations, and twice as many "
-                       "pads, as its buffers have spatial dimensions");
+    return emitOpError(
+        "K6: needs as many strides and dilations, and twice as many "
+        "pads, as its buffers have spatial dimensions");
   for (MemRefType type :
        {getInput().getType(), getWeights().getType(), getOutput().getType()})
     if (type.getElementType() != shape.element || !type.hasStaticShape() ||
         !type.getLayout().isIdentity())
-      return emitOpError("needs dense buffers of one element type, got ")
+      return emitOpError("K7: needs dense buffers of one element type, got ")
              << type;
   if (x[0] != y[0] || y[1] != w[0] || x[1] != w[1] * shape.groups ||
       w[0] % shape.groups != 0)
-    return emitOpError("of ")
+    return emitOpError("K8: of ")
            << getInput().getType() << " by " << getWeights().getType()
            << " in groups(" << shape.groups << ") does not give "
            << getOutput().getType();
   for (size_t i = 0; i < rank; ++i) {
     if (shape.strides[i] < 1 || shape.dilations[i] < 1)
-      return emitOpError("strides and dilations are positive");
+      return emitOpError("K8: strides and dilations are positive");
     int64_t windows =
         countWindows(x[i + 2], shape.pads[i] + shape.pads[rank + i], w[i + 2],
                      shape.strides[i], shape.dilations[i]);
     if (windows != y[i + 2])
-      return emitOpError("has ")
+      return emitOpError("K8: has ")
              << windows << " windows along spatial dimension " << i
              << ", but its output " << y[i + 2];
   }
   if (getPacked() && getKind() == ConvolutionKind::WeightGrad)
-    return emitOpError("computes the weights, and reads no packed ones");
+    return emitOpError("K9: computes the weights, and reads no packed ones");
   return getConfigAttr() ? getConfigAttr().verifyCall(*this) : success();
 }
 
@@ -178,7 +179,7 @@ LogicalResult ConvOp::verify() {
 
 LogicalResult PackOp::verify() {
   if (!getOrder().fits(getWeights().getType(), getPacked().getType()))
-    return emitOpError("cannot bring ")
+    return emitOpError("K10: cannot bring ")
            << getWeights().getType() << " into " << getPacked().getType()
            << " as " << getOrder();
   return success();
@@ -195,13 +196,14 @@ LogicalResult LaunchOp::verify() {
   auto isPositive = [](int64_t size) { return size > 0; };
   if (grid.size() != 3 || block.size() != 3 ||
       !llvm::all_of(grid, isPositive) || !llvm::all_of(block, isPositive))
-    return emitOpError("needs three positive sizes of the grid and of a block");
+    return emitOpError(
+        "K11: needs three positive sizes of the grid and of a block");
   for (int64_t size : block)
     if (size > kMostThreads || block[0] * block[1] * block[2] > kMostThreads)
-      return emitOpError("has more than ")
+      return emitOpError("K12: has more than ")
              << kMostThreads << " threads a block";
   if (grid[0] > kMostBlocks || grid[1] > kMostRows || grid[2] > kMostRows)
-    return emitOpError("has a grid of more than ")
+    return emitOpError("K12: has a grid of more than ")
            << kMostBlocks << " x " << kMostRows << " x " << kMostRows
            << " blocks";
   for (Value parameter : getParameters()) {
@@ -212,11 +214,12 @@ LogicalResult LaunchOp::verify() {
       if (!buffer.hasStaticShape() ||
           failed(buffer.getStridesAndOffset(strides, offset)) ||
           ShapedType::isDynamicShape(strides))
-        return emitOpError("passes a buffer whose shape or strides are not "
-                           "known: ")
+        return emitOpError(
+                   "K13: passes a buffer whose shape or strides are not "
+                   "known: ")
                << type;
     } else if (!type.isIndex() && type.getIntOrFloatBitWidth() > 64) {
-      return emitOpError("passes a number of more than 64 bits: ") << type;
+      return emitOpError("K13: passes a number of more than 64 bits: ") << type;
     }
   }
   return success();
@@ -228,7 +231,7 @@ LogicalResult LaunchOp::verify() {
 
 LogicalResult ConstantOp::verify() {
   if (!cast<MemRefType>(getType()).getLayout().isIdentity())
-    return emitOpError("is dense, not ") << getType();
+    return emitOpError("K14: is dense, not ") << getType();
   return success();
 }
 
@@ -239,7 +242,8 @@ LogicalResult ConstantOp::verify() {
 LogicalResult ActionOp::verify() {
   for (Operation &op : *getBody().begin())
     if (!isa<CallOpInterface>(op) || op.getNumResults() != 0)
-      return emitOpError("has calls without results and nothing else, not ")
+      return emitOpError(
+                 "K15: has calls without results and nothing else, not ")
              << op.getName();
   return success();
 }
@@ -247,7 +251,8 @@ LogicalResult ActionOp::verify() {
 LogicalResult ScalarOp::verify() {
   Type type = cast<MemRefType>(getType()).getElementType();
   if (!type.isIndex() && type.getIntOrFloatBitWidth() > 64)
-    return emitOpError("holds a number of more than 64 bits: ") << getType();
+    return emitOpError("K16: holds a number of more than 64 bits: ")
+           << getType();
   return success();
 }
 

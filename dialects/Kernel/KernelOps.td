@@ -43,10 +43,13 @@ def Kernel_GemmOp : Kernel_LibraryCall<"gemm",
       : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
     ```
 
-    Constraints: sizes are positive and at least m, n and k; every operand has
-    a stride per batch dimension and two more; packed weights have no batch
-    dimensions; `config` is one for products. A and B have one element type,
-    and C has that, or f32 where it is bf16.
+    Constraints:
+    - **K1**: `sizes` are positive and at least m, n and k.
+    - **K2**: every operand has a stride per batch dimension and two more.
+    - **K3**: A and B have one element type; C has that, or f32 where it is
+      bf16.
+    - **K4**: with packed weights there are no batch dimensions.
+    - **K5**: `config` is one for products, as its own dialect checks.
   }];
   let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, AnyMemRef:$c,
                        Optional<Kernel_Packed>:$packed,
@@ -94,9 +97,14 @@ def Kernel_ConvOp : Kernel_LibraryCall<"conv",
       : memref<5x3x11x9xf32>, memref<7x3x3x3xf32>, memref<5x7x6x5xf32>
     ```
 
-    Constraints: buffers are dense and of one element type; their shapes are
-    those of one convolution; `weight_grad` reads no packed weights; `config` is
-    one for convolutions.
+    Constraints:
+    - **K6**: there are a stride and a dilation, and two pads, for each spatial
+      dimension of every buffer.
+    - **K7**: buffers are dense and of one element type.
+    - **K8**: shapes, strides, dilations, pads and groups are those of one
+      convolution.
+    - **K9**: `weight_grad` reads no packed weights.
+    - **K5**: `config` is one for convolutions, as its own dialect checks.
   }];
   let arguments = (ins Kernel_ConvolutionKindAttr:$kind,
                        MemRefOf<[AnyFloat]>:$input,
@@ -130,7 +138,8 @@ def Kernel_PackOp : Kernel_Op<"pack"> {
       : memref<4096x1024xf32>, memref<4505600xf32>
     ```
 
-    Constraint: the order is one for weights and packed weights of these types.
+    Constraints:
+    - **K10**: `order` is one for weights and packed weights of these types.
   }];
   let arguments = (ins Arg<MemRefOf<[AnyFloat]>, "", [MemRead]>:$weights,
                        Arg<Kernel_Packed, "", [MemWrite]>:$packed,
@@ -154,10 +163,12 @@ def Kernel_LaunchOp : Kernel_Op<"launch",
       (%x, %rate) : memref<11x79xf32, strided<[79, 1], offset: ?>>, f32
     ```
 
-    Constraints: grid and block have three positive sizes; a block has at most
-    1024 threads, a grid less than 2^31 blocks, and less than 2^16 along its
-    second and third dimension; parameters are buffers of static shape and
-    strides, indices, and numbers of at most 64 bits.
+    Constraints:
+    - **K11**: grid and block have three positive sizes.
+    - **K12**: a block has at most 1024 threads, a grid less than 2^31 blocks,
+      and less than 2^16 along its second and third dimension.
+    - **K13**: parameters are buffers of static shape and strides, indices, and
+      numbers of at most 64 bits.
   }];
   let arguments = (ins SymbolRefAttr:$kernel, DenseI64ArrayAttr:$grid,
                        DenseI64ArrayAttr:$block,
@@ -180,7 +191,8 @@ def Kernel_ConstantOp : Kernel_Op<"constant", [Pure]> {
     %ones = kernel.constant @__constant_5x7xf32 : memref<5x7xf32>
     ```
 
-    Constraint: the result is dense.
+    Constraints:
+    - **K14**: the result is dense.
   }];
   let arguments = (ins FlatSymbolRefAttr:$name);
   let results = (outs AnyStaticShapeMemRef:$result);
@@ -207,7 +219,8 @@ def Kernel_ActionOp : Kernel_Op<"action", [
     }
     ```
 
-    Constraints: the body has calls without results, and nothing else.
+    Constraints:
+    - **K15**: the body has calls without results, and nothing else.
   }];
   let arguments = (ins StrAttr:$name, Index:$key,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$keys,
@@ -231,7 +244,8 @@ def Kernel_ScalarOp : Kernel_Op<"scalar", [Pure]> {
     %rate = kernel.scalar "s0.U"[0] : memref<f32>
     ```
 
-    Constraint: the result holds one number of at most 64 bits.
+    Constraints:
+    - **K16**: the result holds one number of at most 64 bits.
   }];
   let arguments = (ins StrAttr:$action,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$index);

@@ -58,26 +58,27 @@ static LogicalResult verifyConvolution(Operation *op) {
   if (rank < 1 || conv.dilations.size() != rank ||
       conv.pads.size() != 2 * rank || x.size() != rank + 2 ||
       w.size() != rank + 2 || y.size() != rank + 2)
-    return op->emitOpError("needs as many strides and dilations, and twice as "
-                           "many pads, as its tensors have spatial dimensions");
+    return op->emitOpError(
+        "M1: needs as many strides and dilations, and twice as "
+        "many pads, as its tensors have spatial dimensions");
   Type element = conv.typeOf(conv.input).getElementType();
   if (conv.typeOf(conv.weights).getElementType() != element ||
       conv.typeOf(conv.output).getElementType() != element)
-    return op->emitOpError("mixes element types");
+    return op->emitOpError("M2: mixes element types");
   if (x[0] != y[0] || y[1] != w[0] || x[1] != w[1] * conv.groups ||
       w[0] % conv.groups != 0)
-    return op->emitOpError("of ")
+    return op->emitOpError("M3: of ")
            << conv.input.getType() << " by " << conv.weights.getType()
            << " in groups(" << conv.groups << ") does not give "
            << conv.output.getType();
   for (size_t i = 0; i < rank; ++i) {
     if (conv.strides[i] < 1 || conv.dilations[i] < 1)
-      return op->emitOpError("strides and dilations are positive");
+      return op->emitOpError("M4: strides and dilations are positive");
     int64_t expected =
         countWindows(x[i + 2], conv.getPadBefore(i) + conv.getPadAfter(i),
                      w[i + 2], conv.strides[i], conv.dilations[i]);
     if (expected != y[i + 2])
-      return op->emitOpError("has ")
+      return op->emitOpError("M5: has ")
              << expected << " windows along spatial dimension " << i
              << ", but its output " << y[i + 2];
   }

@@ -21,7 +21,7 @@ using namespace penstock::nn;
 LogicalResult DropoutOp::verify() {
   double ratio = getRatio().convertToDouble();
   if (!(ratio >= 0 && ratio <= 1))
-    return emitOpError("ratio is from 0 to 1, got ") << ratio;
+    return emitOpError("M27: ratio is from 0 to 1, got ") << ratio;
   return success();
 }
 

@@ -22,23 +22,24 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType space,
                                   RankedTensorType data, ValueRange indices,
                                   AffineMap at, ArrayAttr indexMaps) {
   if (!space.hasStaticShape() || !data.hasStaticShape())
-    return op->emitOpError("needs static shapes");
+    return op->emitOpError("M12: needs static shapes");
   if (at.getNumDims() != static_cast<unsigned>(space.getRank()) ||
       at.getNumSymbols() != indices.size() ||
       at.getNumResults() != static_cast<unsigned>(data.getRank()))
-    return op->emitOpError("'at' must take an index per axis of ")
+    return op->emitOpError("M13: 'at' must take an index per axis of ")
            << space << " and " << indices.size()
            << " symbols, and give one per axis of " << data;
   if (indexMaps.size() != indices.size())
-    return op->emitOpError("has ") << indices.size() << " index tensors and "
-                                   << indexMaps.size() << " index maps";
+    return op->emitOpError("M14: has ")
+           << indices.size() << " index tensors and " << indexMaps.size()
+           << " index maps";
   for (auto [axis, result] : llvm::enumerate(at.getResults())) {
     auto dim = dyn_cast<AffineDimExpr>(result);
     if (!dim && !isa<AffineSymbolExpr>(result))
-      return op->emitOpError("'at' gives ")
+      return op->emitOpError("M13: 'at' gives ")
              << toText(result) << ", which is neither an index nor a symbol";
     if (dim && space.getDimSize(dim.getPosition()) > data.getDimSize(axis))
-      return op->emitOpError("axis ")
+      return op->emitOpError("M13: axis ")
              << axis << " of " << data << " is too small for the indices of "
              << space;
   }
@@ -47,7 +48,7 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType space,
     auto type = cast<RankedTensorType>(index.getType());
     if (map.getNumDims() != at.getNumDims() || map.getNumSymbols() != 0 ||
         map.getNumResults() != static_cast<unsigned>(type.getRank()))
-      return op->emitOpError("the index map ")
+      return op->emitOpError("M14: the index map ")
              << toText(map) << " does not lead to " << type;
     for (auto [axis, result] : llvm::enumerate(map.getResults())) {
       int64_t last = -1;
@@ -56,10 +57,10 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType space,
       else if (auto dim = dyn_cast<AffineDimExpr>(result))
         last = space.getDimSize(dim.getPosition()) - 1;
       else
-        return op->emitOpError("the index map ")
+        return op->emitOpError("M14: the index map ")
                << toText(map) << " is of more than indices and constants";
       if (last >= type.getDimSize(axis) || last < -1)
-        return op->emitOpError("the index map ")
+        return op->emitOpError("M14: the index map ")
                << toText(map) << " leads out of " << type;
     }
   }
@@ -69,7 +70,7 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType space,
 LogicalResult GatherOp::verify() {
   if (getResult().getType().getElementType() !=
       getData().getType().getElementType())
-    return emitOpError("data and result differ in element type");
+    return emitOpError("M11: data and result differ in element type");
   return verifyAccess(*this, getResult().getType(), getData().getType(),
                       getIndices(), getAt(), getIndexMaps());
 }
@@ -77,14 +78,14 @@ LogicalResult GatherOp::verify() {
 LogicalResult ScatterOp::verify() {
   if (getUpdates().getType().getElementType() !=
       getInit().getType().getElementType())
-    return emitOpError("updates and result differ in element type");
+    return emitOpError("M11: updates and result differ in element type");
   return verifyAccess(*this, getUpdates().getType(), getInit().getType(),
                       getIndices(), getAt(), getIndexMaps());
 }
 
 LogicalResult CumulativeSumOp::verify() {
   if (static_cast<int64_t>(getDim()) >= getInput().getType().getRank())
-    return emitOpError("dim ")
+    return emitOpError("M15: dim ")
            << getDim() << " is not an axis of " << getInput().getType();
   return success();
 }
@@ -93,14 +94,15 @@ LogicalResult TopKOp::verify() {
   RankedTensorType from = getInput().getType(), to = getResult().getType();
   auto dim = static_cast<int64_t>(getDim());
   if (dim >= from.getRank())
-    return emitOpError("dim ") << dim << " is not an axis of " << from;
+    return emitOpError("M15: dim ") << dim << " is not an axis of " << from;
   SmallVector<int64_t> shape(from.getShape());
   if (to.getRank() == from.getRank())
     shape[dim] = to.getDimSize(dim);
   if (to.getShape() != ArrayRef<int64_t>(shape) ||
       to.getDimSize(dim) > from.getDimSize(dim))
-    return emitOpError("the result ") << to << " is not as " << from
-                                      << " with at most as many along " << dim;
+    return emitOpError("M16: the result ")
+           << to << " is not as " << from << " with at most as many along "
+           << dim;
   return success();
 }
 
@@ -124,11 +126,11 @@ LogicalResult LogSumExpOp::verify() {
   RankedTensorType type = getInput().getType();
   for (int64_t dim : getDims())
     if (dim < 0 || dim >= type.getRank())
-      return emitOpError("dim ") << dim << " is not an axis of " << type;
+      return emitOpError("M15: dim ") << dim << " is not an axis of " << type;
   if (!llvm::is_sorted(getDims(), std::less_equal<int64_t>()))
-    return emitOpError("the dims are not in increasing order");
+    return emitOpError("M17: the dims are not in increasing order");
   if (getResult().getType() != dropAxes(type, getDims()))
-    return emitOpError("the result must be ")
+    return emitOpError("M18: the result must be ")
            << dropAxes(type, getDims()) << ", got " << getResult().getType();
   return success();
 }

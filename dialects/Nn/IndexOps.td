@@ -22,9 +22,21 @@ def Nn_ScatterKind : I32EnumAttr<
 }
 def Nn_ScatterKindAttr : EnumAttr<Nn_Dialect, Nn_ScatterKind, "scatter_kind">;
 
+defvar accessRules = [{
+    Constraints:
+    - **M11**: the elements that are moved have the type of the data.
+    - **M12**: shapes are static.
+    - **M13**: `at` takes an index per axis of the iteration and a symbol per
+      index tensor, and gives one of them per axis of the data, each small
+      enough for that axis.
+    - **M14**: every index tensor has an index map, which takes the indices of
+      the iteration, gives an index or a constant per axis of its tensor, and
+      stays inside of it.
+}];
+
 def Nn_GatherOp : Nn_Op<"gather", [Pure]> {
   let summary = "Elements of a tensor at positions that other tensors hold";
-  let description = [{
+  let description = !strconcat([{
     One iteration per element of the result. `at` maps its indices, and one
     symbol per index tensor, to the position in `data`; `index_maps` say which
     element of each index tensor that symbol is. A negative index counts from
@@ -37,7 +49,7 @@ def Nn_GatherOp : Nn_Op<"gather", [Pure]> {
          index_maps [affine_map<(i, j) -> (i)>]
        : tensor<11x3xf32>, tensor<5xi64> -> tensor<5x3xf32>
     ```
-  }];
+  }], accessRules);
   let arguments = (ins AnyRankedTensor:$data,
                        Variadic<RankedTensorOf<[AnySignlessInteger]>>:$indices,
                        AffineMapAttr:$at, AffineMapArrayAttr:$index_maps);
@@ -53,7 +65,7 @@ def Nn_ScatterOp
     : Nn_Op<"scatter", [Pure, TypesMatchWith<"the result has init's type",
                                              "init", "result", "$_self">]> {
   let summary = "A tensor with updates at positions that other tensors hold";
-  let description = [{
+  let description = !strconcat([{
     The result is `init`, after each element of `updates`, in row-major order,
     has replaced, been added to, multiplied with or compared with the element at
     its position, which is said as in `nn.gather`. With `add`, this is the
@@ -67,7 +79,7 @@ def Nn_ScatterOp
          index_maps [affine_map<(i, j) -> (i)>]
        : tensor<5x3xf32>, tensor<11x3xf32>, tensor<5xi64>
     ```
-  }];
+  }], accessRules);
   let arguments = (ins AnyRankedTensor:$updates, AnyRankedTensor:$init,
                        Variadic<RankedTensorOf<[AnySignlessInteger]>>:$indices,
                        Nn_ScatterKindAttr:$kind, AffineMapAttr:$at,
@@ -92,6 +104,9 @@ def Nn_CumulativeSumOp
     ```mlir
     %y = nn.cumulative_sum %x dim(1) exclusive : tensor<5x3xf32>
     ```
+
+    Constraints:
+    - **M15**: `dim` is an axis of the operand.
   }];
   let arguments = (ins AnyRankedTensor:$input,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$dim,
@@ -121,6 +136,11 @@ def Nn_TopKOp : Nn_Op<"top_k", [Pure]> {
     ```mlir
     %i = nn.top_k %x dim(1) : tensor<5x7xf32> -> tensor<5x2xi64>
     ```
+
+    Constraints:
+    - **M15**: `dim` is an axis of the operand.
+    - **M16**: the result has the shape of the operand, with at most as many
+      elements along `dim`.
   }];
   let arguments = (ins AnyRankedTensor:$input,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$dim,
@@ -143,6 +163,11 @@ def Nn_LogSumExpOp : Nn_Op<"log_sum_exp", [Pure]> {
     ```mlir
     %y = nn.log_sum_exp %x dims [1] : tensor<5x3xf32> -> tensor<5xf32>
     ```
+
+    Constraints:
+    - **M15**: every one of `dims` is an axis of the operand.
+    - **M17**: `dims` are in ascending order.
+    - **M18**: the result has the axes of the operand that `dims` leave.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
                        DenseI64ArrayAttr:$dims);

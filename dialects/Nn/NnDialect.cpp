@@ -44,9 +44,9 @@ void NnDialect::initialize() {
 static LogicalResult verifyLabels(Operation *op, RankedTensorType classes,
                                   RankedTensorType labels) {
   if (classes.getRank() < 1)
-    return op->emitOpError("needs a class axis, got ") << classes;
+    return op->emitOpError("M19: needs a class axis, got ") << classes;
   if (classes.getShape().drop_back() != labels.getShape())
-    return op->emitOpError("labels ")
+    return op->emitOpError("M19: labels ")
            << labels << " do not match " << classes
            << ": their shape is that of the classes without the last axis";
   return success();
@@ -59,17 +59,18 @@ static LogicalResult verifyTargets(Operation *op, RankedTensorType classes,
   if (smoothing) {
     double amount = smoothing->convertToDouble();
     if (!(amount >= 0 && amount < 1))
-      return op->emitOpError("smoothing ") << amount << " is not in [0, 1)";
+      return op->emitOpError("M22: smoothing ")
+             << amount << " is not in [0, 1)";
   }
   if (!weights)
     return success();
   int64_t count = classes.getShape().back();
   if (static_cast<int64_t>(weights->size()) != count)
-    return op->emitOpError("has ")
+    return op->emitOpError("M23: has ")
            << weights->size() << " class weights for " << count << " classes";
   for (double weight : *weights)
     if (!std::isfinite(weight) || weight < 0)
-      return op->emitOpError("class weight ")
+      return op->emitOpError("M23: class weight ")
              << weight << " is not a finite number of at least 0";
   return success();
 }
@@ -78,9 +79,10 @@ LogicalResult CrossEntropyOp::verify() {
   if (failed(verifyLabels(*this, getLogits().getType(), getLabels().getType())))
     return failure();
   if (getProbabilities().getType() != getLogits().getType())
-    return emitOpError("probabilities and logits differ in type");
+    return emitOpError("M20: probabilities and logits differ in type");
   if (getLoss().getType().getRank() != 0)
-    return emitOpError("the loss is a scalar, got ") << getLoss().getType();
+    return emitOpError("M21: the loss is a scalar, got ")
+           << getLoss().getType();
   return verifyTargets(*this, getLogits().getType(), getSmoothing(),
                        getClassWeights());
 }
@@ -90,9 +92,10 @@ LogicalResult CrossEntropyGradOp::verify() {
                           getLabels().getType())))
     return failure();
   if (getResult().getType() != getProbabilities().getType())
-    return emitOpError("result and probabilities differ in type");
+    return emitOpError("M20: result and probabilities differ in type");
   if (getSeed().getType().getRank() != 0)
-    return emitOpError("the seed is a scalar, got ") << getSeed().getType();
+    return emitOpError("M21: the seed is a scalar, got ")
+           << getSeed().getType();
   return verifyTargets(*this, getProbabilities().getType(), getSmoothing(),
                        getClassWeights());
 }
@@ -100,7 +103,7 @@ LogicalResult CrossEntropyGradOp::verify() {
 LogicalResult LogSoftmaxOp::verify() {
   int64_t rank = getInput().getType().getRank();
   if (static_cast<int64_t>(getDim()) >= rank)
-    return emitOpError("dim ")
+    return emitOpError("M15: dim ")
            << getDim() << " is not an axis of " << getInput().getType();
   return success();
 }

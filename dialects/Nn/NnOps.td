@@ -19,9 +19,21 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Nn_Op<string mnemonic, list<Trait> traits = []>
     : Op<Nn_Dialect, mnemonic, traits>;
 
+defvar crossEntropyRules = [{
+    Constraints:
+    - **M19**: the labels have the shape of the logits without the class axis,
+      which is the last.
+    - **M20**: the probabilities, and the result of the gradient, have the type
+      of the logits.
+    - **M21**: the loss and its cotangent are scalars.
+    - **M22**: `smoothing` is at least 0 and less than 1.
+    - **M23**: there are as many class weights as classes, each a finite number
+      of at least 0.
+}];
+
 def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure]> {
   let summary = "Mean softmax cross-entropy of logits against class labels";
-  let description = [{
+  let description = !strconcat([{
     `logits` is [..., C] with the classes last, `labels` [...] of integers. The
     loss is the mean of -log softmax(logits)[label] over the labels that differ
     from `ignore`; `probabilities` is softmax(logits), kept for the derivative.
@@ -36,7 +48,7 @@ def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure]> {
              class_weights [1.0, 2.0, 0.5]
            : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
     ```
-  }];
+  }], crossEntropyRules);
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$logits,
                        RankedTensorOf<[AnySignlessInteger]>:$labels,
                        OptionalAttr<I64Attr>:$ignore,
@@ -54,7 +66,7 @@ def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure]> {
 
 def Nn_CrossEntropyGradOp : Nn_Op<"cross_entropy_grad", [Pure]> {
   let summary = "Cotangent of the logits of nn.cross_entropy";
-  let description = [{
+  let description = !strconcat([{
     (probabilities - onehot(labels)) * seed / (labels that count), zero where a
     label equals `ignore`. `seed` is the cotangent of the loss, a scalar tensor.
     With `smoothing` and `class_weights`, the derivative of what they say there.
@@ -63,7 +75,7 @@ def Nn_CrossEntropyGradOp : Nn_Op<"cross_entropy_grad", [Pure]> {
     %dz = nn.cross_entropy_grad %p, %y, %dl
         : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x3xf32>
     ```
-  }];
+  }], crossEntropyRules);
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$probabilities,
                        RankedTensorOf<[AnySignlessInteger]>:$labels,
                        RankedTensorOf<[AnyFloat]>:$seed,
@@ -88,6 +100,9 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Pure, SameOperandsAndResultType]> {
     ```mlir
     %y = nn.log_softmax %x dim(1) : tensor<5x3xf32>
     ```
+
+    Constraints:
+    - **M15**: `dim` is an axis of the operand.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$dim);

@@ -42,15 +42,15 @@ static LogicalResult verifyNormalize(Operation *op, RankedTensorType input,
                                      const APFloat &epsilon) {
   for (auto [index, dim] : llvm::enumerate(dims))
     if (dim < (index ? dims[index - 1] + 1 : 0) || dim >= input.getRank())
-      return op->emitOpError("dims are axes of ")
+      return op->emitOpError("M17: dims are axes of ")
              << input << " in ascending order, got " << dim;
   RankedTensorType expected = NormalizeOp::getStatisticType(input, dims);
   if (statistic != expected)
-    return op->emitOpError("statistics of ")
+    return op->emitOpError("M24: statistics of ")
            << input << " over these dims are " << expected << ", got "
            << statistic;
   if (!epsilon.isFinite() || epsilon.isNegative())
-    return op->emitOpError("epsilon is negative or not finite");
+    return op->emitOpError("M25: epsilon is negative or not finite");
   return success();
 }
 
@@ -66,7 +66,7 @@ LogicalResult RmsNormalizeOp::verify() {
 
 LogicalResult StandardizeOp::verify() {
   if (getMean() && getMean().getType() != getVariance().getType())
-    return emitOpError("has a mean of type ")
+    return emitOpError("M24: has a mean of type ")
            << getMean().getType() << " and a variance of type "
            << getVariance().getType();
   return verifyNormalize(*this, getInput().getType(), getVariance().getType(),
@@ -81,15 +81,15 @@ LogicalResult NormalizeGradOp::verify() {
 LogicalResult BatchNormOp::verify() {
   RankedTensorType input = getInput().getType();
   if (input.getRank() < 2)
-    return emitOpError("needs a channel axis, got ") << input;
+    return emitOpError("M26: needs a channel axis, got ") << input;
   RankedTensorType statistic = getScale().getType();
   if (statistic.getRank() != 1 ||
       statistic.getDimSize(0) != input.getDimSize(1) ||
       statistic.getElementType() != input.getElementType())
-    return emitOpError("scale, bias and statistics are ")
+    return emitOpError("M26: scale, bias and statistics are ")
            << statistic << ", but the channels of " << input << " are "
            << input.getDimSize(1);
   if (!getEpsilon().isFinite() || getEpsilon().isNegative())
-    return emitOpError("epsilon is negative or not finite");
+    return emitOpError("M25: epsilon is negative or not finite");
   return success();
 }

@@ -14,11 +14,19 @@
 
 include "dialects/Nn/ModeDependentOpInterface.td"
 
+defvar normalizeRules = [{
+    Constraints:
+    - **M17**: `dims` are axes of the operand, in ascending order.
+    - **M24**: every statistic has the element type of the operand and the axes
+      that `dims` leave.
+    - **M25**: `epsilon` is finite and not negative.
+}];
+
 def Nn_NormalizeOp : Nn_Op<"normalize",
     [Pure, AllTypesMatch<["input", "result"]>,
      AllTypesMatch<["mean", "variance"]>]> {
   let summary = "(x - mean) / sqrt(variance + epsilon) over some dimensions";
-  let description = [{
+  let description = !strconcat([{
     `mean` and `variance` (of the population, from squared differences) are over
     `dims`, and have the other dimensions of `x`. Layer, group, instance and
     batch normalisation share it; their scales and biases are ops of their own.
@@ -27,7 +35,7 @@ def Nn_NormalizeOp : Nn_Op<"normalize",
     %y, %mean, %variance = nn.normalize %x dims [0, 2] epsilon(1.0e-5)
        : tensor<5x7x11xf32> -> tensor<7xf32>
     ```
-  }];
+  }], normalizeRules);
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
                        DenseI64ArrayAttr:$dims, F64Attr:$epsilon);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result,
@@ -52,14 +60,14 @@ def Nn_NormalizeOp : Nn_Op<"normalize",
 def Nn_RmsNormalizeOp : Nn_Op<"rms_normalize",
     [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "x / sqrt(mean(x * x) + epsilon) over some dimensions";
-  let description = [{
+  let description = !strconcat([{
     `mean_square` is over `dims`, and has the other dimensions of `x`.
 
     ```mlir
     %y, %square = nn.rms_normalize %x dims [1] epsilon(1.0e-5)
        : tensor<5x7xf32> -> tensor<5xf32>
     ```
-  }];
+  }], normalizeRules);
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
                        DenseI64ArrayAttr:$dims, F64Attr:$epsilon);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result,
@@ -77,7 +85,7 @@ def Nn_RmsNormalizeOp : Nn_Op<"rms_normalize",
 def Nn_StandardizeOp : Nn_Op<"standardize",
     [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "(x - mean) / sqrt(variance + epsilon), with known statistics";
-  let description = [{
+  let description = !strconcat([{
     What nn.normalize makes of `x`, bit for bit, from the statistics that it
     found: a backward that has both keeps no normalised values. Without a mean
     that of nn.rms_normalize, whose mean square is the variance.
@@ -87,7 +95,7 @@ def Nn_StandardizeOp : Nn_Op<"standardize",
          epsilon(1.0e-5) : (tensor<5x7x11xf32>, tensor<7xf32>, tensor<7xf32>)
          -> tensor<5x7x11xf32>
     ```
-  }];
+  }], normalizeRules);
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
                        Optional<RankedTensorOf<[AnyFloat]>>:$mean,
                        RankedTensorOf<[AnyFloat]>:$variance,
@@ -104,7 +112,7 @@ def Nn_StandardizeOp : Nn_Op<"standardize",
 def Nn_NormalizeGradOp : Nn_Op<"normalize_grad",
     [Pure, AllTypesMatch<["cotangent", "normalized", "result"]>]> {
   let summary = "Cotangent of the operand of nn.normalize";
-  let description = [{
+  let description = !strconcat([{
     (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + epsilon), with y the
     normalised values and the means over `dims`. That of nn.rms_normalize is
     `uncentered`: without mean(dy), and its mean square is the variance.
@@ -113,7 +121,7 @@ def Nn_NormalizeGradOp : Nn_Op<"normalize_grad",
     %dx = nn.normalize_grad %dy, %y, %variance dims [0, 2] epsilon(1.0e-5)
         : tensor<5x7x11xf32>, tensor<7xf32>
     ```
-  }];
+  }], normalizeRules);
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$cotangent,
                        RankedTensorOf<[AnyFloat]>:$normalized,
                        RankedTensorOf<[AnyFloat]>:$variance,
@@ -146,6 +154,11 @@ def Nn_BatchNormOp : Nn_Op<"batch_norm",
     %y, %m, %v = nn.batch_norm %x, %scale, %bias, %mean, %variance
         momentum(0.9) epsilon(1.0e-5) : tensor<5x7x11xf32>, tensor<7xf32>
     ```
+
+    Constraints:
+    - **M25**: `epsilon` is finite and not negative.
+    - **M26**: the second axis of the operand is that of channels; scale, bias
+      and statistics have an element per channel, of the type of the operand.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input,
                        RankedTensorOf<[AnyFloat]>:$scale,

@@ -21,24 +21,24 @@ static LogicalResult verifyPool(Op op, RankedTensorType whole,
       op.getDilations().size() != rank || op.getPads().size() != rank ||
       whole.getRank() != static_cast<int64_t>(rank + 2) ||
       windows.getRank() != static_cast<int64_t>(rank + 2))
-    return op.emitOpError("needs as many strides, dilations and pads as "
+    return op.emitOpError("M6: needs as many strides, dilations and pads as "
                           "dimensions of its window and spatial ones");
   if (whole.getElementType() != windows.getElementType())
-    return op.emitOpError("mixes element types");
+    return op.emitOpError("M2: mixes element types");
   for (unsigned i : {0u, 1u})
     if (whole.getDimSize(i) != windows.getDimSize(i))
-      return op.emitOpError("changes dimension ")
+      return op.emitOpError("M7: changes dimension ")
              << i << " of " << whole << " to " << windows;
   for (size_t i = 0; i < rank; ++i) {
     int64_t stride = op.getStrides()[i], pad = op.getPads()[i];
     int64_t reach = (op.getWindow()[i] - 1) * op.getDilations()[i];
     if (op.getWindow()[i] < 1 || stride < 1 || op.getDilations()[i] < 1 ||
         pad < 0)
-      return op.emitOpError("has a window, stride or dilation that is not "
+      return op.emitOpError("M8: has a window, stride or dilation that is not "
                             "positive, or a negative pad");
     int64_t count = windows.getDimSize(i + 2), size = whole.getDimSize(i + 2);
     if (count > 0 && (pad > reach || (count - 1) * stride - pad >= size))
-      return op.emitOpError("has a window outside of spatial dimension ")
+      return op.emitOpError("M9: has a window outside of spatial dimension ")
              << i << " of " << whole;
   }
   return success();
@@ -46,7 +46,7 @@ static LogicalResult verifyPool(Op op, RankedTensorType whole,
 
 LogicalResult MaxPoolOp::verify() {
   if (getIndices().getType().getShape() != getResult().getType().getShape())
-    return emitOpError("indices and result differ in shape");
+    return emitOpError("M10: indices and result differ in shape");
   return verifyPool(*this, getInput().getType(), getResult().getType());
 }
 LogicalResult SumPoolOp::verify() {
@@ -57,6 +57,6 @@ LogicalResult SumPoolGradOp::verify() {
 }
 LogicalResult MaxPoolGradOp::verify() {
   if (getIndices().getType().getShape() != getCotangent().getType().getShape())
-    return emitOpError("indices and cotangent differ in shape");
+    return emitOpError("M10: indices and cotangent differ in shape");
   return verifyPool(*this, getResult().getType(), getCotangent().getType());
 }

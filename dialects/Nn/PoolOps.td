@@ -17,9 +17,21 @@ class Nn_PoolOp<string mnemonic, list<Trait> traits = []>
   let hasVerifier = 1;
 }
 
+defvar poolRules = [{
+    Constraints:
+    - **M2**: all tensors have one element type (`indices` aside).
+    - **M6**: there are a stride, a dilation and a pad for each dimension of the
+      window, which are the spatial ones of the tensors.
+    - **M7**: batch and channels stay.
+    - **M8**: windows, strides and dilations are positive, pads are not
+      negative.
+    - **M9**: every window has an element inside of the tensor.
+    - **M10**: `indices`, where there are any, have the shape of the windows.
+}];
+
 def Nn_MaxPoolOp : Nn_PoolOp<"max_pool"> {
   let summary = "The largest element of each window, and where it is";
-  let description = [{
+  let description = !strconcat([{
     (N, C, spatial...) to (N, C, windows...). `indices` are positions in the
     plane of sample and channel; of equal elements the first counts, and NaN
     counts as largest. Elements outside are none: `pads` are those before each
@@ -30,7 +42,7 @@ def Nn_MaxPoolOp : Nn_PoolOp<"max_pool"> {
         pads [1, 0] : tensor<5x7x11x9xf32> -> tensor<5x7x6x4xf32>,
                                               tensor<5x7x6x4xi32>
     ```
-  }];
+  }], poolRules);
   let arguments = !con((ins RankedTensorOf<[AnyFloat]>:$input), window);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result,
       RankedTensorOf<[I32]>:$indices);
@@ -43,7 +55,7 @@ def Nn_MaxPoolOp : Nn_PoolOp<"max_pool"> {
 
 def Nn_MaxPoolGradOp : Nn_PoolOp<"max_pool_grad"> {
   let summary = "Cotangent of the input of nn.max_pool";
-  let description = [{
+  let description = !strconcat([{
     Every window's cotangent goes to the element that its index names; several
     add in the order of the windows. The attributes are those of the pooling.
 
@@ -52,7 +64,7 @@ def Nn_MaxPoolGradOp : Nn_PoolOp<"max_pool_grad"> {
         dilations [1, 1] pads [1, 0]
         : tensor<5x7x6x4xf32>, tensor<5x7x6x4xi32> -> tensor<5x7x11x9xf32>
     ```
-  }];
+  }], poolRules);
   let arguments = !con((ins RankedTensorOf<[AnyFloat]>:$cotangent,
       RankedTensorOf<[I32]>:$indices), window);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result);
@@ -65,6 +77,16 @@ def Nn_MaxPoolGradOp : Nn_PoolOp<"max_pool_grad"> {
 
 def Nn_SumPoolOp : Nn_PoolOp<"sum_pool"> {
   let summary = "The sum of each window";
+  let description = !strconcat([{
+    (N, C, spatial...) to (N, C, windows...). Elements outside count as zero.
+    `pads` are those before each spatial dimension, those after follow from the
+    number of windows.
+
+    ```mlir
+    %y = nn.sum_pool %x window [3, 2] strides [2, 2] dilations [1, 1]
+         pads [1, 0] : tensor<5x7x11x9xf32> -> tensor<5x7x6x4xf32>
+    ```
+  }], poolRules);
   let arguments = !con((ins RankedTensorOf<[AnyFloat]>:$input), window);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result);
   let assemblyFormat = [{
@@ -75,10 +97,15 @@ def Nn_SumPoolOp : Nn_PoolOp<"sum_pool"> {
 
 def Nn_SumPoolGradOp : Nn_PoolOp<"sum_pool_grad"> {
   let summary = "Cotangent of the input of nn.sum_pool";
-  let description = [{
+  let description = !strconcat([{
     Every element gets the sum of the cotangents of the windows that it is in.
     The attributes are those of the pooling.
-  }];
+
+    ```mlir
+    %dx = nn.sum_pool_grad %dy window [3, 2] strides [2, 2] dilations [1, 1]
+        pads [1, 0] : tensor<5x7x6x4xf32> -> tensor<5x7x11x9xf32>
+    ```
+  }], poolRules);
   let arguments = !con((ins RankedTensorOf<[AnyFloat]>:$cotangent), window);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result);
   let assemblyFormat = [{

@@ -45,6 +45,9 @@ def Nn_DropoutOp : Nn_Op<"dropout",
     %y, %mask = nn.dropout %x ratio(0.1) node(7)
               : tensor<5x7xf32> -> tensor<5x7xi1>
     ```
+
+    Constraints:
+    - **M27**: `ratio` is from 0 to 1.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, F64Attr:$ratio,
                        I32Attr:$node);

@@ -37,30 +37,30 @@ static void printParams(OpAsmPrinter &printer, Operation *,
 
 LogicalResult NodeOp::verify() {
   if (getOpType().empty())
-    return emitOpError("needs an operator name");
+    return emitOpError("O1: needs an operator name");
   if (getOutputs().empty())
-    return emitOpError("needs at least one output");
+    return emitOpError("O2: needs at least one output");
   return success();
 }
 
 LogicalResult LoopOp::verify() {
   constexpr unsigned kTripCountAndCondition = 2;
   if (getInputs().size() < kTripCountAndCondition)
-    return emitOpError("needs a number of runs and a condition");
+    return emitOpError("O3: needs a trip count and a condition");
   unsigned carried = getInputs().size() - kTripCountAndCondition;
   unsigned scans = getScanAxes().size();
   if (getScanReversed().size() != scans)
-    return emitOpError("needs an axis and a direction per scan output");
+    return emitOpError("O4: needs an axis and a direction per scan output");
   if (getOutputs().size() != carried + scans)
-    return emitOpError("carries ")
+    return emitOpError("O5: carries ")
            << carried << " values and scans " << scans << ", but has "
            << getOutputs().size() << " results";
   Block &block = getBody().front();
   if (block.getNumArguments() != getInputs().size())
-    return emitOpError("its body takes ")
+    return emitOpError("O6: its body takes ")
            << block.getNumArguments() << " values, not " << getInputs().size();
   if (block.getTerminator()->getNumOperands() != 1 + carried + scans)
-    return emitOpError("its body yields ")
+    return emitOpError("O7: its body yields ")
            << block.getTerminator()->getNumOperands() << " values, not "
            << 1 + carried + scans;
   return success();

@@ -42,6 +42,10 @@ def Onnx_NodeOp : Onnx_Op<"node", [Pure]> {
     %y = onnx.node "LeakyRelu"(%x) since 16 {alpha = 0.1 : f32}
        : (tensor<5x7xf32>) -> tensor<5x7xf32>
     ```
+
+    Constraints:
+    - **O1**: the operator has a name.
+    - **O2**: the node has at least one output.
   }];
   let arguments = (ins StrAttr:$op_type,
                        Variadic<AnyType>:$inputs,
@@ -71,6 +75,16 @@ def Onnx_NodeOp : Onnx_Op<"node", [Pure]> {
 
 def Onnx_AbsentOp : Onnx_Op<"absent", [Pure]> {
   let summary = "Stands for an optional input that a node leaves out";
+  let description = [{
+    ONNX names an input that a node leaves out by the empty string. In a list of
+    operands, a value of type `none` keeps its position.
+
+    ```mlir
+    %none = onnx.absent
+    %y = onnx.node "Clip"(%x, %none, %max) since 13
+       : (tensor<5x7xf32>, none, tensor<f32>) -> tensor<5x7xf32>
+    ```
+  }];
   let results = (outs NoneType:$result);
   let assemblyFormat = "attr-dict";
   let builders = [OpBuilder<(ins), [{
@@ -79,15 +93,15 @@ def Onnx_AbsentOp : Onnx_Op<"absent", [Pure]> {
 }
 
 def Onnx_LoopOp : Onnx_Op<"loop", [SingleBlock, RecursiveMemoryEffects]> {
-  let summary = "A Loop or Scan, until shapes say how often it runs";
+  let summary = "A Loop or Scan, until shapes give its trip count";
   let description = [{
-    `inputs` are the number of runs, the condition (each may be absent), and the
-    first carried values. The body takes the number of the run, the condition
-    and the carried values; it yields the next condition, the next carried
-    values, and what each run adds to the scan outputs. Results are the carried
-    values, then the scan outputs: the elements of all runs, joined along the
-    new axis that `scan_axes` names for each, the last run first where
-    `scan_reversed`.
+    `inputs` are the trip count, the condition (each may be absent), and the
+    first carried values. The body takes the number of the iteration, the
+    condition and the carried values; it yields the next condition, the next
+    carried values, and an element of each scan output. Results are the carried
+    values, then the scan outputs: the elements of all iterations, joined along
+    the new axis that `scan_axes` names for each, the last iteration first where
+    `scan_reversed`. `onnx-resolve-shapes` unrolls the loop.
 
     ```mlir
     %y, %all = onnx.loop(%m, %none, %x) scans [0] reversed [false] {
@@ -96,6 +110,14 @@ def Onnx_LoopOp : Onnx_Op<"loop", [SingleBlock, RecursiveMemoryEffects]> {
       onnx.yield %c, %0, %0 : tensor<*xf32>, tensor<*xf32>, tensor<*xf32>
     } : (tensor<i64>, none, tensor<5xf32>) -> (tensor<*xf32>, tensor<*xf32>)
     ```
+
+    Constraints:
+    - **O3**: the first two inputs are the trip count and the condition.
+    - **O4**: every scan output has an axis and a direction.
+    - **O5**: there is a result for each carried value and each scan output.
+    - **O6**: the body takes as many values as the op.
+    - **O7**: the body yields the condition, the carried values and the elements
+      of the scan outputs.
   }];
   let arguments = (ins Variadic<AnyType>:$inputs,
                        DenseI64ArrayAttr:$scan_axes,
@@ -111,7 +133,15 @@ def Onnx_LoopOp : Onnx_Op<"loop", [SingleBlock, RecursiveMemoryEffects]> {
 
 def Onnx_YieldOp
     : Onnx_Op<"yield", [Pure, Terminator, HasParent<"LoopOp">]> {
-  let summary = "What a run of a loop leaves";
+  let summary = "The values that an iteration of a loop yields";
+  let description = [{
+    The next condition, the next carried values, and the elements that this
+    iteration adds to the scan outputs.
+
+    ```mlir
+    onnx.yield %more, %state, %element : tensor<i1>, tensor<5xf32>, tensor<5xf32>
+    ```
+  }];
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }

@@ -38,7 +38,7 @@ func.func private @f() attributes {test.a = #cpu.blocked<[2, 3, 7] by [5, 3, 3] 
 // -----
 
 func.func @f(%a: memref<2x2xf32>) {
-  // expected-error @below {{'kernel.gemm' op is no convolution, but has the config of one: #cpu.conv<library>}}
+  // expected-error @below {{'kernel.gemm' op K5: is no convolution, but has the config of one: #cpu.conv<library>}}
   kernel.gemm %a, %a, %a sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] config(#cpu.conv<library>) : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
   return
 }
@@ -46,7 +46,7 @@ func.func @f(%a: memref<2x2xf32>) {
 // -----
 
 func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
-  // expected-error @below {{'kernel.conv' op is no product, but has the config of one: #cpu.gemm<>}}
+  // expected-error @below {{'kernel.conv' op K5: is no product, but has the config of one: #cpu.gemm<>}}
   kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) config(#cpu.gemm<>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
@@ -54,7 +54,7 @@ func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>
 // -----
 
 func.func @f(%a: memref<2x2xf32>) {
-  // expected-error @below {{'kernel.gemm' op has panels in its config exactly where it reads packed weights}}
+  // expected-error @below {{'kernel.gemm' op K5: has panels in its config exactly where it reads packed weights}}
   kernel.gemm %a, %a, %a sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] config(#cpu.gemm<panels(2 by 16)>) : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
   return
 }

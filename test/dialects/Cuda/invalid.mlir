@@ -33,7 +33,7 @@ func.func private @f() attributes {test.a = #cuda.gemm<workspace(-2)>}
 // -----
 
 func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
-  // expected-error @below {{is no product, but has the config of one: #cuda.gemm<workspace(7)>}}
+  // expected-error @below {{K5: is no product, but has the config of one: #cuda.gemm<workspace(7)>}}
   kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) config(#cuda.gemm<workspace(7)>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>
 // -----
 
 func.func @f(%a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf32>, %p: memref<176xf32>) {
-  // expected-error @below {{reads packed weights, which cuBLASLt does not}}
+  // expected-error @below {{K5: reads packed weights, which cuBLASLt does not}}
   kernel.gemm %a, %b, %c packed(%p : memref<176xf32>) sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] config(#cuda.gemm<>) : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
   return
 }
@@ -69,7 +69,7 @@ func.func private @f() attributes {test.a = #cuda.conv<knobs(2, 12)>}
 // -----
 
 func.func @f(%a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf32>) {
-  // expected-error @below {{is no convolution, but has the config of one: #cuda.conv<workspace(7)>}}
+  // expected-error @below {{K5: is no convolution, but has the config of one: #cuda.conv<workspace(7)>}}
   kernel.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] config(#cuda.conv<workspace(7)>) : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
   return
 }
@@ -77,7 +77,7 @@ func.func @f(%a: memref<5x7xf32>, %b: memref<7x11xf32>, %c: memref<5x11xf32>) {
 // -----
 
 func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>, %p: memref<176xf32>) {
-  // expected-error @below {{reads packed weights, which cuDNN does not}}
+  // expected-error @below {{K5: reads packed weights, which cuDNN does not}}
   kernel.conv forward %x, %w, %y packed(%p : memref<176xf32>) strides [2] dilations [1] pads [1, 1] groups(1) config(#cuda.conv<>) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }

@@ -3,7 +3,7 @@
 // What one library call can say by itself.
 
 func.func @f(%a: memref<2x2xf32>) {
-  // expected-error @below {{'kernel.gemm' op needs sizes [batch..., m, n, k]}}
+  // expected-error @below {{'kernel.gemm' op K1: needs sizes [batch..., m, n, k]}}
   kernel.gemm %a, %a, %a sizes [2, 2] strides [2] [2] [2] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
   return
 }
@@ -11,7 +11,7 @@ func.func @f(%a: memref<2x2xf32>) {
 // -----
 
 func.func @f(%a: memref<2x2xf32>) {
-  // expected-error @below {{'kernel.gemm' op needs positive sizes}}
+  // expected-error @below {{'kernel.gemm' op K1: needs positive sizes}}
   kernel.gemm %a, %a, %a sizes [2, 0, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
   return
 }
@@ -19,7 +19,7 @@ func.func @f(%a: memref<2x2xf32>) {
 // -----
 
 func.func @f(%a: memref<2x2xf32>) {
-  // expected-error @below {{'kernel.gemm' op needs 2 strides per operand, got 1}}
+  // expected-error @below {{'kernel.gemm' op K2: needs 2 strides per operand, got 1}}
   kernel.gemm %a, %a, %a sizes [2, 2, 2] strides [2, 1] [2] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
   return
 }
@@ -29,7 +29,7 @@ func.func @f(%a: memref<2x2xf32>) {
 func.func @f(%a: memref<2x2xbf16>, %b: memref<2x2xf32>) {
   // Sums may be f32, factors are alike.
   kernel.gemm %a, %a, %b sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xbf16>, memref<2x2xbf16>, memref<2x2xf32>
-  // expected-error @below {{'kernel.gemm' op multiplies 'bf16' by 'f32' to 'f32'}}
+  // expected-error @below {{'kernel.gemm' op K3: multiplies 'bf16' by 'f32' to 'f32'}}
   kernel.gemm %a, %b, %b sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xbf16>, memref<2x2xf32>, memref<2x2xf32>
   return
 }
@@ -37,7 +37,7 @@ func.func @f(%a: memref<2x2xbf16>, %b: memref<2x2xf32>) {
 // -----
 
 func.func @f(%a: memref<2x2xbf16>, %b: memref<2x2xf32>) {
-  // expected-error @below {{'kernel.gemm' op multiplies 'f32' by 'f32' to 'bf16'}}
+  // expected-error @below {{'kernel.gemm' op K3: multiplies 'f32' by 'f32' to 'bf16'}}
   kernel.gemm %b, %b, %a sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xbf16>
   return
 }
@@ -45,7 +45,7 @@ func.func @f(%a: memref<2x2xbf16>, %b: memref<2x2xf32>) {
 // -----
 
 func.func @f(%a: memref<2x2xf32>, %p: memref<64xf32>) {
-  // expected-error @below {{'kernel.gemm' op reads packed weights, and has batch dimensions}}
+  // expected-error @below {{'kernel.gemm' op K4: reads packed weights, and has batch dimensions}}
   kernel.gemm %a, %a, %a packed(%p : memref<64xf32>) sizes [3, 2, 2, 2] strides [4, 2, 1] [4, 2, 1] [4, 2, 1] : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
   return
 }
@@ -69,7 +69,7 @@ func.func @f(%a: memref<2x2xf32>) {
 // -----
 
 func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
-  // expected-error @below {{'kernel.conv' op needs as many strides and dilations, and twice as many pads, as its buffers have spatial dimensions}}
+  // expected-error @below {{'kernel.conv' op K6: needs as many strides and dilations, and twice as many pads, as its buffers have spatial dimensions}}
   kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
@@ -77,7 +77,7 @@ func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>
 // -----
 
 func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf64>, %y: memref<2x5x4xf32>) {
-  // expected-error @below {{'kernel.conv' op needs dense buffers of one element type, got 'memref<5x3x3xf64>'}}
+  // expected-error @below {{'kernel.conv' op K7: needs dense buffers of one element type, got 'memref<5x3x3xf64>'}}
   kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf64>, memref<2x5x4xf32>
   return
 }
@@ -85,7 +85,7 @@ func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf64>, %y: memref<2x5x4xf32>
 // -----
 
 func.func @f(%x: memref<2x3x7xf32, strided<[42, 14, 2]>>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
-  // expected-error @below {{'kernel.conv' op needs dense buffers of one element type, got 'memref<2x3x7xf32, strided<[42, 14, 2]>>'}}
+  // expected-error @below {{'kernel.conv' op K7: needs dense buffers of one element type, got 'memref<2x3x7xf32, strided<[42, 14, 2]>>'}}
   kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(1) : memref<2x3x7xf32, strided<[42, 14, 2]>>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
@@ -93,7 +93,7 @@ func.func @f(%x: memref<2x3x7xf32, strided<[42, 14, 2]>>, %w: memref<5x3x3xf32>,
 // -----
 
 func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
-  // expected-error @below {{'kernel.conv' op of 'memref<2x3x7xf32>' by 'memref<5x3x3xf32>' in groups(2) does not give 'memref<2x5x4xf32>'}}
+  // expected-error @below {{'kernel.conv' op K8: of 'memref<2x3x7xf32>' by 'memref<5x3x3xf32>' in groups(2) does not give 'memref<2x5x4xf32>'}}
   kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [1, 1] groups(2) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
@@ -101,7 +101,7 @@ func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>
 // -----
 
 func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
-  // expected-error @below {{'kernel.conv' op strides and dilations are positive}}
+  // expected-error @below {{'kernel.conv' op K8: strides and dilations are positive}}
   kernel.conv forward %x, %w, %y strides [0] dilations [1] pads [1, 1] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
@@ -109,7 +109,7 @@ func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>
 // -----
 
 func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>) {
-  // expected-error @below {{'kernel.conv' op has 3 windows along spatial dimension 0, but its output 4}}
+  // expected-error @below {{'kernel.conv' op K8: has 3 windows along spatial dimension 0, but its output 4}}
   kernel.conv forward %x, %w, %y strides [2] dilations [1] pads [0, 0] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
@@ -117,7 +117,7 @@ func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>
 // -----
 
 func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>, %p: memref<208xf32>) {
-  // expected-error @below {{'kernel.conv' op computes the weights, and reads no packed ones}}
+  // expected-error @below {{'kernel.conv' op K9: computes the weights, and reads no packed ones}}
   kernel.conv weight_grad %x, %w, %y packed(%p : memref<208xf32>) strides [2] dilations [1] pads [1, 1] groups(1) : memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>
   return
 }
@@ -125,7 +125,7 @@ func.func @f(%x: memref<2x3x7xf32>, %w: memref<5x3x3xf32>, %y: memref<2x5x4xf32>
 // -----
 
 func.func @f(%w: memref<8x16xf32>, %p: memref<256xf32>) {
-  // expected-error @below {{'kernel.pack' op cannot bring 'memref<8x16xf32>' into 'memref<256xf32>' as #cpu.panels<[16, 9] strides[1, 16] width 384 stride 16>}}
+  // expected-error @below {{'kernel.pack' op K10: cannot bring 'memref<8x16xf32>' into 'memref<256xf32>' as #cpu.panels<[16, 9] strides[1, 16] width 384 stride 16>}}
   kernel.pack %w to %p order(#cpu.panels<[16, 9] strides [1, 16] width 384 stride 16>) : memref<8x16xf32>, memref<256xf32>
   return
 }
@@ -133,7 +133,7 @@ func.func @f(%w: memref<8x16xf32>, %p: memref<256xf32>) {
 // -----
 
 func.func @f(%w: memref<8x16xf32>, %p: memref<250xf32>) {
-  // expected-error @below {{'kernel.pack' op cannot bring 'memref<8x16xf32>' into 'memref<250xf32>' as #cpu.panels<[16, 8] strides[1, 16] width 384 stride 16>}}
+  // expected-error @below {{'kernel.pack' op K10: cannot bring 'memref<8x16xf32>' into 'memref<250xf32>' as #cpu.panels<[16, 8] strides[1, 16] width 384 stride 16>}}
   kernel.pack %w to %p order(#cpu.panels<[16, 8] strides [1, 16] width 384 stride 16>) : memref<8x16xf32>, memref<250xf32>
   return
 }
@@ -141,7 +141,7 @@ func.func @f(%w: memref<8x16xf32>, %p: memref<250xf32>) {
 // -----
 
 func.func @f(%w: memref<48x32x5x3xf32>, %p: memref<13824xf32>) {
-  // expected-error @below {{'kernel.pack' op cannot bring 'memref<48x32x5x3xf32>' into 'memref<13824xf32>' as #cpu.blocked<[2, 32, 6, 6] by[48, 32, 3, 3] to[2, 48, 4, 4] strides[1, 1] dilations[1, 1] pads[0, 0, 0, 0] groups 1 config <library>>}}
+  // expected-error @below {{'kernel.pack' op K10: cannot bring 'memref<48x32x5x3xf32>' into 'memref<13824xf32>' as #cpu.blocked<[2, 32, 6, 6] by[48, 32, 3, 3] to[2, 48, 4, 4] strides[1, 1] dilations[1, 1] pads[0, 0, 0, 0] groups 1 config <library>>}}
   kernel.pack %w to %p order(#cpu.blocked<[2, 32, 6, 6] by [48, 32, 3, 3] to [2, 48, 4, 4] strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups 1 config <library>>) : memref<48x32x5x3xf32>, memref<13824xf32>
   return
 }
@@ -159,7 +159,7 @@ func.func private @f() attributes {kernel.other}
 // -----
 
 func.func @f() {
-  // expected-error @below {{'kernel.launch' op needs three positive sizes of the grid and of a block}}
+  // expected-error @below {{'kernel.launch' op K11: needs three positive sizes of the grid and of a block}}
   kernel.launch @k::@f grid [0, 1, 1] block [128, 1, 1]
   return
 }
@@ -167,7 +167,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'kernel.launch' op has more than 1024 threads a block}}
+  // expected-error @below {{'kernel.launch' op K12: has more than 1024 threads a block}}
   kernel.launch @k::@f grid [7, 1, 1] block [64, 17, 1]
   return
 }
@@ -175,7 +175,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'kernel.launch' op has a grid of more than 2147483647 x 65535 x 65535 blocks}}
+  // expected-error @below {{'kernel.launch' op K12: has a grid of more than 2147483647 x 65535 x 65535 blocks}}
   kernel.launch @k::@f grid [7, 65536, 1] block [64, 1, 1]
   return
 }
@@ -183,7 +183,7 @@ func.func @f() {
 // -----
 
 func.func @f(%x: memref<?xf32>) {
-  // expected-error @below {{'kernel.launch' op passes a buffer whose shape or strides are not known: 'memref<?xf32>'}}
+  // expected-error @below {{'kernel.launch' op K13: passes a buffer whose shape or strides are not known: 'memref<?xf32>'}}
   kernel.launch @k::@f grid [7, 1, 1] block [64, 1, 1] (%x) : memref<?xf32>
   return
 }
@@ -191,7 +191,7 @@ func.func @f(%x: memref<?xf32>) {
 // -----
 
 func.func @f(%x: i128) {
-  // expected-error @below {{'kernel.launch' op passes a number of more than 64 bits: 'i128'}}
+  // expected-error @below {{'kernel.launch' op K13: passes a number of more than 64 bits: 'i128'}}
   kernel.launch @k::@f grid [7, 1, 1] block [64, 1, 1] (%x) : i128
   return
 }
@@ -199,7 +199,7 @@ func.func @f(%x: i128) {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'kernel.constant' op is dense, not 'memref<3xf32, strided<[2]>>'}}
+  // expected-error @below {{'kernel.constant' op K14: is dense, not 'memref<3xf32, strided<[2]>>'}}
   %0 = kernel.constant @c : memref<3xf32, strided<[2]>>
   return
 }
@@ -207,7 +207,7 @@ func.func @f() {
 // -----
 
 func.func @action(%key: index) {
-  // expected-error @below {{'kernel.action' op has calls without results and nothing else, not arith.constant}}
+  // expected-error @below {{'kernel.action' op K15: has calls without results and nothing else, not arith.constant}}
   kernel.action "s0.F" key(%key of 3) {
     %c = arith.constant 1.0 : f32
   }
@@ -218,7 +218,7 @@ func.func @action(%key: index) {
 
 func.func private @rate() -> f32
 func.func @action(%key: index) {
-  // expected-error @below {{'kernel.action' op has calls without results and nothing else, not func.call}}
+  // expected-error @below {{'kernel.action' op K15: has calls without results and nothing else, not func.call}}
   kernel.action "s0.U" key(%key of 3) {
     %r = func.call @rate() : () -> f32
   }
@@ -228,7 +228,7 @@ func.func @action(%key: index) {
 // -----
 
 func.func @scalar() {
-  // expected-error @below {{'kernel.scalar' op holds a number of more than 64 bits: 'memref<i128>'}}
+  // expected-error @below {{'kernel.scalar' op K16: holds a number of more than 64 bits: 'memref<i128>'}}
   %s = kernel.scalar "s0.U"[0] : memref<i128>
   return
 }

@@ -22,7 +22,7 @@ func.func @pools(%x: tensor<5x7x11x9xf32>) -> tensor<5x7x11x9xf32> {
 // -----
 
 func.func @ranks(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf32>, %e: tensor<2x5x4xf32>) {
-  // expected-error @below {{'nn.conv' op needs as many strides and dilations, and twice as many pads, as its tensors have spatial dimensions}}
+  // expected-error @below {{'nn.conv' op M1: needs as many strides and dilations, and twice as many pads, as its tensors have spatial dimensions}}
   %y = nn.conv %x, %w outs(%e) strides [2] dilations [1] pads [1] groups(1) : tensor<2x3x7xf32>, tensor<5x3x3xf32>, tensor<2x5x4xf32> -> tensor<2x5x4xf32>
   return
 }
@@ -30,7 +30,7 @@ func.func @ranks(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf32>, %e: tensor<2x5x4x
 // -----
 
 func.func @elements(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf64>, %e: tensor<2x5x4xf32>) {
-  // expected-error @below {{'nn.conv' op mixes element types}}
+  // expected-error @below {{'nn.conv' op M2: mixes element types}}
   %y = nn.conv %x, %w outs(%e) strides [2] dilations [1] pads [1, 1] groups(1) : tensor<2x3x7xf32>, tensor<5x3x3xf64>, tensor<2x5x4xf32> -> tensor<2x5x4xf32>
   return
 }
@@ -38,7 +38,7 @@ func.func @elements(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf64>, %e: tensor<2x5
 // -----
 
 func.func @channels(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf32>, %e: tensor<2x5x4xf32>) {
-  // expected-error @below {{'nn.conv' op of 'tensor<2x3x7xf32>' by 'tensor<5x3x3xf32>' in groups(2) does not give 'tensor<2x5x4xf32>'}}
+  // expected-error @below {{'nn.conv' op M3: of 'tensor<2x3x7xf32>' by 'tensor<5x3x3xf32>' in groups(2) does not give 'tensor<2x5x4xf32>'}}
   %y = nn.conv %x, %w outs(%e) strides [2] dilations [1] pads [1, 1] groups(2) : tensor<2x3x7xf32>, tensor<5x3x3xf32>, tensor<2x5x4xf32> -> tensor<2x5x4xf32>
   return
 }
@@ -46,7 +46,7 @@ func.func @channels(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf32>, %e: tensor<2x5
 // -----
 
 func.func @strides(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf32>, %e: tensor<2x5x4xf32>) {
-  // expected-error @below {{'nn.conv' op strides and dilations are positive}}
+  // expected-error @below {{'nn.conv' op M4: strides and dilations are positive}}
   %y = nn.conv %x, %w outs(%e) strides [0] dilations [1] pads [1, 1] groups(1) : tensor<2x3x7xf32>, tensor<5x3x3xf32>, tensor<2x5x4xf32> -> tensor<2x5x4xf32>
   return
 }
@@ -54,7 +54,7 @@ func.func @strides(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf32>, %e: tensor<2x5x
 // -----
 
 func.func @windows(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf32>, %e: tensor<2x5x5xf32>) {
-  // expected-error @below {{'nn.conv' op has 4 windows along spatial dimension 0, but its output 5}}
+  // expected-error @below {{'nn.conv' op M5: has 4 windows along spatial dimension 0, but its output 5}}
   %y = nn.conv %x, %w outs(%e) strides [2] dilations [1] pads [1, 1] groups(1) : tensor<2x3x7xf32>, tensor<5x3x3xf32>, tensor<2x5x5xf32> -> tensor<2x5x5xf32>
   return
 }
@@ -62,7 +62,7 @@ func.func @windows(%x: tensor<2x3x7xf32>, %w: tensor<5x3x3xf32>, %e: tensor<2x5x
 // -----
 
 func.func @pool_rank(%x: tensor<2x3x7xf32>) {
-  // expected-error @below {{'nn.sum_pool' op needs as many strides, dilations and pads as dimensions of its window and spatial ones}}
+  // expected-error @below {{'nn.sum_pool' op M6: needs as many strides, dilations and pads as dimensions of its window and spatial ones}}
   %y = nn.sum_pool %x window [3, 2] strides [2] dilations [1] pads [0] : tensor<2x3x7xf32> -> tensor<2x3x3xf32>
   return
 }
@@ -70,7 +70,7 @@ func.func @pool_rank(%x: tensor<2x3x7xf32>) {
 // -----
 
 func.func @pool_channels(%x: tensor<2x3x7xf32>) {
-  // expected-error @below {{'nn.sum_pool' op changes dimension 1 of 'tensor<2x3x7xf32>' to 'tensor<2x5x3xf32>'}}
+  // expected-error @below {{'nn.sum_pool' op M7: changes dimension 1 of 'tensor<2x3x7xf32>' to 'tensor<2x5x3xf32>'}}
   %y = nn.sum_pool %x window [3] strides [2] dilations [1] pads [0] : tensor<2x3x7xf32> -> tensor<2x5x3xf32>
   return
 }
@@ -78,7 +78,7 @@ func.func @pool_channels(%x: tensor<2x3x7xf32>) {
 // -----
 
 func.func @pool_numbers(%x: tensor<2x3x7xf32>) {
-  // expected-error @below {{'nn.sum_pool' op has a window, stride or dilation that is not positive, or a negative pad}}
+  // expected-error @below {{'nn.sum_pool' op M8: has a window, stride or dilation that is not positive, or a negative pad}}
   %y = nn.sum_pool %x window [3] strides [2] dilations [1] pads [-1] : tensor<2x3x7xf32> -> tensor<2x3x3xf32>
   return
 }
@@ -86,7 +86,7 @@ func.func @pool_numbers(%x: tensor<2x3x7xf32>) {
 // -----
 
 func.func @pool_outside(%x: tensor<2x3x7xf32>) {
-  // expected-error @below {{'nn.sum_pool' op has a window outside of spatial dimension 0 of 'tensor<2x3x7xf32>'}}
+  // expected-error @below {{'nn.sum_pool' op M9: has a window outside of spatial dimension 0 of 'tensor<2x3x7xf32>'}}
   %y = nn.sum_pool %x window [3] strides [2] dilations [1] pads [0] : tensor<2x3x7xf32> -> tensor<2x3x5xf32>
   return
 }
@@ -94,7 +94,7 @@ func.func @pool_outside(%x: tensor<2x3x7xf32>) {
 // -----
 
 func.func @pool_types(%x: tensor<2x3x7xf32>) {
-  // expected-error @below {{'nn.sum_pool' op mixes element types}}
+  // expected-error @below {{'nn.sum_pool' op M2: mixes element types}}
   %y = nn.sum_pool %x window [3] strides [2] dilations [1] pads [0] : tensor<2x3x7xf32> -> tensor<2x3x3xf64>
   return
 }
@@ -102,7 +102,7 @@ func.func @pool_types(%x: tensor<2x3x7xf32>) {
 // -----
 
 func.func @indices(%x: tensor<2x3x7xf32>) {
-  // expected-error @below {{'nn.max_pool' op indices and result differ in shape}}
+  // expected-error @below {{'nn.max_pool' op M10: indices and result differ in shape}}
   %y, %i = nn.max_pool %x window [3] strides [2] dilations [1] pads [0] : tensor<2x3x7xf32> -> tensor<2x3x3xf32>, tensor<2x3x4xi32>
   return
 }
@@ -110,7 +110,7 @@ func.func @indices(%x: tensor<2x3x7xf32>) {
 // -----
 
 func.func @grad_indices(%y: tensor<2x3x3xf32>, %i: tensor<2x3x4xi32>) {
-  // expected-error @below {{'nn.max_pool_grad' op indices and cotangent differ in shape}}
+  // expected-error @below {{'nn.max_pool_grad' op M10: indices and cotangent differ in shape}}
   %dx = nn.max_pool_grad %y, %i window [3] strides [2] dilations [1] pads [0] : tensor<2x3x3xf32>, tensor<2x3x4xi32> -> tensor<2x3x7xf32>
   return
 }
@@ -118,7 +118,7 @@ func.func @grad_indices(%y: tensor<2x3x3xf32>, %i: tensor<2x3x4xi32>) {
 // -----
 
 func.func @grad_types(%y: tensor<2x3x3xf32>, %i: tensor<2x3x3xi32>) {
-  // expected-error @below {{'nn.max_pool_grad' op mixes element types}}
+  // expected-error @below {{'nn.max_pool_grad' op M2: mixes element types}}
   %dx = nn.max_pool_grad %y, %i window [3] strides [2] dilations [1] pads [0] : tensor<2x3x3xf32>, tensor<2x3x3xi32> -> tensor<2x3x7xf64>
   return
 }
@@ -126,7 +126,7 @@ func.func @grad_types(%y: tensor<2x3x3xf32>, %i: tensor<2x3x3xi32>) {
 // -----
 
 func.func @grad_shapes(%y: tensor<2x3x3xf32>, %i: tensor<2x3x3xi32>) {
-  // expected-error @below {{'nn.max_pool_grad' op changes dimension 1 of 'tensor<2x5x7xf32>' to 'tensor<2x3x3xf32>'}}
+  // expected-error @below {{'nn.max_pool_grad' op M7: changes dimension 1 of 'tensor<2x5x7xf32>' to 'tensor<2x3x3xf32>'}}
   %dx = nn.max_pool_grad %y, %i window [3] strides [2] dilations [1] pads [0] : tensor<2x3x3xf32>, tensor<2x3x3xi32> -> tensor<2x5x7xf32>
   return
 }

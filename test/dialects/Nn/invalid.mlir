@@ -1,7 +1,7 @@
 // RUN: penstock-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%z: tensor<5x3xf32>, %y: tensor<3xi64>) {
-  // expected-error @+1 {{labels 'tensor<3xi64>' do not match 'tensor<5x3xf32>': their shape is that of the classes without the last axis}}
+  // expected-error @+1 {{M19: labels 'tensor<3xi64>' do not match 'tensor<5x3xf32>': their shape is that of the classes without the last axis}}
   %l, %p = nn.cross_entropy %z, %y : (tensor<5x3xf32>, tensor<3xi64>) -> (tensor<f32>, tensor<5x3xf32>)
   return
 }
@@ -9,7 +9,7 @@ func.func @f(%z: tensor<5x3xf32>, %y: tensor<3xi64>) {
 // -----
 
 func.func @f(%z: tensor<f32>, %y: tensor<i64>) {
-  // expected-error @+1 {{needs a class axis, got 'tensor<f32>'}}
+  // expected-error @+1 {{M19: needs a class axis, got 'tensor<f32>'}}
   %l, %p = nn.cross_entropy %z, %y : (tensor<f32>, tensor<i64>) -> (tensor<f32>, tensor<f32>)
   return
 }
@@ -17,7 +17,7 @@ func.func @f(%z: tensor<f32>, %y: tensor<i64>) {
 // -----
 
 func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
-  // expected-error @+1 {{probabilities and logits differ in type}}
+  // expected-error @+1 {{M20: probabilities and logits differ in type}}
   %l, %p = nn.cross_entropy %z, %y : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf64>)
   return
 }
@@ -25,7 +25,7 @@ func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
 // -----
 
 func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
-  // expected-error @+1 {{the loss is a scalar, got 'tensor<5xf32>'}}
+  // expected-error @+1 {{M21: the loss is a scalar, got 'tensor<5xf32>'}}
   %l, %p = nn.cross_entropy %z, %y : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<5xf32>, tensor<5x3xf32>)
   return
 }
@@ -33,7 +33,7 @@ func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
 // -----
 
 func.func @f(%p: tensor<5x3xf32>, %y: tensor<5xi64>, %s: tensor<1xf32>) {
-  // expected-error @+1 {{the seed is a scalar, got 'tensor<1xf32>'}}
+  // expected-error @+1 {{M21: the seed is a scalar, got 'tensor<1xf32>'}}
   %0 = nn.cross_entropy_grad %p, %y, %s : (tensor<5x3xf32>, tensor<5xi64>, tensor<1xf32>) -> tensor<5x3xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @f(%p: tensor<5x3xf32>, %y: tensor<5xi64>, %s: tensor<1xf32>) {
 // -----
 
 func.func @f(%p: tensor<5x3xf32>, %y: tensor<5xi64>, %s: tensor<f32>) {
-  // expected-error @+1 {{result and probabilities differ in type}}
+  // expected-error @+1 {{M20: result and probabilities differ in type}}
   %0 = nn.cross_entropy_grad %p, %y, %s : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x4xf32>
   return
 }
@@ -50,7 +50,7 @@ func.func @f(%p: tensor<5x3xf32>, %y: tensor<5xi64>, %s: tensor<f32>) {
 
 // The axis is one of the operand's.
 func.func @log_softmax_axis(%x: tensor<5x3xf32>) -> tensor<5x3xf32> {
-  // expected-error @+1 {{'nn.log_softmax' op dim 2 is not an axis of 'tensor<5x3xf32>'}}
+  // expected-error @+1 {{'nn.log_softmax' op M15: dim 2 is not an axis of 'tensor<5x3xf32>'}}
   %y = nn.log_softmax %x dim(2) : tensor<5x3xf32>
   return %y : tensor<5x3xf32>
 }
@@ -58,7 +58,7 @@ func.func @log_softmax_axis(%x: tensor<5x3xf32>) -> tensor<5x3xf32> {
 // -----
 
 func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
-  // expected-error @+1 {{smoothing 1.000000e+00 is not in [0, 1)}}
+  // expected-error @+1 {{M22: smoothing 1.000000e+00 is not in [0, 1)}}
   %l, %p = nn.cross_entropy %z, %y smoothing(1.0) : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
   return
 }
@@ -66,7 +66,7 @@ func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
 // -----
 
 func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
-  // expected-error @+1 {{has 2 class weights for 3 classes}}
+  // expected-error @+1 {{M23: has 2 class weights for 3 classes}}
   %l, %p = nn.cross_entropy %z, %y class_weights [1.0, 2.0] : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
   return
 }
@@ -74,7 +74,7 @@ func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
 // -----
 
 func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
-  // expected-error @+1 {{class weight -2.000000e+00 is not a finite number of at least 0}}
+  // expected-error @+1 {{M23: class weight -2.000000e+00 is not a finite number of at least 0}}
   %l, %p = nn.cross_entropy %z, %y class_weights [1.0, -2.0, 1.0] : (tensor<5x3xf32>, tensor<5xi64>) -> (tensor<f32>, tensor<5x3xf32>)
   return
 }
@@ -82,7 +82,7 @@ func.func @f(%z: tensor<5x3xf32>, %y: tensor<5xi64>) {
 // -----
 
 func.func @f(%p: tensor<5x3xf32>, %y: tensor<5xi64>, %s: tensor<f32>) {
-  // expected-error @+1 {{smoothing -5.000000e-01 is not in [0, 1)}}
+  // expected-error @+1 {{M22: smoothing -5.000000e-01 is not in [0, 1)}}
   %0 = nn.cross_entropy_grad %p, %y, %s smoothing(-0.5) : (tensor<5x3xf32>, tensor<5xi64>, tensor<f32>) -> tensor<5x3xf32>
   return
 }

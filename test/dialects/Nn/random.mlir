@@ -10,7 +10,7 @@ func.func @all(%x: tensor<5x7xf32>, %s: i64, %k: i64) -> (tensor<5x7xf32>, i32) 
 // -----
 
 func.func @ratio(%x: tensor<5x7xf32>) {
-  // expected-error @below {{'nn.dropout' op ratio is from 0 to 1, got 1.5}}
+  // expected-error @below {{'nn.dropout' op M27: ratio is from 0 to 1, got 1.5}}
   %y, %m = nn.dropout %x ratio(1.5) node(0) : tensor<5x7xf32> -> tensor<5x7xi1>
   return
 }
