@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """A run as processes beside the same run as threads, and how it begins and ends.
 
-    bench/processes.py [--rounds N] [--only ROW ...] [--keep-going]
+    bench/processes.py [--rounds N] [--ends N] [--only ROW ...] [--keep-going]
 
 Both sides of a row are run in turn, and the least time of at least 12 rounds of
 each is taken. Open MPI starts the processes. Needs an idle machine of two cores or
-more, and about five minutes. A row that misses its aim is marked, and ends the
-script with exit code 1.
+more, and about five minutes. --ends is the number of processes that are killed,
+and of those that are stopped, which takes 5 seconds for each: 200 for a
+distribution. A row that misses its aim is marked, and ends the script with exit
+code 1.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import measure
@@ -40,8 +43,9 @@ int main(int argc, char **argv) {
 
 
 class Bench:
-    def __init__(self, rounds):
+    def __init__(self, rounds, ends):
         self.rounds = rounds
+        self.ends = ends
         self.folder = measure.work_folder()
         self.missed = False
         self.programs = {}
@@ -60,9 +64,10 @@ class Bench:
         flags = mlp_model.write_data(data, 2 * batch * microbatches, width,
                                      CLASSES if width > 1 else 1)
         each = layers // stages
-        cuts = ",".join(f"relu{i * each}" for i in range(1, stages))
+        cuts = [f"relu{i * each}" for i in range(1, stages)]
         measure.compile_model(
-            model, program, f"--stages={stages}", f"--split-at={cuts}",
+            model, program, f"--stages={stages}",
+            *([f"--split-at={','.join(cuts)}"] if cuts else []),
             f"--microbatch-size={batch}", f"--microbatches={microbatches}",
             "--loss=softmax-cross-entropy")
         self.programs[key] = (program, flags)
@@ -94,6 +99,80 @@ class Bench:
                 least[i] = min(least[i],
                                self.seconds(program, data, ranks, updates))
         return least
+
+
+def run_beside_mpi(bench, mode, *options):
+    """Runs hand_over.cpp; returns what it measured."""
+    compiler = shutil.which("mpicxx.openmpi")
+    if not compiler:
+        print(f"{mode}: mpicxx.openmpi is not installed")
+        return []
+    program = bench.folder / "processes-hand-over"
+    runtime = measure.build_folder() / "runtime"
+    if "hand-over" not in bench.programs:
+        subprocess.run(
+            [compiler, "-std=c++20", "-O2", "-I", ROOT / "runtime/include",
+             ROOT / "bench/hand_over.cpp", "-o", program,
+             runtime / "libpenstock_start.a", "-Wl,-u,penstock_cpu",
+             runtime / "libpenstock_cpu.a", runtime / "libpenstock_runtime.a",
+             "-ldl", "-lgomp", "-lpthread", "-lm"], check=True)
+        bench.programs["hand-over"] = program
+    output = subprocess.run(
+        [LAUNCHER, "-n", "2", *options, program, "--steps", "1", "--quiet"],
+        env={**ENVIRONMENT, "PENSTOCK_BENCH": mode,
+             "PENSTOCK_LIBRARY_PATH": str(runtime / "penstock")},
+        check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def hand_over(bench):
+    for found in run_beside_mpi(bench, "hand-over"):
+        size, raw, ours = (found[key] for key in ("bytes", "raw", "ours"))
+        bench.row(f"hand-over of {size} bytes, us", ours * 1e6,
+                  round(raw * 1.1e6 + 0.5, 2))
+        print(f"  {raw * 1e6:.2f} us by MPI alone")
+
+
+def overlap(bench):
+    for found in run_beside_mpi(bench, "overlap", "--mca", "btl", "tcp,self"):
+        bench.row("4 MiB over TCP beside 3 ms of work: waiting afterwards, ms",
+                  found["wait"] * 1e3, 0.2)
+        print(f"  {found['without'] * 1e3:.2f} ms by MPI alone")
+
+
+def sums(bench):
+    for found in run_beside_mpi(bench, "sum"):
+        raw, ours, hidden = (found[key] for key in ("raw", "ours", "hidden"))
+        bench.row("sum of 64 MiB over two processes, over MPI_Allreduce",
+                  ours / raw, 1 / 0.6, f"{raw / ours:.2f} of its rate")
+        print(f"  {ours * 1e3:.1f} ms, {raw * 1e3:.1f} ms by MPI_Allreduce; "
+              f"beside 200 ms of work, {hidden * 1e3:.2f} ms are left")
+
+
+def record(bench):
+    """In processor time, of a program whose actions do next to nothing."""
+    microbatches, updates = 64, (100, 5100)
+    program, data = bench.compile(1, 1, width=1, batch=1,
+                                  microbatches=microbatches)
+    folder = bench.folder / "processes-flight"
+    least = {}
+    for _ in range(bench.rounds):
+        for extra in ((), ("--flight-record", folder)):
+            for steps in updates:
+                process = subprocess.Popen(
+                    [program, *data, "--steps", str(steps), "--quiet", *extra],
+                    stdout=subprocess.DEVNULL)
+                _, status, usage = os.wait4(process.pid, 0)
+                if status:
+                    sys.exit(f"{program}: status {status}")
+                key = bool(extra), steps
+                seconds = usage.ru_utime + usage.ru_stime
+                least[key] = min(least.get(key, seconds), seconds)
+    actions = (updates[1] - updates[0]) * (2 * microbatches + 1)
+    without, recorded = ((least[on, updates[1]] - least[on, updates[0]]) / actions
+                         for on in (False, True))
+    bench.row("flight record, ns of an action", (recorded - without) * 1e9, 20)
+    print(f"  {without * 1e9:.0f} ns without, {recorded * 1e9:.0f} ns with it")
 
 
 def two_ranks(bench):
@@ -186,7 +265,7 @@ def helper_threads(bench):
 def ends(bench):
     program, data = bench.compile(4, 4)
     for name, aim in (("KILL", 1.0), ("STOP", 4.5)):
-        rounds = bench.rounds if name == "KILL" else 6
+        rounds = bench.ends or (bench.rounds if name == "KILL" else 6)
         with tempfile.TemporaryDirectory() as folder:
             found = subprocess.run(
                 [sys.executable, ROOT / "test/e2e/kill.py", program, folder,
@@ -194,10 +273,41 @@ def ends(bench):
                 capture_output=True, text=True, check=True).stdout
         line = next(line for line in found.splitlines()
                     if line.startswith(name + ":"))
-        most = float(line.rpartition("most ")[2].split()[0])
-        bench.row(f"kill -{name}: until the last other process has ended, s",
-                  most, aim)
+        usual, most = (float(line.rpartition(word)[2].split()[0])
+                       for word in ("99 % ", "most "))
+        bench.row(f"kill -{name}: until the last other process has ended, 99 %, s",
+                  usual, aim)
+        bench.row("  always", most, 5)
         print(f"  {line}")
+
+
+class Peak:
+    """The most memory of the process of rank 0, in bytes, while it runs."""
+
+    def __init__(self, program):
+        self.program, self.bytes, self.ends = os.path.realpath(program), 0, False
+        self.thread = threading.Thread(target=self.watch)
+
+    def watch(self):
+        while not self.ends:
+            pid = find_processes(self.program).get(0)
+            while pid and not self.ends:
+                try:
+                    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+                    found = text.partition("VmHWM:")[2].split()
+                    self.bytes = max(self.bytes, int(found[0]) * 1024)
+                except (OSError, IndexError):
+                    break
+                time.sleep(0.002)
+            time.sleep(0.01)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends = True
+        self.thread.join()
 
 
 def save(bench):
@@ -212,16 +322,17 @@ def save(bench):
                           "--microbatch-size=2", "--microbatches=1",
                           "--loss=softmax-cross-entropy")
     target = bench.folder / "processes-saved.onnx"
-    results = {}
-    for name, extra in (("without", []), ("with", ["--save", target])):
-        best = float("inf")
-        for _ in range(3):
+    results, peaks = {}, {}
+    for _ in range(max(3, bench.rounds // 2)):
+        for name, extra in (("without", []), ("with", ["--save", target])):
             begin = time.perf_counter()
-            subprocess.run(
-                [LAUNCHER, "-n", "2", program, *flags, "--steps", "1", *extra],
-                check=True, env=ENVIRONMENT, capture_output=True)
-            best = min(best, time.perf_counter() - begin)
-        results[name] = best
+            with Peak(program) as peak:
+                subprocess.run(
+                    [LAUNCHER, "-n", "2", program, *flags, "--steps", "1", *extra],
+                    check=True, env=ENVIRONMENT, capture_output=True)
+            seconds = time.perf_counter() - begin
+            results[name] = min(results.get(name, seconds), seconds)
+            peaks[name] = max(peaks.get(name, 0), peak.bytes)
     size = target.stat().st_size
     rate = size / max(results["with"] - results["without"], 1e-3) / 1e9
     target.unlink()
@@ -234,23 +345,28 @@ def save(bench):
     bench.row(f"--save of {size / 1e6:.0f} MB from rank 1: s per GB", 1 / rate,
               1 / aim, f"{rate:.2f} GB/s")
     print(f"  a plain copy {disk:.2f} GB/s")
+    bench.row("  growth of rank 0, MiB",
+              (peaks["with"] - peaks["without"]) / 2**20, 32)
+    print(f"  at most {peaks['with'] / 2**20:.0f} MiB")
 
 
-ROWS = {"two": two_ranks, "four": four_ranks, "eight": eight_ranks,
+ROWS = {"hand-over": hand_over, "overlap": overlap, "sum": sums, "record": record,
+        "two": two_ranks, "four": four_ranks, "eight": eight_ranks,
         "action": empty_action, "threads": helper_threads, "start": start,
-        "ends": ends, "save": save}
+        "save": save, "ends": ends}
 
 
 def main():
     parser = argparse.ArgumentParser(
         usage=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--ends", type=int, default=0)
     parser.add_argument("--only", nargs="*", choices=ROWS, default=list(ROWS))
     parser.add_argument("--keep-going", action="store_true")
     options = parser.parse_args()
     if not shutil.which(LAUNCHER):
         sys.exit(f"{LAUNCHER} is not installed")
-    bench = Bench(options.rounds)
+    bench = Bench(options.rounds, options.ends)
     print(measure.machine())
     print(f"{'':62} {'measured':>22} {'at most':>10}")
     begin = time.monotonic()
