@@ -147,18 +147,32 @@ Error ModelWriter::check(const std::string &path, const char *given) {
 
 Error ModelWriter::write(const std::string &path, const ReadVariable &read) {
   auto fill = [&](OutputFile &output, const MappedFile &from, int32_t file) {
-    Error error = output.append(from.data(), from.size());
-    for (uint32_t i = 0; i < program.variable_count && !error; ++i) {
-      const penstock_variable &variable = program.variables[i];
-      if (!isSaved(variable) || variable.file != file)
-        continue;
-      uint64_t at = variable.file_offset;
-      error = read(variable, [&](const char *bytes, uint64_t size) {
-        Error failure = output.overwrite(at, bytes, size);
-        at += size;
-        return failure;
-      });
+    std::vector<const penstock_variable *> inFile;
+    for (uint32_t i = 0; i < program.variable_count; ++i)
+      if (isSaved(program.variables[i]) && program.variables[i].file == file)
+        inFile.push_back(&program.variables[i]);
+    std::sort(inFile.begin(), inFile.end(), [](auto *left, auto *right) {
+      return left->file_offset < right->file_offset;
+    });
+    // Of the original, what lies between the values: nothing is written twice.
+    uint64_t end = 0;
+    Error error;
+    auto keep = [&](uint64_t begin) {
+      if (!error && begin > end)
+        error = output.overwrite(end, from.data() + end, begin - end);
+    };
+    for (const penstock_variable *variable : inFile) {
+      keep(std::min(variable->file_offset, from.size()));
+      uint64_t at = variable->file_offset;
+      end = std::max(end, at + variable->type.bytes);
+      if (!error)
+        error = read(*variable, [&](const char *bytes, uint64_t size) {
+          Error failure = output.overwrite(at, bytes, size);
+          at += size;
+          return failure;
+        });
     }
+    keep(from.size());
     return error ? error : output.close();
   };
 

@@ -114,15 +114,22 @@ Peers::Ending penstock_run::getOwnEnding() {
 /// Of the saved variables that are here, the first by stage, or null.
 const penstock_variable *penstock_run::findNotFiniteHere() const {
   const penstock_variable *first = nullptr;
-  std::vector<char> values;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
     if (!isSaved(variable) || (first && first->stage <= variable.stage) ||
         !instance->has(variable.placements[0].device))
       continue;
-    values.resize(variable.type.bytes);
-    instance->read(variable, updatesDone, values.data());
-    if (!areFinite(variable.type, values.data()))
+    // In pieces: nobody has room for a second copy of a weight.
+    penstock_tensor piece = variable.type;
+    bool isFinite = true;
+    (void)instance->readPieces(variable, updatesDone, /*copy=*/0,
+                               /*inOrderOfFile=*/false,
+                               [&](const char *values, uint64_t size) {
+                                 piece.bytes = size;
+                                 isFinite &= areFinite(piece, values);
+                                 return Error();
+                               });
+    if (!isFinite)
       first = &variable;
   }
   return first;
