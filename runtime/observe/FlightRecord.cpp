@@ -136,6 +136,13 @@ void FlightRecord::setEnd(FlightEnd end) {
     header->end.compare_exchange_strong(none, end);
 }
 
+void FlightRecord::setLost(int rank) {
+  if (!header || header->lost.load())
+    return;
+  header->lost_at.store(nanoseconds());
+  header->lost.store(rank + 1);
+}
+
 void FlightRecord::remove() {
   if (!header)
     return;

@@ -44,6 +44,8 @@ public:
   FlightRing *find(uint32_t device);
   /// The process ends, and knows why. The first word counts.
   void setEnd(FlightEnd end);
+  /// This process misses another one. The first time counts.
+  void setLost(int rank);
   /// All is well: the file goes, and the folder if nothing else is in it.
   void remove();
 

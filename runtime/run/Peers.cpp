@@ -680,6 +680,8 @@ std::string Peers::getName(int rank) const {
 
 void Peers::report(const Failure &failure,
                    const std::vector<std::string> &beats) {
+  if (FlightRecord *open = flightRecord.load(); open && failure.isLost)
+    open->setLost(failure.rank);
   std::lock_guard<std::mutex> lock(hostsMutex);
   // 1. Where all are, as far as this process has heard.
   std::vector<std::vector<PositionRecord>> places(job.size);
@@ -695,8 +697,9 @@ void Peers::report(const Failure &failure,
   if (!failure.isLost) {
     text += getName(failure.rank) + ": " + failure.sentence;
   } else {
-    const std::string &host = job.hosts[failure.rank];
-    text += format("rank %d (%s", failure.rank, host.c_str());
+    std::vector<std::string> where;
+    if (const std::string &host = job.hosts[failure.rank]; !host.empty())
+      where.push_back(host);
     const PositionRecord *shown = nullptr;
     // A device that works says more than one that waits.
     for (const PositionRecord &one : places[failure.rank])
@@ -705,10 +708,13 @@ void Peers::report(const Failure &failure,
         shown = &one;
     bool isKnown = shown && shown->task < program.task_count;
     if (shown)
-      text += format(", device %u", shown->device);
+      where.push_back(format("device %u", shown->device));
     if (isKnown)
-      text += format(", stage %u", program.tasks[shown->task].stage);
-    text += ") was lost";
+      where.push_back(format("stage %u", program.tasks[shown->task].stage));
+    text += format("rank %d", failure.rank);
+    for (size_t i = 0; i < where.size(); ++i)
+      text += (i == 0 ? " (" : ", ") + where[i];
+    text += where.empty() ? " was lost" : ") was lost";
     if (isKnown) {
       const penstock_task &task = program.tasks[shown->task];
       text += format(" %s %c%lld", shown->isRunning ? "at" : "after",

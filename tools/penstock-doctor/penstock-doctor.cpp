@@ -267,9 +267,24 @@ FlightEnd getEnd(const Run &run, int rank) {
   return run.processes.at(rank).header->end.load();
 }
 
+/// The rank that others missed first, or -1.
+int findLost(const Run &run) {
+  int lost = -1;
+  int64_t first = 0;
+  for (const auto &[rank, process] : run.processes) {
+    int found = process.header->lost.load() - 1;
+    int64_t time = process.header->lost_at.load() + process.header->offset;
+    if (found >= 0 && (lost < 0 || time < first)) {
+      lost = found;
+      first = time;
+    }
+  }
+  return lost;
+}
+
 /// The process in which the chain begins: one that failed itself; one that
-/// ended without a word where others knew why they did; else the one that did
-/// something last the earliest.
+/// others missed; one that ended without a word where others knew why they did;
+/// else the one that did something last the earliest.
 int findRank(const Run &run) {
   std::map<int, int64_t> lastTimes;
   for (const auto &[number, device] : run.devices) {
@@ -282,11 +297,12 @@ int findRank(const Run &run) {
   bool isAnyMarked = false;
   for (const auto &[rank, process] : run.processes)
     isAnyMarked |= getEnd(run, rank) != FlightEnd::None;
-  auto getClass = [&](int rank) {
+  auto getClass = [&, lost = findLost(run)](int rank) {
     FlightEnd end = getEnd(run, rank);
     return end == FlightEnd::Origin                ? 0
-           : end == FlightEnd::None && isAnyMarked ? 1
-                                                   : 2;
+           : rank == lost                          ? 1
+           : end == FlightEnd::None && isAnyMarked ? 2
+                                                   : 3;
   };
   int found = -1;
   for (auto [rank, time] : lastTimes)
@@ -321,10 +337,17 @@ std::string listDevices(const std::set<uint32_t> &devices) {
   return text;
 }
 
+/// What stands behind a rank: its host, where that has a name.
+std::string getHost(const Run &run, int rank, const char *before,
+                    const char *after) {
+  std::string host = run.processes.at(rank).header->host;
+  return host.empty() ? "" : before + host + after;
+}
+
 std::string nameDevice(const Run &run, const Device &device) {
   return "device " + std::to_string(device.number) + " (rank " +
-         std::to_string(device.rank) + ", " +
-         run.processes.at(device.rank).header->host + ")";
+         std::to_string(device.rank) + getHost(run, device.rank, ", ", "") +
+         ")";
 }
 
 std::string summarize(const Run &run, const Device &first) {
@@ -352,7 +375,7 @@ void printText(const Run &run, const Device *first) {
       std::printf("rank %d: no record here\n", rank);
       continue;
     }
-    std::printf("rank %d (%s): %s\n", rank, run.processes.at(rank).header->host,
+    std::printf("rank %d%s: %s\n", rank, getHost(run, rank, " (", ")").c_str(),
                 getEnd(run, rank) == FlightEnd::None
                     ? "no end mark: it was killed or stopped, or still runs"
                 : getEnd(run, rank) == FlightEnd::Origin

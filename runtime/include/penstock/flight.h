@@ -18,7 +18,7 @@ namespace penstock::runtime {
 
 inline constexpr char kFlightMagic[8] = {'P', 'S', 'F', 'L',
                                          'I', 'G', 'H', 'T'};
-inline constexpr uint32_t kFlightVersion = 1;
+inline constexpr uint32_t kFlightVersion = 2;
 inline constexpr uint64_t kFlightEntries = 4096; // of a device
 
 enum class FlightKind : uint32_t {
@@ -68,6 +68,11 @@ struct FlightHeader {
   /// behind that of rank 0.
   int64_t epoch, offset, offset_error;
   uint64_t names_offset, names_bytes, rings_offset;
+  /// The rank that this process was the first to miss, plus 1, and when. A
+  /// stopped process that goes on later finds others missing in its turn.
+  std::atomic<int64_t> lost_at;
+  std::atomic<int32_t> lost;
+  uint32_t reserved;
   char host[256];
 };
 
