@@ -163,10 +163,10 @@ void TargetDistributor::write() {
     builder.setInsertionPoint(around);
   auto forall = scf::ForallOp::create(builder, loc, lower, upper, steps,
                                       ValueRange(), std::nullopt);
+  SmallVector<Value> counters = forall.getInductionVars();
   if (around) {
-    for (auto [old, counter] :
-         llvm::zip_equal(around.getInductionVars(),
-                         llvm::drop_begin(forall.getInductionVars())))
+    for (auto [old, counter] : llvm::zip_equal(around.getInductionVars(),
+                                               ArrayRef(counters).drop_front()))
       old.replaceAllUsesWith(counter);
     for (Operation &op :
          llvm::make_early_inc_range(around.getBody()->without_terminator()))
@@ -183,9 +183,8 @@ void TargetDistributor::write() {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   Value owner = arith::RemUIOp::create(builder, loc, place, index(owners));
-  Value isMine =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, owner,
-                            forall.getInductionVars().front());
+  Value isMine = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                       owner, counters.front());
   auto guard = scf::IfOp::create(builder, loc, isMine);
   Operation *end = guard.thenBlock()->getTerminator();
   for (Operation *op = guard->getNextNode();
