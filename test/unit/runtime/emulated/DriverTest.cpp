@@ -645,6 +645,8 @@ TEST_F(DriverTest, MeasuresTimeBetweenEvents) {
   EXPECT_EQ(driver.cuEventRecord(untimed, stream), CUDA_SUCCESS);
   EXPECT_EQ(driver.cuEventElapsedTime(&milliseconds, events[0], untimed),
             CUDA_ERROR_INVALID_HANDLE);
+  for (Event event : {events[0], events[1], events[2], untimed})
+    EXPECT_EQ(driver.cuEventDestroy(event), CUDA_SUCCESS);
   close();
 }
 
