@@ -12,6 +12,7 @@
 #include "runtime/support/Roles.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 using namespace penstock::runtime;
@@ -140,6 +141,64 @@ JobWatchdog::describeCircle(const std::vector<ProcessState> &states) const {
   return text;
 }
 
+/// Where transfers are in one order, each process can only begin its next one.
+/// Two that wait for each other with different ones wait for ever, whatever
+/// devices compute meanwhile.
+std::string
+JobWatchdog::describeOrders(const std::vector<ProcessState> &states) const {
+  // 1. The next transfer of each process.
+  std::vector<const TransferCount *> next(states.size());
+  for (size_t rank = 0; rank < states.size(); ++rank)
+    for (const TransferCount &count : states[rank].counts)
+      if (count.isNext && count.begun > count.done)
+        next[rank] = &count;
+
+  // 2. Whom it waits for: a process whose next one is another.
+  auto follow = [&](size_t rank) -> std::optional<size_t> {
+    uint32_t id = next[rank]->id;
+    std::vector<int> others;
+    if (id < program.channel_count) {
+      const penstock_channel &channel = program.channels[id];
+      others = {job.rankOfDevice[channel.sender],
+                job.rankOfDevice[channel.receiver]};
+    } else {
+      const penstock_group &group = program.groups[id - program.channel_count];
+      for (uint32_t k = 0; k < group.summand_count; ++k)
+        others.push_back(job.rankOfDevice[group.devices[k]]);
+    }
+    for (int other : others)
+      if (size_t(other) != rank && next[other] &&
+          (next[other]->id != id || next[other]->done != next[rank]->done))
+        return size_t(other);
+    return std::nullopt;
+  };
+
+  // 3. The first circle.
+  for (size_t first = 0; first < states.size(); ++first) {
+    std::vector<size_t> line;
+    std::optional<size_t> rank = first;
+    while (rank && next[*rank] &&
+           std::find(line.begin(), line.end(), *rank) == line.end()) {
+      line.push_back(*rank);
+      rank = follow(*rank);
+    }
+    if (!rank || !next[*rank] || *rank != first)
+      continue;
+    std::string text;
+    for (size_t one : line) {
+      uint32_t id = next[one]->id;
+      bool isSum = id >= program.channel_count;
+      text += format("%srank %zu is to transfer %s %lld of '%s'",
+                     text.empty() ? "" : ", ", one, isSum ? "sum" : "message",
+                     (long long)next[one]->done,
+                     isSum ? program.groups[id - program.channel_count].name
+                           : program.channels[id].name);
+    }
+    return text + ": orders that cannot both be";
+  }
+  return "";
+}
+
 /// Those that are in a task.
 std::string
 JobWatchdog::describeWorkers(const std::vector<ProcessState> &states) const {
@@ -182,12 +241,14 @@ std::string JobWatchdog::check(const std::vector<ProcessState> &states,
   // 2. Will anything ever happen?
   if (seconds == 0)
     return "";
-  if (!isFresh || !isStuck(states))
+  std::string orders = isFresh ? describeOrders(states) : "";
+  if (!isFresh || (orders.empty() && !isStuck(states)))
     stuckSince = 0;
   else if (stuckSince == 0)
     stuckSince = now;
   else if (now - stuckSince > kCertain)
-    return "watchdog: a deadlock: " + describeCircle(states);
+    return "watchdog: a deadlock: " +
+           (orders.empty() ? describeCircle(states) : orders);
 
   // 3. Is it worth waiting for?
   if (now - since <= getLimit(hasUpdated))

@@ -3,8 +3,9 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two questions. Is it a deadlock: nobody works and nothing is under way? That
-// is certain after seconds. Is it too slow: nothing has moved for much longer
+// Two questions. Is it a deadlock: nobody works and nothing is under way, or
+// transfers that come in one order wait for each other in a circle? That is
+// certain after seconds. Is it too slow: nothing has moved for much longer
 // than ever before?
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +43,9 @@ private:
   bool isStuck(const std::vector<ProcessState> &states) const;
   bool isUnderWay(const std::vector<ProcessState> &states, uint32_t id) const;
   std::string describeCircle(const std::vector<ProcessState> &states) const;
+  /// Returns the circle of transfers that wait for each other, each next in its
+  /// process; nothing, if there is none.
+  std::string describeOrders(const std::vector<ProcessState> &states) const;
   std::string describeWorkers(const std::vector<ProcessState> &states) const;
   int64_t getLimit(bool hasUpdated) const;
 

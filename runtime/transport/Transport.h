@@ -24,7 +24,9 @@ namespace penstock::runtime {
 struct TransferCount {
   /// A channel, or from the number of channels on a group.
   uint32_t id;
-  uint32_t reserved;
+  /// True if message `done` is the next that this process transfers, and waits
+  /// for nothing but the others. Of transports that issue all in one order.
+  uint32_t isNext;
   int64_t begun, done;
 };
 

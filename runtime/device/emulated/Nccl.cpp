@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -31,6 +32,7 @@
 #include <sys/un.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 using namespace penstock::runtime;
@@ -102,6 +104,9 @@ struct cuda::NcclCommState : std::enable_shared_from_this<cuda::NcclCommState> {
   std::deque<std::shared_ptr<Transfer>> transfers; // in the order of calls
   /// What waits for processes that are not connected.
   std::vector<std::shared_ptr<Transfer>> launching;
+  /// How many there were, and one that comes after the next.
+  uint64_t submitted = 0;
+  std::shared_ptr<Transfer> heldBack;
   bool isFinal = false, isAborted = false;
   std::atomic<bool> isStopping{false};
   int wakeUp = -1;
@@ -593,8 +598,22 @@ int ncclCommAbort(NcclComm communicator) {
   return close(communicator);
 }
 
+/// Returns whether the transfer is to come after the next one.
+bool isHeldBack(Communicator &state) {
+  uint64_t number = state.submitted++;
+  const char *setting = std::getenv("PENSTOCK_EMULATED_NCCL_SWAP");
+  int rank = -1;
+  unsigned long long first = 0;
+  return setting && std::sscanf(setting, "%d:%llu", &rank, &first) == 2 &&
+         rank == state.rank && number == first;
+}
+
 /// Makes a transfer of all that was called on one stream.
 int submit(Communicator &state, std::shared_ptr<Transfer> transfer) {
+  if (isHeldBack(state)) {
+    state.heldBack = std::move(transfer);
+    return state.status;
+  }
   for (Operation &operation : transfer->operations) {
     Peer &peer = state.peers[operation.peer];
     operation.sequence = peer.issued[operation.sends]++;
@@ -605,6 +624,8 @@ int submit(Communicator &state, std::shared_ptr<Transfer> transfer) {
   }
   state.launching.push_back(std::move(transfer));
   state.status = ncclInProgress;
+  if (state.heldBack)
+    return submit(state, std::exchange(state.heldBack, nullptr));
   state.launchConnected();
   return state.status;
 }

@@ -12,8 +12,10 @@
 // errors, where NCCL hangs. It knows nothing of processes that have died, as
 // NCCL on one host.
 //
-// The environment says PENSTOCK_EMULATED_NCCL_VERSION (22809), and
-// PENSTOCK_EMULATED_NCCL_ABORT=hang for a communicator that cannot be aborted.
+// The environment says PENSTOCK_EMULATED_NCCL_VERSION (22809),
+// PENSTOCK_EMULATED_NCCL_ABORT=hang for a communicator that cannot be aborted,
+// and PENSTOCK_EMULATED_NCCL_SWAP=RANK:N for a process that exchanges its
+// transfer N, counted from 0, and the next one.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_DEVICE_EMULATED_NCCL_H

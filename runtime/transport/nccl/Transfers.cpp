@@ -17,6 +17,8 @@
 #include "runtime/transport/nccl/Sum.h"
 
 #include <cstring>
+#include <deque>
+#include <mutex>
 
 using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
@@ -62,6 +64,9 @@ private:
   void check(const Error &error) const;
   void check(int status, const char *call) const;
   void follow(const std::unique_ptr<Marker> &marker);
+  Event takeEvent();
+  void beginTransfer(uint32_t index, int64_t n);
+  void endTransfer();
   std::vector<int> listPeers() const;
 
   const Job job;
@@ -80,6 +85,21 @@ private:
   uint64_t words = 0;        // for the first transfers
   std::vector<uint32_t> ids; // of lines, then of sums
   std::unique_ptr<Progress[]> counts;
+  /// Transfers on the stream, in order, between two events each. The host may be
+  /// many messages ahead, so that those of a channel are of later ones.
+  struct Transfer {
+    uint32_t index; // of its counts
+    int64_t number;
+    Event began, ended;
+  };
+  std::mutex queueLock;
+  std::deque<Transfer> queue;
+  std::vector<Event> idleEvents;
+  /// The one that the thread of the device is putting on the stream.
+  Transfer issued = {};
+  /// The first of the queue, if it has begun here; or kNone.
+  static constexpr uint32_t kNone = UINT32_MAX;
+  std::atomic<uint32_t> next{kNone};
 };
 
 Event eventOf(Marker &marker) {
@@ -178,6 +198,39 @@ void Transfers::begin() {
   std::fill(sumsIssued.begin(), sumsIssued.end(), 0);
   for (size_t i = 0; i < ids.size(); ++i)
     counts[i].begun = counts[i].done = 0;
+  std::lock_guard<std::mutex> lock(queueLock);
+  for (const Transfer &one : queue)
+    idleEvents.insert(idleEvents.end(), {one.began, one.ended});
+  queue.clear();
+  next = kNone;
+}
+
+Event Transfers::takeEvent() {
+  Event event = nullptr;
+  std::lock_guard<std::mutex> lock(queueLock);
+  if (idleEvents.empty()) {
+    check(driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING),
+          "cuEventCreate");
+    return event;
+  }
+  event = idleEvents.back();
+  idleEvents.pop_back();
+  return event;
+}
+
+/// Message or sum n comes next on the stream, all that it waits for before it.
+void Transfers::beginTransfer(uint32_t index, int64_t n) {
+  Transfer transfer = {index, n, takeEvent(), takeEvent()};
+  check(driver->cuEventRecord(transfer.began, stream), "cuEventRecord");
+  issued = transfer;
+}
+
+void Transfers::endTransfer() {
+  check(driver->cuEventRecord(issued.ended, stream), "cuEventRecord");
+  std::lock_guard<std::mutex> lock(queueLock);
+  queue.push_back(issued);
+  counts[issued.index].begun.store(issued.number + 1,
+                                   std::memory_order_release);
 }
 
 /// What is put on the stream from now on comes after a point in the work of the
@@ -201,11 +254,12 @@ void Transfers::posted(Channel &channel) {
   const Handover &order = channel.order(line.issued);
   uint64_t bytes = channel.description.type.bytes;
   follow(line.sends ? order.ready : order.free);
+  beginTransfer(index, line.issued);
   check(line.sends ? communicator.send(at, bytes, line.peer, stream)
                    : communicator.receive(at, bytes, line.peer, stream));
   check(driver->cuEventRecord(eventOf(*order.done), stream), "cuEventRecord");
+  endTransfer();
   channel.finish(line.issued++);
-  counts[index].begun.store(line.issued, std::memory_order_release);
 }
 
 void Transfers::posted(AllReduce &sum) {
@@ -215,30 +269,32 @@ void Transfers::posted(AllReduce &sum) {
   AllReduce::Side &side = *sum.find(device->index);
   check(driver->cuStreamWaitEvent(stream, eventOf(*side.ready), 0),
         "cuStreamWaitEvent");
+  beginTransfer(uint32_t(lines.size() + i), sumsIssued[i]++);
   check(sums[i].second->issue(*driver, communicator, kernels, stream));
   check(driver->cuEventRecord(eventOf(*side.done), stream), "cuEventRecord");
-  counts[lines.size() + i].begun.store(++sumsIssued[i],
-                                       std::memory_order_release);
+  endTransfer();
   sum.finish();
 }
 
-/// Learns of errors of NCCL, and of what is done.
+/// Learns of errors of NCCL, and of what has begun and ended on the stream.
 void Transfers::poll() {
   check(communicator.check());
-  for (size_t i = 0; i < ids.size(); ++i) {
-    Progress &count = counts[i];
-    int64_t begun = count.begun.load(std::memory_order_acquire);
-    int64_t done = count.done.load(std::memory_order_relaxed);
-    auto isDone = [&] {
-      Marker &marker =
-          i < lines.size()
-              ? *lines[i].channel->order(done).done
-              : *sums[i - lines.size()].first->find(device->index)->done;
-      return marker.isReached();
-    };
-    while (done < begun && isDone())
-      count.done.store(++done, std::memory_order_release);
+  Gpu::Visit visit(device->getGpu());
+  auto isReached = [&](Event event) {
+    int status = driver->cuEventQuery(event);
+    if (status != CUDA_ERROR_NOT_READY)
+      check(status, "cuEventQuery");
+    return status == CUDA_SUCCESS;
+  };
+  std::lock_guard<std::mutex> lock(queueLock);
+  while (!queue.empty() && isReached(queue.front().ended)) {
+    const Transfer &first = queue.front();
+    counts[first.index].done.store(first.number + 1, std::memory_order_release);
+    idleEvents.insert(idleEvents.end(), {first.began, first.ended});
+    queue.pop_front();
   }
+  bool hasBegun = !queue.empty() && isReached(queue.front().began);
+  next = hasBegun ? queue.front().index : kNone;
 }
 
 Error Transfers::end() {
@@ -253,6 +309,10 @@ void Transfers::leave() noexcept {
     return;
   Gpu::Visit visit(device->getGpu());
   communicator.close();
+  begin();
+  for (Event event : idleEvents)
+    (void)driver->cuEventDestroy(event);
+  idleEvents.clear();
   for (auto &[sum, part] : sums)
     part->close(*driver);
   kernels.close(*driver);
@@ -266,7 +326,7 @@ std::vector<TransferCount> Transfers::count() const {
   for (size_t i = 0; i < ids.size(); ++i) {
     // In this order, so that nothing seems to be done before it begins.
     int64_t done = counts[i].done.load(std::memory_order_acquire);
-    result.push_back({ids[i], 0, counts[i].begun.load(), done});
+    result.push_back({ids[i], i == next, counts[i].begun.load(), done});
   }
   return result;
 }

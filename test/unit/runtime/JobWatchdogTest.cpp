@@ -101,6 +101,33 @@ TEST_F(JobWatchdogTest, NamesWhoHasNotComeToASum) {
                           "(rank 0)");
 }
 
+// Transfers that are on streams, of devices that do not wait for them yet.
+TEST_F(JobWatchdogTest, IsCertainOfOrdersThatDisagree) {
+  states[0].counts = {{0, 1, 6, 5}, {1, 0, 4, 3}};
+  states[1].counts = {{0, 0, 6, 5}, {1, 1, 4, 3}};
+  int64_t begin = now;
+  EXPECT_EQ(lookAuto(10),
+            "watchdog: a deadlock: rank 0 is to transfer message 5 of 'a', "
+            "rank 1 is to transfer message 3 of 'b': orders that cannot both "
+            "be");
+  EXPECT_LT(now - begin, 4 * kSecond);
+  // A sum that the other has not come to.
+  states[0].counts = {{1, 0, 4, 4}, {3, 1, 2, 1}};
+  states[1].counts = {{1, 1, 5, 4}, {3, 0, 2, 1}};
+  EXPECT_EQ(lookAuto(10),
+            "watchdog: a deadlock: rank 0 is to transfer sum 1 of 'g', rank 1 "
+            "is to transfer message 4 of 'b': orders that cannot both be");
+  // Both have the same one, but one is behind; the other's waits for work of
+  // its device; one has nothing to transfer.
+  states[0].counts = {{0, 1, 6, 5}};
+  states[1].counts = {{0, 1, 6, 5}};
+  EXPECT_EQ(lookAuto(59), "");
+  states[1].counts = {{0, 0, 6, 5}, {1, 0, 4, 3}};
+  EXPECT_EQ(lookAuto(59), "");
+  states[1].counts = {{0, 0, 5, 5}, {1, 1, 3, 3}};
+  EXPECT_EQ(lookAuto(59), "");
+}
+
 TEST_F(JobWatchdogTest, TakesNoWorkForADeadlock) {
   // One works.
   wait(0, 1, 5);
