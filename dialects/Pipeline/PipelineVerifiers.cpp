@@ -78,14 +78,14 @@ LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult VariableOp::verify() {
   RankedTensorType type = getTensorType();
   if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
-    return emitOpError("needs a static shape of numbers, got ") << type;
+    return emitOpError("C3: needs a static shape of numbers, got ") << type;
   if (!getInit())
     return success();
   int64_t length = getInit()->getLength();
   bool isRounded =
       type.getElementType().isBF16() && length == 2 * getByteSize(type);
   if (length != getByteSize(type) && !isRounded)
-    return emitOpError("init has ")
+    return emitOpError("C3: init has ")
            << length << " bytes, " << type << " takes " << getByteSize(type);
   return success();
 }
@@ -93,16 +93,16 @@ LogicalResult VariableOp::verify() {
 LogicalResult TrainingOp::verify() {
   if (!getInfers())
     return getOptimizer() ? success()
-                          : emitOpError("trains without an optimizer");
+                          : emitOpError("C32: trains without an optimizer");
   if (getOptimizer() || getRate() || getClipping() || getMethod() ||
       getMicrobatches() != 1 || getBatchNorm() != BatchNorm::Train)
-    return emitOpError("says how to train, and infers");
+    return emitOpError("C32: says how to train, and infers");
   return success();
 }
 
 LogicalResult WeightStashOp::verify() {
   if (getDepth() < 2)
-    return emitOpError("needs a depth of 2 or more, got ") << getDepth();
+    return emitOpError("C2: needs a depth of 2 or more, got ") << getDepth();
   return success();
 }
 
@@ -110,19 +110,20 @@ LogicalResult DoubleBufferOp::verify() { return success(); }
 
 LogicalResult ChannelOp::verify() {
   if (getTypes().empty())
-    return emitOpError("carries nothing");
+    return emitOpError("C6: carries nothing");
   for (Attribute type : getTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
     if (!tensor || !tensor.hasStaticShape())
-      return emitOpError("carries tensors of static shape, got ") << type;
+      return emitOpError("C6: carries tensors of static shape, got ") << type;
   }
   if (getSource() && getSink())
-    return emitOpError("has both a source and a sink");
+    return emitOpError("C6: has both a source and a sink");
   if ((getSource() || getSink()) && getTypes().size() != 1)
-    return emitOpError("with a source or a sink carries one tensor, got ")
+    return emitOpError("C6: with a source or a sink carries one tensor, got ")
            << getTypes().size();
   if ((getSource() || getSink()) && getOwnQueue())
-    return emitOpError("with a source or a sink is in no queue of a device");
+    return emitOpError(
+        "C6: with a source or a sink is in no queue of a device");
   return success();
 }
 
@@ -130,24 +131,24 @@ LogicalResult StageOp::verify() {
   llvm::SmallSet<int64_t, 8> seen;
   for (int64_t device : getDevices().value_or(ArrayRef<int64_t>())) {
     if (device < 0)
-      return emitOpError("has a negative device ") << device;
+      return emitOpError("C7: has a negative device ") << device;
     if (!seen.insert(device).second)
-      return emitOpError("has device ") << device << " twice";
+      return emitOpError("C7: has device ") << device << " twice";
   }
   return success();
 }
 
 LogicalResult GroupOp::verify() {
   if (getMembers().size() < 1)
-    return emitOpError("has no members");
+    return emitOpError("C8: has no members");
   size_t count = 0;
   for (Attribute member : getMembers()) {
     auto names = dyn_cast<ArrayAttr>(member);
     if (!names || names.empty() ||
         !llvm::all_of(names, llvm::IsaPred<FlatSymbolRefAttr>))
-      return emitOpError("members are lists of variables");
+      return emitOpError("C8: members are lists of variables");
     if (count && names.size() != count)
-      return emitOpError("members have ")
+      return emitOpError("C8: members have ")
              << count << " and " << names.size() << " variables";
     count = names.size();
   }
@@ -160,24 +161,24 @@ LogicalResult TaskOp::verify() {
     return success();
   Block &block = getBody().front();
   if (block.getNumArguments() != 1 || !getCounter().getType().isIndex())
-    return emitOpError("has one argument, an index that counts");
+    return emitOpError("C9: has one argument, an index that counts");
   llvm::SmallDenseSet<Attribute> taken, put, written;
   for (Operation &op : block) {
     if (auto take = dyn_cast<TakeOp>(op)) {
       if (!taken.insert(take.getChannelAttr()).second)
-        return take.emitOpError("is the second take from ")
+        return take.emitOpError("C10: is the second take from ")
                << take.getChannelAttr() << " in one task";
     } else if (auto putOp = dyn_cast<PutOp>(op)) {
       if (!put.insert(putOp.getChannelAttr()).second)
-        return putOp.emitOpError("is the second put to ")
+        return putOp.emitOpError("C10: is the second put to ")
                << putOp.getChannelAttr() << " in one task";
     } else if (auto write = dyn_cast<WriteOp>(op)) {
       if (!written.insert(write.getVariableAttr()).second)
-        return write.emitOpError("is the second write to ")
+        return write.emitOpError("C10: is the second write to ")
                << write.getVariableAttr() << " in one task";
     } else if (auto read = dyn_cast<ReadOp>(op)) {
       if (written.contains(read.getVariableAttr()))
-        return read.emitOpError("reads ")
+        return read.emitOpError("C10: reads ")
                << read.getVariableAttr() << " after the task wrote it";
     } else if (!isa<HyperparameterOp, CompensateOp, PredictOp, BlendOp,
                     StalenessOp, LaterWavesOp, func::CallOp>(op)) {
@@ -187,7 +188,7 @@ LogicalResult TaskOp::verify() {
           llvm::none_of(op.getResultTypes(), llvm::IsaPred<TensorType>);
       if (!scalar)
         return op.emitOpError(
-            "does not belong into a task, which takes, reads, "
+            "C9: does not belong into a task, which takes, reads, "
             "calls functions, puts and writes");
     }
   }
@@ -217,7 +218,7 @@ static LogicalResult verifyAdjusted(Operation *op, Type weight, Type result) {
   if (from == to ||
       (from.getElementType().isF32() && to.getElementType().isBF16()))
     return success();
-  return op->emitOpError("makes ")
+  return op->emitOpError(isa<CompensateOp>(op) ? "C17: makes " : "C18: makes ")
          << to << " of " << from << ", which only f32 to bf16 may round";
 }
 
@@ -226,10 +227,10 @@ LogicalResult CompensateOp::verify() {
   if (failed(verifyAdjusted(*this, getWeight().getType(), getType())))
     return failure();
   if (!(getTau().convertToDouble() > 0))
-    return emitOpError("needs a positive tau");
+    return emitOpError("C17: needs a positive tau");
   if (!isReadOrResult(getWeight()) || !isReadOrResult(getDelta()))
     return emitOpError(
-        "needs a parameter and its delta, as they are read or as "
+        "C17: needs a parameter and its delta, as they are read or as "
         "an update makes them");
   return success();
 }
@@ -239,15 +240,16 @@ LogicalResult PredictOp::verify() {
   if (failed(verifyAdjusted(*this, getWeight().getType(), getType())))
     return failure();
   if (!(getSteps().convertToDouble() > 0))
-    return emitOpError("needs a positive number of steps");
+    return emitOpError("C18: needs a positive number of steps");
   auto weight = getWeight().getDefiningOp<ReadOp>();
   auto velocity = getVelocity().getDefiningOp<ReadOp>();
   if (!isReadOrResult(getWeight()) || !isReadOrResult(getVelocity()))
     return emitOpError(
-        "needs a parameter and optimizer state, as they are read "
+        "C18: needs a parameter and optimizer state, as they are read "
         "or as an update makes them");
   if (weight && velocity && weight.getLag() != velocity.getLag())
-    return emitOpError("reads the weight and the direction at different lags");
+    return emitOpError(
+        "C18: reads the weight and the direction at different lags");
   return success();
 }
 
@@ -255,28 +257,29 @@ LogicalResult PredictOp::verify() {
 LogicalResult BlendOp::verify() {
   auto older = getOlder().getDefiningOp<ReadOp>();
   if (!isReadOrResult(getWeight()) || !older || !older.getLag())
-    return emitOpError("needs a parameter as an update makes it, and an older "
-                       "version that is read with a lag");
+    return emitOpError(
+        "C35: needs a parameter as an update makes it, and an older "
+        "version that is read with a lag");
   return success();
 }
 
 LogicalResult StalenessOp::verify() {
   if (cast<TaskOp>((*this)->getParentOp()).getKind() != TaskKind::Update)
-    return emitOpError("stands in a task that is no update");
+    return emitOpError("C35: stands in a task that is no update");
   return success();
 }
 
 LogicalResult LaterWavesOp::verify() {
   if (cast<TaskOp>((*this)->getParentOp()).getKind() != TaskKind::Fold)
-    return emitOpError("stands in a task that is no fold");
+    return emitOpError("C31: stands in a task that is no fold");
   return success();
 }
 
 LogicalResult HyperparameterOp::verify() {
   if (getName().empty())
-    return emitOpError("needs a name");
+    return emitOpError("C19: needs a name");
   if (getDefaultValue() && getType().isInteger())
-    return emitOpError("is an integer, which has no default but 0");
+    return emitOpError("C19: is an integer, which has no default but 0");
   return success();
 }
 
@@ -287,7 +290,7 @@ LogicalResult HyperparameterOp::verify() {
 /// C20, the part about orders.
 LogicalResult ScheduleOp::verify() {
   if (getDistance() > 0 && getRole() != ScheduleRole::Train)
-    return emitOpError("folds waves, and does not train");
+    return emitOpError("C31: folds waves, and does not train");
   if (isBodyless())
     return success();
   llvm::SmallSet<int64_t, 8> devices;
@@ -295,9 +298,9 @@ LogicalResult ScheduleOp::verify() {
     auto order = dyn_cast<OrderOp>(op);
     if (!order)
       return op.emitOpError(
-          "does not belong into a schedule, which holds orders");
+          "C20: does not belong into a schedule, which holds orders");
     if (!devices.insert(order.getDevice()).second)
-      return order.emitOpError("is the second order of device ")
+      return order.emitOpError("C20: is the second order of device ")
              << order.getDevice();
   }
   return success();
@@ -308,8 +311,9 @@ LogicalResult ScheduleOp::verify() {
 LogicalResult OrderOp::verify() {
   for (Operation &op : getBody().front())
     if (!isa<RepeatOp>(op) || &op != &getBody().front().front())
-      return op.emitOpError("does not belong into an order, which is one loop "
-                            "over updates or microbatches");
+      return op.emitOpError(
+          "C21: does not belong into an order, which is one loop "
+          "over updates or microbatches");
   return success();
 }
 
@@ -318,22 +322,22 @@ LogicalResult RepeatOp::verify() {
   auto outer = dyn_cast<RepeatOp>((*this)->getParentOp());
   if (getKind() == RepeatKind::Times) {
     if (!getCount())
-      return emitOpError("times needs a count");
+      return emitOpError("C21: times needs a count");
     if (!outer)
       return emitOpError(
-          "times is outermost; an order is one loop over updates "
+          "C21: times is outermost; an order is one loop over updates "
           "or microbatches");
     if (outer && outer.getKind() == RepeatKind::Microbatches)
-      return emitOpError("times may nest in updates, not in microbatches");
+      return emitOpError("C21: times may nest in updates, not in microbatches");
   } else {
     if (getCount() && getKind() == RepeatKind::Updates)
-      return emitOpError("counts by itself, without a number");
+      return emitOpError("C21: counts by itself, without a number");
     if (outer)
-      return emitOpError("over updates or microbatches is outermost");
+      return emitOpError("C21: over updates or microbatches is outermost");
   }
   for (Operation &op : getBody().front())
     if (!isa<RepeatOp, RunOp, SendOp, RecvOp, AllReduceOp>(op))
-      return op.emitOpError("does not belong into a schedule's loop");
+      return op.emitOpError("C21: does not belong into a schedule's loop");
   return success();
 }
 
@@ -341,7 +345,8 @@ LogicalResult RepeatOp::verify() {
 static LogicalResult verifyEvery(Operation *op, bool hasEvery) {
   auto repeat = cast<RepeatOp>(op->getParentOp());
   if (hasEvery && repeat.getKind() != RepeatKind::Microbatches)
-    return op->emitOpError("has every(m) outside of a loop over microbatches");
+    return op->emitOpError(
+        "C23: has every(m) outside of a loop over microbatches");
   return success();
 }
 
@@ -367,7 +372,7 @@ static LogicalResult verifyBuffer(Operation *op, Type type) {
   auto buffer = dyn_cast<MemRefType>(type);
   if (!buffer || !buffer.hasStaticShape() || !buffer.getLayout().isIdentity())
     return op->emitOpError(
-               "needs a buffer of static shape and identity layout, "
+               "C26: needs a buffer of static shape and identity layout, "
                "got ")
            << type;
   return success();
@@ -377,10 +382,11 @@ LogicalResult SlotOp::verify() {
   if (std::optional<ArrayRef<int64_t>> places = getPlaces())
     if (places->empty() || places->size() != getRing().value_or(1) ||
         !getAt() || static_cast<uint64_t>(places->front()) != *getAt())
-      return emitOpError("has a place for each of its ring, and its address is "
-                         "the first");
+      return emitOpError(
+          "C26: has a place for each of its ring, and its address is "
+          "the first");
   if (getRing().value_or(1) > 1 && getAt() && getStride().value_or(0) == 0)
-    return emitOpError("of a ring of ")
+    return emitOpError("C26: of a ring of ")
            << *getRing() << " needs a stride where it has an address";
   return verifyBuffer(*this, getBuffer().getType());
 }
@@ -404,7 +410,7 @@ LogicalResult AwaitOp::verify() { return success(); }
 LogicalResult BoundOp::verify() {
   auto loop = dyn_cast<scf::ForOp>((*this)->getParentOp());
   if (!loop || !isa<func::FuncOp>(loop->getParentOp()))
-    return emitOpError("stands in an outermost loop of a function");
+    return emitOpError("C28: stands in an outermost loop of a function");
   return success();
 }
 LogicalResult MarkOp::verify() { return success(); }

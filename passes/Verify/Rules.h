@@ -25,7 +25,7 @@ struct Subject {
   SymbolOp resolve(mlir::Operation *user, mlir::FlatSymbolRefAttr name) {
     auto op = symbols.lookup<SymbolOp>(name.getValue());
     if (!op)
-      user->emitOpError("names ")
+      user->emitOpError("C44: names ")
           << name << ", which is no "
           << SymbolOp::getOperationName().rsplit('.').second
           << " of this module";

@@ -128,7 +128,7 @@ std::string CallRules::nameValue(Value value) {
 
 InFlightDiagnostic CallRules::report(func::CallOp call, unsigned argument,
                                      Attribute stands) {
-  InFlightDiagnostic diagnostic = call.emitOpError("gives ");
+  InFlightDiagnostic diagnostic = call.emitOpError("C38: gives ");
   diagnostic << call.getCalleeAttr() << " as argument " << argument << " "
              << nameValue(call.getOperand(argument)) << ", which stands for "
              << print(stands);
@@ -179,7 +179,7 @@ LogicalResult CallRules::verifyExact(func::CallOp call,
   auto [other, isFirst] = known.try_emplace(best, call);
   if (isFirst)
     return success();
-  InFlightDiagnostic diagnostic = call.emitOpError("calls ");
+  InFlightDiagnostic diagnostic = call.emitOpError("C38: calls ");
   diagnostic << call.getCalleeAttr()
              << " again, which stands for values of one call";
   diagnostic.attachNote(other->second.getLoc()) << "the other call";
@@ -208,7 +208,7 @@ LogicalResult CallRules::verifyOrder(func::CallOp call,
                          ? a.second < b.second
                          : former->isBeforeInBlock(own);
       if (!inOrder)
-        return call.emitOpError("gives ")
+        return call.emitOpError("C38: gives ")
                << call.getCalleeAttr() << " @" << former.getSymName()
                << " before @" << own.getSymName() << ", which comes first";
     }
@@ -244,7 +244,7 @@ LogicalResult CallRules::verifyRoles(func::CallOp call, func::FuncOp callee,
     if (!value.whose)
       continue;
     if (owner && value.whose != owner)
-      return call.emitOpError("gives ")
+      return call.emitOpError("C38: gives ")
              << call.getCalleeAttr() << " as argument " << i << " "
              << nameValue(operand) << ", which belongs to " << value.whose
              << ", and others that belong to " << owner;
@@ -267,7 +267,7 @@ LogicalResult CallRules::verifyRoles(func::CallOp call, func::FuncOp callee,
       continue;
     Value result = call.getResult(index);
     if (result.use_empty())
-      return call.emitOpError("drops result ")
+      return call.emitOpError("C38: drops result ")
              << index << " of " << call.getCalleeAttr() << ", a new "
              << print(term);
     for (Operation *user : result.getUsers()) {
@@ -283,7 +283,7 @@ LogicalResult CallRules::verifyRoles(func::CallOp call, func::FuncOp callee,
           (!target.whose || !owner || target.whose == owner) &&
           (!inPlace || inPlace == target.variable))
         continue;
-      InFlightDiagnostic diagnostic = write.emitOpError("writes result ");
+      InFlightDiagnostic diagnostic = write.emitOpError("C38: writes result ");
       diagnostic << index << " of " << call.getCalleeAttr() << ", a new "
                  << print(term);
       if (inPlace)
@@ -309,13 +309,13 @@ LogicalResult CallRules::verifyTargets(func::CallOp call,
         isa<UnitAttr>(term) ? ArrayRef<Attribute>() : getAlternatives(term);
     for (FlatSymbolRefAttr target : targets)
       if (!llvm::is_contained(stated, Attribute(target)))
-        return call.emitOpError("has result ")
+        return call.emitOpError("C38: has result ")
                << index << " of " << call.getCalleeAttr() << " go to " << target
                << ", which stands for "
                << (stated.empty() ? "a message" : print(term));
     for (Attribute one : stated)
       if (isOne && !llvm::is_contained(targets, one))
-        return call.emitOpError("has result ")
+        return call.emitOpError("C38: has result ")
                << index << " of " << call.getCalleeAttr() << " not go to "
                << one << ", which it stands for";
   }
@@ -331,7 +331,7 @@ LogicalResult CallRules::verifyAdjusted(Operation *op) {
       owner = value.whose ? value.whose : owner;
       return success();
     }
-    return op->emitOpError("mixes what belongs to ")
+    return op->emitOpError("C38: mixes what belongs to ")
            << owner << " and to " << value.whose;
   };
   if (failed(check(describe(op->getOperand(0)))) ||
@@ -350,7 +350,7 @@ LogicalResult CallRules::verifyAdjusted(Operation *op) {
   bool isNamed = predict.getRate().getDefiningOp<func::CallOp>() != nullptr;
   if (!name || !isNamed || name.getValue() == expected)
     return success();
-  return op->emitOpError("moves by the number ")
+  return op->emitOpError("C38: moves by the number ")
          << name << " instead of the " << expected;
 }
 

@@ -26,7 +26,7 @@ static LogicalResult verifyFrozen(Subject &subject) {
       VariableOp variable = use.variable;
       if (!use.writes || !variable.getFrozen())
         continue;
-      InFlightDiagnostic diagnostic = use.op->emitOpError("of task @");
+      InFlightDiagnostic diagnostic = use.op->emitOpError("C39: of task @");
       diagnostic << task.getSymName() << " writes @" << variable.getSymName()
                  << ", which is frozen";
       diagnostic.attachNote(variable.getLoc()) << "frozen here";
@@ -38,26 +38,26 @@ static LogicalResult verifyFrozen(Subject &subject) {
       continue;
     auto whose = subject.symbols.lookup<VariableOp>(name.getValue());
     if (!whose)
-      return variable.emitOpError("belongs to ")
+      return variable.emitOpError("C39: belongs to ")
              << name << ", which is no variable of this module";
     bool fits = whose.getRole() == Role::Parameter ||
                 (whose.getRole() == Role::Statistic &&
                  variable.getRole() == Role::Gradient);
     if (!fits)
-      return variable.emitOpError("is ")
+      return variable.emitOpError("C39: is ")
              << stringifyRole(variable.getRole()) << " of " << name
              << ", which is " << stringifyRole(whose.getRole());
     bool isOfTraining = variable.getRole() != Role::Prepacked &&
                         variable.getRole() != Role::Parameter;
     if (isOfTraining && whose.getFrozen()) {
-      InFlightDiagnostic diagnostic = variable.emitOpError("is ");
+      InFlightDiagnostic diagnostic = variable.emitOpError("C39: is ");
       diagnostic << stringifyRole(variable.getRole()) << " of " << name
                  << ", which is frozen";
       diagnostic.attachNote(whose.getLoc()) << "frozen here";
       return diagnostic;
     }
     if (isOfTraining && whose.getStageAttr() != variable.getStageAttr())
-      return variable.emitOpError("belongs to ")
+      return variable.emitOpError("C39: belongs to ")
              << name << ", which is of stage " << whose.getStageAttr();
   }
   return success();
@@ -86,8 +86,8 @@ static LogicalResult verifyUsed(Subject &subject) {
     if (isComplete && !used.contains(variable.getSymNameAttr()))
       return variable.emitOpError(
           subject.isFrom(Level::Program)
-              ? "has no slot in the function of any device"
-              : "is used by no task");
+              ? "C39: has no slot in the function of any device"
+              : "C39: is used by no task");
   return success();
 }
 
@@ -95,7 +95,7 @@ static LogicalResult verifyUsed(Subject &subject) {
 /// one call of an update has is of one parameter.
 static LogicalResult verifyStated(Subject &subject, TaskOp task) {
   auto reject = [&](CallAttr call, OperandAttr operand) {
-    return task.emitOpError("states that ")
+    return task.emitOpError("C12: states that ")
            << call.getCallee() << " writes " << operand.getSymbol();
   };
   for (auto call : task.getCallsAttr().getAsRange<CallAttr>()) {
@@ -135,7 +135,7 @@ static LogicalResult verifyStated(Subject &subject, TaskOp task) {
       if (role == Role::Parameter || role == Role::Statistic)
         whose = operand.getSymbol();
       if (owner && whose && whose != owner)
-        return task.emitOpError("states that ")
+        return task.emitOpError("C38: states that ")
                << call.getCallee() << " uses " << operand.getSymbol()
                << ", which belongs to " << whose << ", with what belongs to "
                << owner;
@@ -157,18 +157,20 @@ static LogicalResult verifyMethod(Subject &subject) {
   if (llvm::none_of(subject.module.getOps<ScheduleOp>(), [](ScheduleOp op) {
         return op.getRole() == ScheduleRole::Train;
       }))
-    return training.emitOpError("trains, but there is no schedule to train");
+    return training.emitOpError(
+        "C40: trains, but there is no schedule to train");
   StageOp with, without;
   for (auto stage : subject.module.getOps<StageOp>())
     (stage->hasAttr(kLagsAttr) ? with : without) = stage;
   if (with && without)
-    return without.emitOpError("has no lags, stage @")
+    return without.emitOpError("C40: has no lags, stage @")
            << with.getSymName() << " has";
   for (Operation &op : subject.module.getBody()->getOperations())
     if (auto storage = dyn_cast<VersionStorageOpInterface>(op);
         storage && !with && !training.getMethodAttr())
-      return op.emitOpError("keeps versions, but neither pipeline.training "
-                            "says the method nor stages their lags");
+      return op.emitOpError(
+          "C40: keeps versions, but neither pipeline.training "
+          "says the method nor stages their lags");
   // What was compiled in is what the optimizer says.
   auto rate =
       training.getOptimizerAttr()
@@ -180,7 +182,7 @@ static LogicalResult verifyMethod(Subject &subject) {
     if (op.getName() != "lr" || !op.getDefaultValue() ||
         op.getDefaultValue()->convertToDouble() == rate.getValueAsDouble())
       return WalkResult::advance();
-    op.emitOpError("has another default than the learning rate of "
+    op.emitOpError("C40: has another default than the learning rate of "
                    "pipeline.training");
     return WalkResult::interrupt();
   });
@@ -198,15 +200,15 @@ static LogicalResult verifyBytes(VariableOp variable, BytesAttr bytes,
   bool isRounded = variable.getTensorType().getElementType().isBF16() &&
                    bytes.getLength() == 2 * size;
   if (bytes.getLength() != size && !isRounded)
-    return variable.emitOpError(what)
-           << " has " << bytes.getLength() << " bytes, "
+    return variable.emitOpError("C41: ")
+           << what << " has " << bytes.getLength() << " bytes, "
            << variable.getTensorType() << " takes " << size;
   if (!model || bytes.getFile() != model.getFile() ||
       (bytes.getOffset() <= model.getLength() &&
        bytes.getLength() <= model.getLength() - bytes.getOffset()))
     return success();
-  return variable.emitOpError(what)
-         << " has bytes " << bytes.getOffset() << " to "
+  return variable.emitOpError("C41: ")
+         << what << " has bytes " << bytes.getOffset() << " to "
          << bytes.getOffset() + bytes.getLength() << " of '" << bytes.getFile()
          << "', which has " << model.getLength();
 }
@@ -221,11 +223,11 @@ static LogicalResult verifyInit(Subject &subject) {
     if (variable.getInitAttr() &&
         (role == Role::Gradient || role == Role::Optimizer ||
          role == Role::Scalar))
-      return variable.emitOpError("of role ")
+      return variable.emitOpError("C41: of role ")
              << stringifyRole(role) << " starts at zero, not as an init says";
     if (model && !variable.getInitAttr() &&
         (role == Role::Parameter || role == Role::Statistic))
-      return variable.emitOpError("of role ")
+      return variable.emitOpError("C41: of role ")
              << stringifyRole(role) << " has no init, where it starts";
     if (BytesAttr init = variable.getInitAttr())
       if (failed(verifyBytes(variable, init, model, "init")))
@@ -276,7 +278,7 @@ static Operation *findDifference(TaskOp own, TaskOp other) {
 
 static LogicalResult reportReplay(Operation *own, Operation *other,
                                   StringRef what) {
-  InFlightDiagnostic diagnostic = own->emitOpError("of the replay ");
+  InFlightDiagnostic diagnostic = own->emitOpError("C42: of the replay ");
   diagnostic << what;
   diagnostic.attachNote(other->getLoc()) << "in the program";
   return diagnostic;
@@ -293,7 +295,7 @@ static LogicalResult verifyReplay(Subject &subject) {
       continue;
     auto other = symbols.lookup<VariableOp>(own.getSymName());
     if (!other)
-      return own.emitOpError("of the replay is none of the program");
+      return own.emitOpError("C42: of the replay is none of the program");
     if (own.getType() != other.getType() || own.getRole() != other.getRole() ||
         own.getInitAttr() != other.getInitAttr() ||
         own.getFrozen() != other.getFrozen() ||
@@ -305,7 +307,7 @@ static LogicalResult verifyReplay(Subject &subject) {
   for (auto own : subject.module.getOps<TaskOp>()) {
     auto other = symbols.lookup<TaskOp>(own.getSymName());
     if (!other)
-      return own.emitOpError("of the replay is none of the program");
+      return own.emitOpError("C42: of the replay is none of the program");
     if (own.getKind() != other.getKind() ||
         own.getStage() != other.getStage() ||
         own.isBodyless() != other.isBodyless())
@@ -325,7 +327,7 @@ static LogicalResult verifyReplay(Subject &subject) {
   for (auto other : program.getOps<TaskOp>())
     if (other.getKind() != TaskKind::Evaluate &&
         !subject.symbols.lookup<TaskOp>(other.getSymName()))
-      return other.emitOpError("is missing in the replay");
+      return other.emitOpError("C42: is missing in the replay");
   for (auto own : subject.module.getOps<ScheduleOp>())
     for (auto other : program.getOps<ScheduleOp>())
       if (own.getRole() == other.getRole() &&

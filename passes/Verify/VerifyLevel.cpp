@@ -23,14 +23,16 @@ static bool isStatic(Type type) {
 /// ONNX nodes end at `graph`, tensors at `program`.
 static LogicalResult verifyOp(Subject &subject, Operation *op) {
   if (isa<onnx::NodeOp, onnx::AbsentOp>(op) && subject.isFrom(Level::Graph))
-    return op->emitOpError("is left at level ") << getLevelName(subject.level);
+    return op->emitOpError("C43: is left at level ")
+           << getLevelName(subject.level);
   if (isa<BoundaryOp>(op) && subject.isFrom(Level::Stages))
-    return op->emitOpError("is left at level ") << getLevelName(subject.level);
+    return op->emitOpError("C43: is left at level ")
+           << getLevelName(subject.level);
   for (Type type : op->getResultTypes()) {
     if (!isStatic(type))
-      return op->emitOpError("has a result of unknown shape, ") << type;
+      return op->emitOpError("C43: has a result of unknown shape, ") << type;
     if (isa<TensorType>(type) && subject.isFrom(Level::Program))
-      return op->emitOpError("makes a tensor at level program");
+      return op->emitOpError("C43: makes a tensor at level program");
   }
   return success();
 }
@@ -40,7 +42,7 @@ static LogicalResult verifyBoundaries(func::FuncOp function) {
   int64_t expected = 1;
   for (BoundaryOp boundary : function.getOps<BoundaryOp>())
     if (static_cast<int64_t>(boundary.getIndex()) != expected++)
-      return boundary.emitOpError("has number ")
+      return boundary.emitOpError("C14: has number ")
              << boundary.getIndex() << ", expected " << expected - 1
              << ": boundaries rise by one";
   return success();
@@ -51,7 +53,7 @@ LogicalResult penstock::verifyLevel(Subject &subject) {
     if (failed(verifyBoundaries(function)))
       return failure();
     if (!llvm::all_of(function.getArgumentTypes(), isStatic))
-      return function.emitOpError("has an argument of unknown shape");
+      return function.emitOpError("C43: has an argument of unknown shape");
     auto result = function.walk([&](Operation *op) {
       return failed(verifyOp(subject, op)) ? WalkResult::interrupt()
                                            : WalkResult::advance();
@@ -64,6 +66,6 @@ LogicalResult penstock::verifyLevel(Subject &subject) {
   auto stages = subject.module.getOps<StageOp>();
   if (!stages.empty() && !llvm::hasSingleElement(stages))
     return (*std::next(stages.begin()))
-        .emitOpError("is the second stage before the cut");
+        .emitOpError("C43: is the second stage before the cut");
   return success();
 }

@@ -36,24 +36,24 @@ static LogicalResult verifySlot(Subject &subject, SlotOp slot) {
   RankedTensorType type;
   if (auto variable = dyn_cast_or_null<VariableOp>(symbol)) {
     if (slot.getField())
-      return slot.emitOpError("names a field of a variable");
+      return slot.emitOpError("C26: names a field of a variable");
     type = variable.getTensorType();
   } else if (auto channel = dyn_cast_or_null<ChannelOp>(symbol)) {
     uint64_t field = slot.getField().value_or(0);
     if (isStaging(slot, channel))
       field = 0;
     if (field >= channel.getTypes().size())
-      return slot.emitOpError("names field ")
+      return slot.emitOpError("C26: names field ")
              << field << " of " << slot.getSymbolAttr() << ", which has "
              << channel.getTypes().size();
     type = channel.getTensorType(field);
   } else {
-    return slot.emitOpError("names ")
+    return slot.emitOpError("C26: names ")
            << slot.getSymbolAttr()
            << ", which is no variable or channel of this module";
   }
   if (!matches(slot.getBuffer().getType(), type))
-    return slot.emitOpError("has buffer ")
+    return slot.emitOpError("C26: has buffer ")
            << slot.getBuffer().getType() << " for " << slot.getSymbolAttr()
            << " of " << type;
   return success();
@@ -67,8 +67,8 @@ static LogicalResult verifyStart(Subject &subject, Operation *op,
     return failure();
   if (channel.getTypes().size() != 1 ||
       !matches(buffer, channel.getTensorType(0)))
-    return op->emitOpError("moves ") << buffer << " over channel " << name
-                                     << " of " << channel.getTypes();
+    return op->emitOpError("C27: moves ") << buffer << " over channel " << name
+                                          << " of " << channel.getTypes();
   return success();
 }
 
@@ -80,14 +80,14 @@ static LogicalResult verifySum(Subject &subject, StartAllReduceOp sum) {
   auto member = cast<ArrayAttr>(group.getMembers()[0]);
   size_t count = sum.getBuffers().size();
   if (count == 0 || count % member.size() != 0)
-    return sum.emitOpError("sums ")
+    return sum.emitOpError("C27: sums ")
            << count << " buffers, group " << sum.getGroupAttr() << " has "
            << member.size() << " of each member";
   for (auto [index, buffer] : llvm::enumerate(sum.getBuffers())) {
     auto name = cast<FlatSymbolRefAttr>(member[index % member.size()]);
     auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
     if (!matches(buffer.getType(), variable.getTensorType()))
-      return sum.emitOpError("sums ")
+      return sum.emitOpError("C27: sums ")
              << buffer.getType() << " where group " << sum.getGroupAttr()
              << " has " << variable.getTensorType();
   }

@@ -36,10 +36,10 @@ static LogicalResult verifyStorage(Subject &subject) {
     if (!subject.resolve<VariableOp>(&op, name))
       return failure();
     if (hasBodies && !written.contains(name.getAttr()))
-      return op.emitOpError("keeps versions of ")
+      return op.emitOpError("C2: keeps versions of ")
              << name << ", which no update task writes";
     if (!stored.insert(name.getAttr()).second)
-      return op.emitOpError("is the second version storage of ") << name;
+      return op.emitOpError("C2: is the second version storage of ") << name;
   }
   return success();
 }
@@ -51,12 +51,12 @@ static LogicalResult verifyPlacement(Subject &subject) {
     ArrayRef<int64_t> devices =
         stage.getDevices().value_or(ArrayRef<int64_t>());
     if (devices.empty())
-      return stage.emitOpError("has no devices at level ")
+      return stage.emitOpError("C7: has no devices at level ")
              << getLevelName(subject.level);
     for (int64_t device : devices) {
       auto [it, isFirst] = owner.try_emplace(device, stage);
       if (!isFirst && it->second.getDevices()->size() != devices.size())
-        return stage.emitOpError("shares device ")
+        return stage.emitOpError("C7: shares device ")
                << device << " with @" << it->second.getSymName()
                << ", but has another number of replicas";
     }
@@ -69,14 +69,15 @@ static LogicalResult verifyTargets(Subject &subject) {
   llvm::DenseMap<uint64_t, DeviceOp> devices;
   for (DeviceOp device : subject.module.getOps<DeviceOp>())
     if (!devices.try_emplace(device.getNumber(), device).second)
-      return device.emitOpError("declares device ")
+      return device.emitOpError("C34: declares device ")
              << device.getNumber() << " again";
   for (StageOp stage : subject.module.getOps<StageOp>()) {
     TargetAttrInterface target;
     for (int64_t device : stage.getDevices().value_or(ArrayRef<int64_t>())) {
       DeviceOp own = devices.lookup(device);
       if (own && target && own.getTarget() != target)
-        return stage.emitOpError("has replicas on devices with the targets ")
+        return stage.emitOpError(
+                   "C34: has replicas on devices with the targets ")
                << target << " and " << own.getTarget()
                << ", but one function for all";
       if (own)
@@ -100,14 +101,14 @@ static LogicalResult verifyGroup(Subject &subject, GroupOp group) {
       if (types.size() <= index)
         types.push_back(variable.getType());
       if (types[index] != variable.getType())
-        return group.emitOpError("sums ")
+        return group.emitOpError("C8: sums ")
                << types[index] << " and " << variable.getType();
       if (stage && stage != variable.getStageAttr())
-        return group.emitOpError("has a member on two stages");
+        return group.emitOpError("C8: has a member on two stages");
       stage = variable.getStageAttr();
     }
     if (!stage || !stages.insert(stage).second)
-      return group.emitOpError("has two members on one stage");
+      return group.emitOpError("C8: has two members on one stage");
   }
   return success();
 }
@@ -158,13 +159,13 @@ LogicalResult ScheduleRules::verifyEvery(Operation *op,
   if (isOfWave) {
     period *= schedule.getWave();
     if (every.value_or(1) * step != period)
-      return op->emitOpError("of a wave has every(")
+      return op->emitOpError("C23: of a wave has every(")
              << every.value_or(1) << "), expected every(" << period / step
              << ")";
     return success();
   }
   if (every && *every * step != period)
-    return op->emitOpError("has every(")
+    return op->emitOpError("C23: has every(")
            << *every << "), expected every(" << period / step
            << "): M / replicas" << (step > 1 ? ", by iterations" : "");
   return success();
@@ -176,7 +177,7 @@ LogicalResult ScheduleRules::verifyRun(RunOp run, int64_t device) {
     return failure();
   StageOp stage = getStage(task);
   if (!llvm::is_contained(getDevices(stage), device))
-    return run.emitOpError("of ")
+    return run.emitOpError("C22: of ")
            << run.getTaskAttr() << " on device " << device << ", but stage @"
            << stage.getSymName() << " is not there";
   return verifyEvery(run, run.getEvery(), getDevices(stage).size(),
@@ -203,21 +204,21 @@ LogicalResult ScheduleRules::verifyTransfer(Operation *op,
   StageOp to = taker.lookup(name.getAttr());
   StageOp here = isSend ? from : to, there = isSend ? to : from;
   if (!here || !llvm::is_contained(getDevices(here), device))
-    return op->emitOpError("of ") << name << " on device " << device
-                                  << ", which is not that end of it";
+    return op->emitOpError("C24: of ") << name << " on device " << device
+                                       << ", which is not that end of it";
   // Without another end it has a source or a sink, or breaks C4.
   if (there && meets(getDevices(here), getDevices(there), device))
-    return op->emitOpError("of ")
+    return op->emitOpError("C24: of ")
            << name << ", whose both ends are on device " << device;
   if (channel.getTypes().size() != 1)
-    return op->emitOpError("of ")
+    return op->emitOpError("C24: of ")
            << name << ", which carries " << channel.getTypes().size()
            << " tensors; a transfer is one tensor";
   auto entry = cast<ScheduleEntryOpInterface>(op);
   if (channel.getOwnQueue())
     return verifyEvery(op, entry.getPeriod(), 1, /*isOfWave=*/true);
   if (entry.getPeriod())
-    return op->emitOpError("of ")
+    return op->emitOpError("C24: of ")
            << name << " has every(" << *entry.getPeriod()
            << "), but carries a message per microbatch or update";
   return success();
@@ -235,8 +236,8 @@ LogicalResult ScheduleRules::verifyAllReduce(AllReduceOp op, int64_t device) {
     if (llvm::is_contained(getDevices(stage), device))
       return verifyEvery(op, op.getEvery(), getDevices(stage).size());
   }
-  return op.emitOpError("of ") << op.getGroupAttr() << " on device " << device
-                               << ", which has no member of it";
+  return op.emitOpError("C25: of ") << op.getGroupAttr() << " on device "
+                                    << device << ", which has no member of it";
 }
 
 /// C20, the other part: an order for every device that has a stage, and for no
@@ -249,13 +250,13 @@ LogicalResult ScheduleRules::verifyOrders() {
   llvm::DenseSet<int64_t> ordered;
   for (OrderOp order : schedule.getBody().getOps<OrderOp>()) {
     if (!used.contains(order.getDevice()))
-      return order.emitOpError("is for device ")
+      return order.emitOpError("C20: is for device ")
              << order.getDevice() << ", where no stage is";
     ordered.insert(order.getDevice());
   }
   for (auto [device, stage] : used)
     if (!ordered.contains(device))
-      return schedule.emitOpError("has no order for device ")
+      return schedule.emitOpError("C20: has no order for device ")
              << device << ", where stage @" << stage.getSymName() << " is";
   return success();
 }
@@ -274,7 +275,7 @@ LogicalResult ScheduleRules::verifyGroups() {
       auto stage = subject.symbols.lookup<StageOp>(*variable.getStage());
       for (int64_t device : getDevices(stage))
         if (!devices.contains(device))
-          return schedule.emitOpError("sums @")
+          return schedule.emitOpError("C8: sums @")
                  << group.getSymName() << " without device " << device
                  << ", where stage @" << stage.getSymName() << " is";
     }
@@ -296,7 +297,7 @@ LogicalResult ScheduleRules::verifyOverwrites() {
             return read.getVariableAttr() == write.getVariableAttr();
           });
       if (makes && !isSum && variable && variable.getRole() == Role::Gradient)
-        return write.emitOpError("overwrites gradient ")
+        return write.emitOpError("C12: overwrites gradient ")
                << write.getVariableAttr() << ", but @" << schedule.getSymName()
                << " has " << schedule.getMicrobatches()
                << " microbatches per update";
@@ -312,7 +313,7 @@ LogicalResult ScheduleRules::verifyRole() {
                                          : ScheduleRole::Infer;
   if (set.tasks.empty() || schedule.getRole() == expected)
     return success();
-  return schedule.emitOpError("has the role ")
+  return schedule.emitOpError("C30: has the role ")
          << stringifyScheduleRole(schedule.getRole())
          << ", but what it runs is to " << stringifyScheduleRole(expected);
 }
@@ -333,7 +334,7 @@ LogicalResult ScheduleRules::verify() {
   });
   for (StageOp stage : subject.module.getOps<StageOp>())
     if (schedule.getMicrobatches() % getDevices(stage).size() != 0)
-      return schedule.emitOpError("has ")
+      return schedule.emitOpError("C20: has ")
              << schedule.getMicrobatches() << " microbatches for "
              << getDevices(stage).size() << " replicas of stage @"
              << stage.getSymName() << ": not a multiple";
@@ -376,11 +377,11 @@ LogicalResult penstock::verifySchedules(Subject &subject) {
     // C30: the runtime finds it by its role.
     if (subject.isFrom(Level::Program) &&
         !roles.insert(schedule.getRole()).second)
-      return schedule.emitOpError("is the second schedule with the role ")
+      return schedule.emitOpError("C30: is the second schedule with the role ")
              << stringifyScheduleRole(schedule.getRole());
     if (schedule.isBodyless()) {
       if (!subject.isFrom(Level::Program))
-        return schedule.emitOpError("needs orders before level program");
+        return schedule.emitOpError("C43: needs orders before level program");
       continue;
     }
     if (failed(ScheduleRules(subject, schedule).verify()))

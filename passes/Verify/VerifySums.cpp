@@ -103,7 +103,7 @@ LogicalResult SumRules::collect() {
         auto [known, isNew] = groupOf.insert({variable, group});
         if (isNew)
           continue;
-        InFlightDiagnostic diagnostic = group.emitOpError("sums ");
+        InFlightDiagnostic diagnostic = group.emitOpError("C37: sums ");
         diagnostic << name << " again";
         diagnostic.attachNote(known->second.getLoc()) << "summed here";
         return diagnostic;
@@ -116,7 +116,7 @@ LogicalResult SumRules::verifyOrder(GroupOp group, ArrayRef<StageOp> stages) {
   for (size_t i = 1; i < stages.size(); ++i) {
     StageOp a = stages[i - 1], b = stages[i];
     if (stageNumbers.lookup(a) > stageNumbers.lookup(b))
-      return group.emitOpError("has the member of stage @")
+      return group.emitOpError("C37: has the member of stage @")
              << a.getSymName() << " before that of @" << b.getSymName()
              << ", which comes first";
   }
@@ -137,7 +137,7 @@ LogicalResult SumRules::verifyMakers(GroupOp group) {
     }
     if (makers.size() == 1 || made.empty())
       continue;
-    InFlightDiagnostic diagnostic = group.emitOpError("sums in position ");
+    InFlightDiagnostic diagnostic = group.emitOpError("C37: sums in position ");
     diagnostic << i << " " << makers.size()
                << " gradients that a backward makes, instead of one";
     for (VariableOp maker : makers)
@@ -162,15 +162,16 @@ LogicalResult SumRules::verifyGroup(GroupOp group) {
       if (!role)
         role = variable.getRole();
       if (variable.getRole() != *role)
-        return group.emitOpError("sums ")
+        return group.emitOpError("C37: sums ")
                << name << " of role " << stringifyRole(variable.getRole())
                << " with variables of role " << stringifyRole(*role);
       if (variable.getRole() != Role::Gradient || !overStages)
         continue;
       Attribute own = getOriginal(variable);
       if (original && own != original)
-        return group.emitOpError("sums ") << name << ", a gradient of " << own
-                                          << ", with gradients of " << original;
+        return group.emitOpError("C37: sums ")
+               << name << ", a gradient of " << own << ", with gradients of "
+               << original;
       original = own;
     }
     auto first = subject.symbols.lookup<VariableOp>(
@@ -182,10 +183,11 @@ LogicalResult SumRules::verifyGroup(GroupOp group) {
     return success();
   bool once = group->hasAttr(kOnceAttr);
   if (*role == Role::Gradient && once)
-    return group.emitOpError("sums gradients 'once', which are different on "
-                             "each replica");
+    return group.emitOpError(
+        "C37: sums gradients 'once', which are different on "
+        "each replica");
   if (*role == Role::Scalar && !once && most > 1)
-    return group.emitOpError("sums what replicas have alike; it needs '")
+    return group.emitOpError("C37: sums what replicas have alike; it needs '")
            << kOnceAttr << "'";
   if (failed(verifyOrder(group, stages)))
     return failure();
@@ -215,7 +217,7 @@ LogicalResult SumRules::verifyCopies() {
           group.getMembers().size() == copies[original].size() + 1)
         continue;
       InFlightDiagnostic diagnostic =
-          getReader(gradient)->emitOpError("uses @");
+          getReader(gradient)->emitOpError("C37: uses @");
       diagnostic << gradient.getSymName() << ", which no group sums over the "
                  << copies[original].size() + 1 << " stages that hold "
                  << original;
@@ -234,7 +236,8 @@ LogicalResult SumRules::verifyReplicas() {
     if (variable.getRole() != Role::Gradient || groupOf.contains(variable) ||
         countReplicas(variable) == 1 || !readers.contains(variable))
       continue;
-    InFlightDiagnostic diagnostic = getReader(variable)->emitOpError("uses @");
+    InFlightDiagnostic diagnostic =
+        getReader(variable)->emitOpError("C37: uses @");
     diagnostic << variable.getSymName() << ", which no group sums over the "
                << countReplicas(variable) << " replicas of @"
                << *variable.getStage();
@@ -251,7 +254,7 @@ LogicalResult SumRules::verifySquares() {
     return success();
   ClippingAttr clipping = training.getClippingAttr();
   if (norm && !clipping)
-    return norm.emitOpError("makes a norm, but pipeline.training has no "
+    return norm.emitOpError("C37: makes a norm, but pipeline.training has no "
                             "clipping");
   if (!norm)
     return success();
@@ -265,12 +268,13 @@ LogicalResult SumRules::verifySquares() {
     if (own)
       group = own;
     if (!isGlobal && own)
-      return own.emitOpError("sums @")
+      return own.emitOpError("C37: sums @")
              << variable.getSymName() << ", but each stage is clipped by its "
              << "own norm";
     if (!isGlobal || squares.size() == 1 || isSummed)
       continue;
-    InFlightDiagnostic diagnostic = getReader(variable)->emitOpError("uses @");
+    InFlightDiagnostic diagnostic =
+        getReader(variable)->emitOpError("C37: uses @");
     diagnostic << variable.getSymName() << ", which no group sums over the "
                << squares.size() << " stages of the norm";
     diagnostic.attachNote(variable.getLoc()) << "the squares of one stage";

@@ -41,12 +41,12 @@ static LogicalResult verifyMessage(Subject &subject, Operation *op,
   if (!channel)
     return failure();
   if (channel.getTypes().size() != types.size())
-    return op->emitOpError("moves ")
+    return op->emitOpError("C6: moves ")
            << types.size() << " values, channel " << name << " carries "
            << channel.getTypes().size();
   for (auto [index, type] : llvm::enumerate(types))
     if (channel.getTensorType(index) != type)
-      return op->emitOpError("moves ")
+      return op->emitOpError("C6: moves ")
              << type << " where channel " << name << " carries "
              << channel.getTensorType(index);
   return success();
@@ -59,7 +59,7 @@ static LogicalResult verifyTask(Subject &subject, TaskOp task,
   if (task.isBodyless())
     return subject.isFrom(Level::Program)
                ? success()
-               : LogicalResult(task.emitOpError("needs a body before level "
+               : LogicalResult(task.emitOpError("C9: needs a body before level "
                                                 "program"));
   if (failed(verifyAccesses(subject, task, versioned)))
     return failure();
@@ -82,7 +82,7 @@ static LogicalResult verifyEnds(Subject &subject, const TaskSet &set) {
     auto channel = subject.symbols.lookup<ChannelOp>(name.getValue());
     TaskOp &known = ends[channel].*end;
     if (known)
-      return op->emitOpError("is the second end of channel ")
+      return op->emitOpError("C4: is the second end of channel ")
              << name << ", after task @" << known.getSymName();
     known = task;
     return success();
@@ -97,21 +97,21 @@ static LogicalResult verifyEnds(Subject &subject, const TaskSet &set) {
   }
   for (auto &[channel, end] : ends) {
     if (channel.getSource() && end.put)
-      return channel.emitOpError("has a source, but task @")
+      return channel.emitOpError("C4: has a source, but task @")
              << end.put.getSymName() << " puts into it";
     if (channel.getSink() && end.take)
-      return channel.emitOpError("has a sink, but task @")
+      return channel.emitOpError("C4: has a sink, but task @")
              << end.take.getSymName() << " takes from it";
     if (!channel.getSource() && !end.put)
-      return channel.emitOpError("is taken by task @")
+      return channel.emitOpError("C4: is taken by task @")
              << end.take.getSymName() << ", but no task" << set.of
              << " puts into it";
     if (!channel.getSink() && !end.take)
-      return channel.emitOpError("is put by task @")
+      return channel.emitOpError("C4: is put by task @")
              << end.put.getSymName() << ", but no task" << set.of
              << " takes from it";
     if (end.put && end.take && isUpdateLike(end.put) != isUpdateLike(end.take))
-      return channel.emitOpError("joins task @")
+      return channel.emitOpError("C5: joins task @")
              << end.put.getSymName() << " and task @" << end.take.getSymName()
              << ", which count microbatches and updates";
   }
@@ -126,7 +126,7 @@ static LogicalResult verifyStages(Subject &subject, const TaskSet &set) {
   for (TaskOp task : set.tasks) {
     auto &known = kinds[task.getStageAttr().getAttr()];
     if (llvm::is_contained(known, task.getKind()))
-      return task.emitOpError("is the second ")
+      return task.emitOpError("C13: is the second ")
              << stringifyTaskKind(task.getKind()) << " task of its stage";
     known.push_back(task.getKind());
   }
@@ -136,7 +136,7 @@ static LogicalResult verifyStages(Subject &subject, const TaskSet &set) {
     auto has = [&](TaskKind kind) { return llvm::is_contained(known, kind); };
     auto stage = subject.symbols.lookup<StageOp>(name);
     if (!has(TaskKind::Forward))
-      return stage.emitOpError("has no forward task");
+      return stage.emitOpError("C13: has no forward task");
     bool hasGradient = llvm::any_of(
         subject.module.getOps<VariableOp>(), [&](VariableOp variable) {
           return variable.getRole() == Role::Gradient &&
@@ -146,9 +146,10 @@ static LogicalResult verifyStages(Subject &subject, const TaskSet &set) {
     bool whole = has(TaskKind::Backward);
     bool halves = has(TaskKind::InputGrad) || has(TaskKind::WeightGrad);
     if (whole && halves)
-      return stage.emitOpError("has a backward task and halves of it");
+      return stage.emitOpError("C13: has a backward task and halves of it");
     if (hasGradient && !whole && !has(TaskKind::WeightGrad))
-      return stage.emitOpError("has gradients, but no task that makes them");
+      return stage.emitOpError(
+          "C13: has gradients, but no task that makes them");
   }
   return success();
 }
@@ -161,13 +162,13 @@ static LogicalResult verifyHyperparameters(Subject &subject) {
     auto [it, isFirst] = known.try_emplace(op.getName(), op);
     if (!isFirst &&
         it->second.getDefaultValueAttr() != op.getDefaultValueAttr()) {
-      op.emitOpError("declares '")
+      op.emitOpError("C19: declares '")
           << op.getName() << "' with another default than before";
       return WalkResult::interrupt();
     }
     if (!isFirst &&
         it->second.getType().isInteger() != op.getType().isInteger()) {
-      op.emitOpError("declares '")
+      op.emitOpError("C19: declares '")
           << op.getName() << "' as " << op.getType() << ", but as "
           << it->second.getType() << " before";
       return WalkResult::interrupt();

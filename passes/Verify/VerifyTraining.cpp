@@ -20,9 +20,11 @@ static LogicalResult verifyOnce(Subject &subject) {
   auto own = subject.module.getOps<TrainingOp>();
   if (!own.empty() && subject.module->getParentOp())
     return (*own.begin())
-        .emitOpError("is in a nested module, which has those of its program");
+        .emitOpError(
+            "C32: is in a nested module, which has those of its program");
   if (!own.empty() && !llvm::hasSingleElement(own))
-    return (*std::next(own.begin())).emitOpError("is the second of its module");
+    return (*std::next(own.begin()))
+        .emitOpError("C32: is the second of its module");
   if (!subject.isFrom(Level::Training) ||
       subject.module.getOps<TaskOp>().empty())
     return success();
@@ -30,9 +32,10 @@ static LogicalResult verifyOnce(Subject &subject) {
   if (failed(training))
     return failure();
   if (training->getInfers() && trains(subject.module))
-    return training->emitOpError("says that a program infers which trains");
+    return training->emitOpError(
+        "C32: says that a program infers which trains");
   if (!training->getInfers() && !trains(subject.module))
-    return training->emitOpError("says how a program trains that infers");
+    return training->emitOpError("C32: says how a program trains that infers");
   return success();
 }
 
@@ -44,7 +47,7 @@ static LogicalResult verifyMicrobatches(Subject &subject) {
   for (auto schedule : subject.module.getOps<ScheduleOp>())
     if (schedule.getRole() == ScheduleRole::Train &&
         schedule.getMicrobatches() != training.getMicrobatches())
-      return schedule.emitOpError("has ")
+      return schedule.emitOpError("C33: has ")
              << schedule.getMicrobatches()
              << " microbatches per update, pipeline.training "
              << training.getMicrobatches();
@@ -53,7 +56,7 @@ static LogicalResult verifyMicrobatches(Subject &subject) {
   for (auto schedule : subject.module.getOps<ScheduleOp>())
     if (schedule.getRole() == ScheduleRole::Evaluate &&
         schedule.getMicrobatches() != 1)
-      return schedule.emitOpError("evaluates by ")
+      return schedule.emitOpError("C33: evaluates by ")
              << schedule.getMicrobatches()
              << " microbatches; a segment of evaluation counts single ones";
   return success();

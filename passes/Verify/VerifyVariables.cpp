@@ -80,13 +80,13 @@ static LogicalResult verifyWriter(Subject &subject, TaskOp task, WriteOp write,
     break;
   }
   if (!allowed)
-    return write.emitOpError("in a ")
+    return write.emitOpError("C12: in a ")
            << stringifyTaskKind(kind) << " task writes " << stringifyRole(role)
            << " " << write.getVariableAttr();
   if (role == Role::Gradient && kind != TaskKind::Update &&
       !hasRead(task, write.getVariableAttr()) &&
       !isOverwritten(task, write.getVariableAttr()))
-    return write.emitOpError("of gradient ")
+    return write.emitOpError("C12: of gradient ")
            << write.getVariableAttr()
            << " does not accumulate: the task does not read it";
   return success();
@@ -100,10 +100,10 @@ static LogicalResult verifyAccess(Subject &subject, TaskOp task, Operation *op,
   if (!variable)
     return failure();
   if (variable.getType() != type)
-    return op->emitOpError("has type ")
+    return op->emitOpError("C16: has type ")
            << type << ", but " << name << " is " << variable.getType();
   if (variable.getStageAttr() && variable.getStageAttr() != task.getStageAttr())
-    return op->emitOpError("of ")
+    return op->emitOpError("C11: of ")
            << name << ", which is of stage " << variable.getStageAttr()
            << ", in a task of stage " << task.getStageAttr();
   return success();
@@ -134,16 +134,16 @@ static LogicalResult verifyMaster(Subject &subject, VariableOp master) {
   auto parameter =
       name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
   if (!parameter || parameter.getRole() != Role::Parameter)
-    return master.emitOpError("does not say by '")
+    return master.emitOpError("C36: does not say by '")
            << kParameterAttr << "' which parameter is rounded from it";
   RankedTensorType from = master.getTensorType(),
                    to = parameter.getTensorType();
   if (!from.getElementType().isF32() || !to.getElementType().isBF16() ||
       from.getShape() != to.getShape())
-    return master.emitOpError("holds ")
+    return master.emitOpError("C36: holds ")
            << from << " for " << name << ", which is " << to;
   if (parameter.getStageAttr() != master.getStageAttr())
-    return master.emitOpError("is of another stage than ") << name;
+    return master.emitOpError("C36: is of another stage than ") << name;
   for (TaskOp task : subject.module.getOps<TaskOp>()) {
     if (task.isBodyless())
       continue;
@@ -154,7 +154,7 @@ static LogicalResult verifyMaster(Subject &subject, VariableOp master) {
     auto call =
         weights ? weights.getDefiningOp<func::CallOp>() : func::CallOp();
     if (!rounded || !call || rounded.getDefiningOp() != call)
-      return task.emitOpError("does not write ")
+      return task.emitOpError("C36: does not write ")
              << FlatSymbolRefAttr::get(master) << " and " << name
              << " as results of one function";
   }
@@ -168,11 +168,11 @@ static LogicalResult verifyPrepacked(Subject &subject, VariableOp prepacked) {
   auto weights =
       name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
   if (!weights || !prepacked->hasAttr(kernel::kPackingAttr))
-    return prepacked.emitOpError("does not say by '")
+    return prepacked.emitOpError("C29: does not say by '")
            << kParameterAttr << "' and '" << kernel::kPackingAttr
            << "' what is prepacked for what";
   if (weights.getStageAttr() != prepacked.getStageAttr())
-    return prepacked.emitOpError("is of another stage than ") << name;
+    return prepacked.emitOpError("C29: is of another stage than ") << name;
   for (TaskOp task : subject.module.getOps<TaskOp>()) {
     if (task.isBodyless())
       continue;
@@ -181,7 +181,7 @@ static LogicalResult verifyPrepacked(Subject &subject, VariableOp prepacked) {
     if (from || to)
       if (!from || !call ||
           llvm::to_vector(call.getOperands()) != SmallVector<Value>{from})
-        return task.emitOpError("does not write ")
+        return task.emitOpError("C29: does not write ")
                << FlatSymbolRefAttr::get(prepacked) << " as a function of what "
                << "it writes to " << name;
   }
@@ -212,7 +212,7 @@ static LogicalResult verifyReads(Subject &subject, TaskOp task,
         versioned.contains(variable.getSymNameAttr()) &&
         variable.getRole() == Role::Parameter) {
       if (*read.getLag() == 0)
-        return read.emitOpError("of ")
+        return read.emitOpError("C15: of ")
                << read.getVariableAttr()
                << " in an update task needs a lag of at least 1";
       continue;
@@ -225,30 +225,32 @@ static LogicalResult verifyReads(Subject &subject, TaskOp task,
     if (!subject.isFrom(Level::Schedule) || read.getLag().has_value() == hasLag)
       continue;
     if (hasLag)
-      return read.emitOpError("of ")
+      return read.emitOpError("C15: of ")
              << read.getVariableAttr()
              << ", which an update task writes, needs a lag at level schedule";
-    return read.emitOpError("of ")
+    return read.emitOpError("C15: of ")
            << read.getVariableAttr() << " sees the newest value and has no lag";
   }
   for (CompensateOp op : task.getBody().getOps<CompensateOp>()) {
     VariableOp variable = getVariable(subject, op.getDelta());
     if (!variable || variable.getRole() != Role::Compensation)
-      return reportRole(op, "needs a delta of role compensation", variable);
+      return reportRole(op, "C17: needs a delta of role compensation",
+                        variable);
   }
   for (BlendOp op : task.getBody().getOps<BlendOp>()) {
     VariableOp newer = getVariable(subject, op.getWeight());
     VariableOp older = getVariable(subject, op.getOlder());
     if (!newer || newer != older || newer.getRole() != Role::Parameter)
-      return op.emitOpError(
-          "needs two versions of one parameter, the newer as it is written");
+      return op.emitOpError("C35: needs two versions of one parameter, the "
+                            "newer as it is written");
   }
   for (PredictOp op : task.getBody().getOps<PredictOp>()) {
     // What a function makes of the state need not be written.
     VariableOp variable = getVariable(subject, op.getVelocity());
     bool isComputed = op.getVelocity().getDefiningOp<func::CallOp>();
     if (variable ? variable.getRole() != Role::Optimizer : !isComputed)
-      return reportRole(op, "needs a direction of role optimizer", variable);
+      return reportRole(op, "C18: needs a direction of role optimizer",
+                        variable);
   }
   return success();
 }
@@ -274,7 +276,7 @@ LogicalResult penstock::verifyVariables(Subject &subject) {
         !subject.resolve<StageOp>(variable, variable.getStageAttr()))
       return failure();
     if (subject.isFrom(Level::Stages) && !variable.getStageAttr())
-      return variable.emitOpError("has no stage at level ")
+      return variable.emitOpError("C1: has no stage at level ")
              << getLevelName(subject.level);
     if (variable.getRole() == Role::Prepacked &&
         failed(verifyPrepacked(subject, variable)))

@@ -121,8 +121,9 @@ LogicalResult WaveRules::verifyStage(StageOp stage, StageTasks own) {
                             std::pair(own.push, TaskKind::Push),
                             std::pair(own.fold, TaskKind::Fold)})
     if (!task)
-      return stage.emitOpError("updates weights of one of several workers, "
-                               "but has no ")
+      return stage.emitOpError(
+                 "C31: updates weights of one of several workers, "
+                 "but has no ")
              << stringifyTaskKind(kind) << " task";
   // All that an update trains is exchanged.
   llvm::DenseSet<Attribute> folded;
@@ -131,7 +132,7 @@ LogicalResult WaveRules::verifyStage(StageOp stage, StageTasks own) {
   for (WriteOp write : own.update.getBody().getOps<WriteOp>())
     if (isParameter(write.getVariableAttr()) &&
         !folded.contains(write.getVariableAttr()))
-      return own.fold.emitOpError("does not fold waves into ")
+      return own.fold.emitOpError("C31: does not fold waves into ")
              << write.getVariableAttr() << ", which @"
              << own.update.getSymName() << " writes";
   return failed(verifyPush(own.push))
@@ -149,17 +150,17 @@ LogicalResult WaveRules::verifyPush(TaskOp push) {
         reads.push_back(read);
     if (reads.size() != 2 || !isParameter(reads[0].getVariableAttr()))
       return call.emitOpError(
-          "of a push is not of a weight and what it was before");
+          "C31: of a push is not of a weight and what it was before");
     ReadOp now = reads[0], before = reads[1];
     if (now.getLag())
-      return now.emitOpError("of a push has a lag, where the wave ends");
+      return now.emitOpError("C31: of a push has a lag, where the wave ends");
     bool isOwn = before.getVariableAttr() == now.getVariableAttr();
     if (distance > 0 ? !isOwn || static_cast<int64_t>(
                                      before.getLag().value_or(0)) != wave
                      : isOwn || before.getLag() ||
                            getParameter(before.getVariableAttr()) !=
                                now.getVariableAttr())
-      return before.emitOpError("of a push is not of ")
+      return before.emitOpError("C31: of a push is not of ")
              << now.getVariableAttr() << " as the wave before left it"
              << (distance > 0 ? ": expected lag(" + std::to_string(wave) + ")"
                               : std::string());
@@ -168,7 +169,7 @@ LogicalResult WaveRules::verifyPush(TaskOp push) {
         auto channel =
             subject.symbols.lookup<ChannelOp>(put.getChannelAttr().getValue());
         if (!channel || !channel.getOwnQueue())
-          return put.emitOpError("of a wave goes through ")
+          return put.emitOpError("C31: of a wave goes through ")
                  << put.getChannelAttr() << ", which has no queue of its own";
         ++puts[now.getVariableAttr()];
       }
@@ -176,7 +177,7 @@ LogicalResult WaveRules::verifyPush(TaskOp push) {
   }
   for (auto [parameter, count] : puts)
     if (count != workers - 1)
-      return push.emitOpError("sends waves of ")
+      return push.emitOpError("C31: sends waves of ")
              << parameter << " to " << count << " of " << workers - 1
              << " other workers";
   return success();
@@ -197,7 +198,7 @@ LogicalResult WaveRules::verifyFoldOf(TaskOp fold, int64_t worker,
   auto tensors =
       llvm::to_vector(llvm::make_filter_range(call.getOperands(), isTensor));
   if (static_cast<int64_t>(tensors.size()) != workers + distance + 1)
-    return call.emitOpError("of a fold has ")
+    return call.emitOpError("C31: of a fold has ")
            << tensors.size() << " tensors, expected the waves of " << workers
            << " workers, " << distance << " later ones and the global weights";
   VariableOp written;
@@ -207,7 +208,7 @@ LogicalResult WaveRules::verifyFoldOf(TaskOp fold, int64_t worker,
           write && isParameter(write.getVariableAttr()))
         written = subject.symbols.lookup<VariableOp>(write.getVariable());
   if (!written)
-    return call.emitOpError("of a fold makes no weight");
+    return call.emitOpError("C31: of a fold makes no weight");
   auto name = FlatSymbolRefAttr::get(written);
   auto isOf = [&](Value value, std::optional<int64_t> lag) {
     auto read = value.getDefiningOp<ReadOp>();
@@ -230,18 +231,20 @@ LogicalResult WaveRules::verifyFoldOf(TaskOp fold, int64_t worker,
                 wave->second.number == numbers.lookup(name);
     }
     if (!isRight)
-      return call.emitOpError("of a fold does not take the wave of worker ")
+      return call.emitOpError(
+                 "C31: of a fold does not take the wave of worker ")
              << other << " of " << name << " as its operand " << other;
   }
   for (int64_t later : llvm::seq<int64_t>(0, distance))
     if (!isKept(tensors[workers + later], distance - 1 - later))
-      return call.emitOpError("of a fold does not take the own wave ")
+      return call.emitOpError("C31: of a fold does not take the own wave ")
              << later + 1 << " behind it as its operand " << workers + later
              << ": expected lag(" << distance - 1 - later << ")";
   if (!isOf(tensors.back(), std::nullopt) ||
       kept.lookup(name) ==
           tensors.back().getDefiningOp<ReadOp>().getVariableAttr())
-    return call.emitOpError("of a fold does not read the global weights of ")
+    return call.emitOpError(
+               "C31: of a fold does not read the global weights of ")
            << name << " last";
   return success();
 }
@@ -255,7 +258,7 @@ LogicalResult WaveRules::verifyEntries() {
     int64_t due = task.getKind() == TaskKind::Fold ? -distance * wave : 0;
     if (run.getAheadOr0() == due)
       return WalkResult::advance();
-    return run.emitOpError("of ")
+    return run.emitOpError("C31: of ")
            << run.getTaskAttr() << " has ahead(" << run.getAheadOr0()
            << "), expected ahead(" << due << "): " << distance
            << (distance == 1 ? " wave of " : " waves of ") << wave

@@ -744,113 +744,17 @@ bool Mutator::mutate(Kind kind) {
 // Verdicts
 //===----------------------------------------------------------------------===//
 
-/// The rule that a message is of: its label, or what the message says.
+/// Returns the label of the rule that a message starts with, or "op" where an
+/// op or a parser finds fault otherwise.
 static std::string findRule(StringRef message) {
-  size_t at = 0;
-  if (message.starts_with("S") || message.starts_with("N")) {
-    at = message.find(':');
-    if (at != StringRef::npos && at <= 4)
-      return message.take_front(at).str();
-  }
-  static const std::pair<StringRef, StringRef> kRules[] = {
-      {"of a push", "C31"},
-      {"of a fold", "C31"},
-      {"of a wave", "C31"},
-      {"wave", "C31"},
-      {"stands for", "C38"},
-      {"which it stands for", "C38"},
-      {"which comes first", "C38"},
-      {"which belongs to", "C38"},
-      {"mixes what belongs to", "C38"},
-      {"drops result", "C38"},
-      {", a new ", "C38"},
-      {"no group sums", "C37"},
-      {"sums gradients 'once'", "C37"},
-      {"sums what replicas have alike", "C37"},
-      {" again", "C37"},
-      {"sums in position", "C37"},
-      {"has no clipping", "C37"},
-      {"frozen", "C39"},
-      {"is used by no task", "C39"},
-      {"has no slot in the function", "C39"},
-      {", which is parameter", "C39"},
-      {", which is gradient", "C39"},
-      {", which is optimizer", "C39"},
-      {"starts at zero, not as", "C41"},
-      {"has no init, where", "C41"},
-      {"belongs to", "C39"},
-      {"keeps versions, but neither", "C40"},
-      {"has no lags", "C40"},
-      {"than the learning rate", "C40"},
-      {"bytes", "C41"},
-      {"replay", "C42"},
-      {"states that", "C12"},
-      {"writes gradient", "C12"},
-      {"does not accumulate", "C12"},
-      {" task writes ", "C12"},
-      {"needs a lag", "C15"},
-      {"has no lag", "C15"},
-      {"second end of channel", "C4"},
-      {"but no task", "C4"},
-      {"has a source, but", "C4"},
-      {"has a sink, but", "C4"},
-      {"which count microbatches and updates", "C5"},
-      {"where channel", "C6"},
-      {"carries", "C6"},
-      {"has no devices", "C7"},
-      {"shares device", "C7"},
-      {"twice", "C7"},
-      {"sums", "C8"},
-      {"member", "C8"},
-      {"does not belong into a task", "C9"},
-      {"in one task", "C10"},
-      {"after the task wrote it", "C10"},
-      {"in a task of stage", "C11"},
-      {"task of its stage", "C13"},
-      {"has no forward task", "C13"},
-      {"has gradients, but", "C13"},
-      {"has a backward task and", "C13"},
-      {"has type", "C16"},
-      {"with another default", "C19"},
-      {"not a multiple", "C20"},
-      {"has no order for device", "C20"},
-      {"where no stage is", "C20"},
-      {"order of device", "C20"},
-      {"does not belong into an order", "C21"},
-      {"outermost", "C21"},
-      {"times", "C21"},
-      {"counts by itself", "C21"},
-      {"is not there", "C22"},
-      {"every(", "C23"},
-      {"which is not that end of it", "C24"},
-      {"whose both ends", "C24"},
-      {"has no member of it", "C25"},
-      {"has buffer", "C26"},
-      {"needs a buffer", "C26"},
-      {"names field", "C26"},
-      {"names a field", "C26"},
-      {"needs a stride", "C26"},
-      {"a place for each", "C26"},
-      {"moves", "C27"},
-      {"which is no ", "C28"},
-      {"has the role", "C30"},
-      {"second schedule with the role", "C30"},
-      {"no schedule to train", "C30"},
-      {"infers", "C32"},
-      {"is the second of its module", "C32"},
-      {"has no pipeline.training", "C32"},
-      {"microbatches", "C33"},
-      {"declares device", "C34"},
-      {"targets", "C34"},
-      {"has no stage at level", "C1"},
-      {"version storage", "C2"},
-      {"keeps versions of", "C2"},
-      {"storage", "storage"},
-  };
-  for (auto [text, rule] : kRules)
-    if (message.contains(text))
-      return rule.str();
-  return "op";
+  constexpr llvm::StringLiteral kSubject("' op ");
+  if (size_t at = message.find(kSubject); at != StringRef::npos)
+    message = message.drop_front(at + kSubject.size());
+  StringRef label = message.take_until([](char c) { return c == ':'; });
+  bool isLabel = label.size() > 1 && label.size() < message.size() &&
+                 llvm::isUpper(label.front()) &&
+                 llvm::all_of(label.drop_front(), llvm::isDigit);
+  return isLabel ? label.str() : "op";
 }
 
 namespace {

@@ -3,17 +3,17 @@
 // One case for each rule of the facts by themselves. Methods, optimizers and
 // schedules are those of the command line, and so is what is said of them.
 
-// expected-error @+1 {{trains without an optimizer}}
+// expected-error @+1 {{C32: trains without an optimizer}}
 pipeline.training microbatches(4)
 
 // -----
 
-// expected-error @+1 {{says how to train, and infers}}
+// expected-error @+1 {{C32: says how to train, and infers}}
 pipeline.training infers microbatches(4)
 
 // -----
 
-// expected-error @+1 {{says how to train, and infers}}
+// expected-error @+1 {{C32: says how to train, and infers}}
 pipeline.training infers optimizer<sgd>
 
 // -----

@@ -21,7 +21,7 @@ pipeline.task @s0.U update of @s0(%t) {
   %lr = pipeline.hyperparameter "lr" default(1.0e-2) : f32
   %w = pipeline.read @w : !t
   %g = pipeline.read @w.grad : !t
-  // expected-error @+1 {{gives @sgd as argument 0 @w.grad of role gradient, which stands for parameter}}
+  // expected-error @+1 {{C38: gives @sgd as argument 0 @w.grad of role gradient, which stands for parameter}}
   %2:2 = func.call @sgd(%g, %w, %lr) : (!t, !t, f32) -> (!t, !t)
   pipeline.write %2#0 to @w : !t
   pipeline.write %2#1 to @w.grad : !t
@@ -49,7 +49,7 @@ pipeline.task @s0.U update of @s0(%t) {
   %lr = pipeline.hyperparameter "lr" default(1.0e-2) : f32
   %w = pipeline.read @w : !t
   %g = pipeline.read @v.grad : !t
-  // expected-error @+1 {{gives @sgd as argument 1 @v.grad of role gradient, which belongs to @v, and others that belong to @w}}
+  // expected-error @+1 {{C38: gives @sgd as argument 1 @v.grad of role gradient, which belongs to @v, and others that belong to @w}}
   %2:2 = func.call @sgd(%w, %g, %lr) : (!t, !t, f32) -> (!t, !t)
   pipeline.write %2#0 to @w : !t
   pipeline.write %2#1 to @v.grad : !t
@@ -78,7 +78,7 @@ pipeline.task @s0.U update of @s0(%t) {
   %g = pipeline.read @w.grad : !t
   %2:2 = func.call @sgd(%w, %g, %lr) : (!t, !t, f32) -> (!t, !t)
   pipeline.write %2#1 to @w : !t
-  // expected-error @+1 {{writes result 0 of @sgd, a new parameter of @w, to @w.grad}}
+  // expected-error @+1 {{C38: writes result 0 of @sgd, a new parameter of @w, to @w.grad}}
   pipeline.write %2#0 to @w.grad : !t
 }
 
@@ -102,7 +102,7 @@ pipeline.task @s0.U update of @s0(%t) {
   %other = pipeline.hyperparameter "momentum" default(0.9) : f32
   %w = pipeline.read @w : !t
   %g = pipeline.read @w.grad : !t
-  // expected-error @+1 {{gives @sgd as argument 2 "momentum", which stands for "lr"}}
+  // expected-error @+1 {{C38: gives @sgd as argument 2 "momentum", which stands for "lr"}}
   %2 = func.call @sgd(%w, %g, %other) : (!t, !t, f32) -> !t
   pipeline.write %2 to @w : !t
 }
@@ -130,7 +130,7 @@ pipeline.task @s0.U update of @s0(%t) {
   %g = pipeline.read @w.grad : !t
   %m = pipeline.read @w.m : !t
   %v = pipeline.read @w.v : !t
-  // expected-error @+1 {{gives @adam @w.v before @w.m, which comes first}}
+  // expected-error @+1 {{C38: gives @adam @w.v before @w.m, which comes first}}
   %2:3 = func.call @adam(%w, %g, %v, %m) : (!t, !t, !t, !t) -> (!t, !t, !t)
   pipeline.write %2#0 to @w : !t
   pipeline.write %2#1 to @w.v : !t
@@ -158,7 +158,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 }
 pipeline.task @s1.F forward of @s1(%k) {
   %0 = pipeline.take @h : !t
-  // expected-error @+1 {{gives @s1.forward as argument 0 @s0.forward[1], which stands for @s0.forward[0]}}
+  // expected-error @+1 {{C38: gives @s1.forward as argument 0 @s0.forward[1], which stands for @s0.forward[0]}}
   %1 = func.call @s1.forward(%0) : (!t) -> !t
   pipeline.put %1 to @loss : !t
 }
@@ -175,7 +175,7 @@ func.func private @s0.forward(!t, !t) -> !t
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.read @a : !t
   %b = pipeline.read @b : !t
-  // expected-error @+1 {{gives @s0.forward as argument 0 @b of role parameter, which stands for @a}}
+  // expected-error @+1 {{C38: gives @s0.forward as argument 0 @b of role parameter, which stands for @a}}
   %1 = func.call @s0.forward(%b, %a) : (!t, !t) -> !t
   pipeline.put %1 to @loss : !t
 }
@@ -191,7 +191,7 @@ func.func private @s0.forward(!t) -> (!t, !t)
   attributes {pipeline.signature = #pipeline.signature<(@x) -> (@loss, @y)>}
 pipeline.task @s0.F forward of @s0(%k) {
   %0 = pipeline.take @x : !t
-  // expected-error @+1 {{has result 0 of @s0.forward go to @y, which stands for @loss}}
+  // expected-error @+1 {{C38: has result 0 of @s0.forward go to @y, which stands for @loss}}
   %1:2 = func.call @s0.forward(%0) : (!t) -> (!t, !t)
   pipeline.put %1#1 to @loss : !t
   pipeline.put %1#0 to @y : !t
@@ -210,7 +210,7 @@ pipeline.task @s0.F forward of @s0(%k) {
   %0 = pipeline.take @x : !t
   // expected-note @+1 {{the other call}}
   %1 = func.call @s0.forward(%0) : (!t) -> !t
-  // expected-error @+1 {{calls @s0.forward again, which stands for values of one call}}
+  // expected-error @+1 {{C38: calls @s0.forward again, which stands for values of one call}}
   %2 = func.call @s0.forward(%0) : (!t) -> !t
   pipeline.put %1 to @loss : !t
 }

@@ -14,7 +14,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 pipeline.task @s0.U update of @s0(%t) {
   %w = pipeline.read @w : !t
   %0 = func.call @f(%w) : (!t) -> !t
-  // expected-error @+1 {{of task @s0.U writes @w, which is frozen}}
+  // expected-error @+1 {{C39: of task @s0.U writes @w, which is frozen}}
   pipeline.write %0 to @w : !t
 }
 
@@ -26,7 +26,7 @@ pipeline.training optimizer<sgd>
 pipeline.stage @s0
 // expected-note @+1 {{frozen here}}
 pipeline.variable @w : !t parameter of @s0 {frozen}
-// expected-error @+1 {{is gradient of @w, which is frozen}}
+// expected-error @+1 {{C39: is gradient of @w, which is frozen}}
 pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -41,7 +41,7 @@ pipeline.task @s0.B backward of @s0(%k) {
 !t = tensor<2xf32>
 pipeline.training optimizer<sgd>
 pipeline.stage @s0
-// expected-error @+1 {{belongs to @w, which is no variable of this module}}
+// expected-error @+1 {{C39: belongs to @w, which is no variable of this module}}
 pipeline.variable @m : !t optimizer of @s0 {pipeline.parameter = @w}
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -53,7 +53,7 @@ pipeline.training optimizer<sgd>
 pipeline.stage @s0
 pipeline.stage @s1
 pipeline.variable @w : !t parameter of @s1
-// expected-error @+1 {{belongs to @w, which is of stage @s1}}
+// expected-error @+1 {{C39: belongs to @w, which is of stage @s1}}
 pipeline.variable @m : !t optimizer of @s0 {pipeline.parameter = @w}
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -67,7 +67,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 pipeline.training optimizer<sgd>
 pipeline.stage @s0 devices [0]
 pipeline.variable @w : !t parameter of @s0
-// expected-error @+1 {{keeps versions, but neither pipeline.training says the method nor stages their lags}}
+// expected-error @+1 {{C40: keeps versions, but neither pipeline.training says the method nor stages their lags}}
 pipeline.weight_stash @w depth(2)
 pipeline.task @s0.F forward of @s0
 pipeline.schedule @train microbatches(1)
@@ -81,7 +81,7 @@ func.func @train.0(%first: index, %updates: index)
 // C40: of all stages or of none.
 pipeline.training optimizer<sgd>
 pipeline.stage @s0 devices [0] {pipeline.lags = array<i64: 1, 1>}
-// expected-error @+1 {{has no lags, stage @s0 has}}
+// expected-error @+1 {{C40: has no lags, stage @s0 has}}
 pipeline.stage @s1 devices [0]
 pipeline.task @s0.F forward of @s0
 pipeline.schedule @train microbatches(1)
@@ -102,7 +102,7 @@ pipeline.schedule @train microbatches(1)
 func.func private @f(f32)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  // expected-error @+1 {{has another default than the learning rate of pipeline.training}}
+  // expected-error @+1 {{C40: has another default than the learning rate of pipeline.training}}
   %lr = pipeline.hyperparameter "lr" default(2.5e-1) : f32
   func.call @f(%lr) : (f32) -> ()
   return
@@ -114,7 +114,7 @@ func.func @train.0(%first: index, %updates: index)
 module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
   pipeline.training optimizer<sgd>
   pipeline.stage @s0
-  // expected-error @+1 {{init has bytes 96 to 104 of 'm.onnx', which has 100}}
+  // expected-error @+1 {{C41: init has bytes 96 to 104 of 'm.onnx', which has 100}}
   pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 96, 8>
   pipeline.task @s0.F forward of @s0(%k) {
   }
@@ -126,7 +126,7 @@ module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
 module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
   pipeline.training optimizer<sgd>
   pipeline.stage @s0
-  // expected-error @+1 {{v has 12 bytes, 'tensor<2xf32>' takes 8}}
+  // expected-error @+1 {{C41: v has 12 bytes, 'tensor<2xf32>' takes 8}}
   pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 80, 8>
     {pipeline.tied = {v = #pipeline.bytes<"m.onnx", 20, 12>}}
   pipeline.task @s0.F forward of @s0(%k) {
@@ -144,7 +144,7 @@ pipeline.task @s0.F forward of @s0
 pipeline.schedule @train microbatches(1)
 module @replay {
   pipeline.stage @s0 devices [0]
-  // expected-error @+1 {{of the replay differs from that of the program}}
+  // expected-error @+1 {{C42: of the replay differs from that of the program}}
   pipeline.variable @w : tensor<2xf32> parameter of @s0 {frozen}
   pipeline.task @s0.F forward of @s0
 }
@@ -164,7 +164,7 @@ pipeline.task @s0.F forward of @s0 calls [#pipeline.call<@f []>]
 pipeline.schedule @train microbatches(1)
 module @replay {
   pipeline.stage @s0 devices [0]
-  // expected-error @+1 {{of the replay makes other calls than the program}}
+  // expected-error @+1 {{C42: of the replay makes other calls than the program}}
   pipeline.task @s0.F forward of @s0 calls [#pipeline.call<@g []>]
 }
 func.func private @f()
@@ -183,7 +183,7 @@ pipeline.schedule @train microbatches(2)
 module @replay {
   pipeline.stage @s0 devices [0]
   pipeline.task @s0.F forward of @s0
-  // expected-error @+1 {{has 4 microbatches per update, pipeline.training 2}}
+  // expected-error @+1 {{C33: has 4 microbatches per update, pipeline.training 2}}
   pipeline.schedule @train microbatches(4)
 }
 func.func @train.0(%first: index, %updates: index)
@@ -199,7 +199,7 @@ pipeline.stage @s0 devices [0]
 pipeline.task @s0.F forward of @s0
 pipeline.task @s0.E evaluate of @s0
 pipeline.schedule @train microbatches(2)
-// expected-error @+1 {{evaluates by 2 microbatches; a segment of evaluation counts single ones}}
+// expected-error @+1 {{C33: evaluates by 2 microbatches; a segment of evaluation counts single ones}}
 pipeline.schedule @evaluate to evaluate microbatches(2)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
@@ -212,7 +212,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.training optimizer<sgd>
 pipeline.stage @s0 devices [0]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-// expected-error @+1 {{states that @f writes @w of role parameter in a backward task}}
+// expected-error @+1 {{C12: states that @f writes @w of role parameter in a backward task}}
 pipeline.task @s0.B backward of @s0 calls [#pipeline.call<@f [#pipeline.operand<update @w>]>]
 pipeline.task @s0.F forward of @s0
 pipeline.schedule @train microbatches(1)
@@ -231,7 +231,7 @@ pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.variable @v : tensor<2xf32> parameter of @s0
 pipeline.variable @g : tensor<2xf32> gradient of @s0 {pipeline.parameter = @v}
 pipeline.task @s0.F forward of @s0
-// expected-error @+1 {{states that @f uses @g, which belongs to @v, with what belongs to @w}}
+// expected-error @+1 {{C38: states that @f uses @g, which belongs to @v, with what belongs to @w}}
 pipeline.task @s0.U update of @s0 calls [#pipeline.call<@f [#pipeline.operand<update @w>, #pipeline.operand<read @g>]>]
 pipeline.schedule @train microbatches(1)
 func.func private @f()
@@ -245,7 +245,7 @@ func.func @train.0(%first: index, %updates: index)
 // C39: what nobody uses.
 pipeline.training optimizer<sgd>
 pipeline.stage @s0 devices [0]
-// expected-error @+1 {{has no slot in the function of any device}}
+// expected-error @+1 {{C39: has no slot in the function of any device}}
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0
 pipeline.schedule @train microbatches(1)
@@ -260,7 +260,7 @@ func.func @train.0(%first: index, %updates: index)
 pipeline.training optimizer<sgd>
 pipeline.stage @s0 devices [0]
 pipeline.variable @w : tensor<2xf32> scalar of @s0
-// expected-error @+1 {{is optimizer of @w, which is scalar}}
+// expected-error @+1 {{C39: is optimizer of @w, which is scalar}}
 pipeline.variable @m : tensor<2xf32> optimizer of @s0 {pipeline.parameter = @w}
 pipeline.task @s0.F forward of @s0
 pipeline.schedule @train microbatches(1)
@@ -275,7 +275,7 @@ func.func @train.0(%first: index, %updates: index)
 module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
   pipeline.training optimizer<sgd>
   pipeline.stage @s0
-  // expected-error @+1 {{of role optimizer starts at zero, not as an init says}}
+  // expected-error @+1 {{C41: of role optimizer starts at zero, not as an init says}}
   pipeline.variable @m : tensor<2xf32> optimizer of @s0 init <"m.onnx", 0, 8>
   pipeline.task @s0.F forward of @s0(%k) {
   }
@@ -286,7 +286,7 @@ module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
 module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
   pipeline.training optimizer<sgd>
   pipeline.stage @s0
-  // expected-error @+1 {{of role parameter has no init, where it starts}}
+  // expected-error @+1 {{C41: of role parameter has no init, where it starts}}
   pipeline.variable @w : tensor<2xf32> parameter of @s0
   pipeline.task @s0.F forward of @s0(%k) {
   }
@@ -295,7 +295,7 @@ module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
 // -----
 
 // C30: a program that trains can.
-// expected-error @+1 {{trains, but there is no schedule to train}}
+// expected-error @+1 {{C40: trains, but there is no schedule to train}}
 pipeline.training optimizer<sgd>
 pipeline.stage @s0 devices [0]
 pipeline.task @s0.F forward of @s0

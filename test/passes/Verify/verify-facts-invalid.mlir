@@ -5,7 +5,7 @@
 
 // C32: once.
 pipeline.training optimizer<sgd>
-// expected-error @+1 {{is the second of its module}}
+// expected-error @+1 {{C32: is the second of its module}}
 pipeline.training optimizer<sgd>
 func.func private @f()
 
@@ -15,7 +15,7 @@ func.func private @f()
 pipeline.training optimizer<sgd>
 func.func private @f()
 module @replay {
-  // expected-error @+1 {{is in a nested module, which has those of its program}}
+  // expected-error @+1 {{C32: is in a nested module, which has those of its program}}
   pipeline.training optimizer<sgd>
   func.func private @f()
 }
@@ -35,7 +35,7 @@ module {
 // -----
 
 // C32: a program with nothing but evaluate tasks infers,
-// expected-error @+1 {{says how a program trains that infers}}
+// expected-error @+1 {{C32: says how a program trains that infers}}
 pipeline.training optimizer<sgd>
 pipeline.stage @a
 pipeline.channel @x : [tensor<3xf32>] source(input "x")
@@ -46,7 +46,7 @@ pipeline.task @a.E evaluate of @a(%k) {
 // -----
 
 // C32: and any other trains.
-// expected-error @+1 {{says that a program infers which trains}}
+// expected-error @+1 {{C32: says that a program infers which trains}}
 pipeline.training infers
 pipeline.stage @a
 pipeline.channel @x : [tensor<3xf32>] source(input "x")
@@ -68,7 +68,7 @@ pipeline.channel @x : [tensor<3xf32>] source(input "x")
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : tensor<3xf32>
 }
-// expected-error @+1 {{has 4 microbatches per update, pipeline.training 3}}
+// expected-error @+1 {{C33: has 4 microbatches per update, pipeline.training 3}}
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates {
     pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }

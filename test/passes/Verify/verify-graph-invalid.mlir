@@ -4,7 +4,7 @@
 
 pipeline.stage @s0
 func.func @f(%x: tensor<2xf32>) {
-  // expected-error @+1 {{is left at level graph}}
+  // expected-error @+1 {{C43: is left at level graph}}
   %y = onnx.node "Relu"(%x) since 14 : (tensor<2xf32>) -> tensor<2xf32>
   return
 }
@@ -15,7 +15,7 @@ func.func @f(%x: tensor<2xf32>) {
 pipeline.stage @s0
 func.func @f(%x: tensor<2xf32>) {
   pipeline.boundary 1
-  // expected-error @+1 {{has number 3, expected 2: boundaries rise by one}}
+  // expected-error @+1 {{C14: has number 3, expected 2: boundaries rise by one}}
   pipeline.boundary 3
   return
 }
@@ -23,5 +23,5 @@ func.func @f(%x: tensor<2xf32>) {
 // -----
 
 pipeline.stage @s0
-// expected-error @+1 {{is the second stage before the cut}}
+// expected-error @+1 {{C43: is the second stage before the cut}}
 pipeline.stage @s1

@@ -3,7 +3,7 @@
 // One case for each rule that needs more than one op, by its number.
 
 pipeline.stage @s0
-// expected-error @+1 {{has an argument of unknown shape}}
+// expected-error @+1 {{C43: has an argument of unknown shape}}
 func.func @f(%x: tensor<?xf32>) {
   return
 }
@@ -12,7 +12,7 @@ func.func @f(%x: tensor<?xf32>) {
 
 pipeline.stage @s0
 func.func @f(%x: tensor<2xf32>) {
-  // expected-error @+1 {{has a result of unknown shape, 'tensor<?xf32>'}}
+  // expected-error @+1 {{C43: has a result of unknown shape, 'tensor<?xf32>'}}
   %y = onnx.node "Relu"(%x) since 14 : (tensor<2xf32>) -> tensor<?xf32>
   return
 }

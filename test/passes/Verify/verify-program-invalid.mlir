@@ -8,7 +8,7 @@ pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{has buffer 'memref<3xf32>' for @w of 'tensor<2xf32>'}}
+  // expected-error @+1 {{C26: has buffer 'memref<3xf32>' for @w of 'tensor<2xf32>'}}
   %s = pipeline.slot @w[%n] : memref<3xf32>
   return
 }
@@ -20,7 +20,7 @@ pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{names a field of a variable}}
+  // expected-error @+1 {{C26: names a field of a variable}}
   %s = pipeline.slot @w[%n] field(0) : memref<2xf32>
   return
 }
@@ -32,7 +32,7 @@ pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{names field 1 of @x, which has 1}}
+  // expected-error @+1 {{C26: names field 1 of @x, which has 1}}
   %s = pipeline.slot @x[%n] field(1) : memref<2xf32>
   return
 }
@@ -44,7 +44,7 @@ pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{names @y, which is no variable or channel of this module}}
+  // expected-error @+1 {{C26: names @y, which is no variable or channel of this module}}
   %s = pipeline.slot @y[%n] : memref<2xf32>
   return
 }
@@ -57,7 +57,7 @@ pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{moves 'memref<3xf32>' over channel @x of}}
+  // expected-error @+1 {{C27: moves 'memref<3xf32>' over channel @x of}}
   pipeline.start_recv @x[%n], %c : memref<3xf32>
   return
 }
@@ -69,7 +69,7 @@ pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{names @y, which is no channel of this module}}
+  // expected-error @+1 {{C44: names @y, which is no channel of this module}}
   pipeline.start_send @y[%n], %b : memref<2xf32>
   return
 }
@@ -82,7 +82,7 @@ pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{names @y, which is no channel of this module}}
+  // expected-error @+1 {{C44: names @y, which is no channel of this module}}
   pipeline.await @y[%n]
   return
 }
@@ -94,7 +94,7 @@ pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{names @y, which is no task of this module}}
+  // expected-error @+1 {{C44: names @y, which is no task of this module}}
   pipeline.mark @y[%n]
   return
 }
@@ -104,7 +104,7 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 func.func @f() {
-  // expected-error @+1 {{makes a tensor at level program}}
+  // expected-error @+1 {{C43: makes a tensor at level program}}
   %y = tensor.empty() : tensor<2xf32>
   return
 }
@@ -118,7 +118,7 @@ pipeline.variable @v : tensor<2xf32> gradient of @s0
 pipeline.variable @w : tensor<2xf32> gradient of @s1
 pipeline.group @g members [[@v], [@w]]
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{sums 'memref<3xf32>' where group @g has 'tensor<2xf32>'}}
+  // expected-error @+1 {{C27: sums 'memref<3xf32>' where group @g has 'tensor<2xf32>'}}
   pipeline.start_all_reduce @g[%n], %c : memref<3xf32>
   return
 }
@@ -133,7 +133,7 @@ pipeline.variable @w : tensor<2xf32> gradient of @s1
 pipeline.variable @w2 : tensor<3xf32> gradient of @s1
 pipeline.group @g members [[@v, @v2], [@w, @w2]]
 func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
-  // expected-error @+1 {{sums 1 buffers, group @g has 2 of each member}}
+  // expected-error @+1 {{C27: sums 1 buffers, group @g has 2 of each member}}
   pipeline.start_all_reduce @g[%n], %b : memref<2xf32>
   return
 }
@@ -143,5 +143,5 @@ func.func @train.0(%n: index, %b: memref<2xf32>, %c: memref<3xf32>) {
 // C30
 pipeline.stage @s devices [0]
 pipeline.schedule @train microbatches(2)
-// expected-error @+1 {{is the second schedule with the role train}}
+// expected-error @+1 {{C30: is the second schedule with the role train}}
 pipeline.schedule @again microbatches(2)

@@ -7,7 +7,7 @@ pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
-  // expected-error @+1 {{of @w, which an update task writes, needs a lag at level schedule}}
+  // expected-error @+1 {{C15: of @w, which an update task writes, needs a lag at level schedule}}
   %a = pipeline.read @w : tensor<2xf32>
 }
 pipeline.task @s1.F forward of @s1(%k) {
@@ -23,7 +23,7 @@ pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
-  // expected-error @+1 {{of @w sees the newest value and has no lag}}
+  // expected-error @+1 {{C15: of @w sees the newest value and has no lag}}
   %a = pipeline.read @w lag(0) : tensor<2xf32>
 }
 pipeline.task @s1.F forward of @s1(%k) {
@@ -38,7 +38,7 @@ pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.task @s1.F forward of @s1(%k) {
 }
 pipeline.task @s0.U update of @s0(%t) {
-  // expected-error @+1 {{of @w in an update task needs a lag of at least 1}}
+  // expected-error @+1 {{C15: of @w in an update task needs a lag of at least 1}}
   %a = pipeline.read @w lag(0) : tensor<2xf32>
   pipeline.write %a to @w : tensor<2xf32>
 }
@@ -52,7 +52,7 @@ pipeline.variable @m : tensor<2xf32> optimizer of @s0
 pipeline.task @s1.F forward of @s1(%k) {
 }
 pipeline.task @s0.U update of @s0(%t) {
-  // expected-error @+1 {{of @m sees the newest value and has no lag}}
+  // expected-error @+1 {{C15: of @m sees the newest value and has no lag}}
   %a = pipeline.read @m lag(1) : tensor<2xf32>
   pipeline.write %a to @m : tensor<2xf32>
 }
@@ -76,7 +76,7 @@ pipeline.task @s0.U update of @s0(%t) {
   %b = func.call @f(%v) : (tensor<2xf32>) -> tensor<2xf32>
   pipeline.write %a to @w : tensor<2xf32>
   pipeline.write %b to @v : tensor<2xf32>
-  // expected-error @+1 {{needs two versions of one parameter, the newer as it is written}}
+  // expected-error @+1 {{C35: needs two versions of one parameter, the newer as it is written}}
   %c = pipeline.blend %b, %old, %s : tensor<2xf32>, f32
 }
 
@@ -88,7 +88,7 @@ pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.read @w : tensor<2xf32>
-  // expected-error @+1 {{needs a delta of role compensation, @w is parameter}}
+  // expected-error @+1 {{C17: needs a delta of role compensation, @w is parameter}}
   %b = pipeline.compensate %a, %a tau(1.0) : tensor<2xf32>
 }
 pipeline.task @s1.F forward of @s1(%k) {
@@ -104,7 +104,7 @@ func.func private @f(tensor<2xf32>) -> tensor<2xf32>
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.read @w : tensor<2xf32>
   %d = func.call @f(%a) : (tensor<2xf32>) -> tensor<2xf32>
-  // expected-error @+1 {{needs a delta of role compensation, but no variable holds it}}
+  // expected-error @+1 {{C17: needs a delta of role compensation, but no variable holds it}}
   %b = pipeline.compensate %a, %d tau(1.0) : tensor<2xf32>
 }
 pipeline.task @s1.F forward of @s1(%k) {
@@ -119,7 +119,7 @@ pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
   %lr = pipeline.hyperparameter "lr" : f32
   %a = pipeline.read @w : tensor<2xf32>
-  // expected-error @+1 {{needs a direction of role optimizer, @w is parameter}}
+  // expected-error @+1 {{C18: needs a direction of role optimizer, @w is parameter}}
   %b = pipeline.predict %a, %a, %lr steps(1.0) : tensor<2xf32>, f32
 }
 pipeline.task @s1.F forward of @s1(%k) {
@@ -131,7 +131,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
-// expected-error @+1 {{keeps versions of @w, which no update task writes}}
+// expected-error @+1 {{C2: keeps versions of @w, which no update task writes}}
 pipeline.double_buffer @w
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -144,7 +144,7 @@ pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.double_buffer @w
-// expected-error @+1 {{is the second version storage of @w}}
+// expected-error @+1 {{C2: is the second version storage of @w}}
 pipeline.weight_stash @w depth(2)
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -159,7 +159,7 @@ pipeline.task @s0.U update of @s0(%t) {
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-// expected-error @+1 {{names @nothing, which is no variable of this module}}
+// expected-error @+1 {{C44: names @nothing, which is no variable of this module}}
 pipeline.double_buffer @nothing
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -169,7 +169,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 // -----
 
 // C7
-// expected-error @+1 {{has no devices at level schedule}}
+// expected-error @+1 {{C7: has no devices at level schedule}}
 pipeline.stage @s0
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -177,7 +177,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 // -----
 
 pipeline.stage @s0 devices [0, 1]
-// expected-error @+1 {{shares device 0 with @s0, but has another number of replicas}}
+// expected-error @+1 {{C7: shares device 0 with @s0, but has another number of replicas}}
 pipeline.stage @s1 devices [0]
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -191,7 +191,7 @@ pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.variable @v : tensor<3xf32> parameter of @s1
-// expected-error @+1 {{sums 'tensor<2xf32>' and 'tensor<3xf32>'}}
+// expected-error @+1 {{C8: sums 'tensor<2xf32>' and 'tensor<3xf32>'}}
 pipeline.group @g members [[@w], [@v]]
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -204,7 +204,7 @@ pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.variable @v : tensor<2xf32> parameter of @s0
-// expected-error @+1 {{has two members on one stage}}
+// expected-error @+1 {{C8: has two members on one stage}}
 pipeline.group @g members [[@w], [@v]]
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -217,7 +217,7 @@ pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.variable @v : tensor<2xf32> parameter of @s1
-// expected-error @+1 {{has a member on two stages}}
+// expected-error @+1 {{C8: has a member on two stages}}
 pipeline.group @g members [[@w, @v]]
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -230,7 +230,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 pipeline.stage @s0 devices [0, 1]
 pipeline.task @s0.F forward of @s0(%k) {
 }
-// expected-error @+1 {{has 3 microbatches for 2 replicas of stage @s0: not a multiple}}
+// expected-error @+1 {{C20: has 3 microbatches for 2 replicas of stage @s0: not a multiple}}
 pipeline.schedule @train microbatches(3) {
 }
 
@@ -245,7 +245,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 }
 pipeline.schedule @train microbatches(4) {
   pipeline.order 1 { pipeline.repeat updates {
-    // expected-error @+1 {{of @s0.F on device 1, but stage @s0 is not there}}
+    // expected-error @+1 {{C22: of @s0.F on device 1, but stage @s0 is not there}}
     pipeline.run @s0.F
   } }
 }
@@ -260,7 +260,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 }
 pipeline.schedule @train microbatches(4) {
   pipeline.order 1 { pipeline.repeat updates {
-    // expected-error @+1 {{names @nothing, which is no task of this module}}
+    // expected-error @+1 {{C44: names @nothing, which is no task of this module}}
     pipeline.run @nothing
   } }
 }
@@ -276,7 +276,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 }
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat microbatches {
-    // expected-error @+1 {{has every(3), expected every(4): M / replicas}}
+    // expected-error @+1 {{C23: has every(3), expected every(4): M / replicas}}
     pipeline.run @s0.F every(3)
   } }
 }
@@ -302,7 +302,7 @@ pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.run @s0.F
   } }
   pipeline.order 1 { pipeline.repeat updates { pipeline.run @s1.F
-// expected-error @+1 {{of @x on device 1, which is not that end of it}}
+// expected-error @+1 {{C24: of @x on device 1, which is not that end of it}}
     pipeline.recv @x
   } }
 }
@@ -325,7 +325,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 }
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.run @s0.F
-// expected-error @+1 {{of @h on device 0, which is not that end of it}}
+// expected-error @+1 {{C24: of @h on device 0, which is not that end of it}}
     pipeline.recv @h
   } }
   pipeline.order 1 { pipeline.repeat updates { pipeline.run @s1.F
@@ -350,7 +350,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 }
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.run @s0.F
-// expected-error @+1 {{of @r, which carries 2 tensors; a transfer is one tensor}}
+// expected-error @+1 {{C24: of @r, which carries 2 tensors; a transfer is one tensor}}
     pipeline.send @r
   } }
   pipeline.order 1 { pipeline.repeat updates { pipeline.run @s1.F
@@ -375,7 +375,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 }
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.run @s0.F pipeline.run @s1.F
-// expected-error @+1 {{of @h, whose both ends are on device 0}}
+// expected-error @+1 {{C24: of @h, whose both ends are on device 0}}
     pipeline.send @h
   } }
 }
@@ -397,7 +397,7 @@ pipeline.task @s2.F forward of @s2(%k) {
 }
 pipeline.schedule @train microbatches(4) {
   pipeline.order 2 { pipeline.repeat updates {
-    // expected-error @+1 {{of @g on device 2, which has no member of it}}
+    // expected-error @+1 {{C25: of @g on device 2, which has no member of it}}
     pipeline.all_reduce @g
   } }
 }
@@ -406,7 +406,7 @@ pipeline.schedule @train microbatches(4) {
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
-// expected-error @+1 {{needs a body before level program}}
+// expected-error @+1 {{C9: needs a body before level program}}
 pipeline.task @s0.F forward of @s0
 
 // -----
@@ -417,7 +417,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 }
 pipeline.task @s1.F forward of @s1(%k) {
 }
-// expected-error @+1 {{needs orders before level program}}
+// expected-error @+1 {{C43: needs orders before level program}}
 pipeline.schedule @train microbatches(4)
 
 // -----
@@ -434,7 +434,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 pipeline.task @s1.F forward of @s1(%k) {
   %a = pipeline.take @h : tensor<2xf32>
 }
-// expected-error @+1 {{has no order for device 1, where stage @s1 is}}
+// expected-error @+1 {{C20: has no order for device 1, where stage @s1 is}}
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates {
     pipeline.repeat times 4 { pipeline.recv @x  pipeline.run @s0.F  pipeline.send @h }
@@ -461,7 +461,7 @@ pipeline.schedule @train microbatches(4) {
   pipeline.order 1 { pipeline.repeat updates {
     pipeline.repeat times 4 { pipeline.recv @h  pipeline.run @s1.F }
   } }
-  // expected-error @+1 {{is for device 2, where no stage is}}
+  // expected-error @+1 {{C20: is for device 2, where no stage is}}
   pipeline.order 2 { pipeline.repeat updates { } }
 }
 
@@ -506,7 +506,7 @@ pipeline.schedule @train microbatches(4) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
-// expected-error @+1 {{is taken by task @s1.F, but no task of schedule @train puts into it}}
+// expected-error @+1 {{C4: is taken by task @s1.F, but no task of schedule @train puts into it}}
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
@@ -532,7 +532,7 @@ pipeline.schedule @train microbatches(4) {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
-// expected-error @+1 {{is put by task @s0.F, but no task of schedule @train takes from it}}
+// expected-error @+1 {{C4: is put by task @s0.F, but no task of schedule @train takes from it}}
 pipeline.channel @h : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
@@ -566,7 +566,7 @@ pipeline.task @s1.F forward of @s1(%k) {
   %a = pipeline.take @h : tensor<2xf32>
 }
 pipeline.task @s0.warm forward of @s0(%k) {
-  // expected-error @+1 {{is the second end of channel @x, after task @s0.F}}
+  // expected-error @+1 {{C4: is the second end of channel @x, after task @s0.F}}
   %a = pipeline.take @x : tensor<2xf32>
 }
 pipeline.schedule @train microbatches(4) {
@@ -592,7 +592,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 pipeline.task @s1.F forward of @s1(%k) {
   %a = pipeline.take @h : tensor<2xf32>
 }
-// expected-error @+1 {{is the second forward task of its stage}}
+// expected-error @+1 {{C13: is the second forward task of its stage}}
 pipeline.task @s0.again forward of @s0(%k) {
 }
 pipeline.schedule @warmup microbatches(4) {
@@ -624,7 +624,7 @@ pipeline.task @s0.B backward of @s0(%k) {
   %g = pipeline.read @g : tensor<2xf32>
   pipeline.write %g to @g : tensor<2xf32>
 }
-// expected-error @+1 {{sums @sum without device 1, where stage @s0 is}}
+// expected-error @+1 {{C8: sums @sum without device 1, where stage @s0 is}}
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates {
     pipeline.repeat times 2 { pipeline.run @s0.F  pipeline.run @s0.B }
@@ -643,7 +643,7 @@ pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.variable @g : tensor<2xf32> gradient of @s0
 pipeline.task @s0.W weight_grad of @s0(%k) {
   %a = pipeline.read @w lag(0) : tensor<2xf32>
-  // expected-error @+1 {{overwrites gradient @g, but @train has 2 microbatches per update}}
+  // expected-error @+1 {{C12: overwrites gradient @g, but @train has 2 microbatches per update}}
   pipeline.write %a to @g : tensor<2xf32>
 }
 pipeline.task @s0.U update of @s0(%t) {
@@ -669,7 +669,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 }
 pipeline.task @s0.E evaluate of @s0(%k) {
 }
-// expected-error @+1 {{has the role train, but what it runs is to evaluate}}
+// expected-error @+1 {{C30: has the role train, but what it runs is to evaluate}}
 pipeline.schedule @test microbatches(2) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @s0.E } } }
 }
@@ -680,7 +680,7 @@ pipeline.schedule @test microbatches(2) {
 pipeline.stage @s0 devices [0]
 pipeline.task @s0.F forward of @s0(%k) {
 }
-// expected-error @+1 {{has the role evaluate, but what it runs is to train}}
+// expected-error @+1 {{C30: has the role evaluate, but what it runs is to train}}
 pipeline.schedule @evaluate to evaluate microbatches(2) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @s0.F } } }
 }
@@ -691,7 +691,7 @@ pipeline.schedule @evaluate to evaluate microbatches(2) {
 pipeline.stage @s0 devices [0]
 pipeline.task @s0.E evaluate of @s0(%k) {
 }
-// expected-error @+1 {{has the role evaluate, but what it runs is to infer}}
+// expected-error @+1 {{C30: has the role evaluate, but what it runs is to infer}}
 pipeline.schedule @evaluate to evaluate microbatches(2) {
   pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 2 { pipeline.run @s0.E } } }
 }

@@ -5,12 +5,12 @@
 // C1
 pipeline.stage @s0
 pipeline.stage @s1
-// expected-error @+1 {{has no stage at level stages}}
+// expected-error @+1 {{C1: has no stage at level stages}}
 pipeline.variable @w : tensor<2xf32> parameter
 
 // -----
 
-// expected-error @+1 {{names @s9, which is no stage of this module}}
+// expected-error @+1 {{C44: names @s9, which is no stage of this module}}
 pipeline.variable @w : tensor<2xf32> parameter of @s9
 
 // -----
@@ -25,7 +25,7 @@ pipeline.task @s0.F forward of @s0(%k) {
   pipeline.put %a to @c : tensor<2xf32>
 }
 pipeline.task @s1.F forward of @s1(%k) {
-  // expected-error @+1 {{is the second end of channel @x, after task @s0.F}}
+  // expected-error @+1 {{C4: is the second end of channel @x, after task @s0.F}}
   %a = pipeline.take @x : tensor<2xf32>
 }
 
@@ -33,7 +33,7 @@ pipeline.task @s1.F forward of @s1(%k) {
 
 pipeline.stage @s0
 pipeline.stage @s1
-// expected-error @+1 {{has a source, but task @s0.F puts into it}}
+// expected-error @+1 {{C4: has a source, but task @s0.F puts into it}}
 pipeline.channel @x : [tensor<2xf32>] source(input "x")
 pipeline.channel @y : [tensor<2xf32>] source(input "y")
 pipeline.task @s0.F forward of @s0(%k) {
@@ -45,7 +45,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 
 pipeline.stage @s0
 pipeline.stage @s1
-// expected-error @+1 {{has a sink, but task @s0.F takes from it}}
+// expected-error @+1 {{C4: has a sink, but task @s0.F takes from it}}
 pipeline.channel @x : [tensor<2xf32>] sink(loss)
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
@@ -55,7 +55,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 
 pipeline.stage @s0
 pipeline.stage @s1
-// expected-error @+1 {{is taken by task @s0.F, but no task puts into it}}
+// expected-error @+1 {{C4: is taken by task @s0.F, but no task puts into it}}
 pipeline.channel @x : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @x : tensor<2xf32>
@@ -66,7 +66,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 pipeline.stage @s0
 pipeline.stage @s1
 pipeline.channel @y : [tensor<2xf32>] source(input "y")
-// expected-error @+1 {{is put by task @s0.F, but no task takes from it}}
+// expected-error @+1 {{C4: is put by task @s0.F, but no task takes from it}}
 pipeline.channel @x : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @y : tensor<2xf32>
@@ -79,7 +79,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 pipeline.stage @s0
 pipeline.stage @s1
 pipeline.channel @y : [tensor<2xf32>] source(input "y")
-// expected-error @+1 {{joins task @s0.F and task @s0.U, which count microbatches and updates}}
+// expected-error @+1 {{C5: joins task @s0.F and task @s0.U, which count microbatches and updates}}
 pipeline.channel @x : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
   %a = pipeline.take @y : tensor<2xf32>
@@ -96,7 +96,7 @@ pipeline.stage @s0
 pipeline.stage @s1
 pipeline.channel @y : [tensor<2xf32>, tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
-  // expected-error @+1 {{moves 1 values, channel @y carries 2}}
+  // expected-error @+1 {{C6: moves 1 values, channel @y carries 2}}
   %a = pipeline.take @y : tensor<2xf32>
 }
 
@@ -106,7 +106,7 @@ pipeline.stage @s0
 pipeline.stage @s1
 pipeline.channel @y : [tensor<2xf32>]
 pipeline.task @s0.F forward of @s0(%k) {
-  // expected-error @+1 {{moves 'tensor<3xf32>' where channel @y carries 'tensor<2xf32>'}}
+  // expected-error @+1 {{C6: moves 'tensor<3xf32>' where channel @y carries 'tensor<2xf32>'}}
   %a = pipeline.take @y : tensor<3xf32>
 }
 
@@ -115,7 +115,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 pipeline.stage @s0
 pipeline.stage @s1
 pipeline.task @s0.F forward of @s0(%k) {
-  // expected-error @+1 {{names @y, which is no channel of this module}}
+  // expected-error @+1 {{C44: names @y, which is no channel of this module}}
   %a = pipeline.take @y : tensor<3xf32>
 }
 
@@ -126,7 +126,7 @@ pipeline.stage @s0
 pipeline.stage @s1
 pipeline.variable @w : tensor<2xf32> parameter of @s1
 pipeline.task @s0.F forward of @s0(%k) {
-  // expected-error @+1 {{of @w, which is of stage @s1, in a task of stage @s0}}
+  // expected-error @+1 {{C11: of @w, which is of stage @s1, in a task of stage @s0}}
   %a = pipeline.read @w : tensor<2xf32>
 }
 
@@ -137,7 +137,7 @@ pipeline.stage @s0
 pipeline.stage @s1
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.task @s0.F forward of @s0(%k) {
-  // expected-error @+1 {{has type 'tensor<3xf32>', but @w is 'tensor<2xf32>'}}
+  // expected-error @+1 {{C16: has type 'tensor<3xf32>', but @w is 'tensor<2xf32>'}}
   %a = pipeline.read @w : tensor<3xf32>
 }
 
@@ -150,7 +150,7 @@ pipeline.variable @v : tensor<2xf32> parameter of @s0
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.task @s0.T forward of @s0(%k) {
   %a = pipeline.read @v : tensor<2xf32>
-  // expected-error @+1 {{in a forward task writes parameter @w}}
+  // expected-error @+1 {{C12: in a forward task writes parameter @w}}
   pipeline.write %a to @w : tensor<2xf32>
 }
 
@@ -163,7 +163,7 @@ pipeline.variable @v : tensor<2xf32> parameter of @s0
 pipeline.variable @w : tensor<2xf32> optimizer of @s0
 pipeline.task @s0.T backward of @s0(%k) {
   %a = pipeline.read @v : tensor<2xf32>
-  // expected-error @+1 {{in a backward task writes optimizer @w}}
+  // expected-error @+1 {{C12: in a backward task writes optimizer @w}}
   pipeline.write %a to @w : tensor<2xf32>
 }
 
@@ -176,7 +176,7 @@ pipeline.variable @v : tensor<2xf32> parameter of @s0
 pipeline.variable @w : tensor<2xf32> gradient of @s0
 pipeline.task @s0.T forward of @s0(%k) {
   %a = pipeline.read @v : tensor<2xf32>
-  // expected-error @+1 {{in a forward task writes gradient @w}}
+  // expected-error @+1 {{C12: in a forward task writes gradient @w}}
   pipeline.write %a to @w : tensor<2xf32>
 }
 
@@ -189,7 +189,7 @@ pipeline.variable @v : tensor<2xf32> parameter of @s0
 pipeline.variable @w : tensor<2xf32> statistic of @s0
 pipeline.task @s0.T update of @s0(%k) {
   %a = pipeline.read @v : tensor<2xf32>
-  // expected-error @+1 {{in a update task writes statistic @w}}
+  // expected-error @+1 {{C12: in a update task writes statistic @w}}
   pipeline.write %a to @w : tensor<2xf32>
 }
 
@@ -202,7 +202,7 @@ pipeline.variable @v : tensor<2xf32> parameter of @s0
 pipeline.variable @w : tensor<2xf32> scalar of @s0
 pipeline.task @s0.T forward of @s0(%k) {
   %a = pipeline.read @v : tensor<2xf32>
-  // expected-error @+1 {{in a forward task writes scalar @w}}
+  // expected-error @+1 {{C12: in a forward task writes scalar @w}}
   pipeline.write %a to @w : tensor<2xf32>
 }
 
@@ -214,7 +214,7 @@ pipeline.variable @v : tensor<2xf32> parameter of @s0
 pipeline.variable @w : tensor<2xf32> gradient of @s0
 pipeline.task @s0.B backward of @s0(%k) {
   %a = pipeline.read @v : tensor<2xf32>
-  // expected-error @+1 {{of gradient @w does not accumulate: the task does not read it}}
+  // expected-error @+1 {{C12: of gradient @w does not accumulate: the task does not read it}}
   pipeline.write %a to @w : tensor<2xf32>
 }
 
@@ -223,7 +223,7 @@ pipeline.task @s0.B backward of @s0(%k) {
 pipeline.stage @s0
 pipeline.stage @s1
 func.func @f(%x: tensor<2xf32>) {
-  // expected-error @+1 {{is left at level stages}}
+  // expected-error @+1 {{C43: is left at level stages}}
   pipeline.boundary 1
   return
 }

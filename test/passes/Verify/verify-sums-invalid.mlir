@@ -16,7 +16,7 @@ pipeline.task @s0.B backward of @s0(%k) {
 }
 pipeline.task @s0.U update of @s0(%t) {
   %w = pipeline.read @w : !t
-  // expected-error @+1 {{uses @w.grad, which no group sums over the 2 replicas of @s0}}
+  // expected-error @+1 {{C37: uses @w.grad, which no group sums over the 2 replicas of @s0}}
   %g = pipeline.read @w.grad : !t
   pipeline.write %w to @w : !t
 }
@@ -45,7 +45,7 @@ pipeline.task @s1.B backward of @s1(%k) {
   pipeline.write %g to @w.s1.grad : !t
 }
 pipeline.task @s0.U update of @s0(%t) {
-  // expected-error @+1 {{uses @w.grad, which no group sums over the 2 stages that hold @w}}
+  // expected-error @+1 {{C37: uses @w.grad, which no group sums over the 2 stages that hold @w}}
   %g = pipeline.read @w.grad : !t
   pipeline.write %g to @w : !t
 }
@@ -61,7 +61,7 @@ pipeline.task @s1.U update of @s1(%t) {
 pipeline.stage @s0 devices [0, 1]
 pipeline.variable @w : !t parameter of @s0
 pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-// expected-error @+1 {{sums gradients 'once', which are different on each replica}}
+// expected-error @+1 {{C37: sums gradients 'once', which are different on each replica}}
 pipeline.group @sum members [[@w.grad]] {pipeline.once}
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -78,7 +78,7 @@ pipeline.variable @w : !t parameter of @s0
 pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
 // expected-note @+1 {{summed here}}
 pipeline.group @sum members [[@w.grad]]
-// expected-error @+1 {{sums @w.grad again}}
+// expected-error @+1 {{C37: sums @w.grad again}}
 pipeline.group @again members [[@w.grad]]
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -97,7 +97,7 @@ pipeline.variable @w : !t parameter of @s0
 pipeline.variable @v : !t parameter of @s1
 pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
 pipeline.variable @v.grad : !t gradient of @s1 {pipeline.parameter = @v}
-// expected-error @+1 {{sums @v.grad, a gradient of @v, with gradients of @w}}
+// expected-error @+1 {{C37: sums @v.grad, a gradient of @v, with gradients of @w}}
 pipeline.group @sum members [[@w.grad], [@v.grad]]
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -122,7 +122,7 @@ pipeline.variable @w : !t parameter of @s0
 pipeline.variable @w.s1 : !t parameter of @s1 {pipeline.parameter = @w}
 pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
 pipeline.variable @w.s1.grad : !t gradient of @s1 {pipeline.parameter = @w.s1}
-// expected-error @+1 {{has the member of stage @s1 before that of @s0, which comes first}}
+// expected-error @+1 {{C37: has the member of stage @s1 before that of @s0, which comes first}}
 pipeline.group @sum members [[@w.s1.grad], [@w.grad]]
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -149,7 +149,7 @@ pipeline.variable @w.s1 : !t parameter of @s1 {pipeline.parameter = @w}
 pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
 // expected-note @+1 {{made by a backward}}
 pipeline.variable @w.s1.grad : !t gradient of @s1 {pipeline.parameter = @w.s1}
-// expected-error @+1 {{sums in position 0 2 gradients that a backward makes, instead of one}}
+// expected-error @+1 {{C37: sums in position 0 2 gradients that a backward makes, instead of one}}
 pipeline.group @sum members [[@w.grad], [@w.s1.grad]]
 pipeline.task @s0.F forward of @s0(%k) {
 }
@@ -179,7 +179,7 @@ pipeline.task @s0.B backward of @s0(%k) {
   %g = pipeline.read @w.grad : !t
   pipeline.write %g to @w.grad : !t
 }
-// expected-error @+1 {{makes a norm, but pipeline.training has no clipping}}
+// expected-error @+1 {{C37: makes a norm, but pipeline.training has no clipping}}
 pipeline.task @s0.G norm of @s0(%t) {
   %g = pipeline.read @w.grad : !t
   %0 = func.call @norm(%g) : (!t) -> tensor<1xf64>
