@@ -1,6 +1,80 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-set-training=microbatches=2 --pipeline-verify=level=schedule --verify-diagnostics
+// RUN: %expand-cases %s | penstock-opt --split-input-file --pipeline-set-training=microbatches=2 --pipeline-verify=level=schedule --verify-diagnostics
 
 // C37: what must be summed is, once.
+
+// Each value of it is made once.
+!t = tensor<2xf32>
+pipeline.stage @s0 devices [0]
+pipeline.stage @s1 devices [1]
+pipeline.variable @w : !t parameter of @s0
+pipeline.variable @w.s1 : !t parameter of @s1 {pipeline.parameter = @w}
+// expected-note @+1 {{made by a backward}}
+pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
+// expected-note @+1 {{made by a backward}}
+pipeline.variable @w.s1.grad : !t gradient of @s1 {pipeline.parameter = @w.s1}
+// expected-error @+1 {{C37: sums in position 0 2 gradients that a backward makes, instead of one}}
+pipeline.group @sum members [[@w.grad], [@w.s1.grad]]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s1.F forward of @s1(%k) {
+}
+pipeline.task @s0.B backward of @s0(%k) {
+  %g = pipeline.read @w.grad : !t
+  pipeline.write %g to @w.grad : !t
+}
+pipeline.task @s1.B backward of @s1(%k) {
+  %g = pipeline.read @w.s1.grad : !t
+  pipeline.write %g to @w.s1.grad : !t
+}
+
+// -----
+
+// Copies of a parameter.
+@@
++// expected-note @+1 {{a copy of @w}}
+ pipeline.variable @w.s1 : !t parameter of @s1 {pipeline.parameter = @w}
+@@
+-pipeline.group @sum members [[@w.grad], [@w.s1.grad]]
+@@
+   pipeline.write %g to @w.s1.grad : !t
+ }
++pipeline.task @s0.U update of @s0(%t) {
++  // expected-error @+1 {{C37: uses @w.grad, which no group sums over the 2 stages that hold @w}}
++  %g = pipeline.read @w.grad : !t
++  pipeline.write %g to @w : !t
++}
++pipeline.task @s1.U update of @s1(%t) {
++  %g = pipeline.read @w.s1.grad : !t
++  pipeline.write %g to @w.s1 : !t
++}
+
+// -----
+
+// A sum over stages is of copies of one parameter.
+@@
+-pipeline.variable @w.s1 : !t parameter of @s1 {pipeline.parameter = @w}
++pipeline.variable @v : !t parameter of @s1
+ pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
+-pipeline.variable @w.s1.grad : !t gradient of @s1 {pipeline.parameter = @w.s1}
+-pipeline.group @sum members [[@w.grad], [@w.s1.grad]]
++pipeline.variable @v.grad : !t gradient of @s1 {pipeline.parameter = @v}
++// expected-error @+1 {{C37: sums @v.grad, a gradient of @v, with gradients of @w}}
++pipeline.group @sum members [[@w.grad], [@v.grad]]
+@@
+-  %g = pipeline.read @w.s1.grad : !t
+-  pipeline.write %g to @w.s1.grad : !t
++  %g = pipeline.read @v.grad : !t
++  pipeline.write %g to @v.grad : !t
+
+// -----
+
+// In the order of the stages.
+@@
+-pipeline.group @sum members [[@w.grad], [@w.s1.grad]]
++// expected-error @+1 {{C37: has the member of stage @s1 before that of @s0, which comes first}}
++pipeline.group @sum members [[@w.s1.grad], [@w.grad]]
+
+// -----
 
 // Replicas of a stage.
 !t = tensor<2xf32>
@@ -19,39 +93,6 @@ pipeline.task @s0.U update of @s0(%t) {
   // expected-error @+1 {{C37: uses @w.grad, which no group sums over the 2 replicas of @s0}}
   %g = pipeline.read @w.grad : !t
   pipeline.write %w to @w : !t
-}
-
-// -----
-
-// Copies of a parameter.
-!t = tensor<2xf32>
-pipeline.stage @s0 devices [0]
-pipeline.stage @s1 devices [1]
-pipeline.variable @w : !t parameter of @s0
-// expected-note @+1 {{a copy of @w}}
-pipeline.variable @w.s1 : !t parameter of @s1 {pipeline.parameter = @w}
-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-pipeline.variable @w.s1.grad : !t gradient of @s1 {pipeline.parameter = @w.s1}
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s1.F forward of @s1(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %g = pipeline.read @w.grad : !t
-  pipeline.write %g to @w.grad : !t
-}
-pipeline.task @s1.B backward of @s1(%k) {
-  %g = pipeline.read @w.s1.grad : !t
-  pipeline.write %g to @w.s1.grad : !t
-}
-pipeline.task @s0.U update of @s0(%t) {
-  // expected-error @+1 {{C37: uses @w.grad, which no group sums over the 2 stages that hold @w}}
-  %g = pipeline.read @w.grad : !t
-  pipeline.write %g to @w : !t
-}
-pipeline.task @s1.U update of @s1(%t) {
-  %g = pipeline.read @w.s1.grad : !t
-  pipeline.write %g to @w.s1 : !t
 }
 
 // -----
@@ -85,83 +126,6 @@ pipeline.task @s0.F forward of @s0(%k) {
 pipeline.task @s0.B backward of @s0(%k) {
   %g = pipeline.read @w.grad : !t
   pipeline.write %g to @w.grad : !t
-}
-
-// -----
-
-// A sum over stages is of copies of one parameter.
-!t = tensor<2xf32>
-pipeline.stage @s0 devices [0]
-pipeline.stage @s1 devices [1]
-pipeline.variable @w : !t parameter of @s0
-pipeline.variable @v : !t parameter of @s1
-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-pipeline.variable @v.grad : !t gradient of @s1 {pipeline.parameter = @v}
-// expected-error @+1 {{C37: sums @v.grad, a gradient of @v, with gradients of @w}}
-pipeline.group @sum members [[@w.grad], [@v.grad]]
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s1.F forward of @s1(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %g = pipeline.read @w.grad : !t
-  pipeline.write %g to @w.grad : !t
-}
-pipeline.task @s1.B backward of @s1(%k) {
-  %g = pipeline.read @v.grad : !t
-  pipeline.write %g to @v.grad : !t
-}
-
-// -----
-
-// In the order of the stages.
-!t = tensor<2xf32>
-pipeline.stage @s0 devices [0]
-pipeline.stage @s1 devices [1]
-pipeline.variable @w : !t parameter of @s0
-pipeline.variable @w.s1 : !t parameter of @s1 {pipeline.parameter = @w}
-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-pipeline.variable @w.s1.grad : !t gradient of @s1 {pipeline.parameter = @w.s1}
-// expected-error @+1 {{C37: has the member of stage @s1 before that of @s0, which comes first}}
-pipeline.group @sum members [[@w.s1.grad], [@w.grad]]
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s1.F forward of @s1(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %g = pipeline.read @w.grad : !t
-  pipeline.write %g to @w.grad : !t
-}
-pipeline.task @s1.B backward of @s1(%k) {
-  %g = pipeline.read @w.s1.grad : !t
-  pipeline.write %g to @w.s1.grad : !t
-}
-
-// -----
-
-// Each value of it is made once.
-!t = tensor<2xf32>
-pipeline.stage @s0 devices [0]
-pipeline.stage @s1 devices [1]
-pipeline.variable @w : !t parameter of @s0
-pipeline.variable @w.s1 : !t parameter of @s1 {pipeline.parameter = @w}
-// expected-note @+1 {{made by a backward}}
-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-// expected-note @+1 {{made by a backward}}
-pipeline.variable @w.s1.grad : !t gradient of @s1 {pipeline.parameter = @w.s1}
-// expected-error @+1 {{C37: sums in position 0 2 gradients that a backward makes, instead of one}}
-pipeline.group @sum members [[@w.grad], [@w.s1.grad]]
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s1.F forward of @s1(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %g = pipeline.read @w.grad : !t
-  pipeline.write %g to @w.grad : !t
-}
-pipeline.task @s1.B backward of @s1(%k) {
-  %g = pipeline.read @w.s1.grad : !t
-  pipeline.write %g to @w.s1.grad : !t
 }
 
 // -----
