@@ -17,6 +17,7 @@
 #include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Report.h"
 #include "penstock/Methods/MethodSpec.h"
+#include "penstock/Support/CommandLine.h"
 #include "penstock/one_line.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -89,7 +90,7 @@ private:
   /// asked to hear.
   void installDiagnostics();
   int fail(const llvm::Twine &message, int code = kUserError) {
-    log << "penstockc: " << toOneLine(message.str()) << "\n";
+    reportError("penstockc", message, log);
     return code;
   }
   /// Of several, of which one will be finished.

@@ -46,10 +46,11 @@ void Compilation::installDiagnostics() {
         if (severity == DiagnosticSeverity::Error &&
             std::exchange(hasError, true))
           return success();
-        auto printPlace = [&](Location location) {
-          if (auto place = dyn_cast<FileLineColLoc>(location);
-              place && !isModel)
-            log << ":" << place.getLine() << ":" << place.getColumn();
+        auto describePlace = [&](Location location) {
+          auto place = dyn_cast<FileLineColLoc>(location);
+          return place && !isModel ? ":" + std::to_string(place.getLine()) +
+                                         ":" + std::to_string(place.getColumn())
+                                   : std::string();
         };
         std::string message = diagnostic.str();
         StringRef text = message;
@@ -58,12 +59,13 @@ void Compilation::installDiagnostics() {
         // What is wrong with the order of a table is the table's mistake.
         bool isTable = level == Level::Training && isModel &&
                        !options.scheduleFile.empty();
-        log << (isTable ? options.scheduleFile : options.input);
-        printPlace(diagnostic.getLocation());
-        log << ": "
-            << (severity == DiagnosticSeverity::Error     ? ""
-                : severity == DiagnosticSeverity::Warning ? "warning: "
-                                                          : "note: ")
+        beginMessage(log,
+                     (isTable ? options.scheduleFile : options.input) +
+                         describePlace(diagnostic.getLocation()),
+                     severity == DiagnosticSeverity::Error ? Severity::Error
+                     : severity == DiagnosticSeverity::Warning
+                         ? Severity::Warning
+                         : Severity::Note)
             << toOneLine(text);
         // A drawing (of a deadlock) has a line per note, a sentence has one.
         // The parser's notes say nothing without the text that they point at.
@@ -75,7 +77,7 @@ void Compilation::installDiagnostics() {
             break;
           log << (isSentence ? "; " : "\n") << toOneLine(note.str());
           if (isSentence && note.getLocation() != diagnostic.getLocation())
-            printPlace(note.getLocation());
+            log << describePlace(note.getLocation());
         }
         log << "\n";
         return success();

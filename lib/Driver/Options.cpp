@@ -199,8 +199,8 @@ void OptionChecker::warnOfIgnored() {
   if (!options.infer)
     return;
   for (const std::string &flag : options.ofTraining)
-    errors << "penstockc: warning: " << flag
-           << " has no effect with --mode=infer\n";
+    beginMessage(errors, "penstockc", Severity::Warning)
+        << flag << " has no effect with --mode=infer\n";
 }
 
 bool OptionChecker::checkMicrobatches() {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Driver/OutputFile.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -58,9 +59,11 @@ OutputFile::~OutputFile() {
 
 static bool report(raw_ostream &errors, StringRef path, std::error_code error) {
   if (error)
-    errors << "penstockc: cannot write "
-           << (path == "-" ? "to standard output" : path) << ": "
-           << error.message() << "\n";
+    reportError("penstockc",
+                "cannot write " +
+                    (path == "-" ? "to standard output" : path.str()) + ": " +
+                    error.message(),
+                errors);
   return !error;
 }
 

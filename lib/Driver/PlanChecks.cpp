@@ -14,6 +14,7 @@
 #include "passes/Training/Passes.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Methods/Method.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -68,8 +69,8 @@ int Compilation::checkDevices() {
         return task.getKind() == pipeline::TaskKind::Update;
       });
   if (updates.empty())
-    log << options.input
-        << ": warning: nothing is trained: no initializer is left "
+    beginMessage(log, options.input, Severity::Warning)
+        << "nothing is trained: no initializer is left "
            "that has a gradient and is not frozen\n";
   return kDone;
 }
@@ -79,9 +80,9 @@ void Compilation::warnOfUnreached() {
   std::vector<std::string> names = report.findUnreached(*module);
   if (options.infer || names.empty() || isCandidate())
     return;
-  log << options.input << ": warning: no gradient of the loss reaches "
-      << names.size() << " initializer" << (names.size() == 1 ? "" : "s")
-      << ", which "
+  beginMessage(log, options.input, Severity::Warning)
+      << "no gradient of the loss reaches " << names.size() << " initializer"
+      << (names.size() == 1 ? "" : "s") << ", which "
       << (names.size() == 1 ? "stays as it is" : "stay as they are") << ": "
       << toOneLine(
              llvm::join(llvm::ArrayRef(names).take_front(kMostNames), ", "));

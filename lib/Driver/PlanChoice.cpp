@@ -16,6 +16,7 @@
 #include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Optimizers/Optimizers.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -122,8 +123,8 @@ int Compilation::chooseWithin(int64_t limit) {
 void Compilation::measureNodes() {
   std::string reason;
   if (options.profile && !profileUnits(*module, options, reason))
-    log << options.input
-        << ": warning: --profile: costs are not measured, since " << reason
+    beginMessage(log, options.input, Severity::Warning)
+        << "--profile: costs are not measured, since " << reason
         << "; analytic ones are used\n";
 }
 
@@ -134,8 +135,8 @@ void Compilation::measureStages() {
       !(*module)->hasAttr(pipeline::kStageSecondsAttr))
     return;
   if (!profileStages(*module, options, reason))
-    log << options.input
-        << ": warning: --profile: stages are not measured, since " << reason
+    beginMessage(log, options.input, Severity::Warning)
+        << "--profile: stages are not measured, since " << reason
         << "; the sums of their nodes are used\n";
 }
 
@@ -222,8 +223,8 @@ void Compilation::warnOfFewerDevices(const StagePlan &plan) {
   if (plan.replicas.empty() || used == options.devices ||
       options.choosesReplicas)
     return;
-  log << options.input << ": warning: --devices=" << options.devices
-      << ": the plan uses " << used
+  beginMessage(log, options.input, Severity::Warning)
+      << "--devices=" << options.devices << ": the plan uses " << used
       << ", as the model has too few nodes that compute\n";
 }
 
@@ -270,8 +271,8 @@ int Compilation::choosePlan(Level target) {
     options.stages = options.devices * chunks;
     if (options.stages > *units) {
       int64_t fewer = std::max<int64_t>(*units / chunks, 1);
-      log << options.input << ": warning: --devices=" << options.devices
-          << ": the model has " << *units
+      beginMessage(log, options.input, Severity::Warning)
+          << "--devices=" << options.devices << ": the model has " << *units
           << " nodes that compute, so that it uses " << fewer << " devices\n";
       options.devices = fewer;
       options.stages = options.devices * chunks;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanFastest.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "Compilation.h"
 #include "PlanSettings.h"
@@ -256,8 +257,8 @@ int FastestSearch::sayRefusal() const {
                          ? "none of the plans that were built fits"
                          : "no microbatch size of --global-batch=" +
                                std::to_string(options.globalBatch) + " fits";
-  llvm::errs() << llvm::formatv(
-      "penstockc: --device-memory={0}: {1}; the closest is {2}, where a device "
+  beginMessage(llvm::errs(), "penstockc", Severity::Error) << llvm::formatv(
+      "--device-memory={0}: {1}; the closest is {2}, where a device "
       "needs at least {3} bytes, {4} more than it has; use more devices{5}\n",
       *options.deviceMemory, what, flags, need, need - *options.deviceMemory,
       options.recompute == "none" ? " or --recompute=auto" : "");
@@ -265,11 +266,10 @@ int FastestSearch::sayRefusal() const {
 }
 
 void FastestSearch::explain() const {
-  llvm::errs() << options.input << ": note: "
-               << (!options.choosesMicrobatches ? "replicas"
-                   : options.choosesReplicas
-                       ? "sizes of microbatches and replicas"
-                       : "sizes of microbatches");
+  beginMessage(llvm::errs(), options.input, Severity::Note)
+      << (!options.choosesMicrobatches ? "replicas"
+          : options.choosesReplicas    ? "sizes of microbatches and replicas"
+                                       : "sizes of microbatches");
   if (options.choosesMicrobatches)
     llvm::errs() << " for updates of " << options.globalBatch << " samples";
   llvm::errs() << ", by simulation\n";
@@ -282,17 +282,16 @@ void FastestSearch::explain() const {
 
 void FastestSearch::warn() const {
   if (left > 0)
-    llvm::errs() << options.input << ": warning: " << left
-                 << " settings were not tried, since " << trials
-                 << " plans had been compiled for the others; say "
-                    "--microbatch-size, or --replicas\n";
+    beginMessage(llvm::errs(), options.input, Severity::Warning)
+        << left << " settings were not tried, since " << trials
+        << " plans had been compiled for the others; say "
+           "--microbatch-size, or --replicas\n";
   int64_t used = best ? best->compilation->getOptions().devices : 0;
   if (best && options.choosesReplicas && used != options.devices)
-    llvm::errs() << options.input << ": warning: --devices=" << options.devices
-                 << ": the plan uses " << used
-                 << ", as none with more devices is "
-                 << (options.deviceMemory ? "faster and fits" : "faster")
-                 << "\n";
+    beginMessage(llvm::errs(), options.input, Severity::Warning)
+        << "--devices=" << options.devices << ": the plan uses " << used
+        << ", as none with more devices is "
+        << (options.deviceMemory ? "faster and fits" : "faster") << "\n";
 }
 
 int FastestSearch::trySettings() {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Driver/Schedules.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "penstock/Schedule/Csv.h"
 #include "penstock/Schedule/FromIR.h"
@@ -92,8 +93,8 @@ bool penstock::adoptSchedule(CompileOptions &options, bool &splitsBackward,
     return fail("it has " + Twine(table->microbatches) +
                 " microbatches, --microbatches=" + Twine(options.microbatches));
   if (const auto &first = table->reordered)
-    llvm::errs()
-        << options.scheduleFile << ": warning: " << first->where()
+    beginMessage(llvm::errs(), options.scheduleFile, Severity::Warning)
+        << first->where()
         << ": backwards run for microbatches in the order of the "
            "forwards, so that gradients add up in the same order under "
            "every schedule\n";

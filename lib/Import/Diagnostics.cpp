@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Import/Import.h"
+#include "penstock/Support/CommandLine.h"
 #include "penstock/one_line.h"
 
 using namespace mlir;
@@ -18,12 +19,13 @@ ModelDiagnosticHandler::ModelDiagnosticHandler(MLIRContext *context,
     : ScopedDiagnosticHandler(context) {
   setHandler([file = file.str(), &stream](Diagnostic &diagnostic) {
     auto print = [&](Diagnostic &line) {
-      stream << file << ": ";
-      if (line.getSeverity() == DiagnosticSeverity::Warning)
-        stream << "warning: ";
-      else if (line.getSeverity() != DiagnosticSeverity::Error)
-        stream << "note: ";
-      stream << toOneLine(line.str()) << "\n";
+      bool isError = line.getSeverity() == DiagnosticSeverity::Error;
+      bool isWarning = line.getSeverity() == DiagnosticSeverity::Warning;
+      beginMessage(stream, file,
+                   isError     ? Severity::Error
+                   : isWarning ? Severity::Warning
+                               : Severity::Note)
+          << toOneLine(line.str()) << "\n";
     };
     print(diagnostic);
     for (Diagnostic &note : diagnostic.getNotes())

@@ -13,6 +13,7 @@
 
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
+#include "llvm/Support/WithColor.h"
 
 #include <cstdlib>
 
@@ -20,7 +21,19 @@ using namespace llvm;
 
 void penstock::reportError(StringRef tool, const Twine &message,
                            raw_ostream &errors) {
-  errors << tool << ": " << penstock::toOneLine(message.str()) << "\n";
+  beginMessage(errors, tool, Severity::Error)
+      << penstock::toOneLine(message.str()) << "\n";
+}
+
+void penstock::respectNoColor() {
+  if (!wantsColors(STDERR_FILENO))
+    WithColor::setAutoDetectFunction([](const raw_ostream &) { return false; });
+}
+
+raw_ostream &penstock::beginMessage(raw_ostream &stream, const Twine &place,
+                                    Severity severity) {
+  bool isColored = stream.has_colors() && wantsColors(STDERR_FILENO);
+  return stream << place << ": " << getSeverityText(severity, isColored);
 }
 
 /// LLVM suggests a flag however far it is, on a line of its own.

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/one_line.h"
+#include "penstock/severity.h"
 #include "runtime/command/Evaluation.h"
 #include "runtime/command/Flags.h"
 #include "runtime/command/ProgressLine.h"
@@ -230,7 +231,8 @@ static void holdStandardStreams() {
 static int finishOutput() {
   if (std::fflush(stdout) == 0)
     return PENSTOCK_DONE;
-  std::fprintf(stderr, "error: cannot write to standard output\n");
+  std::fprintf(stderr, "%scannot write to standard output\n",
+               penstock::getSeverityText(penstock::Severity::Error));
   return PENSTOCK_USER_ERROR;
 }
 
@@ -281,7 +283,8 @@ extern "C" int penstock_main(int argc, char **argv,
   }
   std::fflush(stdout);
   if (error && !error.text.empty() && run.hasAgreed())
-    std::fprintf(stderr, "error: %s\n",
+    std::fprintf(stderr, "%s%s\n",
+                 penstock::getSeverityText(penstock::Severity::Error),
                  penstock::toOneLine(error.text).c_str());
   for (const std::string &line : error.details)
     std::fprintf(stderr, "  %s\n", penstock::toOneLine(line).c_str());

@@ -10,6 +10,7 @@
 #include "runtime/run/Checkpoints.h"
 
 #include "penstock/one_line.h"
+#include "penstock/severity.h"
 #include "runtime/io/Json.h"
 #include "runtime/job/Bytes.h"
 #include "runtime/run/Run.h"
@@ -238,7 +239,8 @@ void penstock_run::noteFailedCheckpoint() {
   if (!finishCheckpoint())
     return;
   progress->clear();
-  std::fprintf(stderr, "warning: %s\n",
+  std::fprintf(stderr, "%s%s\n",
+               penstock::getSeverityText(penstock::Severity::Warning),
                penstock::toOneLine(checkpointError.text).c_str());
 }
 
@@ -262,8 +264,10 @@ void penstock_run::hearCheckpointRequests() {
   if (checkpoints.isOpen())
     return checkpoints.request();
   progress->clear();
-  std::fprintf(stderr, "note: SIGUSR1 asks for a checkpoint, and there is none "
-                       "without --checkpoint-dir\n");
+  std::fprintf(stderr,
+               "%sSIGUSR1 asks for a checkpoint, and there is none without "
+               "--checkpoint-dir\n",
+               penstock::getSeverityText(penstock::Severity::Note));
 }
 
 /// In a pause of training, all processes learn from rank 0 whether one begins
@@ -279,8 +283,9 @@ bool penstock_run::agreeOnCheckpoint(bool mayBegin) {
     if (isDue && checkpoints.isBusy()) {
       progress->clear();
       std::fprintf(stderr,
-                   "note: no checkpoint of update %lld: that of update %lld is "
+                   "%sno checkpoint of update %lld: that of update %lld is "
                    "still being written\n",
+                   penstock::getSeverityText(penstock::Severity::Note),
                    (long long)updatesDone, (long long)checkpoints.newest());
       isDue = false;
     }

@@ -9,6 +9,7 @@
 #include "runtime/run/Peers.h"
 
 #include "penstock/one_line.h"
+#include "penstock/severity.h"
 #include "penstock/sha256.h"
 #include "runtime/device/Kinds.h"
 #include "runtime/job/Bytes.h"
@@ -61,7 +62,9 @@ public:
                                [&] { return isOver; }))
             return;
           if (!text.empty())
-            std::fprintf(stderr, "error: %s\n", text.c_str());
+            std::fprintf(stderr, "%s%s\n",
+                         penstock::getSeverityText(penstock::Severity::Error),
+                         text.c_str());
           _exit(code);
         }) {}
   ~Limit() {
@@ -693,7 +696,8 @@ void Peers::report(const Failure &failure,
 
   // 2. The sentence: of one that is lost, where it was.
   std::string text =
-      job.rank == 0 ? "error: " : format("error: [rank %d] ", job.rank);
+      penstock::getSeverityText(penstock::Severity::Error) +
+      (job.rank == 0 ? std::string() : format("[rank %d] ", job.rank));
   if (!failure.isLost) {
     text += getName(failure.rank) + ": " + failure.sentence;
   } else {

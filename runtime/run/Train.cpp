@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/one_line.h"
+#include "penstock/severity.h"
 #include "runtime/io/Finite.h"
 #include "runtime/job/Bytes.h"
 #include "runtime/observe/Failure.h"
@@ -97,7 +98,8 @@ void penstock_run::noteNotFinite(double loss, int64_t update,
   if (!options.warnsOfNotFinite)
     return;
   progress->clear();
-  std::fprintf(stderr, "warning: %s\n",
+  std::fprintf(stderr, "%s%s\n",
+               penstock::getSeverityText(penstock::Severity::Warning),
                penstock::toOneLine(notFiniteText).c_str());
 }
 
@@ -275,8 +277,9 @@ Error penstock_run::trainSegment(int64_t updates) {
   if (instance->updatesRun() < updates && checkpoints.isOpen() &&
       checkpoints.isAsynchronous() && peers.isRoot())
     std::fprintf(stderr,
-                 "note: stopped at update %lld: this adds a drain, which "
+                 "%sstopped at update %lld: this adds a drain, which "
                  "changes what follows\n",
+                 penstock::getSeverityText(penstock::Severity::Note),
                  (long long)updatesDone);
   if (options.checkpointEvery && checkpoints.isOpen() &&
       updatesDone % *options.checkpointEvery == 0)
@@ -588,8 +591,8 @@ Error penstock_run::writeTraceOnce() {
     }
   }
   if (lost)
-    std::fprintf(stderr,
-                 "warning: --trace: the last %llu slices are left out\n",
+    std::fprintf(stderr, "%s--trace: the last %llu slices are left out\n",
+                 penstock::getSeverityText(penstock::Severity::Warning),
                  (unsigned long long)lost);
   return error ? error : file.close(clockErrors);
 }

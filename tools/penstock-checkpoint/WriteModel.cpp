@@ -10,6 +10,7 @@
 #include "tools/penstock-checkpoint/WriteModel.h"
 
 #include "penstock/one_line.h"
+#include "penstock/severity.h"
 #include "penstock/sha256.h"
 #include "runtime/io/ModelWriter.h"
 #include "runtime/io/WireFormat.h"
@@ -63,7 +64,8 @@ Error Writer::openModel(const std::string &path) {
     text += format("%02x", byte);
   if (text != checkpoint.manifest.model)
     std::fprintf(stderr,
-                 "note: '%s' is another file than the model that was trained\n",
+                 "%s'%s' is another file than the model that was trained\n",
+                 penstock::getSeverityText(penstock::Severity::Note),
                  penstock::toOneLine(path).c_str());
   return {};
 }

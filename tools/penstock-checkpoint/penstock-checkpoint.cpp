@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/one_line.h"
+#include "penstock/severity.h"
 #include "runtime/io/CheckpointFolder.h"
 #include "runtime/io/Json.h"
 #include "tools/penstock-checkpoint/Compare.h"
@@ -292,7 +293,8 @@ int main(int argc, char **argv) {
   if (std::fflush(stdout) != 0 && !error)
     error = userError("cannot write to standard output");
   if (!error.text.empty())
-    std::fprintf(stderr, "error: %s\n",
+    std::fprintf(stderr, "%s%s\n",
+                 penstock::getSeverityText(penstock::Severity::Error),
                  penstock::toOneLine(error.text).c_str());
   for (const std::string &line : error.details)
     std::fprintf(stderr, "  %s\n", penstock::toOneLine(line).c_str());

@@ -10,6 +10,7 @@
 
 #include "penstock/flight.h"
 #include "penstock/one_line.h"
+#include "penstock/severity.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -70,7 +71,9 @@ struct Run {
 };
 
 [[noreturn]] void fail(const std::string &text) {
-  std::fprintf(stderr, "error: %s\n", penstock::toOneLine(text).c_str());
+  std::fprintf(stderr, "%s%s\n",
+               penstock::getSeverityText(penstock::Severity::Error),
+               penstock::toOneLine(text).c_str());
   std::exit(1);
 }
 

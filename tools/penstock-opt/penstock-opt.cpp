@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Driver/Registration.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -14,6 +15,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
+  penstock::respectNoColor();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

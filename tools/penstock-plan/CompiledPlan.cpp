@@ -11,6 +11,7 @@
 
 #include "ProgramFlags.h"
 #include "penstock/Driver/CompiledMemory.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -40,9 +41,10 @@ private:
 } // namespace
 
 static void sayWhy(const CompileOptions &compile, StringRef reason) {
-  errs() << "penstock-plan: note: " << compile.input
-         << ": its memory is reckoned from sizes of layers, since "
-         << reason.trim() << "\n";
+  beginMessage(errs(), "penstock-plan", Severity::Note)
+      << compile.input
+      << ": its memory is reckoned from sizes of layers, since "
+      << reason.trim() << "\n";
 }
 
 /// Candidates are compiled to their memory, and no further.

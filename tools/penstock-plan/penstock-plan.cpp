@@ -247,9 +247,10 @@ int Planning::run() {
                          ? buildStates(graph, 0)
                          : buildStates(graph, getMostStates());
   if (built.isLinear && !isDoubleBuffer && !arguments.isTrained)
-    errs() << "penstock-plan: note: " << arguments.input
-           << " has too many branches to cut between any of them; its layers "
-              "are taken in a row\n";
+    beginMessage(errs(), "penstock-plan", Severity::Note)
+        << arguments.input
+        << " has too many branches to cut between any of them; its layers "
+           "are taken in a row\n";
   states = std::move(built.states);
   if (arguments.pipeDream.straight &&
       arguments.total > static_cast<double>(states.size()))

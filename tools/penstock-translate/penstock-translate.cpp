@@ -10,6 +10,7 @@
 
 #include "ListOperators.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
@@ -113,6 +114,7 @@ static bool complete(mlir::ModuleOp module) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  penstock::respectNoColor();
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "Imports ONNX models\n");
   if (operators) {

@@ -10,11 +10,21 @@
 #ifndef PENSTOCK_SUPPORT_COMMANDLINE_H
 #define PENSTOCK_SUPPORT_COMMANDLINE_H
 
+#include "penstock/severity.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace penstock {
+
+/// Begins a message: "PLACE: error: ", where the place is a file, with line and
+/// column if it has them, or a tool. Returns the stream.
+llvm::raw_ostream &beginMessage(llvm::raw_ostream &stream,
+                                const llvm::Twine &place, Severity severity);
+
+/// For tools whose messages LLVM prints: without colors where NO_COLOR is set.
+void respectNoColor();
 
 /// Prints one line, whatever is in the message.
 void reportError(llvm::StringRef tool, const llvm::Twine &message,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/Convolutions.h"
+#include "penstock/severity.h"
 
 #include "runtime/device/LibraryCalls.h"
 #include "runtime/device/cuda/Cudnn.h"
@@ -99,9 +100,10 @@ Error Convolutions::prepare(const penstock_program &program, uint32_t device,
   }
   if (replanned)
     std::fprintf(stderr,
-                 "warning: device %u: cuDNN %zu does not take the engines "
+                 "%sdevice %u: cuDNN %zu does not take the engines "
                  "planned for %u convolutions and chose others\n",
-                 device, library->cudnnGetVersion(), replanned);
+                 penstock::getSeverityText(penstock::Severity::Warning), device,
+                 library->cudnnGetVersion(), replanned);
   return {};
 }
 

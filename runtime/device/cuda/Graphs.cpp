@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/Graphs.h"
+#include "penstock/severity.h"
 
 #include <cstdio>
 
@@ -42,9 +43,10 @@ void Graphs::reject(std::string why) {
 void Graphs::makeEager(uint32_t action) {
   actions[action].isEager = true;
   std::fprintf(stderr,
-               "warning: device %u: action '%s' runs call by call and not as a "
+               "%sdevice %u: action '%s' runs call by call and not as a "
                "graph: %s\n",
-               device, program->actions[action].name, reason.c_str());
+               penstock::getSeverityText(penstock::Severity::Warning), device,
+               program->actions[action].name, reason.c_str());
   reason.clear();
 }
 
