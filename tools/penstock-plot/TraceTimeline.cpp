@@ -221,8 +221,9 @@ TimelinePicture Selection::draw() const {
                                 action.letter, ""};
     time += box.end - box.start;
     int64_t number = action.number;
-    if (action.update) {
+    if (action.update)
       number -= firstNumbers[*action.update];
+    if (action.update && updates->first < updates->last) {
       box.shade = int(*action.update & 1);
       box.shades = 2;
     }
