@@ -1,0 +1,150 @@
+//===- Relay.cpp - Between an editor and MLIR's server --------------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// See Relay.h.
+//===----------------------------------------------------------------------===//
+
+#include "Relay.h"
+#include "RuleDiagnostics.h"
+
+#include "llvm/Support/LSP/Protocol.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
+#include <thread>
+
+using namespace penstock;
+namespace json = llvm::json;
+
+/// Reads the body of a message; nothing where the stream ends.
+static std::optional<std::string> readMessage(std::FILE *stream) {
+  size_t length = 0;
+  std::string line;
+  while (true) {
+    int c = std::fgetc(stream);
+    if (c == EOF)
+      return std::nullopt;
+    if (c != '\n') {
+      line += char(c);
+      continue;
+    }
+    llvm::StringRef header = llvm::StringRef(line).rtrim();
+    if (header.empty() && length > 0)
+      break;
+    if (header.consume_front_insensitive("content-length:"))
+      (void)header.trim().getAsInteger(10, length);
+    line.clear();
+  }
+  std::string body(length, '\0');
+  if (std::fread(body.data(), 1, length, stream) != length)
+    return std::nullopt;
+  return body;
+}
+
+static void writeMessage(std::FILE *stream, llvm::StringRef body) {
+  std::fprintf(stream, "Content-Length: %zu\r\n\r\n", body.size());
+  std::fwrite(body.data(), 1, body.size(), stream);
+  std::fflush(stream);
+}
+
+/// The parameters of a message with that method.
+static const json::Object *getParameters(const json::Object &message,
+                                         llvm::StringRef method) {
+  return message.getString("method") == method ? message.getObject("params")
+                                               : nullptr;
+}
+
+void Relay::readRequest(const json::Object &message) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (const json::Object *opened =
+          getParameters(message, "textDocument/didOpen")) {
+    const json::Object *document = opened->getObject("textDocument");
+    if (!document)
+      return;
+    File &file = files[document->getString("uri").value_or("")];
+    file.text = document->getString("text").value_or("").str();
+    file.version = document->getInteger("version").value_or(0);
+  } else if (const json::Object *changed =
+                 getParameters(message, "textDocument/didChange")) {
+    const json::Object *document = changed->getObject("textDocument");
+    const json::Array *changes = changed->getArray("contentChanges");
+    auto found = document ? files.find(document->getString("uri").value_or(""))
+                          : files.end();
+    if (!changes || found == files.end())
+      return;
+    File &file = found->second;
+    file.version = document->getInteger("version").value_or(file.version + 1);
+    for (const json::Value &value : *changes) {
+      llvm::lsp::TextDocumentContentChangeEvent change;
+      json::Path::Root root;
+      // A text that is not followed any more is not checked any more.
+      if (!fromJSON(value, change, root) || failed(change.applyTo(file.text))) {
+        files.erase(found);
+        return;
+      }
+    }
+  } else if (const json::Object *closed =
+                 getParameters(message, "textDocument/didClose")) {
+    if (const json::Object *document = closed->getObject("textDocument"))
+      files.erase(document->getString("uri").value_or(""));
+  }
+}
+
+std::optional<std::string> Relay::changeReply(json::Object message) {
+  // 1. Diagnostics of a text that is still the newest.
+  if (!getParameters(message, "textDocument/publishDiagnostics"))
+    return std::nullopt;
+  json::Object *published = message.getObject("params");
+  std::string uri = published->getString("uri").value_or("").str(), text;
+  json::Array *diagnostics = published->getArray("diagnostics");
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = files.find(uri);
+    if (!diagnostics || found == files.end() ||
+        published->getInteger("version").value_or(found->second.version) !=
+            found->second.version)
+      return std::nullopt;
+    text = found->second.text;
+  }
+
+  // 2. With those of the rules.
+  json::Array broken = findBrokenRules(text, uri, registry);
+  if (broken.empty())
+    return std::nullopt;
+  for (json::Value &diagnostic : broken)
+    diagnostics->push_back(std::move(diagnostic));
+  std::string body;
+  llvm::raw_string_ostream(body) << json::Value(std::move(message));
+  return body;
+}
+
+void Relay::run(std::FILE *editorInput, std::FILE *editorOutput,
+                std::FILE *serverInput, std::FILE *serverOutput) {
+  std::thread requests([&] {
+    while (std::optional<std::string> body = readMessage(editorInput)) {
+      if (llvm::Expected<json::Value> message = json::parse(*body)) {
+        if (const json::Object *object = message->getAsObject())
+          readRequest(*object);
+      } else {
+        llvm::consumeError(message.takeError());
+      }
+      writeMessage(serverInput, *body);
+    }
+    std::fclose(serverInput);
+  });
+  // An editor that is silent when the server has ended is not waited for.
+  requests.detach();
+  while (std::optional<std::string> body = readMessage(serverOutput)) {
+    if (llvm::Expected<json::Value> message = json::parse(*body)) {
+      if (json::Object *object = message->getAsObject())
+        if (std::optional<std::string> changed =
+                changeReply(std::move(*object)))
+          body = std::move(changed);
+    } else {
+      llvm::consumeError(message.takeError());
+    }
+    writeMessage(editorOutput, *body);
+  }
+}
