@@ -1,0 +1,372 @@
+"""Second half of bench/gpu.sh, on the machine with the GPU.
+
+    gpu_run.py FOLDER OUT STEP.. [--seconds=N]
+
+FOLDER is what gpu_prepare.py packed. Steps, in this order when none is named:
+
+    versions   GPU, driver, libraries; the rate of a copy and of bf16 products
+    bits       each class of kernels: the bytes of the emulated GPU's outputs
+    train      small models: --verify, losses near the emulated GPU's, and the
+               saved models of 1 and 4 stages the same bytes
+    sanitize   compute-sanitizer over small models, without graphs
+    rates      each class of kernels at full size, beside the rate of a copy
+    compare    updates per second beside PyTorch: eager, compiled, with graphs
+
+A step that fails prints why and lets the others run; the last lines say which
+failed. OUT gets results.json and the output of every command. A command has
+--seconds at most. Needs numpy; versions, rates and compare need torch.
+"""
+
+import argparse
+import filecmp
+import gzip
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy
+
+import gpu_models
+
+LIBRARIES = ("libcublasLt.so", "libcudnn_graph.so", "libnccl.so")
+TOLERANCE = 1e-4  # of losses after 20 updates
+
+
+class Failed(Exception):
+    pass
+
+
+def find_libraries():
+    """Folders of the libraries that torch brings along, and of the toolkit."""
+    roots = [pathlib.Path("/usr/local/cuda")]
+    roots += [pathlib.Path(path) / "nvidia" for path in sys.path if "site-packages" in path]
+    found = []
+    for root in roots:
+        for library in LIBRARIES:
+            found += {str(path.parent) for path in root.glob(f"**/{library}*")}
+    return sorted(set(found))
+
+
+class Runner:
+    def __init__(self, options):
+        self.folder, self.out, self.seconds = options.folder, options.out, options.seconds
+        self.plan = json.loads((self.folder / "plan.json").read_text())
+        self.results, self.commands = {}, 0
+        self.environment = {**os.environ}
+        if self.plan["arch"] != "emulated":
+            libraries = find_libraries()
+            self.environment.setdefault("PENSTOCK_CUDA_PATH", ":".join(libraries))
+            # Libraries that these load themselves.
+            self.environment["LD_LIBRARY_PATH"] = ":".join(
+                [*libraries, os.environ.get("LD_LIBRARY_PATH", "")])
+
+    def run(self, *command, fails=False, **environment):
+        """Runs a command; returns what it printed."""
+        self.commands += 1
+        log = self.out / f"{self.commands:03}-{pathlib.Path(command[0]).name}.txt"
+        begin = time.perf_counter()
+        try:
+            done = subprocess.run(
+                [str(part) for part in command], cwd=self.folder, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, timeout=self.seconds,
+                env={**self.environment, **environment}, check=False)
+            text, code = done.stdout, done.returncode
+        except subprocess.TimeoutExpired as late:
+            text, code = (late.stdout or b"").decode(errors="replace"), f"after {self.seconds} s"
+        except OSError as error:
+            text, code = str(error), "not found"
+        log.write_text(f"{' '.join(map(str, command))}\n{text}\n"
+                       f"exit {code}, {time.perf_counter() - begin:.2f} s\n")
+        if code and not fails:
+            raise Failed(f"{log.name}: exit {code}: {' '.join(text.split()[-40:])}")
+        return text
+
+    def unpack(self, name):
+        path = self.folder / name
+        if not path.exists():
+            with gzip.open(f"{path}.gz", "rb") as packed, open(path, "wb") as file:
+                shutil.copyfileobj(packed, file)
+        return path
+
+
+# ----------------------------------------------------------------------------
+# Steps
+# ----------------------------------------------------------------------------
+
+def time_of(torch, work, rounds=10):
+    """Seconds, the median."""
+    work()
+    times = []
+    for _ in range(rounds):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) / 1e3)
+    return statistics.median(times)
+
+
+def versions(runner):
+    print(runner.run("nvidia-smi", fails=True).strip())
+    print("libraries:", runner.environment.get("PENSTOCK_CUDA_PATH", "none"))
+    import torch
+    print(f"torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")
+    if not torch.cuda.is_available():
+        raise Failed("torch finds no GPU")
+    a = torch.empty(2**30, dtype=torch.float32, device="cuda").normal_()
+    b = torch.empty_like(a)
+    seconds = time_of(torch, lambda: b.copy_(a))
+    runner.results["copy"] = 2 * 4 * a.numel() / seconds
+    print(f"copy: {runner.results['copy'] / 1e12:.2f} TB/s")
+    del a, b
+    m = torch.randn(8192, 8192, device="cuda")
+    for name, kind, tf32 in (("f32", m.dtype, False), ("tf32", m.dtype, True),
+                             ("bf16", torch.bfloat16, False)):
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        x = m.to(kind)
+        rate = 2 * 8192**3 / time_of(torch, lambda: x @ x)
+        runner.results[f"product {name}"] = rate
+        print(f"product {name}: {rate / 1e12:.0f} TF")
+
+
+def bits(runner):
+    wrong = []
+    for kernel, plan in kernels_of(runner):
+        runner.unpack(f"{kernel.name}-small.onnx")
+        data = gpu_models.write_inputs(kernel, plan["small"], 2, runner.folder)
+        outputs = runner.folder / "out"
+        shutil.rmtree(outputs, ignore_errors=True)
+        try:
+            runner.run(f"./{kernel.name}-small", *data, "--outputs", outputs)
+        except Failed as failure:
+            print(f"{kernel.name}: {failure}")
+            wrong.append(kernel.name)
+            continue
+        for expected in sorted((runner.folder / f"{kernel.name}.out").iterdir()):
+            same = filecmp.cmp(expected, outputs / expected.name, shallow=False)
+            text = "equal bits"
+            if not same:
+                wrong.append(kernel.name)
+                a, b = numpy.load(expected), numpy.load(outputs / expected.name)
+                text = (f"{numpy.sum(a != b)} of {a.size} differ, "
+                        f"by {numpy.nanmax(numpy.abs(a - b)):.2g} at most")
+            print(f"{kernel.name} {expected.stem}: {text}")
+    if wrong:
+        raise Failed(f"other bits: {', '.join(wrong)}")
+
+
+def kernels_of(runner):
+    by_name = {kernel.name: kernel for kernel in gpu_models.KERNELS}
+    return [(by_name[plan["name"]], plan) for plan in runner.plan["kernels"]]
+
+
+def read_losses(path):
+    return numpy.array([json.loads(line)["loss"] for line in path.read_text().splitlines()
+                        if '"loss"' in line])
+
+
+def train(runner):
+    wrong = []
+    for run in runner.plan["small"]:
+        name = run["name"]
+        log, saved = runner.out / f"{name}.jsonl", runner.out / f"{name}.onnx"
+        data = [flag for one in run["data"] for flag in ("--data", one)]
+        try:
+            text = runner.run(f"./{name}", *data, "--labels", run["labels"], "--steps", 20,
+                              "--verify", "--log", log, "--save", saved, "--model", run["model"])
+        except Failed as failure:
+            print(f"{name}: {failure}")
+            wrong.append(name)
+            continue
+        a, b = read_losses(log), read_losses(runner.folder / f"{name}.jsonl")
+        difference = float(numpy.max(numpy.abs(a - b) / numpy.abs(b)))
+        verified = re.search("^verify: .*", text, re.M)
+        print(f"{name}: {verified[0] if verified else 'not verified'}; "
+              f"losses within {difference:.1e} of the emulated GPU's")
+        limit = 2e-2 if "bf16" in name else TOLERANCE
+        if not verified or not difference < limit:
+            wrong.append(name)
+    for one in runner.out.glob("*-1.onnx"):
+        four = one.with_name(one.name.replace("-1.onnx", "-4.onnx"))
+        same = four.exists() and filecmp.cmp(one, four, shallow=False)
+        print(f"{one.stem[:-2]}: 1 and 4 stages {'equal' if same else 'differ'}")
+        if not same:
+            wrong.append(one.stem)
+    if wrong:
+        raise Failed(", ".join(wrong))
+
+
+def sanitize(runner):
+    wrong = []
+    for tool in ("memcheck", "racecheck", "initcheck"):
+        for run in runner.plan["small"]:
+            if run["name"] not in ("mlp-4", "cnn-1"):
+                continue
+            data = [flag for one in run["data"] for flag in ("--data", one)]
+            try:
+                text = runner.run("compute-sanitizer", "--tool", tool, "--error-exitcode", 9,
+                                  f"./{run['name']}", *data, "--labels", run["labels"], "--steps", 2,
+                                  "--model", run["model"], PENSTOCK_GRAPHS="0")
+                found = re.findall("^=+ .*SUMMARY.*", text, re.M)
+                print(f"{tool} {run['name']}: {found[-1] if found else 'no summary'}")
+            except Failed as failure:
+                print(f"{tool} {run['name']}: {failure}")
+                wrong.append(f"{tool} {run['name']}")
+    if wrong:
+        raise Failed(", ".join(wrong))
+
+
+def rates(runner):
+    copy = runner.results.get("copy")
+    slow = []
+    for kernel, plan in kernels_of(runner):
+        sizes, trace = plan["large"], runner.out / f"{kernel.name}.trace.json"
+        runner.unpack(f"{kernel.name}-large.onnx")
+        samples = 4
+        data = gpu_models.write_inputs(kernel, sizes, samples, runner.folder)
+        outputs = runner.folder / "out"
+        shutil.rmtree(outputs, ignore_errors=True)
+        try:
+            runner.run(f"./{kernel.name}-large", *data, "--outputs", outputs, "--trace", trace)
+        except Failed as failure:
+            print(f"{kernel.name}: {failure}")
+            slow.append(kernel.name)
+            continue
+        events = json.loads(trace.read_text())
+        events = events["traceEvents"] if isinstance(events, dict) else events
+        times = [event["dur"] for event in events
+                 if event.get("ph") == "X" and event.get("cat") == "action"]
+        # The first one compiles and loads.
+        seconds = statistics.median(times[1:]) / 1e6
+        moved = sum(path.stat().st_size for path in outputs.iterdir()) / samples
+        for _, (kind, shape, _) in kernel.inputs(sizes).items():
+            moved += int(kind[1]) * math.prod(shape)
+        if kernel.name == "gather":
+            moved *= 2  # the rows that are read
+        rate = moved / seconds
+        runner.results[f"rate {kernel.name}"] = rate
+        share = f"{rate / copy:.0%} of a copy, goal {kernel.goal:.0%}" if copy else "no copy"
+        print(f"{kernel.name}: {seconds * 1e6:.0f} us, {rate / 1e12:.2f} TB/s, {share}")
+        if copy and kernel.goal and rate < kernel.goal * copy:
+            slow.append(kernel.name)
+        shutil.rmtree(outputs)
+    if slow:
+        raise Failed(f"below the goal: {', '.join(slow)}")
+
+
+def our_rate(runner, run):
+    """Samples per second: a long run less a short one."""
+    few, many = (2, 60) if runner.plan["tiny"] else (10, 40)
+    walls = []
+    for steps in (few, many):
+        text = runner.run(f"./{run['name']}", "--data", "x=x.npy", "--labels", "labels.npy",
+                          "--steps", steps, "--model", f"{run['model']}-model.onnx")
+        walls.append(float(re.search(r"samples in ([0-9.]+) s", text)[1]))
+    (runner.out / f"{run['name']}.summary.txt").write_text(text)
+    if walls[1] <= walls[0]:
+        raise Failed(f"{few} and {many} updates take {walls[0]} and {walls[1]} s: too few to tell")
+    return run["batch"] * (many - few) / (walls[1] - walls[0])
+
+
+def torch_rates(runner, model, precision, batch):
+    """Samples per second by mode."""
+    import torch
+    from torch import nn
+    tiny = runner.plan["tiny"]
+    if not torch.cuda.is_available():
+        return {}
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    x, labels = (torch.from_numpy(part).cuda() for part in gpu_models.make_samples(
+        model, tiny, batch))
+    found = {}
+    for mode in ("eager", "default", "max-autotune"):
+        try:
+            module = model.build(tiny).cuda().train()
+            optimizer = torch.optim.SGD(module.parameters(), lr=1e-4, momentum=0.9)
+            call = module if mode == "eager" else torch.compile(module, mode=mode)
+            criterion = nn.CrossEntropyLoss()
+
+            def update():
+                optimizer.zero_grad(set_to_none=True)
+                with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16"):
+                    y = call(x)
+                    loss = criterion(y.reshape(-1, y.shape[-1]), labels.reshape(-1))
+                loss.backward()
+                optimizer.step()
+            for _ in range(10):
+                update()
+            torch.cuda.reset_peak_memory_stats()
+            found[mode] = batch / statistics.median(time_of(torch, update, 10) for _ in range(3))
+            found[f"{mode} GiB"] = torch.cuda.max_memory_allocated() / 2**30
+        except Exception as error:  # Out of memory, or what compilers say.
+            print(f"{model.name} {precision} {mode}: {str(error).splitlines()[0][:120]}")
+        module = optimizer = call = None
+        torch.cuda.empty_cache()
+    return found
+
+
+def compare(runner):
+    wrong = []
+    for model in gpu_models.MODELS.values():
+        runner.unpack(f"{model.name}-model.onnx")
+        runs = [run for run in runner.plan["models"] if run["model"] == model.name]
+        batch = runs[0]["batch"]
+        x, labels = gpu_models.make_samples(model, runner.plan["tiny"], 2 * batch)
+        numpy.save(runner.folder / "x.npy", x)
+        numpy.save(runner.folder / "labels.npy", labels)
+        for precision in ("f32", "tf32", "bf16"):
+            theirs = torch_rates(runner, model, precision, batch)
+            best = max((rate for mode, rate in theirs.items() if "GiB" not in mode), default=0)
+            for run in [run for run in runs if run["precision"] == precision]:
+                try:
+                    rate = our_rate(runner, run)
+                except (Failed, TypeError) as failure:
+                    print(f"{run['name']}: {failure}")
+                    wrong.append(run["name"])
+                    continue
+                runner.results[run["name"]] = {"penstock": rate, **theirs}
+                text = ", ".join(f"{mode} {value:.1f}" for mode, value in theirs.items())
+                times = f"{rate / best:.2f} x the best of" if best else "no"
+                print(f"{run['name']}: {rate:.1f} samples/s, {times} PyTorch ({text})")
+    if wrong:
+        raise Failed(", ".join(wrong))
+
+
+STEPS = {step.__name__: step for step in (versions, bits, train, sanitize, rates, compare)}
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("folder", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("out", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("steps", nargs="*", choices=[[], *STEPS], default=[])
+    parser.add_argument("--seconds", type=float, default=120)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    runner = Runner(options)
+    failed = []
+    for name in options.steps or STEPS:
+        print(f"== {name}", flush=True)
+        begin = time.perf_counter()
+        try:
+            STEPS[name](runner)
+        except (Failed, ImportError) as failure:
+            print(f"FAILED {name}: {failure}")
+            failed.append(name)
+        print(f"== {name}: {time.perf_counter() - begin:.0f} s", flush=True)
+        (runner.out / "results.json").write_text(json.dumps(runner.results, indent=1))
+    print("failed: " + ", ".join(failed) if failed else "all steps passed")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()
