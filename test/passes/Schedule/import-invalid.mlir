@@ -1,14 +1,12 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-verify-schedule --verify-diagnostics
+// RUN: %expand-cases %s | penstock-opt --split-input-file --pipeline-verify-schedule --verify-diagnostics
 // RUN: not penstock-opt %S/inputs/declared-schedule.mlir --pipeline-order-transfers 2>&1 | FileCheck %s --check-prefix=DECLARED
 // DECLARED: 'pipeline.schedule' op is a declaration, without orders
 
 // What cannot be read as a schedule, before any rule of schedules is checked.
 
-// Nobody decided where the stage runs.
 !t = tensor<3xf32>
-// expected-error @+1 {{'pipeline.stage' op has no device; run pipeline-place first}}
-pipeline.stage @a
-pipeline.channel @x : [!t] source(input "x")
+pipeline.stage @a devices [0]
+pipeline.channel @x : [!t] source(input "x") slots(1)
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
 }
@@ -17,6 +15,84 @@ pipeline.schedule @train microbatches(4) {
     pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
   } }
 }
+
+// -----
+
+// Versions of nothing.
+@@
++// expected-error @+1 {{'pipeline.double_buffer' op names no variable}}
++pipeline.double_buffer @w
+ pipeline.task @a.F forward of @a(%k) {
+
+// -----
+
+// Nobody decided where the stage runs.
+@@
+-pipeline.stage @a devices [0]
+-pipeline.channel @x : [!t] source(input "x") slots(1)
++// expected-error @+1 {{'pipeline.stage' op has no device; run pipeline-place first}}
++pipeline.stage @a
++pipeline.channel @x : [!t] source(input "x")
+
+// -----
+
+// Nobody produces what is taken.
+@@
+-pipeline.channel @x : [!t] source(input "x") slots(1)
++// expected-error @+1 {{'pipeline.channel' op has no source, and no task of training puts into it}}
++pipeline.channel @x : [!t] slots(1)
+
+// -----
+
+// Nobody takes what is put.
+@@
++// expected-error @+1 {{'pipeline.channel' op has no sink, and no task of training takes from it}}
++pipeline.channel @y : [!t] slots(1)
+ pipeline.task @a.F forward of @a(%k) {
+@@
+   %x = pipeline.take @x : !t
++  pipeline.put %x to @y : !t
+
+// -----
+
+// Stages tell which devices there are.
+@@
+-  pipeline.order 0 { pipeline.repeat updates {
++  // expected-error @+1 {{'pipeline.order' op is for a device that has no stage}}
++  pipeline.order 1 { pipeline.repeat updates {
+
+// -----
+
+// A task of nobody.
+@@
++// expected-error @+1 {{'pipeline.task' op names no stage}}
++pipeline.task @b.F forward of @b(%k) {
++}
+ pipeline.task @a.F forward of @a(%k) {
+
+// -----
+
+// A parameter that is not there, read and written.
+@@
+   %x = pipeline.take @x : !t
++  // expected-error @+1 {{'pipeline.read' op names no variable}}
++  %w = pipeline.read @w : !t
+
+// -----
+
+// The write.
+@@
+   %x = pipeline.take @x : !t
++  // expected-error @+1 {{'pipeline.write' op names no variable}}
++  pipeline.write %x to @w : !t
+
+// -----
+
+// A sum of nothing.
+@@
++// expected-error @+1 {{'pipeline.group' op has a member that is no variable}}
++pipeline.group @sum members [[@a]]
+ pipeline.task @a.F forward of @a(%k) {
 
 // -----
 
@@ -49,40 +125,6 @@ pipeline.schedule @train microbatches(4) {
 
 // -----
 
-// Nobody produces what is taken.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-// expected-error @+1 {{'pipeline.channel' op has no source, and no task of training puts into it}}
-pipeline.channel @x : [!t] slots(1)
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-}
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 { pipeline.repeat updates {
-    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
-  } }
-}
-
-// -----
-
-// Nobody takes what is put.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source(input "x") slots(1)
-// expected-error @+1 {{'pipeline.channel' op has no sink, and no task of training takes from it}}
-pipeline.channel @y : [!t] slots(1)
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-  pipeline.put %x to @y : !t
-}
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 { pipeline.repeat updates {
-    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
-  } }
-}
-
-// -----
-
 // A message would sometimes need a transfer and sometimes not.
 !t = tensor<3xf32>
 pipeline.stage @a devices [0, 1]
@@ -100,22 +142,6 @@ pipeline.task @b.F forward of @b(%k) {
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates {
     pipeline.repeat times 2 { pipeline.recv @x pipeline.run @a.F }
-  } }
-}
-
-// -----
-
-// Stages tell which devices there are.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source(input "x") slots(1)
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-}
-pipeline.schedule @train microbatches(4) {
-  // expected-error @+1 {{'pipeline.order' op is for a device that has no stage}}
-  pipeline.order 1 { pipeline.repeat updates {
-    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
   } }
 }
 
@@ -165,75 +191,6 @@ pipeline.schedule @train microbatches(4) {
 
 // -----
 
-// Versions of nothing.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source(input "x") slots(1)
-// expected-error @+1 {{'pipeline.double_buffer' op names no variable}}
-pipeline.double_buffer @w
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-}
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 { pipeline.repeat updates {
-    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
-  } }
-}
-
-// -----
-
-// A task of nobody.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source(input "x") slots(1)
-// expected-error @+1 {{'pipeline.task' op names no stage}}
-pipeline.task @b.F forward of @b(%k) {
-}
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-}
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 { pipeline.repeat updates {
-    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
-  } }
-}
-
-// -----
-
-// A parameter that is not there, read and written.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source(input "x") slots(1)
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-  // expected-error @+1 {{'pipeline.read' op names no variable}}
-  %w = pipeline.read @w : !t
-}
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 { pipeline.repeat updates {
-    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
-  } }
-}
-
-// -----
-
-// The write.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source(input "x") slots(1)
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
-  // expected-error @+1 {{'pipeline.write' op names no variable}}
-  pipeline.write %x to @w : !t
-}
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 { pipeline.repeat updates {
-    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
-  } }
-}
-
-// -----
-
 // A message into nothing.
 !t = tensor<3xf32>
 // expected-error @-4 {{tasks use @y, which is no channel}}
@@ -242,23 +199,6 @@ pipeline.channel @x : [!t] source(input "x") slots(1)
 pipeline.task @a.F forward of @a(%k) {
   %x = pipeline.take @x : !t
   pipeline.put %x to @y : !t
-}
-pipeline.schedule @train microbatches(4) {
-  pipeline.order 0 { pipeline.repeat updates {
-    pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
-  } }
-}
-
-// -----
-
-// A sum of nothing.
-!t = tensor<3xf32>
-pipeline.stage @a devices [0]
-pipeline.channel @x : [!t] source(input "x") slots(1)
-// expected-error @+1 {{'pipeline.group' op has a member that is no variable}}
-pipeline.group @sum members [[@a]]
-pipeline.task @a.F forward of @a(%k) {
-  %x = pipeline.take @x : !t
 }
 pipeline.schedule @train microbatches(4) {
   pipeline.order 0 { pipeline.repeat updates {

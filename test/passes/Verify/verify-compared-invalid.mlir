@@ -1,6 +1,42 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-verify --verify-diagnostics
+// RUN: %expand-cases %s | penstock-opt --split-input-file --pipeline-verify --verify-diagnostics
 
 // C39 to C42: facts that stand in two places agree.
+
+// C41: a value begins and ends within its file,
+module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
+  pipeline.training optimizer<sgd>
+  pipeline.stage @s0
+  // expected-error @+1 {{C41: init has bytes 96 to 104 of 'm.onnx', which has 100}}
+  pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 96, 8>
+  pipeline.task @s0.F forward of @s0(%k) {
+  }
+}
+
+// -----
+
+// and so does one that is tied to it, which has its size, too.
+@@
+-  pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 96, 8>
++  // expected-error @+1 {{C41: v has 12 bytes, 'tensor<2xf32>' takes 8}}
++  pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 80, 8>
++    {pipeline.tied = {v = #pipeline.bytes<"m.onnx", 20, 12>}}
+
+// -----
+
+// C41: what starts at zero, and what does not.
+@@
+-  pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 96, 8>
++  // expected-error @+1 {{C41: of role optimizer starts at zero, not as an init says}}
++  pipeline.variable @m : tensor<2xf32> optimizer of @s0 init <"m.onnx", 0, 8>
+
+// -----
+
+@@
+-  pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 96, 8>
++  // expected-error @+1 {{C41: of role parameter has no init, where it starts}}
++  pipeline.variable @w : tensor<2xf32> parameter of @s0
+
+// -----
 
 // C39: what is frozen is not updated,
 !t = tensor<2xf32>
@@ -62,13 +98,8 @@ pipeline.task @s1.F forward of @s1(%k) {
 
 // -----
 
-// C40: which versions are read has to follow from something.
-!t = tensor<2xf32>
 pipeline.training optimizer<sgd>
 pipeline.stage @s0 devices [0]
-pipeline.variable @w : !t parameter of @s0
-// expected-error @+1 {{C40: keeps versions, but neither pipeline.training says the method nor stages their lags}}
-pipeline.weight_stash @w depth(2)
 pipeline.task @s0.F forward of @s0
 pipeline.schedule @train microbatches(1)
 func.func @train.0(%first: index, %updates: index)
@@ -78,17 +109,66 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
+// C40: which versions are read has to follow from something.
+@@
++!t = tensor<2xf32>
+ pipeline.training optimizer<sgd>
+@@
++pipeline.variable @w : !t parameter of @s0
++// expected-error @+1 {{C40: keeps versions, but neither pipeline.training says the method nor stages their lags}}
++pipeline.weight_stash @w depth(2)
+ pipeline.task @s0.F forward of @s0
+
+// -----
+
 // C40: of all stages or of none.
-pipeline.training optimizer<sgd>
-pipeline.stage @s0 devices [0] {pipeline.lags = array<i64: 1, 1>}
-// expected-error @+1 {{C40: has no lags, stage @s0 has}}
-pipeline.stage @s1 devices [0]
-pipeline.task @s0.F forward of @s0
-pipeline.schedule @train microbatches(1)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  return
-}
+@@
+-pipeline.stage @s0 devices [0]
++pipeline.stage @s0 devices [0] {pipeline.lags = array<i64: 1, 1>}
++// expected-error @+1 {{C40: has no lags, stage @s0 has}}
++pipeline.stage @s1 devices [0]
+
+// -----
+
+// C12, of what tasks state at level program.
+@@
++pipeline.variable @w : tensor<2xf32> parameter of @s0
++// expected-error @+1 {{C12: states that @f writes @w of role parameter in a backward task}}
++pipeline.task @s0.B backward of @s0 calls [#pipeline.call<@f [#pipeline.operand<update @w>]>]
+ pipeline.task @s0.F forward of @s0
+@@
++func.func private @f()
+ func.func @train.0(%first: index, %updates: index)
+
+// -----
+
+// C38, of the same.
+@@
++pipeline.variable @w : tensor<2xf32> parameter of @s0
++pipeline.variable @v : tensor<2xf32> parameter of @s0
++pipeline.variable @g : tensor<2xf32> gradient of @s0 {pipeline.parameter = @v}
+ pipeline.task @s0.F forward of @s0
++// expected-error @+1 {{C38: states that @f uses @g, which belongs to @v, with what belongs to @w}}
++pipeline.task @s0.U update of @s0 calls [#pipeline.call<@f [#pipeline.operand<update @w>, #pipeline.operand<read @g>]>]
+ pipeline.schedule @train microbatches(1)
++func.func private @f()
+
+// -----
+
+// C39: what nobody uses.
+@@
++// expected-error @+1 {{C39: has no slot in the function of any device}}
++pipeline.variable @w : tensor<2xf32> parameter of @s0
+ pipeline.task @s0.F forward of @s0
+
+// -----
+
+// C39: only parameters have what updates need.
+@@
++pipeline.variable @w : tensor<2xf32> scalar of @s0
++// expected-error @+1 {{C39: is optimizer of @w, which is scalar}}
++pipeline.variable @m : tensor<2xf32> optimizer of @s0 {pipeline.parameter = @w}
+ pipeline.task @s0.F forward of @s0
 
 // -----
 
@@ -106,31 +186,6 @@ func.func @train.0(%first: index, %updates: index)
   %lr = pipeline.hyperparameter "lr" default(2.5e-1) : f32
   func.call @f(%lr) : (f32) -> ()
   return
-}
-
-// -----
-
-// C41: a value begins and ends within its file,
-module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
-  pipeline.training optimizer<sgd>
-  pipeline.stage @s0
-  // expected-error @+1 {{C41: init has bytes 96 to 104 of 'm.onnx', which has 100}}
-  pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 96, 8>
-  pipeline.task @s0.F forward of @s0(%k) {
-  }
-}
-
-// -----
-
-// and so does one that is tied to it, which has its size, too.
-module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
-  pipeline.training optimizer<sgd>
-  pipeline.stage @s0
-  // expected-error @+1 {{C41: v has 12 bytes, 'tensor<2xf32>' takes 8}}
-  pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 80, 8>
-    {pipeline.tied = {v = #pipeline.bytes<"m.onnx", 20, 12>}}
-  pipeline.task @s0.F forward of @s0(%k) {
-  }
 }
 
 // -----
@@ -204,92 +259,6 @@ pipeline.schedule @evaluate to evaluate microbatches(2)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   return
-}
-
-// -----
-
-// C12, of what tasks state at level program.
-pipeline.training optimizer<sgd>
-pipeline.stage @s0 devices [0]
-pipeline.variable @w : tensor<2xf32> parameter of @s0
-// expected-error @+1 {{C12: states that @f writes @w of role parameter in a backward task}}
-pipeline.task @s0.B backward of @s0 calls [#pipeline.call<@f [#pipeline.operand<update @w>]>]
-pipeline.task @s0.F forward of @s0
-pipeline.schedule @train microbatches(1)
-func.func private @f()
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  return
-}
-
-// -----
-
-// C38, of the same.
-pipeline.training optimizer<sgd>
-pipeline.stage @s0 devices [0]
-pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.variable @v : tensor<2xf32> parameter of @s0
-pipeline.variable @g : tensor<2xf32> gradient of @s0 {pipeline.parameter = @v}
-pipeline.task @s0.F forward of @s0
-// expected-error @+1 {{C38: states that @f uses @g, which belongs to @v, with what belongs to @w}}
-pipeline.task @s0.U update of @s0 calls [#pipeline.call<@f [#pipeline.operand<update @w>, #pipeline.operand<read @g>]>]
-pipeline.schedule @train microbatches(1)
-func.func private @f()
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  return
-}
-
-// -----
-
-// C39: what nobody uses.
-pipeline.training optimizer<sgd>
-pipeline.stage @s0 devices [0]
-// expected-error @+1 {{C39: has no slot in the function of any device}}
-pipeline.variable @w : tensor<2xf32> parameter of @s0
-pipeline.task @s0.F forward of @s0
-pipeline.schedule @train microbatches(1)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  return
-}
-
-// -----
-
-// C39: only parameters have what updates need.
-pipeline.training optimizer<sgd>
-pipeline.stage @s0 devices [0]
-pipeline.variable @w : tensor<2xf32> scalar of @s0
-// expected-error @+1 {{C39: is optimizer of @w, which is scalar}}
-pipeline.variable @m : tensor<2xf32> optimizer of @s0 {pipeline.parameter = @w}
-pipeline.task @s0.F forward of @s0
-pipeline.schedule @train microbatches(1)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  return
-}
-
-// -----
-
-// C41: what starts at zero, and what does not.
-module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
-  pipeline.training optimizer<sgd>
-  pipeline.stage @s0
-  // expected-error @+1 {{C41: of role optimizer starts at zero, not as an init says}}
-  pipeline.variable @m : tensor<2xf32> optimizer of @s0 init <"m.onnx", 0, 8>
-  pipeline.task @s0.F forward of @s0(%k) {
-  }
-}
-
-// -----
-
-module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
-  pipeline.training optimizer<sgd>
-  pipeline.stage @s0
-  // expected-error @+1 {{C41: of role parameter has no init, where it starts}}
-  pipeline.variable @w : tensor<2xf32> parameter of @s0
-  pipeline.task @s0.F forward of @s0(%k) {
-  }
 }
 
 // -----
