@@ -117,11 +117,16 @@ private:
   /// The target of devices that the command line asks for, as text.
   std::string getTargetText();
   mlir::FailureOr<llvm::SetVector<mlir::Attribute>> collectTargets();
-  bool runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
+  using Build = llvm::function_ref<void(mlir::OpPassManager &)>;
+  bool runPasses(Build build) { return runPasses(*module, build); }
+  bool runPasses(mlir::ModuleOp target, Build build);
   /// Verifies the ops of the module, then the rules of its level.
-  bool checkLevel();
+  bool checkLevel() { return checkLevel(*module); }
+  bool checkLevel(mlir::ModuleOp target);
   /// Takes the module from `level` to the next one.
   bool lower(Level from);
+  bool cut(mlir::ModuleOp target, size_t worker);
+  bool lowerLines(Build build);
   bool lowerTo(Level target);
   bool lowerToLlvm(llvm::ArrayRef<mlir::Attribute> targets);
   bool lowerToProgram(Level target);

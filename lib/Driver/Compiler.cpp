@@ -141,7 +141,7 @@ bool Compilation::load() {
   return isComplete;
 }
 
-bool Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
+bool Compilation::runPasses(ModuleOp target, Build build) {
   PassManager manager(&context, ModuleOp::getOperationName());
 #ifndef PENSTOCK_ASSERTIONS
   // Verifying after each pass would take a sixth of the time to compile. Each
@@ -149,11 +149,12 @@ bool Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
   manager.enableVerifier(false);
 #endif
   build(manager);
-  return succeeded(manager.run(*module));
+  return succeeded(manager.run(target));
 }
 
-bool Compilation::checkLevel() {
-  return succeeded(verify(*module)) && runPasses([](OpPassManager &manager) {
+bool Compilation::checkLevel(ModuleOp target) {
+  return succeeded(verify(target)) &&
+         runPasses(target, [](OpPassManager &manager) {
            manager.addPass(createPipelineVerify());
          });
 }
@@ -167,9 +168,46 @@ std::string Compilation::getTargetText() {
   return text;
 }
 
+bool Compilation::cut(ModuleOp target, size_t worker) {
+  return runPasses(target,
+                   [&](OpPassManager &manager) {
+                     const std::vector<std::string> &cuts =
+                         worker == 0 ? options.splitAt
+                                     : options.workerCuts[worker - 1];
+                     LowerGraphToStagesOptions partition;
+                     partition.stages = worker == 0 ? options.stages : 0;
+                     for (const std::string &name : cuts)
+                       partition.splitAt.push_back(name);
+                     // Copies that are kept equal need a flush; a method
+                     // without one sends the owner's version along.
+                     partition.sendParameters = options.method.isAsynchronous();
+                     buildLowerGraphToStagesPipeline(manager, partition);
+                   }) &&
+         checkLevel(target);
+}
+
+/// Workers that are cut for themselves have a module each, inside of that of
+/// the first one.
+bool Compilation::lowerLines(Build build) {
+  return llvm::all_of(module->getOps<ModuleOp>(), [&](ModuleOp line) {
+    return runPasses(line, build) && checkLevel(line);
+  });
+}
+
 bool Compilation::lower(Level from) {
   recordTraining(static_cast<Level>(static_cast<int>(from) + 1));
-  bool isDone = runPasses([&](OpPassManager &manager) {
+  if (from == Level::Graph) {
+    std::vector<OwningOpRef<ModuleOp>> lines;
+    for (size_t worker : llvm::seq(options.workerCuts.size()))
+      if (!cut(*lines.emplace_back(module->clone()), worker + 1))
+        return false;
+    if (!cut(*module, /*worker=*/0))
+      return false;
+    for (OwningOpRef<ModuleOp> &line : lines)
+      module->push_back(line.release());
+    return true;
+  }
+  auto build = [&](OpPassManager &manager) {
     switch (from) {
     case Level::Onnx:
       // Shapes and the loss are there since the model was loaded.
@@ -179,17 +217,6 @@ bool Compilation::lower(Level from) {
       manager.addPass(createFoldTransposes());
       manager.addPass(createCSEPass());
       break;
-    case Level::Graph: {
-      LowerGraphToStagesOptions partition;
-      partition.stages = options.stages;
-      for (const std::string &name : options.splitAt)
-        partition.splitAt.push_back(name);
-      // Copies that are kept equal need a flush; a method without one sends
-      // the owner's version along.
-      partition.sendParameters = options.method.isAsynchronous();
-      buildLowerGraphToStagesPipeline(manager, partition);
-      break;
-    }
     case Level::Stages: {
       LowerStagesToTrainingOptions training;
       training.splitBackward = splitsBackward;
@@ -230,12 +257,15 @@ bool Compilation::lower(Level from) {
       buildLowerScheduleToProgramPipeline(manager, program);
       break;
     }
+    case Level::Graph:
+      break; // See above.
     case Level::Program:
     case Level::Llvm:
       return; // Needs the target: see writeProduct.
     }
-  });
-  return isDone && checkLevel();
+  };
+  return (from != Level::Stages || lowerLines(build)) && runPasses(build) &&
+         checkLevel();
 }
 
 /// No output takes the place of an input or of another output.

@@ -149,7 +149,10 @@ struct Flags {
                      "they fit in --device-memory",
                      "", kNotEmpty | kUntilGraph);
   Texts splitAt =
-      commaTexts("split-at", "ONNX nodes or values to cut after", kUntilGraph);
+      commaTexts("split-at",
+                 "ONNX nodes or values to cut after; with --method=hetpipe, "
+                 "'a,b|c' cuts its workers each for itself",
+                 kUntilGraph);
   Count devices = count("devices", "Number of devices (default: one per stage)",
                         0, kUntilTraining);
   Count threads = count("threads", "Threads per device (default 1)", 1,

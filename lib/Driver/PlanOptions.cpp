@@ -17,6 +17,42 @@ using mlir::failed;
 using mlir::FailureOr;
 using namespace penstock;
 
+/// 'a,b|c' are cuts of two workers. Without workers, a name may have a bar.
+static bool splitCuts(CompileOptions &options, bool saysStages,
+                      std::string &error) {
+  auto waves = options.method.getMethod().getWaves(options.method);
+  if (!waves || waves->workers == 1)
+    return true;
+  std::vector<std::vector<std::string>> lists(1);
+  for (const std::string &text : options.splitAt) {
+    SmallVector<StringRef> parts;
+    StringRef(text).split(parts, '|');
+    for (auto [index, name] : enumerate(parts)) {
+      if (index > 0)
+        lists.emplace_back();
+      if (!name.empty())
+        lists.back().push_back(name.str());
+    }
+  }
+  if (lists.size() == 1)
+    return true;
+  if (static_cast<int64_t>(lists.size()) != waves->workers) {
+    error = "has cuts of " + std::to_string(lists.size()) +
+            " workers, and --method=hetpipe:workers=" +
+            std::to_string(waves->workers) + " has " +
+            std::to_string(waves->workers);
+    return false;
+  }
+  if (saysStages) {
+    error = "says how many stages each worker has; leave --stages out";
+    return false;
+  }
+  options.stages = 0;
+  options.splitAt = lists.front();
+  options.workerCuts.assign(lists.begin() + 1, lists.end());
+  return true;
+}
+
 /// Lines of stages are cut and placed as one is, one behind the other.
 static bool checkWorkers(const CompileOptions &options, std::string &error) {
   auto waves = options.method.getMethod().getWaves(options.method);
@@ -27,11 +63,6 @@ static bool checkWorkers(const CompileOptions &options, std::string &error) {
             "stages; leave --devices out";
   else if (options.choosesStages)
     error = "--stages=auto plans for one line; say --stages=N, of each worker";
-  else if (options.profile)
-    error = "--profile measures one line; leave it out";
-  else if (options.clipGradNorm != 0)
-    error = "its workers do not know each other's gradients, so that there is "
-            "no norm to bound; leave --clip-grad-norm out";
   return error.empty();
 }
 
@@ -105,6 +136,9 @@ bool OptionChecker::checkPlan() {
     return fail("--clip-grad-norm=" + clip + ": a positive number is needed");
   if (!checkWorkers(options, error))
     return fail("--method=" + flags.method + ": " + error);
+  bool saysStages = flags.stages.getNumOccurrences() > 0;
+  if (!splitCuts(options, saysStages, error))
+    return fail("--split-at=" + join(flags.splitAt, ",") + ": " + error);
   FailureOr<OptimizerSpec> optimizer =
       parseOptimizerSpec(flags.optimizer, error);
   if (failed(optimizer))

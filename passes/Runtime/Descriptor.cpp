@@ -144,6 +144,21 @@ FailureOr<Constant> ProgramTable::getSummands(ConstantBuilder &constants,
       .get();
 }
 
+int64_t ProgramTable::countWorkers() {
+  int64_t count = 1;
+  for (auto stage : module.getOps<StageOp>())
+    count = std::max(count, static_cast<int64_t>(stage.getWorker()) + 1);
+  return count;
+}
+
+/// The updates of a worker that are one of the program.
+int64_t ProgramTable::countWave() {
+  int64_t wave = 1;
+  for (auto schedule : module.getOps<ScheduleOp>())
+    wave = std::max(wave, static_cast<int64_t>(schedule.getWave()));
+  return wave;
+}
+
 std::vector<Constant> ProgramTable::getDevices(ConstantBuilder &constants) {
   std::vector<Constant> table;
   for (int64_t device : llvm::seq<int64_t>(0, getDeviceCount())) {
@@ -189,6 +204,13 @@ getOwner(const SymbolTable &symbols, VariableOp variable,
   return variable;
 }
 
+/// A wave that a worker has pushed, which its folds take in the same segment.
+static bool isWave(VariableOp variable) {
+  auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);
+  return variable.getRole() == Role::Compensation && kind &&
+         kind.getValue() == "wave";
+}
+
 FailureOr<std::vector<Constant>>
 ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
                            const FileTable &files, const CallTable &gemms,
@@ -206,9 +228,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
     return whose ? DictionaryAttr()
                  : variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
   };
-  int64_t count = 0, wave = 1;
-  for (auto schedule : module.getOps<ScheduleOp>())
-    wave = std::max(wave, static_cast<int64_t>(schedule.getWave()));
+  int64_t count = 0, wave = countWave();
   SymbolTable symbols(module);
   llvm::DenseMap<Attribute, VariableOp> firstOfBytes;
   for (auto variable : module.getOps<VariableOp>()) {
@@ -244,6 +264,8 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
     bool isRounded =
         init && init.getLength() != getByteSize(variable.getTensorType());
     StringRef stage = variable.getStage().value_or("");
+    auto line = symbols.lookup<StageOp>(stage);
+    int64_t worker = line ? static_cast<int64_t>(line.getWorker()) : 0;
     int64_t weights = 0, prepacking = 0;
     if (variable.getRole() == Role::Prepacked) {
       weights = numbers.lookup(
@@ -273,8 +295,10 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
           .stage = getStage(stage),
           .frozen = variable.getFrozen(),
           .file_element = isRounded ? PENSTOCK_F32 : 0,
+          .worker = worker,
           .type = *tensor,
           .file = bytes ? files.getIndex(bytes.getFile()) : -1,
+          .transient = isWave(variable),
           .file_offset = bytes ? bytes.getOffset() : 0,
           .file_order = fileOrder,
           .versions = static_cast<int64_t>(versions),
@@ -343,7 +367,7 @@ ProgramTable::getChannels(ConstantBuilder &constants) {
       if (ends.turn == 0)
         first = ends;
       // The first worker evaluates.
-      if (trains && ends.turns > 1 && ends.turn + 1 == ends.turns)
+      if (trains && ends.isBeforeEvaluation())
         add(first.sender, first.receiver, 1, 0);
       continue;
     }
@@ -386,15 +410,6 @@ ProgramTable::getHyperparameters(ConstantBuilder &constants) const {
   return table;
 }
 
-/// The lines among which the microbatches of training are shared.
-static int64_t countWorkers(ScheduleOp schedule) {
-  int64_t last = 0;
-  if (schedule.getRole() == ScheduleRole::Train)
-    for (auto stage : schedule->getParentOfType<ModuleOp>().getOps<StageOp>())
-      last = std::max(last, static_cast<int64_t>(stage.getWorker()));
-  return last + 1;
-}
-
 FailureOr<std::vector<Constant>>
 ProgramTable::getSchedules(ConstantBuilder &constants, const Symbols &symbol) {
   std::vector<Constant> table;
@@ -414,9 +429,10 @@ ProgramTable::getSchedules(ConstantBuilder &constants, const Symbols &symbol) {
       bubble = predicted->convertToDouble();
     table.push_back(abi::schedule{
         .role = static_cast<int64_t>(schedule.getRole()),
-        .microbatches = static_cast<int64_t>(schedule.getMicrobatches() *
-                                             schedule.getWave()) *
-                        countWorkers(schedule),
+        .microbatches =
+            static_cast<int64_t>(schedule.getMicrobatches() *
+                                 schedule.getWave()) *
+            (schedule.getRole() == ScheduleRole::Train ? countWorkers() : 1),
         .predicted_bubble = bubble,
         .functions = constants.table(symbol.table("functions." + name),
                                      std::move(entries))}
@@ -539,6 +555,8 @@ LogicalResult ProgramTable::emit(ConstantBuilder &constants, StringRef name,
   // 3. The rest.
   program.abi_version = PENSTOCK_ABI_VERSION;
   program.stage_count = static_cast<int64_t>(stages.size());
+  program.worker_count = countWorkers();
+  program.wave = countWave();
   program.microbatch_size = getMicrobatchSize();
   program.method = constants.string(texts.method);
   program.optimizer = constants.string(texts.optimizer);

@@ -129,30 +129,28 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
     if (auto turn = channel->getAttrOfType<DenseI64ArrayAttr>(kTurnAttr)) {
       ends.turn = turn[0];
       ends.turns = turn[1];
+      ends.isSink = bool(channel.getSink());
     }
   }
   return sortTurns();
 }
 
-/// What workers share of a source or sink stands together, in their order.
+/// What workers share of a sink stands together, in their order.
 LogicalResult ProgramTable::sortTurns() {
   std::vector<std::pair<StringRef, Ends>> order(channels.begin(),
                                                 channels.end());
-  auto endOf = [&](StringRef name) -> Attribute {
-    auto channel = module.lookupSymbol<ChannelOp>(name);
-    if (channel.getSource())
-      return channel.getSourceAttr();
-    return channel.getSinkAttr();
+  auto getSink = [&](StringRef name) {
+    return module.lookupSymbol<ChannelOp>(name).getSinkAttr();
   };
   channels.clear();
   for (auto &[name, ends] : order) {
-    if (ends.turn != 0)
+    if (ends.isSink && ends.turn != 0)
       continue;
     channels[name] = ends;
-    for (int64_t turn : llvm::seq<int64_t>(1, ends.turns)) {
+    for (int64_t turn : llvm::seq<int64_t>(1, ends.isSink ? ends.turns : 1)) {
       auto other = llvm::find_if(order, [&](const auto &entry) {
         return entry.second.turn == turn && entry.second.turns == ends.turns &&
-               endOf(entry.first) == endOf(name);
+               getSink(entry.first) == getSink(name);
       });
       if (other == order.end())
         return module.lookupSymbol<ChannelOp>(name).emitError()
@@ -177,9 +175,7 @@ uint32_t ProgramTable::getEndpoint(StringRef name) const {
 }
 
 int64_t ProgramTable::count(const Ends &ends) const {
-  bool isParted = ends.ways > 1 || ends.turn + 1 < ends.turns;
-  bool isLast = ends.turns > 1 ? ends.turn + 1 == ends.turns : isParted;
-  return ends.ways + (trains && isLast);
+  return ends.ways + (trains && ends.isBeforeEvaluation());
 }
 
 uint32_t ProgramTable::getEvaluationEndpoint(StringRef name) const {
@@ -187,9 +183,11 @@ uint32_t ProgramTable::getEvaluationEndpoint(StringRef name) const {
   if (channel == channels.end())
     return getEndpoint(name);
   const Ends &ends = channel->second;
-  return getEndpoint(name) + (ends.turns > 1  ? ends.turns - ends.turn
-                              : ends.ways > 1 ? ends.ways
-                                              : 0);
+  int64_t behind = ends.ways > 1     ? ends.ways
+                   : ends.turns == 1 ? 0
+                   : ends.isSink     ? ends.turns - ends.turn
+                                     : 1;
+  return getEndpoint(name) + behind;
 }
 
 int64_t ProgramTable::getWays(StringRef name) const {

@@ -74,6 +74,11 @@ private:
     int64_t ways = 1;
     /// Of a source or sink that workers share: whose it is, of how many.
     int64_t turn = 0, turns = 1;
+    bool isSink = false;
+    /// True if the channel that serves evaluation comes next.
+    bool isBeforeEvaluation() const {
+      return ways > 1 || (turns > 1 && turn == (isSink ? turns - 1 : 0));
+    }
   };
   /// How many channels of the runtime there are before the next one.
   int64_t count(const Ends &ends) const;
@@ -81,6 +86,8 @@ private:
   // Parts of the descriptor (Descriptor.cpp).
   struct Symbols;
   int64_t getDeviceCount() const;
+  int64_t countWorkers();
+  int64_t countWave();
   mlir::FailureOr<Constant> getSummands(ConstantBuilder &constants,
                                         const Symbols &symbol,
                                         pipeline::GroupOp group);

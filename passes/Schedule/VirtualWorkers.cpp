@@ -3,9 +3,11 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// HetPipe's workers differ in where they are, not in what they compute: clones
-// call the functions of the first. Between them go waves, what N updates have
-// changed: with the global weights G that each worker keeps,
+// HetPipe's workers differ in where they are and where they are cut, not in
+// what they compute: clones call the functions of the first, and so does a line
+// that is cut elsewhere, where it has the same ones. Between workers go waves,
+// what N updates have changed: with the global weights G that each worker
+// keeps,
 //
 //   push   d = w - (w as the wave before left it)
 //   fold   G = G + d of each worker, in their order
@@ -42,11 +44,21 @@ struct Weight {
   VariableOp parameter, global, wave;
 };
 
-/// A stage that updates, of all workers.
+/// A stage of a worker that updates, and what it exchanges, as the first worker
+/// calls it.
 struct Exchange {
+  StageOp stage;
+  SmallVector<StringAttr> parameters;
+};
+
+/// The ops of a line of stages.
+struct Line {
   SmallVector<StageOp> stages;
-  /// By worker and parameter.
-  SmallVector<SmallVector<Weight>> weights;
+  SmallVector<VariableOp> variables;
+  SmallVector<ChannelOp> channels;
+  SmallVector<TaskOp> tasks;
+  /// Callees before their callers.
+  llvm::SetVector<func::FuncOp> functions;
 };
 
 class VirtualWorkersPass
@@ -55,12 +67,16 @@ class VirtualWorkersPass
   void runOnOperation() override;
 
   LogicalResult check();
+  LogicalResult collectLines();
+  void collectSeconds();
+  Line collectLine(ModuleOp from);
   void cloneLine(int64_t worker);
+  void addFunctions(const Line &line, int64_t worker);
   void shareMicrobatches(TaskOp task, int64_t worker);
   void countWaves(TaskOp update);
-  LogicalResult collectExchanges(ArrayRef<TaskOp> updates);
+  LogicalResult collectExchanges();
   LogicalResult addWeight(VariableOp parameter, Weight &weight);
-  void addChannels(const Exchange &exchange);
+  void addChannels();
   void addPush(const Exchange &exchange, int64_t worker);
   void addFold(const Exchange &exchange, int64_t worker);
   func::FuncOp getFunction(StringRef name, FunctionType type);
@@ -78,8 +94,13 @@ class VirtualWorkersPass
 
   Waves waves;
   SymbolTable *symbols = nullptr;
-  SmallVector<Exchange> exchanges;
-  /// Of clones, by worker: the names of the first worker's ops.
+  /// The modules of workers behind the first that have cuts of their own.
+  SmallVector<ModuleOp> lines;
+  /// A list per worker, with an entry per stage.
+  SmallVector<SmallVector<Exchange>> exchanges;
+  /// Keyed by the first worker's parameter, with an entry per worker.
+  llvm::MapVector<StringAttr, SmallVector<Weight>> weights;
+  /// By worker: the names of its ops, by what their line calls them.
   SmallVector<llvm::DenseMap<StringAttr, StringAttr>> clones;
 };
 
@@ -97,58 +118,90 @@ void VirtualWorkersPass::runOnOperation() {
   SymbolTable table(module);
   symbols = &table;
   exchanges.clear();
+  weights.clear();
   clones.clear();
+  if (failed(collectLines()))
+    return signalPassFailure();
 
-  // 1. A wave is as long as the line, unless said.
+  // 1. A wave is as long as the longest line, unless said.
   if (waves.wave == 0) {
-    auto stages = module.getOps<StageOp>();
-    waves.wave = std::distance(stages.begin(), stages.end());
+    auto count = [](ModuleOp line) {
+      auto stages = line.getOps<StageOp>();
+      return static_cast<int64_t>(std::distance(stages.begin(), stages.end()));
+    };
+    waves.wave = count(module);
+    for (ModuleOp line : lines)
+      waves.wave = std::max(waves.wave, count(line));
     method.set(*method.getKind().findKey("wave"),
                static_cast<double>(waves.wave));
     training.setMethodAttr(method.toAttr(&getContext()));
   }
-  SmallVector<TaskOp> updates;
-  for (auto task : module.getOps<TaskOp>())
-    if (task.getKind() == TaskKind::Update)
-      updates.push_back(task);
-  for (TaskOp update : updates)
-    countWaves(update);
-  if (waves.workers == 1)
-    return;
-  if (failed(check()))
+  if (waves.workers > 1 && failed(check()))
     return signalPassFailure();
 
   // 2. The lines, and what each does of the microbatches.
+  collectSeconds();
   clones.resize(waves.workers);
   for (int64_t worker : llvm::seq<int64_t>(1, waves.workers))
     cloneLine(worker);
   for (auto task : module.getOps<TaskOp>()) {
     auto stage = symbols->lookup<StageOp>(task.getStage());
-    if (task.countsMicrobatches() && task.getKind() != TaskKind::Evaluate)
+    if (task.getKind() == TaskKind::Update)
+      countWaves(task);
+    if (waves.workers > 1 && task.countsMicrobatches() &&
+        task.getKind() != TaskKind::Evaluate)
       shareMicrobatches(task, static_cast<int64_t>(stage.getWorker()));
   }
+  if (waves.workers == 1)
+    return;
 
   // 3. What they exchange.
-  if (failed(collectExchanges(updates)))
+  if (failed(collectExchanges()))
     return signalPassFailure();
-  for (const Exchange &exchange : exchanges)
-    addChannels(exchange);
-  for (int64_t worker : llvm::seq<int64_t>(0, waves.workers))
-    for (const Exchange &exchange : exchanges) {
-      addPush(exchange, worker);
-      addFold(exchange, worker);
+  addChannels();
+  for (auto [worker, own] : llvm::enumerate(exchanges))
+    for (const Exchange &exchange : own) {
+      addPush(exchange, static_cast<int64_t>(worker));
+      addFold(exchange, static_cast<int64_t>(worker));
     }
 
   // 4. Workers call the functions of the first.
   signFunctions(module);
 }
 
+/// Lines that are cut for themselves stand in modules of their own.
+LogicalResult VirtualWorkersPass::collectLines() {
+  lines = llvm::to_vector(getOperation().getOps<ModuleOp>());
+  auto others = static_cast<size_t>(waves.workers - 1);
+  if (lines.empty() || lines.size() == others)
+    return success();
+  return getOperation().emitError("has lines of stages for ")
+         << lines.size() + 1 << " workers, and the method has "
+         << waves.workers;
+}
+
+/// Joins the measured times of the stages of all lines.
+void VirtualWorkersPass::collectSeconds() {
+  ModuleOp module = getOperation();
+  auto own = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
+  if (!own)
+    return;
+  SmallVector<double> all(own.asArrayRef());
+  for (int64_t worker : llvm::seq<int64_t>(1, waves.workers)) {
+    auto line = lines.empty()
+                    ? own
+                    : lines[worker - 1]->getAttrOfType<DenseF64ArrayAttr>(
+                          kStageSecondsAttr);
+    if (line)
+      llvm::append_range(all, line.asArrayRef());
+  }
+  module->setAttr(kStageSecondsAttr,
+                  DenseF64ArrayAttr::get(&getContext(), all));
+}
+
 /// What workers would have to agree on and do not.
 LogicalResult VirtualWorkersPass::check() {
   ModuleOp module = getOperation();
-  if (TrainingOp training = getTraining(module); training.getClipping())
-    return training.emitError("hetpipe does not bound norms: its workers do "
-                              "not know each other's gradients");
   for (auto variable : module.getOps<VariableOp>()) {
     if (variable.getRole() == Role::Statistic)
       return variable.emitError()
@@ -161,6 +214,9 @@ LogicalResult VirtualWorkersPass::check() {
   }
   for (auto group : module.getOps<GroupOp>())
     return group.emitError("hetpipe does not sum over stages");
+  for (ModuleOp line : lines)
+    for (auto group : line.getOps<GroupOp>())
+      return group.emitError("hetpipe does not sum over stages");
   return success();
 }
 
@@ -178,48 +234,51 @@ template <typename Op> Op VirtualWorkersPass::insert(Op op) {
 // Lines
 //===----------------------------------------------------------------------===//
 
-void VirtualWorkersPass::cloneLine(int64_t worker) {
-  ModuleOp module = getOperation();
-  // 1. What the first line has, with the channels that its tasks use.
-  SmallVector<StageOp> stages;
-  SmallVector<VariableOp> variables;
-  SmallVector<TaskOp> tasks;
-  llvm::SetVector<StringRef> used;
+/// That of the first worker of a module.
+Line VirtualWorkersPass::collectLine(ModuleOp from) {
+  Line line;
+  SymbolTable own(from);
   auto isFirst = [&](FlatSymbolRefAttr stage) {
-    return symbols->lookup<StageOp>(stage.getValue()).getWorker() == 0;
+    return own.lookup<StageOp>(stage.getValue()).getWorker() == 0;
   };
-  for (auto stage : module.getOps<StageOp>())
+  for (auto stage : from.getOps<StageOp>())
     if (stage.getWorker() == 0)
-      stages.push_back(stage);
-  for (auto variable : module.getOps<VariableOp>())
+      line.stages.push_back(stage);
+  for (auto variable : from.getOps<VariableOp>())
     if (isFirst(variable.getStageAttr()))
-      variables.push_back(variable);
-  for (auto task : module.getOps<TaskOp>()) {
+      line.variables.push_back(variable);
+
+  // What its tasks use.
+  llvm::SetVector<StringRef> used;
+  auto addFunction = [&](auto &add, func::FuncOp function) -> void {
+    if (!function || line.functions.contains(function))
+      return;
+    function.walk([&](func::CallOp call) {
+      add(add, own.lookup<func::FuncOp>(call.getCallee()));
+    });
+    line.functions.insert(function);
+  };
+  for (auto task : from.getOps<TaskOp>()) {
     if (task.getKind() == TaskKind::Evaluate || !isFirst(task.getStageAttr()))
       continue;
-    tasks.push_back(task);
+    line.tasks.push_back(task);
     for (Operation &op : task.getBody().front())
       if (auto take = dyn_cast<TakeOp>(op))
         used.insert(take.getChannel());
       else if (auto put = dyn_cast<PutOp>(op))
         used.insert(put.getChannel());
+      else if (auto call = dyn_cast<func::CallOp>(op))
+        addFunction(addFunction, own.lookup<func::FuncOp>(call.getCallee()));
   }
-  SmallVector<ChannelOp> channels;
-  for (auto channel : module.getOps<ChannelOp>())
+  for (auto channel : from.getOps<ChannelOp>())
     if (used.contains(channel.getSymName()))
-      channels.push_back(channel);
+      line.channels.push_back(channel);
+  return line;
+}
 
-  // 2. Their names, then the clones themselves.
-  auto &names = clones[worker];
-  auto rename = [&](auto ops) {
-    for (auto op : ops)
-      names[op.getSymNameAttr()] =
-          StringAttr::get(&getContext(), nameOf(op.getSymName(), worker));
-  };
-  rename(stages);
-  rename(variables);
-  rename(channels);
-  rename(tasks);
+/// Replaces names that these have otherwise here.
+static void replaceNames(Operation *op,
+                         const llvm::DenseMap<StringAttr, StringAttr> &names) {
   AttrTypeReplacer replacer;
   replacer.addReplacement(
       [&](FlatSymbolRefAttr name) -> std::optional<Attribute> {
@@ -228,32 +287,76 @@ void VirtualWorkersPass::cloneLine(int64_t worker) {
           return std::nullopt;
         return FlatSymbolRefAttr::get(own->second);
       });
+  replacer.recursivelyReplaceElementsIn(op);
+}
+
+/// Functions that are there need no copies.
+void VirtualWorkersPass::addFunctions(const Line &line, int64_t worker) {
+  auto &names = clones[worker];
+  for (func::FuncOp function : line.functions) {
+    auto copy = cast<func::FuncOp>(function->clone());
+    replaceNames(copy, names);
+    auto known = symbols->lookup<func::FuncOp>(function.getSymName());
+    if (known && OperationEquivalence::isEquivalentTo(
+                     known, copy, OperationEquivalence::IgnoreLocations)) {
+      copy->destroy();
+      continue;
+    }
+    copy.setSymName(("vw" + Twine(worker) + "." + function.getSymName()).str());
+    insert(copy);
+    names[function.getSymNameAttr()] = copy.getSymNameAttr();
+  }
+}
+
+void VirtualWorkersPass::cloneLine(int64_t worker) {
+  ModuleOp module = getOperation();
+  bool isOwn = !lines.empty();
+  Line line = collectLine(isOwn ? lines[worker - 1] : module);
+  if (isOwn)
+    addFunctions(line, worker);
+
+  // 1. Names, then the clones themselves.
+  auto &names = clones[worker];
+  auto rename = [&](auto ops) {
+    for (auto op : ops)
+      names[op.getSymNameAttr()] =
+          StringAttr::get(&getContext(), nameOf(op.getSymName(), worker));
+  };
+  rename(line.stages);
+  rename(line.variables);
+  rename(line.channels);
+  rename(line.tasks);
   auto clone = [&]<typename Op>(Op op) {
     auto copy = cast<Op>(op->clone());
-    replacer.recursivelyReplaceElementsIn(copy);
+    replaceNames(copy, names);
     copy.setSymNameAttr(names.lookup(op.getSymNameAttr()));
     insert(copy);
-    // The name may be taken, by an initialiser of the model.
+    // The name may be taken, by an initializer of the model.
     names[op.getSymNameAttr()] = copy.getSymNameAttr();
     return copy;
   };
-  for (StageOp stage : stages)
+  for (StageOp stage : line.stages)
     clone(stage).setWorker(worker);
-  for (VariableOp variable : variables)
+  for (VariableOp variable : line.variables)
     // The first worker's are saved, whatever other names they have.
     clone(variable)->removeAttr(kTiedAttr);
   Builder builder(&getContext());
-  for (ChannelOp channel : channels) {
-    ChannelOp copy = clone(channel);
-    if (!channel.getSource() && !channel.getSink())
-      continue;
-    channel->setAttr(kTurnAttr,
-                     builder.getDenseI64ArrayAttr({0, waves.workers}));
-    copy->setAttr(kTurnAttr,
-                  builder.getDenseI64ArrayAttr({worker, waves.workers}));
-  }
-  for (TaskOp task : tasks)
+  auto share = [&](ChannelOp channel, int64_t own) {
+    if (channel.getSource() || channel.getSink())
+      channel->setAttr(kTurnAttr,
+                       builder.getDenseI64ArrayAttr({own, waves.workers}));
+  };
+  for (ChannelOp channel : line.channels)
+    share(clone(channel), worker);
+  for (TaskOp task : line.tasks)
     clone(task);
+
+  // 2. What the first one has to itself no longer.
+  if (worker == 1)
+    for (ChannelOp channel : collectLine(module).channels)
+      share(channel, 0);
+  if (isOwn)
+    lines[worker - 1].erase();
 }
 
 /// A task's own microbatch k is microbatch k * V + v of all.
@@ -308,7 +411,9 @@ VariableOp VirtualWorkersPass::addVariable(VariableOp parameter, StringRef kind,
       parameter.getTensorType(), Role::Compensation, parameter.getStageAttr(),
       isWeight ? parameter.getInitAttr() : BytesAttr());
   variable->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
-  variable->setAttr(kKindAttr, builder.getStringAttr(kind));
+  // What is equal to the weight between segments needs no name in checkpoints.
+  if (!isWeight)
+    variable->setAttr(kKindAttr, builder.getStringAttr(kind));
   symbols->insert(variable, std::next(parameter->getIterator()));
   return variable;
 }
@@ -331,46 +436,60 @@ LogicalResult VirtualWorkersPass::addWeight(VariableOp parameter,
   return success();
 }
 
-LogicalResult VirtualWorkersPass::collectExchanges(ArrayRef<TaskOp> updates) {
-  for (TaskOp update : updates) {
-    Exchange exchange;
-    auto stage = symbols->lookup<StageOp>(update.getStage());
-    SmallVector<VariableOp> parameters;
-    for (auto write : update.getBody().getOps<WriteOp>())
-      if (auto variable = symbols->lookup<VariableOp>(write.getVariable());
-          variable && variable.getRole() == Role::Parameter)
-        parameters.push_back(variable);
-    if (parameters.empty())
+LogicalResult VirtualWorkersPass::collectExchanges() {
+  ModuleOp module = getOperation();
+  // 1. What the stages of each worker train, as its line calls it.
+  SmallVector<llvm::DenseMap<StringAttr, StringAttr>> original(waves.workers);
+  for (auto [names, back] : llvm::zip_equal(clones, original))
+    for (auto [name, own] : names)
+      back[own] = name;
+  exchanges.resize(waves.workers);
+  for (auto task : module.getOps<TaskOp>()) {
+    if (task.getKind() != TaskKind::Update)
       continue;
-    for (int64_t worker : llvm::seq<int64_t>(0, waves.workers)) {
-      auto own = [&]<typename Op>(Op op) {
-        return worker == 0 ? op
-                           : symbols->lookup<Op>(
-                                 clones[worker].lookup(op.getSymNameAttr()));
-      };
-      exchange.stages.push_back(own(stage));
-      SmallVector<Weight> &weights = exchange.weights.emplace_back();
-      for (VariableOp parameter : parameters)
-        if (failed(addWeight(own(parameter), weights.emplace_back())))
-          return failure();
+    auto stage = symbols->lookup<StageOp>(task.getStage());
+    auto worker = static_cast<int64_t>(stage.getWorker());
+    Exchange exchange{stage, {}};
+    for (auto write : task.getBody().getOps<WriteOp>()) {
+      auto variable = symbols->lookup<VariableOp>(write.getVariable());
+      if (!variable || variable.getRole() != Role::Parameter)
+        continue;
+      StringAttr name = variable.getSymNameAttr();
+      if (worker > 0)
+        name = original[worker].lookup(name);
+      SmallVector<Weight> &all = weights[name];
+      all.resize(waves.workers);
+      all[worker].parameter = variable;
+      exchange.parameters.push_back(name);
     }
-    exchanges.push_back(std::move(exchange));
+    if (!exchange.parameters.empty())
+      exchanges[worker].push_back(std::move(exchange));
   }
+
+  // 2. All train the same.
+  for (auto &[name, all] : weights)
+    for (auto [worker, weight] : llvm::enumerate(all)) {
+      if (!weight.parameter ||
+          weight.parameter.getType() != all.front().parameter.getType())
+        return module.emitError("worker ")
+               << worker << " does not train " << name << " as the others do";
+      if (failed(addWeight(weight.parameter, weight)))
+        return failure();
+    }
   return success();
 }
 
-void VirtualWorkersPass::addChannels(const Exchange &exchange) {
+void VirtualWorkersPass::addChannels() {
   OpBuilder builder(&getContext());
-  for (const Weight &weight : exchange.weights.front())
+  for (auto &[name, all] : weights)
     for (int64_t from : llvm::seq<int64_t>(0, waves.workers))
       for (int64_t to : llvm::seq<int64_t>(0, waves.workers)) {
         if (from == to)
           continue;
-        VariableOp parameter = weight.parameter;
+        VariableOp parameter = all.front().parameter;
         builder.clearInsertionPoint();
         auto channel = ChannelOp::create(
-            builder, parameter.getLoc(),
-            channelOf(parameter.getSymName(), from, to),
+            builder, parameter.getLoc(), channelOf(name, from, to),
             builder.getTypeArrayAttr(parameter.getTensorType()), SourceAttr(),
             SinkAttr(), IntegerAttr(), IntegerAttr());
         channel.setOwnQueue(true);
@@ -476,12 +595,13 @@ static Value read(OpBuilder &builder, VariableOp variable,
 
 void VirtualWorkersPass::addPush(const Exchange &exchange, int64_t worker) {
   OpBuilder builder(&getContext());
-  StageOp stage = exchange.stages[worker];
+  StageOp stage = exchange.stage;
   auto task = insert(TaskOp::create(
       builder, stage.getLoc(), (stage.getSymName() + ".P").str(),
       TaskKind::Push, stage.getSymName(), ArrayAttr(), ArrayAttr()));
   builder.setInsertionPointToEnd(task.addBody());
-  for (auto [index, weight] : llvm::enumerate(exchange.weights[worker])) {
+  for (StringAttr name : exchange.parameters) {
+    const Weight &weight = weights.find(name)->second[worker];
     VariableOp parameter = weight.parameter;
     Location loc = parameter.getLoc();
     Value now = read(builder, parameter);
@@ -495,19 +615,17 @@ void VirtualWorkersPass::addPush(const Exchange &exchange, int64_t worker) {
     };
     Value kept = make(), sent = make();
     WriteOp::create(builder, loc, kept, FlatSymbolRefAttr::get(weight.wave));
-    VariableOp first = exchange.weights.front()[index].parameter;
     for (int64_t other : llvm::seq<int64_t>(0, waves.workers))
       if (other != worker)
-        PutOp::create(
-            builder, loc, sent,
-            FlatSymbolRefAttr::get(
-                &getContext(), channelOf(first.getSymName(), worker, other)));
+        PutOp::create(builder, loc, sent,
+                      FlatSymbolRefAttr::get(&getContext(),
+                                             channelOf(name, worker, other)));
   }
 }
 
 void VirtualWorkersPass::addFold(const Exchange &exchange, int64_t worker) {
   OpBuilder builder(&getContext());
-  StageOp stage = exchange.stages[worker];
+  StageOp stage = exchange.stage;
   Location loc = stage.getLoc();
   auto task = insert(TaskOp::create(
       builder, loc, (stage.getSymName() + ".S").str(), TaskKind::Fold,
@@ -522,19 +640,18 @@ void VirtualWorkersPass::addFold(const Exchange &exchange, int64_t worker) {
     later = arith::SIToFPOp::create(builder, loc, builder.getF32Type(), later);
     laterTerm = ValueTerms(getOperation()).getTerm(later);
   }
-  for (auto [index, weight] : llvm::enumerate(exchange.weights[worker])) {
+  for (StringAttr name : exchange.parameters) {
+    const Weight &weight = weights.find(name)->second[worker];
     VariableOp parameter = weight.parameter;
     RankedTensorType type = parameter.getTensorType();
     Location at = parameter.getLoc();
-    VariableOp first = exchange.weights.front()[index].parameter;
     SmallVector<Value> operands;
     for (int64_t other : llvm::seq<int64_t>(0, waves.workers))
-      operands.push_back(
-          other == worker
-              ? read(builder, weight.wave, waves.distance)
-              : TakeOp::create(builder, at, TypeRange(type),
-                               channelOf(first.getSymName(), other, worker))
-                    .getResult(0));
+      operands.push_back(other == worker
+                             ? read(builder, weight.wave, waves.distance)
+                             : TakeOp::create(builder, at, TypeRange(type),
+                                              channelOf(name, other, worker))
+                                   .getResult(0));
     for (int64_t lag = waves.distance - 1; lag >= 0; --lag)
       operands.push_back(read(builder, weight.wave, lag));
     operands.push_back(read(builder, weight.global));

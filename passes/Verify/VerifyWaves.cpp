@@ -12,8 +12,6 @@
 
 #include "llvm/ADT/MapVector.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -51,14 +49,19 @@ private:
   ScheduleOp schedule;
   int64_t wave, distance, workers = 1;
   llvm::MapVector<StageOp, StageTasks> stages;
-  /// The worker that pushes a wave, and the number of its parameter.
+  /// What the parameters of all workers that are one weight have in common,
+  /// wherever they are cut: where it starts, and the number of the parameter
+  /// among those of its worker that start there.
+  using Weight = std::pair<Attribute, int64_t>;
+  /// The worker that pushes a wave, and the weight.
   struct Wave {
-    int64_t worker = 0, number = 0;
+    int64_t worker = 0;
+    Weight weight;
   };
   /// The wave that each channel brings.
   llvm::DenseMap<Attribute, Wave> sent;
-  /// The number of each parameter of a worker, and the variable of its waves.
-  llvm::DenseMap<Attribute, int64_t> numbers;
+  /// The weight that each parameter is, and the variable of its waves.
+  llvm::DenseMap<Attribute, Weight> weights;
   llvm::DenseMap<Attribute, Attribute> kept;
 };
 
@@ -71,12 +74,14 @@ WaveRules::WaveRules(Subject &subject, ScheduleOp schedule,
       distance(static_cast<int64_t>(schedule.getDistance())) {
   for (StageOp stage : subject.module.getOps<StageOp>())
     workers = std::max(workers, static_cast<int64_t>(stage.getWorker()) + 1);
-  std::map<int64_t, int64_t> counts;
+  llvm::DenseMap<std::pair<int64_t, Attribute>, int64_t> counts;
   for (auto variable : subject.module.getOps<VariableOp>())
     if (variable.getRole() == Role::Parameter && variable.getStageAttr())
       if (auto stage = subject.symbols.lookup<StageOp>(*variable.getStage()))
-        numbers[FlatSymbolRefAttr::get(variable)] =
-            counts[static_cast<int64_t>(stage.getWorker())]++;
+        weights[FlatSymbolRefAttr::get(variable)] = {
+            variable.getInitAttr(),
+            counts[{static_cast<int64_t>(stage.getWorker()),
+                    variable.getInitAttr()}]++};
   for (TaskOp task : tasks) {
     auto stage = subject.symbols.lookup<StageOp>(task.getStage());
     StageTasks &own = stages[stage];
@@ -101,7 +106,7 @@ void WaveRules::collectWaves(TaskOp push, int64_t worker) {
     for (Operation *user : call->getUsers())
       if (auto put = dyn_cast<PutOp>(user))
         sent[put.getChannelAttr()] = {worker,
-                                      numbers.lookup(now.getVariableAttr())};
+                                      weights.lookup(now.getVariableAttr())};
       else if (auto write = dyn_cast<WriteOp>(user))
         kept[now.getVariableAttr()] = write.getVariableAttr();
   }
@@ -228,7 +233,7 @@ LogicalResult WaveRules::verifyFoldOf(TaskOp fold, int64_t worker,
       auto take = operand.getDefiningOp<TakeOp>();
       auto wave = take ? sent.find(take.getChannelAttr()) : sent.end();
       isRight = wave != sent.end() && wave->second.worker == other &&
-                wave->second.number == numbers.lookup(name);
+                wave->second.weight == weights.lookup(name);
     }
     if (!isRight)
       return call.emitOpError(

@@ -195,9 +195,18 @@ static bool isFileName(const std::string &name) {
          name.find('\0') == std::string::npos;
 }
 
-/// A kind is a word, so that "kind:name" says which is which.
+/// A kind is a word, so that "kind:name" says which is which; "word@1" is that
+/// of the second worker.
 static bool isKind(const std::string &kind) {
-  return std::all_of(kind.begin(), kind.end(),
+  constexpr size_t kMostDigits = 4;
+  size_t at = std::min(kind.find('@'), kind.size());
+  if (at < kind.size() && (at == 0 || kind.size() - at - 1 > kMostDigits ||
+                           at + 1 == kind.size() || kind[at + 1] == '0' ||
+                           !std::all_of(
+                               kind.begin() + at + 1, kind.end(),
+                               [](char c) { return c >= '0' && c <= '9'; })))
+    return false;
+  return std::all_of(kind.begin(), kind.begin() + at,
                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
 }
 

@@ -21,7 +21,8 @@
 using namespace penstock::runtime;
 
 bool penstock::runtime::isSaved(const penstock_variable &variable) {
-  if (variable.frozen)
+  // The first worker's stand for all.
+  if (variable.frozen || variable.worker)
     return false;
   // Of a parameter that is rounded, the master is saved; without one it is as
   // it is in the file.

@@ -151,14 +151,18 @@ void TraceWriter::addSlice(const TraceBuffer::Slice &slice, uint32_t device,
     const penstock_task &task = program.tasks[slice.id];
     name = format("\"%c%lld\"", char(task.letter), n);
     kind = "action";
+    int64_t update = steps.updateOf(task.letter, n);
     if (task.letter == 'U') {
-      arguments = format("\"update\":%lld,\"version\":%lld", n + 1, n + 1);
-      ends[n] = std::max(ends[n], slice.end);
+      arguments = format("\"update\":%lld,\"version\":%lld",
+                         (long long)update + 1, n + 1);
+      ends[update] = std::max(ends[update], slice.end);
+    } else if (task.letter == 'P' || task.letter == 'S') {
+      arguments = format("\"update\":%lld", (long long)update + 1);
     } else if (task.letter == 'E') {
       arguments = format("\"microbatch\":%lld", n);
     } else {
       arguments = format("\"update\":%lld,\"microbatch\":%lld",
-                         (long long)steps.updateOf(task.letter, n) + 1, n);
+                         (long long)update + 1, n);
     }
   }
   text += format(",\n{\"name\":%s,\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,"

@@ -24,12 +24,21 @@ namespace penstock::runtime {
 /// The updates of which slices are recorded, from 0 on.
 struct TraceSteps {
   int64_t first = 0, end = INT64_MAX;
-  int64_t microbatches = 1; // per update
+  int64_t microbatches = 1; // per update, of each worker
+  int64_t wave = 1;         // updates of a worker per update
 
   bool isAll() const { return first == 0 && end == INT64_MAX; }
   /// The update that the n-th run of a task of that letter belongs to.
   int64_t updateOf(uint32_t letter, int64_t n) const {
-    return letter == 'U' ? n : n / microbatches;
+    switch (letter) {
+    case 'U':
+      return n / wave;
+    case 'P':
+    case 'S':
+      return n;
+    default:
+      return n / microbatches;
+    }
   }
   /// What is evaluated belongs to no update.
   bool has(uint32_t letter, int64_t n) const {

@@ -14,7 +14,6 @@
 #include "runtime/io/Json.h"
 #include "runtime/job/Bytes.h"
 #include "runtime/run/Run.h"
-#include "runtime/run/Waves.h"
 
 #include <algorithm>
 
@@ -350,8 +349,6 @@ Error penstock_run::checkpointElsewhere(const std::string &folder) {
 Error penstock_run::checkpoint(const std::string &folder) {
   if (!findSchedule(program, PENSTOCK_SCHEDULE_TRAIN))
     return userError("this program was not compiled for training");
-  if (Error error = refuseCheckpoints(program, "checkpoint"))
-    return error;
   bool isOwn = checkpoints.isOpen() &&
                (folder.empty() || sameFile(folder, checkpoints.getFolder()));
   if (folder.empty() && !isOwn)

@@ -12,7 +12,6 @@
 #include "runtime/job/Bytes.h"
 #include "runtime/observe/Memory.h"
 #include "runtime/run/Run.h"
-#include "runtime/run/Waves.h"
 
 #include <algorithm>
 #include <cstring>
@@ -122,14 +121,6 @@ Error penstock_run::checkOptions() const {
     return defect("the program was compiled against version %u of the runtime "
                   "interface, this is version %u",
                   program.abi_version, PENSTOCK_ABI_VERSION);
-  if (!options.checkpointDir.empty() || !options.resume.empty())
-    if (Error error = refuseCheckpoints(
-            program, options.resume.empty() ? "--checkpoint-dir" : "--resume"))
-      return error;
-  if (hasWorkers(program) && !peers.isAlone())
-    return userError("--method=%s: its workers are threads of one process; run "
-                     "the program without a launcher",
-                     program.method);
   if (Error error = checkDevices(program))
     return error;
   if (Error error = options.checkTogether())

@@ -13,7 +13,6 @@
 #include "runtime/io/Npy.h"
 #include "runtime/job/Bytes.h"
 #include "runtime/run/Run.h"
-#include "runtime/run/Waves.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -41,6 +40,8 @@ private:
   };
 
   void collectSources();
+  Identity identifyState(uint32_t variable) const;
+  void noteWorkers();
   Error convertStep();
   void readWeights();
   Error readOptimizer();
@@ -70,6 +71,8 @@ private:
   std::vector<std::string> differences;
   /// Those that did not train before.
   std::set<std::string> fresh;
+  /// Whose optimizers have state in the checkpoint.
+  uint32_t savedWorkers = 1;
 };
 
 /// "'a', 'b', 'c' and 4 more".
@@ -103,8 +106,34 @@ std::string nameOf(const std::string &spec) {
 
 void Planner::collectSources() {
   for (const ManifestFile &file : manifest.files)
-    for (const ManifestTensor &tensor : file.tensors)
+    for (const ManifestTensor &tensor : file.tensors) {
       sources[{tensor.kind, tensor.name}] = {&file, &tensor};
+      savedWorkers = std::max(savedWorkers, parseWorker(tensor.kind) + 1);
+    }
+}
+
+/// Where there were as many workers, each has its own state of the optimizer,
+/// else all have that of the first.
+Identity Planner::identifyState(uint32_t variable) const {
+  Identity identity = identify(program, variable);
+  if (savedWorkers != std::max(program.worker_count, 1u))
+    identity.kind.resize(
+        std::min(identity.kind.find('@'), identity.kind.size()));
+  return identity;
+}
+
+void Planner::noteWorkers() {
+  uint32_t workers = std::max(program.worker_count, 1u);
+  if (savedWorkers == workers)
+    return;
+  if (savedWorkers == 1)
+    plan.notes.push_back(format("all %u workers begin with the same state of "
+                                "the optimizer",
+                                workers));
+  else
+    plan.notes.push_back(
+        format("the state of the optimizer is that of the first of %u workers",
+               savedWorkers));
 }
 
 /// The updates of the program that come to the samples that are done.
@@ -254,19 +283,23 @@ Error Planner::describeDifferences() const {
 
 Error Planner::readOptimizer() {
   std::set<std::string> missing, kinds;
+  bool isAnyRead = false;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
     if (variable.role != PENSTOCK_ROLE_OPTIMIZER &&
         variable.role != PENSTOCK_ROLE_MASTER)
       continue;
-    Identity identity = identify(program, i);
+    Identity identity = identifyState(i);
     if (const Source *source = findFor(i, identity)) {
       read(i, source);
+      isAnyRead = true;
     } else if (!fresh.contains(identity.name)) {
       missing.insert(identity.name);
       kinds.insert(identity.kind);
     }
   }
+  if (isAnyRead)
+    noteWorkers();
   if (missing.empty() || !differences.empty())
     return {};
   return userError(
@@ -283,9 +316,14 @@ void Planner::readMethod() {
   std::set<std::string> anew;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
-    if (variable.role != PENSTOCK_ROLE_COMPENSATION)
+    if (variable.role != PENSTOCK_ROLE_COMPENSATION || variable.transient)
       continue;
     Identity identity = identify(program, i);
+    // A copy of the weight.
+    if (identity.kind.empty()) {
+      read(i, find(identity));
+      continue;
+    }
     if (isSameMethod && find(identity)) {
       read(i, findFor(i, identity));
       continue;
@@ -521,8 +559,6 @@ Error penstock_run::goOnFrom(const Checkpoint &checkpoint, ResumePlan &plan) {
 Error penstock_run::resume(const std::string &path) {
   if (!findSchedule(program, PENSTOCK_SCHEDULE_TRAIN))
     return userError("this program was not compiled for training");
-  if (Error error = refuseCheckpoints(program, "resume"))
-    return error;
   if (!segments.empty() || !resumedFrom.empty())
     return userError("a run goes on from a checkpoint before it trains");
   // 1. Rank 0 says which one it is, and all take their part of it.

@@ -3,13 +3,14 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients are zero between updates, or overwritten before they are read;
-// scalars are computed anew for each update; weights are packed again. None of
-// these is saved.
+// Gradients are zero between updates, or overwritten before they are read; so
+// are the waves of workers; scalars are computed anew for each update; weights
+// are packed again. None of these is saved.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/run/SavedValues.h"
 
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -22,16 +23,27 @@ static bool isWeight(const penstock_variable &variable) {
 }
 
 bool penstock::runtime::isState(const penstock_variable &variable) {
-  return isWeight(variable) || variable.role == PENSTOCK_ROLE_OPTIMIZER ||
-         variable.role == PENSTOCK_ROLE_COMPENSATION ||
-         variable.role == PENSTOCK_ROLE_MASTER;
+  return !variable.transient &&
+         (isWeight(variable) || variable.role == PENSTOCK_ROLE_OPTIMIZER ||
+          variable.role == PENSTOCK_ROLE_COMPENSATION ||
+          variable.role == PENSTOCK_ROLE_MASTER);
 }
 
 Identity penstock::runtime::identify(const penstock_program &program,
                                      uint32_t variable) {
   const penstock_variable &own = program.variables[variable];
   uint32_t of = own.of < program.variable_count ? own.of : variable;
-  return {own.kind ? own.kind : "", program.variables[of].name};
+  std::string kind = own.kind ? own.kind : "";
+  if (!kind.empty() && own.worker)
+    kind += "@" + std::to_string(own.worker);
+  return {kind, program.variables[of].name};
+}
+
+uint32_t penstock::runtime::parseWorker(const std::string &kind) {
+  size_t at = kind.find('@');
+  return at == std::string::npos
+             ? 0
+             : uint32_t(std::strtoul(kind.c_str() + at + 1, nullptr, 10));
 }
 
 std::vector<int64_t>

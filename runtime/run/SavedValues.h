@@ -19,7 +19,8 @@
 
 namespace penstock::runtime {
 
-/// Where a checkpoint has a variable: "" or "momentum", and an initializer.
+/// Where a checkpoint has a variable: "" or "momentum", of the second worker
+/// "momentum@1", and an initializer.
 struct Identity {
   std::string kind, name;
   auto operator<=>(const Identity &) const = default;
@@ -31,6 +32,9 @@ struct Identity {
 bool isState(const penstock_variable &variable);
 
 Identity identify(const penstock_program &program, uint32_t variable);
+
+/// Whose it is, by its kind.
+uint32_t parseWorker(const std::string &kind);
 
 /// The shape of the value in files: that of the initializer.
 std::vector<int64_t> shapeInFile(const penstock_variable &variable);

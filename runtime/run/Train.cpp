@@ -601,7 +601,9 @@ TraceSteps penstock_run::getTraceSteps() const {
   TraceSteps steps;
   if (const penstock_schedule *train =
           findSchedule(program, PENSTOCK_SCHEDULE_TRAIN))
-    steps.microbatches = train->microbatches;
+    steps.microbatches =
+        train->microbatches / std::max(program.worker_count, 1u);
+  steps.wave = std::max(program.wave, 1u);
   if (options.traceSteps) {
     steps.first = options.traceSteps->first - 1;
     steps.end = options.traceSteps->second;

@@ -51,6 +51,8 @@ ROWS = {
     "xpipe": ("mlp", "--stages=4 --microbatches=4 --method=xpipe "
                      "--optimizer=adam:lr=0.001"),
     "pipeoptim": ("mlp", f"--stages=4 --method=pipeoptim {MOMENTUM}"),
+    "hetpipe": ("mlp", "--stages=2 --method=hetpipe:workers=2,distance=1 "
+                       f"{MOMENTUM}"),
     "gpipe": ("mlp", "--stages=4 --microbatches=8 --schedule=gpipe"),
     "zb-h1": ("mlp", "--stages=4 --microbatches=8 --schedule=zb-h1"),
     "zb-h2": ("mlp", "--stages=4 --microbatches=8 --schedule=zb-h2"),

@@ -83,6 +83,8 @@ struct CompileOptions {
 
   int64_t stages = 0; ///< 0: one per device, or as many as the cuts make.
   std::vector<std::string> splitAt;
+  /// Those of workers behind the first, where each is cut for itself.
+  std::vector<std::vector<std::string>> workerCuts;
   bool choosesReplicas = false; ///< --replicas=auto: with the stages.
   bool choosesStages = false;   ///< --stages=auto: where they fit in memory.
   int64_t devices = 0; ///< Of all replicas; 0: one per stage and replica.

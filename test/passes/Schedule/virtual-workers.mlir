@@ -9,7 +9,7 @@
 // CHECK-DAG: pipeline.stage @vw1.s0 worker(1)
 // CHECK-DAG: pipeline.variable @w : tensor<3x7xf32> parameter of @s0
 // CHECK-DAG: pipeline.variable @vw1.w : tensor<3x7xf32> parameter of @vw1.s0
-// CHECK-DAG: pipeline.variable @vw1.w.global : tensor<3x7xf32> compensation of @vw1.s0 {pipeline.kind = "global", pipeline.parameter = @vw1.w}
+// CHECK-DAG: pipeline.variable @vw1.w.global : tensor<3x7xf32> compensation of @vw1.s0 {pipeline.parameter = @vw1.w}
 // CHECK-DAG: pipeline.weight_stash @w.wave depth(2)
 // CHECK-DAG: pipeline.channel @x : [tensor<3x7xf32>] source(input "x") {pipeline.turn = array<i64: 0, 2>}
 // CHECK-DAG: pipeline.channel @vw1.x : [tensor<3x7xf32>] source(input "x") {pipeline.turn = array<i64: 1, 2>}
@@ -113,6 +113,66 @@ pipeline.variable @w.master : tensor<3xf32> master of @s0
 
 // -----
 
-// expected-error @+1 {{hetpipe does not bound norms: its workers do not know each other's gradients}}
-pipeline.training optimizer<sgd> clipping<1.000000e+00, stage> method<hetpipe, workers = 2>
+// A line that is cut for itself has a module. Of its functions, one is known.
+
+// CHECK: method<hetpipe, wave = 2, workers = 2>
+// CHECK-NOT: module
+// CHECK-DAG: pipeline.stage @vw1.s1 worker(1)
+// CHECK-DAG: pipeline.variable @vw1.w : tensor<3xf32> parameter of @vw1.s1
+// CHECK-LABEL: pipeline.task @vw1.s1.U update of @vw1.s1
+// CHECK: call @step(
+// CHECK: call @vw1.other(
+// CHECK: pipeline.write %{{.*}} to @vw1.w :
+// CHECK-LABEL: pipeline.task @vw1.s1.P push of @vw1.s1
+// CHECK: pipeline.put %{{.*}} to @w.wave.1.0
+// CHECK-LABEL: pipeline.task @vw1.s1.S fold of @vw1.s1
+// CHECK: pipeline.take @w.wave.0.1
+// CHECK: func.func private @step(
+// CHECK-NOT: @vw1.step
+// CHECK: func.func private @other(tensor<3xf32>)
+// CHECK: func.func private @vw1.other(tensor<3xf32>, f32)
+pipeline.training optimizer<sgd> method<hetpipe, workers = 2>
 pipeline.stage @s0
+pipeline.variable @w : tensor<3xf32> parameter of @s0
+pipeline.task @s0.U update of @s0(%t) {
+  %w = pipeline.read @w : tensor<3xf32>
+  %n = func.call @step(%w) : (tensor<3xf32>) -> tensor<3xf32>
+  %o = func.call @other(%n) : (tensor<3xf32>) -> tensor<3xf32>
+  pipeline.write %o to @w : tensor<3xf32>
+}
+func.func private @step(tensor<3xf32>) -> tensor<3xf32>
+func.func private @other(tensor<3xf32>) -> tensor<3xf32>
+module {
+  pipeline.stage @s0
+  pipeline.stage @s1
+  pipeline.variable @w : tensor<3xf32> parameter of @s1
+  pipeline.task @s1.U update of @s1(%t) {
+    %rate = pipeline.hyperparameter "lr" default(1.0e-02) : f32
+    %w = pipeline.read @w : tensor<3xf32>
+    %n = func.call @step(%w) : (tensor<3xf32>) -> tensor<3xf32>
+    %o = func.call @other(%n, %rate) : (tensor<3xf32>, f32) -> tensor<3xf32>
+    pipeline.write %o to @w : tensor<3xf32>
+  }
+  func.func private @step(tensor<3xf32>) -> tensor<3xf32>
+  func.func private @other(tensor<3xf32>, f32) -> tensor<3xf32>
+}
+
+// -----
+
+pipeline.training optimizer<sgd> method<hetpipe, workers = 2>
+pipeline.stage @s0
+pipeline.variable @w : tensor<3xf32> parameter of @s0
+pipeline.variable @v : tensor<3xf32> parameter of @s0
+// expected-error @+1 {{hetpipe does not sum over stages}}
+pipeline.group @g members [[@w], [@v]]
+
+// -----
+
+// expected-error @+1 {{has lines of stages for 2 workers, and the method has 3}}
+module {
+  pipeline.training optimizer<sgd> method<hetpipe, workers = 3>
+  pipeline.stage @s0
+  module {
+    pipeline.stage @s0
+  }
+}

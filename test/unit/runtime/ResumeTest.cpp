@@ -122,6 +122,58 @@ TEST_F(ResumeTest, ReadsCopiesWhereTheirOwnerIs) {
     EXPECT_LT(value.variable, 4u);
 }
 
+// Workers have equal weights, and optimizers of their own.
+TEST_F(ResumeTest, KnowsWorkersApart) {
+  auto addWorker = [&](uint32_t worker) {
+    for (uint32_t i = 0; i < 2; ++i) {
+      uint32_t copy = addVariable("vw.a", "", PENSTOCK_ROLE_PARAMETER, 0);
+      uint32_t global = addState("", PENSTOCK_ROLE_COMPENSATION, i, 0);
+      uint32_t wave = addState("wave", PENSTOCK_ROLE_COMPENSATION, i);
+      uint32_t state = addState("momentum", PENSTOCK_ROLE_OPTIMIZER, i);
+      variables[copy].of = i;
+      variables[wave].transient = 1;
+      for (uint32_t variable : {copy, global, wave, state})
+        variables[variable].worker = worker;
+    }
+  };
+  auto from = [&](uint32_t variable) { return sourceOf(variable); };
+  addWorker(1);
+  program.worker_count = 2;
+
+  // Another number of workers: all have what the first had.
+  EXPECT_EQ(plan(), "");
+  EXPECT_EQ(result.notes,
+            Texts{"all 2 workers begin with the same state of the optimizer"});
+  EXPECT_EQ(from(4), "a");
+  EXPECT_EQ(from(5), "a");
+  EXPECT_EQ(from(6), "none");
+  EXPECT_EQ(from(7), "momentum:a");
+  Texts names;
+  for (const SavedValue &value : listSavedValues(program))
+    names.push_back(value.identity.kind + ":" + value.identity.name);
+  EXPECT_EQ(names, (Texts{":a", ":b", "momentum:a", "momentum:b",
+                          "momentum@1:a", "momentum@1:b"}));
+
+  // As many: each its own.
+  save("momentum@1", "a");
+  save("momentum@1", "b");
+  EXPECT_EQ(plan(), "");
+  EXPECT_EQ(result.notes, Texts());
+  EXPECT_EQ(from(3), "momentum:b");
+  EXPECT_EQ(from(7), "momentum@1:a");
+  EXPECT_EQ(from(11), "momentum@1:b");
+
+  addWorker(2);
+  program.worker_count = 3;
+  EXPECT_EQ(plan(), "");
+  EXPECT_EQ(from(7), "momentum:a");
+  EXPECT_EQ(from(15), "momentum:a");
+  EXPECT_EQ(
+      result.notes,
+      (Texts{"the state of the optimizer is that of the first of 2 workers",
+             "left out, as this program does not need it: momentum@1"}));
+}
+
 TEST_F(ResumeTest, NeedsTheStateOfTheOptimizer) {
   for (uint32_t i = 0; i < 2; ++i)
     addState("v", PENSTOCK_ROLE_OPTIMIZER, i);
