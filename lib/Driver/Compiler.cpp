@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compilation.h"
+#include "DeviceSpeeds.h"
 #include "PlanFastest.h"
 
 #include "passes/Frontend/Passes.h"
@@ -169,21 +170,26 @@ std::string Compilation::getTargetText() {
 }
 
 bool Compilation::cut(ModuleOp target, size_t worker) {
-  return runPasses(target,
-                   [&](OpPassManager &manager) {
-                     const std::vector<std::string> &cuts =
-                         worker == 0 ? options.splitAt
-                                     : options.workerCuts[worker - 1];
-                     LowerGraphToStagesOptions partition;
-                     partition.stages = worker == 0 ? options.stages : 0;
-                     for (const std::string &name : cuts)
-                       partition.splitAt.push_back(name);
-                     // Copies that are kept equal need a flush; a method
-                     // without one sends the owner's version along.
-                     partition.sendParameters = options.method.isAsynchronous();
-                     buildLowerGraphToStagesPipeline(manager, partition);
-                   }) &&
-         checkLevel(target);
+  auto build = [&](OpPassManager &manager) {
+    const std::vector<std::string> &cuts =
+        worker == 0 ? options.splitAt : options.workerCuts[worker - 1];
+    LowerGraphToStagesOptions partition;
+    partition.stages = worker == 0 ? options.stages : 0;
+    for (const std::string &name : cuts)
+      partition.splitAt.push_back(name);
+    // Speeds decide where nobody has said it.
+    if (worker < options.deviceSpeeds.size() && cuts.empty()) {
+      const std::vector<double> &speeds = options.deviceSpeeds[worker];
+      partition.stages = static_cast<int64_t>(speeds.size());
+      for (double speed : speeds)
+        partition.speeds.push_back(speed);
+    }
+    // Copies that are kept equal need a flush; a method without one sends
+    // the owner's version along.
+    partition.sendParameters = options.method.isAsynchronous();
+    buildLowerGraphToStagesPipeline(manager, partition);
+  };
+  return runPasses(target, build) && checkLevel(target);
 }
 
 /// Workers that are cut for themselves have a module each, inside of that of
@@ -240,6 +246,8 @@ bool Compilation::lower(Level from) {
       schedule.schedule = options.generator;
       schedule.scheduleFile = options.scheduleFile;
       schedule.targets = getTargetText();
+      for (double speed : report.speeds)
+        schedule.speeds.push_back(speed);
       buildSchedulePipeline(manager, schedule);
       break;
     }
@@ -379,6 +387,7 @@ int Compilation::plan(Level target, std::optional<double> least) {
   report.optimizer = options.optimizer.getText();
   report.clipGradNorm = options.clipGradNorm;
   report.recompute = options.recompute;
+  report.speeds = listDeviceSpeeds(options);
 
   if (target < level)
     return fail(options.input + " is at level " + getLevelName(level) +

@@ -155,6 +155,11 @@ struct Flags {
                  kUntilGraph);
   Count devices = count("devices", "Number of devices (default: one per stage)",
                         0, kUntilTraining);
+  Text deviceSpeeds =
+      text("device-speeds",
+           "Speed of each device, 1,1,0.5, to cut by; with --method=hetpipe, "
+           "'1,1;0.5,0.5' has those of each worker",
+           "", kNotEmpty | kUntilGraph);
   Count threads = count("threads", "Threads per device (default 1)", 1,
                         kRecorded | kUntilProgram);
   Text replicas = text(

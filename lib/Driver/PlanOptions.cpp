@@ -8,6 +8,7 @@
 
 #include "OptionChecker.h"
 
+#include "DeviceSpeeds.h"
 #include "penstock/Methods/Method.h"
 
 #include <cmath>
@@ -139,6 +140,9 @@ bool OptionChecker::checkPlan() {
   bool saysStages = flags.stages.getNumOccurrences() > 0;
   if (!splitCuts(options, saysStages, error))
     return fail("--split-at=" + join(flags.splitAt, ",") + ": " + error);
+  if (!flags.deviceSpeeds.empty() &&
+      !adoptDeviceSpeeds(flags.deviceSpeeds, options, saysStages, error))
+    return fail("--device-speeds=" + flags.deviceSpeeds + ": " + error);
   FailureOr<OptimizerSpec> optimizer =
       parseOptimizerSpec(flags.optimizer, error);
   if (failed(optimizer))

@@ -24,12 +24,13 @@ using namespace penstock::pipeline;
 
 /// What an update adds to a long run: devices begin the next one at once.
 static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
-                             size_t stages) {
+                             size_t stages, ArrayRef<double> speeds) {
   // A long timeline is not worth the time.
   constexpr uint64_t kMostRuns = 1 << 17;
   if (schedule.getMicrobatches() * stages > kMostRuns)
     return one.bubble;
   PipelineSimulateOptions options;
+  options.speeds.assign(speeds.begin(), speeds.end());
   options.updates = 3;
   FailureOr<Simulation> fewer = simulateSchedule(schedule, options);
   options.updates = 4;
@@ -56,14 +57,18 @@ void Report::collectSeconds(ScheduleOp schedule) {
   }
   // The second of two segments costs what an update costs where none drains.
   PipelineSimulateOptions options;
+  options.speeds.assign(speeds.begin(), speeds.end());
   options.costs = "seconds";
-  options.updates = timelineUpdates;
+  // An update of the program is a wave of each worker.
+  auto wave = static_cast<int64_t>(schedule.getWave());
+  int64_t waves = llvm::divideCeilSigned(timelineUpdates, wave);
+  options.updates = waves * wave;
   FailureOr<Simulation> once = simulateSchedule(schedule, options);
-  options.updates = 2 * timelineUpdates;
+  options.updates = 2 * waves * wave;
   FailureOr<Simulation> twice = simulateSchedule(schedule, options);
   if (failed(once) || failed(twice))
     return;
-  auto updates = static_cast<double>(timelineUpdates);
+  auto updates = static_cast<double>(waves);
   simulatedSeconds = (twice->makespan - once->makespan) / updates;
   workSeconds = once->work / updates;
   simulatedDevices = once->timeline.size();
@@ -130,6 +135,7 @@ void Report::collectSimulation(ModuleOp module) {
     microbatches = schedule.getMicrobatches();
     // Of what does not drain, enough to see it full.
     PipelineSimulateOptions options;
+    options.speeds.assign(speeds.begin(), speeds.end());
     if (method.isAsynchronous())
       options.updates = llvm::divideCeilSigned(
           2 * static_cast<int64_t>(stages.size()), microbatches);
@@ -138,7 +144,7 @@ void Report::collectSimulation(ModuleOp module) {
     if (failed(simulation))
       continue;
     predictedBubble = simulation->bubble;
-    steadyBubble = steadyBubbleOf(schedule, *simulation, stages.size());
+    steadyBubble = steadyBubbleOf(schedule, *simulation, stages.size(), speeds);
     collectSeconds(schedule);
     // Wider than a screen it says nothing.
     if (llvm::all_of(simulation->timeline, [](const std::string &line) {

@@ -26,9 +26,10 @@ public:
     for (double seconds : problem.unitSeconds)
       sums.push_back(sums.back() + seconds);
   }
-  double operator()(int64_t begin, int64_t end) const {
+  double operator()(int64_t stage, int64_t begin, int64_t end) const {
     int64_t count = static_cast<int64_t>(problem.unitSeconds.size());
-    return sums[end] - sums[begin] +
+    double speed = problem.speeds.empty() ? 1 : problem.speeds[stage];
+    return (sums[end] - sums[begin]) / speed +
            (begin > 0 ? problem.cutSeconds[begin] : 0) +
            (end < count ? problem.cutSeconds[end] : 0);
   }
@@ -41,7 +42,9 @@ private:
 
 double penstock::getStageSeconds(const LinearProblem &problem, int64_t begin,
                                  int64_t end) {
-  return StageTimes(problem)(begin, end);
+  LinearProblem equal = problem;
+  equal.speeds.clear();
+  return StageTimes(equal)(0, begin, end);
 }
 
 /// The dynamic programme: best[s][e] is the least value of the first e units in
@@ -86,6 +89,9 @@ penstock::partitionLinearly(const LinearProblem &problem, int64_t stages,
                             StageFilter isAllowed) {
   int64_t count = static_cast<int64_t>(problem.unitSeconds.size());
   PENSTOCK_ASSERT(stages >= 1 && stages <= count, "more stages than units");
+  PENSTOCK_ASSERT(problem.speeds.empty() ||
+                      static_cast<int64_t>(problem.speeds.size()) == stages,
+                  "every stage has a device");
   StageTimes time(problem);
   LinearPlan plan;
   // Two passes, since the pair (slowest, transfers) has no optimal prefixes:
@@ -93,8 +99,9 @@ penstock::partitionLinearly(const LinearProblem &problem, int64_t stages,
   plan.slowestSeconds = solve(
       count, stages,
       [&](double before, int64_t stage, int64_t begin, int64_t end) {
-        return isAllowed(stage, begin, end) ? std::max(before, time(begin, end))
-                                            : kInfinity;
+        return isAllowed(stage, begin, end)
+                   ? std::max(before, time(stage, begin, end))
+                   : kInfinity;
       },
       plan.cuts);
   if (plan.slowestSeconds == kInfinity)
@@ -102,7 +109,7 @@ penstock::partitionLinearly(const LinearProblem &problem, int64_t stages,
   plan.transferSeconds = solve(
       count, stages,
       [&](double before, int64_t stage, int64_t begin, int64_t end) {
-        return time(begin, end) > plan.slowestSeconds ||
+        return time(stage, begin, end) > plan.slowestSeconds ||
                        !isAllowed(stage, begin, end)
                    ? kInfinity
                    : before + (begin > 0 ? problem.cutSeconds[begin] : 0);

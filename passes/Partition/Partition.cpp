@@ -119,8 +119,15 @@ void PartitionPass::runOnOperation() {
           << " nodes that compute, so at most " << count << " stages";
       return signalPassFailure();
     }
+    LinearProblem problem = units.getLinearProblem();
+    problem.speeds.assign(speeds.begin(), speeds.end());
+    if (!speeds.empty() && static_cast<int64_t>(speeds.size()) != wanted) {
+      program->function.emitError() << "there are speeds of " << speeds.size()
+                                    << " devices, and " << wanted << " stages";
+      return signalPassFailure();
+    }
     if (wanted > 1)
-      cuts = partitionLinearly(units.getLinearProblem(), wanted).cuts;
+      cuts = partitionLinearly(problem, wanted).cuts;
   } else if (stages > 0 && stages != static_cast<int64_t>(cuts->size()) + 1) {
     program->function.emitError()
         << "--stages=" << stages.getValue()

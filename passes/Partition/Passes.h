@@ -26,6 +26,8 @@ struct LowerGraphToStagesOptions
                          llvm::cl::init(0)};
   ListOption<std::string> splitAt{
       *this, "split-at", llvm::cl::desc("ONNX nodes or values to cut after")};
+  ListOption<double> speeds{
+      *this, "speeds", llvm::cl::desc("Speed of the device of each stage")};
   Option<bool> sendParameters{
       *this, "send-parameters",
       llvm::cl::desc("A parameter that several stages read is sent by the "

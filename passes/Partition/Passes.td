@@ -32,7 +32,9 @@ def PipelinePartition : Pass<"pipeline-partition", "::mlir::ModuleOp"> {
     Option<"stages", "stages", "int64_t", "0",
            "Number of stages; 0: one more than the explicit cuts">,
     ListOption<"splitAt", "split-at", "std::string",
-               "ONNX nodes or values to cut after, in order">
+               "ONNX nodes or values to cut after, in order">,
+    ListOption<"speeds", "speeds", "double",
+               "Speed of the device of each stage; none: they are equal">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }

@@ -20,6 +20,8 @@ void penstock::buildLowerGraphToStagesPipeline(
   partition.stages = options.stages;
   for (const std::string &name : options.splitAt)
     partition.splitAt.push_back(name);
+  for (double speed : options.speeds)
+    partition.speeds.push_back(speed);
   manager.addPass(createPipelinePartition(partition));
   if (options.sendParameters)
     // Where the cuts are says who reads what.

@@ -52,6 +52,8 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
       *this, "targets",
       llvm::cl::desc("Target of all devices, or a list with one for each"),
       llvm::cl::init("")};
+  ListOption<double> speeds{
+      *this, "speeds", llvm::cl::desc("Speed of the device of each stage")};
   Option<bool> replay{*this, "replay",
                       llvm::cl::desc("Add the same training on one device"),
                       llvm::cl::init(true)};

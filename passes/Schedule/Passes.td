@@ -313,7 +313,9 @@ def PipelineSimulate : Pass<"pipeline-simulate", "::mlir::ModuleOp"> {
            "Cost of a transfer between devices">,
     Option<"updates", "updates", "int64_t", "1", "Updates in the segment">,
     Option<"timeline", "timeline", "bool", "false",
-           "Draw the timeline on stdout">
+           "Draw the timeline on stdout">,
+    ListOption<"speeds", "speeds", "double",
+               "Speed of the device of each stage; none: they are equal">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }

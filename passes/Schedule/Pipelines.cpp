@@ -45,7 +45,10 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
   manager.addPass(createPipelineOrderTransfers());
   manager.addPass(createPipelineSizeStorage());
   // The bubble that the report compares with the measured one.
-  manager.addPass(createPipelineSimulate());
+  PipelineSimulateOptions simulate;
+  for (double speed : options.speeds)
+    simulate.speeds.push_back(speed);
+  manager.addPass(createPipelineSimulate(simulate));
   // Lags are final now, and the clone is the same program.
   if (options.replay)
     manager.addPass(createPipelineReplay());

@@ -108,6 +108,9 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
                      : letter == 'I' || letter == 'W' ? options.backward / 2
                                                       : options.update;
   }
+  if (options.speeds.size() == model.stages.size())
+    for (auto [id, task] : llvm::enumerate(model.tasks))
+      costs.task[id] /= options.speeds[task.stage];
   for (auto [id, channel] : llvm::enumerate(model.channels))
     if (channel.hasPeer())
       costs.channel[id] =
@@ -182,6 +185,7 @@ struct SimulatePass : penstock::impl::PipelineSimulateBase<SimulatePass> {
     options.update = update;
     options.comm = comm;
     options.updates = updates;
+    options.speeds.assign(speeds.begin(), speeds.end());
     for (auto schedule : module.getOps<pipeline::ScheduleOp>()) {
       if (schedule.isBodyless() || tasksOf(schedule) == TaskSet::Evaluation)
         continue;

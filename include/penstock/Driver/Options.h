@@ -85,6 +85,9 @@ struct CompileOptions {
   std::vector<std::string> splitAt;
   /// Those of workers behind the first, where each is cut for itself.
   std::vector<std::vector<std::string>> workerCuts;
+  /// Speeds of the devices of a line, or of a line per worker; empty: they are
+  /// equal.
+  std::vector<std::vector<double>> deviceSpeeds;
   bool choosesReplicas = false; ///< --replicas=auto: with the stages.
   bool choosesStages = false;   ///< --stages=auto: where they fit in memory.
   int64_t devices = 0; ///< Of all replicas; 0: one per stage and replica.

@@ -89,6 +89,8 @@ struct Report {
   MethodSpec method;
   bool infer = false; ///< No training: no method, no updates.
   int64_t microbatchSize = 0, microbatches = 1;
+  /// Speeds of the devices of all stages; empty: they are equal.
+  std::vector<double> speeds;
   double predictedBubble = 0;
   /// The same for one of many updates, where no device waits for another's.
   double steadyBubble = 0;

@@ -26,6 +26,9 @@ struct LinearProblem {
   /// n + 1 entries: the time to carry everything alive across a cut at c. A
   /// stage pays for both of its ends; the outer two are not transfers.
   llvm::SmallVector<double> cutSeconds;
+  /// Speed of the device of each stage, in multiples of that which the units
+  /// are timed on; empty: they are all like that.
+  llvm::SmallVector<double> speeds;
 };
 
 struct LinearPlan {
