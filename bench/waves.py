@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""How much of the time that workers of hetpipe wait for each other a distance of
+waves takes away, on this machine.
+
+    waves.py FOLDER [--wave 1] [--waves 100] [--build build/default]
+
+Two workers of one stage each. Every other wave of each is lengthened to twice by
+a wait, the two in turn: the program is linked with a penstock_mark that sleeps
+in the forwards of these waves, as a worker would that something else slows down.
+With D = 0 every wave takes as long as the slower one; with D = 1 each worker may
+be a wave ahead, and the waits of one fall into those of the other. Prints
+samples per second over those with D = 0, and the same of a simulation of the
+workers' clocks, which knows how long a wave took without waits.
+
+Needs nothing but Python and a C compiler.
+"""
+
+import argparse
+import pathlib
+import re
+import statistics
+import subprocess
+
+import mlp_model
+
+WIDTH, CLASSES, SAMPLES, MICROBATCH = 512, 10, 512, 32
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+WAITS = """
+#include "penstock/abi.h"
+#include <time.h>
+extern const penstock_program program __asm__("penstock_program");
+extern void __real_penstock_mark(penstock_device *, uint32_t, int64_t);
+void __wrap_penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
+  const penstock_task *own = &program.tasks[task];
+  __real_penstock_mark(device, task, n);
+  if (own->letter == 'F' && n / WAVE % 2 == own->device) {
+    struct timespec wait = {NANOSECONDS / 1000000000, NANOSECONDS % 1000000000};
+    nanosleep(&wait, 0);
+  }
+}
+"""
+
+
+def compile_with_waits(folder, build, distance, wave, seconds):
+    """A program whose microbatches of slow waves take so much longer."""
+    program, obj = folder / f"d{distance}", folder / f"d{distance}.o"
+    subprocess.run(
+        ["penstockc", folder / "model.onnx", "-o", obj, "--emit=obj",
+         "--loss=softmax-cross-entropy", f"--microbatch-size={MICROBATCH}",
+         "--stages=1", "--optimizer=sgd:lr=0.001",
+         f"--method=hetpipe:workers=2,distance={distance},wave={wave}"],
+        check=True)
+    (folder / "waits.c").write_text(WAITS)
+    subprocess.run(
+        ["cc", "-c", "-O2", f"-I{ROOT}/runtime/include", f"-DWAVE={wave}",
+         f"-DNANOSECONDS={round(seconds * 1e9)}L", folder / "waits.c", "-o",
+         folder / "waits.o"], check=True)
+    library = build / "runtime"
+    subprocess.run(
+        ["c++", obj, folder / "waits.o", "-o", program,
+         "-Wl,--wrap=penstock_mark", f"-L{library}", "-Wl,-u,penstock_cpu",
+         "-lpenstock_start", "-lpenstock_cpu", "-lpenstock_runtime", "-lgomp",
+         "-ldl", "-lpthread", "-lm"], check=True)
+    return program
+
+
+def seconds_of(program, folder, waves):
+    out = subprocess.run(
+        [program, f"--data=x={folder}/x.npy", f"--labels={folder}/labels.npy",
+         f"--steps={waves}"], capture_output=True, text=True, check=True).stdout
+    return float(re.search(r"samples in ([\d.]+) s", out).group(1))
+
+
+def simulate(distance, waves, seconds):
+    """The time until two workers have made so many waves of these seconds, by
+    worker and wave, where wave c + 1 + D begins when both have pushed wave c."""
+    ends = [[], []]
+    for c in range(waves):
+        due = max((ends[0] + [0])[c - 1 - distance],
+                  (ends[1] + [0])[c - 1 - distance]) if c > distance else 0
+        begins = [max(due, own[-1] if own else 0) for own in ends]
+        for own, begin, worker in zip(ends, begins, (0, 1)):
+            own.append(begin + seconds(worker, c))
+    return max(ends[0][-1], ends[1][-1])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--build", type=pathlib.Path,
+                        default=ROOT / "build/default")
+    parser.add_argument("--wave", type=int, default=1)
+    parser.add_argument("--waves", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    mlp_model.write_mlp(folder / "model.onnx", 4, WIDTH, CLASSES)
+    mlp_model.write_data(folder, SAMPLES, WIDTH, CLASSES)
+    wave, waves = arguments.wave, arguments.waves
+
+    # 1. A wave without waits.
+    def build(distance, seconds):
+        return compile_with_waits(folder, arguments.build, distance, wave, seconds)
+
+    program = build(1, 0)
+    plain = min(seconds_of(program, folder, waves)
+                for _ in range(arguments.rounds)) / waves
+    print(f"a wave of {wave} microbatches takes {1e3 * plain:.2f} ms")
+
+    # 2. Twice that, in turn.
+    programs = {distance: build(distance, plain / wave) for distance in (0, 1)}
+    measured = {distance: [] for distance in programs}
+    for _ in range(arguments.rounds):
+        for distance, program in programs.items():
+            measured[distance].append(seconds_of(program, folder, waves))
+    samples = 2 * wave * MICROBATCH * waves
+    rates = {distance: samples / statistics.median(times)
+             for distance, times in measured.items()}
+    simulated = {distance: samples / simulate(
+        distance, waves, lambda worker, c: plain * (2 if c % 2 == worker else 1))
+        for distance in programs}
+    for distance in programs:
+        print(f"D = {distance}: {rates[distance]:.0f} samples/s, simulated "
+              f"{simulated[distance]:.0f}, "
+              f"{rates[distance] / simulated[distance]:.3f} of it")
+    print(f"D = 1 over D = 0: {rates[1] / rates[0]:.3f} (at least 1.2), "
+          f"simulated {simulated[1] / simulated[0]:.3f}")
+
+
+main()
