@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/one_line.h"
+#include "penstock/severity.h"
 #include "runtime/command/Flags.h"
 #include "runtime/command/ProgressLine.h"
 #include "runtime/run/Run.h"
@@ -59,7 +60,8 @@ void penstock_close(penstock_run *run) {
   if (!run)
     return;
   if (Error error = run->finish())
-    std::fprintf(stderr, "penstock: %s\n",
+    std::fprintf(stderr, "penstock: %s%s\n",
+                 penstock::getSeverityText(penstock::Severity::Error),
                  penstock::toOneLine(error.text).c_str());
   delete run;
 }

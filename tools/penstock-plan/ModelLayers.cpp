@@ -13,6 +13,7 @@
 #include "penstock/Driver/Profile.h"
 #include "penstock/Driver/Registration.h"
 #include "penstock/Partition/Units.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -64,7 +65,7 @@ penstock::loadModelLayers(StringRef path, const ImportOptions &options,
   // A textual model has no bytes that weights could refer to; they go beside.
   llvm::SmallString<128> copy;
   if (llvm::sys::fs::createTemporaryFile("penstock-plan", "onnx", copy)) {
-    llvm::errs() << "penstock-plan: no temporary file can be made\n";
+    reportError("penstock-plan", "no temporary file can be made", llvm::errs());
     return std::nullopt;
   }
   llvm::FileRemover remover(copy);
@@ -79,12 +80,13 @@ penstock::loadModelLayers(StringRef path, const ImportOptions &options,
     return std::nullopt;
   std::string reason;
   if (profile && loss.empty()) {
-    llvm::errs() << "penstock-plan: --profile trains the model, which needs "
-                    "--loss=...\n";
+    reportError("penstock-plan",
+                "--profile trains the model, which needs --loss=...",
+                llvm::errs());
     return std::nullopt;
   }
   if (profile && !profileUnits(*module, CompileOptions(), reason)) {
-    llvm::errs() << "penstock-plan: --profile: " << reason << "\n";
+    reportError("penstock-plan", "--profile: " + reason, llvm::errs());
     return std::nullopt;
   }
   Units units = Units::collect(*program);
@@ -92,7 +94,7 @@ penstock::loadModelLayers(StringRef path, const ImportOptions &options,
     reckon(units, *rates);
   LayerGraph graph = units.getLayerGraph(*program);
   if (graph.layers.empty()) {
-    llvm::errs() << path << ": has no node that computes\n";
+    reportError(path, "has no node that computes", llvm::errs());
     return std::nullopt;
   }
   return graph;

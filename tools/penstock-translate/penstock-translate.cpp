@@ -72,7 +72,7 @@ static cl::opt<bool> locations("print-locations",
                                cl::cat(category));
 
 static bool fail(const llvm::Twine &message) {
-  llvm::errs() << "penstock-translate: " << message << "\n";
+  penstock::reportError("penstock-translate", message, llvm::errs());
   return false;
 }
 
