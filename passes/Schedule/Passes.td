@@ -295,7 +295,7 @@ def PipelineSimulate : Pass<"pipeline-simulate", "::mlir::ModuleOp"> {
     all updates, the idle share once it is full. With `timeline`, draws it:
 
     ```
-    @train, 1 update: makespan 10, bubble 0.2000
+    @train, 1 update: makespan 10, bubble 20.0 %
       0: F0 F1 .  .  B0 F2 B1 F3 B2 .  B3 U
       1: .  F0 B0 F1 B1 .  F2 B2 F3 B3 U
     ```

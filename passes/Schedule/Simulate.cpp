@@ -205,7 +205,7 @@ struct SimulatePass : penstock::impl::PipelineSimulateBase<SimulatePass> {
     llvm::outs() << "@" << schedule.getSymName() << ", " << updates
                  << (updates == 1 ? " update" : " updates") << ": makespan "
                  << llvm::format("%g", simulation.makespan) << ", bubble "
-                 << llvm::format("%.4f", simulation.bubble) << "\n";
+                 << llvm::format("%.1f %%", 100 * simulation.bubble) << "\n";
     for (auto [device, line] : llvm::enumerate(simulation.timeline))
       llvm::outs() << llvm::format("%3d: ", int(device)) << line << "\n";
   }

@@ -8,12 +8,12 @@
 // RUN: penstock-opt %s --pipeline-simulate='costs=analytic timeline' -o /dev/null | FileCheck %s --check-prefix=ANALYTIC
 // RUN: penstock-opt %s --pipeline-simulate='costs=seconds timeline' -o /dev/null | FileCheck %s --check-prefix=SECONDS
 
-// FLUSH:      @train, 1 update: makespan 10, bubble 0.2000
+// FLUSH:      @train, 1 update: makespan 10, bubble 20.0 %
 // FLUSH-NEXT: 0: F0 F1 .  B0 F2 B1 F3 B2 .  B3 U
 // FLUSH-NEXT: 1: .  F0 B0 F1 B1 F2 B2 F3 B3 U
 
 // Backward takes two cells, and updates none.
-// GPIPE:      @train, 2 updates: makespan 18, bubble 0.3333
+// GPIPE:      @train, 2 updates: makespan 18, bubble 33.3 %
 // GPIPE-NEXT: 0: F0  F1  .   .   .   B0  -   B1  -U  F2  F3
 
 // (p - 1) / (M + p - 1)
@@ -25,9 +25,9 @@
 // UPDATES: error: updates must be at least 1
 
 // 30 multiplications per microbatch.
-// ANALYTIC: @train, 1 update: makespan 60, bubble 0.0000
+// ANALYTIC: @train, 1 update: makespan 60, bubble 0.0 %
 // Its traffic: 360 bytes per microbatch, two operands and a result, at 20 GB/s.
-// SECONDS: @train, 1 update: makespan 3.6e-08, bubble 0.0000
+// SECONDS: @train, 1 update: makespan 3.6e-08, bubble 0.0 %
 !t = tensor<5x6xf32>
 #id = affine_map<(i, j) -> (i, j)>
 pipeline.stage @s devices [0]
