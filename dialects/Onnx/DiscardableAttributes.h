@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The discardable attributes of the dialect, by what they are on. The dialect
-// verifies that they are there, and have that type; see docs/ir.md.
+// verifies that they are there, and have that type; the dialect describes them.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_DIALECTS_ONNX_DISCARDABLEATTRIBUTES_H

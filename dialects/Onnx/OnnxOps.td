@@ -19,8 +19,23 @@ def Onnx_Dialect : Dialect {
   let cppNamespace = "::penstock::onnx";
   let summary = "A model as imported: ONNX nodes over ranked tensors";
   let description = [{
-    Its discardable attributes are in DiscardableAttributes.h. Others that begin
-    with `onnx.` are errors.
+
+    Discardable attributes:
+    - `onnx.constant_initializers = ["c"]`, on the module: float initialisers
+      that became constants and do not train
+    - `onnx.unreached_initializers = ["w"]`, on the module: initialisers that
+      would train, but that only other outputs read than the one that enters the
+      loss
+    - `onnx.unused_inputs = ["x"]`, on the module: inputs of the model that the
+      program does not need
+    - `onnx.output = "y"`, on a result of a function, at `onnx`: the name of the
+      output
+    - `onnx.rebound_batch = n`, on a function, until its shapes are known:
+      inputs with a leading 1 got this batch size instead
+    - `onnx.branch`, on a node, until the condition is known: it is in a branch
+      of an If
+    - `onnx.passed_on = {a = "b"}`, on the module, until the cut: node a only
+      gave the value of node b another shape: `--split-at=a` cuts behind b
   }];
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;

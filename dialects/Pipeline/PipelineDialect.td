@@ -22,8 +22,66 @@ def Pipeline_Dialect : Dialect {
     flows), stages (where), tasks (what one step of a stage does), schedules
     (when) and pure functions.
 
-    Its discardable attributes are in DiscardableAttributes.h. Others that begin
-    with its name are rejected.
+    Discardable attributes:
+    - `pipeline.model = #pipeline.bytes<"f.onnx", 0, size>`, on the module: the
+      file that `--save` patches, and that the program checks when it starts
+    - `pipeline.range = #pipeline.range<0 to 10 or -100>`, on a channel with a
+      source of integers: which it may carry: labels name a class or are
+      ignored, indices a position of their axis; the program checks its data
+      before it starts
+    - `pipeline.stage_seconds = array<f64: …>`, on the module: `--profile`:
+      forward, backward and update of every stage
+    - `pipeline.unit_seconds = array<f64: …>`, on the forward function, before
+      it is cut: the same of every unit
+    - `pipeline.direct_convolution`, on the module: its convolutions add up the
+      products of the definition: `--convolution=direct`
+    - `pipeline.parameter = @w`, on a gradient, optimizer or adjusted variable;
+      a channel: whose it is; that it carries what the owner's forward read of
+      it to other stages, or their cotangents back
+    - `pipeline.parameter = @w`, on a parameter: it is a copy of @w, on another
+      stage
+    - `pipeline.parameter = @w`, on a variable of prepacked weights, a master:
+      which weights they are
+    - `pipeline.kind = "momentum"`, on an optimizer or adjusted variable: what
+      it is to its parameter: its name in a checkpoint, whatever program reads
+      that
+    - `pipeline.tied = {v = #pipeline.bytes<…>}`, on a parameter, a master:
+      other initialisers that train as this one (`--tie`, copies that an
+      exporter folded), and where their bytes are; with
+      `#pipeline.transposed<#pipeline.bytes<…> order [1, 0]>` those are of a
+      transpose
+    - `pipeline.senders`, `pipeline.receivers = array<i64: 0, 1>`, on a channel
+      at `program`: an end has replicas: message k goes from and to device k
+      modulo their number
+    - `pipeline.rate_scale = x : f64`, `pipeline.no_decay`, on a parameter: its
+      learning rate is that of the update times x; it has no weight decay
+    - `pipeline.parts = r`, on a gradient of the replay: it is kept in r parts,
+      as by r replicas: microbatch k adds to part k mod r, a sum adds the parts
+      into the first and leaves zero in the others
+    - `pipeline.once`, on a group: replicas of a stage have the same value, of
+      which that of the first is added; all receive the sum
+    - `pipeline.lags = array<i64: f, b>`, on a stage under an asynchronous
+      method: how old what its forward and its backward read must be; a third
+      number, how many updates what an update blends is older than what it makes
+    - `pipeline.sent = @w`, on an op of the forward function: the owner's copy
+      of a parameter that it sends to other stages
+    - `pipeline.recomputes`, on a backward task or a half of one: it runs ops of
+      the forward again that read parameters
+    - `pipeline.compensates_from = v`, on `compensate` in an update: from
+      version v on; earlier ones stay as they are
+    - `pipeline.target = #cpu.target<…>`, on a function, at `program`: the
+      target of all devices that run it
+    - `pipeline.signature = #pipeline.signature<(…) -> (…)>`, on a function that
+      tasks call: what its arguments and results stand for (C38)
+    - `pipeline.rate`, on a function: it makes the learning rate of the next
+      update of base rate and updates done
+    - `pipeline.into = i`, on an argument of a function: result i is stored into
+      its buffer
+    - `pipeline.out`, on an argument of a kernel: it is a result
+    - `pipeline.scratch`, on the last argument of a kernel: it is temporary
+      memory
+    - `pipeline.schedule = @s`, `pipeline.device = d`, on a function: it is the
+      program of device d under schedule s
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -125,8 +183,8 @@ def Pipeline_SignatureAttr : Pipeline_Attr<"Signature", "signature"> {
     #pipeline.signature<(parameter, gradient, "lr") -> (parameter, gradient)>
     ```
 
-    Each term is a symbol, several (`@loss | @y`), a `#pipeline.field`, a role, a
-    string, or unit.
+    Each term is a symbol, several (`@loss | @y`), a `#pipeline.field`, a role,
+    a string, or unit.
   }];
   let parameters = (ins "::mlir::ArrayAttr":$inputs,
                         "::mlir::ArrayAttr":$results);

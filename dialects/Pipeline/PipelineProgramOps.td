@@ -22,7 +22,9 @@ def Pipeline_DeviceOp : Pipeline_Op<"device", [InModule]> {
     pipeline.device 0 target(#cpu.target<threads(4)>)
     ```
 
-    Constraints: a device is declared once (C34).
+    Constraints:
+    - **C34**: a device is declared once; the devices of one stage have one
+      target.
   }];
   let arguments = (ins NonNegative:$number, TargetAttrInterface:$target);
   let assemblyFormat = "$number `target` `(` $target `)` attr-dict";
@@ -54,6 +56,16 @@ def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction,
     or entry n mod ring of `places`. `ring`, `at` and `stride` default to 1,
     unset and 0; `pipeline-plan-memory` sets `at` and `stride`, or `at` to the
     first of `places` and `stride` to what they are aligned to.
+
+    ```mlir
+    %x = pipeline.slot @x[%k] ring(3) at(2368) stride(192) : memref<5x7xf32>
+    %h = pipeline.slot @s0.residuals[%k] field(1) : memref<5x11xf32>
+    ```
+
+    Constraints:
+    - **C26**: it names a variable, or a field of a channel, and the buffer has
+      its type; a ring with an address has a stride, or an address for each of
+      its slots, of which the first is `at`.
   }];
   let arguments = (ins FlatSymbolRefAttr:$symbol, Index:$number,
                        OptionalAttr<NonNegative>:$field,
@@ -87,6 +99,13 @@ def Pipeline_ScratchOp : Pipeline_Op<"scratch", [Pure, InFunction,
     say themselves. `at` is set by `pipeline-plan-memory`: calls of different
     kernels may share bytes, as one runs at a time, and all calls of a kernel on
     a device have one place.
+
+    ```mlir
+    %t = pipeline.scratch at(1792) : memref<576xi8>
+    ```
+
+    Constraints:
+    - **C26**: the buffer is static and contiguous.
   }];
   let arguments = (ins OptionalAttr<NonNegative>:$at);
   let results = (outs AnyMemRef:$buffer);
@@ -95,6 +114,18 @@ def Pipeline_ScratchOp : Pipeline_Op<"scratch", [Pure, InFunction,
 
 def Pipeline_StartRecvOp : Pipeline_Op<"start_recv", [InFunction]> {
   let summary = "Queues a receive behind all work issued; never blocks";
+  let description = [{
+    Message `number` of the channel fills the buffer. The device goes on;
+    `pipeline.await` waits for the end.
+
+    ```mlir
+    pipeline.start_recv @h1[%k], %buffer : memref<5x11xf32>
+    ```
+
+    Constraints:
+    - **C26**: the buffer is static and contiguous.
+    - **C27**: it moves the type of its channel.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$channel, Index:$number,
                        AnyMemRef:$buffer);
   let assemblyFormat = [{
@@ -104,6 +135,18 @@ def Pipeline_StartRecvOp : Pipeline_Op<"start_recv", [InFunction]> {
 
 def Pipeline_StartSendOp : Pipeline_Op<"start_send", [InFunction]> {
   let summary = "Queues a send behind all work issued; never blocks";
+  let description = [{
+    Message `number` of the channel leaves the buffer. The device goes on;
+    `pipeline.await` waits for the end.
+
+    ```mlir
+    pipeline.start_send @h1[%k], %buffer : memref<5x11xf32>
+    ```
+
+    Constraints:
+    - **C26**: the buffer is static and contiguous.
+    - **C27**: it moves the type of its channel.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$channel, Index:$number,
                        AnyMemRef:$buffer);
   let assemblyFormat = [{
@@ -113,6 +156,19 @@ def Pipeline_StartSendOp : Pipeline_Op<"start_send", [InFunction]> {
 
 def Pipeline_StartAllReduceOp : Pipeline_Op<"start_all_reduce", [InFunction]> {
   let summary = "Queues a sum over a group; never blocks";
+  let description = [{
+    The buffers are those of the members that are on this device, one member
+    after the other, and hold the sum afterwards.
+
+    ```mlir
+    pipeline.start_all_reduce @tied[%t], %a, %b
+        : memref<7x11xf32>, memref<7x11xf32>
+    ```
+
+    Constraints:
+    - **C26**: the buffers are static and contiguous.
+    - **C27**: they are those of the members, in their order and of their types.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$group, Index:$number,
                        Variadic<AnyMemRef>:$buffers);
   let assemblyFormat = [{
@@ -124,8 +180,16 @@ def Pipeline_AwaitOp : Pipeline_Op<"await", [InFunction]> {
   let summary = "Later work waits for this transfer of this device";
   let description = [{
     On the receiving device: until the message is there; on the sending one:
-    until it has left its buffer. Of a group: until it is summed. A negative
-    number waits for nothing.
+    until it has left its buffer. Of a group: until it is summed. Transfers with
+    other devices end in the order of issue, so that one await covers the
+    earlier ones. A negative number waits for nothing.
+
+    ```mlir
+    pipeline.await @h1[%k]
+    ```
+
+    Constraints:
+    - **C28**: it names a channel or a group.
   }];
   let arguments = (ins FlatSymbolRefAttr:$channel, Index:$number);
   let assemblyFormat = "$channel `[` $number `]` attr-dict";
@@ -148,6 +212,9 @@ def Pipeline_BoundOp : Pipeline_Op<"bound", [InFunction]> {
 
     The range tests of the iteration go by the result, and the loop ends where
     its upper bound would be in a segment of so many updates. S8 follows both.
+
+    Constraints:
+    - **C28**: it stands in an outermost loop of a function.
   }];
   let arguments = (ins Index:$least);
   let results = (outs Index:$updates);
@@ -156,6 +223,17 @@ def Pipeline_BoundOp : Pipeline_Op<"bound", [InFunction]> {
 
 def Pipeline_MarkOp : Pipeline_Op<"mark", [InFunction]> {
   let summary = "The device is about to run a task: for trace and watchdog";
+  let description = [{
+    Traces, flight records and the watchdog name what a device does by it. It
+    changes nothing.
+
+    ```mlir
+    pipeline.mark @s0.F[%k]
+    ```
+
+    Constraints:
+    - **C28**: it names a task.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$task, Index:$number);
   let assemblyFormat = "$task `[` $number `]` attr-dict";
 }

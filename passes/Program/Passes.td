@@ -152,8 +152,30 @@ def PipelineVerifyProgram
     read finds the message or version that it names, nothing is overwritten
     while it is needed or moves, transfers match and end, runs are complete and
     in order. Two devices have the messages and sums between them in one order,
-    as a transport without tags needs it (N1 to N3). Then checks that buffers which share bytes of the arena are never
-    in use at the same time.
+    as a transport without tags needs it (N1 to N3). Then checks that buffers
+    which share bytes of the arena are never in use at the same time.
+
+    Rules:
+    - **N1**: S7 of device functions: the transfers of a device are one queue,
+      in the order of its function.
+    - **N2**: what device a sends to device b, over all channels, is what b
+      receives of a, in that order.
+    - **N3**: the sums of two devices are in one order; a sum is one node of the
+      queues of all its devices.
+    - **S8**: device functions start, await, fill and read in a right order: a
+      read finds the message or version that it names, what is filled is awaited
+      first, versions are written in turn, executions are complete and in order,
+      transfers match, and nothing is left over.
+    - **S9**: every slot is aligned and inside the arena of its device; slots,
+      temporaries and the scratch of library calls share bytes only where they
+      are never in use at the same time; all calls of a kernel with library
+      calls have their temporaries at one offset.
+    - **S10**: as of `pipeline-verify-schedule`, of what the functions do.
+    - **S11**: behind a mark, a device makes the calls that the task states, in
+      their order, each once, with the buffers, versions and numbers of each
+      position; a message leaves from where the task puts it.
+    - **S12**: a norm or an update reads what a group sums only behind the sum
+      of its update.
   }];
 }
 

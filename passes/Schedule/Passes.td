@@ -213,9 +213,10 @@ def PipelineAssignVersions
   let summary = "Says which version every read of a weight sees";
   let description = [{
     The method of `pipeline.training` is a table of lags, one for forward and
-    one for backward of each stage: microbatch k reads the weights as they were after
-    max(0, floor((k - lag) / M)) updates. With a the number of microbatches that
-    forward runs ahead of backward, which is read off the schedule:
+    one for backward of each stage: microbatch k reads the weights as they were
+    after max(0, floor((k - lag) / M)) updates. With a the number of
+    microbatches that forward runs ahead of backward, which is read off the
+    schedule:
 
     | method                  | forward     | backward | versions are kept by |
     |-------------------------|-------------|----------|----------------------|
@@ -277,9 +278,32 @@ def PipelineVerifySchedule
     : Pass<"pipeline-verify-schedule", "::mlir::ModuleOp"> {
   let summary = "Proves rules S1 to S7 for segments of any length";
   let description = [{
-    Walks along every device's order and executes all devices, for as many
-    segments as are different from longer ones. A deadlock shows what stands at
-    the head of each device's queues.
+    Walks along every device's order, with counters, and executes all devices,
+    for as many segments as are different from longer ones. A deadlock shows
+    what stands at the head of each device's queues.
+
+    Rules:
+    - **S1**: a segment of N updates executes F, B, I and W of a stage N*M/r
+      times on each of its devices, U and G N times, and moves as many messages;
+      counted along the loops, for all N, the numbers by walk.
+    - **S2**: what an entry needs on its own device stands earlier: take after
+      put or `recv`, send after its run, nothing filled that is still read or
+      sent.
+    - **S3**: a version that is read exists already, and still; it is as old as
+      the method gives to the stage; no ring is longer than needed.
+    - **S4**: update t is executed when exactly (t+1)*M/r executions of every
+      task that writes its gradients are done.
+    - **S5**: messages alive fit into `slots`, messages unsent into `staging`;
+      no channel has more slots, and no variable more versions, than some
+      segment uses.
+    - **S6**: at the end every channel is empty.
+    - **S7**: the execution of all devices ends; if not, what each queue waits
+      for is shown.
+    - **S10**: with waves of N updates and distance D, a push stands right
+      behind the update that ends its wave, a fold of wave c behind the push of
+      wave c + D, or the last one. It writes the version anew that the update
+      has just made, and nobody reads that before: version v has max(0, floor(v
+      / N) - D) whole waves of every other worker, and no more.
   }];
   let options = [
     Option<"remarks", "remarks", "bool", "false",

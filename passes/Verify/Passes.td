@@ -14,9 +14,16 @@ include "mlir/Pass/PassBase.td"
 def PipelineVerify : Pass<"pipeline-verify", "::mlir::ModuleOp"> {
   let summary = "Check the rules of a level that need more than one op";
   let description = [{
-    The rules C1 to C42 that an op cannot check by itself, and the invariant of
-    the level: onnx, graph, stages, training, schedule or program. Nested
-    modules (the replay) are checked alike.
+    The C rules that an op cannot check by itself, as stated with each op, and
+    the invariant of the level: onnx, graph, stages, training, schedule or
+    program. Nested modules (the replay) are checked alike.
+
+    Rules:
+    - **C43**: from level `graph` on no ONNX node is left, from `stages` on no
+      boundary; before, there is one stage. Shapes are static. Before `program`
+      tasks and schedules have bodies; at it, no op makes a tensor.
+    - **C44**: what an op names is an op of the module, of the kind that it
+      names.
   }];
   let options = [
     Option<"level", "level", "std::string", "",

@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Each function checks one group of rules on one module; pipeline-verify calls
-// them. The numbers are those of docs/ir.md.
+// them. The numbers are those.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_PASSES_VERIFY_RULES_H

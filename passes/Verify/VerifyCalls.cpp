@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rule C38 of docs/ir.md: a task calls a function with what its signature says
+// Rule C38: a task calls a function with what its signature says
 // by position, and its results go where that says.
 //===----------------------------------------------------------------------===//
 

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules C39 to C42 of docs/ir.md: what is frozen, whose a variable is, where it
+// Rules C39 to C42: what is frozen, whose a variable is, where it
 // starts, which method there is, and that the replay is the same program.
 //===----------------------------------------------------------------------===//
 

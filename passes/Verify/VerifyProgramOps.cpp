@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules C26 to C28 of docs/ir.md: what the ops of device functions name.
+// Rules C26 to C28: what the ops of device functions name.
 //===----------------------------------------------------------------------===//
 
 #include "Rules.h"

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules C2, C7, C8, C20, C22 to C25 and C30 of docs/ir.md.
+// Rules C2, C7, C8, C20, C22 to C25 and C30.
 //===----------------------------------------------------------------------===//
 
 #include "Rules.h"

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rule C37 of docs/ir.md: gradients of copies of a parameter, gradients of
+// Rule C37: gradients of copies of a parameter, gradients of
 // replicas and the squares of a global norm are summed by a group each, once.
 // That a schedule does so, once per update and before the reader, is S1, S2 and
 // S12.

@@ -4,7 +4,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules C4 to C6, C13 and C19 of docs/ir.md.
+// Rules C4 to C6, C13 and C19.
 //===----------------------------------------------------------------------===//
 
 #include "Rules.h"

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules C1, C11, C12, C15 to C18, C29, C35 and C36 of docs/ir.md.
+// Rules C1, C11, C12, C15 to C18, C29, C35 and C36.
 //===----------------------------------------------------------------------===//
 
 #include "Rules.h"

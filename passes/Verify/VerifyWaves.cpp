@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rule C31 of docs/ir.md. With it and S10, the weights of every worker follow
+// Rule C31. With it and S10, the weights of every worker follow
 // from the waves alone: each is pushed to all others, and folded in the order
 // of the workers, into the same global weights.
 //===----------------------------------------------------------------------===//
