@@ -8,24 +8,12 @@
 
 #include "runtime/device/DeviceThread.h"
 
+#include "runtime/support/Subnormals.h"
+
 #include <chrono>
 #include <pthread.h>
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 using namespace penstock::runtime;
-
-/// Numbers below 1.2e-38 are zero, in this thread and those that it starts.
-/// Moments of a row without gradients decay through that range, and so do the
-/// gradients of a model that has learned its data: each such operand costs an
-/// x86 core more than a hundred cycles, and no result of training a digit.
-static void flushSubnormals() {
-#if defined(__SSE2__)
-  constexpr unsigned flushToZero = 1u << 15, operandsAreZero = 1u << 6;
-  _mm_setcsr(_mm_getcsr() | flushToZero | operandsAreZero);
-#endif
-}
 
 DeviceThread::DeviceThread(const cpu_set_t &cores,
                            std::function<void()> prepare)
@@ -46,7 +34,7 @@ void DeviceThread::loop(const cpu_set_t &cores,
                         const std::function<void()> &prepare) {
   if (CPU_COUNT(&cores) > 0)
     pthread_setaffinity_np(pthread_self(), sizeof(cores), &cores);
-  flushSubnormals();
+  FlushSubnormals flush;
   if (prepare)
     prepare();
   std::unique_lock<std::mutex> lock(mutex);

@@ -11,6 +11,8 @@
 
 #include "runtime/transport/mpi/Sum.h"
 
+#include "runtime/transport/AddValues.h"
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -139,17 +141,12 @@ bool MpiSum::test(Request &request, int &code, bool &isMoved) {
   return isMoved = true;
 }
 
-/// The compiler must not reassociate; it has no licence to.
 template <typename T>
 static void addElements(const std::vector<const void *> &values, void *result,
                         uint64_t count) {
-  T *sums = static_cast<T *>(result);
-  for (uint64_t i = 0; i < count; ++i) {
-    T sum = static_cast<const T *>(values[0])[i];
-    for (size_t k = 1; k < values.size(); ++k)
-      sum += static_cast<const T *>(values[k])[i];
-    sums[i] = sum;
-  }
+  addValues<T>(values, 0, count, [&](uint64_t at, const T *sums, uint64_t n) {
+    std::memcpy(static_cast<T *>(result) + at, sums, n * sizeof(T));
+  });
 }
 
 /// Gives the local summands what they get of a sum, which one of them may

@@ -11,6 +11,8 @@
 
 #include "runtime/transport/threads/AllReduce.h"
 
+#include "runtime/transport/AddValues.h"
+
 #include <algorithm>
 
 using namespace penstock::runtime;
@@ -110,19 +112,23 @@ void AllReduce::upload(uint32_t summand, uint32_t type,
   cell.memory->upload(cell.at, host, description.types[type].bytes);
 }
 
-/// The compiler must not reassociate; it has no licence to.
 template <typename T>
-static void add(void *const *values, uint32_t count, const uint32_t *resets,
-                uint64_t begin, uint64_t end) {
-  for (uint64_t i = begin; i < end; ++i) {
-    T sum = static_cast<T *>(values[0])[i];
-    for (uint32_t k = 1; k < count; ++k)
-      if (resets[k] != PENSTOCK_SUM_RECEIVES)
-        sum += static_cast<T *>(values[k])[i];
-    for (uint32_t k = 0; k < count; ++k)
-      static_cast<T *>(values[k])[i] =
-          resets[k] == PENSTOCK_SUM_RESETS ? T(0) : sum;
-  }
+void AllReduce::add(Workspace &workspace, uint64_t begin, uint64_t end) const {
+  const uint32_t *resets = description.resets;
+  workspace.added.assign({workspace.values[0]});
+  for (uint32_t k = 1; k < description.summand_count; ++k)
+    if (resets[k] != PENSTOCK_SUM_RECEIVES)
+      workspace.added.push_back(workspace.values[k]);
+  addValues<T>(workspace.added, begin, end,
+               [&](uint64_t at, const T *sums, uint64_t count) {
+                 for (uint32_t k = 0; k < description.summand_count; ++k) {
+                   T *to = static_cast<T *>(workspace.values[k]) + at;
+                   if (resets[k] == PENSTOCK_SUM_RESETS)
+                     std::fill_n(to, count, T(0));
+                   else
+                     std::memcpy(to, sums, count * sizeof(T));
+                 }
+               });
 }
 
 template <typename T>
@@ -136,7 +142,7 @@ void AllReduce::sumValues(uint64_t index, uint32_t type, uint64_t begin,
   if (isHostAddressable) {
     for (uint32_t k = 0; k < count; ++k)
       workspace.values[k] = cell(k).host;
-    add<T>(workspace.values.data(), count, description.resets, begin, end);
+    add<T>(workspace, begin, end);
     return;
   }
   for (uint32_t k = 0; k < count; ++k)
@@ -147,7 +153,7 @@ void AllReduce::sumValues(uint64_t index, uint32_t type, uint64_t begin,
     for (uint32_t k = 0; k < count; ++k)
       if (k == 0 || description.resets[k] != PENSTOCK_SUM_RECEIVES)
         cell(k).memory->download(workspace.values[k], cell(k).at + at, bytes);
-    add<T>(workspace.values.data(), count, description.resets, 0, next - begin);
+    add<T>(workspace, 0, next - begin);
     for (uint32_t k = 0; k < count; ++k)
       cell(k).memory->upload(cell(k).at + at, workspace.values[k], bytes);
   }

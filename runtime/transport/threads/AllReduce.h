@@ -87,6 +87,9 @@ public:
 private:
   void sumShare(uint64_t index);
 
+  struct Workspace;
+  template <typename T>
+  void add(Workspace &workspace, uint64_t begin, uint64_t end) const;
   template <typename T>
   void sumValues(uint64_t index, uint32_t type, uint64_t begin, uint64_t end);
 
@@ -100,6 +103,7 @@ private:
   /// address all values, room for a piece of each.
   struct Workspace {
     std::vector<void *> values;
+    std::vector<const void *> added;
     std::vector<char> pieces;
   };
 

@@ -89,6 +89,28 @@ TEST(AllReduce, AddsWhatTheHostCannotAddress) {
   testOrder(true, false);
 }
 
+// As the threads of devices compute, whoever adds.
+TEST(AllReduce, TakesSubnormalsAsZero) {
+  const int64_t shape[] = {3};
+  const uint32_t devices[] = {0, 0}, resets[] = {0, 0};
+  const penstock_tensor type = {PENSTOCK_F32, 1, shape, 12};
+  penstock_group group = {"g", 1, &type, 2, devices, resets};
+  AllReduce sum(group, {true});
+  HostMemory memory(true);
+  sum.open({&memory});
+  float first[] = {1e-40f, 1e-38f, 1}, second[] = {1e-40f, 1e-38f, 1e-40f};
+  Address cells[] = {addressOf(first), addressOf(second)};
+  AllReduce::Side &side = *sum.find(0);
+  ASSERT_TRUE(sum.post(side, 0, cells));
+  sum.complete(side, WaitPolicy{0});
+  for (const float *values : {first, second}) {
+    EXPECT_EQ(values[0], 0.0f);
+    // Both are subnormal, their sum would not be.
+    EXPECT_EQ(values[1], 0.0f);
+    EXPECT_EQ(values[2], 1.0f);
+  }
+}
+
 TEST(AllReduce, RefusesWhatItCannotAdd) {
   const uint32_t device = 0, reset = 0;
   const penstock_tensor type = {PENSTOCK_I64, 1, kShort, 24};
