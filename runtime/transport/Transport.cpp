@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <sched.h>
+#include <utility>
 
 using namespace penstock::runtime;
 
@@ -21,12 +22,20 @@ static void wait(Transport &transport, WaitPolicy policy, IsDone isDone,
   // shares it lets others run, and sleeps for a part of what it has waited.
   constexpr int64_t kShortestNap = 50000, kLongestNap = 1000000;
   constexpr int64_t kSpins = 40; // of the time that a wait of threads spins
-  int64_t begin = nanoseconds(), spin = kSpins * policy.spinNanoseconds;
+  const int64_t spin = kSpins * policy.spinNanoseconds;
+  int64_t begin = nanoseconds();
   int yields = spin > 0 ? 0 : 16;
+  bool hasMoved = false;
   while (!isDone()) {
-    if (transport.progress())
+    if (transport.progress()) {
+      hasMoved = true;
       continue;
-    int64_t waited = nanoseconds() - begin;
+    }
+    int64_t now = nanoseconds();
+    // A sum goes on piece by piece: what counts is how long nothing has moved.
+    if (std::exchange(hasMoved, false))
+      begin = now;
+    int64_t waited = now - begin;
     if (yields > 0) {
       --yields;
       sched_yield();

@@ -89,8 +89,9 @@ private:
   std::atomic<uint32_t> posts{0};
 
   // The thread.
-  std::atomic<int64_t> needHelp{0}; // messages and sums under way
-  std::atomic<bool> isFresh{false}; // one of them is new
+  std::atomic<int64_t> needHelp{0};  // messages and sums under way
+  std::atomic<bool> isFresh{false};  // one of them is new
+  std::atomic<bool> isAsleep{false}; // until somebody wakes it
   std::atomic<bool> isStopping{false};
   WaitWord wakeUp;
   std::thread thread;
@@ -266,7 +267,7 @@ bool Engine::sweep() {
     bool wasActive = sums[i]->isActive();
     isMoved |= sums[i]->advance(code);
     if (wasActive != sums[i]->isActive())
-      needHelp.fetch_add(wasActive ? -1 : 1, std::memory_order_relaxed);
+      needHelp.fetch_add(wasActive ? -1 : 1, std::memory_order_seq_cst);
     sumProgress[i]->begun.store(sums[i]->countDone() + sums[i]->isActive(),
                                 std::memory_order_relaxed);
     sumProgress[i]->done.store(sums[i]->countDone(), std::memory_order_release);
@@ -292,13 +293,14 @@ bool Engine::progress() {
 /// Something is under way that may need somebody to answer for it.
 void Engine::expectHelp() {
   isFresh.store(true, std::memory_order_relaxed);
-  wakeUp.bump(/*wake=*/true);
+  if (isAsleep.load(std::memory_order_seq_cst))
+    wakeUp.bump(/*wake=*/true);
 }
 
 void Engine::posted(Channel &channel) {
   bool isLarge = channel.description.type.bytes > kEager;
   bool isFirst =
-      isLarge && needHelp.fetch_add(1, std::memory_order_relaxed) == 0;
+      isLarge && needHelp.fetch_add(1, std::memory_order_seq_cst) == 0;
   posts.fetch_add(1, std::memory_order_seq_cst);
   progress();
   if (isFirst)
@@ -315,16 +317,32 @@ void Engine::posted(AllReduce &) {
 }
 
 void Engine::loop() {
+  // Large messages often follow each other: waking this thread for each of them
+  // would take longer than a short nap now and then.
+  constexpr int kIdleNaps = 10;
   int64_t nap = kShortestNap;
+  int idle = 0;
   while (!isStopping.load()) {
     uint32_t seen = wakeUp.load();
-    if (needHelp.load(std::memory_order_relaxed) <= 0) {
-      wakeUp.park(seen);
+    if (needHelp.load(std::memory_order_relaxed) > 0) {
+      idle = 0;
+    } else if (++idle <= kIdleNaps) {
+      wakeUp.park(seen, kLongestNap);
+      continue;
+    } else {
+      isAsleep.store(true, std::memory_order_seq_cst);
+      if (needHelp.load(std::memory_order_seq_cst) <= 0 && !isStopping.load())
+        wakeUp.park(seen);
+      isAsleep.store(false, std::memory_order_seq_cst);
+      idle = 0;
       continue;
     }
-    if (isFresh.exchange(false, std::memory_order_relaxed))
+    // Whoever posted has just done what there was to do.
+    if (isFresh.exchange(false, std::memory_order_relaxed)) {
       nap = kShortestNap;
-    if (progress()) {
+    } else if (progress()) {
+      // A sum goes on piece by piece.
+      nap = kShortestNap;
       sched_yield();
       continue;
     }
