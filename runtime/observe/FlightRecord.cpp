@@ -175,7 +175,7 @@ static bool isWritten(const std::string &path) {
   return !isFree;
 }
 
-void penstock::runtime::removeOldRecords() {
+void penstock::runtime::removeOldRecords(const std::string &own) {
   constexpr size_t kKept = 8;
   namespace fs = std::filesystem;
   std::error_code status;
@@ -184,8 +184,8 @@ void penstock::runtime::removeOldRecords() {
        !status && at != end; at.increment(status)) {
     struct stat info;
     if (at->path().filename().string().starts_with(kPrefix) &&
-        lstat(at->path().c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
-        info.st_uid == geteuid())
+        at->path() != own && lstat(at->path().c_str(), &info) == 0 &&
+        S_ISDIR(info.st_mode) && info.st_uid == geteuid())
       folders.emplace_back(info.st_mtime, at->path().string());
   }
   std::sort(folders.rbegin(), folders.rend());

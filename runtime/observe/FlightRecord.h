@@ -60,7 +60,7 @@ private:
 std::string getRecordFolder(const std::string &name);
 /// Removes the oldest of them but for some, which nobody has looked at since;
 /// not those of runs that go on.
-void removeOldRecords();
+void removeOldRecords(const std::string &own);
 
 } // namespace penstock::runtime
 

@@ -275,7 +275,7 @@ Error penstock_run::openFlightRecord() {
       name += format("%02x", run[i]);
     folder = getRecordFolder(name);
     if (peers.getJob().localRank == 0)
-      removeOldRecords();
+      removeOldRecords(folder);
   }
   if (Error error = flightRecord.open(folder, program, peers.getJob(), run,
                                       peers.getClock()))
