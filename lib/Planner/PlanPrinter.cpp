@@ -43,6 +43,15 @@ static SmallVector<unsigned> getLayers(const PlanReport &report, int64_t first,
   return SmallVector<unsigned>(layers.set_bits_begin(), layers.set_bits_end());
 }
 
+/// Layers are numbered in the order in which states grow: how many there are
+/// before a state, and the last one of it.
+static int64_t getFirstLayer(const PlanReport &report, int64_t state) {
+  return state > 0 ? report.states[state - 1].layers.count() : 0;
+}
+static int64_t getLastLayer(const PlanReport &report, int64_t state) {
+  return static_cast<int64_t>(report.states[state].layers.count()) - 1;
+}
+
 /// What a layer is called: its name, and its description if it has one.
 static std::string getLabel(const Layer &layer) {
   if (layer.description.empty())
@@ -88,7 +97,8 @@ static void printStages(const PlanReport &report, raw_ostream &stream) {
   stream << "stage    layers  replicas    compute  all-reduce       input      "
             "output      memory  in flight\n";
   for (auto [index, stage] : enumerate(report.plan.stages)) {
-    std::string range = formatv("{0}-{1}", stage.first, stage.last);
+    std::string range = formatv("{0}-{1}", getFirstLayer(report, stage.first),
+                                getLastLayer(report, stage.last));
     stream << formatv(
         "{0,5}{1,10}{2,10}{3,12}{4,12}{5,12}{6,12}{7,12}{8,11}\n", index, range,
         stage.replicas, formatSeconds(stage.times.compute),
@@ -113,7 +123,8 @@ static void printLevels(const PlanReport &report, raw_ostream &stream) {
   for (const LevelStage &stage : report.plan.levels)
     stream << std::string(2 * (highest - stage.level + 1), ' ')
            << formatv("level {0}: layers {1}-{2} on {3} {4}{5}\n", stage.level,
-                      stage.first, stage.last, stage.replicas,
+                      getFirstLayer(report, stage.first),
+                      getLastLayer(report, stage.last), stage.replicas,
                       stage.level == 1 ? "device" : "group",
                       stage.replicas == 1 ? "" : "s");
 }
@@ -177,13 +188,15 @@ void penstock::printPlan(const PlanReport &report, raw_ostream &stream) {
   for (const PlanCut &cut : plan.cuts) {
     if (cut.alternatives.empty())
       continue;
-    stream << formatv("cut after layer {0} ({1})", cut.after,
+    stream << formatv("cut after layer {0} ({1})",
+                      getLastLayer(report, cut.after),
                       formatBytes(report.states[cut.after].cutBytes));
     for (const CutAlternative &other : cut.alternatives)
       stream << formatv(
           "{0} {1}: {2}", &other == &cut.alternatives.front() ? ":" : ",",
-          other.after == cut.after ? std::string("here")
-                                   : formatv("after {0}", other.after).str(),
+          other.after == cut.after
+              ? std::string("here")
+              : formatv("after {0}", getLastLayer(report, other.after)).str(),
           formatSeconds(other.seconds));
     stream << "\n";
   }

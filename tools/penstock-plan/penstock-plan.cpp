@@ -123,11 +123,15 @@ int Planning::failMemory(const Plan *plan) {
                     plan->isCompiled ? "the closest that was compiled"
                                      : "the fastest one",
                     formatBytes(worst->memoryBytes - limit));
-    if (!plan->isCompiled)
-      if (double least = findLeastMemory(worst->memoryBytes))
-        text += formatv("; {0} ({1:F0} bytes) would do, and less with more "
-                        "--devices or smaller microbatches",
-                        formatBytes(least), least);
+    // With what this plan needs, it fits.
+    double least = plan->isCompiled ? 0 : findLeastMemory(worst->memoryBytes);
+    if (least == 0)
+      least = worst->memoryBytes;
+    text +=
+        formatv("; {0} ({1:F0} bytes) would do, and less with more "
+                "--devices or smaller microbatches{2}",
+                formatBytes(least), least,
+                plan->isCompiled ? ", or with penstockc --recompute=auto" : "");
   }
   return fail(text, kDoesNotFit);
 }
