@@ -276,19 +276,29 @@ Error DataSet::add(const penstock_program &program, const std::string &name,
   Input input{name, path, {}, flag};
   if (Error error = input.array.open(path, flag))
     return error;
+  size_t readers = 0;
   for (uint32_t i = 0; i < program.channel_count; ++i) {
     const penstock_channel &channel = program.channels[i];
-    if (isSource(channel) && name == channel.endpoint)
-      if (Error error = check(input, channel, flag))
-        return error;
+    if (!isSource(channel) || name != channel.endpoint)
+      continue;
+    ++readers;
+    if (Error error = check(input, channel, flag))
+      return error;
   }
+  if (SampleStream *stream = input.array.getStream())
+    stream->setReaders(readers);
   int64_t count = whole ? 1 : input.array.shape[0];
   if (samples >= 0 && count != samples)
     return userError("'%s' has %lld samples, '%s' has %lld",
                      inputs.front().path.c_str(), (long long)samples,
                      path.c_str(), (long long)count);
   for (uint32_t i = 0; i < program.range_count; ++i)
-    if (name == program.ranges[i].endpoint)
+    if (name == program.ranges[i].endpoint && input.array.getStream())
+      return userError("%s: labels and indices are checked before anything "
+                       "runs, and standard input is read once; write them to "
+                       "a file",
+                       flag);
+    else if (name == program.ranges[i].endpoint)
       if (Error error = checkRange(input, program.ranges[i], flag))
         return error;
   samples = count;
@@ -591,7 +601,8 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
   // Most microbatches have samples that follow each other.
   int64_t position = evaluates ? first : first % usable;
   bool isInOrder = !shuffle && position + microbatch <= getInOrder();
-  if (isInOrder && array.divisor == 0 &&
+  SampleStream *stream = array.getStream();
+  if (isInOrder && !stream && array.divisor == 0 &&
       array.element == channel.type.element) {
     int64_t run = 0;
     const char *from = array.find(position, run);
@@ -606,17 +617,29 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
     elements *= channel.type.shape[i];
 
   uint64_t width = elementBytes(channel.type.element);
+  if (stream)
+    stream->waitFor(first + microbatch);
+  bool isRandom = shuffle && array.isLarge();
+  thread_local std::vector<char> piece;
   auto copy = [&](int64_t sample, int64_t count, int64_t to) {
     for (int64_t run = 0; count > 0; sample += run, to += run, count -= run) {
       const char *from = array.find(sample, run);
       run = std::min(run, count);
+      if (isRandom)
+        from = array.read(sample, from, uint64_t(run) * array.sampleBytes(),
+                          piece);
       convert(array, from, uint64_t(run) * elements, channel.type.element,
               static_cast<char *>(target) + uint64_t(to) * elements * width);
     }
   };
 
-  if (isInOrder)
-    return copy(position, microbatch, 0);
+  if (isInOrder) {
+    copy(position, microbatch, 0);
+    if (stream)
+      stream->release(&channel,
+                      ((n + 1) * channel.stride + channel.offset) * microbatch);
+    return;
+  }
 
   // Samples that follow each other are copied together.
   bool isMasked = last == Last::Pad && channel.role == PENSTOCK_CHANNEL_LABELS;
@@ -638,9 +661,15 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
       copy(sample, count, i);
     i += count;
   }
-  if (shuffle && array.isLarge())
+  if (isRandom)
     prefetch(array, first + channel.stride * microbatch *
                                 getAhead(channel.type.bytes));
+}
+
+bool DataSet::hasStream() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Input &input) {
+    return input.array.getStream() != nullptr;
+  });
 }
 
 std::vector<ManifestData> DataSet::describe() const {
@@ -650,6 +679,9 @@ std::vector<ManifestData> DataSet::describe() const {
     const SampleArray &array = input.array;
     Checksum checksum;
     for (const NpyArray *part : array.arrays()) {
+      // Nothing that was read of a stream is kept.
+      if (array.getStream())
+        break;
       const char *begin = part->file.data();
       uint64_t size = part->file.size(), header = uint64_t(part->data - begin);
       checksum.add(begin, header);
@@ -683,7 +715,7 @@ std::string DataSet::suspects(int64_t first, int64_t count) const {
   int64_t end = (first + count) * microbatch;
   for (const Input &input : inputs) {
     const SampleArray &array = input.array;
-    if (array.element != PENSTOCK_F32)
+    if (array.element != PENSTOCK_F32 || array.getStream())
       continue;
     uint64_t elements = 1;
     for (size_t i = 1; i < array.shape.size(); ++i)

@@ -78,7 +78,7 @@ public:
   void gather(const penstock_channel &channel, uint32_t input, int64_t n,
               void *target) const;
 
-  /// Whether no sample of microbatch n counts.
+  /// Returns true if no sample of microbatch n counts.
   bool isEmpty(int64_t n) const {
     return last == Last::Pad && positionOf(n * microbatch) < 0;
   }
@@ -91,6 +91,8 @@ public:
   /// of 64 blocks spread evenly over it.
   std::vector<ManifestData> describe() const;
   bool isShuffled() const { return shuffle; }
+  /// Returns true if an array of it comes from standard input.
+  bool hasStream() const;
 
   /// The samples of an evaluation that fill no microbatch. Microbatch `index`
   /// has each of them `copies` times, and the last one `extra` times more;

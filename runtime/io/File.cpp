@@ -18,6 +18,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
 
@@ -25,12 +26,15 @@ using namespace penstock::runtime;
 
 MappedFile::MappedFile(MappedFile &&other)
     : name(std::move(other.name)), bytes(std::exchange(other.bytes, nullptr)),
-      length(std::exchange(other.length, 0)) {}
+      length(std::exchange(other.length, 0)),
+      large(std::exchange(other.large, -1)), begin(other.begin) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) {
   std::swap(name, other.name);
   std::swap(bytes, other.bytes);
   std::swap(length, other.length);
+  std::swap(large, other.large);
+  std::swap(begin, other.begin);
   return *this;
 }
 
@@ -39,6 +43,8 @@ MappedFile::~MappedFile() {
     return;
   forgetMapping(bytes);
   munmap(const_cast<char *>(bytes), length);
+  if (large >= 0)
+    ::close(large);
 }
 
 /// Files of at most so many bytes are read when they are opened.
@@ -54,9 +60,30 @@ void MappedFile::setRandom() const {
 void MappedFile::prefetch(const char *data, uint64_t size) const {
   if (!isLarge())
     return;
+  // Asking for a page that is there costs more than to find that out.
+  char first;
+  iovec one = {&first, 1};
+  if (large >= 0 &&
+      preadv2(large, &one, 1, off_t(begin + (data - bytes)), RWF_NOWAIT) == 1)
+    return;
   static const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
   uint64_t before = uint64_t(data - bytes) % page;
   madvise(const_cast<char *>(data - before), size + before, MADV_WILLNEED);
+}
+
+bool MappedFile::read(const char *data, uint64_t size, char *to) const {
+  if (large < 0)
+    return false;
+  for (uint64_t done = 0; done < size;) {
+    ssize_t count = pread(large, to + done, size - done,
+                          off_t(begin + uint64_t(data - bytes) + done));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return false;
+    done += uint64_t(count);
+  }
+  return true;
 }
 
 void MappedFile::giveBackPages() const {
@@ -117,6 +144,9 @@ Error MappedFile::map(int descriptor, const std::string &path, const char *what,
   name = path;
   bytes = static_cast<const char *>(mapped);
   length = size;
+  begin = offset;
+  if (isLarge())
+    large = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   watchMapping(mapped, length, path);
   return {};
 }

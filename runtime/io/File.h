@@ -45,10 +45,14 @@ public:
   /// It will be read in no order: what is around a byte that is read need not
   /// be.
   void setRandom() const;
-  /// Whether it is larger than what is read when it is opened.
+  /// Returns true if it is larger than files that are read when opened.
   bool isLarge() const;
-  /// Begins to read bytes of a large file.
+  /// Begins to read bytes of a large file, unless they are in memory.
   void prefetch(const char *data, uint64_t size) const;
+  /// Copies bytes of a large file without mapping their pages, which takes
+  /// longer where few of a page are read. Returns false where that fails: they
+  /// are to be taken from the mapping.
+  bool read(const char *data, uint64_t size, char *to) const;
   /// The memory of this process does not count what has been read; it is read
   /// again where it is needed.
   void giveBackPages() const;
@@ -60,6 +64,8 @@ private:
   std::string name;
   const char *bytes = nullptr;
   uint64_t length = 0;
+  int large = -1;     ///< The descriptor of a large file.
+  uint64_t begin = 0; ///< The offset of `bytes` in the file.
 };
 
 /// Writes to a temporary file, which commit() renames; without it, nothing is

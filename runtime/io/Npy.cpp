@@ -183,9 +183,24 @@ Error penstock::runtime::readNpy(const std::string &path, const char *what,
   return parseNpy({array.file.data(), array.file.size()}, path, what, array);
 }
 
-Error penstock::runtime::parseNpy(std::string_view content,
-                                  const std::string &path, const char *what,
-                                  NpyArray &array) {
+/// The bytes before the text of the header: magic, version and its length.
+static uint64_t getTextOffset(std::string_view content) {
+  return content.size() > 6 && content[6] == 1 ? 10 : 12;
+}
+
+uint64_t penstock::runtime::npyHeaderBytes(std::string_view content) {
+  uint64_t offset = getTextOffset(content), length = 0;
+  if (content.size() < offset)
+    return 0;
+  for (uint64_t i = 8; i < offset; ++i)
+    length |= uint64_t(uint8_t(content[i])) << (8 * (i - 8));
+  return offset + length;
+}
+
+Error penstock::runtime::parseNpyHeader(std::string_view content,
+                                        const std::string &path,
+                                        const char *what, NpyArray &array,
+                                        uint64_t &start, uint64_t &expected) {
   const char *name = path.c_str();
   const char *bytes = content.data();
   uint64_t size = content.size();
@@ -197,17 +212,13 @@ Error penstock::runtime::parseNpy(std::string_view content,
   if (major < 1 || major > 3)
     return userError("%s: '%s' has .npy format version %u, known are 1 to 3",
                      what, name, major);
-  uint64_t lengthBytes = major == 1 ? 2 : 4;
-  uint64_t headerLength = 0;
-  if (size >= 8 + lengthBytes)
-    for (uint64_t i = 0; i < lengthBytes; ++i)
-      headerLength |= uint64_t(uint8_t(bytes[8 + i])) << (8 * i);
-  uint64_t start = 8 + lengthBytes + headerLength;
-  if (size < 8 + lengthBytes || size < start)
+  uint64_t offset = getTextOffset(content);
+  start = npyHeaderBytes(content);
+  if (start == 0 || size < start)
     return userError("%s: '%s' is truncated in its header", what, name);
 
   // 2. The header.
-  HeaderScanner header({bytes + 8 + lengthBytes, headerLength});
+  HeaderScanner header({bytes + offset, start - offset});
   if (!header.scan())
     return userError("%s: the header of '%s' is not that of a plain array",
                      what, name);
@@ -233,12 +244,23 @@ Error penstock::runtime::parseNpy(std::string_view content,
                      "(numpy.ascontiguousarray)",
                      what, name);
 
-  // 3. The data has exactly the length that the shape says.
-  uint64_t expected = elementBytes(array.element);
+  // 3. The length that the shape says.
+  expected = elementBytes(array.element);
   for (int64_t extent : array.shape)
     if (__builtin_mul_overflow(expected, uint64_t(extent), &expected))
       return userError("%s: the shape in '%s' is too large", what, name);
-  uint64_t found = size - start;
+  return {};
+}
+
+Error penstock::runtime::parseNpy(std::string_view content,
+                                  const std::string &path, const char *what,
+                                  NpyArray &array) {
+  uint64_t start = 0, expected = 0;
+  if (Error error = parseNpyHeader(content, path, what, array, start, expected))
+    return error;
+  // The data has exactly that length.
+  const char *name = path.c_str();
+  uint64_t found = content.size() - start;
   if (found < expected)
     return userError("%s: '%s' is truncated: %llu bytes of data, its shape %s "
                      "needs %llu",
@@ -248,6 +270,6 @@ Error penstock::runtime::parseNpy(std::string_view content,
   if (found > expected)
     return userError("%s: '%s' has %llu bytes after its data", what, name,
                      (unsigned long long)(found - expected));
-  array.data = bytes + start;
+  array.data = content.data() + start;
   return {};
 }

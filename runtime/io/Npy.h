@@ -42,6 +42,14 @@ Error readNpy(const std::string &path, const char *what, NpyArray &array);
 Error parseNpy(std::string_view content, const std::string &name,
                const char *what, NpyArray &array);
 
+/// The same of the header alone: `start` is its length, `bytes` that of the
+/// data behind it.
+Error parseNpyHeader(std::string_view content, const std::string &name,
+                     const char *what, NpyArray &array, uint64_t &start,
+                     uint64_t &bytes);
+/// The length of a header, from its first 12 bytes; 0 if they are not of one.
+uint64_t npyHeaderBytes(std::string_view content);
+
 } // namespace penstock::runtime
 
 #endif // PENSTOCK_RUNTIME_IO_NPY_H

@@ -180,7 +180,9 @@ Error SampleArray::add(const std::string &path, const std::string &member,
            path.compare(path.size() - length, length, ending) == 0;
   };
   Error error;
-  if (hasEnding(".npz"))
+  if (stream)
+    error = stream->open(what, part.array);
+  else if (hasEnding(".npz"))
     error = readNpz(path, member, what, part.array);
   else if (hasEnding(".safetensors"))
     error = readTensorFile(path, member, what, part.array);
@@ -237,7 +239,10 @@ Error SampleArray::open(const std::string &spec, const char *what) {
 
   // 2. One file after the other. Commas inside of brackets belong to a shape.
   std::vector<std::string> items;
-  if (exists(list)) {
+  if (list == "-") {
+    stream = std::make_unique<SampleStream>();
+    items = {list};
+  } else if (exists(list)) {
     items = {list};
   } else {
     items.emplace_back();
@@ -252,7 +257,8 @@ Error SampleArray::open(const std::string &spec, const char *what) {
   }
   for (std::string &item : items) {
     std::string member;
-    takeSuffix(item, member);
+    if (!stream)
+      takeSuffix(item, member);
     if (item.empty())
       return userError("%s: a file name in '%s' is empty", what, spec.c_str());
     std::vector<std::string> paths;
@@ -298,6 +304,13 @@ bool SampleArray::isLarge() const {
   return std::any_of(parts.begin(), parts.end(), [](const Part &part) {
     return part.array.file.isLarge();
   });
+}
+
+const char *SampleArray::read(int64_t sample, const char *data, uint64_t size,
+                              std::vector<char> &copy) const {
+  copy.resize(size);
+  return partOf(sample).array.file.read(data, size, copy.data()) ? copy.data()
+                                                                 : data;
 }
 
 void SampleArray::prefetch(int64_t sample) const {

@@ -12,6 +12,9 @@
 #define PENSTOCK_RUNTIME_IO_SAMPLEARRAY_H
 
 #include "runtime/io/Npy.h"
+#include "runtime/io/SampleStream.h"
+
+#include <memory>
 
 namespace penstock::runtime {
 
@@ -22,9 +25,10 @@ public:
   /// Samples are gathered as f32, divided by this; 0: as they are.
   double divisor = 0;
 
-  /// Opens what `spec` says: FILE, or several with commas or as a pattern, each
-  /// with :MEMBER of an .npz or .safetensors file or :TYPE[N,..] of raw bytes,
-  /// and at the end :/DIVISOR. `what` starts messages.
+  /// Opens what `spec` says: - for standard input, FILE, or several with commas
+  /// or as a pattern, each with :MEMBER of an .npz or .safetensors file or
+  /// :TYPE[N,..] of raw bytes, and at the end :/DIVISOR. `what` starts
+  /// messages.
   Error open(const std::string &spec, const char *what);
 
   /// Where a sample is; `run` is how many follow it in one piece, with itself.
@@ -37,8 +41,14 @@ public:
   }
   /// Samples will be read in no order.
   void setRandom();
-  /// Whether a file of it may not be in memory.
+  /// Returns true if a file of it may not be in memory.
   bool isLarge() const;
+  /// Returns the bytes of samples in one piece, from `find`: where they are, or
+  /// of a large file in `copy`, without mapping them.
+  const char *read(int64_t sample, const char *data, uint64_t size,
+                   std::vector<char> &copy) const;
+  /// The stream that it comes from; null for files.
+  SampleStream *getStream() const { return stream.get(); }
   /// Begins to read a sample of such a file.
   void prefetch(int64_t sample) const;
   /// The memory of this process does not count what has been read.
@@ -59,6 +69,7 @@ private:
             const char *what);
 
   std::vector<Part> parts;
+  std::unique_ptr<SampleStream> stream;
   uint64_t bytes = 0;
 };
 

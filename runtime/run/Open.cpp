@@ -28,7 +28,8 @@ std::vector<std::string> penstock_run::inputPaths() const {
   return paths;
 }
 
-/// Whether evaluation counts right predictions: the loss is one of classes.
+/// Returns true if evaluation counts right predictions: the loss is one of
+/// classes.
 static bool hasCounts(const penstock_program &program) {
   return std::any_of(program.channels, program.channels + program.channel_count,
                      [](const penstock_channel &channel) {
@@ -36,7 +37,7 @@ static bool hasCounts(const penstock_program &program) {
                      });
 }
 
-/// Whether a source has a device here; the replay has all of them.
+/// Returns true if a source has a device here; the replay has all of them.
 bool penstock_run::reads(const char *endpoint) const {
   if (options.verify && peers.isRoot())
     return true;
@@ -121,6 +122,9 @@ Error penstock_run::checkOptions() const {
     return defect("the program was compiled against version %u of the runtime "
                   "interface, this is version %u",
                   program.abi_version, PENSTOCK_ABI_VERSION);
+  if (options.readsStream() && !peers.isAlone())
+    return userError("--data: several processes do not share standard input; "
+                     "write the samples to a file");
   if (Error error = checkDevices(program))
     return error;
   if (Error error = options.checkTogether())
@@ -209,6 +213,13 @@ Error penstock_run::finishData() {
     if (Error error = trainData.setUpdate(
             program, train ? train->microbatches : 1, options.last, "data"))
       return error;
+    if (trainData.hasStream() && train && options.steps &&
+        *options.steps > passUpdates())
+      return userError("--steps %lld: the stream of --data has %lld samples, "
+                       "which are %lld updates",
+                       (long long)*options.steps,
+                       (long long)trainData.sampleCount(),
+                       (long long)passUpdates());
     if (options.shuffle)
       trainData.setShuffle(
           options.seed ? uint64_t(*options.seed)

@@ -23,6 +23,25 @@ Error Options::checkTogether() const {
       if (&first < &second && wouldReplace(*first.second, *second.second))
         return userError("--%s and --%s name the same file '%s'", first.first,
                          second.first, first.second->c_str());
+  // A pipe is read once.
+  constexpr const char *kStream = "-";
+  bool evaluatesStream = evalLabels == kStream;
+  for (const auto &[name, path] : evalData)
+    evaluatesStream |= path == kStream;
+  if (evaluatesStream)
+    return userError("--eval-data: standard input is read once, and only by "
+                     "--data; write the samples to a file");
+  if (readsStream())
+    for (auto [flag, isGiven] : {std::pair("shuffle", shuffle),
+                                 {"verify", verify},
+                                 {"resume", !resume.empty()},
+                                 {"resume-if-any", resumeIfAny},
+                                 {"last", last != Last::Drop},
+                                 {"epochs", epochs && *epochs > 1}})
+      if (isGiven)
+        return userError("--%s: --data=- is read once, in order; write the "
+                         "samples to a file, or leave --%s out",
+                         flag, flag);
   // The memory report is of a program that has been opened.
   bool hasResult = evaluates() || !save.empty() || !memory.empty();
   if ((steps == 0 || epochs == 0) && !hasResult)

@@ -75,6 +75,12 @@ struct Options {
       names.push_back(bestMetric);
     return names;
   }
+  /// Returns true if an input comes through a pipe.
+  bool readsStream() const {
+    return labels == "-" ||
+           std::any_of(data.begin(), data.end(),
+                       [](const auto &file) { return file.second == "-"; });
+  }
   bool evaluates() const { return !evalData.empty() || !evalLabels.empty(); }
 
   /// Fails where options contradict each other, whatever the data.

@@ -8,7 +8,10 @@
 
 #include "runtime/io/Npy.h"
 #include "TestFiles.h"
+#include "runtime/io/SampleArray.h"
 
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace penstock::runtime;
@@ -55,6 +58,45 @@ TEST_F(NpyTest, ReadsAllVersions) {
     EXPECT_EQ(std::string_view(array.data, 24),
               std::string_view(reinterpret_cast<const char *>(kValues), 24));
   }
+}
+
+// Samples of a large file in no order are copied without mapping its pages;
+// those of a small one are where they are.
+TEST_F(NpyTest, CopiesSamplesOfLargeFiles) {
+  constexpr uint64_t kSample = 4096, kSamples = 65537, kSet = 65000;
+  writeText(path, "");
+  std::filesystem::resize_file(path, kSample * kSamples); // with a hole
+  std::string row(kSample, 'x');
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(kSample * kSet);
+    file.write(row.data(), kSample);
+  }
+  SampleArray array;
+  Error error = array.open(path + ":u8[N,4096]", "--data x");
+  ASSERT_FALSE(error) << error.text;
+  ASSERT_TRUE(array.isLarge());
+  array.setRandom();
+  std::vector<char> copy;
+  int64_t run = 0;
+  for (uint64_t sample : {uint64_t(0), kSet, kSamples - 1}) {
+    array.prefetch(int64_t(sample));
+    const char *mapped = array.find(int64_t(sample), run);
+    const char *read = array.read(int64_t(sample), mapped, kSample, copy);
+    EXPECT_EQ(read, copy.data());
+    EXPECT_EQ(std::string_view(read, kSample),
+              std::string_view(mapped, kSample));
+  }
+  EXPECT_EQ(
+      std::string_view(array.read(kSet, array.find(kSet, run), kSample, copy),
+                       kSample),
+      row);
+
+  writeText(path, row);
+  SampleArray small;
+  ASSERT_FALSE(small.open(path + ":u8[N,64]", "--data x"));
+  const char *mapped = small.find(3, run);
+  EXPECT_EQ(small.read(3, mapped, 64, copy), mapped);
 }
 
 TEST_F(NpyTest, ReadsEveryElementType) {
