@@ -246,7 +246,9 @@ static void printSourceEnd(OpAsmPrinter &printer, Operation *,
 }
 
 static ParseResult parseSinkEnd(OpAsmParser &parser, SinkAttr &sink) {
-  return parseEnd(parser, sink, "loss, correct, count or output \"NAME\"",
+  return parseEnd(parser, sink,
+                  "loss, correct, count, output \"NAME\" or "
+                  "metric \"NAME\"",
                   symbolizeSinkKind);
 }
 

@@ -312,20 +312,23 @@ def Pipeline_SinkKind
   I32EnumAttrCase<"Loss", 0, "loss">,
   I32EnumAttrCase<"Correct", 1, "correct">,
   I32EnumAttrCase<"Count", 2, "count">,
-  I32EnumAttrCase<"Output", 3, "output">]>;
+  I32EnumAttrCase<"Output", 3, "output">,
+  I32EnumAttrCase<"Metric", 4, "metric">]>;
 
 def Pipeline_SinkAttr : Pipeline_Attr<"Sink", "sink"> {
   let summary = "What a channel reports to the outside";
   let description = [{
     The loss of a microbatch, its numbers of right predictions and of labels
-    that count, or an output of the model, with its name.
+    that count, an output of the model, or what a metric adds up, with its name.
 
     ```mlir
     #pipeline.sink<loss>
     #pipeline.sink<output "y">
+    #pipeline.sink<metric "top-5">
     ```
 
-    A channel prints it as `sink(output "y")`. Exactly outputs have a name.
+    A channel prints it as `sink(output "y")`. Exactly outputs and metrics have
+    a name.
   }];
   let parameters = (ins EnumParameter<Pipeline_SinkKind>:$kind,
                         OptionalParameter<"::mlir::StringAttr">:$name);

@@ -53,9 +53,13 @@ LogicalResult SourceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult SinkAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                SinkKind kind, StringAttr name) {
-  if ((kind == SinkKind::Output) != !!name)
+  bool isNamed = kind == SinkKind::Output || kind == SinkKind::Metric;
+  if (isNamed != !!name)
     return emitError() << "a sink that is " << stringifySinkKind(kind)
-                       << (name ? " has no name" : " has the output's name");
+                       << (name ? StringRef(" has no name")
+                                : StringRef(kind == SinkKind::Metric
+                                                ? " has the metric's name"
+                                                : " has the output's name"));
   return success();
 }
 

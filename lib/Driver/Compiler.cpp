@@ -235,6 +235,8 @@ bool Compilation::lower(Level from) {
       training.recomputeNodes = options.recompute;
       for (int64_t bytes : options.recomputeBudgets)
         training.recomputeBudgets.push_back(bytes);
+      for (const std::string &name : options.metrics)
+        training.metrics.push_back(name);
       buildLowerStagesToTrainingPipeline(manager, training);
       break;
     }

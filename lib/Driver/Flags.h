@@ -130,6 +130,9 @@ struct Flags {
   Text ignoreLabel = text("ignore-label", "Labels of this value do not count",
                           "", kNotEmpty | kOfTraining | kUntilImport,
                           &CompileOptions::ignoreLabel);
+  Texts metrics = commaTexts(
+      "metrics", "What evaluations count besides: top-K, as top-5, and mae",
+      kOfTraining | kUntilStages);
   Text train =
       text("train", "Initialisers to train, a regular expression", "",
            kNotEmpty | kOfTraining | kUntilImport, &CompileOptions::trainRegex);

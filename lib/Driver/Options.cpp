@@ -349,6 +349,20 @@ bool OptionChecker::checkLoss() {
     return fail("--loss=" + options.loss +
                 ": unknown loss; losses are softmax-cross-entropy, "
                 "bce-with-logits, mse, output");
+  for (const std::string &metric : flags.metrics) {
+    StringRef classes = metric;
+    int64_t number;
+    bool isTop = classes.consume_front("top-") &&
+                 !classes.getAsInteger(10, number) && number > 0 &&
+                 classes == std::to_string(number);
+    if (!isTop && metric != "mae")
+      return fail("--metrics=" + metric +
+                  ": evaluations count top-K, as top-5, and mae; loss, "
+                  "accuracy and perplexity need no flag");
+    if (llvm::is_contained(options.metrics, metric))
+      return fail("--metrics=" + metric + ": is named twice");
+    options.metrics.push_back(metric);
+  }
   int64_t label;
   if (!options.ignoreLabel.empty() &&
       StringRef(options.ignoreLabel).getAsInteger(10, label))

@@ -48,6 +48,8 @@ static int64_t getRole(ChannelOp channel) {
       return PENSTOCK_CHANNEL_COUNT;
     case SinkKind::Output:
       return PENSTOCK_CHANNEL_OUTPUT;
+    case SinkKind::Metric:
+      return PENSTOCK_CHANNEL_METRIC;
     }
   }
   return PENSTOCK_CHANNEL_TRANSFER;

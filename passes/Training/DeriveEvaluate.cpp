@@ -12,6 +12,7 @@
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
 #include <limits>
@@ -37,6 +38,15 @@ class DeriveEvaluatePass
     : public penstock::impl::PipelineDeriveEvaluateBase<DeriveEvaluatePass> {
   using PipelineDeriveEvaluateBase::PipelineDeriveEvaluateBase;
   void runOnOperation() override;
+
+private:
+  /// Adds the results of the metrics to the function of the stage that has the
+  /// loss, and their channels to `sinks`.
+  LogicalResult addMetrics(ForwardStage &stage, func::FuncOp function,
+                           nn::CrossEntropyOp loss,
+                           SmallVectorImpl<Value> &results,
+                           SmallVectorImpl<ChannelOp> &sinks,
+                           SymbolTable &symbols);
 };
 
 Value createFilled(OpBuilder &builder, Location loc, RankedTensorType type,
@@ -131,15 +141,200 @@ Counts createCounts(OpBuilder &builder, nn::CrossEntropyOp loss) {
   return {counts.getResult(0), counts.getResult(1)};
 }
 
-/// The cross-entropy that the loss comes from, if it is the only one.
-nn::CrossEntropyOp findClassLoss(const ForwardStage &stage,
+/// Widens a label to i64.
+Value createLabel(OpBuilder &builder, Location loc, Value label) {
+  Type i64 = builder.getI64Type();
+  return label.getType() == i64
+             ? label
+             : arith::ExtSIOp::create(builder, loc, i64, label);
+}
+
+/// Counts the labels whose logit is among the `classes` largest of its row. Of
+/// equal logits the first is the larger one; one that is not a number is never.
+Value createTopCount(OpBuilder &builder, nn::CrossEntropyOp loss,
+                     int64_t classes) {
+  Location loc = loss.getLoc();
+  Value logits = loss.getLogits(), labels = loss.getLabels();
+  auto type = cast<RankedTensorType>(logits.getType());
+  auto element = cast<FloatType>(type.getElementType());
+  Type i64 = builder.getI64Type();
+  int64_t rank = type.getRank();
+  ArrayRef<int64_t> rows = type.getShape().drop_back();
+  AffineMap identity = builder.getMultiDimIdentityMap(rank);
+  AffineMap row = identity.dropResult(rank - 1);
+  SmallVector<IteratorType> iterators(rank, IteratorType::parallel);
+  iterators.back() = IteratorType::reduction;
+  auto createIndex = [&](OpBuilder &body, Location loc) -> Value {
+    return arith::IndexCastOp::create(
+        body, loc, i64, linalg::IndexOp::create(body, loc, rank - 1));
+  };
+
+  // 1. The logit of the label.
+  TypedAttr lowest = builder.getFloatAttr(
+      element, APFloat::getInf(element.getFloatSemantics(), true));
+  auto ownType = RankedTensorType::get(rows, element);
+  Value own =
+      linalg::GenericOp::create(
+          builder, loc, TypeRange(ownType), ValueRange{logits, labels},
+          ValueRange{createFilled(builder, loc, ownType, lowest)},
+          ArrayRef<AffineMap>{identity, row, row}, iterators,
+          [&](OpBuilder &body, Location loc, ValueRange arguments) {
+            Value isOwn = arith::CmpIOp::create(
+                body, loc, arith::CmpIPredicate::eq, createIndex(body, loc),
+                createLabel(body, loc, arguments[1]));
+            Value low = arith::ConstantOp::create(body, loc, lowest);
+            Value logit =
+                arith::SelectOp::create(body, loc, isOwn, arguments[0], low);
+            Value largest =
+                arith::MaximumFOp::create(body, loc, arguments[2], logit);
+            linalg::YieldOp::create(body, loc, largest);
+          })
+          .getResult(0);
+
+  // 2. How many of the row are larger.
+  auto countType = RankedTensorType::get(rows, i64);
+  TypedAttr none = builder.getI64IntegerAttr(0);
+  Value larger =
+      linalg::GenericOp::create(
+          builder, loc, TypeRange(countType), ValueRange{logits, labels, own},
+          ValueRange{createFilled(builder, loc, countType, none)},
+          ArrayRef<AffineMap>{identity, row, row, row}, iterators,
+          [&](OpBuilder &body, Location loc, ValueRange arguments) {
+            Value isLarger =
+                arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OGT,
+                                      arguments[0], arguments[2]);
+            Value isEqual =
+                arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ,
+                                      arguments[0], arguments[2]);
+            Value isBefore = arith::CmpIOp::create(
+                body, loc, arith::CmpIPredicate::slt, createIndex(body, loc),
+                createLabel(body, loc, arguments[1]));
+            Value isNaN =
+                arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UNO,
+                                      arguments[2], arguments[2]);
+            isBefore = arith::AndIOp::create(body, loc, isEqual, isBefore);
+            isLarger = arith::OrIOp::create(body, loc, isLarger, isBefore);
+            isLarger = arith::OrIOp::create(body, loc, isLarger, isNaN);
+            Value one = arith::ExtUIOp::create(body, loc, i64, isLarger);
+            Value sum = arith::AddIOp::create(body, loc, arguments[3], one);
+            linalg::YieldOp::create(body, loc, sum);
+          })
+          .getResult(0);
+
+  // 3. Those with few.
+  int64_t labelRank = rank - 1;
+  AffineMap same = builder.getMultiDimIdentityMap(labelRank);
+  AffineMap scalar = AffineMap::get(labelRank, 0, builder.getContext());
+  auto scalarType = RankedTensorType::get({}, i64);
+  return linalg::GenericOp::create(
+             builder, loc, TypeRange(scalarType), ValueRange{larger, labels},
+             ValueRange{createFilled(builder, loc, scalarType, none)},
+             ArrayRef<AffineMap>{same, same, scalar},
+             SmallVector<IteratorType>(labelRank, IteratorType::reduction),
+             [&](OpBuilder &body, Location loc, ValueRange arguments) {
+               Value bound = arith::ConstantOp::create(
+                   body, loc, body.getI64IntegerAttr(classes));
+               Value hit = arith::CmpIOp::create(
+                   body, loc, arith::CmpIPredicate::slt, arguments[0], bound);
+               if (std::optional<uint64_t> ignore = loss.getIgnore()) {
+                 Value ignored = arith::ConstantOp::create(
+                     body, loc, body.getI64IntegerAttr(*ignore));
+                 Value valid = arith::CmpIOp::create(
+                     body, loc, arith::CmpIPredicate::ne,
+                     createLabel(body, loc, arguments[1]), ignored);
+                 hit = arith::AndIOp::create(body, loc, hit, valid);
+               }
+               Value one = arith::ExtUIOp::create(body, loc, i64, hit);
+               Value sum = arith::AddIOp::create(body, loc, arguments[2], one);
+               linalg::YieldOp::create(body, loc, sum);
+             })
+      .getResult(0);
+}
+
+/// The difference of output and labels that the loss squares: the only use of
+/// the labels. Null for another loss.
+linalg::GenericOp findDifference(const ForwardStage &stage,
                                  func::FuncOp function) {
-  bool putsLoss = llvm::any_of(stage.sinks, [](auto &channels) {
+  for (unsigned index : llvm::seq(stage.getNumArguments())) {
+    ChannelOp channel = stage.getChannel(index);
+    if (!channel || !channel.isLabels())
+      continue;
+    Value labels = function.getArgument(index);
+    auto generic = labels.hasOneUse()
+                       ? dyn_cast<linalg::GenericOp>(*labels.user_begin())
+                       : linalg::GenericOp();
+    if (!generic || generic.getNumDpsInputs() != 2)
+      return nullptr;
+    auto body = generic.getBody()->without_terminator();
+    bool isDifference =
+        llvm::hasSingleElement(body) && isa<arith::SubFOp>(*body.begin()) &&
+        llvm::all_of(generic.getIndexingMapsArray(),
+                     [](AffineMap map) { return map.isIdentity(); });
+    return isDifference ? generic : nullptr;
+  }
+  return nullptr;
+}
+
+/// The mean of the absolute values of a tensor, as f32.
+Value createMeanAbsolute(OpBuilder &builder, Location loc, Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto element = cast<FloatType>(type.getElementType());
+  int64_t rank = type.getRank();
+  auto sumType = RankedTensorType::get({}, element);
+  AffineMap identity = builder.getMultiDimIdentityMap(rank);
+  AffineMap scalar = AffineMap::get(rank, 0, builder.getContext());
+  Value sum = linalg::GenericOp::create(
+                  builder, loc, TypeRange(sumType), ValueRange(tensor),
+                  ValueRange{createFilled(builder, loc, sumType,
+                                          builder.getFloatAttr(element, 0))},
+                  ArrayRef<AffineMap>{identity, scalar},
+                  SmallVector<IteratorType>(rank, IteratorType::reduction),
+                  [&](OpBuilder &body, Location loc, ValueRange arguments) {
+                    Value size = math::AbsFOp::create(body, loc, arguments[0]);
+                    Value more =
+                        arith::AddFOp::create(body, loc, arguments[1], size);
+                    linalg::YieldOp::create(body, loc, more);
+                  })
+                  .getResult(0);
+  auto meanType = RankedTensorType::get({}, builder.getF32Type());
+  AffineMap point = AffineMap::get(0, 0, builder.getContext());
+  Value empty = tensor::EmptyOp::create(builder, loc, meanType, ValueRange());
+  return linalg::GenericOp::create(
+             builder, loc, TypeRange(meanType), ValueRange(sum),
+             ValueRange(empty), ArrayRef<AffineMap>{point, point},
+             ArrayRef<IteratorType>{},
+             [&](OpBuilder &body, Location loc, ValueRange arguments) {
+               Value count = arith::ConstantOp::create(
+                   body, loc,
+                   body.getFloatAttr(
+                       element, static_cast<double>(type.getNumElements())));
+               Value mean =
+                   arith::DivFOp::create(body, loc, arguments[0], count);
+               if (element.getWidth() > 32)
+                 mean = arith::TruncFOp::create(body, loc, body.getF32Type(),
+                                                mean);
+               else if (element.getWidth() < 32)
+                 mean =
+                     arith::ExtFOp::create(body, loc, body.getF32Type(), mean);
+               linalg::YieldOp::create(body, loc, mean);
+             })
+      .getResult(0);
+}
+
+/// Returns true if the stage puts the loss.
+bool hasLoss(const ForwardStage &stage) {
+  return llvm::any_of(stage.sinks, [](auto &channels) {
     return llvm::any_of(channels,
                         [](ChannelOp channel) { return channel.isLoss(); });
   });
+}
+
+/// The cross-entropy that the loss comes from, if it is the only one.
+nn::CrossEntropyOp findClassLoss(const ForwardStage &stage,
+                                 func::FuncOp function) {
   auto losses = llvm::to_vector(function.getOps<nn::CrossEntropyOp>());
-  return putsLoss && losses.size() == 1 ? losses.front() : nn::CrossEntropyOp();
+  return hasLoss(stage) && losses.size() == 1 ? losses.front()
+                                              : nn::CrossEntropyOp();
 }
 
 /// Gives ops that training changes their other meaning.
@@ -179,6 +374,63 @@ func::FuncOp mergeEqual(func::FuncOp function, ArrayRef<func::FuncOp> others) {
 
 } // namespace
 
+LogicalResult DeriveEvaluatePass::addMetrics(ForwardStage &stage,
+                                             func::FuncOp function,
+                                             nn::CrossEntropyOp loss,
+                                             SmallVectorImpl<Value> &results,
+                                             SmallVectorImpl<ChannelOp> &sinks,
+                                             SymbolTable &symbols) {
+  ModuleOp module = getOperation();
+  Location loc = stage.task.getLoc();
+  OpBuilder builder(function.front().getTerminator());
+  auto add = [&](StringRef name, Value value) {
+    results.push_back(value);
+    OpBuilder free(&getContext());
+    auto channel = ChannelOp::create(
+        free, loc, name, free.getTypeArrayAttr(value.getType()), SourceAttr(),
+        SinkAttr::get(&getContext(), SinkKind::Metric,
+                      free.getStringAttr(name)),
+        IntegerAttr(), IntegerAttr());
+    insertAfterLast(module, symbols, channel);
+    sinks.push_back(channel);
+  };
+  for (StringRef name : metrics) {
+    // 1. Labels among the K most likely classes.
+    StringRef number = name;
+    int64_t classes;
+    if (number.consume_front("top-") && !number.getAsInteger(10, classes) &&
+        classes > 0) {
+      if (!loss)
+        return module.emitError()
+               << "--metrics=" << name
+               << ": the loss of this program has no classes; it needs "
+                  "--loss=softmax-cross-entropy";
+      int64_t known =
+          cast<ShapedType>(loss.getLogits().getType()).getShape().back();
+      if (classes > known)
+        return module.emitError() << "--metrics=" << name << ": the model has "
+                                  << known << " classes";
+      add(name, createTopCount(builder, loss, classes));
+      continue;
+    }
+
+    // 2. The absolute error of what a loss squares.
+    if (name == "mae") {
+      linalg::GenericOp difference = findDifference(stage, function);
+      if (!difference)
+        return module.emitError() << "--metrics=mae: the loss of this program "
+                                     "is no squared error; it needs --loss=mse";
+      add(name, createMeanAbsolute(builder, difference.getLoc(),
+                                   difference.getResult(0)));
+      continue;
+    }
+    return module.emitError() << "--metrics=" << name
+                              << ": unknown metric; there are top-K, as top-5, "
+                                 "and mae";
+  }
+  return success();
+}
+
 void DeriveEvaluatePass::runOnOperation() {
   ModuleOp module = getOperation();
   TrainingOp training = getTraining(module);
@@ -201,16 +453,14 @@ void DeriveEvaluatePass::runOnOperation() {
       return signalPassFailure();
     measurePlainly(function);
     SmallVector<ChannelOp> sinks;
-    if (nn::CrossEntropyOp loss =
-            infers ? nn::CrossEntropyOp() : findClassLoss(stage, function)) {
-      Operation *terminator = function.front().getTerminator();
+    Operation *terminator = function.front().getTerminator();
+    SmallVector<Value> results(terminator->getOperands());
+    nn::CrossEntropyOp loss =
+        infers ? nn::CrossEntropyOp() : findClassLoss(stage, function);
+    if (loss) {
       builder.setInsertionPoint(terminator);
       Counts counts = createCounts(builder, loss);
-      SmallVector<Value> results(terminator->getOperands());
       results.append({counts.correct, counts.count});
-      terminator->setOperands(results);
-      function.setFunctionType(builder.getFunctionType(
-          function.getArgumentTypes(), ValueRange(results).getTypes()));
       for (SinkKind sink : {SinkKind::Correct, SinkKind::Count}) {
         builder.clearInsertionPoint();
         auto channel = ChannelOp::create(
@@ -222,6 +472,12 @@ void DeriveEvaluatePass::runOnOperation() {
         sinks.push_back(channel);
       }
     }
+    if (!infers && hasLoss(stage) &&
+        failed(addMetrics(stage, function, loss, results, sinks, symbols)))
+      return signalPassFailure();
+    terminator->setOperands(results);
+    function.setFunctionType(builder.getFunctionType(
+        function.getArgumentTypes(), ValueRange(results).getTypes()));
     func::FuncOp shared = mergeEqual(function, functions);
     if (shared != function) {
       function.erase();

@@ -39,6 +39,9 @@ struct LowerStagesToTrainingOptions
   ListOption<int64_t> recomputeBudgets{
       *this, "recompute-budgets",
       llvm::cl::desc("Bytes per microbatch that a stage may store")};
+  ListOption<std::string> metrics{
+      *this, "metrics",
+      llvm::cl::desc("What evaluations add up besides: top-K, mae")};
   Option<bool> splitBackward{
       *this, "split-backward",
       llvm::cl::desc("Input and weight gradients as tasks of their own"),

@@ -64,6 +64,10 @@ def PipelineDeriveEvaluate
     In a program that infers these tasks replace the forward tasks, and nothing
     is counted.
 
+    `metrics=top-5,mae` adds a sink for each: of `top-K`, the labels whose logit
+    has fewer than K larger ones (of equal ones, the first is the larger); of
+    `mae`, the mean of the absolute differences that a mean squared error is of.
+
     Runs before `pipeline-differentiate`, which adds residuals to the forward
     functions.
 
@@ -81,7 +85,12 @@ def PipelineDeriveEvaluate
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
-                           "::mlir::tensor::TensorDialect"];
+                           "::mlir::tensor::TensorDialect",
+                           "::mlir::math::MathDialect"];
+  let options = [
+    ListOption<"metrics", "metrics", "std::string",
+               "What an evaluation adds up besides: top-K, mae">
+  ];
 }
 
 def PipelineExpandTraining

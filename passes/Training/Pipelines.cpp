@@ -18,7 +18,10 @@ using namespace penstock;
 void penstock::buildLowerStagesToTrainingPipeline(
     OpPassManager &manager, const LowerStagesToTrainingOptions &options) {
   // Evaluation copies the forward functions, so it comes before residuals.
-  manager.addPass(createPipelineDeriveEvaluate());
+  PipelineDeriveEvaluateOptions evaluate;
+  for (const std::string &name : options.metrics)
+    evaluate.metrics.push_back(name);
+  manager.addPass(createPipelineDeriveEvaluate(evaluate));
   manager.addPass(createPipelineExpandTraining());
   manager.addPass(createPipelineDifferentiate());
   // The halves of a split backward share what is made again.

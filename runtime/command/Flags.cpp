@@ -323,7 +323,9 @@ constexpr Flag kFlags[] = {
      setEvalEvery},
     {"eval-only", nullptr, "evaluate the model as it is, and train nothing",
      setTrue<&Options::evalOnly>},
-    {"metrics", "LIST", "what else to make of an evaluation: perplexity",
+    {"metrics", "LIST",
+     "what else to make of an evaluation: perplexity, and what was "
+     "compiled in: top-5, mae",
      setMetrics},
     {"save-best", "FILE[:METRIC]",
      "the model at its best evaluation, by loss or METRIC", setSaveBest},

@@ -165,8 +165,8 @@ std::string penstock::runtime::summarize(const penstock_run &run,
 static std::string metricsJson(const std::vector<Metric> &metrics) {
   std::string text;
   for (const Metric &metric : metrics)
-    text += format("%s\"%s\": %s", text.empty() ? "" : ", ", metric.kind->name,
-                   jsonNumber(metric.value).c_str());
+    text += format("%s\"%s\": %s", text.empty() ? "" : ", ",
+                   metric.kind->name.c_str(), jsonNumber(metric.value).c_str());
   return "{" + text + "}";
 }
 

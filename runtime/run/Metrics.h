@@ -10,20 +10,23 @@
 #ifndef PENSTOCK_RUNTIME_RUN_METRICS_H
 #define PENSTOCK_RUNTIME_RUN_METRICS_H
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace penstock::runtime {
 
 struct MetricKind {
-  const char *name;
+  std::string name;
   bool isMoreBetter;
   bool isPercentage;
+  /// Of "top-5": 5; else 0.
+  int64_t classes = 0;
 };
 
-/// The metric of that name, or null.
+/// The metric of that name, or null. It stays where it is.
 const MetricKind *findMetric(const std::string &name);
-/// "loss, accuracy, perplexity".
+/// "loss, accuracy, perplexity, top-K, mae".
 std::string listMetrics();
 
 struct Metric {

@@ -37,6 +37,16 @@ static bool hasCounts(const penstock_program &program) {
                      });
 }
 
+/// Returns true if evaluations add up this metric.
+static bool hasMetric(const penstock_program &program,
+                      const std::string &name) {
+  return std::any_of(program.channels, program.channels + program.channel_count,
+                     [&](const penstock_channel &channel) {
+                       return channel.role == PENSTOCK_CHANNEL_METRIC &&
+                              name == channel.endpoint;
+                     });
+}
+
 /// Returns true if a source has a device here; the replay has all of them.
 bool penstock_run::reads(const char *endpoint) const {
   if (options.verify && peers.isRoot())
@@ -65,11 +75,18 @@ Error penstock_run::openData() {
   if (!findSchedule(program, PENSTOCK_SCHEDULE_EVALUATE))
     return userError("--eval-data: this program was compiled without "
                      "evaluation");
-  for (const std::string &name : options.allMetrics())
-    if (name != "loss" && !hasCounts(program))
+  for (const std::string &name : options.allMetrics()) {
+    bool isCompiled =
+        name == "mae" || penstock::runtime::findMetric(name)->classes > 0;
+    if (isCompiled && !hasMetric(program, name))
+      return userError("--metrics: this program does not count %s; compile it "
+                       "with --metrics=%s",
+                       name.c_str(), name.c_str());
+    if (!isCompiled && name != "loss" && !hasCounts(program))
       return userError("--metrics: the loss of this program has no classes, "
                        "and no %s; there is loss",
                        name.c_str());
+  }
   return evalData.open(program, options.evalData, options.evalLabels,
                        "eval-data", "eval-labels", isRead);
 }

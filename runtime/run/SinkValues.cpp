@@ -28,10 +28,12 @@ void SinkValues::collect(Instance &instance) {
     if (!endpoint.sink || endpoint.channel->description.offset)
       continue;
     uint32_t role = endpoint.channel->description.role;
-    std::deque<SinkRing::Item> &values = role == PENSTOCK_CHANNEL_LOSS ? losses
-                                         : role == PENSTOCK_CHANNEL_CORRECT
-                                             ? corrects
-                                             : counts;
+    std::deque<SinkRing::Item> &values =
+        role == PENSTOCK_CHANNEL_LOSS      ? losses
+        : role == PENSTOCK_CHANNEL_CORRECT ? corrects
+        : role == PENSTOCK_CHANNEL_METRIC
+            ? metrics[endpoint.channel->description.endpoint]
+            : counts;
     // Replicas take turns, whoever is first.
     uint32_t stride = endpoint.channel->description.stride;
     while (pop(size_t(&endpoint - endpoints.data()) + endpoint.turn)) {

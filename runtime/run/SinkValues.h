@@ -13,12 +13,16 @@
 #include "runtime/run/Peers.h"
 
 #include <deque>
+#include <map>
+#include <string>
 
 namespace penstock::runtime {
 
 /// What the sinks of one segment delivered, in message order.
 struct SinkValues {
   std::deque<SinkRing::Item> losses, corrects, counts;
+  /// By name.
+  std::map<std::string, std::deque<SinkRing::Item>> metrics;
 
   /// Empties the rings of an instance.
   void collect(Instance &instance);

@@ -292,16 +292,19 @@ namespace {
 struct Sums {
   double loss = 0; // of labels
   int64_t labels = 0, correct = 0;
+  /// Of metrics that count, and of those that add up.
+  std::map<std::string, int64_t> counts;
+  std::map<std::string, double> errors;
 
-  void add(const Sums &other) {
-    loss += other.loss;
-    labels += other.labels;
-    correct += other.correct;
-  }
+  void add(const Sums &other) { subtract(other, -1); }
   Sums &subtract(const Sums &other, int64_t times) {
     loss -= other.loss * double(times);
     labels -= other.labels * times;
     correct -= other.correct * times;
+    for (const auto &[name, count] : other.counts)
+      counts[name] -= count * times;
+    for (const auto &[name, sum] : other.errors)
+      errors[name] -= sum * double(times);
     return *this;
   }
   /// False where it is not the sum of as many equal parts.
@@ -311,6 +314,13 @@ struct Sums {
     loss /= double(parts);
     labels /= parts;
     correct /= parts;
+    for (auto &[name, count] : counts) {
+      if (count % parts != 0)
+        return false;
+      count /= parts;
+    }
+    for (auto &[name, sum] : errors)
+      sum /= double(parts);
     return true;
   }
 };
@@ -372,14 +382,18 @@ void penstock_run::shareEvaluation(penstock_results &results) {
 Error penstock_run::evaluateHere(penstock_results &results,
                                  const SinkValues &values,
                                  int64_t microbatches) {
-  if (int64_t(values.losses.size()) != microbatches)
-    return defect("evaluation of %lld microbatches gave %zu losses",
-                  (long long)microbatches, values.losses.size());
+  std::map<std::string, size_t> sizes = {{"losses", values.losses.size()}};
+  for (const auto &[name, items] : values.metrics)
+    sizes["values of " + name] = items.size();
+  for (const auto &[name, size] : sizes)
+    if (int64_t(size) != microbatches)
+      return defect("evaluation of %lld microbatches gave %zu %s",
+                    (long long)microbatches, size, name.c_str());
 
   // 1. The mean over labels: each microbatch counts by the labels in it.
   bool hasCounts = values.counts.size() == values.losses.size();
   bool hasCorrect = !values.corrects.empty();
-  auto sumsOf = [&](int64_t i) {
+  auto getSums = [&](int64_t i) {
     Sums sums;
     sums.labels =
         hasCounts ? integerOf(values.counts[i]) : evalData.microbatchSize();
@@ -388,17 +402,23 @@ Error penstock_run::evaluateHere(penstock_results &results,
       sums.loss = double(floatOf(values.losses[i])) * double(sums.labels);
     if (hasCorrect)
       sums.correct = integerOf(values.corrects[i]);
+    for (const auto &[name, items] : values.metrics) {
+      if (penstock::runtime::findMetric(name)->classes)
+        sums.counts[name] = integerOf(items[i]);
+      else
+        sums.errors[name] = double(floatOf(items[i])) * double(sums.labels);
+    }
     return sums;
   };
   const DataSet::Tail &tail = evalData.getTail();
   Sums total;
   for (int64_t i = 0, e = tail.samples ? tail.index : microbatches; i < e; ++i)
-    total.add(sumsOf(i));
+    total.add(getSums(i));
 
   // 2. The samples that fill no microbatch, each once.
   if (tail.samples) {
-    Sums once = tail.extra ? sumsOf(tail.index + 1) : Sums();
-    Sums rest = sumsOf(tail.index);
+    Sums once = tail.extra ? getSums(tail.index + 1) : Sums();
+    Sums rest = getSums(tail.index);
     if (!once.divide(evalData.microbatchSize()) ||
         !rest.subtract(once, tail.extra).divide(tail.copies))
       return userError("--eval-data: what this model computes for a sample "
@@ -423,10 +443,15 @@ Error penstock_run::evaluateHere(penstock_results &results,
   if (hasCorrect)
     metrics.push_back(
         {penstock::runtime::findMetric("accuracy"), results.accuracy});
-  for (const std::string &name : options.allMetrics())
+  for (const std::string &name : options.allMetrics()) {
+    const MetricKind *kind = penstock::runtime::findMetric(name);
     if (name == "perplexity")
-      metrics.push_back(
-          {penstock::runtime::findMetric(name), std::exp(results.loss)});
+      metrics.push_back({kind, std::exp(results.loss)});
+    if (auto found = total.counts.find(name); found != total.counts.end())
+      metrics.push_back({kind, double(found->second) / double(total.labels)});
+    if (auto found = total.errors.find(name); found != total.errors.end())
+      metrics.push_back({kind, found->second / double(total.labels)});
+  }
   if (Error error = openLog())
     return error;
   // The log that a resumed run goes on with has it already.

@@ -67,6 +67,8 @@ struct CompileOptions {
   std::string lossInput;
   int64_t classAxis = -1;
   std::string ignoreLabel;
+  /// What evaluations add up besides the loss: top-K, mae.
+  std::vector<std::string> metrics;
   /// Of softmax-cross-entropy: the part of the target that all classes share,
   /// and how much each class counts (none: all the same), from this file.
   double labelSmoothing = 0;

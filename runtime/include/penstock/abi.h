@@ -71,7 +71,8 @@ enum {
 /* What a channel carries: messages between devices, microbatches of an input of
  * the model or of the labels, or what a sink reports: the loss (one f32, the
  * mean over the labels of the microbatch), the numbers of right predictions and
- * of labels that count (one i64 each), or an output of the model. */
+ * of labels that count (one i64 each), an output of the model, or what a metric
+ * adds up (one i64 or f32), with its name as endpoint. */
 enum {
   PENSTOCK_CHANNEL_TRANSFER = 0,
   PENSTOCK_CHANNEL_INPUT = 1,
@@ -79,7 +80,8 @@ enum {
   PENSTOCK_CHANNEL_LOSS = 3,
   PENSTOCK_CHANNEL_CORRECT = 4,
   PENSTOCK_CHANNEL_COUNT = 5,
-  PENSTOCK_CHANNEL_OUTPUT = 6
+  PENSTOCK_CHANNEL_OUTPUT = 6,
+  PENSTOCK_CHANNEL_METRIC = 7
 };
 
 /* What a schedule does. Under INFER every sink is an output of the model, and
