@@ -53,7 +53,8 @@ int Compilation::checkDevices() {
   if (auto waves = options.method.getMethod().getWaves(options.method);
       waves && waves->workers > 1)
     for (auto variable : module->getOps<pipeline::VariableOp>())
-      if (variable.getRole() == pipeline::Role::Statistic)
+      if (variable.getRole() == pipeline::Role::Statistic &&
+          options.batchNorm != pipeline::BatchNorm::Frozen)
         return fail("--method=" + options.method.getText() +
                     ": every worker would have running statistics of its own, "
                     "such as '" +

@@ -202,8 +202,9 @@ void VirtualWorkersPass::collectSeconds() {
 /// What workers would have to agree on and do not.
 LogicalResult VirtualWorkersPass::check() {
   ModuleOp module = getOperation();
+  bool isFrozen = getTraining(module).getBatchNorm() == BatchNorm::Frozen;
   for (auto variable : module.getOps<VariableOp>()) {
-    if (variable.getRole() == Role::Statistic)
+    if (variable.getRole() == Role::Statistic && !isFrozen)
       return variable.emitError()
              << "hetpipe does not train running statistics, which every worker "
                 "would have its own of: freeze batch normalization, or use "
