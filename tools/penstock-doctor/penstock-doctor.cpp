@@ -340,7 +340,7 @@ std::string listDevices(const std::set<uint32_t> &devices) {
   return text;
 }
 
-/// What stands behind a rank: its host, where that has a name.
+/// Returns the host of a rank between two texts, or nothing if it has no name.
 std::string getHost(const Run &run, int rank, const char *before,
                     const char *after) {
   std::string host = run.processes.at(rank).header->host;
