@@ -109,6 +109,14 @@ static const AttributeRule rules[] = {
        return isa<ModuleOp>(op) && isTriples(value);
      },
      "three numbers of type f64 for each stage, on the module"},
+    {kPlanTargetAttr, isOn<ModuleOp, TargetAttrInterface>,
+     "the target of devices, on the module"},
+    {kPlanRatesAttr,
+     [](Operation *op, Attribute value) {
+       auto rates = dyn_cast<DenseF64ArrayAttr>(value);
+       return isa<ModuleOp>(op) && rates && rates.size() == 5;
+     },
+     "five numbers of type f64, on the module"},
     {kScheduleAttr, isOn<func::FuncOp, FlatSymbolRefAttr>,
      "the name of a schedule, on the program of a device"},
     {kDeviceAttr,

@@ -26,6 +26,14 @@ inline constexpr llvm::StringLiteral kDirectConvolutionAttr =
 inline constexpr llvm::StringLiteral kStageSecondsAttr =
     "pipeline.stage_seconds";
 
+/// The target of the devices that stages are cut for, until they are.
+inline constexpr llvm::StringLiteral kPlanTargetAttr = "pipeline.plan_target";
+/// array<f64>: what these devices do per second, until the schedule is made, if
+/// they are others than the target supposes: operations in products, bytes of
+/// memory and of caches (0: as memory) and between devices, and the seconds of
+/// a transfer's latency.
+inline constexpr llvm::StringLiteral kPlanRatesAttr = "pipeline.plan_rates";
+
 // On functions.
 
 /// @s and d : i64: it is the program of device d under schedule s.

@@ -66,6 +66,10 @@ penstock::OpCost penstock::getAnalyticCost(Operation *op) {
 double penstock::getForwardSeconds(const OpCost &cost,
                                    const MachineRates &rates) {
   double products = cost.contraction ? cost.flops / rates.flopsPerSecond : 0;
+  if (rates.cachedBytesPerSecond > 0)
+    return products +
+           (cost.bytes - cost.memoryBytes) / rates.cachedBytesPerSecond +
+           cost.memoryBytes / rates.bytesPerSecond;
   return std::max(products, cost.bytes / rates.bytesPerSecond);
 }
 

@@ -135,6 +135,8 @@ private:
   int chooseWithin(int64_t limit);
   /// At level graph: whether as many nodes compute as are expected.
   bool loadUnits(int64_t expected, std::string &reason);
+  /// Until level stages: notes what kind of device cuts are made for.
+  void notePlanTarget();
   /// With --profile, at level graph.
   void measureNodes();
   /// With --profile, once the stages are decided.

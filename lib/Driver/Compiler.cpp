@@ -324,9 +324,10 @@ bool Compilation::lowerTo(Level target) {
     if (level == Level::Stages) {
       measureStages();
       report.collectStages(*module);
-    } else if (level == Level::Schedule)
+    } else if (level == Level::Schedule) {
       report.collectSchedule(*module);
-    else if (level == Level::Program)
+      (*module)->removeAttr(pipeline::kPlanRatesAttr);
+    } else if (level == Level::Program)
       report.collectProgram(*module);
   }
   return true;

@@ -11,6 +11,7 @@
 #ifndef PENSTOCK_LIB_DRIVER_FLAGS_H
 #define PENSTOCK_LIB_DRIVER_FLAGS_H
 
+#include "penstock/Driver/DeviceModels.h"
 #include "penstock/Driver/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -168,6 +169,21 @@ struct Flags {
   Text replicas = text(
       "replicas", "Replicas of every stage, or of each: 3,1; auto: planned",
       "1", kUntilTraining);
+  std::string deviceModelText =
+      "Plan for devices that need not be there: " + listDeviceModels() +
+      ", or FILE.json; their rates, link and memory";
+  Text deviceModel =
+      text("device-model", deviceModelText, "", kNotEmpty | kUntilTraining);
+  Text flops = text(
+      "flops", "Operations per second of a device in products, as 67TFLOPS", "",
+      kNotEmpty | kUntilTraining);
+  Text memoryBandwidth =
+      text("memory-bandwidth", "Bytes per second of its memory, as 3.35TB/s",
+           "", kNotEmpty | kUntilTraining);
+  Text link = text("link", "Bytes per second between devices, as 450GB/s", "",
+                   kNotEmpty | kUntilTraining);
+  Text latency = text("latency", "Seconds before a transfer moves, as 5us", "",
+                      kNotEmpty | kUntilTraining);
   Group scheduleGroup{*this, "Method and schedule"};
   // An option keeps a reference to its text.
   std::string methodText =

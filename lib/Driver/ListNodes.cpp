@@ -25,6 +25,8 @@ int Compilation::listNodes() {
     return fail(options.input + ": no such file");
   if (!load() || !lowerTo(Level::Graph))
     return kUserError;
+  notePlanTarget();
+  measureNodes();
   FailureOr<ForwardProgram> program = ForwardProgram::find(*module);
   if (failed(program))
     return kUserError;

@@ -44,6 +44,7 @@ private:
   bool checkTarget();
   bool checkPlan();
   bool checkSchedule();
+  bool checkDeviceModel();
   bool checkReplicas();
   bool checkPlannedReplicas();
   bool checkMirror(const schedule::ScheduleSpec &spec);

@@ -411,7 +411,8 @@ bool OptionChecker::checkGroups() {
 
 bool OptionChecker::check() {
   if (!checkRows() || !checkProduct() || !checkMode() || !checkMicrobatches() ||
-      !checkModel() || !checkPlan() || !checkGroups() || !checkTarget())
+      !checkModel() || !checkPlan() || !checkDeviceModel() || !checkGroups() ||
+      !checkTarget())
     return false;
   warnOfIgnored();
   return true;

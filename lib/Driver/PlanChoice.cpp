@@ -10,13 +10,16 @@
 
 #include "Compilation.h"
 
+#include "PlanProgress.h"
 #include "PlanSearch.h"
 #include "PlanSettings.h"
 #include "passes/Partition/Passes.h"
 #include "penstock/Driver/Profile.h"
+#include "penstock/Driver/Registration.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Optimizers/Optimizers.h"
 #include "penstock/Support/CommandLine.h"
+#include "penstock/Target/PlannedCost.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -33,6 +36,7 @@ static int64_t sum(ArrayRef<int64_t> numbers) {
 std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
                                            ArrayRef<int64_t> budgets,
                                            bool isExact) {
+  PlanProgress progress;
   OwningOpRef<ModuleOp> trial = module->clone();
   std::swap(module, trial);
   Level before = level;
@@ -118,6 +122,11 @@ int Compilation::chooseWithin(int64_t limit) {
       request.mayRecompute ? "" : "--recompute=auto, ");
   smallestNeed = answer->worstBytes;
   return fail(text, kDoesNotFit);
+}
+
+void Compilation::notePlanTarget() {
+  (*module)->setAttr(pipeline::kPlanTargetAttr,
+                     getTargets(&context, options).front());
 }
 
 void Compilation::measureNodes() {
@@ -251,6 +260,10 @@ int Compilation::chooseReplicas() {
 int Compilation::choosePlan(Level target) {
   if (target <= Level::Graph)
     return kDone;
+  if (level <= Level::Graph)
+    notePlanTarget();
+  if (options.deviceRates && level <= Level::Training)
+    setPlanRates(*module, *options.deviceRates);
   if (options.profile) {
     if (!lowerTo(Level::Graph))
       return kUserError;

@@ -35,7 +35,7 @@ std::optional<StagePlan>
 ReplicaPlanner::solve(int64_t count, StageShapeFilter isAllowed) const {
   PipeDreamOptions options;
   options.devices = {count * request.chunks};
-  options.bandwidths = {units.rates.bytesPerSecond};
+  options.bandwidths = {units.rates.getLink()};
   options.microbatches = request.microbatches;
   options.countsMemory = false; // Of a compiled program, it is known.
   options.allows = [&](int64_t first, int64_t last, int64_t replicas,
@@ -131,12 +131,12 @@ StageTimes ReplicaPlanner::getTimes(int64_t begin, int64_t end,
     return states[end - 1].*total - (begin > 0 ? states[begin - 1].*total : 0);
   };
   auto carry = [&](int64_t cut) {
-    return 2 * states[cut - 1].cutBytes / units.rates.bytesPerSecond;
+    return 2 * units.rates.getTransferSeconds(states[cut - 1].cutBytes);
   };
   StageTimes times;
   times.compute = sum(&PlanState::seconds) / share;
   times.allReduce = 2 * (share - 1) * sum(&PlanState::weightBytes) /
-                    units.rates.bytesPerSecond / share;
+                    units.rates.getLink() / share;
   times.input = begin > 0 ? carry(begin) : 0;
   times.output = end < static_cast<int64_t>(states.size()) ? carry(end) : 0;
   return times;

@@ -11,6 +11,7 @@
 
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Support/NodeName.h"
+#include "penstock/Target/PlannedCost.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -32,8 +33,41 @@ static void collectParameters(ForwardProgram &program, Operation *op,
   }
 }
 
-Units Units::collect(ForwardProgram &program) {
+/// Values that depend on what trains: gradients go through them.
+static llvm::DenseSet<Value> findActive(ForwardProgram &program) {
+  llvm::DenseSet<Value> active;
+  Block &block = program.function.getBody().front();
+  for (BlockArgument argument : block.getArguments()) {
+    pipeline::ReadOp read = program.getRead(argument.getArgNumber());
+    auto variable =
+        read ? SymbolTable::lookupNearestSymbolFrom<pipeline::VariableOp>(
+                   read, read.getVariableAttr())
+             : pipeline::VariableOp();
+    if (variable && variable.getRole() == pipeline::Role::Parameter)
+      active.insert(argument);
+  }
+  for (Operation &op : block.without_terminator())
+    if (llvm::any_of(getUsedValues(&op),
+                     [&](Value value) { return active.contains(value); }))
+      for (Value result : op.getResults())
+        if (isa<FloatType>(getElementTypeOrSelf(result)))
+          active.insert(result);
+  return active;
+}
+
+Units Units::collect(ForwardProgram &program,
+                     std::optional<MachineRates> rates) {
   Units result;
+  auto costs =
+      PlannedCost::get(program.function->getParentOfType<ModuleOp>(), rates);
+  result.rates = costs.getRates();
+  llvm::DenseSet<Value> active = findActive(program);
+  auto isWeight = [&](Value value) {
+    if (Operation *op = value.getDefiningOp())
+      return program.isRecomputable(op);
+    return bool(program.getRead(cast<BlockArgument>(value).getArgNumber()));
+  };
+  auto needsGradient = [&](Value value) { return active.contains(value); };
   llvm::DenseMap<Operation *, int64_t> unitOf;
   llvm::SetVector<unsigned> parameters;
   for (Operation &op :
@@ -49,10 +83,9 @@ Units Units::collect(ForwardProgram &program) {
     Unit &unit = result.units.back();
     unit.ops.push_back(&op);
     unitOf[&op] = static_cast<int64_t>(result.units.size()) - 1;
-    OpCost cost = getAnalyticCost(&op);
-    double forward = getForwardSeconds(cost, result.rates);
-    unit.forwardSeconds += forward;
-    unit.backwardSeconds += getTrainingSeconds(cost, result.rates) - forward;
+    OpSeconds seconds = costs.getSeconds(&op, isWeight, needsGradient);
+    unit.forwardSeconds += seconds.forward;
+    unit.backwardSeconds += seconds.backward;
     size_t known = parameters.size();
     collectParameters(program, &op, parameters);
     for (unsigned argument :
@@ -92,7 +125,7 @@ LinearProblem Units::getLinearProblem() const {
   for (const Unit &unit : units)
     problem.unitSeconds.push_back(unit.forwardSeconds + unit.backwardSeconds);
   for (double bytes : cutBytes)
-    problem.cutSeconds.push_back(2 * bytes / rates.bytesPerSecond);
+    problem.cutSeconds.push_back(2 * rates.getTransferSeconds(bytes));
   return problem;
 }
 

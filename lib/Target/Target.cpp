@@ -23,6 +23,23 @@ const Target *Target::get(Attribute attribute) {
   return attribute.getDialect().getRegisteredInterface<Target>();
 }
 
+OpCost Target::getConvolutionCost(TargetAttrInterface target,
+                                  const kernel::ConvolutionShape &shape,
+                                  bool isDirect) const {
+  auto count = [](ArrayRef<int64_t> sizes) {
+    return static_cast<double>(ShapedType::getNumElements(sizes));
+  };
+  double width = static_cast<double>(shape.element.getIntOrFloatBitWidth()) / 8;
+  OpCost cost;
+  cost.contraction = true;
+  // Each output meets the weights of its channel.
+  cost.flops = 2 * count(shape.output) * count(shape.weights.drop_front());
+  cost.memoryBytes = width * count(shape.weights);
+  cost.bytes =
+      width * (count(shape.input) + count(shape.output)) + cost.memoryBytes;
+  return cost;
+}
+
 //===----------------------------------------------------------------------===//
 // Library calls
 //===----------------------------------------------------------------------===//

@@ -98,8 +98,10 @@ PartitionPass::getExplicitCuts(ForwardProgram &program, ArrayRef<Unit> units) {
 
 void PartitionPass::runOnOperation() {
   // Nobody asks for a node by name behind the cut.
-  auto forget = llvm::scope_exit(
-      [&] { getOperation()->removeAttr(onnx::kPassedOnAttr); });
+  auto forget = llvm::scope_exit([&] {
+    getOperation()->removeAttr(onnx::kPassedOnAttr);
+    getOperation()->removeAttr(pipeline::kPlanTargetAttr);
+  });
   FailureOr<ForwardProgram> program = ForwardProgram::find(getOperation());
   if (failed(program))
     return signalPassFailure();

@@ -10,15 +10,15 @@
 
 #include "passes/Partition/Passes.h"
 #include "penstock/Cost/AnalyticCost.h"
-#include "penstock/Target/Target.h"
+#include "penstock/Target/PlannedCost.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace penstock;
 
-/// The rates of the devices of a task's stage, where they are declared.
-static MachineRates getRates(pipeline::TaskOp task) {
+/// Costs of the devices of a task's stage, where they are declared.
+static PlannedCost getCosts(pipeline::TaskOp task) {
   auto module = task->getParentOfType<ModuleOp>();
   auto stage = module.lookupSymbol<pipeline::StageOp>(task.getStageAttr());
   ArrayRef<int64_t> devices =
@@ -26,23 +26,28 @@ static MachineRates getRates(pipeline::TaskOp task) {
             : ArrayRef<int64_t>();
   for (auto device : module.getOps<pipeline::DeviceOp>())
     if (llvm::is_contained(devices, device.getNumber()))
-      if (const Target *target = Target::get(device.getTarget()))
-        return target->getRates(device.getTarget());
-  return {};
+      if (Target::get(device.getTarget()))
+        return PlannedCost::get(module, device.getTarget());
+  return PlannedCost::get(module, pipeline::TargetAttrInterface());
+}
+
+/// Returns the rates of the links that the program is planned for.
+static MachineRates getLinkRates(Operation *op) {
+  return getPlanRates(op->getParentOfType<ModuleOp>()).value_or(MachineRates());
 }
 
 static double getAnalyticSeconds(pipeline::TaskOp task) {
   double total = 0;
   if (task.isBodyless())
     return total;
-  MachineRates rates = getRates(task);
+  PlannedCost costs = getCosts(task);
   for (auto call : task.getBody().front().getOps<func::CallOp>()) {
     auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
         task, call.getCalleeAttr());
     if (!function || function.isExternal())
       continue;
     for (Operation &op : function.getBody().front().without_terminator())
-      total += getForwardSeconds(getAnalyticCost(&op), rates);
+      total += costs.getSeconds(&op);
   }
   return total;
 }
@@ -97,12 +102,12 @@ double penstock::getSumSeconds(pipeline::GroupOp group) {
     parts += devices ? static_cast<double>(devices->size()) : 1;
     bytes = std::max(bytes, own);
   }
-  return 2 * (parts - 1) / parts * bytes / MachineRates().bytesPerSecond;
+  return 2 * (parts - 1) / parts * bytes / getLinkRates(group).getLink();
 }
 
 double penstock::getTransferSeconds(pipeline::ChannelOp channel) {
   double bytes = 0;
   for (Type type : channel.getTypes().getAsValueRange<TypeAttr>())
     bytes += getTypeBytes(type);
-  return bytes / MachineRates().bytesPerSecond;
+  return getLinkRates(channel).getTransferSeconds(bytes);
 }

@@ -40,20 +40,6 @@ static LogicalResult lower(ModuleOp module, StringRef loss) {
   return manager.run(module);
 }
 
-/// What the units take on a device of these rates.
-static void reckon(Units &units, const MachineRates &rates) {
-  units.rates = rates;
-  for (Unit &unit : units.units) {
-    unit.forwardSeconds = unit.backwardSeconds = 0;
-    for (Operation *op : unit.ops) {
-      OpCost cost = getAnalyticCost(op);
-      double forward = getForwardSeconds(cost, rates);
-      unit.forwardSeconds += forward;
-      unit.backwardSeconds += getTrainingSeconds(cost, rates) - forward;
-    }
-  }
-}
-
 std::optional<LayerGraph>
 penstock::loadModelLayers(StringRef path, const ImportOptions &options,
                           StringRef loss, bool profile,
@@ -89,9 +75,9 @@ penstock::loadModelLayers(StringRef path, const ImportOptions &options,
     reportError("penstock-plan", "--profile: " + reason, llvm::errs());
     return std::nullopt;
   }
-  Units units = Units::collect(*program);
-  if (rates)
-    reckon(units, *rates);
+  (*module)->setAttr(pipeline::kPlanTargetAttr,
+                     getTargets(&context, CompileOptions()).front());
+  Units units = Units::collect(*program, rates);
   LayerGraph graph = units.getLayerGraph(*program);
   if (graph.layers.empty()) {
     reportError(path, "has no node that computes", llvm::errs());

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanArguments.h"
-#include "DeviceModels.h"
+
+#include "penstock/Driver/DeviceModels.h"
 
 #include "penstock/Optimizers/OptimizerSpec.h"
 #include "penstock/Support/CommandLine.h"

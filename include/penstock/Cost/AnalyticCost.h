@@ -20,10 +20,12 @@ struct OpCost {
   double flops = 0; ///< Multiplies and adds counted apart.
   double bytes = 0; ///< Read and written once each, if nothing stays in cache.
   bool contraction = false; ///< Runs at the rate of matrix products.
+  double memoryBytes = 0;   ///< Of `bytes`, those that no cache holds.
 
   OpCost &operator+=(const OpCost &other) {
     flops += other.flops;
     bytes += other.bytes;
+    memoryBytes += other.memoryBytes;
     return *this;
   }
 };
@@ -34,6 +36,20 @@ struct OpCost {
 struct MachineRates {
   double flopsPerSecond = 200e9;
   double bytesPerSecond = 20e9;
+  /// Of what caches hold, one op after the other; 0 where traffic has one rate
+  /// and overlaps with arithmetic.
+  double cachedBytesPerSecond = 0;
+  /// Between devices; 0: as memory.
+  double linkBytesPerSecond = 0;
+  /// Of a transfer.
+  double latencySeconds = 0;
+
+  double getLink() const {
+    return linkBytesPerSecond > 0 ? linkBytesPerSecond : bytesPerSecond;
+  }
+  double getTransferSeconds(double bytes) const {
+    return latencySeconds + bytes / getLink();
+  }
 };
 
 /// Bytes of a value of this type; 0 for types that are not static tensors.
@@ -43,7 +59,7 @@ double getTypeBytes(mlir::Type type);
 /// name memory (views, empty tensors, constants) cost nothing.
 OpCost getAnalyticCost(mlir::Operation *op);
 
-/// Seconds of the forward of `op`, and of forward and backward together: a
+/// Seconds of one execution, and of forward and backward together: a
 /// contraction has two products in the backward, anything else about as much
 /// traffic again and once more for the cotangents that it reads.
 double getForwardSeconds(const OpCost &cost, const MachineRates &rates);

@@ -9,6 +9,7 @@
 #ifndef PENSTOCK_DRIVER_OPTIONS_H
 #define PENSTOCK_DRIVER_OPTIONS_H
 
+#include "penstock/Cost/AnalyticCost.h"
 #include "penstock/Levels/Level.h"
 #include "penstock/Methods/MethodSpec.h"
 #include "penstock/Optimizers/OptimizerSpec.h"
@@ -67,7 +68,9 @@ struct CompileOptions {
   std::string lossInput;
   int64_t classAxis = -1;
   std::string ignoreLabel;
-  /// What evaluations add up besides the loss: top-K, mae.
+  /// Of devices that need not be there, for which the program is planned.
+  std::optional<MachineRates> deviceRates;
+  /// Metrics that evaluations add up: top-K, mae.
   std::vector<std::string> metrics;
   /// Of softmax-cross-entropy: the part of the target that all classes share,
   /// and how much each class counts (none: all the same), from this file.

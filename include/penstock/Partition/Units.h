@@ -39,7 +39,10 @@ struct Units {
   std::vector<double> cutBytes;
   MachineRates rates;
 
-  static Units collect(ForwardProgram &program);
+  /// With costs of the devices that the module is cut for, or of devices with
+  /// these rates.
+  static Units collect(ForwardProgram &program,
+                       std::optional<MachineRates> rates = std::nullopt);
 
   /// For the dynamic programme over cuts.
   LinearProblem getLinearProblem() const;

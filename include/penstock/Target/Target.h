@@ -161,6 +161,12 @@ public:
     return false;
   }
 
+  /// Returns what a convolution takes by the algorithm that will compute it.
+  /// Unless the target knows better: by its definition.
+  virtual OpCost getConvolutionCost(TargetAttrInterface target,
+                                    const kernel::ConvolutionShape &shape,
+                                    bool isDirect) const;
+
   /// Returns the rates of a device, for the cost model.
   virtual MachineRates getRates(TargetAttrInterface target) const = 0;
 

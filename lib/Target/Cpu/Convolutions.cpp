@@ -13,6 +13,8 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::cpu;
@@ -109,6 +111,66 @@ cpu::planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
                  windows <= kManyWindows;
   packing.calls = 2;
   return std::optional(packing);
+}
+
+/// Bytes in caches that the transforms of Winograd's algorithm take as long as,
+/// per byte that they read or write, with the arithmetic in between; those of
+/// the library go over all of a tensor at a time. Measured on an AMD Zen 5
+/// (docs/measurements/planning.md).
+static constexpr double kTransform = 1.65, kLibraryTransform = 3.3;
+
+/// Asks the library which algorithm it takes, once per shape: a search for cuts
+/// asks often. None where it takes none.
+static std::optional<uint32_t> findLayout(runtime::ConvolutionCall call,
+                                          bool isDirect) {
+  static std::map<std::string, std::optional<uint32_t>> known;
+  const penstock_conv_descriptor &shapes = call;
+  std::string key(reinterpret_cast<const char *>(&shapes), sizeof(shapes));
+  key += std::to_string(call.threads) + (isDirect ? " direct" : "");
+  std::lock_guard<std::mutex> lock(getLibraryLock());
+  auto [found, isNew] = known.try_emplace(key);
+  if (!isNew)
+    return found->second;
+  runtime::setConvolutionThreads(static_cast<int>(call.threads));
+  if (runtime::chooseConvolutionLayout(call, isDirect).empty())
+    found->second = call.layout;
+  return found->second;
+}
+
+OpCost cpu::getConvolutionCost(int64_t threads,
+                               const kernel::ConvolutionShape &shape,
+                               bool isDirect, OpCost plain) {
+  // 1. The algorithm.
+  std::optional<penstock_conv_descriptor> shapes = describeShapes(shape);
+  if (!shapes || shapes->element != PENSTOCK_F32)
+    return plain;
+  auto call =
+      runtime::ConvolutionCall::get(*shapes, static_cast<uint32_t>(threads));
+  std::optional<uint32_t> layout = findLayout(call, isDirect);
+  bool isLibrary = layout == PENSTOCK_CPU_CONV_WINOGRAD;
+  bool isLarge = isLibrary || layout == PENSTOCK_CPU_CONV_TILES_4X4;
+  if (!isLarge && layout != PENSTOCK_CPU_CONV_TILES_2X2)
+    return plain;
+
+  // 2. Winograd's: a product per point of a transformed tile. Tensors are read
+  // or written once as they are, twice as tiles.
+  int64_t size = isLarge ? 4 : 2;
+  auto points = static_cast<double>((size + 2) * (size + 2));
+  auto tiles = static_cast<double>(call.batch);
+  const int64_t *plane =
+      call.kind == PENSTOCK_CONV_INPUT_GRAD ? call.input : call.output;
+  for (uint32_t i = 0; i < call.spatial_rank; ++i)
+    tiles *= static_cast<double>((plane[i] + size - 1) / size);
+  auto inputs = static_cast<double>(call.input_channels);
+  auto outputs = static_cast<double>(call.output_channels);
+  OpCost cost;
+  cost.contraction = true;
+  cost.flops = 2 * tiles * points * inputs * outputs;
+  double transformed =
+      sizeof(float) * points * (tiles * (inputs + outputs) + inputs * outputs);
+  cost.bytes = (plain.bytes + 2 * transformed) *
+               (isLibrary ? kLibraryTransform : kTransform);
+  return cost;
 }
 
 static std::vector<int64_t> encode(ConvAttr config, uint32_t weights) {

@@ -84,7 +84,20 @@ public:
     return cpu::describePacking(cast<cpu::BlockedAttr>(order));
   }
 
-  MachineRates getRates(TargetAttrInterface) const override { return {}; }
+  OpCost getConvolutionCost(TargetAttrInterface target,
+                            const kernel::ConvolutionShape &shape,
+                            bool isDirect) const override {
+    limitLibrary(target);
+    return cpu::getConvolutionCost(
+        target.getThreads(), shape, isDirect,
+        Target::getConvolutionCost(target, shape, isDirect));
+  }
+
+  MachineRates getRates(TargetAttrInterface) const override {
+    MachineRates rates;
+    rates.cachedBytesPerSecond = 80e9;
+    return rates;
+  }
 
   FailureOr<DeviceDescription> describe(TargetAttrInterface target,
                                         Location loc) const override {

@@ -49,6 +49,11 @@ planConvolution(int64_t threads, kernel::ConvOp conv, std::string &reason);
 mlir::FailureOr<std::optional<WeightPacking>>
 planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
                        std::string &reason);
+/// Returns `plain`, the cost by the definition, or that of the algorithm that
+/// the library takes for this shape.
+OpCost getConvolutionCost(int64_t threads,
+                          const kernel::ConvolutionShape &shape, bool isDirect,
+                          OpCost plain);
 std::optional<CallDescriptor> describeConvolution(kernel::ConvOp conv);
 std::optional<CallDescriptor> describePacking(BlockedAttr blocked);
 

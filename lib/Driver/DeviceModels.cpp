@@ -8,7 +8,7 @@
 // only the ratio of the rates moves a cut.
 //===----------------------------------------------------------------------===//
 
-#include "DeviceModels.h"
+#include "penstock/Driver/DeviceModels.h"
 
 #include "penstock/nearest.h"
 
@@ -33,7 +33,7 @@ static constexpr KnownModel kModels[] = {
     {"h100", {{33.5e12, 1.68e12}, 225e9, 80e9}},
     {"h200", {{33.5e12, 2.4e12}, 225e9, 141e9}},
     {"b200", {{40e12, 4.0e12}, 450e9, 180e9}},
-    {"cpu-core", {MachineRates(), 10e9, 0}},
+    {"cpu-core", {{200e9, 20e9, 80e9}, 10e9, 0}},
 };
 
 std::string penstock::listDeviceModels() {
@@ -61,6 +61,21 @@ std::optional<double> penstock::parseRate(StringRef text) {
   double number;
   if (text.trim().getAsDouble(number) || !std::isfinite(number * factor) ||
       number * factor < 1)
+    return std::nullopt;
+  return number * factor;
+}
+
+std::optional<double> penstock::parseSeconds(StringRef text) {
+  static constexpr std::pair<StringLiteral, double> kUnits[] = {
+      {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+  text = text.trim();
+  double factor = 1, number;
+  for (auto [unit, value] : kUnits)
+    if (text.consume_back(unit)) {
+      factor = value;
+      break;
+    }
+  if (text.trim().getAsDouble(number) || !std::isfinite(number) || number < 0)
     return std::nullopt;
   return number * factor;
 }

@@ -7,8 +7,8 @@
 // that say the same one by one.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_TOOLS_PENSTOCK_PLAN_DEVICEMODELS_H
-#define PENSTOCK_TOOLS_PENSTOCK_PLAN_DEVICEMODELS_H
+#ifndef PENSTOCK_DRIVER_DEVICEMODELS_H
+#define PENSTOCK_DRIVER_DEVICEMODELS_H
 
 #include "penstock/Cost/AnalyticCost.h"
 
@@ -23,6 +23,7 @@ struct DeviceModel {
   MachineRates rates;
   double linkBytesPerSecond = 0; ///< To one other device; 0: not said.
   double memoryBytes = 0;        ///< 0: not said.
+  double latencySeconds = 0;     ///< Of a transfer.
 };
 
 /// Names of the models that are known, as "a100-80g, h100".
@@ -37,6 +38,9 @@ std::optional<DeviceModel> findDeviceModel(llvm::StringRef name,
 /// decimal prefix or, of bytes, a binary one, and a unit that may be left out.
 std::optional<double> parseRate(llvm::StringRef text);
 
+/// Reads "5us", "0.2ms" or "5e-6", which are seconds.
+std::optional<double> parseSeconds(llvm::StringRef text);
+
 } // namespace penstock
 
-#endif // PENSTOCK_TOOLS_PENSTOCK_PLAN_DEVICEMODELS_H
+#endif // PENSTOCK_DRIVER_DEVICEMODELS_H
