@@ -10,6 +10,7 @@
 #include "runtime/run/Instance.h"
 
 #include "runtime/device/LibraryCalls.h"
+#include "runtime/run/Metrics.h"
 #include "runtime/support/Bf16.h"
 
 #include <algorithm>
@@ -73,9 +74,13 @@ Error Instance::check() const {
     bool isOutput = channel.role == PENSTOCK_CHANNEL_OUTPUT;
     if (!isSink(channel) || (isOutput && infers(program)))
       continue;
-    uint32_t element =
-        channel.role == PENSTOCK_CHANNEL_LOSS ? PENSTOCK_F32 : PENSTOCK_I64;
-    if (isOutput || channel.role > PENSTOCK_CHANNEL_OUTPUT ||
+    const MetricKind *metric = channel.role == PENSTOCK_CHANNEL_METRIC
+                                   ? findMetric(channel.endpoint)
+                                   : nullptr;
+    bool isFloat = channel.role == PENSTOCK_CHANNEL_LOSS ||
+                   (metric && metric->classes == 0);
+    uint32_t element = isFloat ? PENSTOCK_F32 : PENSTOCK_I64;
+    if (isOutput || (channel.role > PENSTOCK_CHANNEL_OUTPUT && !metric) ||
         channel.type.element != element ||
         channel.type.bytes != elementBytes(element))
       return defect("channel '%s': this runtime knows no sink of role %u and "

@@ -288,7 +288,7 @@ Error penstock_run::trainSegment(int64_t updates) {
 }
 
 namespace {
-/// What an evaluation adds up.
+/// Sums of an evaluation.
 struct Sums {
   double loss = 0; // of labels
   int64_t labels = 0, correct = 0;

@@ -399,7 +399,7 @@ pipeline.channel @x : [tensor<2xf32>] source("x")
 
 // -----
 
-// expected-error @+1 {{expected loss, correct, count or output "NAME"}}
+// expected-error @+1 {{expected loss, correct, count, output "NAME" or metric "NAME"}}
 pipeline.channel @y : [tensor<2xf32>] sink("y")
 
 // -----
