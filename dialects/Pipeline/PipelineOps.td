@@ -106,8 +106,9 @@ def Pipeline_TrainingOp : Pipeline_Op<"training", [InModule]> {
       nothing but `infers` and a precision. A module has at most one such op, a
       nested module none. From level `training` on a program with tasks has one,
       and it infers exactly when all tasks evaluate.
-    - **C33**: a schedule of role `train` has its number of microbatches; one
-      that evaluates has one.
+    - **C33**: a schedule of role `train` has its number of microbatches, and
+      the waves and distance of its method; one that evaluates has one
+      microbatch and no waves.
     - **C40**: where versions are kept, it has the method, or the stages have
       lags; lags are on all stages or on none; the default of the hyperparameter
       `lr` is that of the optimizer.

@@ -40,9 +40,12 @@ static LogicalResult verifyFrozen(Subject &subject) {
     if (!whose)
       return variable.emitOpError("C39: belongs to ")
              << name << ", which is no variable of this module";
+    // Adjusted weights are packed like others.
     bool fits = whose.getRole() == Role::Parameter ||
                 (whose.getRole() == Role::Statistic &&
-                 variable.getRole() == Role::Gradient);
+                 variable.getRole() == Role::Gradient) ||
+                (whose.getRole() == Role::Compensation &&
+                 variable.getRole() == Role::Prepacked);
     if (!fits)
       return variable.emitOpError("C39: is ")
              << stringifyRole(variable.getRole()) << " of " << name
@@ -91,6 +94,20 @@ static LogicalResult verifyUsed(Subject &subject) {
   return success();
 }
 
+/// Returns the parameter or statistic that a variable is, or belongs to by way
+/// of adjusted weights that are packed.
+static Attribute getOwner(Subject &subject, VariableOp variable) {
+  Role role = variable.getRole();
+  if (role == Role::Parameter || role == Role::Statistic)
+    return FlatSymbolRefAttr::get(variable);
+  auto name = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  auto whose =
+      name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
+  if (whose && whose.getRole() == Role::Compensation)
+    return whose->getAttr(kParameterAttr);
+  return name;
+}
+
 /// At level program, C12 by what tasks state: who writes what. And C38: what
 /// one call of an update has is of one parameter.
 static LogicalResult verifyStated(Subject &subject, TaskOp task) {
@@ -131,9 +148,7 @@ static LogicalResult verifyStated(Subject &subject, TaskOp task) {
       }
       if (!makesWeights)
         continue;
-      Attribute whose = variable->getAttr(kParameterAttr);
-      if (role == Role::Parameter || role == Role::Statistic)
-        whose = operand.getSymbol();
+      Attribute whose = getOwner(subject, variable);
       if (owner && whose && whose != owner)
         return task.emitOpError("C38: states that ")
                << call.getCallee() << " uses " << operand.getSymbol()

@@ -10,6 +10,7 @@
 #include "Rules.h"
 
 #include "dialects/Pipeline/Replicas.h"
+#include "penstock/Methods/Method.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -62,7 +63,33 @@ static LogicalResult verifyMicrobatches(Subject &subject) {
   return success();
 }
 
+/// C33: a schedule of training has the waves of the method, others have none.
+static LogicalResult verifyWavesOfMethod(Subject &subject) {
+  TrainingOp training = getTraining(subject.module);
+  if (!training)
+    return success();
+  MethodSpec method = MethodSpec::fromAttr(training.getMethodAttr());
+  auto waves = method.getMethod().getWaves(method);
+  for (auto schedule : subject.module.getOps<ScheduleOp>()) {
+    bool trains = schedule.getRole() == ScheduleRole::Train;
+    int64_t wave = waves && trains ? waves->wave : 1;
+    int64_t distance =
+        waves && trains && waves->workers > 1 ? waves->distance : 0;
+    if (static_cast<int64_t>(schedule.getWave()) == wave &&
+        static_cast<int64_t>(schedule.getDistance()) == distance)
+      continue;
+    if (!trains)
+      return schedule.emitOpError("C33: does not train, but has waves");
+    return schedule.emitOpError("C33: has waves of ")
+           << schedule.getWave() << " updates and distance "
+           << schedule.getDistance() << ", the method of pipeline.training "
+           << wave << " and " << distance;
+  }
+  return success();
+}
+
 LogicalResult penstock::verifyTraining(Subject &subject) {
   return success(succeeded(verifyOnce(subject)) &&
-                 succeeded(verifyMicrobatches(subject)));
+                 succeeded(verifyMicrobatches(subject)) &&
+                 succeeded(verifyWavesOfMethod(subject)));
 }

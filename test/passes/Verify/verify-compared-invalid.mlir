@@ -274,3 +274,44 @@ func.func @evaluate.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @evaluate, pipeline.device = 0 : i64} {
   return
 }
+
+// -----
+
+// C33: what evaluates has no waves.
+pipeline.training microbatches(2) optimizer<sgd>
+pipeline.stage @s0 devices [0]
+pipeline.task @s0.F forward of @s0
+pipeline.task @s0.E evaluate of @s0
+pipeline.schedule @train microbatches(2)
+// expected-error @+1 {{C33: does not train, but has waves}}
+pipeline.schedule @evaluate to evaluate microbatches(1) wave(6)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  return
+}
+
+// -----
+
+// C33: waves are those of the method.
+pipeline.training microbatches(2) optimizer<sgd>
+pipeline.stage @s0 devices [0]
+pipeline.task @s0.F forward of @s0
+// expected-error @+1 {{C33: has waves of 2 updates and distance 0, the method of pipeline.training 1 and 0}}
+pipeline.schedule @train microbatches(2) wave(2)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  return
+}
+
+// -----
+
+// Adjusted weights are packed like parameters; gradients are not.
+pipeline.stage @s0
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+pipeline.variable @w.grad : tensor<2xf32> gradient of @s0 {pipeline.parameter = @w}
+pipeline.variable @w.ahead : tensor<2xf32> compensation of @s0 {pipeline.parameter = @w}
+pipeline.variable @w.ahead.packed : tensor<2xf32> prepacked of @s0 {pipeline.parameter = @w.ahead}
+// expected-error @+1 {{C39: is prepacked of @w.grad, which is gradient}}
+pipeline.variable @w.grad.packed : tensor<2xf32> prepacked of @s0 {pipeline.parameter = @w.grad}
+pipeline.task @s0.F forward of @s0(%k) {
+}
