@@ -396,12 +396,13 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   if (weights == Weights::External)
     files.push_back({weightsPath.c_str(), weightsText.size(), {}});
   int32_t file = int32_t(files.size()) - 1;
-  variables = {{"w1", "", 0, PENSTOCK_ROLE_PARAMETER, 0, 0, 0, matrix(kW1Shape),
-                file, w1Offset, nullptr, 1, 1, 1, &kPlaceW1, 0, 0},
-               {"w2", "", 1, PENSTOCK_ROLE_PARAMETER, 1, 0, 0, matrix(kW2Shape),
-                file, w2Offset, nullptr, 1, 1, 1, &kPlaceW2, 0, 0},
-               {"w1.grad", "", 0, PENSTOCK_ROLE_GRADIENT, 0, 0, 0,
-                matrix(kW1Shape), -1, 0, nullptr, 1, 1, 1, &kPlaceG1, 0, 0}};
+  variables = {
+      {"w1", "", 0, PENSTOCK_ROLE_PARAMETER, 0, 0, 0, 0, matrix(kW1Shape), file,
+       0, w1Offset, nullptr, 1, 1, 1, &kPlaceW1, 0, 0},
+      {"w2", "", 1, PENSTOCK_ROLE_PARAMETER, 1, 0, 0, 0, matrix(kW2Shape), file,
+       0, w2Offset, nullptr, 1, 1, 1, &kPlaceW2, 0, 0},
+      {"w1.grad", "", 0, PENSTOCK_ROLE_GRADIENT, 0, 0, 0, 0, matrix(kW1Shape),
+       -1, 0, 0, nullptr, 1, 1, 1, &kPlaceG1, 0, 0}};
   replayVariables = {variables[2], variables[1], variables[0]};
   replayVariables[0].of = 2;
   replayVariables[2].of = 2;
