@@ -279,7 +279,7 @@ Error SampleArray::open(const std::string &spec, const char *what) {
   return {};
 }
 
-const SampleArray::Part &SampleArray::partOf(int64_t sample) const {
+const SampleArray::Part &SampleArray::findPart(int64_t sample) const {
   if (parts.size() == 1)
     return parts.front();
   auto next = std::upper_bound(
@@ -289,7 +289,7 @@ const SampleArray::Part &SampleArray::partOf(int64_t sample) const {
 }
 
 const char *SampleArray::find(int64_t sample, int64_t &run) const {
-  const Part &part = partOf(sample);
+  const Part &part = findPart(sample);
   int64_t inPart = sample - part.begin;
   run = part.array.shape[0] - inPart;
   return part.array.data + uint64_t(inPart) * bytes;
@@ -309,14 +309,14 @@ bool SampleArray::isLarge() const {
 const char *SampleArray::read(int64_t sample, const char *data, uint64_t size,
                               std::vector<char> &copy) const {
   copy.resize(size);
-  return partOf(sample).array.file.read(data, size, copy.data()) ? copy.data()
-                                                                 : data;
+  return findPart(sample).array.file.read(data, size, copy.data()) ? copy.data()
+                                                                   : data;
 }
 
 void SampleArray::prefetch(int64_t sample) const {
   int64_t run = 0;
   const char *data = find(sample, run);
-  partOf(sample).array.file.prefetch(data, bytes);
+  findPart(sample).array.file.prefetch(data, bytes);
 }
 
 void SampleArray::giveBackPages() const {

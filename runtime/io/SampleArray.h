@@ -64,7 +64,7 @@ private:
     int64_t begin; // its first sample
   };
 
-  const Part &partOf(int64_t sample) const;
+  const Part &findPart(int64_t sample) const;
   Error add(const std::string &path, const std::string &member,
             const char *what);
 

@@ -85,8 +85,8 @@ private:
   uint64_t words = 0;        // for the first transfers
   std::vector<uint32_t> ids; // of lines, then of sums
   std::unique_ptr<Progress[]> counts;
-  /// Transfers on the stream, in order, between two events each. The host may be
-  /// many messages ahead, so that those of a channel are of later ones.
+  /// Transfers on the stream, in order, between two events each. The host may
+  /// be many messages ahead, so that those of a channel are of later ones.
   struct Transfer {
     uint32_t index; // of its counts
     int64_t number;

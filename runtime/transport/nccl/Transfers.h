@@ -4,8 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A process per GPU. What a device posts goes onto its transfer stream at once,
-// in the order of its calls, which is the queue of rule S7 (docs/rules.md): NCCL
-// has no tags, and starts nothing before what stands ahead of it.
+// in the order of its calls, which is the queue of rule S7 (docs/rules.md):
+// NCCL has no tags, and starts nothing before what stands ahead of it.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_TRANSPORT_NCCL_TRANSFERS_H
