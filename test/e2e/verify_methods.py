@@ -131,7 +131,11 @@ def check(options, name, method, depth, microbatches, optimizer):
                *options.flags.split()]
     if options.devices:
         compile.append(f"--devices={options.devices}")
-    target = [] if options.emulated is None else ["--target=cuda", "--gpu-arch=emulated"]
+    target = []
+    if options.emulated is not None:
+        target = ["--target=cuda", "--gpu-arch=emulated"]
+        # Both are cut alike, by the costs of one device.
+        compile.append("--device-model=h100")
     code, _, errors = run(compile + target)
     if not isLegal(method, options.devices or depth, microbatches, optimizer):
         if code == 1 and len(errors.splitlines()) == 1:

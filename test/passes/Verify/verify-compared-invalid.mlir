@@ -306,12 +306,13 @@ func.func @train.0(%first: index, %updates: index)
 // -----
 
 // Adjusted weights are packed like parameters; gradients are not.
+#panels = #cpu.panels<[300, 1024] strides[1024, 1] width 384 stride 400>
 pipeline.stage @s0
 pipeline.variable @w : tensor<2xf32> parameter of @s0
 pipeline.variable @w.grad : tensor<2xf32> gradient of @s0 {pipeline.parameter = @w}
 pipeline.variable @w.ahead : tensor<2xf32> compensation of @s0 {pipeline.parameter = @w}
-pipeline.variable @w.ahead.packed : tensor<2xf32> prepacked of @s0 {pipeline.parameter = @w.ahead}
+pipeline.variable @w.ahead.packed : tensor<2xf32> prepacked of @s0 {kernel.packing = #panels, pipeline.parameter = @w.ahead}
 // expected-error @+1 {{C39: is prepacked of @w.grad, which is gradient}}
-pipeline.variable @w.grad.packed : tensor<2xf32> prepacked of @s0 {pipeline.parameter = @w.grad}
+pipeline.variable @w.grad.packed : tensor<2xf32> prepacked of @s0 {kernel.packing = #panels, pipeline.parameter = @w.grad}
 pipeline.task @s0.F forward of @s0(%k) {
 }

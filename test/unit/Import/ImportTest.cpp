@@ -94,9 +94,10 @@ TEST_F(Import, ExternalDataIsReferredTo) {
   EXPECT_EQ(bytesAt(variable(*module, "w")), bytesOf(kWeights));
 
   folder.write("m.data", bytesOf(std::vector<float>{1, 2}));
-  EXPECT_EQ(errorOf(model),
-            "m.onnx: external data of initializer 'w': its type needs 24 "
-            "bytes, but 8 are given\n");
+  EXPECT_EQ(
+      errorOf(model),
+      "m.onnx: error: external data of initializer 'w': its type needs 24 "
+      "bytes, but 8 are given\n");
 }
 
 // float16 values stored as integers have no image in the file: a copy has.
@@ -106,10 +107,11 @@ TEST_F(Import, EncodedWeightsNeedACopy) {
   std::vector<uint16_t> halves{15360, 0, 48128, 1, 2, 16384};
   for (uint16_t half : halves)
     w->add_int32_data(half);
-  EXPECT_EQ(errorOf(model),
-            "m.onnx: the values of initializer 'w' are not stored as bytes, "
-            "which a program could refer to: give a path for a copy of the "
-            "model that has them so\n");
+  EXPECT_EQ(
+      errorOf(model),
+      "m.onnx: error: the values of initializer 'w' are not stored as bytes, "
+      "which a program could refer to: give a path for a copy of the "
+      "model that has them so\n");
   ImportOptions options;
   options.binaryCopy = folder / "copy.onnx";
   OwningOpRef<ModuleOp> module = import(model, options);
@@ -160,16 +162,19 @@ TEST_F(Import, WhatTrains) {
   EXPECT_FALSE(variable(*module, "w"));
 
   options.trainRegex = "mask";
-  EXPECT_EQ(errorOf(model, options),
-            "m.onnx: --train=mask: initializer 'mask' has infinite or NaN "
-            "values\n");
+  EXPECT_EQ(
+      errorOf(model, options),
+      "m.onnx: error: --train=mask: initializer 'mask' has infinite or NaN "
+      "values\n");
   options.trainRegex = "(";
-  EXPECT_EQ(errorOf(model, options),
-            "m.onnx: --train=( is not a regular expression: parentheses not "
-            "balanced\n");
+  EXPECT_EQ(
+      errorOf(model, options),
+      "m.onnx: error: --train=( is not a regular expression: parentheses not "
+      "balanced\n");
   options.trainRegex = "b";
-  EXPECT_EQ(errorOf(model, options), "m.onnx: initializer 'b' matches both "
-                                     "--train and --freeze\n");
+  EXPECT_EQ(errorOf(model, options),
+            "m.onnx: error: initializer 'b' matches both "
+            "--train and --freeze\n");
 }
 
 // PyTorch's newer exporter says of every initialiser what it was in the module:
@@ -307,11 +312,12 @@ TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
   ASSERT_TRUE(bool(tied));
   EXPECT_TRUE(tied.contains("val_1"));
 
-  EXPECT_EQ(errorOf(makeFolded("['val_0', 'w']", 7), options),
-            "m.onnx: initializer 'val_1' is what the exporter's optimiser "
-            "computed of parameter 'w', which would train apart from it; "
-            "export the model without that (PyTorch: optimize=False), or hold "
-            "one of them with --freeze\n");
+  EXPECT_EQ(
+      errorOf(makeFolded("['val_0', 'w']", 7), options),
+      "m.onnx: error: initializer 'val_1' is what the exporter's optimiser "
+      "computed of parameter 'w', which would train apart from it; "
+      "export the model without that (PyTorch: optimize=False), or hold "
+      "one of them with --freeze\n");
 
   // Of zeros nobody can tell which is which: it may be a transpose.
   ::onnx::ModelProto zeros = makeFolded("['val_0', 'w']", 0);
@@ -453,7 +459,7 @@ TEST_F(Import, ACopyNeverReplacesTheModel) {
   ImportOptions options;
   options.binaryCopy = folder / "m.onnx";
   EXPECT_EQ(errorOf(model, options),
-            "m.onnx: its binary copy would replace it: write the output "
+            "m.onnx: error: its binary copy would replace it: write the output "
             "somewhere else\n");
 }
 
@@ -491,18 +497,18 @@ TEST_F(Import, FilesThatAreNoModels) {
     return diagnostics;
   };
   EXPECT_EQ(errorAt(folder / "absent.onnx"),
-            "m.onnx: cannot be read: No such file or directory\n");
+            "m.onnx: error: cannot be read: No such file or directory\n");
   EXPECT_EQ(errorAt(folder.write("empty.onnx", "")),
-            "m.onnx: the file is empty\n");
+            "m.onnx: error: the file is empty\n");
   ASSERT_FALSE(sys::fs::create_directory(folder / "dir.onnx"));
-  EXPECT_EQ(errorAt(folder / "dir.onnx"), "m.onnx: it is a directory\n");
-  EXPECT_EQ(
-      errorAt(folder.write("png.onnx", "\x89PNG\r\n\x1a\n")),
-      "m.onnx: not an ONNX model: byte 0: a field runs beyond the end: the "
-      "file is truncated or corrupt\n");
+  EXPECT_EQ(errorAt(folder / "dir.onnx"), "m.onnx: error: it is a directory\n");
+  EXPECT_EQ(errorAt(folder.write("png.onnx", "\x89PNG\r\n\x1a\n")),
+            "m.onnx: error: not an ONNX model: byte 0: a field runs beyond the "
+            "end: the "
+            "file is truncated or corrupt\n");
   EXPECT_EQ(StringRef(errorAt(folder.write("bad.onnxtext", "agraph (")))
-                .take_front(47),
-            "m.onnx: not an ONNX model in textual form: [Par");
+                .take_front(54),
+            "m.onnx: error: not an ONNX model in textual form: [Par");
 }
 
 // No prefix and no changed bit of a model makes the importer crash, and every
@@ -530,19 +536,22 @@ TEST_F(Import, WrongTensors) {
   ::onnx::ModelProto model = makeModel();
   TensorProto *w = addInitializer(model, "w", {2, 4});
   w->set_raw_data(bytesOf(kWeights));
-  EXPECT_EQ(errorOf(model), "m.onnx: initializer 'w': its type needs 32 bytes, "
-                            "but it has 24\n");
+  EXPECT_EQ(errorOf(model),
+            "m.onnx: error: initializer 'w': its type needs 32 bytes, "
+            "but it has 24\n");
   w->set_dims(0, int64_t(1) << 40);
   w->set_dims(1, int64_t(1) << 40);
   EXPECT_EQ(errorOf(model),
-            "m.onnx: initializer 'w': its dimensions are too large\n");
+            "m.onnx: error: initializer 'w': its dimensions are too large\n");
   w->set_dims(0, -2);
-  EXPECT_EQ(errorOf(model), "m.onnx: initializer 'w': negative dimension -2\n");
+  EXPECT_EQ(errorOf(model),
+            "m.onnx: error: initializer 'w': negative dimension -2\n");
   w->set_dims(0, 2);
   w->set_data_type(TensorProto::STRING);
-  EXPECT_EQ(errorOf(model),
-            "m.onnx: initializer 'w': ONNX element type 8 (STRING) is not "
-            "supported; floats, integers and truth values are\n");
+  EXPECT_EQ(
+      errorOf(model),
+      "m.onnx: error: initializer 'w': ONNX element type 8 (STRING) is not "
+      "supported; floats, integers and truth values are\n");
 }
 
 TEST_F(Import, Cycles) {
@@ -551,7 +560,8 @@ TEST_F(Import, Cycles) {
   addNode(model, "Relu", {"p"}, "q", "second");
   addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
   EXPECT_EQ(errorOf(model),
-            "m.onnx: node 'first' (Add, since-version 14): it reads 'q', which "
+            "m.onnx: error: node 'first' (Add, since-version 14): it reads "
+            "'q', which "
             "no earlier node computes: the nodes are in a cycle, or not "
             "sorted\n");
 }
@@ -562,8 +572,8 @@ TEST_F(Import, AttributesHaveOneValueOfTheirType) {
   ::onnx::ModelProto model = makeModel();
   addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
   ::onnx::NodeProto *node = model.mutable_graph()->mutable_node(0);
-  std::string head =
-      "m.onnx: node '" + node->name() + "' (LeakyRelu, since-version 16)";
+  std::string head = "m.onnx: error: node '" + node->name() +
+                     "' (LeakyRelu, since-version 16)";
   node->set_op_type("LeakyRelu");
   while (node->input_size() > 1)
     node->mutable_input()->RemoveLast();
