@@ -52,7 +52,7 @@ int Compilation::checkDevices() {
     return kDone;
   if (auto waves = options.method.getMethod().getWaves(options.method);
       waves && waves->workers > 1)
-    for (auto variable : module->getOps<pipeline::VariableOp>())
+    for (auto variable : module->getOps<pipeline::VariableOp>()) {
       if (variable.getRole() == pipeline::Role::Statistic &&
           options.batchNorm != pipeline::BatchNorm::Frozen)
         return fail("--method=" + options.method.getText() +
@@ -60,6 +60,13 @@ int Compilation::checkDevices() {
                     "such as '" +
                     variable.getSymName() +
                     "'; use --batch-norm=frozen, or another method");
+      if (variable.getRole() == pipeline::Role::Parameter &&
+          !variable.getFrozen() &&
+          !variable.getTensorType().getElementType().isF32())
+        return fail("--method=" + options.method.getText() +
+                    ": its waves are of f32, and '" + variable.getSymName() +
+                    "' is not; freeze it, or use another method");
+    }
   if (std::string wrong = checkSchedule(options, stages); !wrong.empty())
     return fail(wrong);
   std::string error;

@@ -176,6 +176,12 @@ LogicalResult CallRules::verifyExact(func::CallOp call,
       diagnostic.attachNote(origin->getLoc()) << "put here";
     return diagnostic;
   }
+  // Without inputs, calls of several workers have nothing that tells them
+  // apart.
+  if (inputs.empty())
+    if (auto stage = subject.symbols.lookup<StageOp>(
+            call->getParentOfType<TaskOp>().getStage()))
+      best = stage.getWorker();
   auto [other, isFirst] = known.try_emplace(best, call);
   if (isFirst)
     return success();
