@@ -117,7 +117,7 @@ void measureHandOver(Place &place) {
   }
 }
 
-/// The larger wait of both sides, after work that lasts longer than the way.
+/// Returns the larger wait of both sides, after work longer than the transfer.
 void measureOverlap(Place &place) {
   constexpr int size = kSizeCount - 1;
   constexpr double kWork = 3e-3;

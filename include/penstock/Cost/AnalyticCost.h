@@ -36,12 +36,12 @@ struct OpCost {
 struct MachineRates {
   double flopsPerSecond = 200e9;
   double bytesPerSecond = 20e9;
-  /// Of what caches hold, one op after the other; 0 where traffic has one rate
-  /// and overlaps with arithmetic.
+  /// Limits traffic that stays in caches, in bytes per second, which does not
+  /// overlap with arithmetic; 0 where all traffic has one rate and overlaps.
   double cachedBytesPerSecond = 0;
   /// Between devices; 0: as memory.
   double linkBytesPerSecond = 0;
-  /// Of a transfer.
+  /// Delays the first byte of a transfer, in seconds.
   double latencySeconds = 0;
 
   double getLink() const {

@@ -68,7 +68,8 @@ struct CompileOptions {
   std::string lossInput;
   int64_t classAxis = -1;
   std::string ignoreLabel;
-  /// Of devices that need not be there, for which the program is planned.
+  /// Replaces the rates of the target when stages are cut and updates simulated
+  /// (--device-model and single rates); none: the target's own.
   std::optional<MachineRates> deviceRates;
   /// Metrics that evaluations add up: top-K, mae.
   std::vector<std::string> metrics;

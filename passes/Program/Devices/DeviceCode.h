@@ -71,9 +71,8 @@ struct DeviceNumber {
   bool isPlain() const { return isKnown && !slope && !from; }
 };
 
-/// How a number is computed from others: by an op or, with `result`, by a
-/// function. False if it is an index that cannot be computed (a division by
-/// zero).
+/// Computes a number from others, by an op. Returns false for an index that
+/// cannot be computed (a division by zero).
 bool computeNumber(mlir::OperationName op, mlir::DictionaryAttr attributes,
                    mlir::Type type, llvm::ArrayRef<DeviceNumber> operands,
                    DeviceNumber &result);
