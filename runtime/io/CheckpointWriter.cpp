@@ -50,9 +50,9 @@ bool StagingBlock::open(uint64_t bytes) {
 
 void StagingBlock::populate() {
   constexpr uint64_t kPage = 4096;
-  // As if it were written to, but that nothing of it changes.
+  // All of it is zero. A page that is only read would not be there yet.
   for (uint64_t at = 0; at < length; at += kPage)
-    std::atomic_ref<char>(begin[at]).fetch_or(0, std::memory_order_relaxed);
+    *const_cast<volatile char *>(begin + at) = 0;
 }
 
 //===----------------------------------------------------------------------===//

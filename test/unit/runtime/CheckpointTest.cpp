@@ -356,6 +356,23 @@ TEST_F(CheckpointTest, ReplacesOneOfTheSameStep) {
   EXPECT_EQ(verifyCheckpoint(after), "");
   EXPECT_EQ(listOf(run), (Names{"lock", "step-000000002"}));
 }
+/// The first checkpoint shall not have to wait for the system's pages.
+TEST(StagingBlockTest, HasItsPagesBeforeTheyAreNeeded) {
+  auto countFaults = [] {
+    rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_minflt;
+  };
+  constexpr uint64_t kBytes = 37 << 20;
+  StagingBlock block;
+  ASSERT_TRUE(block.open(kBytes));
+  block.populate();
+  long before = countFaults();
+  std::memset(block.data(), 1, kBytes);
+  // A fault brings 2 MiB at most.
+  EXPECT_LT(countFaults() - before, 4);
+  EXPECT_EQ(block.data()[kBytes - 1], 1);
+}
 
 TEST(CheckpointFolderTest, KnowsItsNames) {
   EXPECT_EQ(checkpointName(1200), "step-000001200");
