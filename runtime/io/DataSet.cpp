@@ -619,15 +619,10 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
   uint64_t width = elementBytes(channel.type.element);
   if (stream)
     stream->waitFor(first + microbatch);
-  bool isRandom = shuffle && array.isLarge();
-  thread_local std::vector<char> piece;
   auto copy = [&](int64_t sample, int64_t count, int64_t to) {
     for (int64_t run = 0; count > 0; sample += run, to += run, count -= run) {
       const char *from = array.find(sample, run);
       run = std::min(run, count);
-      if (isRandom)
-        from = array.read(sample, from, uint64_t(run) * array.sampleBytes(),
-                          piece);
       convert(array, from, uint64_t(run) * elements, channel.type.element,
               static_cast<char *>(target) + uint64_t(to) * elements * width);
     }
@@ -654,6 +649,8 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
       if (sample < 0 || next != sample + count)
         break;
     }
+    if (i + count < microbatch && next >= 0)
+      array.fetch(next);
     if (sample < 0)
       std::fill_n(static_cast<int64_t *>(target) + i * elements, elements,
                   ignoredLabel);
@@ -661,7 +658,7 @@ void DataSet::gather(const penstock_channel &channel, uint32_t input, int64_t n,
       copy(sample, count, i);
     i += count;
   }
-  if (isRandom)
+  if (shuffle && array.isLarge())
     prefetch(array, first + channel.stride * microbatch *
                                 getAhead(channel.type.bytes));
 }
@@ -705,10 +702,15 @@ std::vector<ManifestData> DataSet::describe() const {
 }
 
 /// Reads of a shuffled file are of the disk's choosing unless they are begun
-/// ahead of time.
+/// ahead of time. Of a file that is in memory, a few samples show it.
 void DataSet::prefetch(const SampleArray &array, int64_t first) const {
-  for (int64_t i = 0; i < microbatch; ++i)
-    array.prefetch(sampleAt(first + i));
+  constexpr int64_t kLooks = 4;
+  bool isInMemory = true;
+  for (int64_t i = 0; i < microbatch; ++i) {
+    if (i == kLooks && isInMemory)
+      return;
+    isInMemory &= array.prefetch(sampleAt(first + i));
+  }
 }
 
 std::string DataSet::suspects(int64_t first, int64_t count) const {

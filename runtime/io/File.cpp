@@ -27,7 +27,8 @@ using namespace penstock::runtime;
 MappedFile::MappedFile(MappedFile &&other)
     : name(std::move(other.name)), bytes(std::exchange(other.bytes, nullptr)),
       length(std::exchange(other.length, 0)),
-      large(std::exchange(other.large, -1)), begin(other.begin) {}
+      large(std::exchange(other.large, -1)), begin(other.begin),
+      around(other.around) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) {
   std::swap(name, other.name);
@@ -35,6 +36,7 @@ MappedFile &MappedFile::operator=(MappedFile &&other) {
   std::swap(length, other.length);
   std::swap(large, other.large);
   std::swap(begin, other.begin);
+  std::swap(around, other.around);
   return *this;
 }
 
@@ -52,38 +54,32 @@ static constexpr uint64_t kReadAtOnce = 256 << 20;
 
 bool MappedFile::isLarge() const { return length > kReadAtOnce; }
 
-void MappedFile::setRandom() const {
-  if (isLarge())
-    madvise(const_cast<char *>(bytes), length, MADV_RANDOM);
-}
-
-void MappedFile::prefetch(const char *data, uint64_t size) const {
+void MappedFile::setRandom(bool stays) {
   if (!isLarge())
     return;
-  // Asking for a page that is there costs more than to find that out.
-  char first;
-  iovec one = {&first, 1};
-  if (large >= 0 &&
-      preadv2(large, &one, 1, off_t(begin + (data - bytes)), RWF_NOWAIT) == 1)
-    return;
-  static const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
-  uint64_t before = uint64_t(data - bytes) % page;
-  madvise(const_cast<char *>(data - before), size + before, MADV_WILLNEED);
+  constexpr uint64_t kBlock = 256 << 10;
+  around = stays ? kBlock : 0;
+  madvise(const_cast<char *>(bytes), length, MADV_RANDOM);
 }
 
-bool MappedFile::read(const char *data, uint64_t size, char *to) const {
-  if (large < 0)
-    return false;
-  for (uint64_t done = 0; done < size;) {
-    ssize_t count = pread(large, to + done, size - done,
-                          off_t(begin + uint64_t(data - bytes) + done));
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return false;
-    done += uint64_t(count);
-  }
-  return true;
+bool MappedFile::prefetch(const char *data, uint64_t size) const {
+  if (!isLarge())
+    return true;
+  // Asking for a page that is there costs more than to find that out. Pages at
+  // the ends may have come with other bytes.
+  char byte;
+  iovec one = {&byte, 1};
+  uint64_t middle = uint64_t(data - bytes) + size / 2;
+  if (large >= 0 &&
+      preadv2(large, &one, 1, off_t(begin + middle), RWF_NOWAIT) == 1)
+    return true;
+  static const auto page = uint64_t(sysconf(_SC_PAGESIZE));
+  uint64_t unit = std::max(around, page), first = uint64_t(data - bytes),
+           end = first + size;
+  first -= first % unit;
+  end = std::min(length, (end + unit - 1) / unit * unit);
+  madvise(const_cast<char *>(bytes + first), end - first, MADV_WILLNEED);
+  return false;
 }
 
 void MappedFile::giveBackPages() const {

@@ -42,17 +42,14 @@ public:
   void forgetPath() { name.clear(); }
   const char *data() const { return bytes; }
   uint64_t size() const { return length; }
-  /// It will be read in no order: what is around a byte that is read need not
-  /// be.
-  void setRandom() const;
+  /// It will be read in no order. If it `stays` in memory until all of it was
+  /// read, what is around the bytes that are asked for is read with them.
+  void setRandom(bool stays);
   /// Returns true if it is larger than files that are read when opened.
   bool isLarge() const;
-  /// Begins to read bytes of a large file, unless they are in memory.
-  void prefetch(const char *data, uint64_t size) const;
-  /// Copies bytes of a large file without mapping their pages, which takes
-  /// longer where few of a page are read. Returns false where that fails: they
-  /// are to be taken from the mapping.
-  bool read(const char *data, uint64_t size, char *to) const;
+  /// Begins to read bytes of a large file, unless they are in memory. Returns
+  /// true if they were.
+  bool prefetch(const char *data, uint64_t size) const;
   /// The memory of this process does not count what has been read; it is read
   /// again where it is needed.
   void giveBackPages() const;
@@ -64,8 +61,9 @@ private:
   std::string name;
   const char *bytes = nullptr;
   uint64_t length = 0;
-  int large = -1;     ///< The descriptor of a large file.
-  uint64_t begin = 0; ///< The offset of `bytes` in the file.
+  int large = -1;      ///< The descriptor of a large file.
+  uint64_t begin = 0;  ///< The offset of `bytes` in the file.
+  uint64_t around = 0; ///< The unit of reads in no order; 0: a page.
 };
 
 /// Writes to a temporary file, which commit() renames; without it, nothing is

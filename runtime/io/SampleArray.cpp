@@ -14,10 +14,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <glob.h>
+#include <string>
 #include <unistd.h>
 
 using namespace penstock::runtime;
@@ -295,9 +299,24 @@ const char *SampleArray::find(int64_t sample, int64_t &run) const {
   return part.array.data + uint64_t(inPart) * bytes;
 }
 
+/// Returns how much of files the system can keep in memory, as it estimates; 0
+/// where it does not.
+static uint64_t getAvailableBytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);)
+    if (uint64_t kibibytes = 0;
+        std::sscanf(line.c_str(), "MemAvailable: %" SCNu64, &kibibytes) == 1)
+      return kibibytes << 10;
+  return 0;
+}
+
 void SampleArray::setRandom() {
+  uint64_t size = 0;
   for (const Part &part : parts)
-    part.array.file.setRandom();
+    size += part.array.file.size();
+  bool stays = size <= getAvailableBytes() / 2;
+  for (Part &part : parts)
+    part.array.file.setRandom(stays);
 }
 
 bool SampleArray::isLarge() const {
@@ -306,17 +325,18 @@ bool SampleArray::isLarge() const {
   });
 }
 
-const char *SampleArray::read(int64_t sample, const char *data, uint64_t size,
-                              std::vector<char> &copy) const {
-  copy.resize(size);
-  return findPart(sample).array.file.read(data, size, copy.data()) ? copy.data()
-                                                                   : data;
-}
-
-void SampleArray::prefetch(int64_t sample) const {
+void SampleArray::fetch(int64_t sample) const {
+  constexpr uint64_t kLine = 64, kMost = 1024;
   int64_t run = 0;
   const char *data = find(sample, run);
-  findPart(sample).array.file.prefetch(data, bytes);
+  for (uint64_t at = 0; at < std::min(bytes, kMost); at += kLine)
+    __builtin_prefetch(data + at);
+}
+
+bool SampleArray::prefetch(int64_t sample) const {
+  int64_t run = 0;
+  const char *data = find(sample, run);
+  return findPart(sample).array.file.prefetch(data, bytes);
 }
 
 void SampleArray::giveBackPages() const {

@@ -43,14 +43,12 @@ public:
   void setRandom();
   /// Returns true if a file of it may not be in memory.
   bool isLarge() const;
-  /// Returns the bytes of samples in one piece, from `find`: where they are, or
-  /// of a large file in `copy`, without mapping them.
-  const char *read(int64_t sample, const char *data, uint64_t size,
-                   std::vector<char> &copy) const;
   /// The stream that it comes from; null for files.
   SampleStream *getStream() const { return stream.get(); }
-  /// Begins to read a sample of such a file.
-  void prefetch(int64_t sample) const;
+  /// Begins to read a sample of such a file. Returns true if it was in memory.
+  bool prefetch(int64_t sample) const;
+  /// Begins to bring a sample from memory into the caches.
+  void fetch(int64_t sample) const;
   /// The memory of this process does not count what has been read.
   void giveBackPages() const;
   /// Its pieces, in their order.
