@@ -8,6 +8,8 @@
 // For each mutant a line with its number, kind, class, verdict, rule and
 // message, divided by tabs; those that are accepted are written to DIR. Whether
 // they train as the original does is for run_mutants.py to find out.
+//
+// No mutant is made twice, nor one whose hash is in the file --known.
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Pipeline/Pipeline.h"
@@ -26,10 +28,15 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/LineIterator.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/xxhash.h"
 
 #include <random>
+#include <set>
 
 using namespace mlir;
 using namespace penstock;
@@ -71,11 +78,10 @@ constexpr const char *kNames[] = {
 
 class Mutator {
 public:
-  Mutator(ModuleOp module, uint64_t seed)
-      : module(module), context(module.getContext()), random(seed) {}
+  explicit Mutator(uint64_t seed) : random(seed) {}
 
   /// Makes one change of a kind; false if it found nothing to change.
-  bool mutate(Kind kind);
+  bool mutate(ModuleOp program, Kind kind);
   std::string description;
 
 private:
@@ -106,7 +112,7 @@ private:
   bool changeMath(Kind kind);
 
   ModuleOp module;
-  MLIRContext *context;
+  MLIRContext *context = nullptr;
   std::mt19937_64 random;
 };
 
@@ -414,6 +420,9 @@ bool Mutator::changeAttribute(Kind kind) {
       }
       describe(op, "erases " + attribute.getName().getValue());
       op->removeAttr(attribute.getName());
+      // A text without it has the default.
+      if (inherent)
+        op->getName().populateDefaultProperties(op->getPropertiesStorage());
       return true;
     }
     Attribute value = change(attribute.getValue(), kind, op);
@@ -660,7 +669,9 @@ bool Mutator::changeMath(Kind kind) {
   return true;
 }
 
-bool Mutator::mutate(Kind kind) {
+bool Mutator::mutate(ModuleOp program, Kind kind) {
+  module = program;
+  context = program.getContext();
   auto any = [](Operation *) { return true; };
   switch (kind) {
   case EraseOp: {
@@ -810,6 +821,29 @@ static Verdict judge(ModuleOp changed, std::string &text) {
   return verdict;
 }
 
+/// Returns a number that equal programs have.
+static uint64_t computeHash(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  // The form that needs no op to be valid.
+  module->print(stream, OpPrintingFlags().printGenericOpForm());
+  return llvm::xxh3_64bits(text);
+}
+
+static std::set<uint64_t> readHashes(StringRef path) {
+  std::set<uint64_t> hashes;
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file =
+      llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return hashes;
+  for (llvm::line_iterator line(**file); !line.is_at_eof(); ++line) {
+    uint64_t hash = 0;
+    if (!line->getAsInteger(16, hash))
+      hashes.insert(hash);
+  }
+  return hashes;
+}
+
 int main(int argc, char **argv) {
   llvm::cl::opt<std::string> input(llvm::cl::Positional, llvm::cl::Required,
                                    llvm::cl::desc("PROGRAM"));
@@ -817,6 +851,8 @@ int main(int argc, char **argv) {
   llvm::cl::opt<unsigned> count("count", llvm::cl::init(50));
   llvm::cl::opt<std::string> out("out", llvm::cl::Required);
   llvm::cl::opt<bool> withoutReplay("without-replay");
+  llvm::cl::opt<std::string> knownPath(
+      "known", llvm::cl::desc("Hashes of mutants made so far; grows by these"));
   llvm::cl::ParseCommandLineOptions(argc, argv, "Changes programs at random\n");
 
   DialectRegistry registry;
@@ -836,14 +872,37 @@ int main(int argc, char **argv) {
     for (ModuleOp nested :
          llvm::make_early_inc_range(program->getOps<ModuleOp>()))
       nested.erase();
+  std::set<uint64_t> known = readHashes(knownPath);
+  known.insert(computeHash(*program));
+  std::unique_ptr<llvm::raw_fd_ostream> knownFile;
+  if (!knownPath.empty()) {
+    std::error_code error;
+    knownFile = std::make_unique<llvm::raw_fd_ostream>(
+        knownPath, error, llvm::sys::fs::OF_Append);
+    if (error) {
+      llvm::errs() << knownPath << ": " << error.message() << '\n';
+      return 1;
+    }
+  }
   unsigned kinds = withoutReplay ? unsigned(MathConstant) : unsigned(NumKinds);
   for (unsigned number : llvm::seq(count.getValue())) {
-    uint64_t own = seed * 1000003 + number;
-    OwningOpRef<ModuleOp> mutant(program->clone());
-    Mutator mutator(*mutant, own);
     // Programs get few mutants each: another seed begins with another kind.
     auto kind = static_cast<Kind>((number + 7 * seed) % kinds);
-    if (!mutator.mutate(kind))
+    OwningOpRef<ModuleOp> mutant;
+    Mutator mutator(seed * 1000003 + number);
+    bool isNew = false;
+    // Of some kinds there are few.
+    constexpr int kMostTries = 10;
+    for (int tries = 0; tries < kMostTries && !isNew; ++tries) {
+      mutant = program->clone();
+      if (!mutator.mutate(*mutant, kind))
+        break;
+      uint64_t hash = computeHash(*mutant);
+      isNew = known.insert(hash).second;
+      if (isNew && knownFile)
+        *knownFile << llvm::format_hex_no_prefix(hash, 16) << '\n';
+    }
+    if (!isNew)
       continue;
     std::string text;
     Verdict verdict = judge(*mutant, text);
