@@ -279,11 +279,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
                                          : convs.getIndex(order);
     }
     VariableOp parameter = getOwner(symbols, variable, firstOfBytes);
-    // --verify takes a gradient with the rate of the program as a reason for
-    // its parameter to move.
-    if (variable.getRole() == Role::Gradient &&
-        parameter->hasAttr(kRateScaleAttr))
-      parameter = variable;
+    auto scale = parameter->getAttrOfType<FloatAttr>(kRateScaleAttr);
     int64_t owner = numbers.lookup(parameter.getSymName());
     auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);
     auto addVariable = [&](StringRef name, BytesAttr bytes,
@@ -311,7 +307,8 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
           .placement_count = copyCount,
           .placements = copyTable,
           .prepacked_from = weights,
-          .prepacked_by = prepacking}
+          .prepacked_by = prepacking,
+          .rate_scale = scale ? scale.getValueAsDouble() : 1}
                           .get());
     };
     addVariable(variable.getSymName(), init, Constant::null());

@@ -128,6 +128,7 @@ void UpdateWitness::look(uint32_t task, int64_t update) {
     double rate = replay.findHyperparameter("lr");
     if (program.rate)
       rate = program.rate(nullptr, float(rate), update);
+    rate *= weight.variable->rate_scale;
     uint32_t element = weight.variable->type.element;
     gradients.resize(values.size());
     replay.read(*weight.gradient, update, gradients.data());

@@ -324,6 +324,24 @@ constexpr penstock_placement kPlaceW1 = {0, kW1, 128}, kPlaceW2 = {1, kW2, 64},
                              kPlaceG1 = {0, kG1, 128},
                              kAloneW2 = {0, kArena + kW2, 64};
 
+/// A variable that starts at zero, with one version in one place.
+penstock_variable onePlace(const char *name, uint32_t role, uint32_t stage,
+                           const int64_t *shape,
+                           const penstock_placement *placement) {
+  penstock_variable variable = {};
+  variable.name = name;
+  variable.kind = "";
+  variable.role = role;
+  variable.stage = stage;
+  variable.type = matrix(shape);
+  variable.file = -1;
+  variable.versions = variable.version_step = 1;
+  variable.placement_count = 1;
+  variable.placements = placement;
+  variable.rate_scale = 1;
+  return variable;
+}
+
 } // namespace
 
 void LinearProgram::writeModel(const std::string &folder, Weights weights) {
@@ -397,12 +415,13 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
     files.push_back({weightsPath.c_str(), weightsText.size(), {}});
   int32_t file = int32_t(files.size()) - 1;
   variables = {
-      {"w1", "", 0, PENSTOCK_ROLE_PARAMETER, 0, 0, 0, 0, matrix(kW1Shape), file,
-       0, w1Offset, nullptr, 1, 1, 1, &kPlaceW1, 0, 0},
-      {"w2", "", 1, PENSTOCK_ROLE_PARAMETER, 1, 0, 0, 0, matrix(kW2Shape), file,
-       0, w2Offset, nullptr, 1, 1, 1, &kPlaceW2, 0, 0},
-      {"w1.grad", "", 0, PENSTOCK_ROLE_GRADIENT, 0, 0, 0, 0, matrix(kW1Shape),
-       -1, 0, 0, nullptr, 1, 1, 1, &kPlaceG1, 0, 0}};
+      onePlace("w1", PENSTOCK_ROLE_PARAMETER, 0, kW1Shape, &kPlaceW1),
+      onePlace("w2", PENSTOCK_ROLE_PARAMETER, 1, kW2Shape, &kPlaceW2),
+      onePlace("w1.grad", PENSTOCK_ROLE_GRADIENT, 0, kW1Shape, &kPlaceG1)};
+  variables[1].of = 1;
+  variables[0].file = variables[1].file = file;
+  variables[0].file_offset = w1Offset;
+  variables[1].file_offset = w2Offset;
   replayVariables = {variables[2], variables[1], variables[0]};
   replayVariables[0].of = 2;
   replayVariables[2].of = 2;

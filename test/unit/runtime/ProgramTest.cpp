@@ -253,6 +253,18 @@ TEST_F(ProgramTest, NamesAWeightThatStandsStill) {
   // So small a rate moves no weight.
   EXPECT_EQ(verify("1e-12").first, 0);
   EXPECT_EQ(verify("0").first, 0);
+  // Nor does the rate of its own that a parameter may have.
+  linear.replayVariables[2].rate_scale = 1e-12;
+  EXPECT_EQ(verify("0.05").first, 0);
+  linear.replayVariables[2].rate_scale = 0;
+  EXPECT_EQ(verify("0.05").first, 0);
+  linear.replayVariables[2].rate_scale = 0.5;
+  std::string halved = verify("0.05").second;
+  EXPECT_EQ(halved.empty(), error.empty());
+  EXPECT_NE(halved.find(halved.empty() ? "" : "learning rate of 0.025 "),
+            std::string::npos)
+      << halved;
+  linear.replayVariables[2].rate_scale = 1;
   faults.updatesNothing = false;
   EXPECT_EQ(verify("0.05").first, 0);
 }
