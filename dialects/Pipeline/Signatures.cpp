@@ -176,11 +176,19 @@ void penstock::pipeline::signFunctions(ModuleOp module) {
       inputs.push_back(combine(values));
     }
     for (unsigned i : llvm::seq(callee.getNumResults())) {
+      // Calls that take nothing differ by nothing: a term for each counts them.
+      SmallVector<Attribute> each;
       llvm::SetVector<Attribute> targets;
-      for (func::CallOp call : list)
-        for (FlatSymbolRefAttr target : terms.getTargets(call.getResult(i)))
-          targets.insert(target);
-      results.push_back(combine(targets.getArrayRef()));
+      for (func::CallOp call : list) {
+        SmallVector<FlatSymbolRefAttr> own =
+            terms.getTargets(call.getResult(i));
+        if (own.empty())
+          each.push_back(UnitAttr::get(context));
+        llvm::append_range(each, own);
+        targets.insert_range(own);
+      }
+      results.push_back(
+          combine(inputs.empty() ? ArrayRef(each) : targets.getArrayRef()));
     }
     setSignature(callee, inputs, results);
   }

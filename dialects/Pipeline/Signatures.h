@@ -52,7 +52,9 @@ void setSignature(mlir::func::FuncOp function,
 /// several calls share, or for what computes numbers.
 bool standsForRoles(SignatureAttr signature);
 /// Signs, or signs anew, all functions that tasks call for their own values;
-/// those that stand for roles are left as they are.
+/// those that stand for roles are left as they are. Of equal tasks, one
+/// function has for each argument a term of each call; without arguments, for
+/// each result.
 void signFunctions(mlir::ModuleOp module);
 /// Returns true if one call names the function; signatures of others may, too.
 bool isCalledOnce(mlir::func::FuncOp function);

@@ -28,6 +28,16 @@ static ArrayRef<Attribute> getAlternatives(const Attribute &term) {
   return ArrayRef<Attribute>(term);
 }
 
+/// Returns how many calls a function stands for: each has a term for every
+/// argument or, where there is none, for every result.
+static size_t countCalls(SignatureAttr signature) {
+  size_t count = 1;
+  for (Attribute term : signature.getInputs().empty() ? signature.getResults()
+                                                      : signature.getInputs())
+    count = std::max(count, getAlternatives(term).size());
+  return count;
+}
+
 namespace {
 
 /// Calls of one module.
@@ -139,9 +149,7 @@ InFlightDiagnostic CallRules::report(func::CallOp call, unsigned argument,
 LogicalResult CallRules::verifyExact(func::CallOp call,
                                      SignatureAttr signature) {
   ArrayRef<Attribute> inputs = signature.getInputs().getValue();
-  size_t count = 1;
-  for (Attribute term : inputs)
-    count = std::max(count, getAlternatives(term).size());
+  size_t count = countCalls(signature);
   // The alternative that fits best says what is wrong.
   Operation *callee = subject.symbols.lookup(call.getCallee());
   llvm::DenseMap<unsigned, func::CallOp> &known = taken[callee];
@@ -176,12 +184,6 @@ LogicalResult CallRules::verifyExact(func::CallOp call,
       diagnostic.attachNote(origin->getLoc()) << "put here";
     return diagnostic;
   }
-  // Without inputs, calls of several workers have nothing that tells them
-  // apart.
-  if (inputs.empty())
-    if (auto stage = subject.symbols.lookup<StageOp>(
-            call->getParentOfType<TaskOp>().getStage()))
-      best = stage.getWorker();
   auto [other, isFirst] = known.try_emplace(best, call);
   if (isFirst)
     return success();
@@ -305,7 +307,7 @@ LogicalResult CallRules::verifyRoles(func::CallOp call, func::FuncOp callee,
 /// Results of a function of one task go exactly where it says.
 LogicalResult CallRules::verifyTargets(func::CallOp call,
                                        SignatureAttr signature) {
-  bool isOne = llvm::none_of(signature.getInputs(), llvm::IsaPred<ArrayAttr>);
+  bool isOne = countCalls(signature) == 1;
   for (auto [index, term] : llvm::enumerate(signature.getResults())) {
     if (isa<StringAttr>(term))
       continue;

@@ -217,6 +217,29 @@ pipeline.task @s0.F forward of @s0(%k) {
 
 // -----
 
+// What takes nothing has a term for each of its calls among the results.
+!t = tensor<2xf32>
+pipeline.stage @s0
+pipeline.channel @a : [!t]
+pipeline.channel @b : [!t]
+func.func private @one() -> !t
+  attributes {pipeline.signature = #pipeline.signature<() -> (_ | _)>}
+pipeline.task @s0.F forward of @s0(%k) {
+  %0 = func.call @one() : () -> !t
+  // expected-note @+1 {{the other call}}
+  %1 = func.call @one() : () -> !t
+  // expected-error @+1 {{C38: calls @one again, which stands for values of one call}}
+  %2 = func.call @one() : () -> !t
+  pipeline.put %0 to @a : !t
+  pipeline.put %1 to @b : !t
+}
+pipeline.task @s0.B backward of @s0(%k) {
+  %0 = pipeline.take @a : !t
+  %1 = pipeline.take @b : !t
+}
+
+// -----
+
 // The dialect wants a term for each.
 !t = tensor<2xf32>
 // expected-error @+1 {{'pipeline.signature' is a term for each argument and result, on a function}}
