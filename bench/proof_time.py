@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Measures what the proofs take: proof_time.py BUILD [--stages 8,16,...] [--microbatches 1,...]
-[--flags FLAGS].
+[--flags FLAGS] [--folder FOLDER [--prepare]].
 
 The model is a chain of matrix products, one per stage. Prints a row per number of stages
 and microbatches per update: processor seconds of pipeline-verify-schedule (S1 to S7) on
 the schedule, and of pipeline-verify-program (S8 to S12) on the functions of the devices.
 The last line has the exponents of both: s in seconds = c * (stages * microbatches)^s.
+
+--folder keeps the programs, and --prepare only writes them: compiling the largest takes
+longer than their proofs.
 """
 
 import argparse
+import contextlib
 import math
 import pathlib
 import resource
@@ -41,33 +45,54 @@ def measure(optimizer, name, text):
     return max(0.0, spend([*others, f"--{name}"]) - spend(others))
 
 
+def write_programs(compiler, chain, stages, microbatches, flags):
+    """Returns the files of the schedule and of the program; writes what is missing."""
+    texts = []
+    for level in ("schedule", "program"):
+        text = chain.with_suffix(f".{microbatches}.{level}.mlir")
+        texts.append(text)
+        if not text.exists():
+            subprocess.run([compiler, chain, f"--stages={stages}", "--loss=mse",
+                            f"--microbatches={microbatches}", "--microbatch-size=1",
+                            f"--emit={level}", "-o", text, *flags.split()], check=True)
+    return texts
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--stages", default="8,16,32,64,128,256")
     parser.add_argument("--microbatches", default="1,16,64,256,1024,4096")
     parser.add_argument("--flags", default="--schedule=1f1b")
+    parser.add_argument("--folder", type=pathlib.Path)
+    parser.add_argument("--prepare", action="store_true")
     options = parser.parse_args()
     tools = options.build / "bin"
     points = []
-    print("| stages | microbatches | S1 to S7 | S8 to S12 |\n|---|---|---|---|", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
+    if not options.prepare:
+        print("| stages | microbatches | S1 to S7 | S8 to S12 |\n|---|---|---|---|", flush=True)
+    with contextlib.ExitStack() as stack:
+        folder = options.folder or pathlib.Path(
+            stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
         for stages in map(int, options.stages.split(",")):
-            write_chain(folder / "chain.onnxtext", stages)
+            chain = folder / f"chain.{stages}.onnxtext"
+            write_chain(chain, stages)
             for microbatches in map(int, options.microbatches.split(",")):
-                seconds = []
-                for level, name in (("schedule", "pipeline-verify-schedule"),
-                                    ("program", "pipeline-verify-program")):
-                    text = folder / f"{level}.mlir"
-                    subprocess.run(
-                        [tools / "penstockc", folder / "chain.onnxtext", f"--stages={stages}",
-                         f"--microbatches={microbatches}", "--microbatch-size=1", "--loss=mse",
-                         f"--emit={level}", "-o", text, *options.flags.split()], check=True)
-                    seconds.append(measure(tools / "penstock-opt", name, text))
+                texts = write_programs(tools / "penstockc", chain, stages, microbatches,
+                                       options.flags)
+                if options.prepare:
+                    continue
+                seconds = [measure(tools / "penstock-opt", name, text) for name, text in
+                           zip(("pipeline-verify-schedule", "pipeline-verify-program"), texts)]
+                if not options.folder:
+                    for text in texts:
+                        text.unlink()
                 points.append((stages * microbatches, *seconds))
                 print(f"| {stages} | {microbatches} | {seconds[0]:.2f} | {seconds[1]:.2f} |",
                       flush=True)
+    if options.prepare:
+        return
     exponents = []
     for column in (1, 2):
         logs = [(math.log(point[0]), math.log(point[column])) for point in points
