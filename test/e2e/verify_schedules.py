@@ -2,8 +2,8 @@
 stages, and prints a table of what came out.
 
 usage: verify_schedules.py PENSTOCKC FOLDER --models mlp --microbatches N
-           [--schedules A B] [--depths 1,2,3,4] [--orders 0,1,7] [--steps N]
-           [--flags=FLAGS]
+           [--schedules A B] [--precisions f32 bf16] [--depths 1,2,3,4]
+           [--orders 0,1,7] [--steps N] [--flags=FLAGS]
 
 A depth is a number of GPUs without replicas; under some schedules, each has
 several stages. The streams of the GPUs run in each of the orders, which are
@@ -14,12 +14,14 @@ A cell is `=` where --verify found the bits of a replay, and each order gave the
 losses, the evaluations and the saved model of the first cell, bit for bit; `-`
 is a refusal in one line. Anything else ends the script with exit code 1. Each
 table ends with the differences between the GPU and the CPU, which are at most
-1e-5: of losses, relative; of weights, relative to the largest of a tensor.
+1e-5, or 2e-2 in bf16: of losses, relative; of weights, relative to the largest of
+a tensor.
 """
 
 import argparse
 import array
 import hashlib
+import itertools
 import os
 import re
 import subprocess
@@ -29,7 +31,7 @@ import plans
 from same_but_weights import float_initializers
 from verify_methods import MODELS, ROOT, Difference, readLosses
 
-TOLERANCE = 1e-5
+TOLERANCES = {"f32": 1e-5, "bf16": 2e-2}
 
 
 def run(command, order=0, graphs=True):
@@ -46,29 +48,29 @@ def readWeights(path):
         yield name, array.array("f", data[begin:end])
 
 
-def compareWeights(found, expected):
+def compareWeights(found, expected, tolerance):
     worst = 0
     for (name, a), (_, b) in zip(readWeights(found), readWeights(expected), strict=True):
         scale = max(abs(x) for x in b) or 1
         difference = max(abs(x - y) for x, y in zip(a, b, strict=True)) / scale
-        if not difference <= TOLERANCE:
+        if not difference <= tolerance:
             raise Difference(f"{found}: {name} differs from the CPU's by {difference:.1e}")
         worst = max(worst, difference)
     return worst
 
 
-def compareLosses(found, expected):
+def compareLosses(found, expected, tolerance):
     differences = [abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True)]
-    if not differences or not all(d <= TOLERANCE for d in differences):
+    if not differences or not all(d <= tolerance for d in differences):
         raise Difference(f"losses {found}, the CPU's are {expected}")
     return max(differences)
 
 
 class Training:
-    """One model with its number of microbatches."""
+    """One model with its number of microbatches, in one precision."""
 
-    def __init__(self, options, name):
-        self.options = options
+    def __init__(self, options, name, precision):
+        self.options, self.precision = options, precision
         self.model, self.data, self.labels, self.size, self.loss = MODELS[name]
         self.program = os.path.join(options.folder, "run")
         self.log = self.program + ".jsonl"
@@ -81,7 +83,7 @@ class Training:
         return [options.penstockc, self.model, "-o", self.program,
                 f"--microbatch-size={self.size}", f"--microbatches={options.microbatches}",
                 f"--loss={self.loss}", "--optimizer=sgd:lr=0.05,momentum=0.9",
-                *options.flags.split(), *flags]
+                f"--precision={self.precision}", *options.flags.split(), *flags]
 
     def train(self, order, *flags, graphs=True):
         """Returns the lines of the evaluations."""
@@ -128,11 +130,12 @@ class Training:
         evaluations = self.train(0)
         def losses(lines):
             return [float(re.search(r" loss (\S+)", line)[1]) for line in lines]
+        tolerance = TOLERANCES[self.precision]
         # Printed with fewer digits, which may round apart.
-        compareLosses(losses(self.first[1]), losses(evaluations))
+        compareLosses(losses(self.first[1]), losses(evaluations), tolerance)
         found, expected = self.first[0], readLosses(self.log)
-        weights = compareWeights(self.program + ".first.onnx", self.saved)
-        return compareLosses(found, expected), weights
+        weights = compareWeights(self.program + ".first.onnx", self.saved, tolerance)
+        return compareLosses(found, expected, tolerance), weights
 
 
 def main():
@@ -142,6 +145,7 @@ def main():
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--microbatches", type=int, required=True)
     parser.add_argument("--schedules", nargs="+", required=True)
+    parser.add_argument("--precisions", nargs="+", choices=TOLERANCES, default=["f32"])
     parser.add_argument("--depths", default="1,2,3,4")
     parser.add_argument("--orders", default="0,1,7")
     parser.add_argument("--steps", type=int, default=6)
@@ -152,9 +156,9 @@ def main():
     os.makedirs(options.folder, exist_ok=True)
     depths = [int(depth) for depth in options.depths.split(",")]
     total = 0
-    for name in options.models:
-        training = Training(options, name)
-        print(f"{name}, M = {options.microbatches} {options.flags}\n\n| schedule |" +
+    for name, precision in itertools.product(options.models, options.precisions):
+        training = Training(options, name, precision)
+        print(f"{name}, M = {options.microbatches}, {precision} {options.flags}\n\n| schedule |" +
               "".join(f" p = {depth} |" for depth in depths))
         print("|---" * (1 + len(depths)) + "|")
         for schedule in options.schedules:
