@@ -178,6 +178,79 @@ func.func private @f(%x: tensor<37xf32>, %at: tensor<5xi32>) -> tensor<5xf32> {
                "an access at byte -4 of parameter [0-2], which has");
 }
 
+//===----------------------------------------------------------------------===//
+// Mistakes of a compiler
+//===----------------------------------------------------------------------===//
+
+// Threads of a block that meet: rows of several warps, and tiles.
+const char *const kMeetings = R"mlir(
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#swap = affine_map<(i, j) -> (j, i)>
+func.func private @sums(%x: tensor<3x4100xf32>) -> tensor<3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+  %r = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<3x4100xf32>) outs(%z : tensor<3xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<3xf32>
+  return %r : tensor<3xf32>
+}
+func.func private @transpose(%x: tensor<64x96xf32>) -> tensor<96x64xf32> {
+  %e = tensor.empty() : tensor<96x64xf32>
+  %r = linalg.generic {indexing_maps = [#swap, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x96xf32>) outs(%e : tensor<96x64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<96x64xf32>
+  return %r : tensor<96x64xf32>
+}
+)mlir";
+const Call kMeetingCalls[] = {
+    {"sums", {randomVector(3 * 4100, 80), std::vector<float>(3)}, 1, {}},
+    {"transpose",
+     {randomVector(64 * 96, 81), std::vector<float>(96 * 64)},
+     1,
+     {}}};
+
+// Without them, a block has other numbers in one of three orders at least.
+TEST(GpuKernels, MissingBarriersShow) {
+  KernelOptions options;
+  options.gpu = true;
+  auto right = Kernels::compile(kMeetings, options);
+  options.fault = KernelFault::NoBarriers;
+  auto wrong = Kernels::compile(kMeetings, options);
+  ASSERT_TRUE(right && wrong);
+  for (const Call &call : kMeetingCalls) {
+    int others = 0;
+    for (uint64_t order : {0, 1, 7}) {
+      std::vector<float> expected = run(*right, call, order)[0],
+                         actual = run(*wrong, call, order)[0];
+      others += std::memcmp(expected.data(), actual.data(),
+                            expected.size() * sizeof(float)) != 0;
+    }
+    EXPECT_GT(others, 0) << call.name;
+  }
+}
+
+// It would hang, or not, as the GPU is.
+TEST(GpuKernels, BarriersInABranchAreFound) {
+  KernelOptions options;
+  options.gpu = true;
+  options.fault = KernelFault::BarriersInABranch;
+  auto wrong = Kernels::compile(kMeetings, options);
+  ASSERT_TRUE(wrong);
+  for (const Call &call : kMeetingCalls)
+    EXPECT_DEATH(run(*wrong, call, 0),
+                 "block \\(0,0,0\\): of [0-9]+ threads, 16 wait at a barrier, 0 "
+                 "in a shuffle whose other lanes do not come, [0-9]+ have "
+                 "ended")
+        << call.name;
+}
+
 // One row with a rest, rows of whole vectors, and rows that are not.
 TEST(GpuKernels, VectorsHaveTheBitsOfTheirElements) {
   for (auto [rows, length] : std::vector<std::pair<int64_t, int64_t>>{

@@ -29,9 +29,13 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 #include <cstdlib>
 
@@ -197,6 +201,30 @@ static LogicalResult lowerLaunches(ModuleOp module,
                  failed(table.convert(runtime)));
 }
 
+/// Plants a mistake in optimized kernels.
+static void plant(KernelFault fault, llvm::Module &code) {
+  SmallVector<llvm::CallInst *> barriers;
+  for (llvm::Function &function : code)
+    for (llvm::Instruction &each : llvm::instructions(function))
+      if (auto *call = dyn_cast<llvm::CallInst>(&each);
+          call && call->getCalledFunction() &&
+          call->getCalledFunction()->getName().starts_with("llvm.nvvm.barrier"))
+        barriers.push_back(call);
+  for (llvm::CallInst *barrier : barriers) {
+    if (fault == KernelFault::NoBarriers) {
+      barrier->eraseFromParent();
+      continue;
+    }
+    llvm::IRBuilder<> builder(barrier);
+    llvm::Value *thread = builder.CreateIntrinsic(
+        builder.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+    llvm::Instruction *then = llvm::SplitBlockAndInsertIfThen(
+        builder.CreateICmpULT(thread, builder.getInt32(16)), barrier,
+        /*Unreachable=*/false);
+    barrier->moveBefore(then->getIterator());
+  }
+}
+
 std::unique_ptr<Kernels> Kernels::compile(const std::string &source,
                                           KernelOptions options) {
   DialectRegistry registry;
@@ -283,6 +311,8 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
         return success();
       std::unique_ptr<llvm::Module> added = cuda::translateKernels(
           code, *cuda::findGpuArch("emulated"), Toolkit(), host.getContext());
+      if (added && options.fault != KernelFault::None)
+        plant(options.fault, *added);
       return success(
           added &&
           succeeded(cuda::retargetToHost(*added, host, module.getLoc())) &&

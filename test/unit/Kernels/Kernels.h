@@ -24,6 +24,14 @@
 #include <string>
 #include <vector>
 
+/// A mistake that a compiler could make, in all kernels of a GPU.
+enum class KernelFault {
+  None,
+  NoBarriers,
+  /// The first 16 threads of a block alone wait.
+  BarriersInABranch
+};
+
 struct KernelOptions {
   int64_t threads = 1;
   /// Loop iterations from which on an op is split over the threads.
@@ -34,6 +42,7 @@ struct KernelOptions {
   bool gpu = false;
   /// With a thread per element there.
   bool plain = false;
+  KernelFault fault = KernelFault::None;
 };
 
 /// A kernel.gemm, as the runtime would know it.
