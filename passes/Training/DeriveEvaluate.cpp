@@ -56,43 +56,57 @@ Value createFilled(OpBuilder &builder, Location loc, RankedTensorType type,
   return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
 }
 
-/// The first index of the largest element along the last axis. A NaN is never
-/// larger.
+/// Where nothing is the largest: not an index.
+constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
+
+/// The first index of the largest element along the last axis; kNowhere where
+/// all are NaN, which is never larger. In two passes, the largest and where it
+/// is: lanes and threads can share both.
 Value createArgMax(OpBuilder &builder, Location loc, Value logits) {
   auto type = cast<RankedTensorType>(logits.getType());
   auto element = cast<FloatType>(type.getElementType());
   ArrayRef<int64_t> rows = type.getShape().drop_back();
   auto largestType = RankedTensorType::get(rows, element);
   auto indexType = RankedTensorType::get(rows, builder.getI64Type());
-  Value lowest = createFilled(
-      builder, loc, largestType,
-      builder.getFloatAttr(element,
-                           APFloat::getInf(element.getFloatSemantics(), true)));
-  Value first =
-      createFilled(builder, loc, indexType, builder.getI64IntegerAttr(0));
   AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
   AffineMap row = identity.dropResult(type.getRank() - 1);
   SmallVector<IteratorType> iterators(type.getRank(), IteratorType::parallel);
   iterators.back() = IteratorType::reduction;
+  Value lowest = createFilled(
+      builder, loc, largestType,
+      builder.getFloatAttr(element,
+                           APFloat::getInf(element.getFloatSemantics(), true)));
+  Value largest =
+      linalg::GenericOp::create(
+          builder, loc, TypeRange(largestType), ValueRange(logits),
+          ValueRange(lowest), ArrayRef<AffineMap>{identity, row}, iterators,
+          [&](OpBuilder &body, Location loc, ValueRange arguments) {
+            Value larger =
+                arith::MaxNumFOp::create(body, loc, arguments[1], arguments[0]);
+            linalg::YieldOp::create(body, loc, larger);
+          })
+          .getResult(0);
+  TypedAttr nowhere = builder.getI64IntegerAttr(kNowhere);
   return linalg::GenericOp::create(
-             builder, loc, TypeRange{largestType, indexType},
-             ValueRange(logits), ValueRange{lowest, first},
+             builder, loc, TypeRange(indexType), ValueRange{logits, largest},
+             ValueRange{createFilled(builder, loc, indexType, nowhere)},
              ArrayRef<AffineMap>{identity, row, row}, iterators,
              [&](OpBuilder &body, Location loc, ValueRange arguments) {
                Value index =
                    linalg::IndexOp::create(body, loc, type.getRank() - 1);
                index = arith::IndexCastOp::create(body, loc, body.getI64Type(),
                                                   index);
-               Value larger =
-                   arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OGT,
+               Value isLargest =
+                   arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ,
                                          arguments[0], arguments[1]);
-               Value value = arith::SelectOp::create(
-                   body, loc, larger, arguments[0], arguments[1]);
-               index = arith::SelectOp::create(body, loc, larger, index,
-                                               arguments[2]);
-               linalg::YieldOp::create(body, loc, ValueRange{value, index});
+               Value none = arith::ConstantOp::create(body, loc, nowhere);
+               index =
+                   arith::SelectOp::create(body, loc, isLargest, index, none);
+               Value first =
+                   arith::MinSIOp::create(body, loc, arguments[2], index);
+               linalg::YieldOp::create(body, loc, first);
              })
-      .getResult(1);
+      .getResult(0);
 }
 
 /// Counts the predictions that equal their label, and the labels that count.

@@ -22,13 +22,17 @@
 // CHECK: pipeline.put %[[R]]#1 to @correct
 // CHECK: pipeline.put %[[R]]#2 to @count
 
-// The prediction is the first index of the largest logit.
+// The prediction is the first index of the largest logit: two reductions that
+// lanes and threads can share.
 // CHECK-LABEL: func.func private @s1.evaluate
 // CHECK: %[[Z:.*]] = linalg.contract
 // CHECK: arith.constant 0xFF800000 : f32
 // CHECK: linalg.generic {{.*}}["parallel", "reduction"]} ins(%[[Z]]
+// CHECK: arith.maxnumf
+// CHECK: linalg.generic {{.*}}["parallel", "reduction"]} ins(%[[Z]],
 // CHECK: linalg.index 1
-// CHECK: arith.cmpf ogt
+// CHECK: arith.cmpf oeq
+// CHECK: arith.minsi
 // CHECK: linalg.generic {{.*}}["reduction"]}
 // CHECK: arith.cmpi eq
 

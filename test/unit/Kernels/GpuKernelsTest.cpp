@@ -244,10 +244,11 @@ TEST(GpuKernels, BarriersInABranchAreFound) {
   auto wrong = Kernels::compile(kMeetings, options);
   ASSERT_TRUE(wrong);
   for (const Call &call : kMeetingCalls)
-    EXPECT_DEATH(run(*wrong, call, 0),
-                 "block \\(0,0,0\\): of [0-9]+ threads, 16 wait at a barrier, 0 "
-                 "in a shuffle whose other lanes do not come, [0-9]+ have "
-                 "ended")
+    EXPECT_DEATH(
+        run(*wrong, call, 0),
+        "block \\(0,0,0\\): of [0-9]+ threads, 16 wait at a barrier, 0 "
+        "in a shuffle whose other lanes do not come, [0-9]+ have "
+        "ended")
         << call.name;
 }
 
@@ -812,6 +813,64 @@ func.func private @elements(%dy: tensor<11xf32>, %i: tensor<11xi32>, %sum: tenso
 )mlir",
           {"elements", {randomVector(11, 10), at, randomVector(11, 11)}, 1, {}},
           0);
+}
+
+// As an evaluation finds the prediction: by a warp per row, of several largest
+// ones the first, and nowhere where nothing is a number.
+TEST(GpuKernels, TheFirstOfTheLargestIsFoundByAWarp) {
+  constexpr size_t kRows = 37, kClasses = 132;
+  const std::string source = R"mlir(
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func private @f(%x: tensor<37x132xf32>) -> tensor<37xi64> {
+  %low = arith.constant 0xFF800000 : f32
+  %nowhere = arith.constant 9223372036854775807 : i64
+  %e = tensor.empty() : tensor<37xf32>
+  %p = tensor.empty() : tensor<37xi64>
+  %a = linalg.fill ins(%low : f32) outs(%e : tensor<37xf32>) -> tensor<37xf32>
+  %b = linalg.fill ins(%nowhere : i64) outs(%p : tensor<37xi64>) -> tensor<37xi64>
+  %m = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<37x132xf32>) outs(%a : tensor<37xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %r = arith.maxnumf %o, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<37xf32>
+  %i = linalg.generic {indexing_maps = [#id, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %m : tensor<37x132xf32>, tensor<37xf32>) outs(%b : tensor<37xi64>) {
+  ^bb0(%v: f32, %l: f32, %o: i64):
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i64
+    %s = arith.cmpf oeq, %v, %l : f32
+    %c = arith.select %s, %k, %nowhere : i64
+    %r = arith.minsi %o, %c : i64
+    linalg.yield %r : i64
+  } -> tensor<37xi64>
+  return %i : tensor<37xi64>
+}
+)mlir";
+  std::vector<float> x = randomVector(kRows * kClasses, 90);
+  for (size_t i = 0; i < kClasses; ++i) {
+    x[5 * kClasses + i] = i % 50 == 49 ? 2.0f : 1.0f;
+    x[7 * kClasses + i] = NAN;
+    x[9 * kClasses + i] = i < 40 ? NAN : -INFINITY;
+  }
+  Call call = {"f", {x, std::vector<float>(2 * kRows)}, 1, {}};
+  auto cpu = Kernels::compile(source);
+  KernelOptions options;
+  options.gpu = true;
+  auto gpu = Kernels::compile(source, options);
+  ASSERT_TRUE(cpu && gpu);
+  compareCall(*cpu, *gpu, call, 0);
+  // Four rows to a block.
+  ASSERT_EQ(gpu->launches.size(), 1u);
+  EXPECT_EQ(gpu->launches[0].block[0], 128);
+  EXPECT_EQ(gpu->launches[0].grid[0], 10);
+  std::vector<float> found = run(*gpu, call, 0)[0];
+  std::vector<int64_t> at(kRows);
+  std::memcpy(at.data(), found.data(), kRows * sizeof(int64_t));
+  EXPECT_EQ(at[5], 49);
+  EXPECT_EQ(at[7], INT64_MAX);
+  EXPECT_EQ(at[9], 40);
 }
 
 TEST(GpuKernels, StepsAlongAnAxisKeepTheirOrder) {
