@@ -8,92 +8,62 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
+#include "penstock/Support/Structured.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
+using namespace penstock;
 using namespace penstock::nn;
-
-using Body = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
 /// body(elements) for every element of `type`; operands are of that type, or
 /// have an element per channel (axis 1).
-static Value elementwise(OpBuilder &builder, Location loc,
-                         RankedTensorType type, ValueRange operands,
-                         Body body) {
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+static Value elementwise(Structured &emit, RankedTensorType type,
+                         ValueRange operands, Structured::Body body) {
+  int64_t rank = type.getRank();
   SmallVector<AffineMap> maps;
   for (Value operand : operands)
     maps.push_back(
         operand.getType() == type
-            ? identity
-            : AffineMap::get(type.getRank(), 0, builder.getAffineDimExpr(1)));
-  maps.push_back(identity);
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  SmallVector<utils::IteratorType> iterators(type.getRank(),
-                                             utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(type), operands, ValueRange(empty), maps,
-             iterators,
-             [&](OpBuilder &inside, Location loc, ValueRange elements) {
-               linalg::YieldOp::create(inside, loc,
-                                       body(inside, loc, elements.drop_back()));
-             })
-      .getResult(0);
-}
-
-static Value constant(OpBuilder &builder, Location loc, Type type,
-                      double value) {
-  return arith::ConstantOp::create(builder, loc,
-                                   builder.getFloatAttr(type, value));
+            ? emit.identity(rank)
+            : AffineMap::get(rank, 0, emit.builder.getAffineDimExpr(1)));
+  maps.push_back(emit.identity(rank));
+  return emit.generic(operands, emit.empty(type), maps,
+                      Structured::parallel(rank), body);
 }
 
 /// momentum * old + (1 - momentum) * current.
-static Value move(OpBuilder &builder, BatchNormOp op, Value old,
-                  Value current) {
-  Type element = op.getInput().getType().getElementType();
+static Value move(Structured &emit, BatchNormOp op, Value old, Value current) {
   double momentum = op.getMomentum().convertToDouble();
-  return elementwise(
-      builder, op.getLoc(), op.getScale().getType(), {old, current},
-      [&](OpBuilder &inside, Location loc, ValueRange elements) -> Value {
-        Value keep = arith::MulFOp::create(
-            inside, loc, elements[0], constant(inside, loc, element, momentum));
-        Value take = arith::MulFOp::create(
-            inside, loc, elements[1],
-            constant(inside, loc, element, 1.0 - momentum));
-        return arith::AddFOp::create(inside, loc, keep, take);
-      });
+  return elementwise(emit, op.getScale().getType(), {old, current},
+                     [&](Scalars &s, ValueRange in) {
+                       Value keep = s.mul(in[0], s.like(in[0], momentum));
+                       Value take = s.mul(in[1], s.like(in[1], 1.0 - momentum));
+                       return s.add(keep, take);
+                     });
 }
 
 bool BatchNormOp::trainsByItself() { return getTraining(); }
 
 LogicalResult BatchNormOp::expandForInference(OpBuilder &builder,
                                               SmallVectorImpl<Value> &results) {
+  Structured emit(builder, getLoc());
   Type element = getInput().getType().getElementType();
-  Value eps =
-      constant(builder, getLoc(), element, getEpsilon().convertToDouble());
-  Value one = constant(builder, getLoc(), element, 1.0);
+  Value eps = emit.constant(element, getEpsilon().convertToDouble());
+  Value one = emit.constant(element, 1.0);
   // The reciprocal per channel, not per element.
-  Value inverse = elementwise(
-      builder, getLoc(), getScale().getType(), getVariance(),
-      [&](OpBuilder &inside, Location loc, ValueRange elements) -> Value {
-        Value sum = arith::AddFOp::create(inside, loc, elements[0], eps);
-        Value root = math::SqrtOp::create(inside, loc, sum);
-        return arith::DivFOp::create(inside, loc, one, root);
-      });
-  results.push_back(elementwise(
-      builder, getLoc(), getInput().getType(),
-      {getInput(), getMean(), inverse, getScale(), getBias()},
-      [&](OpBuilder &inside, Location loc, ValueRange elements) -> Value {
-        Value centred =
-            arith::SubFOp::create(inside, loc, elements[0], elements[1]);
-        Value normal = arith::MulFOp::create(inside, loc, centred, elements[2]);
-        Value scaled = arith::MulFOp::create(inside, loc, normal, elements[3]);
-        return arith::AddFOp::create(inside, loc, scaled, elements[4]);
-      }));
+  Value inverse =
+      elementwise(emit, getScale().getType(), getVariance(),
+                  [&](Scalars &s, ValueRange in) {
+                    return s.div(one, s.make<math::SqrtOp>(s.add(in[0], eps)));
+                  });
+  results.push_back(
+      elementwise(emit, getInput().getType(),
+                  {getInput(), getMean(), inverse, getScale(), getBias()},
+                  [](Scalars &s, ValueRange in) {
+                    Value normal = s.mul(s.sub(in[0], in[1]), in[2]);
+                    return s.add(s.mul(normal, in[3]), in[4]);
+                  }));
   results.append({getMean(), getVariance()});
   return success();
 }
@@ -109,17 +79,15 @@ LogicalResult BatchNormOp::expandForTraining(OpBuilder &builder,
       dims.push_back(dim);
   auto normal = NormalizeOp::create(builder, getLoc(), getInput(), dims,
                                     getEpsilon().convertToDouble());
-  results.push_back(elementwise(
-      builder, getLoc(), getInput().getType(),
-      {normal.getResult(), getScale(), getBias()},
-      [&](OpBuilder &inside, Location loc, ValueRange elements) -> Value {
-        Value scaled =
-            arith::MulFOp::create(inside, loc, elements[0], elements[1]);
-        return arith::AddFOp::create(inside, loc, scaled, elements[2]);
-      }));
+  Structured emit(builder, getLoc());
+  results.push_back(elementwise(emit, getInput().getType(),
+                                {normal.getResult(), getScale(), getBias()},
+                                [](Scalars &s, ValueRange in) {
+                                  return s.add(s.mul(in[0], in[1]), in[2]);
+                                }));
   for (auto [state, current] : {std::pair(getMean(), normal.getMean()),
                                 {getVariance(), normal.getVariance()}}) {
-    Value next = move(builder, *this, context.getState(state), current);
+    Value next = move(emit, *this, context.getState(state), current);
     context.setState(state, next);
     results.push_back(next);
   }

@@ -11,14 +11,14 @@
 #include "dialects/Nn/Nn.h"
 #include "lib/Autodiff/Rules.h"
 #include "penstock/Support/NodeName.h"
+#include "penstock/Support/Structured.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace penstock;
-using arith::CmpFPredicate;
 
 //===--- Gather ---===//
 
@@ -48,11 +48,11 @@ static LogicalResult pullBackGather(nn::GatherOp op, Pullback &pullback) {
 namespace {
 
 /// What the rules of one scatter are made of.
-class ScatterPullback {
+class ScatterPullback : Structured {
 public:
   ScatterPullback(nn::ScatterOp op, Pullback &pullback)
-      : op(op), pullback(pullback), builder(pullback.getBuilder()),
-        loc(op.getLoc()), dy(pullback.getCotangent(op.getResult())) {
+      : Structured(pullback.getBuilder(), op.getLoc()), op(op),
+        pullback(pullback), dy(pullback.getCotangent(op.getResult())) {
     for (Value index : op.getIndices())
       indices.push_back(pullback.getPrimal(index));
   }
@@ -63,8 +63,6 @@ public:
   void extremum();
 
 private:
-  using Body = function_ref<Value(OpBuilder &, ValueRange)>;
-
   /// The elements of `data` at the positions of the updates.
   Value gather(Value data) {
     auto type = RankedTensorType::get(op.getUpdates().getType().getShape(),
@@ -76,37 +74,13 @@ private:
     return nn::ScatterOp::create(builder, loc, start.getType(), updates, start,
                                  indices, kind, op.getAt(), op.getIndexMaps());
   }
-  Value filled(RankedTensorType type, TypedAttr value) {
-    Value scalar = arith::ConstantOp::create(builder, loc, value);
-    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                          type.getElementType());
-    return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
+  Value elementwise(ValueRange inputs, Body body) {
+    return elementwise(inputs, element(), body);
   }
   Value elementwise(ValueRange inputs, Type element, Body body) {
     auto shape = cast<RankedTensorType>(inputs[0].getType()).getShape();
-    auto type = RankedTensorType::get(shape, element);
-    Value empty = tensor::EmptyOp::create(builder, loc, shape, element);
-    auto rank = static_cast<int64_t>(shape.size());
-    SmallVector<AffineMap> maps(inputs.size() + 1,
-                                builder.getMultiDimIdentityMap(rank));
-    return linalg::GenericOp::create(
-               builder, loc, TypeRange(type), inputs, ValueRange(empty), maps,
-               SmallVector<utils::IteratorType>(rank,
-                                                utils::IteratorType::parallel),
-               [&](OpBuilder &inside, Location, ValueRange scalars) {
-                 linalg::YieldOp::create(inside, loc,
-                                         body(inside, scalars.drop_back()));
-               })
-        .getResult(0);
-  }
-  Value number(OpBuilder &b, double value) {
-    return arith::ConstantOp::create(b, loc, b.getFloatAttr(element(), value));
-  }
-  Value compare(OpBuilder &b, CmpFPredicate predicate, Value x, Value y) {
-    return arith::CmpFOp::create(b, loc, predicate, x, y);
-  }
-  Value select(OpBuilder &b, Value condition, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, condition, x, y);
+    return Structured::elementwise(RankedTensorType::get(shape, element),
+                                   inputs, body);
   }
   Type element() { return op.getUpdates().getType().getElementType(); }
   Value updates() { return op.getUpdates(); }
@@ -114,8 +88,6 @@ private:
 
   nn::ScatterOp op;
   Pullback &pullback;
-  OpBuilder &builder;
-  Location loc;
   Value dy;
   SmallVector<Value> indices;
 };
@@ -129,34 +101,29 @@ void ScatterPullback::replace() {
     RankedTensorType type = op.getUpdates().getType();
     Type i64 = builder.getI64Type();
     auto numberType = RankedTensorType::get(type.getShape(), i64);
-    Value empty = filled(numberType, builder.getI64IntegerAttr(0));
-    Value numbers = elementwise(empty, i64, [&](OpBuilder &b, ValueRange) {
-      Value linear;
-      for (auto [d, size] : llvm::enumerate(type.getShape())) {
-        Value index = linalg::IndexOp::create(b, loc, d);
-        if (linear)
-          index = arith::AddIOp::create(
-              b, loc, index,
-              arith::MulIOp::create(
-                  b, loc, linear,
-                  arith::ConstantIndexOp::create(b, loc, size)));
-        linear = index;
-      }
-      if (!linear)
-        linear = arith::ConstantIndexOp::create(b, loc, 0);
-      return arith::IndexCastOp::create(b, loc, i64, linear).getResult();
-    });
-    Value winners = scatter(
-        nn::ScatterKind::None, numbers,
-        filled(RankedTensorType::get(op.getInit().getType().getShape(), i64),
-               builder.getI64IntegerAttr(-1)));
-    Value share =
-        elementwise({gather(dy), gather(winners), numbers}, element(),
-                    [&](OpBuilder &b, ValueRange in) {
-                      Value stayed = arith::CmpIOp::create(
-                          b, loc, arith::CmpIPredicate::eq, in[1], in[2]);
-                      return select(b, stayed, in[0], number(b, 0));
-                    });
+    Value numbers =
+        elementwise(filled(numberType, 0), i64, [&](Scalars &s, ValueRange) {
+          Value linear;
+          for (auto [d, size] : llvm::enumerate(type.getShape())) {
+            Value index = s.make<linalg::IndexOp>(d);
+            if (linear)
+              index = s.add(
+                  index, s.mul(linear, s.make<arith::ConstantIndexOp>(size)));
+            linear = index;
+          }
+          if (!linear)
+            linear = s.make<arith::ConstantIndexOp>(0);
+          return s.make<arith::IndexCastOp>(i64, linear);
+        });
+    auto winnerType =
+        RankedTensorType::get(op.getInit().getType().getShape(), i64);
+    Value winners =
+        scatter(nn::ScatterKind::None, numbers, filled(winnerType, -1));
+    Value share = elementwise(
+        {gather(dy), gather(winners), numbers}, [&](Scalars &s, ValueRange in) {
+          Value stayed = s.equal(in[1], in[2]);
+          return s.select(stayed, in[0], s.like(in[0], 0));
+        });
     pullback.add(updates(), share, loc);
   }
   if (pullback.isActive(init())) {
@@ -175,45 +142,38 @@ void ScatterPullback::add() {
 /// A factor's share is the product of all others. Zeros are left out of the
 /// product and counted: beside one, only its own share is not zero.
 void ScatterPullback::multiply() {
-  auto one = builder.getFloatAttr(element(), 1);
   RankedTensorType type = op.getInit().getType();
   Value factors = pullback.getPrimal(updates());
   if (pullback.isActive(updates())) {
-    auto nonZero = [&](OpBuilder &b, ValueRange in) {
-      Value isZero = compare(b, CmpFPredicate::OEQ, in[0], number(b, 0));
-      return select(b, isZero, number(b, 1), in[0]);
+    auto nonZero = [](Scalars &s, ValueRange in) {
+      Value isZero = s.equal(in[0], s.like(in[0], 0));
+      return s.select(isZero, s.like(in[0], 1), in[0]);
     };
-    auto isZero = [&](OpBuilder &b, ValueRange in) {
-      Value zero = compare(b, CmpFPredicate::OEQ, in[0], number(b, 0));
-      return select(b, zero, number(b, 1), number(b, 0));
+    auto isZero = [](Scalars &s, ValueRange in) {
+      Value zero = s.like(in[0], 0);
+      return s.select(s.equal(in[0], zero), s.like(in[0], 1), zero);
     };
-    Value product =
-        scatter(nn::ScatterKind::Mul, elementwise(factors, element(), nonZero),
-                pullback.getPrimal(init()));
-    Value zeros =
-        scatter(nn::ScatterKind::Add, elementwise(factors, element(), isZero),
-                createZeros(builder, loc, type));
-    Value share = elementwise(
-        {gather(dy), gather(product), gather(zeros), factors}, element(),
-        [&](OpBuilder &b, ValueRange in) {
-          Value zero = number(b, 0), unit = number(b, 1);
-          Value own = compare(b, CmpFPredicate::OEQ, in[3], zero);
-          Value others =
-              arith::SubFOp::create(b, loc, in[2], select(b, own, unit, zero));
-          Value rest =
-              arith::DivFOp::create(b, loc, in[1], select(b, own, unit, in[3]));
-          Value value = arith::MulFOp::create(b, loc, in[0], rest);
-          return select(b, compare(b, CmpFPredicate::OEQ, others, zero), value,
-                        zero);
-        });
+    Value product = scatter(nn::ScatterKind::Mul, elementwise(factors, nonZero),
+                            pullback.getPrimal(init()));
+    Value zeros = scatter(nn::ScatterKind::Add, elementwise(factors, isZero),
+                          createZeros(builder, loc, type));
+    Value share =
+        elementwise({gather(dy), gather(product), gather(zeros), factors},
+                    [](Scalars &s, ValueRange in) {
+                      Value zero = s.like(in[0], 0), unit = s.like(in[0], 1);
+                      Value own = s.equal(in[3], zero);
+                      Value others = s.sub(in[2], s.select(own, unit, zero));
+                      Value rest = s.div(in[1], s.select(own, unit, in[3]));
+                      Value value = s.mul(in[0], rest);
+                      return s.select(s.equal(others, zero), value, zero);
+                    });
     pullback.add(updates(), share, loc);
   }
   if (pullback.isActive(init())) {
-    Value product = scatter(nn::ScatterKind::Mul, factors, filled(type, one));
-    Value share =
-        elementwise({dy, product}, element(), [&](OpBuilder &b, ValueRange in) {
-          return arith::MulFOp::create(b, loc, in[0], in[1]).getResult();
-        });
+    Value product = scatter(nn::ScatterKind::Mul, factors, filled(type, 1));
+    Value share = elementwise({dy, product}, [](Scalars &s, ValueRange in) {
+      return s.mul(in[0], in[1]);
+    });
     pullback.add(init(), share, loc);
   }
 }
@@ -223,27 +183,24 @@ void ScatterPullback::extremum() {
   Value result = pullback.getPrimal(op.getResult());
   Value start = pullback.getPrimal(init());
   Value values = pullback.getPrimal(updates());
-  auto isEqual = [&](OpBuilder &b, ValueRange in) {
-    Value equal = compare(b, CmpFPredicate::OEQ, in[0], in[1]);
-    return select(b, equal, number(b, 1), number(b, 0));
+  auto isEqual = [](Scalars &s, ValueRange in) {
+    Value equal = s.equal(in[0], in[1]);
+    return s.select(equal, s.like(in[0], 1), s.like(in[0], 0));
   };
-  Value reached = elementwise({values, gather(result)}, element(), isEqual);
+  Value reached = elementwise({values, gather(result)}, isEqual);
   Value count = scatter(nn::ScatterKind::Add, reached,
-                        elementwise({start, result}, element(), isEqual));
-  auto part = [&](OpBuilder &b, ValueRange in) {
-    Value share = arith::DivFOp::create(b, loc, in[0], in[1]);
-    Value zero = number(b, 0);
-    return select(b, compare(b, CmpFPredicate::OEQ, in[2], in[3]), share, zero);
+                        elementwise({start, result}, isEqual));
+  auto part = [](Scalars &s, ValueRange in) {
+    Value share = s.div(in[0], in[1]), zero = s.like(in[0], 0);
+    return s.select(s.equal(in[2], in[3]), share, zero);
   };
   if (pullback.isActive(updates()))
     pullback.add(
         updates(),
-        elementwise({gather(dy), gather(count), values, gather(result)},
-                    element(), part),
+        elementwise({gather(dy), gather(count), values, gather(result)}, part),
         loc);
   if (pullback.isActive(init()))
-    pullback.add(init(),
-                 elementwise({dy, count, start, result}, element(), part), loc);
+    pullback.add(init(), elementwise({dy, count, start, result}, part), loc);
 }
 
 static LogicalResult pullBackScatter(nn::ScatterOp op, Pullback &pullback) {
@@ -288,44 +245,24 @@ static LogicalResult pullBackCumulativeSum(nn::CumulativeSumOp op,
 
 /// dx = exp(x - y) * dy; 0 where x is -inf, which may be y as well.
 static LogicalResult pullBackLogSumExp(nn::LogSumExpOp op, Pullback &pullback) {
-  OpBuilder &builder = pullback.getBuilder();
-  Location loc = op.getLoc();
+  Structured emit(pullback.getBuilder(), op.getLoc());
   RankedTensorType type = op.getInput().getType();
-  auto element = cast<FloatType>(type.getElementType());
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  AffineMap identity = emit.identity(type.getRank());
   AffineMap reduced = identity;
   for (int64_t dim : llvm::reverse(op.getDims()))
     reduced = reduced.dropResult(dim);
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  Value dx =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(type),
-          ValueRange{pullback.getPrimal(op.getInput()),
-                     pullback.getPrimal(op.getResult()),
-                     pullback.getCotangent(op.getResult())},
-          ValueRange(empty),
-          ArrayRef<AffineMap>{identity, reduced, reduced, identity},
-          SmallVector<utils::IteratorType>(type.getRank(),
-                                           utils::IteratorType::parallel),
-          [&](OpBuilder &b, Location loc, ValueRange in) {
-            Value lowest = arith::ConstantOp::create(
-                b, loc,
-                FloatAttr::get(
-                    element,
-                    APFloat::getInf(element.getFloatSemantics(), true)));
-            Value zero =
-                arith::ConstantOp::create(b, loc, b.getFloatAttr(element, 0));
-            Value share = math::ExpOp::create(
-                b, loc, arith::SubFOp::create(b, loc, in[0], in[1]));
-            Value scaled = arith::MulFOp::create(b, loc, share, in[2]);
-            Value isLowest = arith::CmpFOp::create(b, loc, CmpFPredicate::OEQ,
-                                                   in[0], lowest);
-            Value result =
-                arith::SelectOp::create(b, loc, isLowest, zero, scaled);
-            linalg::YieldOp::create(b, loc, result);
-          })
-          .getResult(0);
-  pullback.add(op.getInput(), dx, loc);
+  Value dx = emit.generic(
+      {pullback.getPrimal(op.getInput()), pullback.getPrimal(op.getResult()),
+       pullback.getCotangent(op.getResult())},
+      emit.empty(type), {identity, reduced, reduced, identity},
+      Structured::parallel(type.getRank()), [&](Scalars &s, ValueRange in) {
+        Value lowest = s.like(in[0], -std::numeric_limits<double>::infinity());
+        Value zero = s.like(in[0], 0);
+        Value share = s.make<math::ExpOp>(s.sub(in[0], in[1]));
+        Value scaled = s.mul(share, in[2]);
+        return s.select(s.equal(in[0], lowest), zero, scaled);
+      });
+  pullback.add(op.getInput(), dx, emit.loc);
   return success();
 }
 

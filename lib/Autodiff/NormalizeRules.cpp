@@ -10,8 +10,8 @@
 
 #include "dialects/Nn/Nn.h"
 #include "lib/Autodiff/Rules.h"
+#include "penstock/Support/Structured.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -54,52 +54,38 @@ std::optional<Normalization> matchNormalization(Operation *op) {
 /// N, which is that of the mean square as well.
 void addThroughStatistics(const Normalization &norm, Value dMean,
                           Value dVariance, Pullback &pullback) {
-  OpBuilder &builder = pullback.getBuilder();
-  Location loc = norm.op->getLoc();
+  Structured emit(pullback.getBuilder(), norm.op->getLoc());
   auto type = cast<RankedTensorType>(norm.input.getType());
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  AffineMap identity = emit.identity(type.getRank());
   AffineMap reduced = identity;
   double count = 1;
   for (int64_t dim : llvm::reverse(norm.dims)) {
     reduced = reduced.dropResult(dim);
     count *= static_cast<double>(type.getDimSize(dim));
   }
-  SmallVector<utils::IteratorType> iterators(type.getRank(),
-                                             utils::IteratorType::parallel);
-  auto constant = [&](double value) -> Value {
-    return arith::ConstantOp::create(
-        builder, loc, builder.getFloatAttr(type.getElementType(), value));
+  auto add = [&](ArrayRef<Value> inputs, ArrayRef<AffineMap> maps, Value factor,
+                 Structured::Body body) {
+    Value gradient = emit.generic(
+        inputs, emit.empty(type), maps, Structured::parallel(type.getRank()),
+        [&](Scalars &s, ValueRange in) { return s.mul(body(s, in), factor); });
+    pullback.add(norm.input, gradient, emit.loc);
   };
-  auto emit = [&](ArrayRef<Value> inputs, ArrayRef<AffineMap> maps,
-                  Value factor,
-                  function_ref<Value(OpBuilder &, ValueRange)> body) {
-    Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-    Value gradient = linalg::GenericOp::create(
-                         builder, loc, TypeRange(type), inputs,
-                         ValueRange(empty), maps, iterators,
-                         [&](OpBuilder &b, Location loc, ValueRange elements) {
-                           Value term = arith::MulFOp::create(
-                               b, loc, body(b, elements), factor);
-                           linalg::YieldOp::create(b, loc, term);
-                         })
-                         .getResult(0);
-    pullback.add(norm.input, gradient, loc);
+  auto constant = [&](double value) {
+    return emit.constant(type.getElementType(), value);
   };
   if (dMean)
-    emit(dMean, {reduced, identity}, constant(1 / count),
-         [](OpBuilder &, ValueRange in) { return in[0]; });
+    add(dMean, {reduced, identity}, constant(1 / count),
+        [](Scalars &, ValueRange in) { return in[0]; });
   if (!dVariance)
     return;
   Value epsilon = constant(norm.epsilon);
-  emit({dVariance, pullback.getPrimal(norm.variance),
-        pullback.getPrimal(norm.normalized)},
-       {reduced, reduced, identity, identity}, constant(2 / count),
-       [&](OpBuilder &b, ValueRange in) -> Value {
-         Value deviation = math::SqrtOp::create(
-             b, loc, arith::AddFOp::create(b, loc, in[1], epsilon));
-         Value difference = arith::MulFOp::create(b, loc, in[2], deviation);
-         return arith::MulFOp::create(b, loc, in[0], difference);
-       });
+  add({dVariance, pullback.getPrimal(norm.variance),
+       pullback.getPrimal(norm.normalized)},
+      {reduced, reduced, identity, identity}, constant(2 / count),
+      [&](Scalars &s, ValueRange in) {
+        Value deviation = s.make<math::SqrtOp>(s.add(in[1], epsilon));
+        return s.mul(in[0], s.mul(in[2], deviation));
+      });
 }
 
 template <typename Op>

@@ -30,11 +30,6 @@ void ScalarPullback::add(Value scalar, Value contribution) {
   cotangent = cotangent ? sum(cotangent, contribution) : contribution;
 }
 
-Value ScalarPullback::constant(Type type, double number) {
-  return arith::ConstantOp::create(builder, loc,
-                                   builder.getFloatAttr(type, number));
-}
-
 namespace {
 
 Value operand(S &s, Operation *op, unsigned index) {

@@ -10,8 +10,8 @@
 #ifndef PENSTOCK_LIB_AUTODIFF_SCALARRULES_H
 #define PENSTOCK_LIB_AUTODIFF_SCALARRULES_H
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Builders.h"
+#include "penstock/Support/Scalars.h"
+
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -19,11 +19,10 @@ namespace penstock {
 
 /// What a scalar rule works with: forward scalars, their cotangents, and short
 /// names for arithmetic.
-class ScalarPullback {
+class ScalarPullback : public Scalars {
 public:
   virtual ~ScalarPullback() = default;
-  ScalarPullback(mlir::OpBuilder &builder, mlir::Location loc)
-      : builder(builder), loc(loc) {}
+  using Scalars::Scalars;
 
   /// The forward value of a scalar in the backward body.
   virtual mlir::Value value(mlir::Value scalar) = 0;
@@ -34,37 +33,7 @@ public:
     return cotangents.lookup(scalar);
   }
 
-  mlir::Value constant(mlir::Type type, double number);
-  mlir::Value like(mlir::Value other, double number) {
-    return constant(other.getType(), number);
-  }
-  template <typename Op, typename... Arguments>
-  mlir::Value make(Arguments &&...arguments) {
-    return Op::create(builder, loc, std::forward<Arguments>(arguments)...);
-  }
-  mlir::Value mul(mlir::Value a, mlir::Value b) {
-    return make<mlir::arith::MulFOp>(a, b);
-  }
-  mlir::Value div(mlir::Value a, mlir::Value b) {
-    return make<mlir::arith::DivFOp>(a, b);
-  }
-  mlir::Value sum(mlir::Value a, mlir::Value b) {
-    return make<mlir::arith::AddFOp>(a, b);
-  }
-  mlir::Value sub(mlir::Value a, mlir::Value b) {
-    return make<mlir::arith::SubFOp>(a, b);
-  }
-  mlir::Value neg(mlir::Value a) { return make<mlir::arith::NegFOp>(a); }
-  mlir::Value compare(mlir::arith::CmpFPredicate predicate, mlir::Value a,
-                      mlir::Value b) {
-    return make<mlir::arith::CmpFOp>(predicate, a, b);
-  }
-  mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b) {
-    return make<mlir::arith::SelectOp>(condition, a, b);
-  }
-
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
+  mlir::Value sum(mlir::Value a, mlir::Value b) { return Scalars::add(a, b); }
 
 protected:
   llvm::DenseSet<mlir::Value> active;

@@ -14,28 +14,6 @@
 using namespace mlir;
 using namespace penstock;
 
-Value Arithmetic::constant(double value) {
-  return arith::ConstantOp::create(builder, loc,
-                                   builder.getFloatAttr(type, value));
-}
-Value Arithmetic::add(Value a, Value b) {
-  return arith::AddFOp::create(builder, loc, a, b);
-}
-Value Arithmetic::sub(Value a, Value b) {
-  return arith::SubFOp::create(builder, loc, a, b);
-}
-Value Arithmetic::mul(Value a, Value b) {
-  return arith::MulFOp::create(builder, loc, a, b);
-}
-Value Arithmetic::div(Value a, Value b) {
-  return arith::DivFOp::create(builder, loc, a, b);
-}
-Value Arithmetic::min(Value a, Value b) {
-  return arith::MinimumFOp::create(builder, loc, a, b);
-}
-Value Arithmetic::max(Value a, Value b) {
-  return arith::MaximumFOp::create(builder, loc, a, b);
-}
 Value Arithmetic::sqrt(Value a) {
   return math::SqrtOp::create(builder, loc, a);
 }
@@ -45,12 +23,6 @@ Value Arithmetic::pow(Value a, Value b) {
 Value Arithmetic::cos(Value a) { return math::CosOp::create(builder, loc, a); }
 Value Arithmetic::floor(Value a) {
   return math::FloorOp::create(builder, loc, a);
-}
-
-Value Arithmetic::selectLess(Value a, Value b, Value x, Value y) {
-  Value less =
-      arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b);
-  return arith::SelectOp::create(builder, loc, less, x, y);
 }
 
 Value Arithmetic::from(Value scalar) {

@@ -12,6 +12,7 @@
 #include "dialects/Nn/Nn.h"
 #include "passes/Kernels/Composites.h"
 #include "passes/Kernels/FewLines.h"
+#include "penstock/Support/Structured.h"
 #include "penstock/Target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,6 +20,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace penstock;
@@ -254,66 +257,39 @@ struct ExpandLogSumExp : OpRewritePattern<nn::LogSumExpOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::LogSumExpOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
+    Structured emit(rewriter, op.getLoc());
     RankedTensorType from = op.getInput().getType();
     RankedTensorType to = op.getResult().getType();
-    auto element = cast<FloatType>(from.getElementType());
-    AffineMap identity = rewriter.getMultiDimIdentityMap(from.getRank());
+    AffineMap identity = emit.identity(from.getRank());
     AffineMap reduced = identity;
-    SmallVector<IteratorType> iterators(from.getRank(), IteratorType::parallel);
+    Structured::Iterators iterators = Structured::parallel(from.getRank());
     for (int64_t dim : llvm::reverse(op.getDims())) {
       reduced = reduced.dropResult(dim);
       iterators[dim] = IteratorType::reduction;
     }
-    const llvm::fltSemantics &semantics = element.getFloatSemantics();
-    auto infinity = FloatAttr::get(element, APFloat::getInf(semantics));
-    auto lowest = FloatAttr::get(element, APFloat::getInf(semantics, true));
-    auto zero = rewriter.getFloatAttr(element, 0);
-
-    Value maximum = linalg::GenericOp::create(
-                        rewriter, loc, TypeRange(to), op.getInput(),
-                        createFilled(rewriter, loc, to, lowest),
-                        ArrayRef<AffineMap>{identity, reduced}, iterators,
-                        [&](OpBuilder &b, Location, ValueRange elements) {
-                          Value larger = arith::MaximumFOp::create(
-                              b, loc, elements[1], elements[0]);
-                          linalg::YieldOp::create(b, loc, larger);
-                        })
-                        .getResult(0);
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    Value maximum = emit.generic(
+        op.getInput(), emit.filled(to, -infinity), {identity, reduced},
+        iterators,
+        [](Scalars &s, ValueRange in) { return s.max(in[1], in[0]); });
     // An infinite maximum is not subtracted.
-    auto shift = [&](OpBuilder &b, Value maximum) -> Value {
-      Value size = math::AbsFOp::create(b, loc, maximum);
-      Value limit = arith::ConstantOp::create(b, loc, infinity);
-      Value isInfinite =
-          arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, size, limit);
-      return arith::SelectOp::create(
-          b, loc, isInfinite, arith::ConstantOp::create(b, loc, zero), maximum);
+    auto shift = [](Scalars &s, Value maximum) {
+      Value size = s.make<math::AbsFOp>(maximum);
+      Value isInfinite = s.equal(size, s.like(size, infinity));
+      return s.select(isInfinite, s.like(size, 0), maximum);
     };
-    Value sum =
-        linalg::GenericOp::create(
-            rewriter, loc, TypeRange(to), ValueRange{op.getInput(), maximum},
-            createFilled(rewriter, loc, to, zero),
-            ArrayRef<AffineMap>{identity, reduced, reduced}, iterators,
-            [&](OpBuilder &b, Location, ValueRange elements) {
-              Value less = arith::SubFOp::create(b, loc, elements[0],
-                                                 shift(b, elements[1]));
-              Value power = math::ExpOp::create(b, loc, less);
-              Value next = arith::AddFOp::create(b, loc, elements[2], power);
-              linalg::YieldOp::create(b, loc, next);
-            })
-            .getResult(0);
-    SmallVector<AffineMap> maps(3,
-                                rewriter.getMultiDimIdentityMap(to.getRank()));
-    rewriter.replaceOpWithNewOp<linalg::GenericOp>(
-        op, TypeRange(to), ValueRange{sum, maximum},
-        createEmpty(rewriter, loc, to), maps,
-        SmallVector<IteratorType>(to.getRank(), IteratorType::parallel),
-        [&](OpBuilder &b, Location, ValueRange elements) {
-          Value logarithm = math::LogOp::create(b, loc, elements[0]);
-          Value result =
-              arith::AddFOp::create(b, loc, logarithm, shift(b, elements[1]));
-          linalg::YieldOp::create(b, loc, result);
-        });
+    Value sum = emit.generic({op.getInput(), maximum}, emit.filled(to, 0),
+                             {identity, reduced, reduced}, iterators,
+                             [&](Scalars &s, ValueRange in) {
+                               Value less = s.sub(in[0], shift(s, in[1]));
+                               return s.add(in[2], s.make<math::ExpOp>(less));
+                             });
+    rewriter.replaceOp(
+        op,
+        emit.elementwise(to, {sum, maximum}, [&](Scalars &s, ValueRange in) {
+          Value logarithm = s.make<math::LogOp>(in[0]);
+          return s.add(logarithm, shift(s, in[1]));
+        }));
     return success();
   }
 };

@@ -27,12 +27,6 @@ Dims joined(Dims a, const Dims &b) {
   return a;
 }
 
-/// Adds a product to the output's old value.
-Value addProduct(OpBuilder &b, Location loc, Value sum, Value x, Value y) {
-  return arith::AddFOp::create(b, loc, sum,
-                               arith::MulFOp::create(b, loc, x, y));
-}
-
 class Expander {
 public:
   Expander(OpBuilder &builder, Operation *op, const nn::Convolution &conv)
@@ -90,7 +84,7 @@ Value Expander::forward() {
                Value group = at.quotient(at.loop(1), perGroup);
                Value channel = at.add(at.times(group, w[1]), at.loop(c));
                Value input = readInput(at, at.loop(0), channel, o, k);
-               return {addProduct(b, loc, scalars[1], input, scalars[0])};
+               return {at.add(scalars[1], at.mul(input, scalars[0]))};
              })
       .front();
 }
@@ -123,8 +117,9 @@ Value Expander::inputGrad() {
                  weight.push_back(at.loop(k + d));
                }
                Value dy = at.read(conv.output, window, condition);
-               return {addProduct(b, loc, scalars[1], dy,
-                                  at.read(conv.weights, weight, Value()))};
+               return {
+                   at.add(scalars[1],
+                          at.mul(dy, at.read(conv.weights, weight, Value())))};
              })
       .front();
 }
@@ -142,7 +137,7 @@ Value Expander::weightGrad() {
                Value group = at.quotient(at.loop(0), perGroup);
                Value channel = at.add(at.times(group, w[1]), at.loop(1));
                Value input = readInput(at, at.loop(n), channel, o, k);
-               return {addProduct(b, loc, scalars[1], input, scalars[0])};
+               return {at.add(scalars[1], at.mul(input, scalars[0]))};
              })
       .front();
 }

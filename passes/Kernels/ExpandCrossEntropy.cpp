@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Nn/Nn.h"
-#include "passes/Kernels/ClassRows.h"
 #include "passes/Kernels/Composites.h"
+#include "passes/Kernels/Rows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -33,7 +33,8 @@ struct ExpandSoftmax : OpRewritePattern<linalg::SoftmaxOp> {
     auto type = dyn_cast<RankedTensorType>(op.getInput().getType());
     if (!type)
       return rewriter.notifyMatchFailure(op, "not on tensors");
-    ClassRows rows(rewriter, op.getLoc(), type, op.getDimension());
+    Rows rows(rewriter, op.getLoc(), type,
+              static_cast<int64_t>(op.getDimension()));
     StableExp parts = computeStableExp(rows, op.getInput());
     rewriter.replaceOp(op, divideBySum(rows, parts));
     return success();
@@ -44,20 +45,18 @@ struct ExpandLogSoftmax : OpRewritePattern<nn::LogSoftmaxOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::LogSoftmaxOp op,
                                 PatternRewriter &rewriter) const override {
-    ClassRows rows(rewriter, op.getLoc(), op.getInput().getType(), op.getDim());
+    Rows rows(rewriter, op.getLoc(), op.getInput().getType(),
+              static_cast<int64_t>(op.getDim()));
     StableExp parts = computeStableExp(rows, op.getInput());
-    Value logSum = rows.perRow(
-        parts.sum, [](OpBuilder &b, Location loc, ValueRange in, Value) {
-          return math::LogOp::create(b, loc, in[0]);
-        });
+    Value logSum = rows.perRow(parts.sum, [](Scalars &s, ValueRange in, Value) {
+      return s.make<math::LogOp>(in[0]);
+    });
     // x - max first: it is exact where the logarithm matters.
-    Value result = rows.elements(
-        {op.getInput(), parts.maximum, logSum},
-        [](OpBuilder &b, Location loc, ValueRange in, Value) -> Value {
-          Value shifted = arith::SubFOp::create(b, loc, in[0], in[1]);
-          return arith::SubFOp::create(b, loc, shifted, in[2]);
-        });
-    rewriter.replaceOp(op, result);
+    rewriter.replaceOp(op, rows.elements({op.getInput(), parts.maximum, logSum},
+                                         [](Scalars &s, ValueRange in, Value) {
+                                           return s.sub(s.sub(in[0], in[1]),
+                                                        in[2]);
+                                         }));
     return success();
   }
 };
@@ -67,48 +66,30 @@ struct LabelTests {
   Value counts, valid;
 };
 
-LabelTests testLabel(ClassRows &rows, OpBuilder &b, Location loc, Value label,
+LabelTests testLabel(Rows &rows, Scalars &s, Value label,
                      std::optional<int64_t> ignore) {
-  Type type = label.getType();
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
-  };
   LabelTests tests;
   // Unsigned, so that negative labels are out of range as well.
-  tests.valid = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, label,
-                                      constant(rows.classes()));
+  tests.valid = s.compare(arith::CmpIPredicate::ult, label,
+                          s.integer(label.getType(), rows.classes()));
   if (ignore)
-    tests.counts = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                         label, constant(*ignore));
+    tests.counts = s.compare(arith::CmpIPredicate::ne, label,
+                             s.integer(label.getType(), *ignore));
   return tests;
 }
 
 /// The number of labels that count, as a scalar tensor of integers; none when
 /// all of them do.
-Value countLabels(ClassRows &rows, OpBuilder &builder, Value labels,
+Value countLabels(Rows &rows, OpBuilder &builder, Value labels,
                   std::optional<int64_t> ignore) {
   if (!ignore)
     return {};
   Type i64 = builder.getI64Type();
-  return rows.total(
-      labels, rows.integer(i64, 0),
-      [&](OpBuilder &b, Location loc, ValueRange in, Value old) -> Value {
-        Value counts = testLabel(rows, b, loc, in[0], ignore).counts;
-        Value one = arith::ExtUIOp::create(b, loc, i64, counts);
-        return arith::AddIOp::create(b, loc, one, old);
-      });
-}
-
-/// The divisor of the mean over the labels: a constant, or a value counted.
-/// Where no label counts, sum and gradient are 0, and so is what is left of
-/// them.
-Value divisor(ClassRows &rows, OpBuilder &b, Location loc, Value counted) {
-  if (!counted)
-    return rows.constant(static_cast<double>(rows.count()));
-  Value one =
-      arith::ConstantOp::create(b, loc, b.getIntegerAttr(counted.getType(), 1));
-  counted = arith::MaxSIOp::create(b, loc, counted, one);
-  return arith::SIToFPOp::create(b, loc, rows.elementType(), counted);
+  return rows.total(labels, rows.integer(i64, 0),
+                    [&](Scalars &s, ValueRange in, Value old) {
+                      Value counts = testLabel(rows, s, in[0], ignore).counts;
+                      return s.add(s.make<arith::ExtUIOp>(i64, counts), old);
+                    });
 }
 
 std::optional<int64_t> toOptional(std::optional<uint64_t> ignore) {
@@ -122,7 +103,7 @@ std::optional<int64_t> toOptional(std::optional<uint64_t> ignore) {
 class Targets {
 public:
   template <typename OpTy>
-  Targets(OpTy op, ClassRows &rows, OpBuilder &builder)
+  Targets(OpTy op, Rows &rows, OpBuilder &builder)
       : rows(rows), labels(op.getLabels()), ignore(toOptional(op.getIgnore())) {
     if (auto amount = op.getSmoothing())
       smoothing = amount->convertToDouble();
@@ -146,36 +127,33 @@ public:
   Value pick(Value values) {
     Value zero = rows.constant(0.0);
     return rows.reduce(
-        {values, labels}, 0.0,
-        [&](OpBuilder &b, Location loc, ValueRange in, Value old) -> Value {
-          Value term = arith::SelectOp::create(b, loc, isLabel(b, loc, in[1]),
-                                               in[0], zero);
-          return arith::AddFOp::create(b, loc, term, old);
+        {values, labels}, 0.0, [&](Scalars &s, ValueRange in, Value old) {
+          return s.add(s.select(isLabel(s, in[1]), in[0], zero), old);
         });
   }
 
   /// Whether the current element is that of the label.
-  Value isLabel(OpBuilder &b, Location loc, Value label) {
-    Value number = rows.classNumber(b, loc, label.getType());
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number,
-                                 label);
+  Value isLabel(Scalars &s, Value label) {
+    return s.equal(rows.classNumber(s, label.getType()), label);
   }
 
   /// The divisor of the mean: a constant, or what was counted or added up.
-  Value divisor(OpBuilder &b, Location loc, Value value) {
-    if (!weights || !ignore)
-      return weights ? value : ::divisor(rows, b, loc, value);
-    // Where all labels are ignored, nothing is divided by nothing.
-    auto constant = [&](double number) -> Value {
-      return arith::ConstantOp::create(
-          b, loc, b.getFloatAttr(rows.elementType(), number));
-    };
-    Value isNone = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                         value, constant(0));
-    return arith::SelectOp::create(b, loc, isNone, constant(1), value);
+  /// Where no label counts, sum and gradient are 0, and so is what is left of
+  /// them.
+  Value divisor(Scalars &s, Value value) {
+    if (!value)
+      return rows.constant(static_cast<double>(rows.count()));
+    if (!weights)
+      return s.make<arith::SIToFPOp>(rows.elementType(),
+                                     s.max(value, s.like(value, 1)));
+    if (!ignore)
+      return value;
+    Value isNone =
+        s.compare(arith::CmpFPredicate::OEQ, value, s.like(value, 0));
+    return s.select(isNone, s.like(value, 1), value);
   }
 
-  ClassRows &rows;
+  Rows &rows;
   Value labels;
   std::optional<int64_t> ignore;
   double smoothing = 0;
@@ -190,12 +168,11 @@ private:
   Value sumWeights() {
     Value zero = rows.constant(0.0);
     return rows.total(
-        {ofLabels, labels}, zero,
-        [&](OpBuilder &b, Location loc, ValueRange in, Value old) -> Value {
+        {ofLabels, labels}, zero, [&](Scalars &s, ValueRange in, Value old) {
           Value weight = in[0];
-          if (Value counts = testLabel(rows, b, loc, in[1], ignore).counts)
-            weight = arith::SelectOp::create(b, loc, counts, weight, zero);
-          return arith::AddFOp::create(b, loc, weight, old);
+          if (Value counts = testLabel(rows, s, in[1], ignore).counts)
+            weight = s.select(counts, weight, zero);
+          return s.add(weight, old);
         });
   }
 };
@@ -206,7 +183,7 @@ struct ExpandCrossEntropy : OpRewritePattern<nn::CrossEntropyOp> {
                                 PatternRewriter &rewriter) const override {
     auto type = op.getLogits().getType();
     Location loc = op.getLoc();
-    ClassRows rows(rewriter, loc, type, type.getRank() - 1);
+    Rows rows(rewriter, loc, type, type.getRank() - 1);
     StableExp parts = computeStableExp(rows, op.getLogits());
     Targets targets(op, rows, rewriter);
     Value picked = targets.pick(op.getLogits());
@@ -220,33 +197,30 @@ struct ExpandCrossEntropy : OpRewritePattern<nn::CrossEntropyOp> {
       operands.push_back(targets.ofLabels);
     if (targets.smoothing != 0)
       operands.push_back(sumShifted(targets, op.getLogits(), parts.maximum));
-    Value sum = rows.total(
-        operands, zero,
-        [&](OpBuilder &b, Location loc, ValueRange in, Value old) -> Value {
-          LabelTests tests = testLabel(rows, b, loc, in[3], targets.ignore);
-          Value logSum = math::LogOp::create(b, loc, in[0]);
-          Value term = arith::SubFOp::create(
-              b, loc, logSum, arith::SubFOp::create(b, loc, in[2], in[1]));
+    Value sum =
+        rows.total(operands, zero, [&](Scalars &s, ValueRange in, Value old) {
+          LabelTests tests = testLabel(rows, s, in[3], targets.ignore);
+          Value logSum = s.make<math::LogOp>(in[0]);
+          Value term = s.sub(logSum, s.sub(in[2], in[1]));
           if (targets.weights)
-            term = arith::MulFOp::create(b, loc, term, in[4]);
+            term = s.mul(term, in[4]);
           if (targets.smoothing != 0)
-            term = spread(targets, b, loc, term, logSum, in.back());
-          term = arith::SelectOp::create(b, loc, tests.valid, term, nan);
+            term = spread(targets, s, term, logSum, in.back());
+          term = s.select(tests.valid, term, nan);
           if (tests.counts)
-            term = arith::SelectOp::create(b, loc, tests.counts, term, zero);
-          return arith::AddFOp::create(b, loc, term, old);
+            term = s.select(tests.counts, term, zero);
+          return s.add(term, old);
         });
     Value counted = targets.counted;
     SmallVector<Value> inputs{sum};
     if (counted)
       inputs.push_back(counted);
-    ClassRows scalar(rewriter, loc,
-                     RankedTensorType::get({1}, rows.elementType()), 0);
-    Value loss = scalar.perRow(
-        inputs, [&](OpBuilder &b, Location loc, ValueRange in, Value) -> Value {
-          Value by = targets.divisor(b, loc, counted ? in[1] : Value());
-          return arith::DivFOp::create(b, loc, in[0], by);
-        });
+    Rows scalar(rewriter, loc, RankedTensorType::get({1}, rows.elementType()),
+                int64_t(0));
+    Value loss = scalar.perRow(inputs, [&](Scalars &s, ValueRange in, Value) {
+      Value by = targets.divisor(s, counted ? in[1] : Value());
+      return s.div(in[0], by);
+    });
     Value probabilities;
     if (!op.getProbabilities().use_empty())
       probabilities = divideBySum(rows, parts);
@@ -262,31 +236,21 @@ private:
     SmallVector<Value> inputs{logits, maximum};
     if (targets.weights)
       inputs.push_back(targets.weights);
-    return targets.rows.reduce(
-        inputs, 0.0,
-        [&](OpBuilder &b, Location loc, ValueRange in, Value old) -> Value {
-          Value term = arith::SubFOp::create(b, loc, in[0], in[1]);
-          if (targets.weights)
-            term = arith::MulFOp::create(b, loc, term, in[2]);
-          return arith::AddFOp::create(b, loc, term, old);
-        });
+    return targets.rows.reduce(inputs, 0.0,
+                               [&](Scalars &s, ValueRange in, Value old) {
+                                 Value term = s.sub(in[0], in[1]);
+                                 if (targets.weights)
+                                   term = s.mul(term, in[2]);
+                                 return s.add(term, old);
+                               });
   }
 
   /// (1 - e) * term + e / C * (sum(w) * log(sum) - sum(w * (z - max)))
-  static Value spread(Targets &targets, OpBuilder &b, Location loc, Value term,
-                      Value logSum, Value shifted) {
-    ClassRows &rows = targets.rows;
-    auto constant = [&](double value) -> Value {
-      return arith::ConstantOp::create(
-          b, loc, b.getFloatAttr(rows.elementType(), value));
-    };
-    Value all = arith::SubFOp::create(
-        b, loc, arith::MulFOp::create(b, loc, constant(targets.total), logSum),
-        shifted);
-    return arith::AddFOp::create(
-        b, loc,
-        arith::MulFOp::create(b, loc, constant(1 - targets.smoothing), term),
-        arith::MulFOp::create(b, loc, constant(targets.getShare()), all));
+  static Value spread(Targets &targets, Scalars &s, Value term, Value logSum,
+                      Value shifted) {
+    Value all = s.sub(s.mul(s.like(term, targets.total), logSum), shifted);
+    Value rest = s.mul(s.like(term, 1 - targets.smoothing), term);
+    return s.add(rest, s.mul(s.like(term, targets.getShare()), all));
   }
 };
 
@@ -295,7 +259,7 @@ struct ExpandCrossEntropyGrad : OpRewritePattern<nn::CrossEntropyGradOp> {
   LogicalResult matchAndRewrite(nn::CrossEntropyGradOp op,
                                 PatternRewriter &rewriter) const override {
     auto type = op.getProbabilities().getType();
-    ClassRows rows(rewriter, op.getLoc(), type, type.getRank() - 1);
+    Rows rows(rewriter, op.getLoc(), type, type.getRank() - 1);
     Targets targets(op, rows, rewriter);
     Value counted = targets.counted;
 
@@ -305,16 +269,12 @@ struct ExpandCrossEntropyGrad : OpRewritePattern<nn::CrossEntropyGradOp> {
     SmallVector<Value> inputs{op.getLabels(), op.getSeed()};
     if (counted)
       inputs.push_back(counted);
-    Value factor = rows.perRow(
-        inputs, [&](OpBuilder &b, Location loc, ValueRange in, Value) -> Value {
-          LabelTests tests = testLabel(rows, b, loc, in[0], targets.ignore);
-          Value by = targets.divisor(b, loc, counted ? in[2] : Value());
-          Value value = arith::DivFOp::create(b, loc, in[1], by);
-          value = arith::SelectOp::create(b, loc, tests.valid, value, nan);
-          if (tests.counts)
-            value = arith::SelectOp::create(b, loc, tests.counts, value, zero);
-          return value;
-        });
+    Value factor = rows.perRow(inputs, [&](Scalars &s, ValueRange in, Value) {
+      LabelTests tests = testLabel(rows, s, in[0], targets.ignore);
+      Value by = targets.divisor(s, counted ? in[2] : Value());
+      Value value = s.select(tests.valid, s.div(in[1], by), nan);
+      return tests.counts ? s.select(tests.counts, value, zero) : value;
+    });
 
     // Each probability times the sum of its row's targets, less its target.
     double share = targets.getShare(), rest = 1 - targets.smoothing;
@@ -327,24 +287,16 @@ struct ExpandCrossEntropyGrad : OpRewritePattern<nn::CrossEntropyGradOp> {
     SmallVector<Value> operands{op.getProbabilities(), op.getLabels(), factor};
     if (targets.weights)
       operands.append({targets.ofLabels, targets.weights});
-    Value result = rows.elements(
-        operands,
-        [&](OpBuilder &b, Location loc, ValueRange in, Value) -> Value {
-          Value hit = targets.isLabel(b, loc, in[1]);
-          Value target =
-              arith::SelectOp::create(b, loc, hit, hitTarget, missTarget);
-          Value probability = in[0];
-          if (targets.weights) {
-            Value sum = arith::AddFOp::create(
-                b, loc, arith::MulFOp::create(b, loc, label, in[3]), all);
-            probability = arith::MulFOp::create(b, loc, probability, sum);
-            target = arith::MulFOp::create(
-                b, loc, arith::AddFOp::create(b, loc, target, shares), in[4]);
-          }
-          Value difference = arith::SubFOp::create(b, loc, probability, target);
-          return arith::MulFOp::create(b, loc, difference, in[2]);
-        });
-    rewriter.replaceOp(op, result);
+    rewriter.replaceOp(op, rows.elements(operands, [&](Scalars &s,
+                                                       ValueRange in, Value) {
+      Value target = s.select(targets.isLabel(s, in[1]), hitTarget, missTarget);
+      Value probability = in[0];
+      if (targets.weights) {
+        probability = s.mul(probability, s.add(s.mul(label, in[3]), all));
+        target = s.mul(s.add(target, shares), in[4]);
+      }
+      return s.mul(s.sub(probability, target), in[2]);
+    }));
     return success();
   }
 };

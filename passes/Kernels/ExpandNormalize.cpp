@@ -9,6 +9,7 @@
 
 #include "dialects/Nn/Nn.h"
 #include "passes/Kernels/Composites.h"
+#include "passes/Kernels/Rows.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -19,122 +20,30 @@ using namespace penstock;
 
 namespace {
 
-/// A scalar body: gets one value per input and the old values of the outputs,
-/// and gives the new ones.
-using Body =
-    function_ref<SmallVector<Value>(OpBuilder &, Location, ValueRange)>;
-
-/// Builds generics over a tensor and over what is left of it without `dims`.
-class Statistics {
-public:
-  Statistics(OpBuilder &builder, Location loc, RankedTensorType full,
-             ArrayRef<int64_t> dims)
-      : builder(builder), loc(loc), full(full),
-        reducing(full.getRank(), utils::IteratorType::parallel) {
-    fullMap = builder.getMultiDimIdentityMap(full.getRank());
-    rowMap = fullMap;
-    SmallVector<int64_t> shape(full.getShape());
-    for (int64_t dim : llvm::reverse(dims)) {
-      rowMap = rowMap.dropResult(dim);
-      count *= static_cast<double>(shape[dim]);
-      shape.erase(shape.begin() + dim);
-      reducing[dim] = utils::IteratorType::reduction;
-    }
-    row = RankedTensorType::get(shape, full.getElementType());
-  }
-
-  Value constant(double value) {
-    return arith::ConstantOp::create(
-        builder, loc, builder.getFloatAttr(full.getElementType(), value));
-  }
-  /// The number of elements of a row.
-  Value size() { return constant(count); }
-
-  /// Sums of body(inputs, old sums) over each row.
-  SmallVector<Value> sums(ValueRange inputs, unsigned outputs, Body body) {
-    SmallVector<Value> zeros;
-    Value zero = constant(0);
-    for (unsigned i = 0; i < outputs; ++i)
-      zeros.push_back(
-          linalg::FillOp::create(builder, loc, zero, empty(row)).getResult(0));
-    return generic(inputs, zeros, rowMap, reducing, body);
-  }
-  Value elements(ValueRange inputs, Body body) {
-    SmallVector<utils::IteratorType> parallel(full.getRank(),
-                                              utils::IteratorType::parallel);
-    return generic(inputs, empty(full), fullMap, parallel, body).front();
-  }
-  Value perRow(ValueRange inputs, Body body) {
-    SmallVector<utils::IteratorType> parallel(row.getRank(),
-                                              utils::IteratorType::parallel);
-    SmallVector<AffineMap> maps(inputs.size() + 1,
-                                builder.getMultiDimIdentityMap(row.getRank()));
-    return emit(inputs, empty(row), maps, parallel, body).front();
-  }
-
-private:
-  Value empty(RankedTensorType type) {
-    return tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                   type.getElementType());
-  }
-  SmallVector<Value> generic(ValueRange inputs, ValueRange outputs,
-                             AffineMap outputMap,
-                             ArrayRef<utils::IteratorType> iterators,
-                             Body body) {
-    SmallVector<AffineMap> maps;
-    for (Value input : inputs)
-      maps.push_back(input.getType() == full ? fullMap : rowMap);
-    maps.append(outputs.size(), outputMap);
-    return emit(inputs, outputs, maps, iterators, body);
-  }
-  SmallVector<Value> emit(ValueRange inputs, ValueRange outputs,
-                          ArrayRef<AffineMap> maps,
-                          ArrayRef<utils::IteratorType> iterators, Body body) {
-    auto op = linalg::GenericOp::create(
-        builder, loc, outputs.getTypes(), inputs, outputs, maps, iterators,
-        [&](OpBuilder &b, Location loc, ValueRange arguments) {
-          linalg::YieldOp::create(b, loc, body(b, loc, arguments));
-        });
-    return op.getResults();
-  }
-
-  OpBuilder &builder;
-  Location loc;
-  RankedTensorType full, row;
-  AffineMap fullMap, rowMap;
-  SmallVector<utils::IteratorType> reducing;
-  double count = 1;
-};
-
 /// Sums over the rows divided by their size.
-Value average(Statistics &rows, Value sum) {
+Value average(Rows &rows, Value sum) {
   Value size = rows.size();
-  return rows.perRow(sum, [&](OpBuilder &b, Location loc, ValueRange in) {
-    return SmallVector<Value>{arith::DivFOp::create(b, loc, in[0], size)};
+  return rows.perRow(sum, [&](Scalars &s, ValueRange in, Value) {
+    return s.div(in[0], size);
   });
 }
 
 /// 1 / sqrt(variance + epsilon)
-Value inverseRoot(Statistics &rows, Value variance, const APFloat &epsilon) {
+Value inverseRoot(Rows &rows, Value variance, const APFloat &epsilon) {
   Value small = rows.constant(epsilon.convertToDouble()),
         one = rows.constant(1);
-  return rows.perRow(variance, [&](OpBuilder &b, Location loc, ValueRange in) {
-    Value root = math::SqrtOp::create(
-        b, loc, arith::AddFOp::create(b, loc, in[0], small));
-    return SmallVector<Value>{arith::DivFOp::create(b, loc, one, root)};
+  return rows.perRow(variance, [&](Scalars &s, ValueRange in, Value) {
+    return s.div(one, s.make<math::SqrtOp>(s.add(in[0], small)));
   });
 }
 
 /// (x - mean) * rstd, or x * rstd without a mean.
-Value standardize(Statistics &rows, Value x, Value mean, Value rstd) {
+Value standardize(Rows &rows, Value x, Value mean, Value rstd) {
   SmallVector<Value> inputs{x, rstd};
   if (mean)
     inputs.push_back(mean);
-  return rows.elements(inputs, [&](OpBuilder &b, Location loc, ValueRange in) {
-    Value value = in[0];
-    if (mean)
-      value = arith::SubFOp::create(b, loc, value, in[2]);
-    return SmallVector<Value>{arith::MulFOp::create(b, loc, value, in[1])};
+  return rows.elements(inputs, [&](Scalars &s, ValueRange in, Value) {
+    return s.mul(mean ? s.sub(in[0], in[2]) : in[0], in[1]);
   });
 }
 
@@ -143,21 +52,17 @@ struct ExpandNormalize : OpRewritePattern<nn::NormalizeOp> {
   LogicalResult matchAndRewrite(nn::NormalizeOp op,
                                 PatternRewriter &rewriter) const override {
     Value x = op.getInput();
-    Statistics rows(rewriter, op.getLoc(), op.getInput().getType(),
-                    op.getDims());
+    Rows rows(rewriter, op.getLoc(), op.getInput().getType(), op.getDims());
     Value mean = average(
-        rows, rows.sums(x, 1, [](OpBuilder &b, Location loc, ValueRange in) {
-          return SmallVector<Value>{
-              arith::AddFOp::create(b, loc, in[0], in[1])};
-        })[0]);
+        rows, rows.reduce(x, 0, [](Scalars &s, ValueRange in, Value old) {
+          return s.add(in[0], old);
+        }));
     Value variance = average(
         rows,
-        rows.sums({x, mean}, 1, [](OpBuilder &b, Location loc, ValueRange in) {
-          Value difference = arith::SubFOp::create(b, loc, in[0], in[1]);
-          Value square = arith::MulFOp::create(b, loc, difference, difference);
-          return SmallVector<Value>{
-              arith::AddFOp::create(b, loc, square, in[2])};
-        })[0]);
+        rows.reduce({x, mean}, 0, [](Scalars &s, ValueRange in, Value old) {
+          Value difference = s.sub(in[0], in[1]);
+          return s.add(s.mul(difference, difference), old);
+        }));
     Value rstd = inverseRoot(rows, variance, op.getEpsilon());
     rewriter.replaceOp(op, {standardize(rows, x, mean, rstd), mean, variance});
     return success();
@@ -169,14 +74,11 @@ struct ExpandRmsNormalize : OpRewritePattern<nn::RmsNormalizeOp> {
   LogicalResult matchAndRewrite(nn::RmsNormalizeOp op,
                                 PatternRewriter &rewriter) const override {
     Value x = op.getInput();
-    Statistics rows(rewriter, op.getLoc(), op.getInput().getType(),
-                    op.getDims());
+    Rows rows(rewriter, op.getLoc(), op.getInput().getType(), op.getDims());
     Value square = average(
-        rows, rows.sums(x, 1, [](OpBuilder &b, Location loc, ValueRange in) {
-          Value square = arith::MulFOp::create(b, loc, in[0], in[0]);
-          return SmallVector<Value>{
-              arith::AddFOp::create(b, loc, square, in[1])};
-        })[0]);
+        rows, rows.reduce(x, 0, [](Scalars &s, ValueRange in, Value old) {
+          return s.add(s.mul(in[0], in[0]), old);
+        }));
     Value rstd = inverseRoot(rows, square, op.getEpsilon());
     rewriter.replaceOp(op, {standardize(rows, x, Value(), rstd), square});
     return success();
@@ -187,7 +89,7 @@ struct ExpandRmsNormalize : OpRewritePattern<nn::RmsNormalizeOp> {
 /// costs less than to write the values once and to read them everywhere.
 /// Gradients do so themselves. The builder of `rows` stands at `op`.
 void standardizeForUsers(PatternRewriter &rewriter, nn::StandardizeOp op,
-                         Statistics &rows, Value rstd) {
+                         Rows &rows, Value rstd) {
   for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
     if (isa<nn::NormalizeGradOp>(use.getOwner()))
       continue;
@@ -216,8 +118,7 @@ struct ExpandStandardize : OpRewritePattern<nn::StandardizeOp> {
     for (nn::StandardizeOp equal : findEqual(op))
       if (llvm::any_of(equal->getUsers(), llvm::IsaPred<nn::NormalizeGradOp>))
         return failure();
-    Statistics rows(rewriter, op.getLoc(), op.getInput().getType(),
-                    op.getDims());
+    Rows rows(rewriter, op.getLoc(), op.getInput().getType(), op.getDims());
     Value rstd = inverseRoot(rows, op.getVariance(), op.getEpsilon());
     standardizeForUsers(rewriter, op, rows, rstd);
     rewriter.eraseOp(op);
@@ -231,8 +132,7 @@ struct ExpandNormalizeGrad : OpRewritePattern<nn::NormalizeGradOp> {
                                 PatternRewriter &rewriter) const override {
     Value dy = op.getCotangent();
     bool centered = !op.getUncentered();
-    Statistics rows(rewriter, op.getLoc(), op.getCotangent().getType(),
-                    op.getDims());
+    Rows rows(rewriter, op.getLoc(), op.getCotangent().getType(), op.getDims());
     // Before the sums, also those of the scale's gradient: what lives as long
     // as the row takes the memory of nothing that the row still reads, and all
     // of this can run row by row.
@@ -264,26 +164,21 @@ struct ExpandNormalizeGrad : OpRewritePattern<nn::NormalizeGradOp> {
     // Both sums in one pass over the row.
     SmallVector<Value> sums = rows.sums(
         {dy, normalized()}, centered ? 2 : 1,
-        [&](OpBuilder &b, Location loc, ValueRange in) {
-          Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
-          SmallVector<Value> result{
-              arith::AddFOp::create(b, loc, product, in[2])};
+        [&](Scalars &s, ValueRange in, ValueRange old) {
+          SmallVector<Value> result{s.add(s.mul(in[0], in[1]), old[0])};
           if (centered)
-            result.push_back(arith::AddFOp::create(b, loc, in[0], in[3]));
+            result.push_back(s.add(in[0], old[1]));
           return result;
         });
     SmallVector<Value> inputs{dy, normalized(), rstd};
     for (Value sum : sums)
       inputs.push_back(average(rows, sum));
-    rewriter.replaceOp(op, rows.elements(inputs, [&](OpBuilder &b, Location loc,
-                                                     ValueRange in) {
-      Value left = in[0];
-      if (centered)
-        left = arith::SubFOp::create(b, loc, left, in[4]);
-      Value along = arith::MulFOp::create(b, loc, in[1], in[3]);
-      left = arith::SubFOp::create(b, loc, left, along);
-      return SmallVector<Value>{arith::MulFOp::create(b, loc, left, in[2])};
-    }));
+    rewriter.replaceOp(
+        op, rows.elements(inputs, [&](Scalars &s, ValueRange in, Value) {
+          Value left = centered ? s.sub(in[0], in[4]) : in[0];
+          left = s.sub(left, s.mul(in[1], in[3]));
+          return s.mul(left, in[2]);
+        }));
     return success();
   }
 };

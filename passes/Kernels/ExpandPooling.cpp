@@ -49,6 +49,43 @@ SmallVector<Value> locate(Op op, Position &at, ArrayRef<int64_t> shape,
   return indices;
 }
 
+/// The window that has the current element as its `element(i)`-th along each
+/// axis i; `condition` becomes whether there is one.
+template <typename Op>
+SmallVector<Value> locateWindow(Op op, Position &at,
+                                function_ref<Value(unsigned)> element,
+                                Value &condition) {
+  ArrayRef<int64_t> windows = op.getCotangent().getType().getShape();
+  SmallVector<Value> indices{at.loop(0), at.loop(1)};
+  for (unsigned i = 0; i < op.getWindow().size(); ++i)
+    indices.push_back(at.windowOf(at.loop(2 + i), element(i),
+                                  op.getStrides()[i], op.getDilations()[i],
+                                  op.getPads()[i], windows[2 + i], condition));
+  return indices;
+}
+
+/// Replaces an op by loops over its result and the elements of a window, whose
+/// terms are added up.
+template <typename Op>
+void replaceBySums(Op op, PatternRewriter &rewriter,
+                   function_ref<Value(Position &)> term) {
+  Location loc = op.getLoc();
+  RankedTensorType type = op.getResult().getType();
+  Value zeros = createSplat(rewriter, loc, type,
+                            rewriter.getZeroAttr(type.getElementType()));
+  auto body = [&](OpBuilder &b, Location loc,
+                  ValueRange scalars) -> SmallVector<Value> {
+    Position at(b, loc);
+    Value value = term(at);
+    return {at.add(scalars[1], value)};
+  };
+  rewriter.replaceOp(
+      op, createWindowLoops(rewriter, loc, 2 + 2 * op.getWindow().size(),
+                            windowExtent(rewriter, loc, op.getWindow(),
+                                         type.getElementType()),
+                            zeros, body));
+}
+
 struct ExpandMaxPool : OpRewritePattern<nn::MaxPoolOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::MaxPoolOp op,
@@ -66,6 +103,7 @@ struct ExpandMaxPool : OpRewritePattern<nn::MaxPoolOp> {
                              rewriter.getI32IntegerAttr(-1));
     auto body = [&](OpBuilder &b, Location loc,
                     ValueRange scalars) -> SmallVector<Value> {
+      using arith::CmpFPredicate;
       Position at(b, loc);
       Value best = scalars[1], where = scalars[2], condition;
       SmallVector<Value> indices = locate(op, at, shape, condition);
@@ -73,23 +111,16 @@ struct ExpandMaxPool : OpRewritePattern<nn::MaxPoolOp> {
       Value flat = indices[2];
       for (unsigned i = 3; i < indices.size(); ++i)
         flat = at.add(at.times(flat, shape[i]), indices[i]);
-      flat = arith::IndexCastOp::create(b, loc, i32, flat);
-      Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
-      Value isFirst =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, where, zero);
-      Value isLarger =
-          arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, value, best);
-      Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO,
-                                          value, value);
+      flat = at.make<arith::IndexCastOp>(i32, flat);
+      Value isFirst = at.less(where, at.integer(i32, 0));
+      Value isLarger = at.compare(CmpFPredicate::OGT, value, best);
+      Value isNaN = at.isNaN(value);
       // Of several NaNs the first counts, too.
-      Value wasNumber =
-          arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ORD, best, best);
-      isNaN = arith::AndIOp::create(b, loc, isNaN, wasNumber);
-      Value takes = arith::OrIOp::create(b, loc, isFirst, isLarger);
-      takes = arith::OrIOp::create(b, loc, takes, isNaN);
-      takes = arith::AndIOp::create(b, loc, takes, condition);
-      return {arith::SelectOp::create(b, loc, takes, value, best),
-              arith::SelectOp::create(b, loc, takes, flat, where)};
+      Value wasNumber = at.compare(CmpFPredicate::ORD, best, best);
+      isNaN = at.both(isNaN, wasNumber);
+      Value takes = at.any(at.any(isFirst, isLarger), isNaN);
+      takes = at.both(takes, condition);
+      return {at.select(takes, value, best), at.select(takes, flat, where)};
     };
     rewriter.replaceOp(
         op,
@@ -104,24 +135,12 @@ struct ExpandSumPool : OpRewritePattern<nn::SumPoolOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::SumPoolOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    RankedTensorType type = op.getResult().getType();
-    Value zeros = createSplat(rewriter, loc, type,
-                              rewriter.getZeroAttr(type.getElementType()));
-    auto body = [&](OpBuilder &b, Location loc,
-                    ValueRange scalars) -> SmallVector<Value> {
-      Position at(b, loc);
+    replaceBySums(op, rewriter, [&](Position &at) {
       Value condition;
       SmallVector<Value> indices =
           locate(op, at, op.getInput().getType().getShape(), condition);
-      Value value = at.read(op.getInput(), indices, condition);
-      return {arith::AddFOp::create(b, loc, scalars[1], value)};
-    };
-    rewriter.replaceOp(
-        op, createWindowLoops(rewriter, loc, 2 + 2 * op.getWindow().size(),
-                              windowExtent(rewriter, loc, op.getWindow(),
-                                           type.getElementType()),
-                              zeros, body));
+      return at.read(op.getInput(), indices, condition);
+    });
     return success();
   }
 };
@@ -130,29 +149,13 @@ struct ExpandSumPoolGrad : OpRewritePattern<nn::SumPoolGradOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::SumPoolGradOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    RankedTensorType type = op.getResult().getType();
-    ArrayRef<int64_t> windows = op.getCotangent().getType().getShape();
-    Value zeros = createSplat(rewriter, loc, type,
-                              rewriter.getZeroAttr(type.getElementType()));
     unsigned rank = op.getWindow().size();
-    auto body = [&](OpBuilder &b, Location loc,
-                    ValueRange scalars) -> SmallVector<Value> {
-      Position at(b, loc);
-      SmallVector<Value> indices{at.loop(0), at.loop(1)};
+    replaceBySums(op, rewriter, [&](Position &at) {
       Value condition;
-      for (unsigned i = 0; i < rank; ++i)
-        indices.push_back(at.windowOf(
-            at.loop(2 + i), at.loop(2 + rank + i), op.getStrides()[i],
-            op.getDilations()[i], op.getPads()[i], windows[2 + i], condition));
-      Value value = at.read(op.getCotangent(), indices, condition);
-      return {arith::AddFOp::create(b, loc, scalars[1], value)};
-    };
-    rewriter.replaceOp(
-        op, createWindowLoops(rewriter, loc, 2 + 2 * rank,
-                              windowExtent(rewriter, loc, op.getWindow(),
-                                           type.getElementType()),
-                              zeros, body));
+      SmallVector<Value> indices = locateWindow(
+          op, at, [&](unsigned i) { return at.loop(2 + rank + i); }, condition);
+      return at.read(op.getCotangent(), indices, condition);
+    });
     return success();
   }
 };
@@ -221,40 +224,25 @@ struct ExpandMaxPoolGrad : OpRewritePattern<nn::MaxPoolGradOp> {
   /// which the element is the maximum. From the last element of a window to the
   /// first, so that windows count upwards, as above.
   static void gather(nn::MaxPoolGradOp op, PatternRewriter &rewriter) {
-    Location loc = op.getLoc();
-    RankedTensorType type = op.getResult().getType();
-    ArrayRef<int64_t> shape = type.getShape();
-    ArrayRef<int64_t> windows = op.getCotangent().getType().getShape();
-    Value zeros = createSplat(rewriter, loc, type,
-                              rewriter.getZeroAttr(type.getElementType()));
+    ArrayRef<int64_t> shape = op.getResult().getType().getShape();
     unsigned rank = op.getWindow().size();
-    auto body = [&](OpBuilder &b, Location loc,
-                    ValueRange scalars) -> SmallVector<Value> {
-      Position at(b, loc);
-      SmallVector<Value> indices{at.loop(0), at.loop(1)};
-      Value condition, flat;
-      for (unsigned i = 0; i < rank; ++i) {
-        Value position = at.loop(2 + i);
-        Value element =
-            at.sub(at.index(op.getWindow()[i] - 1), at.loop(2 + rank + i));
-        indices.push_back(at.windowOf(position, element, op.getStrides()[i],
-                                      op.getDilations()[i], op.getPads()[i],
-                                      windows[2 + i], condition));
-        flat = flat ? at.add(at.times(flat, shape[2 + i]), position) : position;
-      }
+    replaceBySums(op, rewriter, [&](Position &at) {
+      Value condition;
+      SmallVector<Value> indices = locateWindow(
+          op, at,
+          [&](unsigned i) {
+            return at.sub(at.index(op.getWindow()[i] - 1),
+                          at.loop(2 + rank + i));
+          },
+          condition);
+      Value flat = at.loop(2);
+      for (unsigned i = 1; i < rank; ++i)
+        flat = at.add(at.times(flat, shape[2 + i]), at.loop(2 + i));
       Value maximum = at.read(op.getIndices(), indices, condition);
-      flat = arith::IndexCastOp::create(b, loc, maximum.getType(), flat);
-      Value isMaximum = at.both(
-          condition, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                           maximum, flat));
-      Value value = at.read(op.getCotangent(), indices, isMaximum);
-      return {arith::AddFOp::create(b, loc, scalars[1], value)};
-    };
-    rewriter.replaceOp(
-        op, createWindowLoops(rewriter, loc, 2 + 2 * rank,
-                              windowExtent(rewriter, loc, op.getWindow(),
-                                           type.getElementType()),
-                              zeros, body));
+      flat = at.make<arith::IndexCastOp>(maximum.getType(), flat);
+      Value isMaximum = at.both(condition, at.equal(maximum, flat));
+      return at.read(op.getCotangent(), indices, isMaximum);
+    });
   }
 };
 

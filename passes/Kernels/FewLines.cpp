@@ -9,10 +9,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Kernels/FewLines.h"
+#include "penstock/Support/Structured.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -31,33 +29,18 @@ int64_t countLines(RankedTensorType type, int64_t dim) {
   return type.getNumElements() / type.getDimSize(dim);
 }
 
-Value createFilled(OpBuilder &builder, Location loc, RankedTensorType type,
-                   TypedAttr value) {
-  Value scalar = arith::ConstantOp::create(builder, loc, value);
-  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                        type.getElementType());
-  return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
-}
-
-Value add(OpBuilder &builder, Location loc, Value a, Value b) {
-  return isa<FloatType>(a.getType())
-             ? Value(arith::AddFOp::create(builder, loc, a, b))
-             : Value(arith::AddIOp::create(builder, loc, a, b));
-}
-
-SmallVector<Value> createIndices(OpBuilder &builder, Location loc,
-                                 int64_t count) {
+SmallVector<Value> createIndices(Scalars &s, int64_t count) {
   SmallVector<Value> indices;
   for (int64_t dim = 0; dim < count; ++dim)
-    indices.push_back(linalg::IndexOp::create(builder, loc, dim));
+    indices.push_back(s.make<linalg::IndexOp>(dim));
   return indices;
 }
 
 /// Cumulative sums of lines in parts of `length` elements.
-class PartialSums {
+class PartialSums : Structured {
 public:
   PartialSums(OpBuilder &builder, nn::CumulativeSumOp op)
-      : builder(builder), loc(op.getLoc()), op(op),
+      : Structured(builder, op.getLoc()), op(op),
         type(cast<RankedTensorType>(op.getInput().getType())),
         dim(static_cast<int64_t>(op.getDim())), size(type.getDimSize(dim)) {
     length = int64_t(1) << ((llvm::Log2_64_Ceil(size) + 1) / 2);
@@ -69,25 +52,22 @@ public:
 private:
   /// Sums within the parts, of the elements before and including each one, and
   /// those of whole parts.
-  linalg::GenericOp writeParts();
+  SmallVector<Value> writeParts();
   /// Adds the parts before to each sum.
   Value writeSums(Value within, Value before);
   /// The other end where sums begin at the last element.
-  Value mirror(OpBuilder &b, Value position) {
+  Value mirror(Scalars &s, Value position) {
     if (!op.getReverse())
       return position;
-    Value last = arith::ConstantIndexOp::create(b, loc, size - 1);
-    return arith::SubIOp::create(b, loc, last, position);
+    return s.sub(s.make<arith::ConstantIndexOp>(size - 1), position);
   }
 
-  OpBuilder &builder;
-  Location loc;
   nn::CumulativeSumOp op;
   RankedTensorType type;
   int64_t dim, size, length, parts;
 };
 
-linalg::GenericOp PartialSums::writeParts() {
+SmallVector<Value> PartialSums::writeParts() {
   // 1. Loops over parts, in the place of the axis, and over their elements.
   int64_t rank = type.getRank() + 1;
   Type element = type.getElementType();
@@ -95,67 +75,52 @@ linalg::GenericOp PartialSums::writeParts() {
   shape[dim] = parts;
   auto totals = RankedTensorType::get(shape, element);
   shape.insert(shape.begin() + dim + 1, length);
-  AffineMap all = builder.getMultiDimIdentityMap(rank);
-  SmallVector<IteratorType> iterators(rank, IteratorType::parallel);
+  AffineMap all = identity(rank);
+  Iterators iterators = parallel(rank);
   iterators[dim + 1] = IteratorType::reduction;
-  Value within = tensor::EmptyOp::create(builder, loc, shape, element);
-  Value zeros =
-      createFilled(builder, loc, totals, builder.getZeroAttr(element));
+  Value within = empty(RankedTensorType::get(shape, element));
+  Value zeros = filled(totals, 0);
 
   // 2. Behind the end are zeros.
-  auto body = [&](OpBuilder &b, Location, ValueRange scalars) {
-    SmallVector<Value> at = createIndices(b, loc, rank);
-    Value count = arith::ConstantIndexOp::create(b, loc, length);
-    Value position = arith::AddIOp::create(
-        b, loc, arith::MulIOp::create(b, loc, at[dim], count), at[dim + 1]);
-    Value last = arith::ConstantIndexOp::create(b, loc, size - 1);
-    Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
-                                           position, last);
-    position = arith::MinSIOp::create(b, loc, position, last);
-    at.erase(at.begin() + dim + 1);
-    at[dim] = mirror(b, position);
-    Value value = tensor::ExtractOp::create(b, loc, op.getInput(), at);
-    Value zero =
-        arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
-    value = arith::SelectOp::create(b, loc, isInside, value, zero);
-    Value sum = add(b, loc, scalars[1], value);
-    linalg::YieldOp::create(
-        b, loc, ValueRange{op.getExclusive() ? scalars[1] : sum, sum});
-  };
-  return linalg::GenericOp::create(
-      builder, loc, TypeRange{within.getType(), totals}, ValueRange(),
-      ValueRange{within, zeros},
-      ArrayRef<AffineMap>{all, all.dropResult(dim + 1)}, iterators, body);
+  return generics(
+      ValueRange(), {within, zeros}, {all, all.dropResult(dim + 1)}, iterators,
+      [&](Scalars &s, ValueRange scalars) -> SmallVector<Value> {
+        SmallVector<Value> at = createIndices(s, rank);
+        Value count = s.make<arith::ConstantIndexOp>(length);
+        Value position = s.add(s.mul(at[dim], count), at[dim + 1]);
+        Value last = s.make<arith::ConstantIndexOp>(size - 1);
+        Value isInside = s.compare(arith::CmpIPredicate::sle, position, last);
+        position = s.min(position, last);
+        at.erase(at.begin() + dim + 1);
+        at[dim] = mirror(s, position);
+        Value value = s.make<tensor::ExtractOp>(op.getInput(), at);
+        value = s.select(isInside, value, s.like(value, 0));
+        Value sum = s.add(scalars[1], value);
+        return {op.getExclusive() ? scalars[1] : sum, sum};
+      });
 }
 
 Value PartialSums::writeSums(Value within, Value before) {
   int64_t rank = type.getRank();
-  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                        type.getElementType());
-  auto body = [&](OpBuilder &b, Location, ValueRange) {
-    SmallVector<Value> at = createIndices(b, loc, rank);
-    Value position = mirror(b, at[dim]);
-    Value count = arith::ConstantIndexOp::create(b, loc, length);
-    at[dim] = arith::DivUIOp::create(b, loc, position, count);
-    Value first = tensor::ExtractOp::create(b, loc, before, at);
-    at.insert(at.begin() + dim + 1,
-              arith::RemUIOp::create(b, loc, position, count));
-    Value second = tensor::ExtractOp::create(b, loc, within, at);
-    linalg::YieldOp::create(b, loc, add(b, loc, first, second));
-  };
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(type), ValueRange(), ValueRange(empty),
-             builder.getMultiDimIdentityMap(rank),
-             SmallVector<IteratorType>(rank, IteratorType::parallel), body)
-      .getResult(0);
+  return generic(ValueRange(), empty(type), identity(rank), parallel(rank),
+                 [&](Scalars &s, ValueRange) {
+                   SmallVector<Value> at = createIndices(s, rank);
+                   Value position = mirror(s, at[dim]);
+                   Value count = s.make<arith::ConstantIndexOp>(length);
+                   at[dim] = s.make<arith::DivUIOp>(position, count);
+                   Value first = s.make<tensor::ExtractOp>(before, at);
+                   at.insert(at.begin() + dim + 1,
+                             s.make<arith::RemUIOp>(position, count));
+                   return s.add(first, s.make<tensor::ExtractOp>(within, at));
+                 });
 }
 
 Value PartialSums::write() {
-  linalg::GenericOp sums = writeParts();
-  Value before = nn::CumulativeSumOp::create(builder, loc, sums.getResult(1),
-                                             dim, /*exclusive=*/true,
+  SmallVector<Value> sums = writeParts();
+  Value before = nn::CumulativeSumOp::create(builder, loc, sums[1], dim,
+                                             /*exclusive=*/true,
                                              /*reverse=*/false);
-  return writeSums(sums.getResult(0), before);
+  return writeSums(sums[0], before);
 }
 
 } // namespace
@@ -183,82 +148,60 @@ bool penstock::ranksFaster(nn::TopKOp op) {
 Value penstock::expandByRank(OpBuilder &builder, nn::TopKOp op) {
   // 1. How many elements of the line come before each one: a loop over these,
   // behind the others.
-  Location loc = op.getLoc();
+  Structured emit(builder, op.getLoc());
   auto type = cast<RankedTensorType>(op.getInput().getType());
-  RankedTensorType places = op.getResult().getType();
   auto dim = static_cast<int64_t>(op.getDim());
   int64_t rank = type.getRank();
   Type i64 = builder.getI64Type();
-  AffineMap element = builder.getMultiDimIdentityMap(rank + 1).dropResult(rank);
+  AffineMap element = emit.identity(rank + 1).dropResult(rank);
   AffineMap other =
       element.replace(builder.getAffineDimExpr(dim),
                       builder.getAffineDimExpr(rank), rank + 1, 0);
-  SmallVector<IteratorType> iterators(rank, IteratorType::parallel);
+  Structured::Iterators iterators = Structured::parallel(rank);
   iterators.push_back(IteratorType::reduction);
-  auto rankType = RankedTensorType::get(type.getShape(), i64);
-  auto count = [&](OpBuilder &b, Location, ValueRange scalars) {
-    Value i = linalg::IndexOp::create(b, loc, dim);
-    Value j = linalg::IndexOp::create(b, loc, rank);
-    Value isBefore =
-        comesBefore(b, loc, op.getSmallest(), scalars[1], j, scalars[0], i);
-    Value one = arith::ExtUIOp::create(b, loc, i64, isBefore);
-    linalg::YieldOp::create(
-        b, loc, arith::AddIOp::create(b, loc, scalars[2], one).getResult());
-  };
-  Value ranks =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(rankType),
-          ValueRange{op.getInput(), op.getInput()},
-          createFilled(builder, loc, rankType, builder.getI64IntegerAttr(0)),
-          ArrayRef<AffineMap>{element, other, element}, iterators, count)
-          .getResult(0);
+  Value ranks = emit.generic(
+      {op.getInput(), op.getInput()},
+      emit.filled(RankedTensorType::get(type.getShape(), i64), 0),
+      {element, other, element}, iterators, [&](Scalars &s, ValueRange in) {
+        Value i = s.make<linalg::IndexOp>(dim);
+        Value j = s.make<linalg::IndexOp>(rank);
+        Value isBefore =
+            comesBefore(s.builder, s.loc, op.getSmallest(), in[1], j, in[0], i);
+        return s.add(in[2], s.make<arith::ExtUIOp>(i64, isBefore));
+      });
 
   // 2. The element of each rank.
-  auto find = [&](OpBuilder &b, Location, ValueRange scalars) {
-    Value place = linalg::IndexOp::create(b, loc, dim);
-    Value j = linalg::IndexOp::create(b, loc, rank);
-    place = arith::IndexCastOp::create(b, loc, i64, place);
-    j = arith::IndexCastOp::create(b, loc, i64, j);
-    Value isHere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                         scalars[0], place);
-    Value none = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(-1));
-    Value found = arith::SelectOp::create(b, loc, isHere, j, none);
-    linalg::YieldOp::create(
-        b, loc, arith::MaxSIOp::create(b, loc, scalars[1], found).getResult());
-  };
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(places), ranks,
-             createFilled(builder, loc, places, builder.getI64IntegerAttr(-1)),
-             ArrayRef<AffineMap>{other, element}, iterators, find)
-      .getResult(0);
+  return emit.generic(
+      ranks, emit.filled(op.getResult().getType(), -1), {other, element},
+      iterators, [&](Scalars &s, ValueRange in) {
+        Value place = s.make<linalg::IndexOp>(dim);
+        Value j = s.make<linalg::IndexOp>(rank);
+        place = s.make<arith::IndexCastOp>(i64, place);
+        j = s.make<arith::IndexCastOp>(i64, j);
+        Value isHere = s.equal(in[0], place);
+        return s.max(in[1], s.select(isHere, j, s.integer(i64, -1)));
+      });
 }
 
 Value penstock::comesBefore(OpBuilder &builder, Location loc, bool smallest,
                             Value a, Value i, Value b, Value j) {
   using F = arith::CmpFPredicate;
   using I = arith::CmpIPredicate;
+  Scalars s(builder, loc);
   Value better, equal;
-  if (isa<FloatType>(a.getType())) {
-    auto compare = [&](F predicate, Value x, Value y) -> Value {
-      return arith::CmpFOp::create(builder, loc, predicate, x, y);
-    };
-    auto both = [&](Value x, Value y) -> Value {
-      return arith::AndIOp::create(builder, loc, x, y);
-    };
-    Value nanA = compare(F::UNO, a, a), nanB = compare(F::UNO, b, b);
-    Value numberA = compare(F::ORD, a, a), numberB = compare(F::ORD, b, b);
+  if (Scalars::isFloat(a)) {
+    Value nanA = s.isNaN(a), nanB = s.isNaN(b);
+    Value numberA = s.compare(F::ORD, a, a), numberB = s.compare(F::ORD, b, b);
     // NaN is the largest.
-    better = arith::OrIOp::create(
-        builder, loc, compare(smallest ? F::OLT : F::OGT, a, b),
-        smallest ? both(numberA, nanB) : both(nanA, numberB));
-    equal = arith::OrIOp::create(builder, loc, compare(F::OEQ, a, b),
-                                 both(nanA, nanB));
+    Value ordered = s.compare(smallest ? F::OLT : F::OGT, a, b);
+    better = s.any(ordered,
+                   smallest ? s.both(numberA, nanB) : s.both(nanA, numberB));
+    Value same = s.compare(F::OEQ, a, b);
+    equal = s.any(same, s.both(nanA, nanB));
   } else {
-    better =
-        arith::CmpIOp::create(builder, loc, smallest ? I::slt : I::sgt, a, b);
-    equal = arith::CmpIOp::create(builder, loc, I::eq, a, b);
+    better = s.compare(smallest ? I::slt : I::sgt, a, b);
+    equal = s.compare(I::eq, a, b);
   }
-  Value earlier = arith::CmpIOp::create(builder, loc, I::slt, i, j);
-  Value tie = arith::AndIOp::create(builder, loc, equal, earlier);
-  return arith::OrIOp::create(builder, loc, better, tie);
+  Value earlier = s.compare(I::slt, i, j);
+  return s.any(better, s.both(equal, earlier));
 }

@@ -28,12 +28,9 @@ Value Position::read(Value tensor, ArrayRef<Value> indices, Value condition) {
     return tensor::ExtractOp::create(builder, loc, tensor, indices);
   SmallVector<Value> safe;
   for (Value position : indices)
-    safe.push_back(
-        arith::SelectOp::create(builder, loc, condition, position, index(0)));
-  Value value = tensor::ExtractOp::create(builder, loc, tensor, safe);
-  Value zero = arith::ConstantOp::create(builder, loc,
-                                         builder.getZeroAttr(value.getType()));
-  return arith::SelectOp::create(builder, loc, condition, value, zero);
+    safe.push_back(select(condition, position, index(0)));
+  Value value = make<tensor::ExtractOp>(tensor, safe);
+  return select(condition, value, like(value, 0));
 }
 
 SmallVector<Value> penstock::createWindowLoops(

@@ -10,56 +10,41 @@
 #ifndef PENSTOCK_PASSES_KERNELS_WINDOWLOOPS_H
 #define PENSTOCK_PASSES_KERNELS_WINDOWLOOPS_H
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "penstock/Support/Scalars.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace penstock {
 
 /// Index arithmetic and reads inside of a body.
-class Position {
+class Position : public Scalars {
 public:
-  Position(mlir::OpBuilder &builder, mlir::Location loc)
-      : builder(builder), loc(loc) {}
+  using Scalars::Scalars;
 
   mlir::Value index(int64_t value) {
-    return mlir::arith::ConstantIndexOp::create(builder, loc, value);
+    return make<mlir::arith::ConstantIndexOp>(value);
   }
-  mlir::Value loop(int64_t dim) {
-    return mlir::linalg::IndexOp::create(builder, loc, dim);
-  }
-  mlir::Value add(mlir::Value a, mlir::Value b) {
-    return mlir::arith::AddIOp::create(builder, loc, a, b);
-  }
-  mlir::Value sub(mlir::Value a, mlir::Value b) {
-    return mlir::arith::SubIOp::create(builder, loc, a, b);
-  }
+  mlir::Value loop(int64_t dim) { return make<mlir::linalg::IndexOp>(dim); }
   mlir::Value times(mlir::Value a, int64_t factor) {
-    return factor == 1
-               ? a
-               : mlir::arith::MulIOp::create(builder, loc, a, index(factor));
+    return factor == 1 ? a : mul(a, index(factor));
   }
   mlir::Value quotient(mlir::Value a, int64_t by) {
-    return by == 1 ? a
-                   : mlir::arith::DivSIOp::create(builder, loc, a, index(by));
+    return by == 1 ? a : div(a, index(by));
   }
   mlir::Value remainder(mlir::Value a, int64_t by) {
-    return mlir::arith::RemSIOp::create(builder, loc, a, index(by));
+    return make<mlir::arith::RemSIOp>(a, index(by));
   }
   /// Joins two conditions, the first of which may be null.
   mlir::Value both(mlir::Value a, mlir::Value b) {
-    return a ? mlir::arith::AndIOp::create(builder, loc, a, b) : b;
+    return a ? Scalars::both(a, b) : b;
   }
   /// 0 <= position < size.
   mlir::Value inside(mlir::Value position, int64_t size) {
     // Unsigned, so that negative positions are outside as well.
-    return mlir::arith::CmpIOp::create(
-        builder, loc, mlir::arith::CmpIPredicate::ult, position, index(size));
+    return compare(mlir::arith::CmpIPredicate::ult, position, index(size));
   }
-  mlir::Value isZero(mlir::Value value) {
-    return mlir::arith::CmpIOp::create(
-        builder, loc, mlir::arith::CmpIPredicate::eq, value, index(0));
-  }
+  mlir::Value isZero(mlir::Value value) { return equal(value, index(0)); }
 
   /// Where element `window` of a window lies: number * stride + window *
   /// dilation - pad.
@@ -78,10 +63,6 @@ public:
   /// elsewhere.
   mlir::Value read(mlir::Value tensor, llvm::ArrayRef<mlir::Value> indices,
                    mlir::Value condition);
-
-private:
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
 };
 
 /// Scalars of the operands, then old values of the outputs.

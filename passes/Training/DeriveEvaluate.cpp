@@ -11,6 +11,7 @@
 #include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
+#include "penstock/Support/Structured.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -49,220 +50,137 @@ private:
                            SymbolTable &symbols);
 };
 
-Value createFilled(OpBuilder &builder, Location loc, RankedTensorType type,
-                   TypedAttr value) {
-  Value scalar = arith::ConstantOp::create(builder, loc, value);
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
-}
-
 /// Where nothing is the largest: not an index.
 constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
 /// The first index of the largest element along the last axis; kNowhere where
 /// all are NaN, which is never larger. In two passes, the largest and where it
 /// is: lanes and threads can share both.
-Value createArgMax(OpBuilder &builder, Location loc, Value logits) {
+Value createArgMax(Structured &emit, Value logits) {
   auto type = cast<RankedTensorType>(logits.getType());
-  auto element = cast<FloatType>(type.getElementType());
+  int64_t rank = type.getRank();
   ArrayRef<int64_t> rows = type.getShape().drop_back();
-  auto largestType = RankedTensorType::get(rows, element);
-  auto indexType = RankedTensorType::get(rows, builder.getI64Type());
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  AffineMap row = identity.dropResult(type.getRank() - 1);
-  SmallVector<IteratorType> iterators(type.getRank(), IteratorType::parallel);
+  Type i64 = emit.builder.getI64Type();
+  AffineMap identity = emit.identity(rank);
+  AffineMap row = identity.dropResult(rank - 1);
+  Structured::Iterators iterators = Structured::parallel(rank);
   iterators.back() = IteratorType::reduction;
-  Value lowest = createFilled(
-      builder, loc, largestType,
-      builder.getFloatAttr(element,
-                           APFloat::getInf(element.getFloatSemantics(), true)));
-  Value largest =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(largestType), ValueRange(logits),
-          ValueRange(lowest), ArrayRef<AffineMap>{identity, row}, iterators,
-          [&](OpBuilder &body, Location loc, ValueRange arguments) {
-            Value larger =
-                arith::MaxNumFOp::create(body, loc, arguments[1], arguments[0]);
-            linalg::YieldOp::create(body, loc, larger);
-          })
-          .getResult(0);
-  TypedAttr nowhere = builder.getI64IntegerAttr(kNowhere);
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(indexType), ValueRange{logits, largest},
-             ValueRange{createFilled(builder, loc, indexType, nowhere)},
-             ArrayRef<AffineMap>{identity, row, row}, iterators,
-             [&](OpBuilder &body, Location loc, ValueRange arguments) {
-               Value index =
-                   linalg::IndexOp::create(body, loc, type.getRank() - 1);
-               index = arith::IndexCastOp::create(body, loc, body.getI64Type(),
-                                                  index);
-               Value isLargest =
-                   arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ,
-                                         arguments[0], arguments[1]);
-               Value none = arith::ConstantOp::create(body, loc, nowhere);
-               index =
-                   arith::SelectOp::create(body, loc, isLargest, index, none);
-               Value first =
-                   arith::MinSIOp::create(body, loc, arguments[2], index);
-               linalg::YieldOp::create(body, loc, first);
-             })
-      .getResult(0);
+  Value lowest = emit.filled(RankedTensorType::get(rows, type.getElementType()),
+                             -std::numeric_limits<double>::infinity());
+  Value largest = emit.generic(
+      logits, lowest, {identity, row}, iterators,
+      [](Scalars &s, ValueRange in) -> Value {
+        return s.make<arith::MaxNumFOp>(in[1], in[0]);
+      });
+  TypedAttr nowhere = emit.builder.getI64IntegerAttr(kNowhere);
+  Value first = emit.filled(RankedTensorType::get(rows, i64),
+                            emit.make<arith::ConstantOp>(nowhere));
+  return emit.generic(
+      {logits, largest}, first, {identity, row, row}, iterators,
+      [&](Scalars &s, ValueRange in) -> Value {
+        Value index =
+            s.make<arith::IndexCastOp>(i64, s.make<linalg::IndexOp>(rank - 1));
+        Value isLargest = s.compare(arith::CmpFPredicate::OEQ, in[0], in[1]);
+        Value none = s.make<arith::ConstantOp>(nowhere);
+        return s.make<arith::MinSIOp>(in[2],
+                                      s.select(isLargest, index, none));
+      });
+}
+
+/// Widens a label to i64.
+Value createLabel(Scalars &s, Value label) {
+  Type i64 = s.builder.getI64Type();
+  return label.getType() == i64 ? label : s.make<arith::ExtSIOp>(i64, label);
 }
 
 /// Counts the predictions that equal their label, and the labels that count.
 Counts createCounts(OpBuilder &builder, nn::CrossEntropyOp loss) {
-  Location loc = loss.getLoc();
+  Structured emit(builder, loss.getLoc());
   Value labels = loss.getLabels();
-  auto labelsType = cast<RankedTensorType>(labels.getType());
   Type i64 = builder.getI64Type();
   auto scalarType = RankedTensorType::get({}, i64);
-  Value predictions = createArgMax(builder, loc, loss.getLogits());
-  Value zero =
-      createFilled(builder, loc, scalarType, builder.getI64IntegerAttr(0));
-  Value otherZero =
-      createFilled(builder, loc, scalarType, builder.getI64IntegerAttr(0));
-  int64_t rank = labelsType.getRank();
-  AffineMap identity = builder.getMultiDimIdentityMap(rank);
-  AffineMap scalar = AffineMap::get(rank, 0, builder.getContext());
-  auto counts = linalg::GenericOp::create(
-      builder, loc, TypeRange{scalarType, scalarType},
-      ValueRange{predictions, labels}, ValueRange{zero, otherZero},
-      ArrayRef<AffineMap>{identity, identity, scalar, scalar},
-      SmallVector<IteratorType>(rank, IteratorType::reduction),
-      [&](OpBuilder &body, Location loc, ValueRange arguments) {
-        Value label = arguments[1];
-        if (label.getType().getIntOrFloatBitWidth() < 64)
-          label = arith::ExtSIOp::create(body, loc, i64, label);
-        Value hit = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq,
-                                          arguments[0], label);
-        Value one =
-            arith::ConstantOp::create(body, loc, body.getI64IntegerAttr(1));
-        Value counts = one;
+  Value predictions = createArgMax(emit, loss.getLogits());
+  Value zero = emit.filled(scalarType, 0);
+  Value otherZero = emit.filled(scalarType, 0);
+  int64_t rank = cast<RankedTensorType>(labels.getType()).getRank();
+  AffineMap identity = emit.identity(rank), scalar = emit.toScalar(rank);
+  SmallVector<Value> counts = emit.generics(
+      {predictions, labels}, {zero, otherZero},
+      {identity, identity, scalar, scalar}, Structured::reduction(rank),
+      [&](Scalars &s, ValueRange in) -> SmallVector<Value> {
+        Value label = createLabel(s, in[1]);
+        Value hit = s.equal(in[0], label);
+        Value counts = s.integer(i64, 1);
         if (std::optional<uint64_t> ignore = loss.getIgnore()) {
-          Value ignored = arith::ConstantOp::create(
-              body, loc, body.getI64IntegerAttr(*ignore));
-          Value valid = arith::CmpIOp::create(
-              body, loc, arith::CmpIPredicate::ne, label, ignored);
-          hit = arith::AndIOp::create(body, loc, hit, valid);
-          counts = arith::ExtUIOp::create(body, loc, i64, valid);
+          Value valid = s.compare(arith::CmpIPredicate::ne, label,
+                                  s.integer(i64, *ignore));
+          hit = s.both(hit, valid);
+          counts = s.make<arith::ExtUIOp>(i64, valid);
         }
-        Value correct = arith::ExtUIOp::create(body, loc, i64, hit);
-        linalg::YieldOp::create(
-            body, loc,
-            ValueRange{arith::AddIOp::create(body, loc, arguments[2], correct),
-                       arith::AddIOp::create(body, loc, arguments[3], counts)});
+        Value correct = s.make<arith::ExtUIOp>(i64, hit);
+        return {s.add(in[2], correct), s.add(in[3], counts)};
       });
-  return {counts.getResult(0), counts.getResult(1)};
-}
-
-/// Widens a label to i64.
-Value createLabel(OpBuilder &builder, Location loc, Value label) {
-  Type i64 = builder.getI64Type();
-  return label.getType() == i64
-             ? label
-             : arith::ExtSIOp::create(builder, loc, i64, label);
+  return {counts[0], counts[1]};
 }
 
 /// Counts the labels whose logit is among the `classes` largest of its row. Of
 /// equal logits the first is the larger one; one that is not a number is never.
 Value createTopCount(OpBuilder &builder, nn::CrossEntropyOp loss,
                      int64_t classes) {
-  Location loc = loss.getLoc();
+  Structured emit(builder, loss.getLoc());
   Value logits = loss.getLogits(), labels = loss.getLabels();
   auto type = cast<RankedTensorType>(logits.getType());
-  auto element = cast<FloatType>(type.getElementType());
   Type i64 = builder.getI64Type();
   int64_t rank = type.getRank();
   ArrayRef<int64_t> rows = type.getShape().drop_back();
-  AffineMap identity = builder.getMultiDimIdentityMap(rank);
+  AffineMap identity = emit.identity(rank);
   AffineMap row = identity.dropResult(rank - 1);
-  SmallVector<IteratorType> iterators(rank, IteratorType::parallel);
+  Structured::Iterators iterators = Structured::parallel(rank);
   iterators.back() = IteratorType::reduction;
-  auto createIndex = [&](OpBuilder &body, Location loc) -> Value {
-    return arith::IndexCastOp::create(
-        body, loc, i64, linalg::IndexOp::create(body, loc, rank - 1));
+  auto createIndex = [&](Scalars &s) {
+    return s.make<arith::IndexCastOp>(i64, s.make<linalg::IndexOp>(rank - 1));
   };
 
   // 1. The logit of the label.
-  TypedAttr lowest = builder.getFloatAttr(
-      element, APFloat::getInf(element.getFloatSemantics(), true));
-  auto ownType = RankedTensorType::get(rows, element);
-  Value own =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(ownType), ValueRange{logits, labels},
-          ValueRange{createFilled(builder, loc, ownType, lowest)},
-          ArrayRef<AffineMap>{identity, row, row}, iterators,
-          [&](OpBuilder &body, Location loc, ValueRange arguments) {
-            Value isOwn = arith::CmpIOp::create(
-                body, loc, arith::CmpIPredicate::eq, createIndex(body, loc),
-                createLabel(body, loc, arguments[1]));
-            Value low = arith::ConstantOp::create(body, loc, lowest);
-            Value logit =
-                arith::SelectOp::create(body, loc, isOwn, arguments[0], low);
-            Value largest =
-                arith::MaximumFOp::create(body, loc, arguments[2], logit);
-            linalg::YieldOp::create(body, loc, largest);
-          })
-          .getResult(0);
+  constexpr double lowest = -std::numeric_limits<double>::infinity();
+  Value own = emit.generic(
+      {logits, labels},
+      emit.filled(RankedTensorType::get(rows, type.getElementType()), lowest),
+      {identity, row, row}, iterators, [&](Scalars &s, ValueRange in) {
+        Value index = createIndex(s);
+        Value isOwn = s.equal(index, createLabel(s, in[1]));
+        Value logit = s.select(isOwn, in[0], s.like(in[0], lowest));
+        return s.max(in[2], logit);
+      });
 
   // 2. How many of the row are larger.
-  auto countType = RankedTensorType::get(rows, i64);
-  TypedAttr none = builder.getI64IntegerAttr(0);
-  Value larger =
-      linalg::GenericOp::create(
-          builder, loc, TypeRange(countType), ValueRange{logits, labels, own},
-          ValueRange{createFilled(builder, loc, countType, none)},
-          ArrayRef<AffineMap>{identity, row, row, row}, iterators,
-          [&](OpBuilder &body, Location loc, ValueRange arguments) {
-            Value isLarger =
-                arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OGT,
-                                      arguments[0], arguments[2]);
-            Value isEqual =
-                arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ,
-                                      arguments[0], arguments[2]);
-            Value isBefore = arith::CmpIOp::create(
-                body, loc, arith::CmpIPredicate::slt, createIndex(body, loc),
-                createLabel(body, loc, arguments[1]));
-            Value isNaN =
-                arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UNO,
-                                      arguments[2], arguments[2]);
-            isBefore = arith::AndIOp::create(body, loc, isEqual, isBefore);
-            isLarger = arith::OrIOp::create(body, loc, isLarger, isBefore);
-            isLarger = arith::OrIOp::create(body, loc, isLarger, isNaN);
-            Value one = arith::ExtUIOp::create(body, loc, i64, isLarger);
-            Value sum = arith::AddIOp::create(body, loc, arguments[3], one);
-            linalg::YieldOp::create(body, loc, sum);
-          })
-          .getResult(0);
+  Value larger = emit.generic(
+      {logits, labels, own}, emit.filled(RankedTensorType::get(rows, i64), 0),
+      {identity, row, row, row}, iterators, [&](Scalars &s, ValueRange in) {
+        Value isLarger = s.compare(arith::CmpFPredicate::OGT, in[0], in[2]);
+        Value isEqual = s.equal(in[0], in[2]);
+        Value index = createIndex(s);
+        Value isBefore = s.less(index, createLabel(s, in[1]));
+        Value isNaN = s.isNaN(in[2]);
+        isLarger = s.any(isLarger, s.both(isEqual, isBefore));
+        isLarger = s.any(isLarger, isNaN);
+        return s.add(in[3], s.make<arith::ExtUIOp>(i64, isLarger));
+      });
 
   // 3. Those with few.
-  int64_t labelRank = rank - 1;
-  AffineMap same = builder.getMultiDimIdentityMap(labelRank);
-  AffineMap scalar = AffineMap::get(labelRank, 0, builder.getContext());
-  auto scalarType = RankedTensorType::get({}, i64);
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(scalarType), ValueRange{larger, labels},
-             ValueRange{createFilled(builder, loc, scalarType, none)},
-             ArrayRef<AffineMap>{same, same, scalar},
-             SmallVector<IteratorType>(labelRank, IteratorType::reduction),
-             [&](OpBuilder &body, Location loc, ValueRange arguments) {
-               Value bound = arith::ConstantOp::create(
-                   body, loc, body.getI64IntegerAttr(classes));
-               Value hit = arith::CmpIOp::create(
-                   body, loc, arith::CmpIPredicate::slt, arguments[0], bound);
-               if (std::optional<uint64_t> ignore = loss.getIgnore()) {
-                 Value ignored = arith::ConstantOp::create(
-                     body, loc, body.getI64IntegerAttr(*ignore));
-                 Value valid = arith::CmpIOp::create(
-                     body, loc, arith::CmpIPredicate::ne,
-                     createLabel(body, loc, arguments[1]), ignored);
-                 hit = arith::AndIOp::create(body, loc, hit, valid);
-               }
-               Value one = arith::ExtUIOp::create(body, loc, i64, hit);
-               Value sum = arith::AddIOp::create(body, loc, arguments[2], one);
-               linalg::YieldOp::create(body, loc, sum);
-             })
-      .getResult(0);
+  AffineMap same = emit.identity(rank - 1), scalar = emit.toScalar(rank - 1);
+  return emit.generic(
+      {larger, labels}, emit.filled(RankedTensorType::get({}, i64), 0),
+      {same, same, scalar}, Structured::reduction(rank - 1),
+      [&](Scalars &s, ValueRange in) {
+        Value hit = s.less(in[0], s.integer(i64, classes));
+        if (std::optional<uint64_t> ignore = loss.getIgnore()) {
+          Value ignored = s.integer(i64, *ignore);
+          hit = s.both(hit, s.compare(arith::CmpIPredicate::ne,
+                                      createLabel(s, in[1]), ignored));
+        }
+        return s.add(in[2], s.make<arith::ExtUIOp>(i64, hit));
+      });
 }
 
 /// The difference of output and labels that the loss squares: the only use of
@@ -291,48 +209,27 @@ linalg::GenericOp findDifference(const ForwardStage &stage,
 
 /// The mean of the absolute values of a tensor, as f32.
 Value createMeanAbsolute(OpBuilder &builder, Location loc, Value tensor) {
+  Structured emit(builder, loc);
   auto type = cast<RankedTensorType>(tensor.getType());
   auto element = cast<FloatType>(type.getElementType());
   int64_t rank = type.getRank();
-  auto sumType = RankedTensorType::get({}, element);
-  AffineMap identity = builder.getMultiDimIdentityMap(rank);
-  AffineMap scalar = AffineMap::get(rank, 0, builder.getContext());
-  Value sum = linalg::GenericOp::create(
-                  builder, loc, TypeRange(sumType), ValueRange(tensor),
-                  ValueRange{createFilled(builder, loc, sumType,
-                                          builder.getFloatAttr(element, 0))},
-                  ArrayRef<AffineMap>{identity, scalar},
-                  SmallVector<IteratorType>(rank, IteratorType::reduction),
-                  [&](OpBuilder &body, Location loc, ValueRange arguments) {
-                    Value size = math::AbsFOp::create(body, loc, arguments[0]);
-                    Value more =
-                        arith::AddFOp::create(body, loc, arguments[1], size);
-                    linalg::YieldOp::create(body, loc, more);
-                  })
-                  .getResult(0);
-  auto meanType = RankedTensorType::get({}, builder.getF32Type());
-  AffineMap point = AffineMap::get(0, 0, builder.getContext());
-  Value empty = tensor::EmptyOp::create(builder, loc, meanType, ValueRange());
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(meanType), ValueRange(sum),
-             ValueRange(empty), ArrayRef<AffineMap>{point, point},
-             ArrayRef<IteratorType>{},
-             [&](OpBuilder &body, Location loc, ValueRange arguments) {
-               Value count = arith::ConstantOp::create(
-                   body, loc,
-                   body.getFloatAttr(
-                       element, static_cast<double>(type.getNumElements())));
-               Value mean =
-                   arith::DivFOp::create(body, loc, arguments[0], count);
-               if (element.getWidth() > 32)
-                 mean = arith::TruncFOp::create(body, loc, body.getF32Type(),
-                                                mean);
-               else if (element.getWidth() < 32)
-                 mean =
-                     arith::ExtFOp::create(body, loc, body.getF32Type(), mean);
-               linalg::YieldOp::create(body, loc, mean);
-             })
-      .getResult(0);
+  Value sum =
+      emit.generic(tensor, emit.filled(RankedTensorType::get({}, element), 0),
+                   {emit.identity(rank), emit.toScalar(rank)},
+                   Structured::reduction(rank), [](Scalars &s, ValueRange in) {
+                     return s.add(in[1], s.make<math::AbsFOp>(in[0]));
+                   });
+  Type f32 = builder.getF32Type();
+  return emit.elementwise(
+      RankedTensorType::get({}, f32), sum, [&](Scalars &s, ValueRange in) {
+        Value count =
+            s.constant(element, static_cast<double>(type.getNumElements()));
+        Value mean = s.div(in[0], count);
+        if (element.getWidth() == 32)
+          return mean;
+        return element.getWidth() > 32 ? s.make<arith::TruncFOp>(f32, mean)
+                                       : s.make<arith::ExtFOp>(f32, mean);
+      });
 }
 
 /// Returns true if the stage puts the loss.

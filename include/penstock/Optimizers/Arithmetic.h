@@ -10,30 +10,27 @@
 #ifndef PENSTOCK_OPTIMIZERS_ARITHMETIC_H
 #define PENSTOCK_OPTIMIZERS_ARITHMETIC_H
 
-#include "mlir/IR/Builders.h"
+#include "penstock/Support/Scalars.h"
 
 namespace penstock {
 
 /// Emits floating-point operations of one type.
-struct Arithmetic {
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
+struct Arithmetic : Scalars {
+  Arithmetic(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type)
+      : Scalars(builder, loc), type(type) {}
+
   mlir::Type type;
 
-  mlir::Value constant(double value);
-  mlir::Value add(mlir::Value a, mlir::Value b);
-  mlir::Value sub(mlir::Value a, mlir::Value b);
-  mlir::Value mul(mlir::Value a, mlir::Value b);
-  mlir::Value div(mlir::Value a, mlir::Value b);
-  mlir::Value min(mlir::Value a, mlir::Value b);
-  mlir::Value max(mlir::Value a, mlir::Value b);
+  mlir::Value constant(double value) { return Scalars::constant(type, value); }
   mlir::Value sqrt(mlir::Value a);
   mlir::Value pow(mlir::Value a, mlir::Value b);
   mlir::Value cos(mlir::Value a);
   mlir::Value floor(mlir::Value a);
   /// a < b ? x : y
   mlir::Value selectLess(mlir::Value a, mlir::Value b, mlir::Value x,
-                         mlir::Value y);
+                         mlir::Value y) {
+    return select(less(a, b), x, y);
+  }
 
   /// A scalar of another float type, or an index, as this type.
   mlir::Value from(mlir::Value scalar);
