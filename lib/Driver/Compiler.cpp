@@ -193,11 +193,10 @@ bool Compilation::cut(ModuleOp target, size_t worker) {
 }
 
 /// Workers that are cut for themselves have a module each, inside of that of
-/// the first one.
+/// the first one, with which it is checked.
 bool Compilation::lowerLines(Build build) {
-  return llvm::all_of(module->getOps<ModuleOp>(), [&](ModuleOp line) {
-    return runPasses(line, build) && checkLevel(line);
-  });
+  return llvm::all_of(module->getOps<ModuleOp>(),
+                      [&](ModuleOp line) { return runPasses(line, build); });
 }
 
 bool Compilation::lower(Level from) {

@@ -604,6 +604,18 @@ DeviceRun::addAccesses(const DeviceCode::Instruction &instruction,
   return true;
 }
 
+LogicalResult DeviceRun::forEachEvent(function_ref<void(TraceEvent &)> visit) {
+  TraceEvent event;
+  while (true) {
+    FailureOr<bool> more = next(event);
+    if (failed(more))
+      return failure();
+    if (!*more)
+      return success();
+    visit(event);
+  }
+}
+
 FailureOr<bool> DeviceRun::next(TraceEvent &event) {
   using Instruction = DeviceCode::Instruction;
   while (!frames.empty()) {

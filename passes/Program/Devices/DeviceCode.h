@@ -162,6 +162,9 @@ public:
 
   /// Goes to the next event; false at the end; fails with a diagnostic.
   mlir::FailureOr<bool> next(TraceEvent &event);
+  /// Visits all events that are left; fails with a diagnostic.
+  mlir::LogicalResult
+  forEachEvent(llvm::function_ref<void(TraceEvent &)> visit);
   /// The numbers among the operands of the call that was the last event, in
   /// their order.
   void getNumbers(llvm::SmallVectorImpl<DeviceNumber> &numbers) const;

@@ -18,15 +18,10 @@ FailureOr<std::vector<TraceEvent>> penstock::traceDevice(const DeviceCode &code,
                                                          int64_t newest) {
   DeviceRun run(code, first, updates, newest);
   std::vector<TraceEvent> events;
-  while (true) {
-    TraceEvent event;
-    FailureOr<bool> more = run.next(event);
-    if (failed(more))
-      return failure();
-    if (!*more)
-      return events;
-    events.push_back(std::move(event));
-  }
+  if (failed(run.forEachEvent(
+          [&](TraceEvent &event) { events.push_back(std::move(event)); })))
+    return failure();
+  return events;
 }
 
 static bool countsMicrobatches(const TraceEvent &event,
@@ -46,20 +41,16 @@ FailureOr<int64_t> penstock::getUpdatesUntilSteady(const DeviceCode &code,
     // The number that some have come to when the last of them begins.
     int64_t furthest = 0, lead = 0;
     llvm::DenseSet<std::pair<int, Attribute>> begun;
-    TraceEvent event;
-    while (true) {
-      FailureOr<bool> more = run.next(event);
-      if (failed(more))
-        return failure();
-      if (!*more)
-        break;
+    LogicalResult ran = run.forEachEvent([&](const TraceEvent &event) {
       if (event.kind == TraceEvent::Call || event.kind == TraceEvent::Await)
-        continue;
+        return;
       if (begun.insert({event.kind, event.symbol}).second &&
           countsMicrobatches(event, symbols))
         lead = furthest;
       furthest = std::max(furthest, event.number);
-    }
+    });
+    if (failed(ran))
+      return failure();
     // Behind the last update, all of them have begun however short it was.
     if (lead + 1 < updates * microbatches)
       return (lead + microbatches) / microbatches;

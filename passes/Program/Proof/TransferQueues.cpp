@@ -136,19 +136,15 @@ LogicalResult ProgramMachine::checkOrder() {
   for (const Device &device : devices) {
     Transfers &own = transfers.emplace_back();
     DeviceRun run(*device.code, arguments[0], arguments[1], arguments[2]);
-    TraceEvent event;
-    while (true) {
-      FailureOr<bool> more = run.next(event);
-      if (failed(more))
-        return failure();
-      if (!*more)
-        break;
+    LogicalResult ran = run.forEachEvent([&](TraceEvent &event) {
       if (event.kind != TraceEvent::Send && event.kind != TraceEvent::Recv &&
           event.kind != TraceEvent::Sum)
-        continue;
+        return;
       event.accesses.clear();
       own.push_back(event);
-    }
+    });
+    if (failed(ran))
+      return failure();
   }
   return success(succeeded(checkPairs(transfers)) &&
                  succeeded(checkSums(transfers)));
