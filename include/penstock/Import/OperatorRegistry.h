@@ -27,24 +27,41 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <concepts>
+#include <initializer_list>
 #include <optional>
 #include <string>
 
 namespace penstock::onnx {
 
+class Emitter;
 class NodeBinder;
+
+/// A T for each output of a node, or a failure behind an error at the node.
+/// Functions of the table return it: one T, several, or the error itself.
+template <typename T>
+class NodeOutputs : public llvm::FailureOr<llvm::SmallVector<T>> {
+  using Base = llvm::FailureOr<llvm::SmallVector<T>>;
+
+public:
+  NodeOutputs() : Base(llvm::SmallVector<T>()) {}
+  template <typename One>
+    requires std::convertible_to<One, T>
+  NodeOutputs(One &&one)
+      : Base(llvm::SmallVector<T>{T(std::forward<One>(one))}) {}
+  NodeOutputs(std::initializer_list<T> all) : Base(llvm::SmallVector<T>(all)) {}
+  NodeOutputs(llvm::SmallVector<T> all) : Base(std::move(all)) {}
+  NodeOutputs(llvm::LogicalResult failure) : Base(failure) {}
+  NodeOutputs(const mlir::InFlightDiagnostic &) : Base(llvm::failure()) {}
+};
 
 /// One entry of the table. The functions emit an error at the node when they
 /// fail.
 struct Operator {
-  using InferFn = llvm::LogicalResult (*)(NodeBinder &,
-                                          llvm::SmallVectorImpl<mlir::Type> &);
-  /// Gives one attribute per result, or none at all (and success) when this
-  /// node cannot be folded.
-  using FoldFn = llvm::LogicalResult (*)(
-      NodeBinder &, llvm::SmallVectorImpl<mlir::DenseElementsAttr> &);
-  using LowerFn = llvm::LogicalResult (*)(NodeBinder &, mlir::OpBuilder &,
-                                          llvm::SmallVectorImpl<mlir::Value> &);
+  using InferFn = NodeOutputs<mlir::Type> (*)(NodeBinder &);
+  /// No attributes: this node cannot be folded.
+  using FoldFn = NodeOutputs<mlir::DenseElementsAttr> (*)(NodeBinder &);
+  using LowerFn = NodeOutputs<mlir::Value> (*)(NodeBinder &, Emitter &);
 
   /// Which integers an operand may hold: from `low` to before `high`, and
   /// `ignored`.

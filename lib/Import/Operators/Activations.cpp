@@ -14,18 +14,8 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-template <typename MathOp> static Value math1(Emitter &emitter, Value x) {
-  return MathOp::create(emitter.builder, emitter.loc, x);
-}
-
 static Value relu(NodeBinder &, Emitter &emitter, Value x) {
   return emitter.max(x, emitter.scalar(x.getType(), 0));
-}
-
-static LogicalResult inferLeakyRelu(NodeBinder &node, Types &types) {
-  double alpha = 0.01;
-  return success(succeeded(node.attribute("alpha", alpha)) &&
-                 succeeded(inferFloatUnary(node, types)));
 }
 
 static Value leakyRelu(NodeBinder &node, Emitter &emitter, Value x) {
@@ -38,15 +28,15 @@ static Value leakyRelu(NodeBinder &node, Emitter &emitter, Value x) {
 }
 
 static Value tanh(NodeBinder &, Emitter &emitter, Value x) {
-  return math1<math::TanhOp>(emitter, x);
+  return emitter.make<math::TanhOp>(x);
 }
 
 /// exp(-x) overflows to inf where the result is 0: right as it is.
 static Value sigmoid(NodeBinder &, Emitter &emitter, Value x) {
   Value one = emitter.scalar(x.getType(), 1);
-  Value negative = arith::NegFOp::create(emitter.builder, emitter.loc, x);
+  Value negative = emitter.neg(x);
   return emitter.div(one,
-                     emitter.add(one, math1<math::ExpOp>(emitter, negative)));
+                     emitter.add(one, emitter.make<math::ExpOp>(negative)));
 }
 
 /// log(1 + exp(x)); from where it rounds to x on, x itself. The exponential is
@@ -56,38 +46,42 @@ static Value softplus(NodeBinder &, Emitter &emitter, Value x) {
   Type type = x.getType();
   double where = type.isF64() ? 40 : type.isF16() ? 10 : 20;
   Value limit = emitter.scalar(type, where);
-  Value power = math1<math::ExpOp>(emitter, emitter.min(x, limit));
+  Value power = emitter.make<math::ExpOp>(emitter.min(x, limit));
   return emitter.select(emitter.less(x, limit),
-                        math1<math::Log1pOp>(emitter, power), x);
+                        emitter.make<math::Log1pOp>(power), x);
 }
 
-static LogicalResult inferGelu(NodeBinder &node, Types &types) {
+static Types inferGelu(NodeBinder &node) {
   std::string approximate = "none";
   if (failed(node.attribute("approximate", approximate)))
     return failure();
   if (approximate != "none" && approximate != "tanh")
     return node.badAttribute("approximate", "\"none\" or \"tanh\"");
-  return inferFloatUnary(node, types);
+  return inferFloatUnary(node);
 }
 
 /// x/2 (1 + erf(x/sqrt 2)), or x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-static Value gelu(NodeBinder &node, Emitter &emitter, Value x) {
-  std::string approximate = "none";
-  (void)node.attribute("approximate", approximate);
+Value penstock::onnx::emitGelu(Emitter &emitter, Value x, bool approximate) {
   Type type = x.getType();
   Value inner;
-  if (approximate == "none") {
-    inner = math1<math::ErfOp>(emitter,
-                               emitter.mul(x, emitter.scalar(type, M_SQRT1_2)));
+  if (!approximate) {
+    inner = emitter.make<math::ErfOp>(
+        emitter.mul(x, emitter.scalar(type, M_SQRT1_2)));
   } else {
     Value cube = emitter.mul(emitter.mul(x, x), x);
     Value sum =
         emitter.add(x, emitter.mul(emitter.scalar(type, 0.044715), cube));
-    inner = math1<math::TanhOp>(
-        emitter, emitter.mul(emitter.scalar(type, std::sqrt(2.0 / M_PI)), sum));
+    inner = emitter.make<math::TanhOp>(
+        emitter.mul(emitter.scalar(type, std::sqrt(2.0 / M_PI)), sum));
   }
   return emitter.mul(emitter.mul(emitter.scalar(type, 0.5), x),
                      emitter.add(emitter.scalar(type, 1), inner));
+}
+
+static Value gelu(NodeBinder &node, Emitter &emitter, Value x) {
+  std::string approximate = "none";
+  (void)node.attribute("approximate", approximate);
+  return emitGelu(emitter, x, approximate == "tanh");
 }
 
 //===--- Exponential and linear pieces ---===//
@@ -100,7 +94,7 @@ static Value expm1OfNegative(Emitter &emitter, Value x, Value scale) {
   Value negative = emitter.select(emitter.less(zero, x), zero, x);
   if (scale)
     negative = emitter.div(negative, scale);
-  return math1<math::ExpM1Op>(emitter, negative);
+  return emitter.make<math::ExpM1Op>(negative);
 }
 
 /// x where it is positive, `other` elsewhere.
@@ -117,11 +111,11 @@ static Value factor(NodeBinder &node, Emitter &emitter, StringRef name,
 }
 
 /// One float operand, float attributes.
-template <const char *...names>
-static LogicalResult inferWith(NodeBinder &node, Types &types) {
+template <const char *...names> static Types inferWith(NodeBinder &node) {
   double value = 0;
-  bool valid = (succeeded(node.attribute(names, value)) && ...);
-  return success(valid && succeeded(inferFloatUnary(node, types)));
+  if ((failed(node.attribute(names, value)) || ...))
+    return failure();
+  return inferFloatUnary(node);
 }
 static constexpr char alpha[] = "alpha", beta[] = "beta", gamma_[] = "gamma";
 
@@ -131,14 +125,13 @@ static Value elu(NodeBinder &node, Emitter &emitter, Value x) {
                     emitter.mul(scale, expm1OfNegative(emitter, x, {})));
 }
 
-static LogicalResult inferCelu(NodeBinder &node, Types &types) {
+static Types inferCelu(NodeBinder &node) {
   double value = 1;
-  if (failed(inferWith<alpha>(node, types)) ||
-      failed(node.attribute(alpha, value)))
+  if (failed(node.attribute(alpha, value)))
     return failure();
   if (value == 0)
     return node.badAttribute(alpha, "a number other than 0");
-  return success();
+  return inferFloatUnary(node);
 }
 
 /// Elu with a derivative that is 1 at 0.
@@ -177,13 +170,12 @@ static Value hardSwish(NodeBinder &, Emitter &emitter, Value x) {
 }
 
 static Value mish(NodeBinder &node, Emitter &emitter, Value x) {
-  return emitter.mul(x,
-                     math1<math::TanhOp>(emitter, softplus(node, emitter, x)));
+  return emitter.mul(x, emitter.make<math::TanhOp>(softplus(node, emitter, x)));
 }
 
 static Value softsign(NodeBinder &, Emitter &emitter, Value x) {
   Value size = emitter.add(emitter.scalar(x.getType(), 1),
-                           math1<math::AbsFOp>(emitter, x));
+                           emitter.make<math::AbsFOp>(x));
   return emitter.div(x, size);
 }
 
@@ -195,14 +187,13 @@ static Value thresholdedRelu(NodeBinder &node, Emitter &emitter, Value x) {
 
 //===--- Shrink ---===//
 
-static LogicalResult inferShrink(NodeBinder &node, Types &types) {
+static Types inferShrink(NodeBinder &node) {
   double value = 0;
   if (failed(node.attribute("lambd", value)) ||
       failed(node.attribute("bias", value)) ||
       failed(node.operands({"input"}, 1)) || failed(node.requireNumber(0)))
     return failure();
-  types.push_back(node.type(0));
-  return success();
+  return node.type(0);
 }
 
 /// Integers are compared as floats: lambd and bias need not be whole.
@@ -224,7 +215,7 @@ static Value shrink(NodeBinder &node, Emitter &emitter, Value x) {
 //===--- PRelu ---===//
 
 /// The slope broadcasts to the operand, never the other way round.
-static LogicalResult inferPRelu(NodeBinder &node, Types &types) {
+static Types inferPRelu(NodeBinder &node) {
   SmallVector<int64_t> shape;
   if (failed(node.operands({"X", "slope"}, 2)) ||
       failed(node.requireArithmetic(0)) ||
@@ -235,25 +226,21 @@ static LogicalResult inferPRelu(NodeBinder &node, Types &types) {
     return node.error() << "operand 'slope' is " << node.type(1)
                         << ", it must broadcast to operand 'X', "
                         << node.type(0);
-  types.push_back(node.type(0));
-  return success();
+  return node.type(0);
 }
 
-static LogicalResult lowerPRelu(NodeBinder &node, OpBuilder &builder,
-                                Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerPRelu(NodeBinder &node, Emitter &emitter) {
   auto body = [](Emitter &inside, ArrayRef<Value> scalars) {
     return positiveOr(inside, scalars[0], inside.mul(scalars[1], scalars[0]));
   };
-  results.push_back(emitter.elementwise(
-      node.type(0), {node.operand(0), node.operand(1)}, body));
-  return success();
+  return emitter.elementwise(node.type(0), {node.operand(0), node.operand(1)},
+                             body);
 }
 
 void penstock::onnx::addActivations(OperatorTable &table) {
   table.add("Relu", {6, 13, 14}, inferArithmeticUnary, nullptr,
             lowerUnary<relu>);
-  table.add("LeakyRelu", {6, 16}, inferLeakyRelu, nullptr,
+  table.add("LeakyRelu", {6, 16}, inferWith<alpha>, nullptr,
             lowerUnary<leakyRelu>);
   table.add("Tanh", {6, 13}, inferFloatUnary, nullptr, lowerUnary<tanh>);
   table.add("Sigmoid", {6, 13}, inferFloatUnary, nullptr, lowerUnary<sigmoid>);

@@ -18,60 +18,41 @@ using namespace penstock::onnx;
 //===--- Two operands ---===//
 
 /// With `anyWidth`, the operation is the same for signed and unsigned bits.
-template <bool anyWidth>
-static LogicalResult inferBinary(NodeBinder &node, Types &types) {
-  SmallVector<int64_t> shape;
-  if (failed(node.operands({"A", "B"}, 2)) ||
-      failed(node.requireNumber(0, anyWidth)) ||
-      failed(node.requireSameElementType(0, 1)) ||
-      failed(node.broadcast(0, shape)) || failed(node.broadcast(1, shape)))
+template <bool anyWidth> static Types inferBinary(NodeBinder &node) {
+  Types types = inferTwo(node, {"A", "B"});
+  if (failed(types) || failed(node.requireNumber(0, anyWidth)))
     return failure();
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return types;
 }
 
-template <Value (Emitter::*scalar)(Value, Value)>
-static LogicalResult lowerBinary(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  auto body = [](Emitter &inside, ArrayRef<Value> scalars) {
-    return (inside.*scalar)(scalars[0], scalars[1]);
-  };
-  results.push_back(emitter.elementwise(
-      resultType(node), {node.operand(0), node.operand(1)}, body));
-  return success();
+template <auto function>
+static Value binary(NodeBinder &, Emitter &inside, Value a, Value b) {
+  return (inside.*function)(a, b);
 }
 
 /// Folds over all operands from left to right. A scalar function that gives
 /// nothing (division by zero) stops the fold.
 template <std::optional<int64_t> (*onIntegers)(int64_t, int64_t),
           double (*onFloats)(double, double)>
-static LogicalResult foldLeft(NodeBinder &node, Constants &results) {
-  auto type = resultType(node);
-  std::optional<ConstantTensor> sum;
-  for (unsigned i = 0; i < node.size(); ++i) {
-    DenseElementsAttr constant = node.constant(i);
-    if (!constant)
-      return success();
-    ConstantTensor next = ConstantTensor(constant).broadcast(type.getShape());
-    if (!sum) {
-      sum = std::move(next);
-      continue;
-    }
+static Constants foldLeft(NodeBinder &node) {
+  SmallVector<ConstantTensor> all = broadcastConstants(node);
+  if (all.empty())
+    return {};
+  ConstantTensor sum = all[0];
+  for (auto [i, next] : llvm::enumerate(ArrayRef(all).drop_front())) {
     // More than one rounding per result: not exact in doubles.
-    if (sum->isFloat() && i > 1)
-      sum = ConstantTensor(sum->pack());
-    for (auto [a, b] : llvm::zip(sum->integers, next.integers)) {
+    if (sum.isFloat() && i > 0)
+      sum = ConstantTensor(sum.pack());
+    for (auto [a, b] : llvm::zip(sum.integers, next.integers)) {
       std::optional<int64_t> value = onIntegers(a, b);
       if (!value)
-        return success();
+        return {};
       a = *value;
     }
-    for (auto [a, b] : llvm::zip(sum->floats, next.floats))
+    for (auto [a, b] : llvm::zip(sum.floats, next.floats))
       a = onFloats(a, b);
   }
-  results.push_back(sum->pack());
-  return success();
+  return sum.pack();
 }
 
 using MaybeInteger = std::optional<int64_t>;
@@ -105,8 +86,7 @@ static double minFloats(double a, double b) {
 
 //===--- Any number of operands ---===//
 
-template <bool anyWidth>
-static LogicalResult inferVariadic(NodeBinder &node, Types &types) {
+template <bool anyWidth> static Types inferVariadic(NodeBinder &node) {
   SmallVector<int64_t> shape;
   if (failed(node.operands({"data_0..."}, 1)) ||
       failed(node.requireNumber(0, anyWidth)))
@@ -115,18 +95,13 @@ static LogicalResult inferVariadic(NodeBinder &node, Types &types) {
     if (failed(node.requireSameElementType(0, i)) ||
         failed(node.broadcast(i, shape)))
       return failure();
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
-template <Value (Emitter::*scalar)(Value, Value), bool mean = false>
-static LogicalResult lowerVariadic(NodeBinder &node, OpBuilder &builder,
-                                   Values &results) {
-  if (node.size() == 1) {
-    results.push_back(node.operand(0));
-    return success();
-  }
-  Emitter emitter(builder, node.getLoc());
+template <auto scalar, bool mean = false>
+static Values lowerVariadic(NodeBinder &node, Emitter &emitter) {
+  if (node.size() == 1)
+    return node.operand(0);
   auto body = [](Emitter &inside, ArrayRef<Value> scalars) {
     Value sum = scalars[0];
     for (Value next : scalars.drop_front())
@@ -135,20 +110,19 @@ static LogicalResult lowerVariadic(NodeBinder &node, OpBuilder &builder,
       sum = inside.div(sum, inside.scalar(sum.getType(), scalars.size()));
     return sum;
   };
-  results.push_back(emitter.elementwise(
-      resultType(node), SmallVector<Value>(node.node.getInputs()), body));
-  return success();
+  return emitter.elementwise(resultType(node),
+                             SmallVector<Value>(node.node.getInputs()), body);
 }
 
 void penstock::onnx::addArithmetic(OperatorTable &table) {
   table.add("Add", {7, 13, 14}, inferBinary<true>,
-            foldLeft<addIntegers, addFloats>, lowerBinary<&Emitter::add>);
+            foldLeft<addIntegers, addFloats>, lowerTwo<binary<&Emitter::add>>);
   table.add("Sub", {7, 13, 14}, inferBinary<true>,
-            foldLeft<subIntegers, subFloats>, lowerBinary<&Emitter::sub>);
+            foldLeft<subIntegers, subFloats>, lowerTwo<binary<&Emitter::sub>>);
   table.add("Mul", {7, 13, 14}, inferBinary<true>,
-            foldLeft<mulIntegers, mulFloats>, lowerBinary<&Emitter::mul>);
+            foldLeft<mulIntegers, mulFloats>, lowerTwo<binary<&Emitter::mul>>);
   table.add("Div", {7, 13, 14}, inferBinary<false>,
-            foldLeft<divIntegers, divFloats>, lowerBinary<&Emitter::div>);
+            foldLeft<divIntegers, divFloats>, lowerTwo<binary<&Emitter::div>>);
   table.add("Max", {6, 8, 12, 13}, inferVariadic<false>,
             foldLeft<maxIntegers, maxFloats>, lowerVariadic<&Emitter::max>);
   table.add("Min", {6, 8, 12, 13}, inferVariadic<false>,

@@ -14,8 +14,7 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static LogicalResult inferAttention(Attention &attention, NodeBinder &node,
-                                    Types &types) {
+static Types inferAttention(Attention &attention, NodeBinder &node) {
   auto [batch, heads, groups, queries, keys, size, valueSize] = std::tuple(
       attention.batch, attention.heads, attention.groups, attention.queries,
       attention.keys, attention.size, attention.valueSize);
@@ -24,9 +23,10 @@ static LogicalResult inferAttention(Attention &attention, NodeBinder &node,
                                          {batch, groups, keys, size},
                                          {batch, groups, keys, valueSize},
                                          {batch, heads, queries, keys}};
+  SmallVector<Type> types;
   for (unsigned i = 0; i < node.node.getNumResults() && i < 4; ++i)
     types.push_back(RankedTensorType::get(shapes[i], element));
-  return success();
+  return types;
 }
 
 namespace {
@@ -36,16 +36,16 @@ enum Dim { B, G, H, Q, K, D };
 
 class AttentionWriter {
 public:
-  AttentionWriter(NodeBinder &node, OpBuilder &builder, Attention &attention)
-      : node(node), emitter(builder, node.getLoc()), attention(attention),
+  AttentionWriter(NodeBinder &node, Emitter &emitter, Attention &attention)
+      : node(node), emitter(emitter), attention(attention),
         element(node.elementType(Attention::Query).getIntOrFloatBitWidth() < 32
-                    ? builder.getF32Type()
+                    ? emitter.builder.getF32Type()
                     : node.elementType(Attention::Query)),
         scores(RankedTensorType::get({attention.batch, attention.groups,
                                       attention.perGroup(), attention.queries,
                                       attention.keys},
                                      element)) {}
-  void run(Values &results);
+  Values run();
 
 private:
   /// The scores, and as they are before the softcap.
@@ -73,7 +73,7 @@ private:
   bool keysAreFlat() const { return attention.isFlat && attention.past == 0; }
 
   NodeBinder &node;
-  Emitter emitter;
+  Emitter &emitter;
   Attention &attention;
   Type element;
   RankedTensorType scores;
@@ -122,8 +122,7 @@ Value AttentionWriter::emitScores(Value &raw) {
   return emitter.elementwise(
       scores, raw, [&](Emitter &inside, ArrayRef<Value> scalars) {
         Value cap = inside.scalar(element, a.softcap);
-        Value bounded = math::TanhOp::create(inside.builder, inside.loc,
-                                             inside.div(scalars[0], cap));
+        Value bounded = inside.make<math::TanhOp>(inside.div(scalars[0], cap));
         return inside.mul(bounded, cap);
       });
 }
@@ -176,11 +175,8 @@ Value AttentionWriter::findMaskedRows(Value bias) {
                                      later, inside.lowest(element), scalars[0]);
                                });
   }
-  Value largest =
-      emitter.reduce(bias, static_cast<int64_t>(K), emitter.lowest(element),
-                     [](Emitter &inside, ArrayRef<Value> scalars) {
-                       return inside.max(scalars[0], scalars[1]);
-                     });
+  Value largest = emitter.reduce(bias, static_cast<int64_t>(K),
+                                 emitter.lowest(element), &Emitter::max);
   Value masked = emitter.elementwise(
       RankedTensorType::get(rows, emitter.builder.getI1Type()), largest,
       [&](Emitter &inside, ArrayRef<Value> scalars) {
@@ -217,10 +213,8 @@ Value AttentionWriter::maskScores(Value raw, Value &rowIsMasked) {
 }
 
 Value AttentionWriter::emitSoftmax(Value masked, Value rowIsMasked) {
-  Value result =
-      linalg::SoftmaxOp::create(emitter.builder, emitter.loc, TypeRange(scores),
-                                masked, emitter.empty(scores), uint64_t(K))
-          ->getResult(0);
+  Value result = emitter.make<linalg::SoftmaxOp>(
+      TypeRange(scores), masked, emitter.empty(scores), uint64_t(K));
   if (!rowIsMasked)
     return result;
   return emitter.elementwise(
@@ -276,24 +270,18 @@ Value AttentionWriter::headsFirst(Value value, int64_t size) {
 Value AttentionWriter::withPast(unsigned operand, unsigned past, int64_t size) {
   if (attention.past == 0)
     return node.operand(operand);
-  MLIRContext *context = emitter.builder.getContext();
-  Value all = emitter.empty(RankedTensorType::get(
-      {attention.batch, attention.groups, attention.keys, size},
-      node.elementType(operand)));
-  SmallVector<int64_t> offsets(4, 0), ones(4, 1);
+  Value all = emitter.empty(node.tensorOf(
+      {attention.batch, attention.groups, attention.keys, size}, operand));
+  SmallVector<int64_t> offsets(4, 0);
   for (Value part :
        {node.operand(past), headsFirst(node.operand(operand), size)}) {
-    all = tensor::InsertSliceOp::create(
-        emitter.builder, emitter.loc, part, all,
-        getAsIndexOpFoldResult(context, offsets),
-        getAsIndexOpFoldResult(context, Emitter::shapeOf(part)),
-        getAsIndexOpFoldResult(context, ones));
+    all = emitter.insert(part, all, offsets);
     offsets[2] += Emitter::shapeOf(part)[2];
   }
   return all;
 }
 
-void AttentionWriter::run(Values &results) {
+Values AttentionWriter::run() {
   keys = withPast(Attention::Key, Attention::PastKey, attention.size);
   values =
       withPast(Attention::Values, Attention::PastValue, attention.valueSize);
@@ -302,7 +290,7 @@ void AttentionWriter::run(Values &results) {
   Value masked = maskScores(bounded, rowIsMasked);
   Value probabilities = emitSoftmax(masked, rowIsMasked);
   Type narrow = node.elementType(Attention::Query);
-  results.push_back(cast(emitResult(probabilities), narrow));
+  SmallVector<Value> results = {cast(emitResult(probabilities), narrow)};
   unsigned count = node.node.getNumResults();
   if (count > 1)
     results.push_back(keysAreFlat() ? headsFirst(keys, attention.size) : keys);
@@ -318,12 +306,12 @@ void AttentionWriter::run(Values &results) {
         cast(scored, narrow),
         {attention.batch, attention.heads, attention.queries, attention.keys}));
   }
+  return results;
 }
 
-static LogicalResult lowerAttention(Attention &attention, NodeBinder &node,
-                                    OpBuilder &builder, Values &results) {
-  AttentionWriter(node, builder, attention).run(results);
-  return success();
+static Values lowerAttention(Attention &attention, NodeBinder &node,
+                             Emitter &emitter) {
+  return AttentionWriter(node, emitter, attention).run();
 }
 
 void penstock::onnx::addAttention(OperatorTable &table) {

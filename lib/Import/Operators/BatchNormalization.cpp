@@ -14,7 +14,16 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::onnx;
 
-static LogicalResult bindBatchNorm(NodeBinder &node) {
+namespace {
+struct BatchNorm {
+  double epsilon = 1e-5, momentum = 0.9;
+  bool training = false;
+
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult BatchNorm::bind(NodeBinder &node) {
   if (failed(
           node.operands({"X", "scale", "B", "input_mean", "input_var"}, 5)) ||
       failed(node.requireFloat(0)))
@@ -39,43 +48,39 @@ static LogicalResult bindBatchNorm(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferBatchNorm(NodeBinder &node, Types &types) {
-  if (failed(bindBatchNorm(node)))
-    return failure();
-  types.push_back(node.type(0));
+static Types inferBatchNorm(BatchNorm &, NodeBinder &node) {
+  SmallVector<Type> types = {node.type(0)};
   // Running statistics; before version 14 saved ones, too.
   for (unsigned i = 1; i < node.node.getNumResults(); ++i)
     types.push_back(node.type(i % 2 ? 3 : 4));
-  return success();
+  return types;
 }
 
-static LogicalResult lowerBatchNorm(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  double epsilon = 1e-5, momentum = 0.9;
-  bool training = false;
-  if (failed(bindBatchNorm(node)) ||
-      failed(node.attribute("epsilon", epsilon)) ||
-      failed(node.attribute("momentum", momentum)) ||
-      failed(node.attribute("training_mode", training)))
+static Values lowerBatchNorm(BatchNorm &norm, NodeBinder &node,
+                             Emitter &emitter) {
+  if (failed(node.attribute("epsilon", norm.epsilon)) ||
+      failed(node.attribute("momentum", norm.momentum)) ||
+      failed(node.attribute("training_mode", norm.training)))
     return failure();
-  if (!(epsilon >= 0))
+  if (!(norm.epsilon >= 0))
     return node.badAttribute("epsilon", "a number that is not negative");
   for (unsigned i = 3; i < node.node.getNumResults(); ++i)
     if (!node.node.getResult(i).use_empty())
       return node.error() << "has a use of its saved statistics, which no "
                              "version since 14 has";
   auto op = nn::BatchNormOp::create(
-      builder, node.getLoc(), node.type(0), node.type(3), node.type(4),
+      emitter.builder, emitter.loc, node.type(0), node.type(3), node.type(4),
       node.operand(0), node.operand(1), node.operand(2), node.operand(3),
-      node.operand(4), APFloat(momentum), APFloat(epsilon), training);
-  results.push_back(op.getResult());
+      node.operand(4), APFloat(norm.momentum), APFloat(norm.epsilon),
+      norm.training);
+  SmallVector<Value> results = {op.getResult()};
   for (unsigned i = 1; i < node.node.getNumResults(); ++i)
     results.push_back(i % 2 ? op.getNextMean() : op.getNextVariance());
-  return success();
+  return results;
 }
 
 void penstock::onnx::addBatchNormalization(OperatorTable &table) {
-  table.add("BatchNormalization", {7, 9, 14, 15}, inferBatchNorm, nullptr,
-            lowerBatchNorm);
+  table.add("BatchNormalization", {7, 9, 14, 15}, bound<inferBatchNorm>,
+            nullptr, bound<lowerBatchNorm>);
   table.markOperands("BatchNormalization", &Operator::statistics, {3, 4});
 }

@@ -17,8 +17,16 @@ using namespace penstock::onnx;
 
 //===--- Constant ---===//
 
+/// The type of an output whose value is known for every operand.
+template <auto fold> static Types inferFolded(NodeBinder &node) {
+  Constants value = fold(node);
+  if (failed(value))
+    return failure();
+  return (*value)[0].getType();
+}
+
 /// The tensor that the node's one attribute gives.
-static FailureOr<DenseElementsAttr> bindConstant(NodeBinder &node) {
+static Constants bindConstant(NodeBinder &node) {
   static constexpr StringRef forms[] = {"value", "value_float", "value_floats",
                                         "value_int", "value_ints"};
   for (StringRef name : {"sparse_value", "value_string", "value_strings"})
@@ -77,36 +85,15 @@ static FailureOr<DenseElementsAttr> bindConstant(NodeBinder &node) {
       list.asArrayRef());
 }
 
-static LogicalResult inferConstant(NodeBinder &node, Types &types) {
+static Types inferConstant(NodeBinder &node) {
   if (node.size() != 0)
     return node.error() << "has operands, a constant has none";
-  FailureOr<DenseElementsAttr> value = bindConstant(node);
-  if (failed(value))
-    return failure();
-  types.push_back(value->getType());
-  return success();
-}
-
-static LogicalResult foldConstant(NodeBinder &node, Constants &results) {
-  FailureOr<DenseElementsAttr> value = bindConstant(node);
-  if (failed(value))
-    return failure();
-  results.push_back(*value);
-  return success();
-}
-
-static LogicalResult lowerConstant(NodeBinder &node, OpBuilder &builder,
-                                   Values &results) {
-  FailureOr<DenseElementsAttr> value = bindConstant(node);
-  if (failed(value))
-    return failure();
-  results.push_back(Emitter(builder, node.getLoc()).constant(*value));
-  return success();
+  return inferFolded<bindConstant>(node);
 }
 
 //===--- ConstantOfShape ---===//
 
-static FailureOr<DenseElementsAttr> bindConstantOfShape(NodeBinder &node) {
+static Constants bindConstantOfShape(NodeBinder &node) {
   SmallVector<int64_t> shape;
   if (failed(node.operands({"input"}, 1)) ||
       failed(node.constantIntegers(0, shape)))
@@ -125,31 +112,6 @@ static FailureOr<DenseElementsAttr> bindConstantOfShape(NodeBinder &node) {
   return DenseElementsAttr::get(
       RankedTensorType::get(shape, value.getElementType()),
       *value.getValues<Attribute>().begin());
-}
-
-static LogicalResult inferConstantOfShape(NodeBinder &node, Types &types) {
-  FailureOr<DenseElementsAttr> value = bindConstantOfShape(node);
-  if (failed(value))
-    return failure();
-  types.push_back(value->getType());
-  return success();
-}
-
-static LogicalResult foldConstantOfShape(NodeBinder &node, Constants &results) {
-  FailureOr<DenseElementsAttr> value = bindConstantOfShape(node);
-  if (failed(value))
-    return failure();
-  results.push_back(*value);
-  return success();
-}
-
-static LogicalResult lowerConstantOfShape(NodeBinder &node, OpBuilder &builder,
-                                          Values &results) {
-  FailureOr<DenseElementsAttr> value = bindConstantOfShape(node);
-  if (failed(value))
-    return failure();
-  results.push_back(Emitter(builder, node.getLoc()).constant(*value));
-  return success();
 }
 
 //===--- Range ---===//
@@ -184,43 +146,32 @@ static FailureOr<int64_t> bindRange(NodeBinder &node,
   return (distance > 0) == (delta > 0) && distance != 0 ? count : int64_t(0);
 }
 
-static LogicalResult inferRange(NodeBinder &node, Types &types) {
+static Types inferRange(NodeBinder &node) {
   SmallVector<ConstantTensor> bounds;
   FailureOr<int64_t> count = bindRange(node, bounds);
   if (failed(count))
     return failure();
-  types.push_back(RankedTensorType::get({*count}, node.elementType(0)));
-  return success();
+  return node.tensorOf({*count});
 }
 
-static LogicalResult foldRange(NodeBinder &node, Constants &results) {
+static Constants foldRange(NodeBinder &node) {
   SmallVector<ConstantTensor> bounds;
   FailureOr<int64_t> count = bindRange(node, bounds);
   if (failed(count))
     return failure();
-  ConstantTensor tensor(RankedTensorType::get({*count}, node.elementType(0)));
+  ConstantTensor tensor(node.tensorOf({*count}));
   for (int64_t i = 0; i < *count; ++i) {
     if (tensor.isFloat())
       tensor.floats[i] = bounds[0].floats[0] + i * bounds[2].floats[0];
     else
       tensor.integers[i] = bounds[0].integers[0] + i * bounds[2].integers[0];
   }
-  results.push_back(tensor.pack());
-  return success();
-}
-
-static LogicalResult lowerRange(NodeBinder &node, OpBuilder &builder,
-                                Values &results) {
-  SmallVector<DenseElementsAttr> constants;
-  if (failed(foldRange(node, constants)))
-    return failure();
-  results.push_back(Emitter(builder, node.getLoc()).constant(constants[0]));
-  return success();
+  return tensor.pack();
 }
 
 //===--- Cast ---===//
 
-static LogicalResult inferCast(NodeBinder &node, Types &types) {
+static Types inferCast(NodeBinder &node) {
   int64_t to = 0;
   if (failed(node.operands({"input"}, 1)) || failed(node.attribute("to", to)))
     return failure();
@@ -229,22 +180,20 @@ static LogicalResult inferCast(NodeBinder &node, Types &types) {
     return node.error() << "attribute 'to' is the element type " << to
                         << ", which is not supported; float, double, float16, "
                            "bfloat16, bool and integers are";
-  types.push_back(RankedTensorType::get(node.shape(0), element));
-  return success();
+  return RankedTensorType::get(node.shape(0), element);
 }
 
 /// Converts to the element type of its second operand.
-static LogicalResult inferCastLike(NodeBinder &node, Types &types) {
+static Types inferCastLike(NodeBinder &node) {
   if (failed(node.operands({"input", "target_type"}, 2)))
     return failure();
-  types.push_back(RankedTensorType::get(node.shape(0), node.elementType(1)));
-  return success();
+  return node.tensorOf(node.shape(0), 1);
 }
 
-static LogicalResult foldCast(NodeBinder &node, Constants &results) {
+static Constants foldCast(NodeBinder &node) {
   DenseElementsAttr constant = node.constant(0);
   if (!constant)
-    return success();
+    return {};
   ConstantTensor from(constant);
   ConstantTensor to(resultType(node));
   bool toBool = to.type.getElementType().isInteger(1);
@@ -257,40 +206,35 @@ static LogicalResult foldCast(NodeBinder &node, Constants &results) {
     else if (toBool)
       to.integers[i] = from.floats[i] != 0;
     else if (!(std::fabs(from.floats[i]) < 0x1p62))
-      return success(); // Undefined by ONNX: leave it to the machine.
+      return {}; // Undefined by ONNX: leave it to the machine.
     else
       to.integers[i] = static_cast<int64_t>(from.floats[i]);
   }
-  results.push_back(to.pack());
-  return success();
+  return to.pack();
 }
 
-static LogicalResult lowerCast(NodeBinder &node, OpBuilder &builder,
-                               Values &results) {
+static Values lowerCast(NodeBinder &node, Emitter &emitter) {
   RankedTensorType type = resultType(node);
-  if (type == node.type(0)) {
-    results.push_back(node.operand(0));
-    return success();
-  }
+  if (type == node.type(0))
+    return node.operand(0);
   Type from = node.elementType(0), to = type.getElementType();
   if ((from.isUnsignedInteger(64) && isa<FloatType>(to)) ||
       (to.isUnsignedInteger(64) && isa<FloatType>(from)))
     return node.error() << "converts " << node.type(0) << " to " << type
                         << "; go through int64 instead of uint64";
-  Emitter emitter(builder, node.getLoc());
   auto body = [&](Emitter &inside, ArrayRef<Value> scalars) {
     return inside.cast(scalars[0], Emitter::computedType(to));
   };
-  results.push_back(emitter.elementwise(type, node.operand(0), body));
-  return success();
+  return emitter.elementwise(type, node.operand(0), body);
 }
 
 void penstock::onnx::addConstants(OperatorTable &table) {
   table.add("Constant", {1, 9, 11, 12, 13, 19, 21, 23}, inferConstant,
-            foldConstant, lowerConstant, Operator::Inactive);
-  table.add("ConstantOfShape", {9, 20, 21, 23}, inferConstantOfShape,
-            foldConstantOfShape, lowerConstantOfShape, Operator::Inactive);
-  table.add("Range", {11}, inferRange, foldRange, lowerRange,
+            bindConstant, lowerFolded<bindConstant>, Operator::Inactive);
+  table.add("ConstantOfShape", {9, 20, 21, 23},
+            inferFolded<bindConstantOfShape>, bindConstantOfShape,
+            lowerFolded<bindConstantOfShape>, Operator::Inactive);
+  table.add("Range", {11}, inferRange, foldRange, lowerFolded<foldRange>,
             Operator::Inactive);
   table.add("Cast", {6, 9, 13, 19, 21, 23}, inferCast, foldCast, lowerCast);
   table.set("Cast", &Operator::elements, Operator::Moved);

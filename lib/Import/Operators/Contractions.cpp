@@ -67,29 +67,24 @@ LogicalResult Gemm::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferGemm(Gemm &gemm, NodeBinder &node, Types &types) {
-  types.push_back(RankedTensorType::get({gemm.m, gemm.n}, node.elementType(0)));
-  return success();
+static Types inferGemm(Gemm &gemm, NodeBinder &node) {
+  return node.tensorOf({gemm.m, gemm.n});
 }
 
-static LogicalResult lowerGemm(Gemm &gemm, NodeBinder &node, OpBuilder &builder,
-                               Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerGemm(Gemm &gemm, NodeBinder &node, Emitter &emitter) {
   enum { M, N, K };
   auto matrix = [&](int64_t row, int64_t column, bool transposed) {
     return transposed ? emitter.map(3, {column, row})
                       : emitter.map(3, {row, column});
   };
-  auto type = RankedTensorType::get({gemm.m, gemm.n}, node.elementType(0));
+  auto type = node.tensorOf({gemm.m, gemm.n});
   Value product =
       emitter.contract(node.operand(0), node.operand(1), type,
                        {matrix(M, K, gemm.transA), matrix(K, N, gemm.transB),
                         matrix(M, N, false)});
   bool hasBias = node.has(2) && gemm.beta != 0;
-  if (!hasBias && gemm.alpha == 1) {
-    results.push_back(product);
-    return success();
-  }
+  if (!hasBias && gemm.alpha == 1)
+    return product;
   SmallVector<Value> operands = {product};
   if (hasBias)
     operands.push_back(node.operand(2));
@@ -104,8 +99,7 @@ static LogicalResult lowerGemm(Gemm &gemm, NodeBinder &node, OpBuilder &builder,
       result = inside.add(result, scaled(scalars[1], gemm.beta));
     return result;
   };
-  results.push_back(emitter.elementwise(type, operands, body));
-  return success();
+  return emitter.elementwise(type, operands, body);
 }
 
 //===--- com.microsoft: FusedGemm ---===//
@@ -123,25 +117,22 @@ static LogicalResult bindActivation(NodeBinder &node, Activation &activation) {
       succeeded(node.attribute("activation_beta", activation.beta)));
 }
 
-static LogicalResult inferFusedGemm(NodeBinder &node, Types &types) {
+static Types inferFusedGemm(Gemm &gemm, NodeBinder &node) {
   Activation activation;
-  return success(succeeded(bound<inferGemm>(node, types)) &&
-                 succeeded(bindActivation(node, activation)));
+  if (failed(bindActivation(node, activation)))
+    return failure();
+  return inferGemm(gemm, node);
 }
 
-static LogicalResult lowerFusedGemm(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
+static Values lowerFusedGemm(Gemm &gemm, NodeBinder &node, Emitter &emitter) {
   Activation activation;
-  if (failed(bindActivation(node, activation)) ||
-      failed(bound<lowerGemm>(node, builder, results)))
+  if (failed(bindActivation(node, activation)))
     return failure();
-  Emitter emitter(builder, node.getLoc());
-  Value sum = results.pop_back_val();
-  results.push_back(emitter.elementwise(
-      Emitter::typeOf(sum), sum, [&](Emitter &inside, ArrayRef<Value> scalars) {
-        return activation.apply(inside, scalars[0]);
-      }));
-  return success();
+  Value sum = (*lowerGemm(gemm, node, emitter))[0];
+  return emitter.elementwise(Emitter::typeOf(sum), sum,
+                             [&](Emitter &inside, ArrayRef<Value> scalars) {
+                               return activation.apply(inside, scalars[0]);
+                             });
 }
 
 //===--- MatMul ---===//
@@ -208,12 +199,6 @@ LogicalResult MatMul::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferMatMul(MatMul &matMul, NodeBinder &node,
-                                 Types &types) {
-  types.push_back(RankedTensorType::get(matMul.result, node.elementType(0)));
-  return success();
-}
-
 static int64_t product(ArrayRef<int64_t> sizes) {
   int64_t result = 1;
   for (int64_t size : sizes)
@@ -221,9 +206,7 @@ static int64_t product(ArrayRef<int64_t> sizes) {
   return result;
 }
 
-static LogicalResult lowerMatMul(MatMul &matMul, NodeBinder &node,
-                                 OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerMatMul(MatMul &matMul, NodeBinder &node, Emitter &emitter) {
   auto [shapeA, shapeB, batch, m, n, k, result] = matMul;
   auto batchA = ArrayRef<int64_t>(shapeA).drop_back(2);
   auto batchB = ArrayRef<int64_t>(shapeB).drop_back(2);
@@ -233,12 +216,10 @@ static LogicalResult lowerMatMul(MatMul &matMul, NodeBinder &node,
     int64_t rows = product(batchA) * m;
     Value a = emitter.reshape(node.operand(0), {rows, k});
     Value b = emitter.reshape(node.operand(1), {k, n});
-    Value c = emitter.contract(
-        a, b, RankedTensorType::get({rows, n}, node.elementType(0)),
-        {emitter.map(3, {0, 2}), emitter.map(3, {2, 1}),
-         emitter.map(3, {0, 1})});
-    results.push_back(emitter.reshape(c, result));
-    return success();
+    Value c = emitter.contract(a, b, node.tensorOf({rows, n}),
+                               {emitter.map(3, {0, 2}), emitter.map(3, {2, 1}),
+                                emitter.map(3, {0, 1})});
+    return emitter.reshape(c, result);
   }
 
   // Otherwise dimensions (batch..., m, n, k) with the batch axes that are not
@@ -273,20 +254,18 @@ static LogicalResult lowerMatMul(MatMul &matMul, NodeBinder &node,
   SmallVector<int64_t> dimsC = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   dimsC.append({dimM, dimN});
   sizes.append({m, n});
-  Value c = emitter.contract(emitter.reshape(node.operand(0), newA),
-                             emitter.reshape(node.operand(1), newB),
-                             RankedTensorType::get(sizes, node.elementType(0)),
-                             {emitter.map(rank + 3, dimsA),
-                              emitter.map(rank + 3, dimsB),
-                              emitter.map(rank + 3, dimsC)});
-  results.push_back(emitter.reshape(c, result));
-  return success();
+  Value c = emitter.contract(
+      emitter.reshape(node.operand(0), newA),
+      emitter.reshape(node.operand(1), newB), node.tensorOf(sizes),
+      {emitter.map(rank + 3, dimsA), emitter.map(rank + 3, dimsB),
+       emitter.map(rank + 3, dimsC)});
+  return emitter.reshape(c, result);
 }
 
 void penstock::onnx::addContractions(OperatorTable &table) {
   table.add("Gemm", {7, 9, 11, 13}, bound<inferGemm>, nullptr,
             bound<lowerGemm>);
-  table.add("MatMul", {1, 9, 13}, bound<inferMatMul>, nullptr,
+  table.add("MatMul", {1, 9, 13}, bound<inferShape<MatMul>>, nullptr,
             bound<lowerMatMul>);
-  table.addMicrosoft("FusedGemm", inferFusedGemm, lowerFusedGemm);
+  table.addMicrosoft("FusedGemm", bound<inferFusedGemm>, bound<lowerFusedGemm>);
 }

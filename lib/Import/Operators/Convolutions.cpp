@@ -25,7 +25,10 @@ struct Conv {
   LogicalResult bindOperands(NodeBinder &node, bool transposed,
                              bool fused = false);
   LogicalResult bind(NodeBinder &node, bool fused = false);
-  LogicalResult bindTransposed(NodeBinder &node);
+};
+
+struct TransposedConv : Conv {
+  LogicalResult bind(NodeBinder &node);
 };
 } // namespace
 
@@ -73,7 +76,7 @@ LogicalResult Conv::bind(NodeBinder &node, bool fused) {
       failed(window.count(node, node.shape(0), /*ceil=*/false, result)));
 }
 
-LogicalResult Conv::bindTransposed(NodeBinder &node) {
+LogicalResult TransposedConv::bind(NodeBinder &node) {
   if (failed(bindOperands(node, /*transposed=*/true)))
     return failure();
   unsigned rank = window.rank();
@@ -118,19 +121,6 @@ LogicalResult Conv::bindTransposed(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferConv(Conv &conv, NodeBinder &node, Types &types) {
-  types.push_back(RankedTensorType::get(conv.result, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult inferConvTranspose(NodeBinder &node, Types &types) {
-  Conv conv;
-  if (failed(conv.bindTransposed(node)))
-    return failure();
-  types.push_back(RankedTensorType::get(conv.result, node.elementType(0)));
-  return success();
-}
-
 /// Whether the bias is there and more than zeros, which is how PyTorch's
 /// exporter writes "none". Adding them would at most change the sign of a zero.
 static bool hasBias(NodeBinder &node) {
@@ -159,7 +149,7 @@ static Value addBias(NodeBinder &node, Emitter &emitter, Value value) {
 }
 
 static Value emitConv(NodeBinder &node, Emitter &emitter, const Conv &conv) {
-  auto type = RankedTensorType::get(conv.result, node.elementType(0));
+  auto type = node.tensorOf(conv.result);
   const Window &window = conv.window;
   Value result =
       nn::ConvOp::create(emitter.builder, node.getLoc(), node.operand(0),
@@ -169,11 +159,8 @@ static Value emitConv(NodeBinder &node, Emitter &emitter, const Conv &conv) {
   return addBias(node, emitter, result);
 }
 
-static LogicalResult lowerConv(Conv &conv, NodeBinder &node, OpBuilder &builder,
-                               Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  results.push_back(emitConv(node, emitter, conv));
-  return success();
+static Values lowerConv(Conv &conv, NodeBinder &node, Emitter &emitter) {
+  return emitConv(node, emitter, conv);
 }
 
 //===--- com.microsoft: FusedConv ---===//
@@ -197,7 +184,7 @@ LogicalResult FusedConv::bind(NodeBinder &node) {
                       node.shape(3) != ArrayRef<int64_t>(result)))
     return node.error() << "operand 'Z' is " << node.type(3)
                         << ", it must have the shape of the convolution, "
-                        << RankedTensorType::get(result, node.elementType(0));
+                        << node.tensorOf(result);
   if (auto list = dyn_cast_or_null<DenseF32ArrayAttr>(
           node.node.getParam("activation_params")))
     params.assign(list.asArrayRef().begin(), list.asArrayRef().end());
@@ -222,10 +209,10 @@ Value FusedConv::activate(Emitter &e, Value x) const {
   if (activation == "Relu")
     return e.max(x, number(0));
   if (activation == "Tanh")
-    return math::TanhOp::create(e.builder, e.loc, x);
+    return e.make<math::TanhOp>(x);
   if (activation == "Sigmoid") {
-    Value negative = arith::NegFOp::create(e.builder, e.loc, x);
-    Value power = math::ExpOp::create(e.builder, e.loc, negative);
+    Value negative = e.neg(x);
+    Value power = e.make<math::ExpOp>(negative);
     return e.div(number(1), e.add(number(1), power));
   }
   if (activation == "LeakyRelu")
@@ -238,50 +225,38 @@ Value FusedConv::activate(Emitter &e, Value x) const {
   return x;
 }
 
-static LogicalResult inferFusedConv(FusedConv &conv, NodeBinder &node,
-                                    Types &types) {
-  types.push_back(RankedTensorType::get(conv.result, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult lowerFusedConv(FusedConv &conv, NodeBinder &node,
-                                    OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerFusedConv(FusedConv &conv, NodeBinder &node,
+                             Emitter &emitter) {
   SmallVector<Value> terms = {emitConv(node, emitter, conv)};
   if (node.has(3))
     terms.push_back(node.operand(3));
-  results.push_back(emitter.elementwise(
-      Emitter::typeOf(terms[0]), terms,
-      [&](Emitter &inside, ArrayRef<Value> scalars) {
-        Value sum = scalars.size() == 2 ? inside.add(scalars[0], scalars[1])
-                                        : scalars[0];
-        return conv.activate(inside, sum);
-      }));
-  return success();
+  return emitter.elementwise(Emitter::typeOf(terms[0]), terms,
+                             [&](Emitter &inside, ArrayRef<Value> scalars) {
+                               Value sum =
+                                   scalars.size() == 2
+                                       ? inside.add(scalars[0], scalars[1])
+                                       : scalars[0];
+                               return conv.activate(inside, sum);
+                             });
 }
 
 //===--- ConvTranspose ---===//
 
-static LogicalResult lowerConvTranspose(NodeBinder &node, OpBuilder &builder,
-                                        Values &results) {
-  Conv conv;
-  if (failed(conv.bindTransposed(node)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
-  auto type = RankedTensorType::get(conv.result, node.elementType(0));
+static Values lowerConvTranspose(TransposedConv &conv, NodeBinder &node,
+                                 Emitter &emitter) {
+  auto type = node.tensorOf(conv.result);
   Window &window = conv.window;
-  Value result = nn::ConvInputGradOp::create(
-                     builder, node.getLoc(), node.operand(0), node.operand(1),
-                     emitter.empty(type), window.strides, window.dilations,
-                     window.pads, conv.groups)
-                     .getResult(0);
-  results.push_back(addBias(node, emitter, result));
-  return success();
+  Value result = emitter.make<nn::ConvInputGradOp>(
+      node.operand(0), node.operand(1), emitter.empty(type), window.strides,
+      window.dilations, window.pads, conv.groups);
+  return addBias(node, emitter, result);
 }
 
 void penstock::onnx::addConvolutions(OperatorTable &table) {
-  table.add("Conv", {1, 11, 22}, bound<inferConv>, nullptr, bound<lowerConv>);
-  table.add("ConvTranspose", {1, 11, 22}, inferConvTranspose, nullptr,
-            lowerConvTranspose);
-  table.addMicrosoft("FusedConv", bound<inferFusedConv>, bound<lowerFusedConv>);
+  table.add("Conv", {1, 11, 22}, bound<inferShape<Conv>>, nullptr,
+            bound<lowerConv>);
+  table.add("ConvTranspose", {1, 11, 22}, bound<inferShape<TransposedConv>>,
+            nullptr, bound<lowerConvTranspose>);
+  table.addMicrosoft("FusedConv", bound<inferShape<FusedConv>>,
+                     bound<lowerFusedConv>);
 }

@@ -107,41 +107,37 @@ LogicalResult Dropout::bind(NodeBinder &binder) {
   return success();
 }
 
-static LogicalResult inferDropout(Dropout &dropout, NodeBinder &node,
-                                  Types &types) {
-  types.push_back(node.type(0));
+static Types inferDropout(Dropout &dropout, NodeBinder &node) {
   if (node.node.getNumResults() > 1)
-    types.push_back(dropout.mask);
-  return success();
+    return {node.type(0), dropout.mask};
+  return node.type(0);
 }
 
-static LogicalResult lowerDropout(Dropout &dropout, NodeBinder &node,
-                                  OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerDropout(Dropout &dropout, NodeBinder &node,
+                           Emitter &emitter) {
   bool wantsMask = node.node.getNumResults() > 1;
+  Type element = dropout.mask.getElementType();
   if (dropout.isOff || dropout.ratio == 0) {
-    results.push_back(node.operand(0));
-    if (wantsMask)
-      results.push_back(emitter.filled(
-          dropout.mask, emitter.scalar(dropout.mask.getElementType(), 1)));
-    return success();
+    if (!wantsMask)
+      return node.operand(0);
+    return {node.operand(0),
+            emitter.filled(dropout.mask, emitter.scalar(element, 1))};
   }
+  OpBuilder &builder = emitter.builder;
   auto bits = RankedTensorType::get(node.shape(0), builder.getI1Type());
   auto op = nn::DropoutOp::create(
-      builder, node.getLoc(), TypeRange{node.type(0), bits}, node.operand(0),
+      builder, emitter.loc, TypeRange{node.type(0), bits}, node.operand(0),
       builder.getF64FloatAttr(dropout.ratio),
       builder.getI32IntegerAttr(makeUnique(node, dropout.node)));
-  results.push_back(op.getResult());
   if (!wantsMask)
-    return success();
-  Value mask = op.getMask();
-  if (dropout.mask != bits)
-    mask = emitter.elementwise(
-        dropout.mask, mask, [&](Emitter &inside, ArrayRef<Value> scalars) {
-          return inside.cast(scalars[0], dropout.mask.getElementType());
-        });
-  results.push_back(mask);
-  return success();
+    return op.getResult();
+  if (dropout.mask == bits)
+    return {op.getResult(), op.getMask()};
+  return {op.getResult(),
+          emitter.elementwise(dropout.mask, op.getMask(),
+                              [&](Emitter &inside, ArrayRef<Value> scalars) {
+                                return inside.cast(scalars[0], element);
+                              })};
 }
 
 void penstock::onnx::addDropout(OperatorTable &table) {

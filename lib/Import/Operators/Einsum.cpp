@@ -21,8 +21,8 @@ namespace {
 /// one -1.
 struct Equation {
   SmallVector<SmallVector<int64_t>> operands;
-  SmallVector<int64_t> result;
-  SmallVector<int64_t> shape;
+  SmallVector<int64_t> labels;
+  SmallVector<int64_t> result; ///< Sizes.
 
   LogicalResult bind(NodeBinder &node);
 
@@ -94,30 +94,30 @@ LogicalResult Equation::parse(NodeBinder &node) {
     if (failed(parseTerm(node, term, node.rank(i), operands.emplace_back())))
       return failure();
   if (isExplicit)
-    return parseTerm(node, right, -1, result);
+    return parseTerm(node, right, -1, labels);
   // Implicit: the ellipsis, then in alphabetical order what occurs once.
   for (int64_t axis = ellipsis; axis > 0; --axis)
-    result.push_back(-axis);
+    labels.push_back(-axis);
   for (int64_t letter = 0; letter < 128; ++letter) {
     int64_t count = 0;
-    for (ArrayRef<int64_t> labels : operands)
-      count += llvm::count(labels, letter);
+    for (ArrayRef<int64_t> own : operands)
+      count += llvm::count(own, letter);
     if (count == 1)
-      result.push_back(letter);
+      labels.push_back(letter);
   }
   return success();
 }
 
 LogicalResult Equation::bindSizes(NodeBinder &node) {
   llvm::SmallDenseMap<int64_t, int64_t> sizes;
-  for (auto [i, labels] : llvm::enumerate(operands))
-    for (auto [label, size] : llvm::zip_equal(labels, node.shape(i))) {
+  for (auto [i, own] : llvm::enumerate(operands))
+    for (auto [label, size] : llvm::zip_equal(own, node.shape(i))) {
       auto [known, isNew] = sizes.try_emplace(label, size);
       if (isNew || known->second == size)
         continue;
       // Only operands may be repeated along an axis, not an axis of one.
       bool mayRepeat =
-          llvm::count(labels, label) == 1 && (size == 1 || known->second == 1);
+          llvm::count(own, label) == 1 && (size == 1 || known->second == 1);
       if (!mayRepeat)
         return node.error()
                << "operand '" << node.operandName(i) << "' is " << node.type(i)
@@ -125,13 +125,13 @@ LogicalResult Equation::bindSizes(NodeBinder &node) {
                << "size " << known->second;
       known->second = std::max(known->second, size);
     }
-  for (auto [i, label] : llvm::enumerate(result)) {
+  for (auto [i, label] : llvm::enumerate(labels)) {
     auto size = sizes.find(label);
     if (size == sizes.end() ||
-        llvm::is_contained(ArrayRef(result).take_front(i), label))
+        llvm::is_contained(ArrayRef(labels).take_front(i), label))
       return node.badAttribute(
           "equation", "such that the result names axes of operands, each once");
-    shape.push_back(size->second);
+    result.push_back(size->second);
   }
   return success();
 }
@@ -146,15 +146,8 @@ LogicalResult Equation::bind(NodeBinder &node) {
   return success(succeeded(parse(node)) && succeeded(bindSizes(node)));
 }
 
-static LogicalResult inferEinsum(Equation &equation, NodeBinder &node,
-                                 Types &types) {
-  types.push_back(RankedTensorType::get(equation.shape, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult lowerEinsum(Equation &equation, NodeBinder &node,
-                                 OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerEinsum(Equation &equation, NodeBinder &node,
+                          Emitter &emitter) {
   Labelled product;
   for (auto [i, labels] : llvm::enumerate(equation.operands)) {
     Labelled operand =
@@ -168,7 +161,7 @@ static LogicalResult lowerEinsum(Equation &equation, NodeBinder &node,
     for (ArrayRef<int64_t> part :
          {ArrayRef<int64_t>(product.labels), ArrayRef<int64_t>(operand.labels)})
       for (int64_t label : part) {
-        bool isNeeded = llvm::is_contained(equation.result, label);
+        bool isNeeded = llvm::is_contained(equation.labels, label);
         for (ArrayRef<int64_t> later :
              ArrayRef(equation.operands).drop_front(i + 1))
           isNeeded |= llvm::is_contained(later, label);
@@ -177,12 +170,11 @@ static LogicalResult lowerEinsum(Equation &equation, NodeBinder &node,
       }
     bool isLast = i + 1 == equation.operands.size();
     product = multiply(emitter, product, operand,
-                       isLast ? ArrayRef<int64_t>(equation.result) : kept);
+                       isLast ? ArrayRef<int64_t>(equation.labels) : kept);
   }
-  product = sumOthers(emitter, product, equation.result);
-  product = reorder(emitter, product, equation.result);
-  results.push_back(product.value);
-  return success();
+  product = sumOthers(emitter, product, equation.labels);
+  product = reorder(emitter, product, equation.labels);
+  return product.value;
 }
 
 //===--- com.microsoft: FusedMatMul ---===//
@@ -192,7 +184,8 @@ struct FusedMatMul {
   double alpha = 1;
   bool transA = false, transB = false;
   Labelled a, b;
-  SmallVector<int64_t> result, shape;
+  /// Of the result: its axes by name, and their sizes.
+  SmallVector<int64_t> labels, result;
   LogicalResult bind(NodeBinder &node);
 };
 } // namespace
@@ -238,24 +231,17 @@ LogicalResult FusedMatMul::bind(NodeBinder &node) {
     if (sizeA != sizeB && sizeA != 1 && sizeB != 1)
       return node.error() << "the leading axes of " << node.type(0) << " and "
                           << node.type(1) << " do not broadcast";
-    result.push_back(-axis);
-    shape.push_back(sizeA == 1 ? sizeB : sizeA);
+    labels.push_back(-axis);
+    result.push_back(sizeA == 1 ? sizeB : sizeA);
   }
-  result.append({M, N});
-  shape.append({a.sizeOf(M), b.sizeOf(N)});
+  labels.append({M, N});
+  result.append({a.sizeOf(M), b.sizeOf(N)});
   return success();
 }
 
-static LogicalResult inferFusedMatMul(FusedMatMul &product, NodeBinder &node,
-                                      Types &types) {
-  types.push_back(RankedTensorType::get(product.shape, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult lowerFusedMatMul(FusedMatMul &product, NodeBinder &node,
-                                      OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  Value value = multiply(emitter, product.a, product.b, product.result).value;
+static Values lowerFusedMatMul(FusedMatMul &product, NodeBinder &node,
+                               Emitter &emitter) {
+  Value value = multiply(emitter, product.a, product.b, product.labels).value;
   if (product.alpha != 1)
     value = emitter.elementwise(
         Emitter::typeOf(value), value,
@@ -263,12 +249,12 @@ static LogicalResult lowerFusedMatMul(FusedMatMul &product, NodeBinder &node,
           return inside.mul(scalars[0],
                             inside.scalar(scalars[0].getType(), product.alpha));
         });
-  results.push_back(value);
-  return success();
+  return value;
 }
 
 void penstock::onnx::addEinsum(OperatorTable &table) {
-  table.add("Einsum", {12}, bound<inferEinsum>, nullptr, bound<lowerEinsum>);
-  table.addMicrosoft("FusedMatMul", bound<inferFusedMatMul>,
+  table.add("Einsum", {12}, bound<inferShape<Equation>>, nullptr,
+            bound<lowerEinsum>);
+  table.addMicrosoft("FusedMatMul", bound<inferShape<FusedMatMul>>,
                      bound<lowerFusedMatMul>);
 }

@@ -11,64 +11,25 @@
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace penstock::onnx;
 
 //===--- Scalars ---===//
 
-Value Emitter::scalar(Type type, double value) {
-  TypedAttr attribute;
-  if (auto floatType = dyn_cast<FloatType>(type))
-    attribute = FloatAttr::get(floatType, value);
-  else
-    attribute = IntegerAttr::get(type, static_cast<int64_t>(value));
-  return arith::ConstantOp::create(builder, loc, attribute);
-}
-
 Value Emitter::lowest(Type type) {
-  TypedAttr attribute;
-  if (auto floatType = dyn_cast<FloatType>(type))
-    attribute = FloatAttr::get(
-        floatType, APFloat::getInf(floatType.getFloatSemantics(), true));
-  else
-    attribute = IntegerAttr::get(
-        type, APInt::getSignedMinValue(type.getIntOrFloatBitWidth()));
-  return arith::ConstantOp::create(builder, loc, attribute);
+  if (isa<FloatType>(type))
+    return scalar(type, -std::numeric_limits<double>::infinity());
+  return make<arith::ConstantOp>(IntegerAttr::get(
+      type, APInt::getSignedMinValue(type.getIntOrFloatBitWidth())));
 }
 
 Value Emitter::highest(Type type) {
-  TypedAttr attribute;
-  if (auto floatType = dyn_cast<FloatType>(type))
-    attribute = FloatAttr::get(floatType,
-                               APFloat::getInf(floatType.getFloatSemantics()));
-  else
-    attribute = IntegerAttr::get(
-        type, APInt::getSignedMaxValue(type.getIntOrFloatBitWidth()));
-  return arith::ConstantOp::create(builder, loc, attribute);
-}
-
-Value Emitter::add(Value a, Value b) {
-  if (isFloat(a))
-    return arith::AddFOp::create(builder, loc, a, b);
-  return arith::AddIOp::create(builder, loc, a, b);
-}
-
-Value Emitter::sub(Value a, Value b) {
-  if (isFloat(a))
-    return arith::SubFOp::create(builder, loc, a, b);
-  return arith::SubIOp::create(builder, loc, a, b);
-}
-
-Value Emitter::mul(Value a, Value b) {
-  if (isFloat(a))
-    return arith::MulFOp::create(builder, loc, a, b);
-  return arith::MulIOp::create(builder, loc, a, b);
-}
-
-Value Emitter::div(Value a, Value b) {
-  if (isFloat(a))
-    return arith::DivFOp::create(builder, loc, a, b);
-  return divideIntegers(a, b);
+  if (isa<FloatType>(type))
+    return scalar(type, std::numeric_limits<double>::infinity());
+  return make<arith::ConstantOp>(IntegerAttr::get(
+      type, APInt::getSignedMaxValue(type.getIntOrFloatBitWidth())));
 }
 
 Value Emitter::divideIntegers(Value a, Value b) {
@@ -111,34 +72,6 @@ Value Emitter::narrow(Value value, Type element) {
       .getResult(0);
 }
 
-Value Emitter::max(Value a, Value b) {
-  if (isFloat(a))
-    return arith::MaximumFOp::create(builder, loc, a, b);
-  return arith::MaxSIOp::create(builder, loc, a, b);
-}
-
-Value Emitter::min(Value a, Value b) {
-  if (isFloat(a))
-    return arith::MinimumFOp::create(builder, loc, a, b);
-  return arith::MinSIOp::create(builder, loc, a, b);
-}
-
-Value Emitter::less(Value a, Value b) {
-  if (isFloat(a))
-    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b);
-  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
-}
-
-Value Emitter::equal(Value a, Value b) {
-  if (isFloat(a))
-    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, a, b);
-  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
-}
-
-Value Emitter::select(Value condition, Value a, Value b) {
-  return arith::SelectOp::create(builder, loc, condition, a, b);
-}
-
 Value Emitter::cast(Value value, Type to) {
   Type from = value.getType();
   if (from == to)
@@ -146,46 +79,31 @@ Value Emitter::cast(Value value, Type to) {
   // Anything to bool: whether it is not zero. NaN is not zero.
   if (to.isInteger(1)) {
     Value zero = scalar(from, 0);
-    if (isFloat(value))
-      return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE,
-                                   value, zero);
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, value,
-                                 zero);
+    return isFloat(value) ? compare(arith::CmpFPredicate::UNE, value, zero)
+                          : compare(arith::CmpIPredicate::ne, value, zero);
   }
   unsigned fromWidth = from.getIntOrFloatBitWidth();
   unsigned toWidth = to.getIntOrFloatBitWidth();
   if (isFloat(value) && isa<FloatType>(to)) {
     // f16 and bf16 have no direct way to each other.
     if (fromWidth == toWidth)
-      value = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
-    if (fromWidth < toWidth)
-      return arith::ExtFOp::create(builder, loc, to, value);
-    return arith::TruncFOp::create(builder, loc, to, value);
+      value = make<arith::ExtFOp>(builder.getF32Type(), value);
+    return fromWidth < toWidth ? make<arith::ExtFOp>(to, value)
+                               : make<arith::TruncFOp>(to, value);
   }
   if (isFloat(value))
-    return arith::FPToSIOp::create(builder, loc, to, value);
-  if (isa<FloatType>(to)) {
-    if (from.isInteger(1))
-      return arith::UIToFPOp::create(builder, loc, to, value);
-    return arith::SIToFPOp::create(builder, loc, to, value);
-  }
-  if (from.isInteger(1))
-    return arith::ExtUIOp::create(builder, loc, to, value);
-  if (fromWidth < toWidth)
-    return arith::ExtSIOp::create(builder, loc, to, value);
-  return arith::TruncIOp::create(builder, loc, to, value);
+    return make<arith::FPToSIOp>(to, value);
+  bool isBool = from.isInteger(1);
+  if (isa<FloatType>(to))
+    return isBool ? make<arith::UIToFPOp>(to, value)
+                  : make<arith::SIToFPOp>(to, value);
+  if (isBool)
+    return make<arith::ExtUIOp>(to, value);
+  return fromWidth < toWidth ? make<arith::ExtSIOp>(to, value)
+                             : make<arith::TruncIOp>(to, value);
 }
 
 //===--- Tensors ---===//
-
-Value Emitter::empty(RankedTensorType type) {
-  return tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                 type.getElementType());
-}
-
-Value Emitter::filled(RankedTensorType type, Value value) {
-  return linalg::FillOp::create(builder, loc, value, empty(type)).getResult(0);
-}
 
 Value Emitter::constant(DenseElementsAttr value) {
   RankedTensorType type = cast<RankedTensorType>(value.getType());
@@ -200,8 +118,8 @@ Value Emitter::constant(DenseElementsAttr value) {
     unsigned width = scalars[0].getType().getIntOrFloatBitWidth();
     if (width == 64)
       return scalars[0];
-    return Value(arith::ExtUIOp::create(
-        inside.builder, inside.loc, inside.builder.getI64Type(), scalars[0]));
+    return Value(
+        inside.make<arith::ExtUIOp>(inside.builder.getI64Type(), scalars[0]));
   });
 }
 
@@ -251,6 +169,23 @@ Value Emitter::transpose(Value value, ArrayRef<int64_t> order) {
   Value out = empty(RankedTensorType::get(shape, from.getElementType()));
   return linalg::TransposeOp::create(builder, loc, value, out, order)
       ->getResult(0);
+}
+
+Value Emitter::slice(Value value, ArrayRef<int64_t> offsets,
+                     ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
+  SmallVector<int64_t> ones(offsets.size(), 1);
+  return tensor::ExtractSliceOp::create(
+      builder, loc, value, getAsIndexOpFoldResult(getContext(), offsets),
+      getAsIndexOpFoldResult(getContext(), sizes),
+      getAsIndexOpFoldResult(getContext(), strides.empty() ? ones : strides));
+}
+
+Value Emitter::insert(Value part, Value into, ArrayRef<int64_t> offsets) {
+  SmallVector<int64_t> ones(offsets.size(), 1);
+  return tensor::InsertSliceOp::create(
+      builder, loc, part, into, getAsIndexOpFoldResult(getContext(), offsets),
+      getAsIndexOpFoldResult(getContext(), shapeOf(part)),
+      getAsIndexOpFoldResult(getContext(), ones));
 }
 
 AffineMap Emitter::map(int64_t rank, ArrayRef<int64_t> dims) {

@@ -83,7 +83,7 @@ static Value emitPosition(Emitter &emitter, Value value, int64_t axis,
   Value out = emitter.filled(
       RankedTensorType::get(Emitter::shapeOf(extremum), i64), none);
   AffineMap identity =
-      AffineMap::getMultiDimIdentityMap(rank, emitter.builder.getContext());
+      AffineMap::getMultiDimIdentityMap(rank, emitter.getContext());
   AffineMap reduced = emitter.map(rank, others);
   return emitter.generic(
       {value, extremum}, out, {identity, reduced, reduced}, iterators,
@@ -103,29 +103,24 @@ static Value emitPosition(Emitter &emitter, Value value, int64_t axis,
       });
 }
 
-static LogicalResult inferArgument(Argument &argument, NodeBinder &node,
-                                   Types &types) {
-  types.push_back(RankedTensorType::get(
-      argument.result, IntegerType::get(node.getContext(), 64)));
-  return success();
+static Types inferArgument(Argument &argument, NodeBinder &node) {
+  return RankedTensorType::get(argument.result,
+                               IntegerType::get(node.getContext(), 64));
 }
 
 template <bool isMaximum>
-static LogicalResult lowerArgument(Argument &argument, NodeBinder &node,
-                                   OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerArgument(Argument &argument, NodeBinder &node,
+                            Emitter &emitter) {
   Value position = emitPosition(emitter, node.operand(0), argument.axis,
                                 isMaximum, argument.selectLast);
-  results.push_back(emitter.reshape(position, argument.result));
-  return success();
+  return emitter.reshape(position, argument.result);
 }
 
 //===--- Hardmax ---===//
 
 /// 1 at the first maximum, 0 elsewhere.
-static LogicalResult lowerHardmax(SoftmaxAxis &along, NodeBinder &node,
-                                  OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerHardmax(SoftmaxAxis &along, NodeBinder &node,
+                           Emitter &emitter) {
   Value input = emitter.reshape(node.operand(0), along.shape);
   Value position = emitPosition(emitter, input, along.axis, /*isMaximum=*/true,
                                 /*selectLast=*/false);
@@ -144,8 +139,7 @@ static LogicalResult lowerHardmax(SoftmaxAxis &along, NodeBinder &node,
                              inside.scalar(element, 1),
                              inside.scalar(element, 0));
       });
-  results.push_back(emitter.reshape(result, node.shape(0)));
-  return success();
+  return emitter.reshape(result, node.shape(0));
 }
 
 //===--- TopK ---===//
@@ -190,41 +184,47 @@ LogicalResult TopK::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferTopK(TopK &topK, NodeBinder &node, Types &types) {
+static Types inferTopK(TopK &topK, NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(0));
   shape[topK.axis] = topK.k;
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  if (node.node.getNumResults() == 2)
-    types.push_back(
-        RankedTensorType::get(shape, IntegerType::get(node.getContext(), 64)));
-  return success();
+  if (node.node.getNumResults() < 2)
+    return node.tensorOf(shape);
+  return {
+      node.tensorOf(shape),
+      RankedTensorType::get(shape, IntegerType::get(node.getContext(), 64))};
 }
 
-static LogicalResult lowerTopK(TopK &topK, NodeBinder &node, OpBuilder &builder,
-                               Values &results) {
+static Values lowerTopK(TopK &topK, NodeBinder &node, Emitter &emitter) {
   SmallVector<int64_t> shape(node.shape(0));
   shape[topK.axis] = topK.k;
-  auto type = RankedTensorType::get(shape, builder.getI64Type());
-  Value indices = nn::TopKOp::create(builder, node.getLoc(), type,
-                                     node.operand(0), topK.axis,
-                                     /*smallest=*/!topK.largest);
-  results.push_back(emitGatherElements(builder, node.getLoc(), node.operand(0),
-                                       indices, topK.axis));
-  if (node.node.getNumResults() == 2)
-    results.push_back(indices);
-  return success();
+  auto type = RankedTensorType::get(shape, emitter.builder.getI64Type());
+  Value indices = emitter.make<nn::TopKOp>(type, node.operand(0), topK.axis,
+                                           /*smallest=*/!topK.largest);
+  Value values =
+      emitGatherElements(emitter, node.operand(0), indices, topK.axis);
+  if (node.node.getNumResults() < 2)
+    return values;
+  return {values, indices};
 }
 
 //===--- CumSum ---===//
 
-static LogicalResult bindCumSum(NodeBinder &node, int64_t &axis) {
+namespace {
+struct CumSum {
+  int64_t axis;
+  bool exclusive = false, reverse = false;
+
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult CumSum::bind(NodeBinder &node) {
   SmallVector<int64_t> axes;
-  bool flag = false;
   if (failed(node.operands({"x", "axis"}, 2)) ||
       failed(node.requireArithmetic(0)) ||
       failed(node.constantIntegers(1, axes)) ||
-      failed(node.attribute("exclusive", flag)) ||
-      failed(node.attribute("reverse", flag)))
+      failed(node.attribute("exclusive", exclusive)) ||
+      failed(node.attribute("reverse", reverse)))
     return failure();
   if (axes.size() != 1)
     return node.error() << "operand 'axis' is " << node.type(1)
@@ -233,25 +233,9 @@ static LogicalResult bindCumSum(NodeBinder &node, int64_t &axis) {
   return node.normalizeAxis("operand 'axis'", axis, node.rank(0));
 }
 
-static LogicalResult inferCumSum(NodeBinder &node, Types &types) {
-  int64_t axis;
-  if (failed(bindCumSum(node, axis)))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
-
-static LogicalResult lowerCumSum(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  int64_t axis;
-  bool exclusive = false, reverse = false;
-  if (failed(bindCumSum(node, axis)) ||
-      failed(node.attribute("exclusive", exclusive)) ||
-      failed(node.attribute("reverse", reverse)))
-    return failure();
-  results.push_back(nn::CumulativeSumOp::create(
-      builder, node.getLoc(), node.operand(0), axis, exclusive, reverse));
-  return success();
+static Values lowerCumSum(CumSum &sum, NodeBinder &node, Emitter &emitter) {
+  return emitter.make<nn::CumulativeSumOp>(node.operand(0), sum.axis,
+                                           sum.exclusive, sum.reverse);
 }
 
 void penstock::onnx::addExtrema(OperatorTable &table) {
@@ -262,5 +246,6 @@ void penstock::onnx::addExtrema(OperatorTable &table) {
   table.add("Hardmax", {1, 11, 13}, bound<inferSame<SoftmaxAxis>>, nullptr,
             bound<lowerHardmax>, Operator::Inactive);
   table.add("TopK", {1, 10, 11}, bound<inferTopK>, nullptr, bound<lowerTopK>);
-  table.add("CumSum", {11, 14}, inferCumSum, nullptr, lowerCumSum);
+  table.add("CumSum", {11, 14}, bound<inferSame<CumSum>>, nullptr,
+            bound<lowerCumSum>);
 }

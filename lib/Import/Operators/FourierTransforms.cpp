@@ -100,10 +100,9 @@ Value Transform::emit(Emitter &emitter, Value input, int64_t axis) const {
   shape[axis] = kept;
   shape.back() = parts();
   if (taken < type.getDimSize(axis)) {
-    SmallVector<int64_t> offsets(type.getRank(), 0), strides(type.getRank(), 1),
-        sizes(type.getShape());
+    SmallVector<int64_t> offsets(type.getRank(), 0), sizes(type.getShape());
     sizes[axis] = taken;
-    input = emitSlice(emitter, input, offsets, sizes, strides);
+    input = emitter.slice(input, offsets, sizes);
   }
   // (before, taken, between, parts of the operand) x (taken, those, kept,
   // parts)
@@ -116,14 +115,20 @@ Value Transform::emit(Emitter &emitter, Value input, int64_t axis) const {
   return emitter.reshape(product, shape);
 }
 
-static LogicalResult bindDft(NodeBinder &node, Transform &transform,
-                             int64_t &axis) {
+namespace {
+struct Dft : Transform {
+  int64_t axis;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Dft::bind(NodeBinder &node) {
   bool isOperand = node.getSince() >= 20;
   if (failed(isOperand ? node.operands({"input", "dft_length", "axis"}, 1)
                        : node.operands({"input", "dft_length"}, 1)) ||
       failed(node.requireFloat(0)) ||
-      failed(node.attribute("inverse", transform.isInverse)) ||
-      failed(node.attribute("onesided", transform.isOneSided)))
+      failed(node.attribute("inverse", isInverse)) ||
+      failed(node.attribute("onesided", isOneSided)))
     return failure();
   axis = isOperand ? -2 : 1;
   if (isOperand && node.has(2)) {
@@ -139,41 +144,29 @@ static LogicalResult bindDft(NodeBinder &node, Transform &transform,
     return node.error() << "transforms the last axis, that of real and "
                            "imaginary parts";
   int64_t size = node.shape(0)[axis];
-  bool isOfHalf = transform.isInverse && transform.isOneSided;
-  transform.length = isOfHalf ? 2 * (size - 1) : size;
-  if (node.has(1) && failed(readLength(node, 1, transform.length)))
+  bool isOfHalf = isInverse && isOneSided;
+  length = isOfHalf ? 2 * (size - 1) : size;
+  if (node.has(1) && failed(readLength(node, 1, length)))
     return failure();
-  if (transform.length <= 0)
+  if (length <= 0)
     return node.error() << "transforms " << node.type(0)
                         << (isOfHalf ? ", half of a spectrum of no elements"
                                      : ", which has no elements");
-  int64_t half = transform.length / 2 + 1;
-  transform.taken = std::min(isOfHalf ? half : transform.length, size);
-  transform.kept = transform.isOneSided && !isOfHalf ? half : transform.length;
-  return transform.check(node, node.shape(0).back());
+  int64_t half = length / 2 + 1;
+  taken = std::min(isOfHalf ? half : length, size);
+  kept = isOneSided && !isOfHalf ? half : length;
+  return check(node, node.shape(0).back());
 }
 
-static LogicalResult inferDft(NodeBinder &node, Types &types) {
-  Transform transform;
-  int64_t axis;
-  if (failed(bindDft(node, transform, axis)))
-    return failure();
+static Types inferDft(Dft &dft, NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(0));
-  shape[axis] = transform.kept;
-  shape.back() = transform.parts();
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  shape[dft.axis] = dft.kept;
+  shape.back() = dft.parts();
+  return node.tensorOf(shape);
 }
 
-static LogicalResult lowerDft(NodeBinder &node, OpBuilder &builder,
-                              Values &results) {
-  Transform transform;
-  int64_t axis;
-  if (failed(bindDft(node, transform, axis)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
-  results.push_back(transform.emit(emitter, node.operand(0), axis));
-  return success();
+static Values lowerDft(Dft &dft, NodeBinder &node, Emitter &emitter) {
+  return dft.emit(emitter, node.operand(0), dft.axis);
 }
 
 namespace {
@@ -223,39 +216,29 @@ LogicalResult ShortTransform::bind(NodeBinder &node) {
   return transform.check(node, node.shape(0)[2]);
 }
 
-static LogicalResult inferStft(ShortTransform &stft, NodeBinder &node,
-                               Types &types) {
-  types.push_back(RankedTensorType::get(
-      {node.shape(0)[0], stft.frames, stft.transform.kept, 2},
-      node.elementType(0)));
-  return success();
+static Types inferStft(ShortTransform &stft, NodeBinder &node) {
+  return node.tensorOf({node.shape(0)[0], stft.frames, stft.transform.kept, 2});
 }
 
-static LogicalResult lowerStft(ShortTransform &stft, NodeBinder &node,
-                               OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerStft(ShortTransform &stft, NodeBinder &node,
+                        Emitter &emitter) {
   int64_t length = stft.transform.length;
   SmallVector<int64_t> positions;
   for (int64_t frame = 0; frame < stft.frames; ++frame)
     for (int64_t i = 0; i < length; ++i)
       positions.push_back(frame * stft.step + i);
-  auto type = RankedTensorType::get(
-      {node.shape(0)[0], stft.frames, length, node.shape(0)[2]},
-      node.elementType(0));
+  auto type =
+      node.tensorOf({node.shape(0)[0], stft.frames, length, node.shape(0)[2]});
   Value frames = emitter.reshape(
-      emitTake(builder, node.getLoc(), node.operand(0), 1, positions),
-      type.getShape());
+      emitTake(emitter, node.operand(0), 1, positions), type.getShape());
   if (node.has(2))
     frames = emitter.elementwise(
         type, {frames, emitter.reshape(node.operand(2), {length, 1})},
-        [](Emitter &inside, ArrayRef<Value> scalars) {
-          return inside.mul(scalars[0], scalars[1]);
-        });
-  results.push_back(stft.transform.emit(emitter, frames, 2));
-  return success();
+        &Emitter::mul);
+  return stft.transform.emit(emitter, frames, 2);
 }
 
 void penstock::onnx::addFourierTransforms(OperatorTable &table) {
-  table.add("DFT", {17, 20}, inferDft, nullptr, lowerDft);
+  table.add("DFT", {17, 20}, bound<inferDft>, nullptr, bound<lowerDft>);
   table.add("STFT", {17}, bound<inferStft>, nullptr, bound<lowerStft>);
 }

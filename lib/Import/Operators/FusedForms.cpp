@@ -9,8 +9,6 @@
 
 #include "OperatorTable.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace penstock::onnx;
 
@@ -30,36 +28,22 @@ static LogicalResult bindBiased(NodeBinder &node, unsigned required) {
   return success();
 }
 
-template <unsigned required>
-static LogicalResult inferBiased(NodeBinder &node, Types &types) {
+template <unsigned required> static Types inferBiased(NodeBinder &node) {
   if (failed(bindBiased(node, required)))
     return failure();
-  types.push_back(node.type(0));
-  return success();
+  return node.type(0);
 }
 
-/// x/2 (1 + erf(x / sqrt 2))
-static Value exactGelu(NodeBinder &, Emitter &e, Value x) {
-  Type type = x.getType();
-  Value inner = math::ErfOp::create(e.builder, e.loc,
-                                    e.mul(x, e.scalar(type, M_SQRT1_2)));
-  return e.mul(e.mul(e.scalar(type, 0.5), x), e.add(e.scalar(type, 1), inner));
+template <bool approximate>
+static Value gelu(NodeBinder &, Emitter &emitter, Value x) {
+  return emitGelu(emitter, x, approximate);
 }
 
-/// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-static Value tanhGelu(NodeBinder &, Emitter &e, Value x) {
-  Type type = x.getType();
-  Value cube = e.mul(e.mul(x, x), x);
-  Value sum = e.add(x, e.mul(e.scalar(type, 0.044715), cube));
-  Value inner = math::TanhOp::create(
-      e.builder, e.loc, e.mul(e.scalar(type, std::sqrt(2.0 / M_PI)), sum));
-  return e.mul(e.mul(e.scalar(type, 0.5), x), e.add(e.scalar(type, 1), inner));
-}
-
-static LogicalResult inferQuickGelu(NodeBinder &node, Types &types) {
+static Types inferQuickGelu(NodeBinder &node) {
   double alpha = 1.702;
-  return success(succeeded(node.attribute("alpha", alpha)) &&
-                 succeeded(inferFloatUnary(node, types)));
+  if (failed(node.attribute("alpha", alpha)))
+    return failure();
+  return inferFloatUnary(node);
 }
 
 /// x / (1 + exp(-alpha x))
@@ -68,34 +52,29 @@ static Value quickGelu(NodeBinder &node, Emitter &e, Value x) {
   (void)node.attribute("alpha", alpha);
   Type type = x.getType();
   Value scaled = e.mul(e.scalar(type, alpha), x);
-  Value negative = arith::NegFOp::create(e.builder, e.loc, scaled);
-  Value power = math::ExpOp::create(e.builder, e.loc, negative);
+  Value negative = e.neg(scaled);
+  Value power = e.make<math::ExpOp>(negative);
   Value one = e.scalar(type, 1);
   return e.mul(x, e.div(one, e.add(one, power)));
 }
 
 template <Value (*activation)(NodeBinder &, Emitter &, Value)>
-static LogicalResult lowerBiased(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerBiased(NodeBinder &node, Emitter &emitter) {
   Value sum = node.operand(0);
   // In an op of its own, so that the sum is a value of the forward wherever a
   // derivative reads it: a backward may have another bias.
   if (node.has(1))
     sum = emitter.elementwise(node.type(0), {sum, node.operand(1)},
-                              [](Emitter &inside, ArrayRef<Value> scalars) {
-                                return inside.add(scalars[0], scalars[1]);
-                              });
-  results.push_back(emitter.elementwise(
-      node.type(0), sum, [&](Emitter &inside, ArrayRef<Value> scalars) {
-        return activation(node, inside, scalars[0]);
-      }));
-  return success();
+                              &Emitter::add);
+  return emitter.elementwise(node.type(0), sum,
+                             [&](Emitter &inside, ArrayRef<Value> scalars) {
+                               return activation(node, inside, scalars[0]);
+                             });
 }
 
 void penstock::onnx::addFusedForms(OperatorTable &table) {
-  table.addMicrosoft("Gelu", inferFloatUnary, lowerUnary<exactGelu>);
+  table.addMicrosoft("Gelu", inferFloatUnary, lowerUnary<gelu<false>>);
   table.addMicrosoft("QuickGelu", inferQuickGelu, lowerUnary<quickGelu>);
-  table.addMicrosoft("FastGelu", inferBiased<1>, lowerBiased<tanhGelu>);
-  table.addMicrosoft("BiasGelu", inferBiased<2>, lowerBiased<exactGelu>);
+  table.addMicrosoft("FastGelu", inferBiased<1>, lowerBiased<gelu<true>>);
+  table.addMicrosoft("BiasGelu", inferBiased<2>, lowerBiased<gelu<false>>);
 }

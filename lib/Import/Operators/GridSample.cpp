@@ -72,12 +72,10 @@ LogicalResult GridSample::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferGridSample(GridSample &sample, NodeBinder &node,
-                                     Types &types) {
+static Types inferGridSample(GridSample &sample, NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(0).take_front(2));
   llvm::append_range(shape, node.shape(1).drop_front().drop_back());
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
 /// Mirrored at the borders until it is between them.
@@ -96,12 +94,11 @@ Value GridSample::reflect(Emitter &inside, Value place, int64_t size) const {
   Value half = inside.mul(turns, inside.scalar(type, 0.5));
   Value isEven = inside.equal(floorOf(inside, half), half);
   // Below, an even number of turns counts from the lower border; above, an odd.
-  Value countsFromLow = arith::CmpIOp::create(
-      inside.builder, inside.loc, arith::CmpIPredicate::eq, isBelow, isEven);
+  Value countsFromLow =
+      inside.compare(arith::CmpIPredicate::eq, isBelow, isEven);
   Value mirrored = inside.select(countsFromLow, inside.add(from, rest),
                                  inside.sub(to, rest));
-  Value isOut =
-      arith::OrIOp::create(inside.builder, inside.loc, isBelow, isAbove);
+  Value isOut = inside.any(isBelow, isAbove);
   return inside.select(isOut, mirrored, place);
 }
 
@@ -119,7 +116,7 @@ Value GridSample::locate(Emitter &inside, Value n, int64_t size) const {
             one),
         two);
   if (mode == Nearest)
-    place = math::RoundEvenOp::create(inside.builder, inside.loc, place);
+    place = inside.make<math::RoundEvenOp>(place);
   if (padding == Reflection)
     return reflect(inside, place, size);
   // Cubic weights are those of the place, also beyond the border: PyTorch and
@@ -205,20 +202,16 @@ static Value padWithZeros(Emitter &emitter, Value value) {
     widths.push_back(emitter.builder.getIndexAttr(width));
     shape.push_back(size + 2 * width);
   }
-  return tensor::PadOp::create(
-      emitter.builder, emitter.loc,
+  return emitter.make<tensor::PadOp>(
       RankedTensorType::get(shape, type.getElementType()), value, widths,
       widths, emitter.scalar(type.getElementType(), 0));
 }
 
-static LogicalResult lowerGridSample(GridSample &sample, NodeBinder &node,
-                                     OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerGridSample(GridSample &sample, NodeBinder &node,
+                              Emitter &emitter) {
   RankedTensorType type = resultType(node);
-  if (type.getNumElements() == 0) {
-    results.push_back(emitter.empty(type));
-    return success();
-  }
+  if (type.getNumElements() == 0)
+    return emitter.empty(type);
   int64_t spatial = node.rank(0) - 2;
   int64_t samples = type.getDimSize(0), channels = type.getDimSize(1);
   int64_t points = type.getNumElements() / samples / channels;
@@ -227,11 +220,10 @@ static LogicalResult lowerGridSample(GridSample &sample, NodeBinder &node,
   for (int64_t i = 0; i < spatial; ++i) {
     // The grid names the last axis first.
     Value coordinates = tensor::ExtractSliceOp::create(
-        builder, node.getLoc(),
-        RankedTensorType::get({samples, points}, node.elementType(1)), grid,
-        getAsIndexOpFoldResult(builder.getContext(), {0, 0, spatial - 1 - i}),
-        getAsIndexOpFoldResult(builder.getContext(), {samples, points, 1}),
-        getAsIndexOpFoldResult(builder.getContext(), {1, 1, 1}));
+        emitter.builder, emitter.loc, node.tensorOf({samples, points}, 1), grid,
+        getAsIndexOpFoldResult(emitter.getContext(), {0, 0, spatial - 1 - i}),
+        getAsIndexOpFoldResult(emitter.getContext(), {samples, points, 1}),
+        getAsIndexOpFoldResult(emitter.getContext(), {1, 1, 1}));
     taps.push_back(sample.getTaps(emitter, coordinates, node.shape(0)[2 + i]));
     taps.back().axes = {0, 2};
   }
@@ -240,9 +232,8 @@ static LogicalResult lowerGridSample(GridSample &sample, NodeBinder &node,
                    : node.operand(0);
   auto flat =
       RankedTensorType::get({samples, channels, points}, type.getElementType());
-  results.push_back(emitter.reshape(
-      interpolate(emitter, flat, data, Value(), taps), type.getShape()));
-  return success();
+  return emitter.reshape(interpolate(emitter, flat, data, Value(), taps),
+                         type.getShape());
 }
 
 //===--- AffineGrid ---===//
@@ -273,19 +264,16 @@ LogicalResult AffineGrid::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferAffineGrid(AffineGrid &grid, NodeBinder &node,
-                                     Types &types) {
+static Types inferAffineGrid(AffineGrid &grid, NodeBinder &node) {
   SmallVector<int64_t> shape(grid.size);
   shape.erase(shape.begin() + 1);
   shape.push_back(grid.spatial());
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
 /// theta times (x, y, 1) of every point, the last axis first.
-static LogicalResult lowerAffineGrid(AffineGrid &grid, NodeBinder &node,
-                                     OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerAffineGrid(AffineGrid &grid, NodeBinder &node,
+                              Emitter &emitter) {
   ArrayRef<int64_t> spatial = ArrayRef<int64_t>(grid.size).drop_front(2);
   Type element = node.elementType(0);
   int64_t points = 1;
@@ -311,8 +299,7 @@ static LogicalResult lowerAffineGrid(AffineGrid &grid, NodeBinder &node,
       emitter.contract(emitter.constant(base.pack()), node.operand(0), type,
                        {emitter.map(4, {1, 3}), emitter.map(4, {0, 2, 3}),
                         emitter.map(4, {0, 1, 2})});
-  results.push_back(emitter.reshape(product, resultType(node).getShape()));
-  return success();
+  return emitter.reshape(product, resultType(node).getShape());
 }
 
 void penstock::onnx::addGridSample(OperatorTable &table) {

@@ -73,18 +73,17 @@ LogicalResult ChannelNorm::bind(NodeBinder &node, bool isInstance) {
   return success();
 }
 
-static LogicalResult lowerChannelNorm(ChannelNorm &norm, NodeBinder &node,
-                                      OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerChannelNorm(ChannelNorm &norm, NodeBinder &node,
+                               Emitter &emitter) {
   Type element = node.elementType(0), compute = widest(element, norm.stash);
   int64_t samples = node.shape(0)[0];
   int64_t rows = samples * norm.groups;
   int64_t size = norm.channels / norm.groups * norm.points;
   Value x =
       castTo(emitter, emitter.reshape(node.operand(0), {rows, size}), compute);
-  Value normalized =
-      nn::NormalizeOp::create(builder, node.getLoc(), x, {1}, norm.epsilon)
-          .getResult();
+  Value normalized = nn::NormalizeOp::create(emitter.builder, emitter.loc, x,
+                                             {1}, norm.epsilon)
+                         .getResult();
   // [samples, groups or channels, the rest], scaled along the middle.
   int64_t rest = norm.channels * norm.points / norm.affine;
   Value parts = emitter.reshape(normalized, {samples, norm.affine, rest});
@@ -99,8 +98,7 @@ static LogicalResult lowerChannelNorm(ChannelNorm &norm, NodeBinder &node,
         Value sum = inside.add(scaled, inside.cast(scalars[2], compute));
         return inside.cast(sum, element);
       });
-  results.push_back(emitter.reshape(result, node.shape(0)));
-  return success();
+  return emitter.reshape(result, node.shape(0));
 }
 
 void penstock::onnx::addGroupNormalization(OperatorTable &table) {

@@ -21,18 +21,6 @@ using namespace penstock::onnx;
 
 //===--- What is emitted ---===//
 
-Value penstock::onnx::emitSlice(Emitter &emitter, Value value,
-                                ArrayRef<int64_t> offsets,
-                                ArrayRef<int64_t> sizes,
-                                ArrayRef<int64_t> strides) {
-  OpBuilder &builder = emitter.builder;
-  return tensor::ExtractSliceOp::create(
-      builder, emitter.loc, value,
-      getAsIndexOpFoldResult(builder.getContext(), offsets),
-      getAsIndexOpFoldResult(builder.getContext(), sizes),
-      getAsIndexOpFoldResult(builder.getContext(), strides));
-}
-
 namespace {
 /// Where in the data an iteration over `rank` indices finds its element.
 class Access {
@@ -69,10 +57,10 @@ static SmallVector<AffineExpr> dims(MLIRContext *context, int64_t from,
   return result;
 }
 
-static Value emitGather(OpBuilder &builder, Location loc, RankedTensorType type,
-                        Value data, const Access &access) {
-  return nn::GatherOp::create(builder, loc, type, data, access.tensors,
-                              access.dataMap(), access.indexMaps());
+static Value emitGather(Emitter &emitter, RankedTensorType type, Value data,
+                        const Access &access) {
+  return emitter.make<nn::GatherOp>(type, data, access.tensors,
+                                    access.dataMap(), access.indexMaps());
 }
 
 /// Indices in the shape of the iteration, which say the position at `axis`.
@@ -89,13 +77,12 @@ static Access elementsAccess(MLIRContext *context, Value indices,
   return access;
 }
 
-Value penstock::onnx::emitGatherElements(OpBuilder &builder, Location loc,
-                                         Value data, Value indices,
-                                         int64_t axis) {
+Value penstock::onnx::emitGatherElements(Emitter &emitter, Value data,
+                                         Value indices, int64_t axis) {
   auto type = RankedTensorType::get(Emitter::shapeOf(indices),
                                     Emitter::typeOf(data).getElementType());
-  return emitGather(builder, loc, type, data,
-                    elementsAccess(builder.getContext(), indices, axis));
+  return emitGather(emitter, type, data,
+                    elementsAccess(emitter.getContext(), indices, axis));
 }
 
 /// Slices along `axis` at the positions of an index tensor.
@@ -111,28 +98,49 @@ static Access sliceAccess(MLIRContext *context, Value indices, int64_t axis,
   return access;
 }
 
-Value penstock::onnx::emitTake(OpBuilder &builder, Location loc, Value data,
-                               int64_t axis, ArrayRef<int64_t> positions) {
-  Emitter emitter(builder, loc);
+Value penstock::onnx::emitTake(Emitter &emitter, Value data, int64_t axis,
+                               ArrayRef<int64_t> positions) {
   RankedTensorType from = Emitter::typeOf(data);
   auto size = static_cast<int64_t>(positions.size());
   SmallVector<int64_t> shape(from.getShape());
   shape[axis] = size;
   Value indices = emitter.constant(DenseElementsAttr::get(
-      RankedTensorType::get({size}, builder.getI64Type()), positions));
+      RankedTensorType::get({size}, emitter.builder.getI64Type()), positions));
   return emitGather(
-      builder, loc, RankedTensorType::get(shape, from.getElementType()), data,
-      sliceAccess(builder.getContext(), indices, axis, from.getRank()));
+      emitter, RankedTensorType::get(shape, from.getElementType()), data,
+      sliceAccess(emitter.getContext(), indices, axis, from.getRank()));
+}
+
+/// The range of the indices, operand 1, which name positions of an axis from
+/// the front or from the end.
+template <typename Params>
+static std::optional<Operator::Range> rangeOfIndices(NodeBinder &node,
+                                                     unsigned i) {
+  Params params;
+  if (i != 1 || failed(params.bind(node)))
+    return std::nullopt;
+  int64_t size = node.shape(0)[params.axis];
+  return Operator::Range{-size, size};
 }
 
 //===--- Gather ---===//
 
-static LogicalResult bindGather(NodeBinder &node, int64_t &axis) {
-  axis = 0;
+namespace {
+struct Gather {
+  int64_t axis = 0;
+  SmallVector<int64_t> result;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Gather::bind(NodeBinder &node) {
   if (failed(node.operands({"data", "indices"}, 2)) ||
       failed(node.requireInteger(1)) || failed(node.attribute("axis", axis)) ||
       failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0))))
     return failure();
+  llvm::append_range(result, node.shape(0).take_front(axis));
+  llvm::append_range(result, node.shape(1));
+  llvm::append_range(result, node.shape(0).drop_front(axis + 1));
   return success();
 }
 
@@ -149,82 +157,59 @@ static LogicalResult bindIndices(NodeBinder &node, int64_t size,
   return success();
 }
 
-/// Indices that name positions of an axis, from the front or from the end.
-static Operator::Range rangeOfAxis(int64_t size) { return {-size, size}; }
-
-static std::optional<Operator::Range> rangeOfGather(NodeBinder &node,
-                                                    unsigned i) {
-  int64_t axis;
-  if (i != 1 || failed(bindGather(node, axis)))
-    return std::nullopt;
-  return rangeOfAxis(node.shape(0)[axis]);
-}
-
-static LogicalResult inferGather(NodeBinder &node, Types &types) {
-  int64_t axis;
-  if (failed(bindGather(node, axis)))
-    return failure();
-  SmallVector<int64_t> shape(node.shape(0).take_front(axis));
-  llvm::append_range(shape, node.shape(1));
-  llvm::append_range(shape, node.shape(0).drop_front(axis + 1));
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult foldGather(NodeBinder &node, Constants &results) {
+static Constants foldGather(Gather &gather, NodeBinder &node) {
   if (!node.constant(0) || !node.constant(1))
-    return success();
-  int64_t axis;
+    return {};
+  int64_t axis = gather.axis, rank = node.rank(1);
   SmallVector<int64_t> indices;
-  if (failed(bindGather(node, axis)) ||
-      failed(bindIndices(node, node.shape(0)[axis], indices)))
+  if (failed(bindIndices(node, node.shape(0)[axis], indices)))
     return failure();
   ConstantTensor data(node.constant(0));
-  int64_t rank = node.rank(1);
   auto source = [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> from(index.take_front(axis));
     from.push_back(indices[linearize(index.slice(axis, rank), node.shape(1))]);
     llvm::append_range(from, index.drop_front(axis + rank));
     return linearize(from, data.shape());
   };
-  results.push_back(data.gather(resultType(node).getShape(), source).pack());
-  return success();
+  return data.gather(gather.result, source).pack();
 }
 
-static LogicalResult lowerGather(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  int64_t axis;
-  if (failed(bindGather(node, axis)))
-    return failure();
+static Values lowerGather(Gather &gather, NodeBinder &node, Emitter &emitter) {
+  int64_t axis = gather.axis;
   SmallVector<int64_t> indices;
   if (node.constant(1) &&
       failed(bindIndices(node, node.shape(0)[axis], indices)))
     return failure();
-  if (indices.size() != 1) {
-    results.push_back(
-        emitGather(builder, node.getLoc(), resultType(node), node.operand(0),
-                   sliceAccess(builder.getContext(), node.operand(1), axis,
-                               node.rank(0))));
-    return success();
-  }
+  if (indices.size() != 1)
+    return emitGather(
+        emitter, resultType(node), node.operand(0),
+        sliceAccess(node.getContext(), node.operand(1), axis, node.rank(0)));
   // One constant index is a slice.
-  Emitter emitter(builder, node.getLoc());
-  SmallVector<int64_t> offsets(node.rank(0), 0), sizes(node.shape(0)),
-      strides(node.rank(0), 1);
+  SmallVector<int64_t> offsets(node.rank(0), 0), sizes(node.shape(0));
   offsets[axis] = indices[0];
   sizes[axis] = 1;
-  results.push_back(emitter.reshape(
-      emitSlice(emitter, node.operand(0), offsets, sizes, strides),
-      resultType(node).getShape()));
-  return success();
+  return emitter.reshape(emitter.slice(node.operand(0), offsets, sizes),
+                         gather.result);
 }
 
 //===--- GatherElements ---===//
 
-/// The shape of indices that name one position of `axis` each: that of the data
-/// or, along the other axes, less.
-static LogicalResult bindElements(NodeBinder &node, int64_t &axis) {
-  axis = 0;
+namespace {
+/// Indices that name one position of `axis` each, in a shape that is that of
+/// the data or, along the other axes, less.
+struct Elements {
+  int64_t axis = 0;
+  LogicalResult bind(NodeBinder &node);
+};
+struct GatherElements : Elements {
+  LogicalResult bind(NodeBinder &node) {
+    return success(succeeded(node.operands({"data", "indices"}, 2)) &&
+                   succeeded(Elements::bind(node)));
+  }
+};
+} // namespace
+
+LogicalResult Elements::bind(NodeBinder &node) {
   if (failed(node.requireInteger(1)) || failed(node.attribute("axis", axis)) ||
       failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0))))
     return failure();
@@ -239,38 +224,38 @@ static LogicalResult bindElements(NodeBinder &node, int64_t &axis) {
   return success();
 }
 
-static LogicalResult inferGatherElements(NodeBinder &node, Types &types) {
-  int64_t axis;
-  if (failed(node.operands({"data", "indices"}, 2)) ||
-      failed(bindElements(node, axis)))
-    return failure();
-  types.push_back(RankedTensorType::get(node.shape(1), node.elementType(0)));
-  return success();
+static Types inferGatherElements(GatherElements &, NodeBinder &node) {
+  return node.tensorOf(node.shape(1));
 }
 
-static LogicalResult lowerGatherElements(NodeBinder &node, OpBuilder &builder,
-                                         Values &results) {
-  int64_t axis;
-  if (failed(bindElements(node, axis)))
-    return failure();
-  results.push_back(emitGatherElements(builder, node.getLoc(), node.operand(0),
-                                       node.operand(1), axis));
-  return success();
-}
-
-static std::optional<Operator::Range> rangeOfElements(NodeBinder &node,
-                                                      unsigned i) {
-  int64_t axis;
-  if (i != 1 || failed(bindElements(node, axis)))
-    return std::nullopt;
-  return rangeOfAxis(node.shape(0)[axis]);
+static Values lowerGatherElements(GatherElements &elements, NodeBinder &node,
+                                  Emitter &emitter) {
+  return emitGatherElements(emitter, node.operand(0), node.operand(1),
+                            elements.axis);
 }
 
 //===--- GatherND, ScatterND ---===//
 
-/// The last axis of the indices holds, for as many axes of the data, where.
-static LogicalResult bindTuples(NodeBinder &node, int64_t batch,
-                                int64_t &tuple) {
+namespace {
+/// The last axis of the indices holds, for as many axes of the data behind
+/// `batch` common ones, where.
+struct Tuples {
+  int64_t batch = 0, tuple;
+  /// Of what a tuple of indices each names.
+  SmallVector<int64_t> result;
+  LogicalResult bind(NodeBinder &node);
+  Access getAccess(NodeBinder &node) const;
+};
+struct GatherND : Tuples {
+  LogicalResult bind(NodeBinder &node) {
+    return success(succeeded(node.operands({"data", "indices"}, 2)) &&
+                   succeeded(node.attribute("batch_dims", batch)) &&
+                   succeeded(Tuples::bind(node)));
+  }
+};
+} // namespace
+
+LogicalResult Tuples::bind(NodeBinder &node) {
   if (failed(node.requireInteger(1)))
     return failure();
   if (node.rank(1) == 0)
@@ -284,10 +269,12 @@ static LogicalResult bindTuples(NodeBinder &node, int64_t batch,
     return node.error() << "operand 'indices' is " << node.type(1)
                         << ", which does not name positions of " << node.type(0)
                         << " behind " << batch << " common axes";
+  llvm::append_range(result, node.shape(1).drop_back());
+  llvm::append_range(result, node.shape(0).drop_front(batch + tuple));
   return success();
 }
 
-static Access tupleAccess(NodeBinder &node, int64_t batch, int64_t tuple) {
+Access Tuples::getAccess(NodeBinder &node) const {
   MLIRContext *context = node.getContext();
   int64_t outer = node.rank(1) - 1;
   int64_t inner = node.rank(0) - batch - tuple;
@@ -304,35 +291,10 @@ static Access tupleAccess(NodeBinder &node, int64_t batch, int64_t tuple) {
   return access;
 }
 
-/// The shape of what a tuple of indices each names.
-static SmallVector<int64_t> tupleShape(NodeBinder &node, int64_t batch,
-                                       int64_t tuple) {
-  SmallVector<int64_t> shape(node.shape(1).drop_back());
-  llvm::append_range(shape, node.shape(0).drop_front(batch + tuple));
-  return shape;
-}
-
-static LogicalResult inferGatherND(NodeBinder &node, Types &types) {
-  int64_t batch = 0, tuple;
-  if (failed(node.operands({"data", "indices"}, 2)) ||
-      failed(node.attribute("batch_dims", batch)) ||
-      failed(bindTuples(node, batch, tuple)))
-    return failure();
-  types.push_back(RankedTensorType::get(tupleShape(node, batch, tuple),
-                                        node.elementType(0)));
-  return success();
-}
-
-static LogicalResult lowerGatherND(NodeBinder &node, OpBuilder &builder,
-                                   Values &results) {
-  int64_t batch = 0, tuple;
-  if (failed(node.attribute("batch_dims", batch)) ||
-      failed(bindTuples(node, batch, tuple)))
-    return failure();
-  results.push_back(emitGather(builder, node.getLoc(), resultType(node),
-                               node.operand(0),
-                               tupleAccess(node, batch, tuple)));
-  return success();
+static Values lowerGatherND(GatherND &gather, NodeBinder &node,
+                            Emitter &emitter) {
+  return emitGather(emitter, resultType(node), node.operand(0),
+                    gather.getAccess(node));
 }
 
 //===--- ScatterElements, ScatterND ---===//
@@ -355,82 +317,76 @@ static LogicalResult bindReduction(NodeBinder &node, nn::ScatterKind &kind) {
   return success();
 }
 
-static LogicalResult bindUpdates(NodeBinder &node, ArrayRef<int64_t> shape) {
+/// The type of the data, if the updates have the shape that indices name.
+static Types inferUpdated(NodeBinder &node, ArrayRef<int64_t> shape) {
   if (failed(node.requireSameElementType(0, 2)))
     return failure();
   if (node.shape(2) != shape)
     return node.error() << "operand 'updates' is " << node.type(2)
                         << ", its shape must be that of what the indices name, "
-                        << RankedTensorType::get(shape, node.elementType(0));
-  return success();
+                        << node.tensorOf(shape);
+  return node.type(0);
 }
 
-static LogicalResult inferScatterElements(NodeBinder &node, Types &types) {
-  int64_t axis;
+namespace {
+/// A scatter whose indices are `Indices`.
+template <typename Indices> struct Scatter : Indices {
   nn::ScatterKind kind;
-  if (failed(node.operands({"data", "indices", "updates"}, 3)) ||
-      failed(bindElements(node, axis)) || failed(bindReduction(node, kind)) ||
-      failed(bindUpdates(node, node.shape(1))))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
+  LogicalResult bind(NodeBinder &node) {
+    if (failed(node.operands({"data", "indices", "updates"}, 3)) ||
+        failed(Indices::bind(node)))
+      return failure();
+    return bindReduction(node, kind);
+  }
+};
+using ScatterElements = Scatter<Elements>;
+using ScatterND = Scatter<Tuples>;
+} // namespace
 
-static Value emitScatter(NodeBinder &node, OpBuilder &builder,
+static Value emitScatter(NodeBinder &node, Emitter &emitter,
                          nn::ScatterKind kind, const Access &access) {
-  return nn::ScatterOp::create(builder, node.getLoc(), node.type(0),
-                               node.operand(2), node.operand(0), access.tensors,
-                               kind, access.dataMap(), access.indexMaps());
+  return emitter.make<nn::ScatterOp>(node.type(0), node.operand(2),
+                                     node.operand(0), access.tensors, kind,
+                                     access.dataMap(), access.indexMaps());
 }
 
-static LogicalResult lowerScatterElements(NodeBinder &node, OpBuilder &builder,
-                                          Values &results) {
-  int64_t axis;
-  nn::ScatterKind kind;
-  if (failed(bindElements(node, axis)) || failed(bindReduction(node, kind)))
-    return failure();
-  results.push_back(
-      emitScatter(node, builder, kind,
-                  elementsAccess(node.getContext(), node.operand(1), axis)));
-  return success();
+static Types inferScatterElements(ScatterElements &, NodeBinder &node) {
+  return inferUpdated(node, node.shape(1));
 }
 
-static LogicalResult inferScatterND(NodeBinder &node, Types &types) {
-  int64_t tuple;
-  nn::ScatterKind kind;
-  if (failed(node.operands({"data", "indices", "updates"}, 3)) ||
-      failed(bindTuples(node, 0, tuple)) || failed(bindReduction(node, kind)) ||
-      failed(bindUpdates(node, tupleShape(node, 0, tuple))))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
+static Values lowerScatterElements(ScatterElements &scatter, NodeBinder &node,
+                                   Emitter &emitter) {
+  return emitScatter(
+      node, emitter, scatter.kind,
+      elementsAccess(node.getContext(), node.operand(1), scatter.axis));
 }
 
-static LogicalResult lowerScatterND(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  int64_t tuple;
-  nn::ScatterKind kind;
-  if (failed(bindTuples(node, 0, tuple)) || failed(bindReduction(node, kind)))
-    return failure();
-  results.push_back(
-      emitScatter(node, builder, kind, tupleAccess(node, 0, tuple)));
-  return success();
+static Types inferScatterND(ScatterND &scatter, NodeBinder &node) {
+  return inferUpdated(node, scatter.result);
+}
+
+static Values lowerScatterND(ScatterND &scatter, NodeBinder &node,
+                             Emitter &emitter) {
+  return emitScatter(node, emitter, scatter.kind, scatter.getAccess(node));
 }
 
 void penstock::onnx::addIndexing(OperatorTable &table) {
-  table.add("Gather", {1, 11, 13}, inferGather, foldGather, lowerGather);
-  table.add("GatherElements", {11, 13}, inferGatherElements, nullptr,
-            lowerGatherElements);
-  table.set("Gather", &Operator::range, &rangeOfGather);
-  table.set("GatherElements", &Operator::range, &rangeOfElements);
-  table.add("GatherND", {11, 12, 13}, inferGatherND, nullptr, lowerGatherND);
-  table.add("ScatterElements", {11, 13, 16, 18}, inferScatterElements, nullptr,
-            lowerScatterElements);
+  table.add("Gather", {1, 11, 13}, bound<inferShape<Gather>>, bound<foldGather>,
+            bound<lowerGather>);
+  table.set("Gather", &Operator::range, &rangeOfIndices<Gather>);
+  table.add("GatherElements", {11, 13}, bound<inferGatherElements>, nullptr,
+            bound<lowerGatherElements>);
+  table.set("GatherElements", &Operator::range,
+            &rangeOfIndices<GatherElements>);
+  table.add("GatherND", {11, 12, 13}, bound<inferShape<GatherND>>, nullptr,
+            bound<lowerGatherND>);
+  table.add("ScatterElements", {11, 13, 16, 18}, bound<inferScatterElements>,
+            nullptr, bound<lowerScatterElements>);
   // What ScatterElements was called before; deprecated since 11.
-  table.add("Scatter", {9}, inferScatterElements, nullptr,
-            lowerScatterElements);
-  table.add("ScatterND", {11, 13, 16, 18}, inferScatterND, nullptr,
-            lowerScatterND);
+  table.add("Scatter", {9}, bound<inferScatterElements>, nullptr,
+            bound<lowerScatterElements>);
+  table.add("ScatterND", {11, 13, 16, 18}, bound<inferScatterND>, nullptr,
+            bound<lowerScatterND>);
   for (StringRef type : {"Scatter", "ScatterElements", "ScatterND"})
     table.markOperands(type, &Operator::parts, {0});
 }

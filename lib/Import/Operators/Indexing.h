@@ -14,20 +14,12 @@
 namespace penstock::onnx {
 
 /// data[i0, .., indices[i0, .., in], .., in], the index at `axis`.
-mlir::Value emitGatherElements(mlir::OpBuilder &builder, mlir::Location loc,
-                               mlir::Value data, mlir::Value indices,
-                               int64_t axis);
+mlir::Value emitGatherElements(Emitter &emitter, mlir::Value data,
+                               mlir::Value indices, int64_t axis);
 
 /// The slices of `data` at the constant positions of `axis`, in their order.
-mlir::Value emitTake(mlir::OpBuilder &builder, mlir::Location loc,
-                     mlir::Value data, int64_t axis,
+mlir::Value emitTake(Emitter &emitter, mlir::Value data, int64_t axis,
                      llvm::ArrayRef<int64_t> positions);
-
-/// `sizes` elements of `value` from `offsets` on, `strides` apart.
-mlir::Value emitSlice(Emitter &emitter, mlir::Value value,
-                      llvm::ArrayRef<int64_t> offsets,
-                      llvm::ArrayRef<int64_t> sizes,
-                      llvm::ArrayRef<int64_t> strides);
 
 } // namespace penstock::onnx
 

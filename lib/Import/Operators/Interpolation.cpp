@@ -24,16 +24,14 @@ Type penstock::onnx::placeType(Type element) {
 }
 
 Value penstock::onnx::floorOf(Emitter &inside, Value value) {
-  return math::FloorOp::create(inside.builder, inside.loc, value);
+  return inside.make<math::FloorOp>(value);
 }
 
 Value penstock::onnx::clampIndex(Emitter &inside, Value value, double low,
                                  double high) {
   Type type = value.getType();
-  value = arith::MaxNumFOp::create(inside.builder, inside.loc, value,
-                                   inside.scalar(type, low));
-  value = arith::MinNumFOp::create(inside.builder, inside.loc, value,
-                                   inside.scalar(type, high));
+  value = inside.make<arith::MaxNumFOp>(value, inside.scalar(type, low));
+  value = inside.make<arith::MinNumFOp>(value, inside.scalar(type, high));
   return inside.cast(value, inside.builder.getI64Type());
 }
 
@@ -47,15 +45,14 @@ Value penstock::onnx::clampPlace(Emitter &inside, Value value, double low,
 Value penstock::onnx::isOutside(Emitter &inside, Value value, double low,
                                 double high) {
   Type type = value.getType();
-  return arith::OrIOp::create(inside.builder, inside.loc,
-                              inside.less(value, inside.scalar(type, low)),
-                              inside.less(inside.scalar(type, high), value));
+  return inside.any(inside.less(value, inside.scalar(type, low)),
+                    inside.less(inside.scalar(type, high), value));
 }
 
 Value penstock::onnx::interpolate(Emitter &emitter, RankedTensorType type,
                                   Value data, Value samples,
                                   ArrayRef<Taps> spatial) {
-  MLIRContext *context = emitter.builder.getContext();
+  MLIRContext *context = emitter.getContext();
   int64_t rank = type.getRank();
   SmallVector<int64_t> counts;
   SmallVector<Value> operands;
@@ -80,10 +77,9 @@ Value penstock::onnx::interpolate(Emitter &emitter, RankedTensorType type,
     at.push_back(getAffineDimExpr(1, context));
     for (auto [taps, which] : llvm::zip_equal(spatial, choice))
       addTensor(taps.positions[which], taps.axes);
-    operands.push_back(
-        nn::GatherOp::create(emitter.builder, emitter.loc, type, data, indices,
-                             AffineMap::get(rank, indices.size(), at, context),
-                             ArrayAttr::get(context, maps)));
+    operands.push_back(emitter.make<nn::GatherOp>(
+        type, data, indices, AffineMap::get(rank, indices.size(), at, context),
+        ArrayAttr::get(context, maps)));
   });
 
   // 2. The weights, broadcast.

@@ -52,8 +52,8 @@ Labelled penstock::onnx::takeDiagonals(Emitter &emitter, Labelled operand) {
       iterators, [&](Emitter &inside, ArrayRef<Value> scalars) {
         Value term = scalars[0];
         for (auto [a, b] : equal) {
-          Value i = linalg::IndexOp::create(inside.builder, inside.loc, a);
-          Value j = linalg::IndexOp::create(inside.builder, inside.loc, b);
+          Value i = inside.make<linalg::IndexOp>(a);
+          Value j = inside.make<linalg::IndexOp>(b);
           term = inside.select(inside.equal(i, j), term,
                                inside.scalar(element, 0));
         }
@@ -182,12 +182,10 @@ Labelled penstock::onnx::multiply(Emitter &emitter, Labelled a, Labelled b,
   } else {
     SmallVector<utils::IteratorType> iterators(rank,
                                                utils::IteratorType::parallel);
-    product.value = emitter.generic(
-        {a.value, b.value}, emitter.empty(type),
-        {mapOf(a.labels), mapOf(b.labels), mapOf(order)}, iterators,
-        [](Emitter &inside, ArrayRef<Value> scalars) {
-          return inside.mul(scalars[0], scalars[1]);
-        });
+    product.value =
+        emitter.generic({a.value, b.value}, emitter.empty(type),
+                        {mapOf(a.labels), mapOf(b.labels), mapOf(order)},
+                        iterators, &Emitter::mul);
   }
   return reorder(emitter, product, result);
 }

@@ -24,46 +24,46 @@ static bool isOnes(NodeBinder &node, unsigned i) {
          constant.getSplatValue<APFloat>().isExactlyValue(1.0);
 }
 
-template <bool centered>
-static LogicalResult bindLayerNorm(NodeBinder &node, TrailingNorm &norm) {
+/// As many of the values as the node has outputs.
+static Values take(NodeBinder &node, ArrayRef<Value> all) {
+  return SmallVector<Value>(all.take_front(node.node.getNumResults()));
+}
+
+namespace {
+struct LayerNorm : TrailingNorm {
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult LayerNorm::bind(NodeBinder &node) {
   return success(succeeded(node.operands({"X", "Scale", "B"}, 2)) &&
-                 succeeded(norm.bind(node)) &&
-                 succeeded(norm.bindAffine(node, 1)) &&
-                 succeeded(norm.bindAffine(node, 2)));
+                 succeeded(TrailingNorm::bind(node)) &&
+                 succeeded(bindAffine(node, 1)) &&
+                 succeeded(bindAffine(node, 2)));
 }
 
 template <bool centered>
-static LogicalResult inferLayerNorm(NodeBinder &node, Types &types) {
-  TrailingNorm norm;
-  if (failed(bindLayerNorm<centered>(node, norm)))
-    return failure();
+static Types inferLayerNorm(LayerNorm &norm, NodeBinder &node) {
   if (!centered && node.has(2))
     return node.error() << "takes no operand 'B'";
-  types.push_back(node.type(0));
+  SmallVector<Type> types = {node.type(0)};
   // RMSNormalization has one output, its contrib form also 1 / sqrt.
   for (unsigned i = 1; i < node.node.getNumResults() && i < (centered ? 3 : 2);
        ++i)
     types.push_back(norm.statistics);
-  return success();
+  return types;
 }
 
 template <bool centered>
-static LogicalResult lowerLayerNorm(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  TrailingNorm norm;
-  if (failed(bindLayerNorm<centered>(node, norm)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+static Values lowerLayerNorm(LayerNorm &norm, NodeBinder &node,
+                             Emitter &emitter) {
   Normalized out =
       emitTrailing(emitter, norm, node.operand(0),
                    isOnes(node, 1) ? Value() : node.operand(1),
                    node.has(2) ? node.operand(2) : Value(), centered);
-  SmallVector<Value> all = {out.result};
   if (centered)
-    all.push_back(out.mean);
-  all.push_back(out.rstd);
-  results.append(all.begin(), all.begin() + node.node.getNumResults());
-  return success();
+    return take(node, {out.result, out.mean, out.rstd});
+  return take(node, {out.result, out.rstd});
 }
 
 //===--- com.microsoft: SkipLayerNormalization ---===//
@@ -91,18 +91,16 @@ LogicalResult SkipNorm::bind(NodeBinder &node, bool centered) {
   return success();
 }
 
-static LogicalResult inferSkipNorm(SkipNorm &norm, NodeBinder &node,
-                                   Types &types) {
-  unsigned count = node.node.getNumResults();
-  for (unsigned i = 0; i < count && i < 4; ++i)
+static Types inferSkipNorm(SkipNorm &norm, NodeBinder &node) {
+  SmallVector<Type> types;
+  for (unsigned i = 0; i < node.node.getNumResults() && i < 4; ++i)
     types.push_back(i == 1 || i == 2 ? norm.statistics : node.type(0));
-  return success();
+  return types;
 }
 
 template <bool centered>
-static LogicalResult lowerSkipNorm(SkipNorm &norm, NodeBinder &node,
-                                   OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerSkipNorm(SkipNorm &norm, NodeBinder &node,
+                            Emitter &emitter) {
   SmallVector<Value> terms = {node.operand(0), node.operand(1)};
   if (node.has(norm.bias))
     terms.push_back(node.operand(norm.bias));
@@ -117,9 +115,7 @@ static LogicalResult lowerSkipNorm(SkipNorm &norm, NodeBinder &node,
       centered);
   if (!centered)
     out.mean = emitter.filled(norm.statistics, emitter.scalar(norm.stash, 0));
-  SmallVector<Value> all = {out.result, out.mean, out.rstd, sum};
-  results.append(all.begin(), all.begin() + node.node.getNumResults());
-  return success();
+  return take(node, {out.result, out.mean, out.rstd, sum});
 }
 
 //===--- com.microsoft: EmbedLayerNormalization ---===//
@@ -198,19 +194,16 @@ LogicalResult EmbedNorm::bind(NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(Words));
   shape.push_back(node.shape(Word)[1]);
   return success(
-      succeeded(TrailingNorm::bind(
-          node, RankedTensorType::get(shape, node.elementType(Word)))) &&
+      succeeded(TrailingNorm::bind(node, node.tensorOf(shape, Word))) &&
       succeeded(bindAffine(node, Gamma)) && succeeded(bindAffine(node, Beta)));
 }
 
-static LogicalResult inferEmbedNorm(EmbedNorm &norm, NodeBinder &node,
-                                    Types &types) {
+static Types inferEmbedNorm(EmbedNorm &norm, NodeBinder &node) {
   Type i32 = IntegerType::get(node.getContext(), 32);
   const RankedTensorType all[] = {
       norm.full, RankedTensorType::get(norm.full.getShape().take_front(1), i32),
       norm.full};
-  types.append(all, all + std::min(node.node.getNumResults(), 3u));
-  return success();
+  return SmallVector<Type>(all, all + std::min(node.node.getNumResults(), 3u));
 }
 
 static std::optional<Operator::Range> rangeOfTokens(NodeBinder &node,
@@ -229,7 +222,7 @@ static std::optional<Operator::Range> rangeOfTokens(NodeBinder &node,
 
 /// The rows of a table that the indices name.
 static Value emitRows(Emitter &emitter, Value table, Value indices) {
-  MLIRContext *context = emitter.builder.getContext();
+  MLIRContext *context = emitter.getContext();
   SmallVector<int64_t> shape(Emitter::shapeOf(indices));
   shape.push_back(Emitter::shapeOf(table)[1]);
   AffineExpr at[] = {getAffineSymbolExpr(0, context),
@@ -257,15 +250,11 @@ static Value countTokens(NodeBinder &node, Emitter &emitter,
         return inside.select(inside.equal(scalars[0], inside.scalar(given, 1)),
                              inside.scalar(i32, 1), inside.scalar(i32, 0));
       });
-  return emitter.reduce(ones, {1}, zero,
-                        [](Emitter &inside, ArrayRef<Value> scalars) {
-                          return inside.add(scalars[0], scalars[1]);
-                        });
+  return emitter.reduce(ones, {1}, zero, &Emitter::add);
 }
 
-static LogicalResult lowerEmbedNorm(EmbedNorm &norm, NodeBinder &node,
-                                    OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerEmbedNorm(EmbedNorm &norm, NodeBinder &node,
+                             Emitter &emitter) {
   auto operand = [&](unsigned i) { return node.operand(i); };
   SmallVector<Value> terms = {
       emitRows(emitter, operand(norm.Word), operand(norm.Words))};
@@ -274,10 +263,8 @@ static LogicalResult lowerEmbedNorm(EmbedNorm &norm, NodeBinder &node,
         emitRows(emitter, operand(norm.Position), operand(norm.Positions)));
   } else {
     // The first positions, in their order.
-    SmallVector<int64_t> offsets = {0, 0}, ones = {1, 1},
-                         sizes(norm.full.getShape().drop_front());
-    terms.push_back(
-        emitSlice(emitter, operand(norm.Position), offsets, sizes, ones));
+    terms.push_back(emitter.slice(operand(norm.Position), {0, 0},
+                                  norm.full.getShape().drop_front()));
   }
   if (node.has(norm.Segments))
     terms.push_back(
@@ -289,20 +276,19 @@ static LogicalResult lowerEmbedNorm(EmbedNorm &norm, NodeBinder &node,
       });
   Normalized out = emitTrailing(emitter, norm, sum, operand(norm.Gamma),
                                 operand(norm.Beta), /*centered=*/true);
-  const Value all[] = {out.result, countTokens(node, emitter, norm), sum};
-  results.append(all, all + node.node.getNumResults());
-  return success();
+  return take(node, {out.result, countTokens(node, emitter, norm), sum});
 }
 
 void penstock::onnx::addLayerNormalization(OperatorTable &table) {
-  table.add("LayerNormalization", {17}, inferLayerNorm<true>, nullptr,
-            lowerLayerNorm<true>);
-  table.add("RMSNormalization", {23}, inferLayerNorm<false>, nullptr,
-            lowerLayerNorm<false>);
-  table.addMicrosoft("LayerNormalization", inferLayerNorm<true>,
-                     lowerLayerNorm<true>);
-  table.addMicrosoft("SimplifiedLayerNormalization", inferLayerNorm<false>,
-                     lowerLayerNorm<false>);
+  table.add("LayerNormalization", {17}, bound<inferLayerNorm<true>>, nullptr,
+            bound<lowerLayerNorm<true>>);
+  table.add("RMSNormalization", {23}, bound<inferLayerNorm<false>>, nullptr,
+            bound<lowerLayerNorm<false>>);
+  table.addMicrosoft("LayerNormalization", bound<inferLayerNorm<true>>,
+                     bound<lowerLayerNorm<true>>);
+  table.addMicrosoft("SimplifiedLayerNormalization",
+                     bound<inferLayerNorm<false>>,
+                     bound<lowerLayerNorm<false>>);
   table.addMicrosoft("SkipLayerNormalization", bound<inferSkipNorm, true>,
                      bound<lowerSkipNorm<true>, true>);
   table.addMicrosoft("SkipSimplifiedLayerNormalization",

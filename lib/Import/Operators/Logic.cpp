@@ -18,8 +18,7 @@ namespace {
 enum class Compare { Equal, Less, LessOrEqual, Greater, GreaterOrEqual };
 } // namespace
 
-template <Compare kind>
-static LogicalResult inferCompare(NodeBinder &node, Types &types) {
+template <Compare kind> static Types inferCompare(NodeBinder &node) {
   SmallVector<int64_t> shape;
   if (failed(node.operands({"A", "B"}, 2)) ||
       failed(node.requireSameElementType(0, 1)))
@@ -29,30 +28,19 @@ static LogicalResult inferCompare(NodeBinder &node, Types &types) {
   if ((!boolean && failed(node.requireNumber(0, anyWidth))) ||
       failed(node.broadcast(0, shape)) || failed(node.broadcast(1, shape)))
     return failure();
-  types.push_back(
-      RankedTensorType::get(shape, IntegerType::get(node.getContext(), 1)));
-  return success();
+  return RankedTensorType::get(shape, IntegerType::get(node.getContext(), 1));
 }
 
 template <Compare kind>
-static LogicalResult lowerCompare(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  auto body = [](Emitter &inside, ArrayRef<Value> scalars) -> Value {
-    using F = arith::CmpFPredicate;
-    using I = arith::CmpIPredicate;
-    static constexpr F onFloats[] = {F::OEQ, F::OLT, F::OLE, F::OGT, F::OGE};
-    static constexpr I onIntegers[] = {I::eq, I::slt, I::sle, I::sgt, I::sge};
-    auto index = static_cast<unsigned>(kind);
-    if (isa<FloatType>(scalars[0].getType()))
-      return arith::CmpFOp::create(inside.builder, inside.loc, onFloats[index],
-                                   scalars[0], scalars[1]);
-    return arith::CmpIOp::create(inside.builder, inside.loc, onIntegers[index],
-                                 scalars[0], scalars[1]);
-  };
-  results.push_back(emitter.elementwise(
-      resultType(node), {node.operand(0), node.operand(1)}, body));
-  return success();
+static Value comparison(NodeBinder &, Emitter &inside, Value a, Value b) {
+  using F = arith::CmpFPredicate;
+  using I = arith::CmpIPredicate;
+  static constexpr F onFloats[] = {F::OEQ, F::OLT, F::OLE, F::OGT, F::OGE};
+  static constexpr I onIntegers[] = {I::eq, I::slt, I::sle, I::sgt, I::sge};
+  auto index = static_cast<unsigned>(kind);
+  if (isa<FloatType>(a.getType()))
+    return inside.compare(onFloats[index], a, b);
+  return inside.compare(onIntegers[index], a, b);
 }
 
 template <Compare kind, typename Number>
@@ -72,68 +60,57 @@ static bool compare(Number a, Number b) {
   return false;
 }
 
-template <Compare kind>
-static LogicalResult foldCompare(NodeBinder &node, Constants &results) {
-  DenseElementsAttr constants[] = {node.constant(0), node.constant(1)};
-  if (!constants[0] || !constants[1])
-    return success();
-  ArrayRef<int64_t> shape = resultType(node).getShape();
-  ConstantTensor a = ConstantTensor(constants[0]).broadcast(shape);
-  ConstantTensor b = ConstantTensor(constants[1]).broadcast(shape);
+template <Compare kind> static Constants foldCompare(NodeBinder &node) {
+  SmallVector<ConstantTensor> sides = broadcastConstants(node);
+  if (sides.empty())
+    return {};
+  const ConstantTensor &a = sides[0], &b = sides[1];
   ConstantTensor result(resultType(node));
   for (auto [i, value] : llvm::enumerate(result.integers))
     value = a.isFloat() ? compare<kind>(a.floats[i], b.floats[i])
                         : compare<kind>(a.integers[i], b.integers[i]);
-  results.push_back(result.pack());
-  return success();
+  return result.pack();
 }
 
 //===--- And, Or, Xor, Not ---===//
 
-static LogicalResult inferLogic(NodeBinder &node, Types &types) {
+static Types inferLogic(NodeBinder &node) {
   SmallVector<int64_t> shape;
   if (failed(node.operands({"A", "B"}, 2)) || failed(node.requireBool(0)) ||
       failed(node.requireBool(1)) || failed(node.broadcast(0, shape)) ||
       failed(node.broadcast(1, shape)))
     return failure();
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
 /// Conditions of shapes are folded; `combine` has them as 0 and 1.
 template <int64_t (*combine)(int64_t, int64_t)>
-static LogicalResult foldLogic(NodeBinder &node, Constants &results) {
-  DenseElementsAttr constants[] = {node.constant(0), node.constant(1)};
-  if (!constants[0] || !constants[1])
-    return success();
-  ArrayRef<int64_t> shape = resultType(node).getShape();
-  ConstantTensor result = ConstantTensor(constants[0]).broadcast(shape);
-  ConstantTensor other = ConstantTensor(constants[1]).broadcast(shape);
-  for (auto [a, b] : llvm::zip_equal(result.integers, other.integers))
+static Constants foldLogic(NodeBinder &node) {
+  SmallVector<ConstantTensor> sides = broadcastConstants(node);
+  if (sides.empty())
+    return {};
+  for (auto [a, b] : llvm::zip_equal(sides[0].integers, sides[1].integers))
     a = combine(a, b);
-  results.push_back(result.pack());
-  return success();
+  return sides[0].pack();
 }
 
 static int64_t bothOf(int64_t a, int64_t b) { return a & b; }
 static int64_t anyOf(int64_t a, int64_t b) { return a | b; }
 static int64_t oneOf(int64_t a, int64_t b) { return a ^ b; }
 
-static LogicalResult foldNot(NodeBinder &node, Constants &results) {
+static Constants foldNot(NodeBinder &node) {
   if (!node.constant(0))
-    return success();
+    return {};
   ConstantTensor result(node.constant(0));
   for (int64_t &value : result.integers)
     value = !value;
-  results.push_back(result.pack());
-  return success();
+  return result.pack();
 }
 
-static LogicalResult inferNot(NodeBinder &node, Types &types) {
+static Types inferNot(NodeBinder &node) {
   if (failed(node.operands({"X"}, 1)) || failed(node.requireBool(0)))
     return failure();
-  types.push_back(node.type(0));
-  return success();
+  return node.type(0);
 }
 
 static Value logicalNot(NodeBinder &, Emitter &emitter, Value x) {
@@ -142,32 +119,18 @@ static Value logicalNot(NodeBinder &, Emitter &emitter, Value x) {
 
 //===--- IsNaN, IsInf ---===//
 
-static LogicalResult inferIsFloat(NodeBinder &node, Types &types) {
+static Types inferIsFloat(NodeBinder &node) {
   bool detect = true;
   if (failed(node.operands({"X"}, 1)) || failed(node.requireFloat(0)) ||
       failed(node.attribute("detect_negative", detect)) ||
       failed(node.attribute("detect_positive", detect)))
     return failure();
-  types.push_back(RankedTensorType::get(
-      node.shape(0), IntegerType::get(node.getContext(), 1)));
-  return success();
-}
-
-template <Value (*scalar)(NodeBinder &, Emitter &, Value)>
-static LogicalResult lowerIsFloat(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  auto body = [&](Emitter &inside, ArrayRef<Value> scalars) {
-    return scalar(node, inside, scalars[0]);
-  };
-  results.push_back(
-      emitter.elementwise(resultType(node), node.operand(0), body));
-  return success();
+  return RankedTensorType::get(node.shape(0),
+                               IntegerType::get(node.getContext(), 1));
 }
 
 static Value isNaN(NodeBinder &, Emitter &emitter, Value x) {
-  return arith::CmpFOp::create(emitter.builder, emitter.loc,
-                               arith::CmpFPredicate::UNO, x, x);
+  return emitter.compare(arith::CmpFPredicate::UNO, x, x);
 }
 
 static Value isInf(NodeBinder &node, Emitter &emitter, Value x) {
@@ -178,12 +141,12 @@ static Value isInf(NodeBinder &node, Emitter &emitter, Value x) {
   Value no = emitter.scalar(emitter.builder.getI1Type(), 0);
   Value isLow = negative ? emitter.equal(x, emitter.lowest(type)) : no;
   Value isHigh = positive ? emitter.equal(x, emitter.highest(type)) : no;
-  return arith::OrIOp::create(emitter.builder, emitter.loc, isLow, isHigh);
+  return emitter.any(isLow, isHigh);
 }
 
 //===--- Where ---===//
 
-static LogicalResult inferWhere(NodeBinder &node, Types &types) {
+static Types inferWhere(NodeBinder &node) {
   SmallVector<int64_t> shape;
   if (failed(node.operands({"condition", "X", "Y"}, 3)) ||
       failed(node.requireBool(0)) || failed(node.requireSameElementType(1, 2)))
@@ -191,47 +154,37 @@ static LogicalResult inferWhere(NodeBinder &node, Types &types) {
   for (unsigned i = 0; i < 3; ++i)
     if (failed(node.broadcast(i, shape)))
       return failure();
-  types.push_back(RankedTensorType::get(shape, node.elementType(1)));
-  return success();
+  return node.tensorOf(shape, 1);
 }
 
-static LogicalResult lowerWhere(NodeBinder &node, OpBuilder &builder,
-                                Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerWhere(NodeBinder &node, Emitter &emitter) {
   auto body = [](Emitter &inside, ArrayRef<Value> scalars) {
     return inside.select(scalars[0], scalars[1], scalars[2]);
   };
-  results.push_back(emitter.elementwise(
+  return emitter.elementwise(
       resultType(node), {node.operand(0), node.operand(1), node.operand(2)},
-      body));
-  return success();
+      body);
 }
 
-static LogicalResult foldWhere(NodeBinder &node, Constants &results) {
-  DenseElementsAttr constants[] = {node.constant(0), node.constant(1),
-                                   node.constant(2)};
-  if (!llvm::all_of(constants, [](auto constant) { return !!constant; }))
-    return success();
-  ArrayRef<int64_t> shape = resultType(node).getShape();
-  ConstantTensor condition = ConstantTensor(constants[0]).broadcast(shape);
-  ConstantTensor result = ConstantTensor(constants[1]).broadcast(shape);
-  ConstantTensor other = ConstantTensor(constants[2]).broadcast(shape);
-  for (auto [i, taken] : llvm::enumerate(condition.integers)) {
+static Constants foldWhere(NodeBinder &node) {
+  SmallVector<ConstantTensor> all = broadcastConstants(node);
+  if (all.empty())
+    return {};
+  for (auto [i, taken] : llvm::enumerate(all[0].integers)) {
     if (taken)
       continue;
-    if (result.isFloat())
-      result.floats[i] = other.floats[i];
+    if (all[1].isFloat())
+      all[1].floats[i] = all[2].floats[i];
     else
-      result.integers[i] = other.integers[i];
+      all[1].integers[i] = all[2].integers[i];
   }
-  results.push_back(result.pack());
-  return success();
+  return all[1].pack();
 }
 
 //===--- Clip ---===//
 
 /// The bounds are attributes up to since-version 6 and scalar operands after.
-static LogicalResult inferClip(NodeBinder &node, Types &types) {
+static Types inferClip(NodeBinder &node) {
   double bound = 0;
   if (failed(node.getSince() >= 11 ? node.operands({"input", "min", "max"}, 1)
                                    : node.operands({"input"}, 1)) ||
@@ -247,13 +200,10 @@ static LogicalResult inferClip(NodeBinder &node, Types &types) {
       return node.error() << "operand '" << node.operandName(i) << "' is "
                           << node.type(i) << ", it must be a scalar";
   }
-  types.push_back(node.type(0));
-  return success();
+  return node.type(0);
 }
 
-static LogicalResult lowerClip(NodeBinder &node, OpBuilder &builder,
-                               Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerClip(NodeBinder &node, Emitter &emitter) {
   SmallVector<Value> operands = {node.operand(0)};
   for (unsigned i : {1u, 2u})
     if (node.has(i))
@@ -274,15 +224,14 @@ static LogicalResult lowerClip(NodeBinder &node, OpBuilder &builder,
     }
     return value;
   };
-  results.push_back(emitter.elementwise(node.type(0), operands, body));
-  return success();
+  return emitter.elementwise(node.type(0), operands, body);
 }
 
 template <Compare kind>
 static void addCompare(OperatorTable &table, StringRef name,
                        std::initializer_list<int64_t> sinces) {
   table.add(name, sinces, inferCompare<kind>, foldCompare<kind>,
-            lowerCompare<kind>, Operator::Inactive);
+            lowerTwo<comparison<kind>>, Operator::Inactive);
 }
 
 void penstock::onnx::addLogic(OperatorTable &table) {
@@ -291,17 +240,17 @@ void penstock::onnx::addLogic(OperatorTable &table) {
   addCompare<Compare::Greater>(table, "Greater", {7, 9, 13});
   addCompare<Compare::LessOrEqual>(table, "LessOrEqual", {12, 16});
   addCompare<Compare::GreaterOrEqual>(table, "GreaterOrEqual", {12, 16});
-  table.add("And", {7}, inferLogic, foldLogic<bothOf>, lowerToOp<arith::AndIOp>,
-            Operator::Inactive);
-  table.add("Or", {7}, inferLogic, foldLogic<anyOf>, lowerToOp<arith::OrIOp>,
-            Operator::Inactive);
-  table.add("Xor", {7}, inferLogic, foldLogic<oneOf>, lowerToOp<arith::XOrIOp>,
-            Operator::Inactive);
+  table.add("And", {7}, inferLogic, foldLogic<bothOf>,
+            lowerTwo<scalarOp<arith::AndIOp>>, Operator::Inactive);
+  table.add("Or", {7}, inferLogic, foldLogic<anyOf>,
+            lowerTwo<scalarOp<arith::OrIOp>>, Operator::Inactive);
+  table.add("Xor", {7}, inferLogic, foldLogic<oneOf>,
+            lowerTwo<scalarOp<arith::XOrIOp>>, Operator::Inactive);
   table.add("Not", {1}, inferNot, foldNot, lowerUnary<logicalNot>,
             Operator::Inactive);
-  table.add("IsNaN", {9, 13, 20}, inferIsFloat, nullptr, lowerIsFloat<isNaN>,
+  table.add("IsNaN", {9, 13, 20}, inferIsFloat, nullptr, lowerUnary<isNaN>,
             Operator::Inactive);
-  table.add("IsInf", {10, 20}, inferIsFloat, nullptr, lowerIsFloat<isInf>,
+  table.add("IsInf", {10, 20}, inferIsFloat, nullptr, lowerUnary<isInf>,
             Operator::Inactive);
   table.add("Where", {9, 16}, inferWhere, foldWhere, lowerWhere);
   table.add("Clip", {6, 11, 12, 13}, inferClip, nullptr, lowerClip);

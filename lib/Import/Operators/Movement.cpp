@@ -18,7 +18,7 @@ using namespace penstock::onnx;
 
 namespace {
 struct Slice {
-  SmallVector<int64_t> offsets, sizes, strides;
+  SmallVector<int64_t> offsets, result, strides;
   LogicalResult bind(NodeBinder &node);
 };
 } // namespace
@@ -54,7 +54,7 @@ LogicalResult Slice::bind(NodeBinder &node) {
                         << " elements; they must have equally many";
   offsets.assign(node.rank(0), 0);
   strides.assign(node.rank(0), 1);
-  sizes = SmallVector<int64_t>(node.shape(0));
+  result = SmallVector<int64_t>(node.shape(0));
   SmallVector<bool> seen(node.rank(0), false);
   for (auto [start, end, axis, step] :
        llvm::zip_equal(starts, ends, axes, steps)) {
@@ -79,26 +79,18 @@ LogicalResult Slice::bind(NodeBinder &node) {
     int64_t distance = clamp(end) - first;
     offsets[axis] = first;
     strides[axis] = step;
-    sizes[axis] = (distance > 0) == (step > 0) && distance != 0
-                      ? (std::abs(distance) - 1) / std::abs(step) + 1
-                      : 0;
-    if (sizes[axis] == 0)
+    result[axis] = (distance > 0) == (step > 0) && distance != 0
+                       ? (std::abs(distance) - 1) / std::abs(step) + 1
+                       : 0;
+    if (result[axis] == 0)
       offsets[axis] = 0;
   }
   return success();
 }
 
-static LogicalResult inferSlice(Slice &slice, NodeBinder &node, Types &types) {
-  types.push_back(RankedTensorType::get(slice.sizes, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult foldSlice(NodeBinder &node, Constants &results) {
+static Constants foldSlice(Slice &slice, NodeBinder &node) {
   if (!node.constant(0))
-    return success();
-  Slice slice;
-  if (failed(slice.bind(node)))
-    return failure();
+    return {};
   ConstantTensor data(node.constant(0));
   auto source = [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> from;
@@ -107,42 +99,43 @@ static LogicalResult foldSlice(NodeBinder &node, Constants &results) {
       from.push_back(offset + i * stride);
     return linearize(from, data.shape());
   };
-  results.push_back(data.gather(slice.sizes, source).pack());
-  return success();
+  return data.gather(slice.result, source).pack();
 }
 
-static LogicalResult lowerSlice(Slice &slice, NodeBinder &node,
-                                OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  if (llvm::is_contained(slice.sizes, 0)) {
-    results.push_back(emitter.empty(resultType(node)));
-    return success();
-  }
+static Values lowerSlice(Slice &slice, NodeBinder &node, Emitter &emitter) {
+  if (llvm::is_contained(slice.result, 0))
+    return emitter.empty(resultType(node));
   // Backwards along an axis is a choice of positions.
   Value value = node.operand(0);
   for (auto [d, stride] : llvm::enumerate(slice.strides)) {
     if (stride >= 0)
       continue;
     SmallVector<int64_t> positions;
-    for (int64_t i = 0; i < slice.sizes[d]; ++i)
+    for (int64_t i = 0; i < slice.result[d]; ++i)
       positions.push_back(slice.offsets[d] + i * stride);
-    value = emitTake(builder, node.getLoc(), value, d, positions);
+    value = emitTake(emitter, value, d, positions);
     slice.offsets[d] = 0;
     stride = 1;
   }
   bool isWhole =
       llvm::all_of(slice.strides, [](int64_t s) { return s == 1; }) &&
-      Emitter::shapeOf(value) == ArrayRef<int64_t>(slice.sizes);
+      Emitter::shapeOf(value) == ArrayRef<int64_t>(slice.result);
   if (!isWhole)
-    value =
-        emitSlice(emitter, value, slice.offsets, slice.sizes, slice.strides);
-  results.push_back(value);
-  return success();
+    value = emitter.slice(value, slice.offsets, slice.result, slice.strides);
+  return value;
 }
 
 //===--- Concat ---===//
 
-static LogicalResult bindConcat(NodeBinder &node, int64_t &axis) {
+namespace {
+struct Concat {
+  int64_t axis;
+  SmallVector<int64_t> result;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Concat::bind(NodeBinder &node) {
   if (failed(node.operands({"inputs..."}, 1)))
     return failure();
   if (!node.hasAttribute("axis"))
@@ -150,6 +143,7 @@ static LogicalResult bindConcat(NodeBinder &node, int64_t &axis) {
   if (failed(node.attribute("axis", axis)) ||
       failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0))))
     return failure();
+  result = SmallVector<int64_t>(node.shape(0));
   for (unsigned i = 1; i < node.size(); ++i) {
     if (failed(node.requireSameElementType(0, i)))
       return failure();
@@ -160,28 +154,15 @@ static LogicalResult bindConcat(NodeBinder &node, int64_t &axis) {
       return node.error() << "operand " << i << " is " << node.type(i)
                           << ", it must be as " << node.type(0)
                           << " but for axis " << axis;
+    result[axis] += node.shape(i)[axis];
   }
   return success();
 }
 
-static LogicalResult inferConcat(NodeBinder &node, Types &types) {
-  int64_t axis;
-  if (failed(bindConcat(node, axis)))
-    return failure();
-  SmallVector<int64_t> shape(node.shape(0));
-  for (unsigned i = 1; i < node.size(); ++i)
-    shape[axis] += node.shape(i)[axis];
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult foldConcat(NodeBinder &node, Constants &results) {
-  int64_t axis;
+static Constants foldConcat(Concat &concat, NodeBinder &node) {
   for (unsigned i = 0; i < node.size(); ++i)
     if (!node.constant(i))
-      return success();
-  if (failed(bindConcat(node, axis)))
-    return failure();
+      return {};
   ConstantTensor result(resultType(node));
   int64_t offset = 0;
   for (unsigned i = 0; i < node.size(); ++i) {
@@ -189,48 +170,47 @@ static LogicalResult foldConcat(NodeBinder &node, Constants &results) {
     int64_t position = 0;
     forEachIndex(part.shape(), [&](ArrayRef<int64_t> index) {
       SmallVector<int64_t> to(index);
-      to[axis] += offset;
+      to[concat.axis] += offset;
       int64_t at = linearize(to, result.shape());
       if (part.isFloat())
         result.floats[at] = part.floats[position++];
       else
         result.integers[at] = part.integers[position++];
     });
-    offset += part.shape()[axis];
+    offset += part.shape()[concat.axis];
   }
-  results.push_back(result.pack());
-  return success();
+  return result.pack();
 }
 
-static LogicalResult lowerConcat(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  int64_t axis;
-  if (failed(bindConcat(node, axis)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+static Values lowerConcat(Concat &concat, NodeBinder &node, Emitter &emitter) {
   Value result = emitter.empty(resultType(node));
-  SmallVector<int64_t> offsets(node.rank(0), 0), strides(node.rank(0), 1);
-  MLIRContext *context = builder.getContext();
+  SmallVector<int64_t> offsets(node.rank(0), 0);
   for (unsigned i = 0; i < node.size(); ++i) {
     if (node.type(i).getNumElements() != 0)
-      result = tensor::InsertSliceOp::create(
-          builder, node.getLoc(), node.operand(i), result,
-          getAsIndexOpFoldResult(context, offsets),
-          getAsIndexOpFoldResult(context, node.shape(i)),
-          getAsIndexOpFoldResult(context, strides));
-    offsets[axis] += node.shape(i)[axis];
+      result = emitter.insert(node.operand(i), result, offsets);
+    offsets[concat.axis] += node.shape(i)[concat.axis];
   }
-  results.push_back(result);
-  return success();
+  return result;
 }
 
 //===--- Split ---===//
 
+namespace {
+struct Split {
+  int64_t axis = 0;
+  SmallVector<int64_t> sizes;
+  LogicalResult bind(NodeBinder &node);
+  SmallVector<int64_t> shapeOf(NodeBinder &node, int64_t size) const {
+    SmallVector<int64_t> shape(node.shape(0));
+    shape[axis] = size;
+    return shape;
+  }
+};
+} // namespace
+
 /// The sizes along the axis: an attribute up to since-version 11, an operand
 /// after; equal parts when not given, since 18 the last one may be smaller.
-static LogicalResult bindSplit(NodeBinder &node, int64_t &axis,
-                               SmallVector<int64_t> &sizes) {
-  axis = 0;
+LogicalResult Split::bind(NodeBinder &node) {
   bool operand = node.getSince() >= 13;
   if (failed(operand ? node.operands({"input", "split"}, 1)
                      : node.operands({"input"}, 1)) ||
@@ -270,67 +250,47 @@ static LogicalResult bindSplit(NodeBinder &node, int64_t &axis,
   return success();
 }
 
-static LogicalResult inferSplit(NodeBinder &node, Types &types) {
-  int64_t axis;
-  SmallVector<int64_t> sizes;
-  if (failed(bindSplit(node, axis, sizes)))
-    return failure();
-  SmallVector<int64_t> shape(node.shape(0));
-  for (int64_t size : sizes) {
-    shape[axis] = size;
-    types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  }
-  return success();
+static Types inferSplit(Split &split, NodeBinder &node) {
+  SmallVector<Type> types;
+  for (int64_t size : split.sizes)
+    types.push_back(node.tensorOf(split.shapeOf(node, size)));
+  return types;
 }
 
-static LogicalResult foldSplit(NodeBinder &node, Constants &results) {
-  int64_t axis;
-  SmallVector<int64_t> sizes;
+static Constants foldSplit(Split &split, NodeBinder &node) {
   if (!node.constant(0))
-    return success();
-  if (failed(bindSplit(node, axis, sizes)))
-    return failure();
+    return {};
   ConstantTensor data(node.constant(0));
+  SmallVector<DenseElementsAttr> results;
   int64_t offset = 0;
-  for (int64_t size : sizes) {
-    SmallVector<int64_t> shape(data.shape());
-    shape[axis] = size;
+  for (int64_t size : split.sizes) {
     auto source = [&](ArrayRef<int64_t> index) {
       SmallVector<int64_t> from(index);
-      from[axis] += offset;
+      from[split.axis] += offset;
       return linearize(from, data.shape());
     };
-    results.push_back(data.gather(shape, source).pack());
+    results.push_back(data.gather(split.shapeOf(node, size), source).pack());
     offset += size;
   }
-  return success();
+  return results;
 }
 
-static LogicalResult lowerSplit(NodeBinder &node, OpBuilder &builder,
-                                Values &results) {
-  int64_t axis;
-  SmallVector<int64_t> sizes;
-  if (failed(bindSplit(node, axis, sizes)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
-  SmallVector<int64_t> offsets(node.rank(0), 0), shape(node.shape(0)),
-      strides(node.rank(0), 1);
-  for (int64_t size : sizes) {
-    shape[axis] = size;
-    if (size == 0)
-      results.push_back(
-          emitter.empty(RankedTensorType::get(shape, node.elementType(0))));
-    else
-      results.push_back(
-          emitSlice(emitter, node.operand(0), offsets, shape, strides));
-    offsets[axis] += size;
+static Values lowerSplit(Split &split, NodeBinder &node, Emitter &emitter) {
+  SmallVector<Value> results;
+  SmallVector<int64_t> offsets(node.rank(0), 0);
+  for (int64_t size : split.sizes) {
+    SmallVector<int64_t> shape = split.shapeOf(node, size);
+    results.push_back(size == 0
+                          ? emitter.empty(node.tensorOf(shape))
+                          : emitter.slice(node.operand(0), offsets, shape));
+    offsets[split.axis] += size;
   }
-  return success();
+  return results;
 }
 
 //===--- Expand ---===//
 
-static LogicalResult inferExpand(NodeBinder &node, Types &types) {
+static Types inferExpand(NodeBinder &node) {
   SmallVector<int64_t> shape;
   if (failed(node.operands({"input", "shape"}, 2)) ||
       failed(node.constantIntegers(1, shape)))
@@ -340,29 +300,28 @@ static LogicalResult inferExpand(NodeBinder &node, Types &types) {
       return node.error() << "operand 'shape' has the size " << size;
   if (failed(node.broadcast(0, shape)))
     return failure();
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
-static LogicalResult foldExpand(NodeBinder &node, Constants &results) {
+static Constants foldExpand(NodeBinder &node) {
   if (DenseElementsAttr constant = node.constant(0))
-    results.push_back(
-        ConstantTensor(constant).broadcast(resultType(node).getShape()).pack());
-  return success();
+    return ConstantTensor(constant)
+        .broadcast(resultType(node).getShape())
+        .pack();
+  return {};
 }
 
-static LogicalResult lowerExpand(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  results.push_back(emitter.broadcast(node.operand(0), resultType(node)));
-  return success();
+static Values lowerExpand(NodeBinder &node, Emitter &emitter) {
+  return emitter.broadcast(node.operand(0), resultType(node));
 }
 
 void penstock::onnx::addMovement(OperatorTable &table) {
-  table.add("Slice", {1, 10, 11, 13}, bound<inferSlice>, foldSlice,
-            bound<lowerSlice>);
-  table.add("Concat", {4, 11, 13}, inferConcat, foldConcat, lowerConcat);
-  table.add("Split", {2, 11, 13, 18}, inferSplit, foldSplit, lowerSplit);
+  table.add("Slice", {1, 10, 11, 13}, bound<inferShape<Slice>>,
+            bound<foldSlice>, bound<lowerSlice>);
+  table.add("Concat", {4, 11, 13}, bound<inferShape<Concat>>, bound<foldConcat>,
+            bound<lowerConcat>);
+  table.add("Split", {2, 11, 13, 18}, bound<inferSplit>, bound<foldSplit>,
+            bound<lowerSplit>);
   for (StringRef type : {"Slice", "Split"})
     table.markOperands(type, &Operator::parts, {0});
   table.add("Expand", {8, 13}, inferExpand, foldExpand, lowerExpand);

@@ -44,6 +44,11 @@ public:
   mlir::Type elementType(unsigned i) { return type(i).getElementType(); }
   llvm::ArrayRef<int64_t> shape(unsigned i) { return type(i).getShape(); }
   int64_t rank(unsigned i) { return type(i).getRank(); }
+  /// A tensor of this shape with the elements of operand `i`.
+  mlir::RankedTensorType tensorOf(llvm::ArrayRef<int64_t> shape,
+                                  unsigned i = 0) {
+    return mlir::RankedTensorType::get(shape, elementType(i));
+  }
   /// The operand as the specification calls it.
   std::string operandName(unsigned i);
 

@@ -168,7 +168,7 @@ Normalized penstock::onnx::emitTrailing(Emitter &emitter,
       [&](Emitter &inside, ArrayRef<Value> scalars) {
         Value shifted =
             inside.add(scalars[0], inside.scalar(compute, norm.epsilon));
-        Value root = math::SqrtOp::create(inside.builder, inside.loc, shifted);
+        Value root = inside.make<math::SqrtOp>(shifted);
         return inside.div(inside.scalar(compute, 1), root);
       }));
   return out;

@@ -6,8 +6,6 @@
 // One value at the index, another one everywhere else.
 //===----------------------------------------------------------------------===//
 
-#include "Indexing.h"
-
 #include "ConstantTensor.h"
 #include "OperatorTable.h"
 
@@ -15,9 +13,14 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::onnx;
 
-static LogicalResult bindOneHot(NodeBinder &node, int64_t &axis,
-                                int64_t &depth) {
-  axis = -1;
+namespace {
+struct OneHot {
+  int64_t axis = -1, depth;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult OneHot::bind(NodeBinder &node) {
   if (failed(node.operands({"indices", "depth", "values"}, 3)) ||
       failed(node.requireNumber(0)) || failed(node.attribute("axis", axis)) ||
       failed(node.normalizeAxis("attribute 'axis'", axis, node.rank(0) + 1)))
@@ -37,64 +40,51 @@ static LogicalResult bindOneHot(NodeBinder &node, int64_t &axis,
   return success();
 }
 
-static LogicalResult inferOneHot(NodeBinder &node, Types &types) {
-  int64_t axis, depth;
-  if (failed(bindOneHot(node, axis, depth)))
-    return failure();
+static Types inferOneHot(OneHot &hot, NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(0));
-  shape.insert(shape.begin() + axis, depth);
-  types.push_back(RankedTensorType::get(shape, node.elementType(2)));
-  return success();
+  shape.insert(shape.begin() + hot.axis, hot.depth);
+  return node.tensorOf(shape, 2);
 }
 
 /// Counts of repetitions are written so: a one where an axis is repeated, and
 /// the number there.
-static LogicalResult foldOneHot(NodeBinder &node, Constants &results) {
+static Constants foldOneHot(OneHot &hot, NodeBinder &node) {
   if (!node.constant(0) || !node.constant(1) || !node.constant(2))
-    return success();
-  int64_t axis, depth;
-  if (failed(bindOneHot(node, axis, depth)))
-    return failure();
+    return {};
   ConstantTensor indices(node.constant(0)), values(node.constant(2));
   if (indices.isFloat())
-    return success();
+    return {};
   auto source = [&](ArrayRef<int64_t> index) -> int64_t {
     SmallVector<int64_t> from(index);
-    from.erase(from.begin() + axis);
-    int64_t hot = indices.integers[linearize(from, indices.shape())];
-    return index[axis] == (hot < 0 ? hot + depth : hot);
+    from.erase(from.begin() + hot.axis);
+    int64_t at = indices.integers[linearize(from, indices.shape())];
+    return index[hot.axis] == (at < 0 ? at + hot.depth : at);
   };
-  results.push_back(values.gather(resultType(node).getShape(), source).pack());
-  return success();
+  return values.gather(resultType(node).getShape(), source).pack();
 }
 
-static LogicalResult lowerOneHot(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  int64_t axis, depth;
-  if (failed(bindOneHot(node, axis, depth)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+static Values lowerOneHot(OneHot &hot, NodeBinder &node, Emitter &emitter) {
   SmallVector<int64_t> shape(node.shape(0));
-  shape.insert(shape.begin() + axis, 1);
+  shape.insert(shape.begin() + hot.axis, 1);
   SmallVector<Value> operands = {emitter.reshape(node.operand(0), shape)};
   for (int64_t i : {0, 1})
-    operands.push_back(emitter.reshape(
-        emitSlice(emitter, node.operand(2), {i}, {1}, {1}), {}));
+    operands.push_back(
+        emitter.reshape(emitter.slice(node.operand(2), {i}, {1}), {}));
   // An index out of range is hot nowhere.
   auto body = [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
     OpBuilder &b = inside.builder;
     Type i64 = b.getI64Type();
     Value index = inside.cast(scalars[0], i64), zero = inside.scalar(i64, 0);
-    Value wrapped = inside.add(index, inside.scalar(i64, depth));
+    Value wrapped = inside.add(index, inside.scalar(i64, hot.depth));
     index = inside.select(inside.less(index, zero), wrapped, index);
-    Value here = linalg::IndexOp::create(b, inside.loc, axis);
+    Value here = linalg::IndexOp::create(b, inside.loc, hot.axis);
     here = arith::IndexCastOp::create(b, inside.loc, i64, here);
     return inside.select(inside.equal(here, index), scalars[2], scalars[1]);
   };
-  results.push_back(emitter.elementwise(resultType(node), operands, body));
-  return success();
+  return emitter.elementwise(resultType(node), operands, body);
 }
 
 void penstock::onnx::addOneHot(OperatorTable &table) {
-  table.add("OneHot", {9, 11}, inferOneHot, foldOneHot, lowerOneHot);
+  table.add("OneHot", {9, 11}, bound<inferOneHot>, bound<foldOneHot>,
+            bound<lowerOneHot>);
 }

@@ -9,6 +9,7 @@
 #ifndef PENSTOCK_LIB_IMPORT_OPERATORS_OPERATORTABLE_H
 #define PENSTOCK_LIB_IMPORT_OPERATORS_OPERATORTABLE_H
 
+#include "ConstantTensor.h"
 #include "Emitter.h"
 #include "NodeBinder.h"
 
@@ -17,9 +18,9 @@
 
 namespace penstock::onnx {
 
-using Types = llvm::SmallVectorImpl<mlir::Type>;
-using Values = llvm::SmallVectorImpl<mlir::Value>;
-using Constants = llvm::SmallVectorImpl<mlir::DenseElementsAttr>;
+using Types = NodeOutputs<mlir::Type>;
+using Values = NodeOutputs<mlir::Value>;
+using Constants = NodeOutputs<mlir::DenseElementsAttr>;
 
 struct OperatorTable {
   std::vector<Operator> entries;
@@ -107,11 +108,11 @@ inline mlir::RankedTensorType resultType(NodeBinder &node, unsigned i = 0) {
 
 /// Implements bound<>.
 template <auto function, auto... arguments> struct Bound;
-template <typename Params, typename... Rest,
-          llvm::LogicalResult (*function)(Params &, NodeBinder &, Rest...),
+template <typename Result, typename Params, typename... Rest,
+          Result (*function)(Params &, NodeBinder &, Rest...),
           auto... arguments>
 struct Bound<function, arguments...> {
-  static llvm::LogicalResult call(NodeBinder &node, Rest... rest) {
+  static Result call(NodeBinder &node, Rest... rest) {
     Params params;
     if (llvm::failed(params.bind(node, arguments...)))
       return llvm::failure();
@@ -125,41 +126,68 @@ struct Bound<function, arguments...> {
 template <auto function, auto... arguments>
 constexpr auto *bound = Bound<function, arguments...>::call;
 
-/// Infers that the result has the type of the first operand; see bound<>.
-template <typename Params>
-llvm::LogicalResult inferSame(Params &, NodeBinder &node, Types &types) {
-  types.push_back(node.type(0));
-  return llvm::success();
+/// Infers that the output has the type of the first operand; see bound<>.
+template <typename Params> Types inferSame(Params &, NodeBinder &node) {
+  return node.type(0);
+}
+
+/// Infers that the output has the shape that the description computed, and the
+/// element type of the first operand; see bound<>.
+template <typename Params> Types inferShape(Params &params, NodeBinder &node) {
+  return mlir::RankedTensorType::get(params.result, node.elementType(0));
 }
 
 /// One operand, the result has its type.
-llvm::LogicalResult inferFloatUnary(NodeBinder &node, Types &types);
-llvm::LogicalResult inferArithmeticUnary(NodeBinder &node, Types &types);
+Types inferFloatUnary(NodeBinder &node);
+Types inferArithmeticUnary(NodeBinder &node);
+
+/// x times the normal distribution's cumulative function, or a formula near it.
+mlir::Value emitGelu(Emitter &emitter, mlir::Value x, bool approximate);
+
+/// Two operands of one element type, which broadcast; the result has that type.
+Types inferTwo(NodeBinder &node, llvm::ArrayRef<llvm::StringRef> names);
+
+/// The constant operands of a node whose output has all their elements, each
+/// broadcast to its shape; none where one is not constant.
+llvm::SmallVector<ConstantTensor> broadcastConstants(NodeBinder &node);
+
+/// Lowers a node to its constant, which it has for every operand.
+template <auto fold> Values lowerFolded(NodeBinder &node, Emitter &emitter) {
+  Constants constants = fold(node);
+  if (llvm::failed(constants))
+    return llvm::failure();
+  llvm::SmallVector<mlir::Value> values;
+  for (mlir::DenseElementsAttr constant : *constants)
+    values.push_back(emitter.constant(constant));
+  return values;
+}
 
 /// Lowers a node of one operand to one linalg.generic.
 template <mlir::Value (*scalar)(NodeBinder &, Emitter &, mlir::Value)>
-llvm::LogicalResult lowerUnary(NodeBinder &node, mlir::OpBuilder &builder,
-                               Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  auto body = [&](Emitter &inside, llvm::ArrayRef<mlir::Value> scalars) {
-    return scalar(node, inside, scalars[0]);
-  };
-  results.push_back(emitter.elementwise(node.type(0), node.operand(0), body));
-  return mlir::success();
+Values lowerUnary(NodeBinder &node, Emitter &emitter) {
+  return emitter.elementwise(
+      resultType(node), node.operand(0),
+      [&](Emitter &inside, llvm::ArrayRef<mlir::Value> scalars) {
+        return scalar(node, inside, scalars[0]);
+      });
 }
 
-/// Lowers a node of two operands to one linalg.generic of one op.
+/// Lowers a node of two operands to one linalg.generic.
+template <mlir::Value (*scalar)(NodeBinder &, Emitter &, mlir::Value,
+                                mlir::Value)>
+Values lowerTwo(NodeBinder &node, Emitter &emitter) {
+  return emitter.elementwise(
+      resultType(node), {node.operand(0), node.operand(1)},
+      [&](Emitter &inside, llvm::ArrayRef<mlir::Value> scalars) {
+        return scalar(node, inside, scalars[0], scalars[1]);
+      });
+}
+
+/// A scalar function that is one op.
 template <typename ScalarOp>
-llvm::LogicalResult lowerToOp(NodeBinder &node, mlir::OpBuilder &builder,
-                              Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  auto body = [](Emitter &inside,
-                 llvm::ArrayRef<mlir::Value> scalars) -> mlir::Value {
-    return ScalarOp::create(inside.builder, inside.loc, scalars[0], scalars[1]);
-  };
-  results.push_back(emitter.elementwise(
-      resultType(node), {node.operand(0), node.operand(1)}, body));
-  return mlir::success();
+mlir::Value scalarOp(NodeBinder &, Emitter &inside, mlir::Value a,
+                     mlir::Value b) {
+  return inside.make<ScalarOp>(a, b);
 }
 
 } // namespace penstock::onnx

@@ -15,7 +15,7 @@ using namespace penstock::onnx;
 
 namespace {
 struct Pad {
-  SmallVector<int64_t> low, high;
+  SmallVector<int64_t> low, high, result;
   std::string mode = "constant";
 
   LogicalResult bind(NodeBinder &node);
@@ -84,15 +84,8 @@ LogicalResult Pad::bind(NodeBinder &node) {
     if (mode != "constant" && size == 0 && (low[d] > 0 || high[d] > 0))
       return node.error() << "pads axis " << d
                           << " of no elements, which has nothing to repeat";
+    result.push_back(size + low[d] + high[d]);
   }
-  return success();
-}
-
-static LogicalResult inferPad(Pad &pad, NodeBinder &node, Types &types) {
-  SmallVector<int64_t> shape(node.shape(0));
-  for (auto [size, low, high] : llvm::zip_equal(shape, pad.low, pad.high))
-    size += low + high;
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
   return success();
 }
 
@@ -132,54 +125,50 @@ static Value emitConstantPad(NodeBinder &node, Emitter &emitter,
   Value value = node.operand(0);
   int64_t rank = node.rank(0);
   // What a negative pad takes away goes first.
-  SmallVector<int64_t> offsets(rank, 0), sizes(node.shape(0)), strides(rank, 1),
-      places(rank, 0);
+  SmallVector<int64_t> offsets(rank, 0), sizes(node.shape(0)), starts(rank, 0);
   bool cuts = false;
   for (int64_t d = 0; d < rank; ++d) {
     offsets[d] = std::max<int64_t>(-low[d], 0);
-    places[d] = std::max<int64_t>(low[d], 0);
+    starts[d] = std::max<int64_t>(low[d], 0);
     sizes[d] -= offsets[d] + std::max<int64_t>(-high[d], 0);
     cuts |= sizes[d] != node.shape(0)[d];
   }
   if (llvm::any_of(sizes, [](int64_t size) { return size <= 0; }))
     return emitSurroundings(node, emitter);
   if (cuts)
-    value = emitSlice(emitter, value, offsets, sizes, strides);
+    value = emitter.slice(value, offsets, sizes);
   if (ArrayRef<int64_t>(sizes) == resultType(node).getShape())
     return value;
-  MLIRContext *context = emitter.builder.getContext();
-  return tensor::InsertSliceOp::create(
-      emitter.builder, node.getLoc(), value, emitSurroundings(node, emitter),
-      getAsIndexOpFoldResult(context, places),
-      getAsIndexOpFoldResult(context, sizes),
-      getAsIndexOpFoldResult(context, strides));
+  return emitter.insert(value, emitSurroundings(node, emitter), starts);
 }
 
-static LogicalResult lowerPad(Pad &pad, NodeBinder &node, OpBuilder &builder,
-                              Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerPad(Pad &pad, NodeBinder &node, Emitter &emitter) {
+  if (pad.mode == "constant")
+    return emitConstantPad(node, emitter, pad.low, pad.high);
   Value value = node.operand(0);
-  int64_t rank = node.rank(0);
-  if (pad.mode != "constant") {
-    for (int64_t d = 0; d < rank; ++d) {
-      if (pad.low[d] == 0 && pad.high[d] == 0)
-        continue;
-      int64_t size = node.shape(0)[d];
-      SmallVector<int64_t> positions;
-      for (int64_t i = -pad.low[d]; i < size + pad.high[d]; ++i)
-        positions.push_back(findPosition(pad.mode, i, size));
-      value = emitTake(builder, node.getLoc(), value, d, positions);
-    }
-    results.push_back(value);
-    return success();
+  for (auto [d, size] : llvm::enumerate(node.shape(0))) {
+    if (pad.low[d] == 0 && pad.high[d] == 0)
+      continue;
+    SmallVector<int64_t> positions;
+    for (int64_t i = -pad.low[d]; i < size + pad.high[d]; ++i)
+      positions.push_back(findPosition(pad.mode, i, size));
+    value = emitTake(emitter, value, d, positions);
   }
-  results.push_back(emitConstantPad(node, emitter, pad.low, pad.high));
-  return success();
+  return value;
 }
 
 //===--- CenterCropPad ---===//
 
-static LogicalResult bindCenter(NodeBinder &node, SmallVector<int64_t> &shape) {
+namespace {
+struct CenterCropPad {
+  SmallVector<int64_t> result;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult CenterCropPad::bind(NodeBinder &node) {
+  if (failed(node.operands({"input_data", "shape"}, 2)))
+    return failure();
   SmallVector<int64_t> sizes,
       axes = llvm::to_vector(llvm::seq<int64_t>(0, node.rank(0)));
   if (failed(node.constantIntegers(1, sizes)) ||
@@ -188,42 +177,31 @@ static LogicalResult bindCenter(NodeBinder &node, SmallVector<int64_t> &shape) {
   if (axes.size() != sizes.size())
     return node.error() << "operand 'shape' has " << sizes.size()
                         << " sizes for " << axes.size() << " axes";
-  shape.assign(node.shape(0).begin(), node.shape(0).end());
+  result = SmallVector<int64_t>(node.shape(0));
   for (auto [axis, size] : llvm::zip_equal(axes, sizes)) {
     if (failed(node.normalizeAxis("attribute 'axes'", axis, node.rank(0))))
       return failure();
     if (size < 0)
       return node.error() << "operand 'shape' has the size " << size;
-    shape[axis] = size;
+    result[axis] = size;
   }
   return success();
 }
 
-static LogicalResult inferCenter(NodeBinder &node, Types &types) {
-  SmallVector<int64_t> shape;
-  if (failed(node.operands({"input_data", "shape"}, 2)) ||
-      failed(bindCenter(node, shape)))
-    return failure();
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
-}
-
 /// Of an odd difference the larger half is at the end.
-static LogicalResult lowerCenter(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerCenter(CenterCropPad &, NodeBinder &node, Emitter &emitter) {
   SmallVector<int64_t> low, high;
   for (auto [from, to] :
        llvm::zip_equal(node.shape(0), resultType(node).getShape())) {
     low.push_back((to - from) / 2);
     high.push_back(to - from - low.back());
   }
-  results.push_back(emitConstantPad(node, emitter, low, high));
-  return success();
+  return emitConstantPad(node, emitter, low, high);
 }
 
 void penstock::onnx::addPadding(OperatorTable &table) {
-  table.add("Pad", {2, 11, 13, 18, 19, 21, 23}, bound<inferPad>, nullptr,
+  table.add("Pad", {2, 11, 13, 18, 19, 21, 23}, bound<inferShape<Pad>>, nullptr,
             bound<lowerPad>);
-  table.add("CenterCropPad", {18}, inferCenter, nullptr, lowerCenter);
+  table.add("CenterCropPad", {18}, bound<inferShape<CenterCropPad>>, nullptr,
+            bound<lowerCenter>);
 }

@@ -72,41 +72,31 @@ LogicalResult Unpool::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferUnpool(Unpool &unpool, NodeBinder &node,
-                                 Types &types) {
-  types.push_back(RankedTensorType::get(unpool.result, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult lowerUnpool(Unpool &unpool, NodeBinder &node,
-                                 OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  MLIRContext *context = builder.getContext();
+static Values lowerUnpool(Unpool &unpool, NodeBinder &node, Emitter &emitter) {
+  MLIRContext *context = emitter.getContext();
   Type element = node.elementType(0);
   int64_t count = node.type(0).getNumElements();
   RankedTensorType type = resultType(node);
-  if (count == 0) {
-    results.push_back(emitter.filled(type, emitter.scalar(element, 0)));
-    return success();
-  }
+  if (count == 0)
+    return emitter.filled(type, emitter.scalar(element, 0));
   auto flat = RankedTensorType::get({product(unpool.counted)}, element);
   AffineMap at = AffineMap::get(1, 1, getAffineSymbolExpr(0, context), context);
   Value all = nn::ScatterOp::create(
-      builder, node.getLoc(), flat, emitter.reshape(node.operand(0), {count}),
+      emitter.builder, emitter.loc, flat,
+      emitter.reshape(node.operand(0), {count}),
       emitter.filled(flat, emitter.scalar(element, 0)),
       emitter.reshape(node.operand(1), {count}), nn::ScatterKind::None, at,
-      builder.getArrayAttr(AffineMapAttr::get(emitter.map(1, {0}))));
+      emitter.builder.getArrayAttr(AffineMapAttr::get(emitter.map(1, {0}))));
   all = emitter.reshape(all, unpool.counted);
   SmallVector<OpFoldResult> low, high;
   for (auto [from, to] : llvm::zip_equal(unpool.counted, unpool.result)) {
-    low.push_back(builder.getIndexAttr(0));
-    high.push_back(builder.getIndexAttr(to - from));
+    low.push_back(emitter.builder.getIndexAttr(0));
+    high.push_back(emitter.builder.getIndexAttr(to - from));
   }
   if (unpool.counted != unpool.result)
-    all = tensor::PadOp::create(builder, node.getLoc(), type, all, low, high,
-                                emitter.scalar(element, 0));
-  results.push_back(all);
-  return success();
+    all = emitter.make<tensor::PadOp>(type, all, low, high,
+                                      emitter.scalar(element, 0));
+  return all;
 }
 
 //===--- Col2Im ---===//
@@ -114,7 +104,7 @@ static LogicalResult lowerUnpool(Unpool &unpool, NodeBinder &node,
 namespace {
 struct Fold {
   Window window;
-  SmallVector<int64_t> image;
+  SmallVector<int64_t> image, result;
   /// Of windows, along each spatial dimension.
   SmallVector<int64_t> counts;
   int64_t channels;
@@ -141,20 +131,13 @@ LogicalResult Fold::bind(NodeBinder &node) {
                         << ", which is not [N, channels * block, blocks] for "
                            "these shapes of image and block";
   channels = node.shape(0)[1] / product(block);
+  result = {node.shape(0)[0], channels};
+  llvm::append_range(result, image);
   return success();
 }
 
-static LogicalResult inferFold(Fold &fold, NodeBinder &node, Types &types) {
-  SmallVector<int64_t> shape = {node.shape(0)[0], fold.channels};
-  llvm::append_range(shape, fold.image);
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
-}
-
-static LogicalResult lowerFold(Fold &fold, NodeBinder &node, OpBuilder &builder,
-                               Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  MLIRContext *context = builder.getContext();
+static Values lowerFold(Fold &fold, NodeBinder &node, Emitter &emitter) {
+  MLIRContext *context = emitter.getContext();
   Type element = node.elementType(0);
   const Window &window = fold.window;
   unsigned rank = window.rank();
@@ -165,7 +148,7 @@ static LogicalResult lowerFold(Fold &fold, NodeBinder &node, OpBuilder &builder,
   for (unsigned i = 0; i < rank; ++i)
     padded.push_back(fold.image[i] + window.pads[i] + window.pads[rank + i]);
   ConstantTensor positions(
-      RankedTensorType::get({elements, windows}, builder.getI64Type()));
+      RankedTensorType::get({elements, windows}, emitter.builder.getI64Type()));
   size_t next = 0;
   forEachIndex(window.sizes, [&](ArrayRef<int64_t> inside) {
     forEachIndex(fold.counts, [&](ArrayRef<int64_t> which) {
@@ -183,26 +166,24 @@ static LogicalResult lowerFold(Fold &fold, NodeBinder &node, OpBuilder &builder,
                        getAffineDimExpr(1, context),
                        getAffineSymbolExpr(0, context)};
   Value sums = nn::ScatterOp::create(
-      builder, node.getLoc(), flat,
+      emitter.builder, emitter.loc, flat,
       emitter.reshape(node.operand(0),
                       {samples, fold.channels, elements, windows}),
       emitter.filled(flat, emitter.scalar(element, 0)),
       emitter.constant(positions.pack()), nn::ScatterKind::Add,
       AffineMap::get(4, 1, dims, context),
-      builder.getArrayAttr(AffineMapAttr::get(emitter.map(4, {2, 3}))));
-  SmallVector<int64_t> shape = {samples, fold.channels}, offsets = {0, 0},
-                       ones(rank + 2, 1);
+      emitter.builder.getArrayAttr(AffineMapAttr::get(emitter.map(4, {2, 3}))));
+  SmallVector<int64_t> shape = {samples, fold.channels}, offsets = {0, 0};
   llvm::append_range(shape, padded);
   offsets.append(window.pads.begin(), window.pads.begin() + rank);
   sums = emitter.reshape(sums, shape);
-  if (ArrayRef<int64_t>(shape) != resultType(node).getShape())
-    sums = emitSlice(emitter, sums, offsets, resultType(node).getShape(), ones);
-  results.push_back(sums);
-  return success();
+  if (shape != fold.result)
+    sums = emitter.slice(sums, offsets, fold.result);
+  return sums;
 }
 
 void penstock::onnx::addPatches(OperatorTable &table) {
-  table.add("MaxUnpool", {9, 11, 22}, bound<inferUnpool>, nullptr,
+  table.add("MaxUnpool", {9, 11, 22}, bound<inferShape<Unpool>>, nullptr,
             bound<lowerUnpool>);
-  table.add("Col2Im", {18}, bound<inferFold>, nullptr, bound<lowerFold>);
+  table.add("Col2Im", {18}, bound<inferShape<Fold>>, nullptr, bound<lowerFold>);
 }

@@ -59,12 +59,12 @@ LogicalResult Pool::bind(NodeBinder &node) {
 
 //===--- MaxPool ---===//
 
-static LogicalResult inferMaxPool(Pool &pool, NodeBinder &node, Types &types) {
-  types.push_back(RankedTensorType::get(pool.result, node.elementType(0)));
-  if (node.node.getNumResults() > 1)
-    types.push_back(RankedTensorType::get(
-        pool.result, IntegerType::get(node.getContext(), 64)));
-  return success();
+static Types inferMaxPool(Pool &pool, NodeBinder &node) {
+  if (node.node.getNumResults() < 2)
+    return node.tensorOf(pool.result);
+  return {node.tensorOf(pool.result),
+          RankedTensorType::get(pool.result,
+                                IntegerType::get(node.getContext(), 64))};
 }
 
 /// ONNX's indices count through the whole tensor, ours through a plane.
@@ -106,42 +106,31 @@ static Value countThroughTensor(NodeBinder &node, Emitter &emitter,
   return emitter.elementwise(type, indices, body);
 }
 
-static LogicalResult lowerMaxPool(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  Pool pool;
+static Values lowerMaxPool(Pool &pool, NodeBinder &node, Emitter &emitter) {
   int64_t storageOrder = 0;
-  if (failed(pool.bind(node)) ||
-      failed(node.attribute("storage_order", storageOrder)))
+  if (failed(node.attribute("storage_order", storageOrder)))
     return failure();
   if (storageOrder != 0 && storageOrder != 1)
     return node.badAttribute("storage_order", "0 or 1");
-  Emitter emitter(builder, node.getLoc());
   auto op = nn::MaxPoolOp::create(
-      builder, node.getLoc(),
-      RankedTensorType::get(pool.result, node.elementType(0)),
-      RankedTensorType::get(pool.result, builder.getI32Type()), node.operand(0),
-      pool.window.sizes, pool.window.strides, pool.window.dilations,
-      pool.padsBefore());
-  results.push_back(op.getResult());
-  if (node.node.getNumResults() > 1)
-    results.push_back(
-        countThroughTensor(node, emitter, op.getIndices(), storageOrder == 1));
-  return success();
+      emitter.builder, emitter.loc, node.tensorOf(pool.result),
+      RankedTensorType::get(pool.result, emitter.builder.getI32Type()),
+      node.operand(0), pool.window.sizes, pool.window.strides,
+      pool.window.dilations, pool.padsBefore());
+  if (node.node.getNumResults() < 2)
+    return op.getResult();
+  return {op.getResult(), countThroughTensor(node, emitter, op.getIndices(),
+                                             storageOrder == 1)};
 }
 
 //===--- AveragePool, LpPool ---===//
 
-static LogicalResult inferPool(Pool &pool, NodeBinder &node, Types &types) {
-  types.push_back(RankedTensorType::get(pool.result, node.elementType(0)));
-  return success();
-}
-
 static Value createSumPool(const Pool &pool, Emitter &emitter, Value input) {
   auto type = RankedTensorType::get(pool.result,
                                     Emitter::typeOf(input).getElementType());
-  return nn::SumPoolOp::create(emitter.builder, emitter.loc, type, input,
-                               pool.window.sizes, pool.window.strides,
-                               pool.window.dilations, pool.padsBefore());
+  return emitter.make<nn::SumPoolOp>(type, input, pool.window.sizes,
+                                     pool.window.strides, pool.window.dilations,
+                                     pool.padsBefore());
 }
 
 /// The elements of each window that count along one spatial dimension.
@@ -163,14 +152,10 @@ static SmallVector<int64_t> countElements(const Pool &pool, unsigned i,
   return counts;
 }
 
-static LogicalResult lowerAveragePool(NodeBinder &node, OpBuilder &builder,
-                                      Values &results) {
-  Pool pool;
+static Values lowerAveragePool(Pool &pool, NodeBinder &node, Emitter &emitter) {
   bool countPadding = false;
-  if (failed(pool.bind(node)) ||
-      failed(node.attribute("count_include_pad", countPadding)))
+  if (failed(node.attribute("count_include_pad", countPadding)))
     return failure();
-  Emitter emitter(builder, node.getLoc());
   Value sum = createSumPool(pool, emitter, node.operand(0));
   auto type = Emitter::typeOf(sum);
   unsigned rank = pool.window.rank();
@@ -185,12 +170,11 @@ static LogicalResult lowerAveragePool(NodeBinder &node, OpBuilder &builder,
       first *= static_cast<double>(counts.back().front());
   }
   if (isUniform) {
-    results.push_back(emitter.elementwise(
+    return emitter.elementwise(
         type, sum, [&](Emitter &inside, ArrayRef<Value> scalars) {
           return inside.div(scalars[0],
                             inside.scalar(type.getElementType(), first));
-        }));
-    return success();
+        });
   }
   // The divisors of one plane.
   ArrayRef<int64_t> windows = ArrayRef<int64_t>(pool.result).drop_front(2);
@@ -214,11 +198,7 @@ static LogicalResult lowerAveragePool(NodeBinder &node, OpBuilder &builder,
   }
   Value divisor = emitter.constant(DenseElementsAttr::get(
       RankedTensorType::get(windows, element), divisors));
-  results.push_back(emitter.elementwise(
-      type, {sum, divisor}, [](Emitter &inside, ArrayRef<Value> scalars) {
-        return inside.div(scalars[0], scalars[1]);
-      }));
-  return success();
+  return emitter.elementwise(type, {sum, divisor}, &Emitter::div);
 }
 
 static Value power(Emitter &inside, Value value, double exponent) {
@@ -227,9 +207,9 @@ static Value power(Emitter &inside, Value value, double exponent) {
   if (exponent == 2)
     return inside.mul(value, value);
   if (exponent == 0.5)
-    return math::SqrtOp::create(inside.builder, inside.loc, value);
-  return math::PowFOp::create(inside.builder, inside.loc, value,
-                              inside.scalar(value.getType(), exponent));
+    return inside.make<math::SqrtOp>(value);
+  return inside.make<math::PowFOp>(value,
+                                   inside.scalar(value.getType(), exponent));
 }
 
 static LogicalResult bindNorm(NodeBinder &node, double &p) {
@@ -246,8 +226,8 @@ static LogicalResult bindNorm(NodeBinder &node, double &p) {
 static Value toPower(Emitter &emitter, Value input, double p) {
   return emitter.elementwise(Emitter::typeOf(input), input,
                              [&](Emitter &inside, ArrayRef<Value> scalars) {
-                               Value size = math::AbsFOp::create(
-                                   inside.builder, inside.loc, scalars[0]);
+                               Value size =
+                                   inside.make<math::AbsFOp>(scalars[0]);
                                return power(inside, size, p);
                              });
 }
@@ -259,29 +239,30 @@ static Value takeRoot(Emitter &emitter, Value sum, double p) {
                              });
 }
 
-static LogicalResult lowerLpPool(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  Pool pool;
+static Values lowerLpPool(Pool &pool, NodeBinder &node, Emitter &emitter) {
   double p;
-  if (failed(pool.bind(node)) || failed(bindNorm(node, p)))
+  if (failed(bindNorm(node, p)))
     return failure();
-  Emitter emitter(builder, node.getLoc());
   Value powers = toPower(emitter, node.operand(0), p);
-  results.push_back(takeRoot(emitter, createSumPool(pool, emitter, powers), p));
-  return success();
+  return takeRoot(emitter, createSumPool(pool, emitter, powers), p);
 }
 
 //===--- Global forms ---===//
 
-static LogicalResult inferGlobal(NodeBinder &node, Types &types) {
-  if (failed(bindOperand(node)))
-    return failure();
-  SmallVector<int64_t> shape(node.rank(0), 1);
-  shape[0] = node.shape(0)[0];
-  shape[1] = node.shape(0)[1];
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
-}
+namespace {
+/// One window over each plane.
+struct GlobalPool {
+  SmallVector<int64_t> result;
+
+  LogicalResult bind(NodeBinder &node) {
+    if (failed(bindOperand(node)))
+      return failure();
+    result.assign(node.rank(0), 1);
+    std::copy_n(node.shape(0).begin(), 2, result.begin());
+    return success();
+  }
+};
+} // namespace
 
 /// The sum of each plane, as N x C.
 static Value sumPlanes(Emitter &emitter, Value input) {
@@ -289,17 +270,7 @@ static Value sumPlanes(Emitter &emitter, Value input) {
   for (int64_t axis = 2; axis < Emitter::typeOf(input).getRank(); ++axis)
     axes.push_back(axis);
   Type element = Emitter::typeOf(input).getElementType();
-  return emitter.reduce(input, axes, emitter.scalar(element, 0),
-                        [](Emitter &inside, ArrayRef<Value> scalars) {
-                          return inside.add(scalars[0], scalars[1]);
-                        });
-}
-
-static Value asPlanes(NodeBinder &node, Emitter &emitter, Value value) {
-  SmallVector<int64_t> shape(node.rank(0), 1);
-  shape[0] = node.shape(0)[0];
-  shape[1] = node.shape(0)[1];
-  return emitter.reshape(value, shape);
+  return emitter.reduce(input, axes, emitter.scalar(element, 0), &Emitter::add);
 }
 
 static double planeSize(NodeBinder &node) {
@@ -309,11 +280,8 @@ static double planeSize(NodeBinder &node) {
   return size;
 }
 
-static LogicalResult lowerGlobalAverage(NodeBinder &node, OpBuilder &builder,
-                                        Values &results) {
-  if (failed(bindOperand(node)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+static Values lowerGlobalAverage(GlobalPool &pool, NodeBinder &node,
+                                 Emitter &emitter) {
   Value sum = sumPlanes(emitter, node.operand(0));
   double size = planeSize(node);
   Value mean = emitter.elementwise(
@@ -321,50 +289,43 @@ static LogicalResult lowerGlobalAverage(NodeBinder &node, OpBuilder &builder,
         return inside.div(scalars[0],
                           inside.scalar(scalars[0].getType(), size));
       });
-  results.push_back(asPlanes(node, emitter, mean));
-  return success();
+  return emitter.reshape(mean, pool.result);
 }
 
-static LogicalResult lowerGlobalNorm(NodeBinder &node, OpBuilder &builder,
-                                     Values &results) {
+static Values lowerGlobalNorm(GlobalPool &pool, NodeBinder &node,
+                              Emitter &emitter) {
   double p;
-  if (failed(bindOperand(node)) || failed(bindNorm(node, p)))
+  if (failed(bindNorm(node, p)))
     return failure();
-  Emitter emitter(builder, node.getLoc());
   Value powers = toPower(emitter, node.operand(0), p);
   Value root = takeRoot(emitter, sumPlanes(emitter, powers), p);
-  results.push_back(asPlanes(node, emitter, root));
-  return success();
+  return emitter.reshape(root, pool.result);
 }
 
-static LogicalResult lowerGlobalMax(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  if (failed(bindOperand(node)))
-    return failure();
+static Values lowerGlobalMax(GlobalPool &pool, NodeBinder &node,
+                             Emitter &emitter) {
   ArrayRef<int64_t> window = node.shape(0).drop_front(2);
   if (llvm::is_contained(window, 0))
     return node.error() << "takes the maximum of no elements";
-  SmallVector<int64_t> ones(window.size(), 1), zeros(window.size(), 0),
-      shape(node.rank(0), 1);
-  shape[0] = node.shape(0)[0];
-  shape[1] = node.shape(0)[1];
-  results.push_back(
-      nn::MaxPoolOp::create(builder, node.getLoc(),
-                            RankedTensorType::get(shape, node.elementType(0)),
-                            RankedTensorType::get(shape, builder.getI32Type()),
-                            node.operand(0), window, ones, ones, zeros)
-          .getResult());
-  return success();
+  SmallVector<int64_t> ones(window.size(), 1), zeros(window.size(), 0);
+  return emitter.make<nn::MaxPoolOp>(
+      node.tensorOf(pool.result),
+      RankedTensorType::get(pool.result, emitter.builder.getI32Type()),
+      node.operand(0), window, ones, ones, zeros);
 }
 
 void penstock::onnx::addPooling(OperatorTable &table) {
   table.add("MaxPool", {1, 8, 10, 11, 12, 22}, bound<inferMaxPool>, nullptr,
-            lowerMaxPool);
-  table.add("AveragePool", {7, 10, 11, 19, 22}, bound<inferPool>, nullptr,
-            lowerAveragePool);
-  table.add("LpPool", {2, 11, 18, 22}, bound<inferPool>, nullptr, lowerLpPool);
-  table.add("GlobalAveragePool", {1, 22}, inferGlobal, nullptr,
-            lowerGlobalAverage);
-  table.add("GlobalMaxPool", {1, 22}, inferGlobal, nullptr, lowerGlobalMax);
-  table.add("GlobalLpPool", {2, 22}, inferGlobal, nullptr, lowerGlobalNorm);
+            bound<lowerMaxPool>);
+  table.add("AveragePool", {7, 10, 11, 19, 22}, bound<inferShape<Pool>>,
+            nullptr, bound<lowerAveragePool>);
+  table.add("LpPool", {2, 11, 18, 22}, bound<inferShape<Pool>>, nullptr,
+            bound<lowerLpPool>);
+  auto addGlobal = [&](StringRef name, std::initializer_list<int64_t> sinces,
+                       Operator::LowerFn lower) {
+    table.add(name, sinces, bound<inferShape<GlobalPool>>, nullptr, lower);
+  };
+  addGlobal("GlobalAveragePool", {1, 22}, bound<lowerGlobalAverage>);
+  addGlobal("GlobalMaxPool", {1, 22}, bound<lowerGlobalMax>);
+  addGlobal("GlobalLpPool", {2, 22}, bound<lowerGlobalNorm>);
 }

@@ -14,29 +14,23 @@ using namespace mlir;
 using namespace penstock::onnx;
 
 /// The exponent may have a type of its own; the result has the base's.
-static LogicalResult inferPow(NodeBinder &node, Types &types) {
+static Types inferPow(NodeBinder &node) {
   SmallVector<int64_t> shape;
   if (failed(node.operands({"X", "Y"}, 2)) || failed(node.requireNumber(0)) ||
       failed(node.requireNumber(1, /*anyWidth=*/true)) ||
       failed(node.broadcast(0, shape)) || failed(node.broadcast(1, shape)))
     return failure();
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
 /// Of integers only: what shapes are computed with.
-static LogicalResult foldPow(NodeBinder &node, Constants &results) {
-  DenseElementsAttr constants[] = {node.constant(0), node.constant(1)};
-  if (!constants[0] || !constants[1] || isa<FloatType>(node.elementType(0)) ||
-      isa<FloatType>(node.elementType(1)))
-    return success();
-  auto type = resultType(node);
-  ConstantTensor base = ConstantTensor(constants[0]).broadcast(type.getShape());
-  ConstantTensor power =
-      ConstantTensor(constants[1]).broadcast(type.getShape());
-  for (auto [value, exponent] : llvm::zip(base.integers, power.integers)) {
+static Constants foldPow(NodeBinder &node) {
+  SmallVector<ConstantTensor> all = broadcastConstants(node);
+  if (all.empty() || all[0].isFloat() || all[1].isFloat())
+    return {};
+  for (auto [value, exponent] : llvm::zip(all[0].integers, all[1].integers)) {
     if (exponent < 0)
-      return success();
+      return {};
     int64_t result = 1;
     for (uint64_t square = value, rest = exponent; rest; rest >>= 1) {
       if (rest & 1)
@@ -45,8 +39,7 @@ static LogicalResult foldPow(NodeBinder &node, Constants &results) {
     }
     value = result;
   }
-  results.push_back(base.pack());
-  return success();
+  return all[0].pack();
 }
 
 /// By squaring, with as many steps as the exponent has bits: no branches. A
@@ -72,9 +65,7 @@ static Value integerPower(Emitter &emitter, Value base, Value exponent) {
   return emitter.select(negative, kept, result);
 }
 
-static LogicalResult lowerPow(NodeBinder &node, OpBuilder &builder,
-                              Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerPow(NodeBinder &node, Emitter &emitter) {
   auto type = resultType(node);
   // Squares and roots are what norms are written with.
   std::optional<double> exponent;
@@ -88,10 +79,9 @@ static LogicalResult lowerPow(NodeBinder &node, OpBuilder &builder,
     auto body = [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
       if (exponent == 2.0)
         return inside.mul(scalars[0], scalars[0]);
-      return math::SqrtOp::create(inside.builder, inside.loc, scalars[0]);
+      return inside.make<math::SqrtOp>(scalars[0]);
     };
-    results.push_back(emitter.elementwise(type, node.operand(0), body));
-    return success();
+    return emitter.elementwise(type, node.operand(0), body);
   }
   auto body = [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
     Value base = scalars[0], power = scalars[1];
@@ -100,14 +90,11 @@ static LogicalResult lowerPow(NodeBinder &node, OpBuilder &builder,
       return integerPower(inside, base, inside.cast(power, baseType));
     // An integer to a float power is computed in double, as numpy does.
     Type computed = isFloat ? baseType : inside.builder.getF64Type();
-    Value result = math::PowFOp::create(inside.builder, inside.loc,
-                                        inside.cast(base, computed),
-                                        inside.cast(power, computed));
+    Value result = inside.make<math::PowFOp>(inside.cast(base, computed),
+                                             inside.cast(power, computed));
     return inside.cast(result, baseType);
   };
-  results.push_back(
-      emitter.elementwise(type, {node.operand(0), node.operand(1)}, body));
-  return success();
+  return emitter.elementwise(type, {node.operand(0), node.operand(1)}, body);
 }
 
 void penstock::onnx::addPowers(OperatorTable &table) {

@@ -121,10 +121,8 @@ LogicalResult Linear::bind(NodeBinder &node, bool isQuantize) {
                  succeeded(bindScale(node)));
 }
 
-static LogicalResult inferLinear(Linear &linear, NodeBinder &node,
-                                 Types &types) {
-  types.push_back(linear.result);
-  return success();
+static Types inferLinear(Linear &linear, NodeBinder &node) {
+  return linear.result;
 }
 
 /// round(x / scale) + zero, at the bounds of the integers where it is beyond.
@@ -165,9 +163,8 @@ static SmallVector<Value> gatherOperands(NodeBinder &node, Emitter &emitter,
   return operands;
 }
 
-static LogicalResult lowerQuantize(Linear &linear, NodeBinder &node,
-                                   OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerQuantize(Linear &linear, NodeBinder &node,
+                            Emitter &emitter) {
   SmallVector<Value> operands = gatherOperands(node, emitter, linear);
   Type compute = computeType(node.elementType(Scale));
   Value value = emitter.elementwise(
@@ -180,14 +177,12 @@ static LogicalResult lowerQuantize(Linear &linear, NodeBinder &node,
                         numbers.size() > 2 ? numbers[2] : Value(),
                         linear.integers);
       });
-  results.push_back(emitter.reshape(value, linear.result.getShape()));
-  return success();
+  return emitter.reshape(value, linear.result.getShape());
 }
 
 /// (x - zero) * scale
-static LogicalResult lowerDequantize(Linear &linear, NodeBinder &node,
-                                     OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerDequantize(Linear &linear, NodeBinder &node,
+                              Emitter &emitter) {
   SmallVector<Value> operands = gatherOperands(node, emitter, linear);
   Type element = linear.result.getElementType();
   Type compute = computeType(node.elementType(Scale));
@@ -203,42 +198,31 @@ static LogicalResult lowerDequantize(Linear &linear, NodeBinder &node,
                                    inside.cast(scalars[1], compute));
         return inside.cast(product, element);
       });
-  results.push_back(emitter.reshape(value, linear.result.getShape()));
-  return success();
+  return emitter.reshape(value, linear.result.getShape());
 }
 
 //===--- DynamicQuantizeLinear ---===//
 
-static LogicalResult inferDynamic(NodeBinder &node, Types &types) {
+static Types inferDynamic(NodeBinder &node) {
   if (failed(node.operands({"x"}, 1)) || failed(node.requireFloat(0)))
     return failure();
   if (node.type(0).getNumElements() == 0)
     return node.error() << "quantises " << node.type(0)
                         << ", which has no range";
   Type ui8 = IntegerType::get(node.getContext(), 8, IntegerType::Unsigned);
-  types.push_back(RankedTensorType::get(node.shape(0), ui8));
-  types.push_back(RankedTensorType::get({}, node.elementType(0)));
-  types.push_back(RankedTensorType::get({}, ui8));
-  return success();
+  return {RankedTensorType::get(node.shape(0), ui8), node.tensorOf({}),
+          RankedTensorType::get({}, ui8)};
 }
 
 /// The range of the data, with zero, is what the 256 integers cover.
-static LogicalResult lowerDynamic(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerDynamic(NodeBinder &node, Emitter &emitter) {
   Type element = node.elementType(0);
   auto one = RankedTensorType::get({}, element);
   Type ui8 = IntegerType::get(node.getContext(), 8, IntegerType::Unsigned);
   auto axes = llvm::to_vector(llvm::seq<int64_t>(0, node.rank(0)));
   Value zero = emitter.scalar(element, 0);
-  Value largest = emitter.reduce(node.operand(0), axes, zero,
-                                 [](Emitter &inside, ArrayRef<Value> scalars) {
-                                   return inside.max(scalars[0], scalars[1]);
-                                 });
-  Value least = emitter.reduce(node.operand(0), axes, zero,
-                               [](Emitter &inside, ArrayRef<Value> scalars) {
-                                 return inside.min(scalars[0], scalars[1]);
-                               });
+  Value largest = emitter.reduce(node.operand(0), axes, zero, &Emitter::max);
+  Value least = emitter.reduce(node.operand(0), axes, zero, &Emitter::min);
   Value scale = emitter.elementwise(
       one, {largest, least}, [&](Emitter &inside, ArrayRef<Value> scalars) {
         return inside.div(inside.sub(scalars[0], scalars[1]),
@@ -250,16 +234,14 @@ static LogicalResult lowerDynamic(NodeBinder &node, OpBuilder &builder,
         Value negative = inside.sub(inside.scalar(element, 0), scalars[0]);
         return quantize(inside, negative, scalars[1], Value(), ui8);
       });
-  results.push_back(emitter.elementwise(
+  Value integers = emitter.elementwise(
       RankedTensorType::get(node.shape(0), ui8),
       {node.operand(0), scale, point},
       [&](Emitter &inside, ArrayRef<Value> scalars) {
         return quantize(inside, scalars[0], scalars[1],
                         inside.cast(scalars[2], element), ui8);
-      }));
-  results.push_back(scale);
-  results.push_back(point);
-  return success();
+      });
+  return {integers, scale, point};
 }
 
 void penstock::onnx::addQuantization(OperatorTable &table) {

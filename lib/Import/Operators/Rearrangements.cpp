@@ -15,7 +15,14 @@ using namespace penstock::onnx;
 
 //===--- Tile ---===//
 
-static LogicalResult bindTile(NodeBinder &node, SmallVector<int64_t> &repeats) {
+namespace {
+struct Tile {
+  SmallVector<int64_t> repeats, result;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Tile::bind(NodeBinder &node) {
   if (failed(node.operands({"input", "repeats"}, 2)) ||
       failed(node.constantIntegers(1, repeats)))
     return failure();
@@ -23,30 +30,17 @@ static LogicalResult bindTile(NodeBinder &node, SmallVector<int64_t> &repeats) {
     return node.error() << "operand 'repeats' has " << repeats.size()
                         << " elements, it must have one for each axis of "
                         << node.type(0);
-  for (int64_t count : repeats)
+  for (auto [size, count] : llvm::zip_equal(node.shape(0), repeats)) {
     if (count < 0)
       return node.error() << "operand 'repeats' has the number " << count;
+    result.push_back(size * count);
+  }
   return success();
 }
 
-static LogicalResult inferTile(NodeBinder &node, Types &types) {
-  SmallVector<int64_t> repeats;
-  if (failed(bindTile(node, repeats)))
-    return failure();
-  SmallVector<int64_t> shape(node.shape(0));
-  for (auto [size, count] : llvm::zip_equal(shape, repeats))
-    size *= count;
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
-}
-
-/// What of an element is at `source(index)` of a constant.
-static LogicalResult foldTile(NodeBinder &node, Constants &results) {
-  SmallVector<int64_t> repeats;
+static Constants foldTile(Tile &, NodeBinder &node) {
   if (!node.constant(0))
-    return success();
-  if (failed(bindTile(node, repeats)))
-    return failure();
+    return {};
   ConstantTensor tensor(node.constant(0));
   auto source = [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> from;
@@ -54,19 +48,13 @@ static LogicalResult foldTile(NodeBinder &node, Constants &results) {
       from.push_back(i % size);
     return linearize(from, tensor.shape());
   };
-  results.push_back(tensor.gather(resultType(node).getShape(), source).pack());
-  return success();
+  return tensor.gather(resultType(node).getShape(), source).pack();
 }
 
 /// Each repeated axis is broadcast along one before it.
-static LogicalResult lowerTile(NodeBinder &node, OpBuilder &builder,
-                               Values &results) {
-  SmallVector<int64_t> repeats;
-  if (failed(bindTile(node, repeats)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+static Values lowerTile(Tile &tile, NodeBinder &node, Emitter &emitter) {
   SmallVector<int64_t> before, after;
-  for (auto [size, count] : llvm::zip_equal(node.shape(0), repeats)) {
+  for (auto [size, count] : llvm::zip_equal(node.shape(0), tile.repeats)) {
     if (count != 1) {
       before.push_back(1);
       after.push_back(count);
@@ -75,15 +63,28 @@ static LogicalResult lowerTile(NodeBinder &node, OpBuilder &builder,
     after.push_back(size);
   }
   Value value = emitter.reshape(node.operand(0), before);
-  value = emitter.broadcast(value,
-                            RankedTensorType::get(after, node.elementType(0)));
-  results.push_back(emitter.reshape(value, resultType(node).getShape()));
-  return success();
+  value = emitter.broadcast(value, node.tensorOf(after));
+  return emitter.reshape(value, tile.result);
 }
 
 //===--- DepthToSpace, SpaceToDepth ---===//
 
-static LogicalResult bindBlocks(NodeBinder &node, int64_t &block) {
+namespace {
+struct Blocks {
+  int64_t block = 0;
+  std::string mode = "DCR";
+  SmallVector<int64_t> result;
+  LogicalResult bind(NodeBinder &node);
+};
+struct DepthToSpace : Blocks {
+  LogicalResult bind(NodeBinder &node);
+};
+struct SpaceToDepth : Blocks {
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Blocks::bind(NodeBinder &node) {
   if (failed(node.operands({"input"}, 1)))
     return failure();
   if (node.rank(0) != 4)
@@ -98,10 +99,8 @@ static LogicalResult bindBlocks(NodeBinder &node, int64_t &block) {
   return success();
 }
 
-static LogicalResult inferDepthToSpace(NodeBinder &node, Types &types) {
-  int64_t block = 0;
-  std::string mode = "DCR";
-  if (failed(bindBlocks(node, block)) || failed(node.attribute("mode", mode)))
+LogicalResult DepthToSpace::bind(NodeBinder &node) {
+  if (failed(Blocks::bind(node)) || failed(node.attribute("mode", mode)))
     return failure();
   if (mode != "DCR" && mode != "CRD")
     return node.badAttribute("mode", "\"DCR\" or \"CRD\"");
@@ -110,37 +109,28 @@ static LogicalResult inferDepthToSpace(NodeBinder &node, Types &types) {
     return node.error() << "operand 'input' is " << node.type(0)
                         << ", its channels do not divide into blocks of "
                         << block * block;
-  types.push_back(RankedTensorType::get({shape[0], shape[1] / (block * block),
-                                         shape[2] * block, shape[3] * block},
-                                        node.elementType(0)));
+  result = {shape[0], shape[1] / (block * block), shape[2] * block,
+            shape[3] * block};
   return success();
 }
 
-static LogicalResult lowerDepthToSpace(NodeBinder &node, OpBuilder &builder,
-                                       Values &results) {
-  int64_t block = 0;
-  std::string mode = "DCR";
-  if (failed(bindBlocks(node, block)) || failed(node.attribute("mode", mode)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+static Values lowerDepthToSpace(DepthToSpace &to, NodeBinder &node,
+                                Emitter &emitter) {
   ArrayRef<int64_t> shape = node.shape(0);
-  int64_t n = shape[0], c = shape[1] / (block * block), h = shape[2],
-          w = shape[3];
+  int64_t n = shape[0], c = to.result[1], h = shape[2], w = shape[3];
   Value value;
-  if (mode == "DCR") {
-    value = emitter.reshape(node.operand(0), {n, block, block, c, h, w});
+  if (to.mode == "DCR") {
+    value = emitter.reshape(node.operand(0), {n, to.block, to.block, c, h, w});
     value = emitter.transpose(value, {0, 3, 4, 1, 5, 2});
   } else {
-    value = emitter.reshape(node.operand(0), {n, c, block, block, h, w});
+    value = emitter.reshape(node.operand(0), {n, c, to.block, to.block, h, w});
     value = emitter.transpose(value, {0, 1, 4, 2, 5, 3});
   }
-  results.push_back(emitter.reshape(value, resultType(node).getShape()));
-  return success();
+  return emitter.reshape(value, to.result);
 }
 
-static LogicalResult inferSpaceToDepth(NodeBinder &node, Types &types) {
-  int64_t block = 0;
-  if (failed(bindBlocks(node, block)))
+LogicalResult SpaceToDepth::bind(NodeBinder &node) {
+  if (failed(Blocks::bind(node)))
     return failure();
   if (node.hasAttribute("mode"))
     return node.error() << "attribute 'mode' is of a later version; transpose "
@@ -150,25 +140,19 @@ static LogicalResult inferSpaceToDepth(NodeBinder &node, Types &types) {
     return node.error() << "operand 'input' is " << node.type(0)
                         << ", which does not divide into blocks of " << block
                         << " by " << block;
-  types.push_back(RankedTensorType::get(
-      {shape[0], shape[1] * block * block, shape[2] / block, shape[3] / block},
-      node.elementType(0)));
+  result = {shape[0], shape[1] * block * block, shape[2] / block,
+            shape[3] / block};
   return success();
 }
 
-static LogicalResult lowerSpaceToDepth(NodeBinder &node, OpBuilder &builder,
-                                       Values &results) {
-  int64_t block = 0;
-  if (failed(bindBlocks(node, block)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+static Values lowerSpaceToDepth(SpaceToDepth &to, NodeBinder &node,
+                                Emitter &emitter) {
   ArrayRef<int64_t> shape = node.shape(0);
   Value value =
-      emitter.reshape(node.operand(0), {shape[0], shape[1], shape[2] / block,
-                                        block, shape[3] / block, block});
+      emitter.reshape(node.operand(0), {shape[0], shape[1], to.result[2],
+                                        to.block, to.result[3], to.block});
   value = emitter.transpose(value, {0, 3, 5, 1, 2, 4});
-  results.push_back(emitter.reshape(value, resultType(node).getShape()));
-  return success();
+  return emitter.reshape(value, to.result);
 }
 
 //===--- Trilu, EyeLike ---===//
@@ -183,10 +167,16 @@ static Value emitDiagonal(Emitter &emitter, int64_t rank) {
                                     diagonal);
 }
 
-static LogicalResult bindTrilu(NodeBinder &node, int64_t &k, bool &upper) {
+namespace {
+struct Trilu {
+  int64_t k = 0;
+  bool upper = true;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Trilu::bind(NodeBinder &node) {
   SmallVector<int64_t> values;
-  upper = true;
-  k = 0;
   if (failed(node.operands({"input", "k"}, 1)) ||
       (node.has(1) && failed(node.constantIntegers(1, values))) ||
       failed(node.attribute("upper", upper)))
@@ -202,60 +192,38 @@ static LogicalResult bindTrilu(NodeBinder &node, int64_t &k, bool &upper) {
   return success();
 }
 
-static LogicalResult inferTrilu(NodeBinder &node, Types &types) {
-  int64_t k;
-  bool upper;
-  if (failed(bindTrilu(node, k, upper)))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
-
-static LogicalResult foldTrilu(NodeBinder &node, Constants &results) {
-  int64_t k;
-  bool upper;
+static Constants foldTrilu(Trilu &trilu, NodeBinder &node) {
   if (!node.constant(0))
-    return success();
-  if (failed(bindTrilu(node, k, upper)))
-    return failure();
+    return {};
   ConstantTensor tensor(node.constant(0));
   int64_t position = 0;
   forEachIndex(tensor.shape(), [&](ArrayRef<int64_t> index) {
     int64_t diagonal = index.back() - index[index.size() - 2];
-    bool kept = upper ? diagonal >= k : diagonal <= k;
+    bool kept = trilu.upper ? diagonal >= trilu.k : diagonal <= trilu.k;
     if (!kept && tensor.isFloat())
       tensor.floats[position] = 0;
     else if (!kept)
       tensor.integers[position] = 0;
     ++position;
   });
-  results.push_back(tensor.pack());
-  return success();
+  return tensor.pack();
 }
 
-static LogicalResult lowerTrilu(NodeBinder &node, OpBuilder &builder,
-                                Values &results) {
-  int64_t k;
-  bool upper;
-  if (failed(bindTrilu(node, k, upper)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+static Values lowerTrilu(Trilu &trilu, NodeBinder &node, Emitter &emitter) {
   auto body = [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
     Value diagonal = emitDiagonal(inside, node.rank(0));
-    Value limit = arith::ConstantOp::create(
-        inside.builder, inside.loc, inside.builder.getI64IntegerAttr(k));
-    Value kept = arith::CmpIOp::create(inside.builder, inside.loc,
-                                       upper ? arith::CmpIPredicate::sge
-                                             : arith::CmpIPredicate::sle,
-                                       diagonal, limit);
+    Value limit = inside.make<arith::ConstantOp>(
+        inside.builder.getI64IntegerAttr(trilu.k));
+    Value kept = inside.compare(trilu.upper ? arith::CmpIPredicate::sge
+                                            : arith::CmpIPredicate::sle,
+                                diagonal, limit);
     return inside.select(kept, scalars[0],
                          inside.scalar(scalars[0].getType(), 0));
   };
-  results.push_back(emitter.elementwise(node.type(0), node.operand(0), body));
-  return success();
+  return emitter.elementwise(node.type(0), node.operand(0), body);
 }
 
-static LogicalResult inferEyeLike(NodeBinder &node, Types &types) {
+static Types inferEyeLike(NodeBinder &node) {
   std::optional<int64_t> dtype;
   int64_t k = 0;
   if (failed(node.operands({"input"}, 1)) ||
@@ -270,33 +238,36 @@ static LogicalResult inferEyeLike(NodeBinder &node, Types &types) {
     return node.error() << "attribute 'dtype' is the element type " << *dtype
                         << ", which is not supported; float, double, float16, "
                            "bfloat16, bool and integers are";
-  types.push_back(RankedTensorType::get(node.shape(0), element));
-  return success();
+  return RankedTensorType::get(node.shape(0), element);
 }
 
-static LogicalResult lowerEyeLike(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
+static Values lowerEyeLike(NodeBinder &node, Emitter &emitter) {
   int64_t k = 0;
   (void)node.attribute("k", k);
-  Emitter emitter(builder, node.getLoc());
   RankedTensorType type = resultType(node);
   auto body = [&](Emitter &inside, ArrayRef<Value>) -> Value {
     Value here = emitDiagonal(inside, 2);
-    Value wanted = arith::ConstantOp::create(
-        inside.builder, inside.loc, inside.builder.getI64IntegerAttr(k));
+    Value wanted =
+        inside.make<arith::ConstantOp>(inside.builder.getI64IntegerAttr(k));
     Type element = Emitter::computedType(type.getElementType());
     return inside.select(inside.equal(here, wanted), inside.scalar(element, 1),
                          inside.scalar(element, 0));
   };
-  results.push_back(emitter.elementwise(type, {}, body));
-  return success();
+  return emitter.elementwise(type, {}, body);
 }
 
 //===--- NonZero ---===//
 
+namespace {
+struct NonZero {
+  /// For each axis, those of the elements that are not zero.
+  SmallVector<SmallVector<int64_t>> indices;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
 /// How many there are depends on the data.
-static LogicalResult bindNonZero(NodeBinder &node,
-                                 SmallVector<SmallVector<int64_t>> &indices) {
+LogicalResult NonZero::bind(NodeBinder &node) {
   if (failed(node.operands({"X"}, 1)))
     return failure();
   DenseElementsAttr constant = node.constant(0);
@@ -318,48 +289,31 @@ static LogicalResult bindNonZero(NodeBinder &node,
   return success();
 }
 
-static LogicalResult inferNonZero(NodeBinder &node, Types &types) {
-  SmallVector<SmallVector<int64_t>> indices;
-  if (failed(bindNonZero(node, indices)))
-    return failure();
-  int64_t count =
-      indices.empty() ? 0 : static_cast<int64_t>(indices.front().size());
-  types.push_back(RankedTensorType::get(
-      {node.rank(0), count}, IntegerType::get(node.getContext(), 64)));
-  return success();
+static Types inferNonZero(NonZero &nonZero, NodeBinder &node) {
+  size_t count = nonZero.indices.empty() ? 0 : nonZero.indices.front().size();
+  return RankedTensorType::get({node.rank(0), static_cast<int64_t>(count)},
+                               IntegerType::get(node.getContext(), 64));
 }
 
-static LogicalResult foldNonZero(NodeBinder &node, Constants &results) {
-  SmallVector<SmallVector<int64_t>> indices;
-  if (failed(bindNonZero(node, indices)))
-    return failure();
+static Constants foldNonZero(NonZero &nonZero, NodeBinder &node) {
   SmallVector<int64_t> all;
-  for (ArrayRef<int64_t> list : indices)
+  for (ArrayRef<int64_t> list : nonZero.indices)
     llvm::append_range(all, list);
-  results.push_back(
-      DenseElementsAttr::get(resultType(node), ArrayRef<int64_t>(all)));
-  return success();
-}
-
-static LogicalResult lowerNonZero(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  SmallVector<DenseElementsAttr> constants;
-  if (failed(foldNonZero(node, constants)))
-    return failure();
-  results.push_back(Emitter(builder, node.getLoc()).constant(constants[0]));
-  return success();
+  return DenseElementsAttr::get(resultType(node), ArrayRef<int64_t>(all));
 }
 
 void penstock::onnx::addRearrangements(OperatorTable &table) {
-  table.add("Tile", {6, 13}, inferTile, foldTile, lowerTile);
-  table.add("DepthToSpace", {1, 11, 13}, inferDepthToSpace, nullptr,
-            lowerDepthToSpace);
-  table.add("SpaceToDepth", {1, 13}, inferSpaceToDepth, nullptr,
-            lowerSpaceToDepth);
-  table.add("Trilu", {14}, inferTrilu, foldTrilu, lowerTrilu);
+  table.add("Tile", {6, 13}, bound<inferShape<Tile>>, bound<foldTile>,
+            bound<lowerTile>);
+  table.add("DepthToSpace", {1, 11, 13}, bound<inferShape<DepthToSpace>>,
+            nullptr, bound<lowerDepthToSpace>);
+  table.add("SpaceToDepth", {1, 13}, bound<inferShape<SpaceToDepth>>, nullptr,
+            bound<lowerSpaceToDepth>);
+  table.add("Trilu", {14}, bound<inferSame<Trilu>>, bound<foldTrilu>,
+            bound<lowerTrilu>);
   table.add("EyeLike", {9, 22}, inferEyeLike, nullptr, lowerEyeLike,
             Operator::Inactive);
-  table.add("NonZero", {9, 13}, inferNonZero, foldNonZero, lowerNonZero,
-            Operator::Inactive);
+  table.add("NonZero", {9, 13}, bound<inferNonZero>, bound<foldNonZero>,
+            lowerFolded<bound<foldNonZero>>, Operator::Inactive);
   table.markOperands("NonZero", &Operator::extents, {0});
 }

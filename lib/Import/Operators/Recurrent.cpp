@@ -30,7 +30,7 @@ LogicalResult Recurrence::checkShape(NodeBinder &node, unsigned i,
     return success();
   return node.error() << "operand '" << node.operandName(i) << "' is "
                       << node.type(i) << ", it must be "
-                      << RankedTensorType::get(expected, node.elementType(X));
+                      << node.tensorOf(expected, X);
 }
 
 LogicalResult Recurrence::bindLengths(NodeBinder &node) {
@@ -125,31 +125,28 @@ RankedTensorType Recurrence::sequenceType(NodeBinder &node) const {
   SmallVector<int64_t> shape = {steps, directions, batch, hidden};
   if (batchFirst)
     shape = {batch, steps, directions, hidden};
-  return RankedTensorType::get(shape, node.elementType(X));
+  return node.tensorOf(shape, X);
 }
 
 RankedTensorType Recurrence::stateType(NodeBinder &node) const {
   SmallVector<int64_t> shape = {directions, batch, hidden};
   if (batchFirst)
     shape = {batch, directions, hidden};
-  return RankedTensorType::get(shape, node.elementType(X));
+  return node.tensorOf(shape, X);
 }
 
-template <Cell cell>
-static LogicalResult inferRecurrence(Recurrence &recurrence, NodeBinder &node,
-                                     Types &types) {
-  unsigned most = cell == Cell::Lstm ? 3 : 2;
-  for (unsigned i = 0; i < node.node.getNumResults() && i < most; ++i)
-    types.push_back(i == 0 ? recurrence.sequenceType(node)
-                           : recurrence.stateType(node));
-  return success();
+static Types inferRecurrence(Recurrence &recurrence, NodeBinder &node) {
+  SmallVector<Type> types = {recurrence.sequenceType(node)};
+  unsigned most = recurrence.cell == Cell::Lstm ? 3 : 2;
+  for (unsigned i = 1; i < node.node.getNumResults() && i < most; ++i)
+    types.push_back(recurrence.stateType(node));
+  return types;
 }
 
 //===--- Both directions ---===//
 
-static LogicalResult lowerRecurrence(Recurrence &r, NodeBinder &node,
-                                     OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerRecurrence(Recurrence &r, NodeBinder &node,
+                              Emitter &emitter) {
   Value x = node.operand(X);
   if (r.batchFirst)
     x = emitter.transpose(x, {1, 0, 2});
@@ -170,40 +167,35 @@ static LogicalResult lowerRecurrence(Recurrence &r, NodeBinder &node,
                    ArrayRef<int64_t> order) {
     Value all = parts.front();
     if (parts.size() > 1) {
-      MLIRContext *context = builder.getContext();
-      SmallVector<int64_t> size = {r.batch, r.hidden}, ones = {1, 1};
-      all = emitter.empty(RankedTensorType::get(
-          {static_cast<int64_t>(parts.size()) * r.batch, r.hidden},
-          node.elementType(X)));
+      all = emitter.empty(node.tensorOf(
+          {static_cast<int64_t>(parts.size()) * r.batch, r.hidden}, X));
       SmallVector<int64_t> offsets = {0, 0};
       for (Value part : parts) {
-        all = tensor::InsertSliceOp::create(
-            builder, node.getLoc(), part, all,
-            getAsIndexOpFoldResult(context, offsets),
-            getAsIndexOpFoldResult(context, size),
-            getAsIndexOpFoldResult(context, ones));
+        all = emitter.insert(part, all, offsets);
         offsets[0] += r.batch;
       }
     }
     all = emitter.reshape(all, shape);
     return r.batchFirst ? emitter.transpose(all, order) : all;
   };
-  results.push_back(stack(sequence, {r.steps, r.directions, r.batch, r.hidden},
-                          {2, 0, 1, 3}));
+  SmallVector<Value> results = {stack(
+      sequence, {r.steps, r.directions, r.batch, r.hidden}, {2, 0, 1, 3})};
   unsigned count = node.node.getNumResults();
   SmallVector<int64_t> state = {r.directions, r.batch, r.hidden};
   if (count > 1)
     results.push_back(stack(lastHidden, state, {1, 0, 2}));
   if (count > 2)
     results.push_back(stack(lastCell, state, {1, 0, 2}));
-  return success();
+  return results;
+}
+
+template <Cell cell> static void addCell(OperatorTable &table, StringRef name) {
+  table.add(name, {7, 14, 22}, bound<inferRecurrence, cell>, nullptr,
+            bound<lowerRecurrence, cell>);
 }
 
 void penstock::onnx::addRecurrent(OperatorTable &table) {
-  table.add("RNN", {7, 14, 22}, bound<inferRecurrence<Cell::Rnn>, Cell::Rnn>,
-            nullptr, bound<lowerRecurrence, Cell::Rnn>);
-  table.add("GRU", {7, 14, 22}, bound<inferRecurrence<Cell::Gru>, Cell::Gru>,
-            nullptr, bound<lowerRecurrence, Cell::Gru>);
-  table.add("LSTM", {7, 14, 22}, bound<inferRecurrence<Cell::Lstm>, Cell::Lstm>,
-            nullptr, bound<lowerRecurrence, Cell::Lstm>);
+  addCell<Cell::Rnn>(table, "RNN");
+  addCell<Cell::Gru>(table, "GRU");
+  addCell<Cell::Lstm>(table, "LSTM");
 }

@@ -80,8 +80,8 @@ private:
   mlir::Value product(mlir::Value left, mlir::Value right,
                       mlir::RankedTensorType type);
   mlir::Value activate(Emitter &e, unsigned number, mlir::Value x) const;
-  mlir::Value elementwise(llvm::ArrayRef<mlir::Value> operands,
-                          Emitter::Body body) {
+  template <typename Body>
+  mlir::Value elementwise(llvm::ArrayRef<mlir::Value> operands, Body body) {
     return emitter.elementwise(state, operands, body);
   }
   /// The sum in an op of its own, so that it is a value of the forward wherever

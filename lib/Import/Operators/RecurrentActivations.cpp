@@ -37,19 +37,13 @@ bool Activation::setDefaults() {
 Value Activation::apply(Emitter &e, Value x) const {
   Type type = x.getType();
   auto number = [&](double value) { return e.scalar(type, value); };
-  auto exp = [&](Value v) -> Value {
-    return math::ExpOp::create(e.builder, e.loc, v);
-  };
-  auto negative = [&](Value v) -> Value {
-    return arith::NegFOp::create(e.builder, e.loc, v);
-  };
   Value zero = number(0), one = number(1);
   if (name == "Relu")
     return e.max(x, zero);
   if (name == "Tanh")
-    return math::TanhOp::create(e.builder, e.loc, x);
+    return e.make<math::TanhOp>(x);
   if (name == "Sigmoid")
-    return e.div(one, e.add(one, exp(negative(x))));
+    return e.div(one, e.add(one, e.make<math::ExpOp>(e.neg(x))));
   if (name == "Affine")
     return e.add(e.mul(number(alpha), x), number(beta));
   if (name == "LeakyRelu")
@@ -57,8 +51,7 @@ Value Activation::apply(Emitter &e, Value x) const {
   if (name == "ThresholdedRelu")
     return e.select(e.less(number(alpha), x), x, zero);
   if (name == "ScaledTanh") {
-    Value inner =
-        math::TanhOp::create(e.builder, e.loc, e.mul(number(beta), x));
+    Value inner = e.make<math::TanhOp>(e.mul(number(beta), x));
     return e.mul(number(alpha), inner);
   }
   if (name == "HardSigmoid")
@@ -66,17 +59,16 @@ Value Activation::apply(Emitter &e, Value x) const {
                  e.min(one, e.add(e.mul(number(alpha), x), number(beta))));
   if (name == "Elu") {
     // Finite where it is not chosen, so that the derivative is a number.
-    Value power = exp(e.min(x, zero));
+    Value power = e.make<math::ExpOp>(e.min(x, zero));
     return e.select(e.less(x, zero), e.mul(number(alpha), e.sub(power, one)),
                     x);
   }
   if (name == "Softsign")
-    return e.div(x, e.add(one, math::AbsFOp::create(e.builder, e.loc, x)));
+    return e.div(x, e.add(one, e.make<math::AbsFOp>(x)));
   // Softplus: x itself from where it rounds to it, the limit included.
   Value limit = number(20);
-  Value power = exp(e.min(x, limit));
-  return e.select(e.less(x, limit),
-                  math::Log1pOp::create(e.builder, e.loc, power), x);
+  Value power = e.make<math::ExpOp>(e.min(x, limit));
+  return e.select(e.less(x, limit), e.make<math::Log1pOp>(power), x);
 }
 
 LogicalResult Recurrence::bindActivations(NodeBinder &node) {

@@ -31,9 +31,9 @@ Value DirectionWriter::slice(Value value, ArrayRef<int64_t> offsets,
     });
   };
   SmallVector<int64_t> ones(sizes.size(), 1);
-  return tensor::ExtractSliceOp::create(
-      emitter.builder, emitter.loc, RankedTensorType::get(sizes, element),
-      value, list(offsets), list(sizes), list(ones));
+  return emitter.make<tensor::ExtractSliceOp>(
+      RankedTensorType::get(sizes, element), value, list(offsets), list(sizes),
+      list(ones));
 }
 
 Value DirectionWriter::ofDirection(Value value) {
@@ -146,9 +146,7 @@ Value DirectionWriter::keepWhere(int64_t step, Value value, Value other) {
 }
 
 Value DirectionWriter::addOf(Value a, Value b) {
-  return emitter.elementwise(
-      Emitter::typeOf(a), {a, b},
-      [](Emitter &e, ArrayRef<Value> in) { return e.add(in[0], in[1]); });
+  return emitter.elementwise(Emitter::typeOf(a), {a, b}, &Emitter::add);
 }
 
 Value DirectionWriter::activated(Value a, Value b) {
@@ -177,14 +175,9 @@ void DirectionWriter::stepGru(Value input) {
   Value reset = activated(gate(input, Reset), gate(before, Reset));
   Value inner;
   if (r.linearBeforeReset) {
-    inner = elementwise(
-        {reset, gate(before, New)},
-        [](Emitter &e, ArrayRef<Value> in) { return e.mul(in[0], in[1]); });
+    inner = elementwise({reset, gate(before, New)}, &Emitter::mul);
   } else {
-    Value kept =
-        elementwise({reset, hidden}, [](Emitter &e, ArrayRef<Value> in) {
-          return e.mul(in[0], in[1]);
-        });
+    Value kept = elementwise({reset, hidden}, &Emitter::mul);
     inner =
         product(kept, slice(recurrent, {rows, 0}, {r.hidden, r.hidden}), state);
   }
@@ -208,9 +201,7 @@ void DirectionWriter::stepLstm(Value input) {
   // Peepholes come in the order input, output, forget. What they show is a
   // value of the forward, too.
   auto shown = [&](int64_t number, Value state) {
-    return elementwise(
-        {part(peepholes, number), state},
-        [](Emitter &e, ArrayRef<Value> in) { return e.mul(in[0], in[1]); });
+    return elementwise({part(peepholes, number), state}, &Emitter::mul);
   };
   SmallVector<Value> operands;
   for (int64_t number : {Input, Forget, New})

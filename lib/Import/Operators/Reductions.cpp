@@ -61,17 +61,13 @@ static bool isOfBool(Kind kind, NodeBinder &node) {
          node.elementType(0).isInteger(1);
 }
 
-template <Kind kind, int64_t inputSince>
-static LogicalResult inferReduction(NodeBinder &node, Types &types) {
-  Reduction reduction;
-  if (failed(reduction.bind(node, inputSince)))
-    return failure();
+template <Kind kind>
+static Types inferReduction(Reduction &reduction, NodeBinder &node) {
   bool needsFloat = kind == Kind::L2 || kind == Kind::LogSum;
   if (!isOfBool(kind, node) &&
       failed(needsFloat ? node.requireFloat(0) : node.requireArithmetic(0)))
     return failure();
-  types.push_back(RankedTensorType::get(reduction.result, node.elementType(0)));
-  return success();
+  return node.tensorOf(reduction.result);
 }
 
 /// What of an element is summed.
@@ -82,8 +78,8 @@ static Value prepare(Kind kind, Emitter &emitter, Value x) {
     return emitter.mul(x, x);
   case Kind::L1:
     if (isa<FloatType>(x.getType()))
-      return math::AbsFOp::create(emitter.builder, emitter.loc, x);
-    return math::AbsIOp::create(emitter.builder, emitter.loc, x);
+      return emitter.make<math::AbsFOp>(x);
+    return emitter.make<math::AbsIOp>(x);
   default:
     return x;
   }
@@ -92,8 +88,8 @@ static Value prepare(Kind kind, Emitter &emitter, Value x) {
 static Value combine(Kind kind, Emitter &emitter, Value sum, Value x) {
   if (x.getType().isInteger(1)) {
     if (kind == Kind::Max)
-      return arith::OrIOp::create(emitter.builder, emitter.loc, sum, x);
-    return arith::AndIOp::create(emitter.builder, emitter.loc, sum, x);
+      return emitter.any(sum, x);
+    return emitter.both(sum, x);
   }
   if (kind == Kind::Max)
     return emitter.max(sum, x);
@@ -121,23 +117,19 @@ static Value finish(Kind kind, Emitter &emitter, Value sum, int64_t count) {
   if (kind == Kind::Mean)
     return emitter.div(sum, emitter.scalar(type, count));
   if (kind == Kind::LogSum)
-    return math::LogOp::create(emitter.builder, emitter.loc, sum);
+    return emitter.make<math::LogOp>(sum);
   // At the zero vector, the derivative of a norm is zero by convention; that of
   // the root alone is infinite.
   Value zero = emitter.scalar(type, 0);
   Value isZero = emitter.equal(sum, zero);
   Value other = emitter.select(isZero, emitter.scalar(type, 1), sum);
-  Value root = math::SqrtOp::create(emitter.builder, emitter.loc, other);
+  Value root = emitter.make<math::SqrtOp>(other);
   return emitter.select(isZero, zero, root);
 }
 
-template <Kind kind, int64_t inputSince>
-static LogicalResult lowerReduction(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  Reduction reduction;
-  if (failed(reduction.bind(node, inputSince)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+template <Kind kind>
+static Values lowerReduction(Reduction &reduction, NodeBinder &node,
+                             Emitter &emitter) {
   RankedTensorType from = node.type(0);
   Type element = from.getElementType();
   Value value = node.operand(0);
@@ -169,19 +161,15 @@ static LogicalResult lowerReduction(NodeBinder &node, OpBuilder &builder,
                             [&](Emitter &inside, ArrayRef<Value> scalars) {
                               return finish(kind, inside, scalars[0], count);
                             });
-  results.push_back(emitter.reshape(value, reduction.result));
-  return success();
+  return emitter.reshape(value, reduction.result);
 }
 
 /// The reductions of integers that sizes are computed with.
-template <Kind kind, int64_t inputSince>
-static LogicalResult foldReduction(NodeBinder &node, Constants &results) {
-  Reduction reduction;
+template <Kind kind>
+static Constants foldReduction(Reduction &reduction, NodeBinder &node) {
   if (!node.constant(0) || !node.elementType(0).isSignlessInteger() ||
       node.elementType(0).isInteger(1))
-    return success();
-  if (failed(reduction.bind(node, inputSince)))
-    return failure();
+    return {};
   ConstantTensor from(node.constant(0));
   SmallVector<int64_t> kept(from.shape());
   for (int64_t axis : reduction.axes)
@@ -207,57 +195,51 @@ static LogicalResult foldReduction(NodeBinder &node, Constants &results) {
           : kind == Kind::Min ? std::min(sum, next)
                               : static_cast<int64_t>(a + b);
   });
-  results.push_back(
-      to.pack().reshape(RankedTensorType::get(reduction.result, element)));
-  return success();
+  return to.pack().reshape(RankedTensorType::get(reduction.result, element));
 }
 
 //===--- ReduceLogSumExp ---===//
 
-static LogicalResult inferLogSumExp(NodeBinder &node, Types &types) {
-  Reduction reduction;
-  if (failed(reduction.bind(node, 18)) || failed(node.requireFloat(0)))
+static Types inferLogSumExp(Reduction &reduction, NodeBinder &node) {
+  if (failed(node.requireFloat(0)))
     return failure();
-  types.push_back(RankedTensorType::get(reduction.result, node.elementType(0)));
-  return success();
+  return node.tensorOf(reduction.result);
 }
 
-static LogicalResult lowerLogSumExp(Reduction &reduction, NodeBinder &node,
-                                    OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerLogSumExp(Reduction &reduction, NodeBinder &node,
+                             Emitter &emitter) {
   Value value = node.operand(0);
   // Of one element, it is that element; of none, the logarithm of 0.
   if (node.type(0).getNumElements() == 0)
-    value = emitter.filled(
-        RankedTensorType::get(reduction.result, node.elementType(0)),
-        emitter.lowest(node.elementType(0)));
+    value = emitter.filled(node.tensorOf(reduction.result),
+                           emitter.lowest(node.elementType(0)));
   else if (!reduction.axes.empty())
-    value =
-        nn::LogSumExpOp::create(builder, node.getLoc(), value, reduction.axes);
-  results.push_back(emitter.reshape(value, reduction.result));
-  return success();
+    value = emitter.make<nn::LogSumExpOp>(value, reduction.axes);
+  return emitter.reshape(value, reduction.result);
 }
 
-template <Kind kind>
-static void addReduction(OperatorTable &table, StringRef name) {
-  table.add(name, {1, 11, 13, 18}, inferReduction<kind, 18>, nullptr,
-            lowerReduction<kind, 18>);
+template <Kind kind, int64_t inputSince = 18>
+static void addReduction(OperatorTable &table, StringRef name,
+                         std::initializer_list<int64_t> sinces,
+                         Operator::FoldFn fold = nullptr) {
+  table.add(name, sinces, bound<inferReduction<kind>, inputSince>, fold,
+            bound<lowerReduction<kind>, inputSince>);
 }
 
 void penstock::onnx::addReductions(OperatorTable &table) {
-  table.add("ReduceSum", {1, 11, 13}, inferReduction<Kind::Sum, 13>,
-            foldReduction<Kind::Sum, 13>, lowerReduction<Kind::Sum, 13>);
-  addReduction<Kind::Mean>(table, "ReduceMean");
-  addReduction<Kind::SumSquare>(table, "ReduceSumSquare");
-  addReduction<Kind::L1>(table, "ReduceL1");
-  addReduction<Kind::L2>(table, "ReduceL2");
-  addReduction<Kind::LogSum>(table, "ReduceLogSum");
-  table.add("ReduceProd", {1, 11, 13, 18}, inferReduction<Kind::Prod, 18>,
-            foldReduction<Kind::Prod, 18>, lowerReduction<Kind::Prod, 18>);
-  table.add("ReduceLogSumExp", {1, 11, 13, 18}, inferLogSumExp, nullptr,
-            bound<lowerLogSumExp, 18>);
-  table.add("ReduceMax", {1, 11, 12, 13, 18, 20}, inferReduction<Kind::Max, 18>,
-            foldReduction<Kind::Max, 18>, lowerReduction<Kind::Max, 18>);
-  table.add("ReduceMin", {1, 11, 12, 13, 18, 20}, inferReduction<Kind::Min, 18>,
-            foldReduction<Kind::Min, 18>, lowerReduction<Kind::Min, 18>);
+  addReduction<Kind::Sum, 13>(table, "ReduceSum", {1, 11, 13},
+                              bound<foldReduction<Kind::Sum>, 13>);
+  addReduction<Kind::Mean>(table, "ReduceMean", {1, 11, 13, 18});
+  addReduction<Kind::SumSquare>(table, "ReduceSumSquare", {1, 11, 13, 18});
+  addReduction<Kind::L1>(table, "ReduceL1", {1, 11, 13, 18});
+  addReduction<Kind::L2>(table, "ReduceL2", {1, 11, 13, 18});
+  addReduction<Kind::LogSum>(table, "ReduceLogSum", {1, 11, 13, 18});
+  addReduction<Kind::Prod>(table, "ReduceProd", {1, 11, 13, 18},
+                           bound<foldReduction<Kind::Prod>, 18>);
+  table.add("ReduceLogSumExp", {1, 11, 13, 18}, bound<inferLogSumExp, 18>,
+            nullptr, bound<lowerLogSumExp, 18>);
+  addReduction<Kind::Max>(table, "ReduceMax", {1, 11, 12, 13, 18, 20},
+                          bound<foldReduction<Kind::Max>, 18>);
+  addReduction<Kind::Min>(table, "ReduceMin", {1, 11, 12, 13, 18, 20},
+                          bound<foldReduction<Kind::Min>, 18>);
 }

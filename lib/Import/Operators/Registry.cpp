@@ -188,12 +188,11 @@ FailureOr<SmallVector<Type>> penstock::onnx::computeResultTypes(NodeOp node) {
   if (!entry)
     return emitUnknown(node);
   NodeBinder binder(node);
-  SmallVector<Type> types;
-  if (failed(entry->infer(binder, types)))
-    return failure();
-  if (types.size() != node.getNumResults())
-    return emitNodeError(node) << "has " << node.getNumResults()
-                               << " outputs; the operator has " << types.size();
+  NodeOutputs<Type> types = entry->infer(binder);
+  if (succeeded(types) && types->size() != node.getNumResults())
+    return emitNodeError(node)
+           << "has " << node.getNumResults() << " outputs; the operator has "
+           << types->size();
   return types;
 }
 
@@ -227,7 +226,10 @@ LogicalResult penstock::onnx::foldNode(
       return success();
   }
   NodeBinder binder(node);
-  return entry->fold(binder, values);
+  NodeOutputs<DenseElementsAttr> folded = entry->fold(binder);
+  if (succeeded(folded))
+    llvm::append_range(values, *folded);
+  return success(succeeded(folded));
 }
 
 LogicalResult penstock::onnx::lowerNode(NodeOp node, OpBuilder &builder,
@@ -241,20 +243,24 @@ LogicalResult penstock::onnx::lowerNode(NodeOp node, OpBuilder &builder,
              << "has type " << given << ", but " << computed
              << " follows from its operands; run onnx-resolve-shapes first";
 
+  Emitter emitter(builder, node.getLoc());
   SmallVector<DenseElementsAttr> constants;
   if (failed(foldNode(node, constants)))
     return failure();
   for (DenseElementsAttr constant : constants)
-    values.push_back(Emitter(builder, node.getLoc()).constant(constant));
+    values.push_back(emitter.constant(constant));
   if (!constants.empty())
     return success();
 
   // The entry names the operands, for its errors, when it infers.
   const Operator *entry = lookupOperator(node);
   NodeBinder binder(node);
-  SmallVector<Type> ignored;
-  return success(succeeded(entry->infer(binder, ignored)) &&
-                 succeeded(entry->lower(binder, builder, values)));
+  if (failed(entry->infer(binder)))
+    return failure();
+  NodeOutputs<Value> lowered = entry->lower(binder, emitter);
+  if (succeeded(lowered))
+    llvm::append_range(values, *lowered);
+  return success(succeeded(lowered));
 }
 
 DenseElementsAttr penstock::onnx::getConstant(Value value) {
@@ -270,10 +276,10 @@ DenseElementsAttr penstock::onnx::getConstant(Value value) {
                                  [](Diagnostic &) { return success(); });
   const Operator *entry = lookupOperator(node);
   NodeBinder binder(node);
-  SmallVector<DenseElementsAttr> values;
-  if (!entry || failed(entry->fold(binder, values)) || values.size() != 1)
+  if (!entry)
     return {};
-  return values[0];
+  NodeOutputs<DenseElementsAttr> values = entry->fold(binder);
+  return succeeded(values) ? values->front() : DenseElementsAttr();
 }
 
 //===--- Unsupported nodes ---===//

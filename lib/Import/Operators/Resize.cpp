@@ -311,10 +311,8 @@ Weights Resize::getWeights(const Axis &axis, int64_t o, bool &isOutside) const {
   return weights;
 }
 
-static LogicalResult inferResize(Resize &resize, NodeBinder &node,
-                                 Types &types) {
-  types.push_back(RankedTensorType::get(resize.result, node.elementType(0)));
-  return success();
+static Types inferResize(Resize &resize, NodeBinder &node) {
+  return node.tensorOf(resize.result);
 }
 
 /// How often each element repeats, where the axis does just that; else 0.
@@ -352,9 +350,7 @@ static Value repeat(Emitter &emitter, Value value, ArrayRef<int64_t> factors) {
   return emitter.reshape(result, merged);
 }
 
-static LogicalResult lowerResize(Resize &resize, NodeBinder &node,
-                                 OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerResize(Resize &resize, NodeBinder &node, Emitter &emitter) {
   Value value = node.operand(0);
   auto element = cast<FloatType>(node.elementType(0));
   int64_t rank = node.rank(0);
@@ -418,7 +414,7 @@ static LogicalResult lowerResize(Resize &resize, NodeBinder &node,
       SmallVector<int64_t> shape(rank, 1);
       shape[position] = resize.result[position];
       operands.push_back(emitter.constant(DenseElementsAttr::get(
-          RankedTensorType::get(shape, builder.getI1Type()),
+          RankedTensorType::get(shape, emitter.builder.getI1Type()),
           ArrayRef<bool>(outside[position]))));
     }
     value = emitter.elementwise(
@@ -430,8 +426,7 @@ static LogicalResult lowerResize(Resize &resize, NodeBinder &node,
           return result;
         });
   }
-  results.push_back(value);
-  return success();
+  return value;
 }
 
 void penstock::onnx::addResize(OperatorTable &table) {

@@ -68,12 +68,9 @@ LogicalResult RoiAlign::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferRoiAlign(RoiAlign &align, NodeBinder &node,
-                                   Types &types) {
-  types.push_back(RankedTensorType::get(
-      {node.shape(1)[0], node.shape(0)[1], align.height, align.width},
-      node.elementType(0)));
-  return success();
+static Types inferRoiAlign(RoiAlign &align, NodeBinder &node) {
+  return node.tensorOf(
+      {node.shape(1)[0], node.shape(0)[1], align.height, align.width});
 }
 
 Taps RoiAlign::getTaps(Emitter &emitter, Value regions, int64_t axis,
@@ -143,16 +140,13 @@ Taps RoiAlign::getTaps(Emitter &emitter, Value regions, int64_t axis,
   return taps;
 }
 
-static LogicalResult lowerRoiAlign(RoiAlign &align, NodeBinder &node,
-                                   OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerRoiAlign(RoiAlign &align, NodeBinder &node,
+                            Emitter &emitter) {
   RankedTensorType type = resultType(node);
   Type element = type.getElementType();
   int64_t regions = type.getDimSize(0), channels = type.getDimSize(1);
-  if (type.getNumElements() == 0) {
-    results.push_back(emitter.empty(type));
-    return success();
-  }
+  if (type.getNumElements() == 0)
+    return emitter.empty(type);
   Taps taps[] = {align.getTaps(emitter, node.operand(1), 0, align.height,
                                node.shape(0)[2]),
                  align.getTaps(emitter, node.operand(1), 1, align.width,
@@ -165,16 +159,13 @@ static LogicalResult lowerRoiAlign(RoiAlign &align, NodeBinder &node,
       interpolate(emitter, samples, node.operand(0), node.operand(2), taps);
   values = emitter.reshape(values, {regions, channels, align.height,
                                     align.ratio, align.width, align.ratio});
-  Value sum = emitter.reduce(values, {3, 5}, emitter.scalar(element, 0),
-                             [](Emitter &inside, ArrayRef<Value> scalars) {
-                               return inside.add(scalars[0], scalars[1]);
-                             });
-  results.push_back(emitter.elementwise(
+  Value sum =
+      emitter.reduce(values, {3, 5}, emitter.scalar(element, 0), &Emitter::add);
+  return emitter.elementwise(
       type, sum, [&](Emitter &inside, ArrayRef<Value> scalars) {
         auto count = static_cast<double>(align.ratio * align.ratio);
         return inside.div(scalars[0], inside.scalar(element, count));
-      }));
-  return success();
+      });
 }
 
 void penstock::onnx::addRoiAlign(OperatorTable &table) {

@@ -77,12 +77,6 @@ LogicalResult Rotary::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferRotary(Rotary &rotary, NodeBinder &node,
-                                 Types &types) {
-  types.push_back(node.type(X));
-  return success();
-}
-
 /// The cosines or sines of each position, along the axes of x.
 static Value emitAngles(NodeBinder &node, Emitter &emitter,
                         const Rotary &rotary, unsigned i) {
@@ -93,9 +87,7 @@ static Value emitAngles(NodeBinder &node, Emitter &emitter,
                        getAffineDimExpr(2, context)};
     angles = nn::GatherOp::create(
         emitter.builder, emitter.loc,
-        RankedTensorType::get(
-            {rotary.batch, rotary.sequence, rotary.turned / 2},
-            node.elementType(X)),
+        node.tensorOf({rotary.batch, rotary.sequence, rotary.turned / 2}, X),
         angles, node.operand(Positions), AffineMap::get(3, 1, at, context),
         emitter.builder.getArrayAttr(
             AffineMapAttr::get(emitter.map(3, {0, 1}))));
@@ -106,42 +98,37 @@ static Value emitAngles(NodeBinder &node, Emitter &emitter,
   return emitter.reshape(angles, shape);
 }
 
-static LogicalResult lowerRotary(Rotary &rotary, NodeBinder &node,
-                                 OpBuilder &builder, Values &results) {
-  if (node.type(X).getNumElements() == 0) {
-    results.push_back(node.operand(X));
-    return success();
-  }
-  Emitter emitter(builder, node.getLoc());
-  MLIRContext *context = node.getContext();
+static Values lowerRotary(Rotary &rotary, NodeBinder &node, Emitter &emitter) {
+  if (node.type(X).getNumElements() == 0)
+    return node.operand(X);
   Value x = emitter.reshape(node.operand(X), rotary.shape());
   Value cosine = emitAngles(node, emitter, rotary, Cosines);
   Value sine = emitAngles(node, emitter, rotary, Sines);
 
   // 1. The pairs are an axis of their own: before that of the elements of a
   //    half, or behind that of neighbours.
-  SmallVector<int64_t> offsets(4, 0), strides(4, 1), sizes = rotary.shape();
+  SmallVector<int64_t> offsets(4, 0), sizes = rotary.shape();
   sizes.back() = rotary.turned;
   Value pairs = x;
   if (rotary.turned != rotary.size)
-    pairs = emitSlice(emitter, x, offsets, sizes, strides);
+    pairs = emitter.slice(x, offsets, sizes);
   sizes.back() = rotary.turned / 2;
   unsigned pairAxis = rotary.isInterleaved ? 4 : 3;
   SmallVector<int64_t> paired(sizes);
   paired.insert(paired.begin() + pairAxis, 2);
   pairs = emitter.reshape(pairs, paired);
-  auto half = RankedTensorType::get(sizes, node.elementType(X));
+  auto half = node.tensorOf(sizes, X);
   auto place = [&](int64_t which) {
     SmallVector<int64_t> at(5, 0);
     at[pairAxis] = which;
     return at;
   };
-  SmallVector<int64_t> one(paired), ones(5, 1);
+  SmallVector<int64_t> one(paired);
   one[pairAxis] = 1;
-  Value first = emitter.reshape(emitSlice(emitter, pairs, place(0), one, ones),
-                                half.getShape());
-  Value second = emitter.reshape(emitSlice(emitter, pairs, place(1), one, ones),
-                                 half.getShape());
+  Value first =
+      emitter.reshape(emitter.slice(pairs, place(0), one), half.getShape());
+  Value second =
+      emitter.reshape(emitter.slice(pairs, place(1), one), half.getShape());
 
   // 2. Turned.
   Value real = emitter.elementwise(
@@ -154,27 +141,17 @@ static LogicalResult lowerRotary(Rotary &rotary, NodeBinder &node,
       });
 
   // 3. Back to where they were.
-  auto insert = [&](Value part, Value into, ArrayRef<int64_t> at,
-                    ArrayRef<int64_t> shape) -> Value {
-    SmallVector<int64_t> unit(shape.size(), 1);
-    return tensor::InsertSliceOp::create(builder, node.getLoc(), part, into,
-                                         getAsIndexOpFoldResult(context, at),
-                                         getAsIndexOpFoldResult(context, shape),
-                                         getAsIndexOpFoldResult(context, unit));
-  };
-  Value result =
-      emitter.empty(RankedTensorType::get(paired, node.elementType(X)));
-  result = insert(emitter.reshape(real, one), result, place(0), one);
-  result = insert(emitter.reshape(imaginary, one), result, place(1), one);
+  Value result = emitter.empty(node.tensorOf(paired, X));
+  result = emitter.insert(emitter.reshape(real, one), result, place(0));
+  result = emitter.insert(emitter.reshape(imaginary, one), result, place(1));
   sizes.back() = rotary.turned;
   result = emitter.reshape(result, sizes);
   if (rotary.turned != rotary.size)
-    result = insert(result, x, offsets, sizes);
-  results.push_back(emitter.reshape(result, node.shape(X)));
-  return success();
+    result = emitter.insert(result, x, offsets);
+  return emitter.reshape(result, node.shape(X));
 }
 
 void penstock::onnx::addRotaryEmbedding(OperatorTable &table) {
-  table.add("RotaryEmbedding", {23}, bound<inferRotary>, nullptr,
+  table.add("RotaryEmbedding", {23}, bound<inferSame<Rotary>>, nullptr,
             bound<lowerRotary>);
 }

@@ -56,8 +56,7 @@ LogicalResult Compress::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferCompress(Compress &compress, NodeBinder &node,
-                                   Types &types) {
+static Types inferCompress(Compress &compress, NodeBinder &node) {
   SmallVector<int64_t> shape;
   if (compress.axis)
     shape.assign(node.shape(0).begin(), node.shape(0).end());
@@ -65,23 +64,17 @@ static LogicalResult inferCompress(Compress &compress, NodeBinder &node,
     shape.push_back(0);
   shape[compress.axis.value_or(0)] =
       static_cast<int64_t>(compress.positions.size());
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
-static LogicalResult lowerCompress(Compress &compress, NodeBinder &node,
-                                   OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  if (resultType(node).getNumElements() == 0) {
-    results.push_back(emitter.empty(resultType(node)));
-    return success();
-  }
+static Values lowerCompress(Compress &compress, NodeBinder &node,
+                            Emitter &emitter) {
+  if (resultType(node).getNumElements() == 0)
+    return emitter.empty(resultType(node));
   Value data = node.operand(0);
   if (!compress.axis)
     data = emitter.reshape(data, {node.type(0).getNumElements()});
-  results.push_back(emitTake(builder, node.getLoc(), data,
-                             compress.axis.value_or(0), compress.positions));
-  return success();
+  return emitTake(emitter, data, compress.axis.value_or(0), compress.positions);
 }
 
 //===--- Unique ---===//
@@ -151,8 +144,7 @@ LogicalResult Unique::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferUnique(Unique &unique, NodeBinder &node,
-                                 Types &types) {
+static Types inferUnique(Unique &unique, NodeBinder &node) {
   auto count = static_cast<int64_t>(unique.first.size());
   SmallVector<int64_t> shape = {count};
   if (unique.axis) {
@@ -160,51 +152,42 @@ static LogicalResult inferUnique(Unique &unique, NodeBinder &node,
     shape[*unique.axis] = count;
   }
   Type i64 = IntegerType::get(node.getContext(), 64);
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+  SmallVector<Type> types = {node.tensorOf(shape)};
   const int64_t sizes[] = {count, static_cast<int64_t>(unique.inverse.size()),
                            count};
   for (unsigned i = 1; i < node.node.getNumResults() && i < 4; ++i)
     types.push_back(RankedTensorType::get({sizes[i - 1]}, i64));
-  return success();
+  return types;
 }
 
-static LogicalResult foldUnique(Unique &unique, NodeBinder &node,
-                                Constants &results) {
+static Constants foldUnique(Unique &unique, NodeBinder &node) {
   ConstantTensor data(node.constant(0));
-  results.push_back(data.gather(resultType(node).getShape(),
-                                [&](ArrayRef<int64_t> index) {
-                                  SmallVector<int64_t> from(index);
-                                  int64_t &at = from[unique.axis.value_or(0)];
-                                  at = unique.first[at];
-                                  return unique.axis
-                                             ? linearize(from, data.shape())
-                                             : at;
-                                })
-                        .pack());
+  auto source = [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> from(index);
+    int64_t &at = from[unique.axis.value_or(0)];
+    at = unique.first[at];
+    return unique.axis ? linearize(from, data.shape()) : at;
+  };
+  SmallVector<DenseElementsAttr> results = {
+      data.gather(resultType(node).getShape(), source).pack()};
   const SmallVector<int64_t> *lists[] = {&unique.first, &unique.inverse,
                                          &unique.counts};
   for (unsigned i = 1; i < node.node.getNumResults(); ++i)
     results.push_back(DenseElementsAttr::get(resultType(node, i),
                                              ArrayRef<int64_t>(*lists[i - 1])));
-  return success();
-}
-
-static LogicalResult lowerUnique(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  SmallVector<DenseElementsAttr> constants;
-  if (failed(bound<foldUnique>(node, constants)))
-    return failure();
-  for (DenseElementsAttr constant : constants)
-    results.push_back(Emitter(builder, node.getLoc()).constant(constant));
-  return success();
+  return results;
 }
 
 //===--- ReverseSequence ---===//
 
-static LogicalResult bindReverse(NodeBinder &node, int64_t &time,
-                                 int64_t &batch) {
-  time = 0;
-  batch = 1;
+namespace {
+struct ReverseSequence {
+  int64_t time = 0, batch = 1;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult ReverseSequence::bind(NodeBinder &node) {
   if (failed(node.operands({"input", "sequence_lens"}, 2)) ||
       failed(node.requireInteger(1)) ||
       failed(node.attribute("time_axis", time)) ||
@@ -219,25 +202,14 @@ static LogicalResult bindReverse(NodeBinder &node, int64_t &time,
   return success();
 }
 
-static LogicalResult inferReverse(NodeBinder &node, Types &types) {
-  int64_t time, batch;
-  if (failed(bindReverse(node, time, batch)))
-    return failure();
-  types.push_back(node.type(0));
-  return success();
-}
-
-static LogicalResult lowerReverse(NodeBinder &node, OpBuilder &builder,
-                                  Values &results) {
-  int64_t time, batch;
-  if (failed(bindReverse(node, time, batch)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
+static Values lowerReverse(ReverseSequence &reverse, NodeBinder &node,
+                           Emitter &emitter) {
+  auto [time, batch] = reverse;
   MLIRContext *context = node.getContext();
   int64_t rank = node.rank(0);
   // 1. Where each step comes from: the other end of its sequence, or itself.
-  auto type =
-      RankedTensorType::get(node.shape(0).take_front(2), builder.getI64Type());
+  auto type = RankedTensorType::get(node.shape(0).take_front(2),
+                                    emitter.builder.getI64Type());
   SmallVector<int64_t> column = {1, 1};
   column[batch] = type.getDimSize(batch);
   Value steps = emitter.elementwise(
@@ -258,17 +230,17 @@ static LogicalResult lowerReverse(NodeBinder &node, OpBuilder &builder,
     at.push_back(d == time ? getAffineSymbolExpr(0, context)
                            : getAffineDimExpr(d, context));
   Attribute map = AffineMapAttr::get(emitter.map(rank, {0, 1}));
-  results.push_back(nn::GatherOp::create(
-      builder, node.getLoc(), node.type(0), node.operand(0), steps,
-      AffineMap::get(rank, 1, at, context), builder.getArrayAttr(map)));
-  return success();
+  return emitter.make<nn::GatherOp>(node.type(0), node.operand(0), steps,
+                                    AffineMap::get(rank, 1, at, context),
+                                    emitter.builder.getArrayAttr(map));
 }
 
 void penstock::onnx::addSelection(OperatorTable &table) {
   table.add("Compress", {9, 11}, bound<inferCompress>, nullptr,
             bound<lowerCompress>);
-  table.add("Unique", {11}, bound<inferUnique>, bound<foldUnique>, lowerUnique,
-            Operator::Inactive);
+  table.add("Unique", {11}, bound<inferUnique>, bound<foldUnique>,
+            lowerFolded<bound<foldUnique>>, Operator::Inactive);
   table.markOperands("Unique", &Operator::extents, {0});
-  table.add("ReverseSequence", {10}, inferReverse, nullptr, lowerReverse);
+  table.add("ReverseSequence", {10}, bound<inferSame<ReverseSequence>>, nullptr,
+            bound<lowerReverse>);
 }

@@ -13,23 +13,19 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static LogicalResult lowerToReshape(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  results.push_back(
-      emitter.reshape(node.operand(0), resultType(node).getShape()));
-  return success();
+static Values lowerToReshape(NodeBinder &node, Emitter &emitter) {
+  return emitter.reshape(node.operand(0), resultType(node).getShape());
 }
 
-static LogicalResult foldToReshape(NodeBinder &node, Constants &results) {
+static Constants foldToReshape(NodeBinder &node) {
   if (DenseElementsAttr constant = node.constant(0))
-    results.push_back(constant.reshape(resultType(node)));
-  return success();
+    return constant.reshape(resultType(node));
+  return {};
 }
 
 //===--- Reshape, Flatten, Squeeze, Unsqueeze, Identity ---===//
 
-static LogicalResult inferReshape(NodeBinder &node, Types &types) {
+static Types inferReshape(NodeBinder &node) {
   bool allowZero = false;
   SmallVector<int64_t> shape;
   if (failed(node.operands({"data", "shape"}, 2)) ||
@@ -67,11 +63,10 @@ static LogicalResult inferReshape(NodeBinder &node, Types &types) {
                         << " elements, but " << node.type(0) << " has "
                         << elements;
   }
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
-static LogicalResult inferFlatten(NodeBinder &node, Types &types) {
+static Types inferFlatten(NodeBinder &node) {
   int64_t axis = 1;
   if (failed(node.operands({"input"}, 1)) ||
       failed(node.attribute("axis", axis)) ||
@@ -81,8 +76,7 @@ static LogicalResult inferFlatten(NodeBinder &node, Types &types) {
   SmallVector<int64_t> shape = {1, 1};
   for (auto [d, size] : llvm::enumerate(node.shape(0)))
     shape[static_cast<int64_t>(d) >= axis] *= size;
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
 /// The name by which an error calls the axes of Squeeze and Unsqueeze.
@@ -90,7 +84,7 @@ static StringRef axesName(NodeBinder &node) {
   return node.getSince() >= 13 ? "operand 'axes'" : "attribute 'axes'";
 }
 
-static LogicalResult inferSqueeze(NodeBinder &node, Types &types) {
+static Types inferSqueeze(NodeBinder &node) {
   std::optional<SmallVector<int64_t>> axes;
   if (failed(node.getSince() >= 13 ? node.operands({"data", "axes"}, 1)
                                    : node.operands({"data"}, 1)) ||
@@ -107,11 +101,10 @@ static LogicalResult inferSqueeze(NodeBinder &node, Types &types) {
     if (!named && (axes || size != 1))
       shape.push_back(size);
   }
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
-static LogicalResult inferUnsqueeze(NodeBinder &node, Types &types) {
+static Types inferUnsqueeze(NodeBinder &node) {
   bool operand = node.getSince() >= 13;
   std::optional<SmallVector<int64_t>> axes;
   if (failed(operand ? node.operands({"data", "axes"}, 2)
@@ -127,21 +120,25 @@ static LogicalResult inferUnsqueeze(NodeBinder &node, Types &types) {
   const int64_t *old = node.shape(0).begin();
   for (int64_t d = 0; d < rank; ++d)
     shape.push_back(llvm::is_contained(*axes, d) ? 1 : *old++);
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
-  return success();
+  return node.tensorOf(shape);
 }
 
-static LogicalResult inferIdentity(NodeBinder &node, Types &types) {
+static Types inferIdentity(NodeBinder &node) {
   if (failed(node.operands({"input"}, 1)))
     return failure();
-  types.push_back(node.type(0));
-  return success();
+  return node.type(0);
 }
 
 //===--- Transpose ---===//
 
-static LogicalResult bindTranspose(NodeBinder &node,
-                                   SmallVector<int64_t> &order) {
+namespace {
+struct Transpose {
+  SmallVector<int64_t> order, result;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Transpose::bind(NodeBinder &node) {
   if (failed(node.operands({"data"}, 1)) ||
       failed(node.attribute("perm", order)))
     return failure();
@@ -153,53 +150,41 @@ static LogicalResult bindTranspose(NodeBinder &node,
   if (!llvm::equal(sorted, llvm::seq<int64_t>(0, rank)))
     return node.badAttribute("perm", "a permutation of the " + Twine(rank) +
                                          " axes of operand 'data'");
-  return success();
-}
-
-static LogicalResult inferTranspose(NodeBinder &node, Types &types) {
-  SmallVector<int64_t> order, shape;
-  if (failed(bindTranspose(node, order)))
-    return failure();
   for (int64_t axis : order)
-    shape.push_back(node.shape(0)[axis]);
-  types.push_back(RankedTensorType::get(shape, node.elementType(0)));
+    result.push_back(node.shape(0)[axis]);
   return success();
 }
 
-static LogicalResult lowerTranspose(NodeBinder &node, OpBuilder &builder,
-                                    Values &results) {
-  SmallVector<int64_t> order;
-  if (failed(bindTranspose(node, order)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
-  results.push_back(emitter.transpose(node.operand(0), order));
-  return success();
+static Values lowerTranspose(Transpose &transpose, NodeBinder &node,
+                             Emitter &emitter) {
+  return emitter.transpose(node.operand(0), transpose.order);
 }
 
-static LogicalResult foldTranspose(NodeBinder &node, Constants &results) {
-  SmallVector<int64_t> order;
-  DenseElementsAttr constant = node.constant(0);
-  if (!constant)
-    return success();
-  if (failed(bindTranspose(node, order)))
-    return failure();
-  ConstantTensor tensor(constant);
+static Constants foldTranspose(Transpose &transpose, NodeBinder &node) {
+  if (!node.constant(0))
+    return {};
+  ConstantTensor tensor(node.constant(0));
   auto source = [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> from(index.size());
-    for (auto [d, axis] : llvm::enumerate(order))
+    for (auto [d, axis] : llvm::enumerate(transpose.order))
       from[axis] = index[d];
     return linearize(from, tensor.shape());
   };
-  results.push_back(tensor.gather(resultType(node).getShape(), source).pack());
-  return success();
+  return tensor.gather(transpose.result, source).pack();
 }
 
 //===--- Shape, Size ---===//
 
+namespace {
 /// The axes [start, end) that Shape gives; 15 added the attributes.
-static LogicalResult bindShape(NodeBinder &node, int64_t &start, int64_t &end) {
+struct Shape {
+  int64_t start = 0, end;
+  LogicalResult bind(NodeBinder &node);
+};
+} // namespace
+
+LogicalResult Shape::bind(NodeBinder &node) {
   std::optional<int64_t> givenEnd;
-  start = 0;
   if (failed(node.operands({"data"}, 1)) ||
       failed(node.attribute("start", start)) ||
       failed(node.attribute("end", givenEnd)))
@@ -213,48 +198,26 @@ static LogicalResult bindShape(NodeBinder &node, int64_t &start, int64_t &end) {
   return success();
 }
 
-static LogicalResult inferShape(NodeBinder &node, Types &types) {
-  int64_t start, end;
-  if (failed(bindShape(node, start, end)))
-    return failure();
-  types.push_back(RankedTensorType::get(
-      {end - start}, IntegerType::get(node.getContext(), 64)));
-  return success();
+static Types inferShapeOperator(Shape &shape, NodeBinder &node) {
+  return RankedTensorType::get({shape.end - shape.start},
+                               IntegerType::get(node.getContext(), 64));
 }
 
-static LogicalResult foldShape(NodeBinder &node, Constants &results) {
-  int64_t start, end;
-  if (failed(bindShape(node, start, end)))
-    return failure();
-  results.push_back(DenseElementsAttr::get(
-      resultType(node), node.shape(0).slice(start, end - start)));
-  return success();
+static Constants foldShape(Shape &shape, NodeBinder &node) {
+  return DenseElementsAttr::get(
+      resultType(node),
+      node.shape(0).slice(shape.start, shape.end - shape.start));
 }
 
-static LogicalResult inferSize(NodeBinder &node, Types &types) {
+static Types inferSize(NodeBinder &node) {
   if (failed(node.operands({"data"}, 1)))
     return failure();
-  types.push_back(
-      RankedTensorType::get({}, IntegerType::get(node.getContext(), 64)));
-  return success();
+  return RankedTensorType::get({}, IntegerType::get(node.getContext(), 64));
 }
 
-static LogicalResult foldSize(NodeBinder &node, Constants &results) {
-  results.push_back(DenseElementsAttr::get(
-      resultType(node), ArrayRef<int64_t>{node.type(0).getNumElements()}));
-  return success();
-}
-
-/// What folds for every operand is lowered to its constant.
-template <LogicalResult (*fold)(NodeBinder &, Constants &)>
-static LogicalResult lowerFolded(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  SmallVector<DenseElementsAttr> constants;
-  if (failed(fold(node, constants)))
-    return failure();
-  Emitter emitter(builder, node.getLoc());
-  results.push_back(emitter.constant(constants[0]));
-  return success();
+static Constants foldSize(NodeBinder &node) {
+  return DenseElementsAttr::get(
+      resultType(node), ArrayRef<int64_t>{node.type(0).getNumElements()});
 }
 
 void penstock::onnx::addShapes(OperatorTable &table) {
@@ -268,14 +231,15 @@ void penstock::onnx::addShapes(OperatorTable &table) {
             lowerToReshape);
   table.add("Identity", {1, 13, 14, 16, 19, 21, 23}, inferIdentity,
             foldToReshape, lowerToReshape);
-  table.add("Transpose", {1, 13, 21, 23}, inferTranspose, foldTranspose,
-            lowerTranspose);
+  table.add("Transpose", {1, 13, 21, 23}, bound<inferShape<Transpose>>,
+            bound<foldTranspose>, bound<lowerTranspose>);
   for (StringRef type :
        {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"})
     table.set(type, &Operator::elements, Operator::Moved);
   table.set("Identity", &Operator::elements, Operator::Same);
-  table.add("Shape", {1, 13, 15, 19, 21, 23}, inferShape, foldShape,
-            lowerFolded<foldShape>, Operator::Inactive);
+  table.add("Shape", {1, 13, 15, 19, 21, 23}, bound<inferShapeOperator>,
+            bound<foldShape>, lowerFolded<bound<foldShape>>,
+            Operator::Inactive);
   table.add("Size", {1, 13, 19, 21, 23}, inferSize, foldSize,
             lowerFolded<foldSize>, Operator::Inactive);
   for (StringRef type : {"Shape", "Size"})

@@ -15,15 +15,6 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-static LogicalResult lowerFolded(NodeBinder &node, OpBuilder &builder,
-                                 Values &results, Operator::FoldFn fold) {
-  SmallVector<DenseElementsAttr> constants;
-  if (failed(fold(node, constants)))
-    return failure();
-  results.push_back(Emitter(builder, node.getLoc()).constant(constants[0]));
-  return success();
-}
-
 //===--- HannWindow, HammingWindow, BlackmanWindow ---===//
 
 static LogicalResult bindDatatype(NodeBinder &node, Type &element) {
@@ -36,14 +27,13 @@ static LogicalResult bindDatatype(NodeBinder &node, Type &element) {
   return success();
 }
 
-static LogicalResult inferWindow(NodeBinder &node, Types &types) {
+static Types inferWindow(NodeBinder &node) {
   int64_t size;
   Type element;
   if (failed(node.operands({"size"}, 1)) || failed(readLength(node, 0, size)) ||
       failed(bindDatatype(node, element)))
     return failure();
-  types.push_back(RankedTensorType::get({size}, element));
-  return success();
+  return RankedTensorType::get({size}, element);
 }
 
 /// Sums of cosines of one and two turns over the period.
@@ -55,7 +45,7 @@ constexpr Cosines kHamming = {25.0 / 46.0, 1 - 25.0 / 46.0, 0};
 constexpr Cosines kBlackman = {0.42, 0.5, 0.08};
 
 template <const Cosines &cosines>
-static LogicalResult foldWindow(NodeBinder &node, Constants &results) {
+static Constants foldWindow(NodeBinder &node) {
   bool isPeriodic = true;
   if (failed(node.attribute("periodic", isPeriodic)))
     return failure();
@@ -68,14 +58,7 @@ static LogicalResult foldWindow(NodeBinder &node, Constants &results) {
     window.floats[i] =
         period == 0 ? 1 : c0 - c1 * std::cos(turn) + c2 * std::cos(2 * turn);
   }
-  results.push_back(window.pack());
-  return success();
-}
-
-template <const Cosines &cosines>
-static LogicalResult lowerWindow(NodeBinder &node, OpBuilder &builder,
-                                 Values &results) {
-  return lowerFolded(node, builder, results, foldWindow<cosines>);
+  return window.pack();
 }
 
 //===--- MelWeightMatrix ---===//
@@ -126,18 +109,14 @@ LogicalResult MelWeights::bind(NodeBinder &node) {
   return success();
 }
 
-static LogicalResult inferMelWeights(NodeBinder &node, Types &types) {
-  MelWeights mel;
+static Types inferMelWeights(MelWeights &mel, NodeBinder &node) {
   Type element;
-  if (failed(mel.bind(node)) || failed(bindDatatype(node, element)))
+  if (failed(bindDatatype(node, element)))
     return failure();
-  types.push_back(
-      RankedTensorType::get({mel.length / 2 + 1, mel.bins}, element));
-  return success();
+  return RankedTensorType::get({mel.length / 2 + 1, mel.bins}, element);
 }
 
-static LogicalResult foldMelWeights(MelWeights &mel, NodeBinder &node,
-                                    Constants &results) {
+static Constants foldMelWeights(MelWeights &mel, NodeBinder &node) {
   ConstantTensor weights(resultType(node));
   SmallVector<int64_t> corners = mel.getCorners();
   for (int64_t i = 0; i < mel.bins; ++i) {
@@ -153,22 +132,20 @@ static LogicalResult foldMelWeights(MelWeights &mel, NodeBinder &node,
       at(row) =
           static_cast<double>(right - row) / static_cast<double>(right - peak);
   }
-  results.push_back(weights.pack());
-  return success();
+  return weights.pack();
 }
 
-static LogicalResult lowerMelWeights(NodeBinder &node, OpBuilder &builder,
-                                     Values &results) {
-  return lowerFolded(node, builder, results, bound<foldMelWeights>);
+template <const Cosines &cosines>
+static void addWindow(OperatorTable &table, StringRef name) {
+  table.add(name, {17}, inferWindow, foldWindow<cosines>,
+            lowerFolded<foldWindow<cosines>>, Operator::Inactive);
 }
 
 void penstock::onnx::addSignal(OperatorTable &table) {
-  table.add("HannWindow", {17}, inferWindow, foldWindow<kHann>,
-            lowerWindow<kHann>, Operator::Inactive);
-  table.add("HammingWindow", {17}, inferWindow, foldWindow<kHamming>,
-            lowerWindow<kHamming>, Operator::Inactive);
-  table.add("BlackmanWindow", {17}, inferWindow, foldWindow<kBlackman>,
-            lowerWindow<kBlackman>, Operator::Inactive);
-  table.add("MelWeightMatrix", {17}, inferMelWeights, bound<foldMelWeights>,
-            lowerMelWeights, Operator::Inactive);
+  addWindow<kHann>(table, "HannWindow");
+  addWindow<kHamming>(table, "HammingWindow");
+  addWindow<kBlackman>(table, "BlackmanWindow");
+  table.add("MelWeightMatrix", {17}, bound<inferMelWeights>,
+            bound<foldMelWeights>, lowerFolded<bound<foldMelWeights>>,
+            Operator::Inactive);
 }

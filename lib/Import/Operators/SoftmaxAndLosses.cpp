@@ -41,22 +41,18 @@ LogicalResult SoftmaxAxis::bind(NodeBinder &node) {
 }
 
 template <bool log>
-static LogicalResult lowerSoftmax(SoftmaxAxis &softmax, NodeBinder &node,
-                                  OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerSoftmax(SoftmaxAxis &softmax, NodeBinder &node,
+                           Emitter &emitter) {
   Value input = emitter.reshape(node.operand(0), softmax.shape);
   RankedTensorType type = Emitter::typeOf(input);
   Value result;
   if (log)
-    result =
-        nn::LogSoftmaxOp::create(builder, node.getLoc(), input, softmax.axis);
+    result = emitter.make<nn::LogSoftmaxOp>(input, softmax.axis);
   else
-    result = linalg::SoftmaxOp::create(builder, node.getLoc(), TypeRange(type),
-                                       input, emitter.empty(type),
-                                       static_cast<uint64_t>(softmax.axis))
-                 ->getResult(0);
-  results.push_back(emitter.reshape(result, node.shape(0)));
-  return success();
+    result = emitter.make<linalg::SoftmaxOp>(
+        TypeRange(type), input, emitter.empty(type),
+        static_cast<uint64_t>(softmax.axis));
+  return emitter.reshape(result, node.shape(0));
 }
 
 //===--- SoftmaxCrossEntropyLoss, NegativeLogLikelihoodLoss ---===//
@@ -103,9 +99,8 @@ LogicalResult ClassLoss::bind(NodeBinder &node) {
                           << ", it must have one weight for each of the "
                           << node.shape(0)[1] << " classes";
   }
-  loss = RankedTensorType::get(reduction == "none" ? ArrayRef<int64_t>(samples)
-                                                   : ArrayRef<int64_t>(),
-                               node.elementType(0));
+  loss = node.tensorOf(reduction == "none" ? ArrayRef<int64_t>(samples)
+                                           : ArrayRef<int64_t>());
   return success();
 }
 
@@ -166,12 +161,10 @@ Value ClassLoss::pick(NodeBinder &node, Emitter &emitter, Value operand,
 }
 
 template <bool hasLogProbabilities>
-static LogicalResult inferClassLoss(ClassLoss &loss, NodeBinder &node,
-                                    Types &types) {
-  types.push_back(loss.loss);
+static Types inferClassLoss(ClassLoss &loss, NodeBinder &node) {
   if (hasLogProbabilities && node.node.getNumResults() == 2)
-    types.push_back(node.type(0));
-  return success();
+    return {loss.loss, node.type(0)};
+  return loss.loss;
 }
 
 /// A label names a class, or is left out.
@@ -188,8 +181,7 @@ static Value emitFromLogProbabilities(ClassLoss &loss, NodeBinder &node,
                                       Emitter &emitter, Value logs) {
   Value sum = loss.pick(node, emitter, logs,
                         [](Emitter &inside, ArrayRef<Value> scalars) -> Value {
-                          Value negative = arith::NegFOp::create(
-                              inside.builder, inside.loc, scalars[0]);
+                          Value negative = inside.neg(scalars[0]);
                           return scalars.size() == 3
                                      ? inside.mul(negative, scalars[2])
                                      : negative;
@@ -199,8 +191,7 @@ static Value emitFromLogProbabilities(ClassLoss &loss, NodeBinder &node,
   // The mean is over the weights of the labels that count.
   Value ones = node.has(2)
                    ? node.operand(2)
-                   : emitter.filled(RankedTensorType::get({node.shape(0)[1]},
-                                                          node.elementType(0)),
+                   : emitter.filled(node.tensorOf({node.shape(0)[1]}),
                                     emitter.scalar(node.elementType(0), 1));
   Value total =
       loss.pick(node, emitter, ones,
@@ -218,9 +209,8 @@ static Value emitFromLogProbabilities(ClassLoss &loss, NodeBinder &node,
       });
 }
 
-static LogicalResult lowerCrossEntropy(ClassLoss &loss, NodeBinder &node,
-                                       OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerCrossEntropy(ClassLoss &loss, NodeBinder &node,
+                                Emitter &emitter) {
   bool wantsLogs = node.node.getNumResults() == 2;
   bool plain = loss.reduction == "mean" && !node.has(2);
   // What --loss says beyond the standard, see LossNodes.cpp.
@@ -228,10 +218,10 @@ static LogicalResult lowerCrossEntropy(ClassLoss &loss, NodeBinder &node,
       dyn_cast_or_null<FloatAttr>(node.node.getParam("label_smoothing"));
   auto weights =
       dyn_cast_or_null<DenseF64ArrayAttr>(node.node.getParam("class_weights"));
-  Value logs;
+  Value logs, result;
   if (!plain || (wantsLogs && !node.node.getOutputs()[1].use_empty()))
-    logs = nn::LogSoftmaxOp::create(builder, node.getLoc(), node.operand(0),
-                                    /*dim=*/1);
+    logs = emitter.make<nn::LogSoftmaxOp>(node.operand(0),
+                                          /*dim=*/1);
   if (plain) {
     // The classes last.
     SmallVector<int64_t> order =
@@ -239,28 +229,26 @@ static LogicalResult lowerCrossEntropy(ClassLoss &loss, NodeBinder &node,
     order.erase(order.begin() + 1);
     order.push_back(1);
     Value scores = emitter.transpose(node.operand(0), order);
-    IntegerAttr ignore =
-        loss.ignore ? builder.getI64IntegerAttr(*loss.ignore) : IntegerAttr();
-    results.push_back(nn::CrossEntropyOp::create(
-                          builder, node.getLoc(),
-                          TypeRange{loss.loss, scores.getType()}, scores,
-                          node.operand(1), ignore, smoothing, weights)
-                          .getLoss());
+    IntegerAttr ignore = loss.ignore
+                             ? emitter.builder.getI64IntegerAttr(*loss.ignore)
+                             : IntegerAttr();
+    result = nn::CrossEntropyOp::create(emitter.builder, emitter.loc,
+                                        TypeRange{loss.loss, scores.getType()},
+                                        scores, node.operand(1), ignore,
+                                        smoothing, weights)
+                 .getLoss();
   } else {
-    results.push_back(emitFromLogProbabilities(loss, node, emitter, logs));
+    result = emitFromLogProbabilities(loss, node, emitter, logs);
   }
+  if (!wantsLogs)
+    return result;
   // Nobody reads it: any value of the type stands for it.
-  if (wantsLogs)
-    results.push_back(logs ? logs : emitter.empty(node.type(0)));
-  return success();
+  return {result, logs ? logs : emitter.empty(node.type(0))};
 }
 
-static LogicalResult lowerLikelihood(ClassLoss &loss, NodeBinder &node,
-                                     OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
-  results.push_back(
-      emitFromLogProbabilities(loss, node, emitter, node.operand(0)));
-  return success();
+static Values lowerLikelihood(ClassLoss &loss, NodeBinder &node,
+                              Emitter &emitter) {
+  return emitFromLogProbabilities(loss, node, emitter, node.operand(0));
 }
 
 void penstock::onnx::addSoftmaxAndLosses(OperatorTable &table) {

@@ -15,49 +15,67 @@
 using namespace mlir;
 using namespace penstock::onnx;
 
-LogicalResult penstock::onnx::inferFloatUnary(NodeBinder &node, Types &types) {
+Types penstock::onnx::inferFloatUnary(NodeBinder &node) {
   if (failed(node.operands({"X"}, 1)) || failed(node.requireFloat(0)))
     return failure();
-  types.push_back(node.type(0));
-  return success();
+  return node.type(0);
 }
 
-LogicalResult penstock::onnx::inferArithmeticUnary(NodeBinder &node,
-                                                   Types &types) {
+Types penstock::onnx::inferArithmeticUnary(NodeBinder &node) {
   if (failed(node.operands({"X"}, 1)) || failed(node.requireArithmetic(0)))
     return failure();
-  types.push_back(node.type(0));
-  return success();
+  return node.type(0);
+}
+
+Types penstock::onnx::inferTwo(NodeBinder &node, ArrayRef<StringRef> names) {
+  SmallVector<int64_t> shape;
+  if (failed(node.operands(names, 2)) ||
+      failed(node.requireSameElementType(0, 1)) ||
+      failed(node.broadcast(0, shape)) || failed(node.broadcast(1, shape)))
+    return failure();
+  return node.tensorOf(shape);
+}
+
+SmallVector<ConstantTensor>
+penstock::onnx::broadcastConstants(NodeBinder &node) {
+  SmallVector<ConstantTensor> all;
+  for (unsigned i = 0; i < node.size(); ++i) {
+    DenseElementsAttr constant = node.constant(i);
+    if (!constant)
+      return {};
+    all.push_back(
+        ConstantTensor(constant).broadcast(resultType(node).getShape()));
+  }
+  return all;
 }
 
 template <typename MathOp>
 static Value mathOp(NodeBinder &, Emitter &emitter, Value x) {
-  return MathOp::create(emitter.builder, emitter.loc, x);
+  return emitter.make<MathOp>(x);
 }
 
 static Value negate(NodeBinder &, Emitter &emitter, Value x) {
   if (isa<FloatType>(x.getType()))
-    return arith::NegFOp::create(emitter.builder, emitter.loc, x);
+    return emitter.neg(x);
   return emitter.sub(emitter.scalar(x.getType(), 0), x);
 }
 
-static LogicalResult foldNegate(NodeBinder &node, Constants &results) {
+static Constants foldNegate(NodeBinder &node) {
   DenseElementsAttr constant = node.constant(0);
   if (!constant)
-    return success();
+    return {};
   ConstantTensor tensor(constant);
   for (int64_t &value : tensor.integers)
     value = static_cast<int64_t>(-static_cast<uint64_t>(value));
   for (double &value : tensor.floats)
     value = -value;
-  results.push_back(tensor.pack());
-  return success();
+  return tensor.pack();
 }
 
 static Value absolute(NodeBinder &, Emitter &emitter, Value x) {
   if (isa<FloatType>(x.getType()))
-    return math::AbsFOp::create(emitter.builder, emitter.loc, x);
-  return math::AbsIOp::create(emitter.builder, emitter.loc, x);
+    return emitter.make<math::AbsFOp>(x);
+  return emitter.make<math::AbsIOp>(x);
 }
 
 static Value reciprocal(NodeBinder &, Emitter &emitter, Value x) {
@@ -79,14 +97,13 @@ static Value sign(NodeBinder &, Emitter &emitter, Value x) {
 /// Of constants of floats: functions whose result in double, rounded, is that
 /// in the type itself.
 template <double (*function)(double)>
-static LogicalResult foldExact(NodeBinder &node, Constants &results) {
+static Constants foldExact(NodeBinder &node) {
   if (!node.constant(0) || !isa<FloatType>(node.elementType(0)))
-    return success();
+    return {};
   ConstantTensor tensor(node.constant(0));
   for (double &value : tensor.floats)
     value = function(value);
-  results.push_back(tensor.pack());
-  return success();
+  return tensor.pack();
 }
 
 static double inverse(double x) { return 1 / x; }

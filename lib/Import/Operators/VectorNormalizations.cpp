@@ -29,9 +29,8 @@ struct MeanVariance {
 } // namespace
 
 /// (x - mean) / (deviation + 1e-9), the deviation from squared differences.
-static LogicalResult lowerMeanVariance(MeanVariance &norm, NodeBinder &node,
-                                       OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerMeanVariance(MeanVariance &norm, NodeBinder &node,
+                                Emitter &emitter) {
   RankedTensorType type = node.type(0);
   Type element = type.getElementType();
   SmallVector<int64_t> kept(type.getShape());
@@ -42,9 +41,7 @@ static LogicalResult lowerMeanVariance(MeanVariance &norm, NodeBinder &node,
   }
   auto mean = [&](Value value) {
     Value sum = emitter.reduce(value, norm.axes, emitter.scalar(element, 0),
-                               [](Emitter &inside, ArrayRef<Value> scalars) {
-                                 return inside.add(scalars[0], scalars[1]);
-                               });
+                               &Emitter::add);
     Value result = emitter.elementwise(
         Emitter::typeOf(sum), sum,
         [&](Emitter &inside, ArrayRef<Value> scalars) {
@@ -52,24 +49,19 @@ static LogicalResult lowerMeanVariance(MeanVariance &norm, NodeBinder &node,
         });
     return emitter.reshape(result, kept);
   };
-  Value centered =
-      emitter.elementwise(type, {node.operand(0), mean(node.operand(0))},
-                          [](Emitter &inside, ArrayRef<Value> scalars) {
-                            return inside.sub(scalars[0], scalars[1]);
-                          });
+  Value centered = emitter.elementwise(
+      type, {node.operand(0), mean(node.operand(0))}, &Emitter::sub);
   Value variance = mean(emitter.elementwise(
       type, centered, [](Emitter &inside, ArrayRef<Value> scalars) {
         return inside.mul(scalars[0], scalars[0]);
       }));
-  results.push_back(emitter.elementwise(
+  return emitter.elementwise(
       type, {centered, variance},
       [&](Emitter &inside, ArrayRef<Value> scalars) {
-        Value deviation =
-            math::SqrtOp::create(inside.builder, inside.loc, scalars[1]);
+        Value deviation = inside.make<math::SqrtOp>(scalars[1]);
         return inside.div(scalars[0],
                           inside.add(deviation, inside.scalar(element, 1e-9)));
-      }));
-  return success();
+      });
 }
 
 //===--- LpNormalization ---===//
@@ -93,21 +85,17 @@ LogicalResult LpNorm::bind(NodeBinder &node) {
 }
 
 /// x / norm; a vector of zeros, which has no direction, stays zero.
-static LogicalResult lowerLpNorm(LpNorm &norm, NodeBinder &node,
-                                 OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerLpNorm(LpNorm &norm, NodeBinder &node, Emitter &emitter) {
   RankedTensorType type = node.type(0);
   Type element = type.getElementType();
-  Value sum = emitter.reduce(
-      node.operand(0), norm.axis, emitter.scalar(element, 0),
-      [&](Emitter &inside, ArrayRef<Value> scalars) {
-        Value x = scalars[1];
-        Value term = norm.p == 2
-                         ? inside.mul(x, x)
-                         : math::AbsFOp::create(inside.builder, inside.loc, x)
-                               .getResult();
-        return inside.add(scalars[0], term);
-      });
+  Value sum =
+      emitter.reduce(node.operand(0), norm.axis, emitter.scalar(element, 0),
+                     [&](Emitter &inside, ArrayRef<Value> scalars) {
+                       Value x = scalars[1];
+                       Value term = norm.p == 2 ? inside.mul(x, x)
+                                                : inside.make<math::AbsFOp>(x);
+                       return inside.add(scalars[0], term);
+                     });
   // Where the norm is zero it is replaced before the root and the division, so
   // that the derivative is a number as well.
   Value length = emitter.elementwise(
@@ -118,16 +106,12 @@ static LogicalResult lowerLpNorm(LpNorm &norm, NodeBinder &node,
         Value safe = inside.select(isZero, one, scalars[0]);
         if (norm.p == 1)
           return safe;
-        return math::SqrtOp::create(inside.builder, inside.loc, safe);
+        return inside.make<math::SqrtOp>(safe);
       });
   SmallVector<int64_t> kept(type.getShape());
   kept[norm.axis] = 1;
-  results.push_back(emitter.elementwise(
-      type, {node.operand(0), emitter.reshape(length, kept)},
-      [](Emitter &inside, ArrayRef<Value> scalars) {
-        return inside.div(scalars[0], scalars[1]);
-      }));
-  return success();
+  return emitter.elementwise(
+      type, {node.operand(0), emitter.reshape(length, kept)}, &Emitter::div);
 }
 
 //===--- LRN ---===//
@@ -156,9 +140,8 @@ LogicalResult LocalResponse::bind(NodeBinder &node) {
 }
 
 /// x / (bias + alpha/size * sum of squares over `size` channels around)^beta.
-static LogicalResult lowerLocalResponse(LocalResponse &norm, NodeBinder &node,
-                                        OpBuilder &builder, Values &results) {
-  Emitter emitter(builder, node.getLoc());
+static Values lowerLocalResponse(LocalResponse &norm, NodeBinder &node,
+                                 Emitter &emitter) {
   Type element = node.elementType(0);
   int64_t samples = node.shape(0)[0], channels = node.shape(0)[1];
   int64_t points = product(node.shape(0).drop_front(2));
@@ -171,7 +154,7 @@ static LogicalResult lowerLocalResponse(LocalResponse &norm, NodeBinder &node,
   // Zeros around the channels, then the window's channels side by side.
   int64_t before = (norm.size - 1) / 2, after = norm.size / 2;
   auto index = [&](int64_t value) -> OpFoldResult {
-    return builder.getIndexAttr(value);
+    return emitter.builder.getIndexAttr(value);
   };
   Value zero = emitter.scalar(element, 0);
   auto padded = RankedTensorType::get(
@@ -179,8 +162,7 @@ static LogicalResult lowerLocalResponse(LocalResponse &norm, NodeBinder &node,
   if (norm.size > 1) {
     SmallVector<OpFoldResult> low = {index(0), index(before), index(0)};
     SmallVector<OpFoldResult> high = {index(0), index(after), index(0)};
-    squares = tensor::PadOp::create(builder, node.getLoc(), padded, squares,
-                                    low, high, zero);
+    squares = emitter.make<tensor::PadOp>(padded, squares, low, high, zero);
   }
   SmallVector<Value> window = {x};
   for (int64_t i = 0; i < norm.size; ++i) {
@@ -188,8 +170,8 @@ static LogicalResult lowerLocalResponse(LocalResponse &norm, NodeBinder &node,
     SmallVector<OpFoldResult> sizes = {index(samples), index(channels),
                                        index(points)};
     SmallVector<OpFoldResult> strides(3, index(1));
-    window.push_back(tensor::ExtractSliceOp::create(
-        builder, node.getLoc(), type, squares, offsets, sizes, strides));
+    window.push_back(emitter.make<tensor::ExtractSliceOp>(
+        type, squares, offsets, sizes, strides));
   }
   Value result = emitter.elementwise(
       type, window, [&](Emitter &inside, ArrayRef<Value> scalars) {
@@ -200,12 +182,11 @@ static LogicalResult lowerLocalResponse(LocalResponse &norm, NodeBinder &node,
         Value base =
             inside.add(inside.scalar(element, norm.bias),
                        inside.mul(inside.scalar(element, factor), sum));
-        Value power = math::PowFOp::create(inside.builder, inside.loc, base,
-                                           inside.scalar(element, norm.beta));
+        Value power =
+            inside.make<math::PowFOp>(base, inside.scalar(element, norm.beta));
         return inside.div(scalars[0], power);
       });
-  results.push_back(emitter.reshape(result, node.shape(0)));
-  return success();
+  return emitter.reshape(result, node.shape(0));
 }
 
 void penstock::onnx::addVectorNormalizations(OperatorTable &table) {
