@@ -52,7 +52,7 @@ public:
   mlir::Value mul(mlir::Value a, mlir::Value b) {
     return either<mlir::arith::MulFOp, mlir::arith::MulIOp>(a, b);
   }
-  /// Of integers, both are signed.
+  /// Integers are signed.
   mlir::Value div(mlir::Value a, mlir::Value b) {
     return either<mlir::arith::DivFOp, mlir::arith::DivSIOp>(a, b);
   }

@@ -95,7 +95,7 @@ template <bool anyWidth> static Types inferVariadic(NodeBinder &node) {
     if (failed(node.requireSameElementType(0, i)) ||
         failed(node.broadcast(i, shape)))
       return failure();
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 template <auto scalar, bool mean = false>

@@ -82,7 +82,7 @@ private:
 } // namespace
 
 Value AttentionWriter::cast(Value value, Type to) {
-  RankedTensorType type = Emitter::typeOf(value);
+  RankedTensorType type = Emitter::getType(value);
   if (type.getElementType() == to)
     return value;
   return emitter.elementwise(RankedTensorType::get(type.getShape(), to), value,
@@ -137,7 +137,7 @@ Value AttentionWriter::emitBias() {
                                perHead ? attention.perGroup() : 1, shape[2],
                                shape[3]};
   mask = emitter.reshape(mask, five);
-  if (!Emitter::typeOf(mask).getElementType().isInteger(1))
+  if (!Emitter::getType(mask).getElementType().isInteger(1))
     return cast(mask, element);
   return emitter.elementwise(RankedTensorType::get(five, element), mask,
                              [&](Emitter &inside, ArrayRef<Value> scalars) {
@@ -161,7 +161,7 @@ Value AttentionWriter::isLater(Emitter &inside) const {
 
 /// Whether the row's largest addend is -inf: no key is attended.
 Value AttentionWriter::findMaskedRows(Value bias) {
-  ArrayRef<int64_t> shape = Emitter::shapeOf(bias);
+  ArrayRef<int64_t> shape = Emitter::getShape(bias);
   SmallVector<int64_t> rows(shape.drop_back());
   // With a causal mask the keys after the query are out as well.
   SmallVector<int64_t> full(shape);
@@ -261,7 +261,7 @@ Value AttentionWriter::emitResult(Value probabilities) {
 Value AttentionWriter::headsFirst(Value value, int64_t size) {
   if (!attention.isFlat)
     return value;
-  int64_t steps = Emitter::shapeOf(value)[1];
+  int64_t steps = Emitter::getShape(value)[1];
   Value parts =
       emitter.reshape(value, {attention.batch, steps, attention.groups, size});
   return emitter.transpose(parts, {0, 2, 1, 3});
@@ -270,13 +270,13 @@ Value AttentionWriter::headsFirst(Value value, int64_t size) {
 Value AttentionWriter::withPast(unsigned operand, unsigned past, int64_t size) {
   if (attention.past == 0)
     return node.operand(operand);
-  Value all = emitter.empty(node.tensorOf(
+  Value all = emitter.empty(node.makeType(
       {attention.batch, attention.groups, attention.keys, size}, operand));
   SmallVector<int64_t> offsets(4, 0);
   for (Value part :
        {node.operand(past), headsFirst(node.operand(operand), size)}) {
     all = emitter.insert(part, all, offsets);
-    offsets[2] += Emitter::shapeOf(part)[2];
+    offsets[2] += Emitter::getShape(part)[2];
   }
   return all;
 }

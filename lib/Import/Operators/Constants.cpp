@@ -151,7 +151,7 @@ static Types inferRange(NodeBinder &node) {
   FailureOr<int64_t> count = bindRange(node, bounds);
   if (failed(count))
     return failure();
-  return node.tensorOf({*count});
+  return node.makeType({*count});
 }
 
 static Constants foldRange(NodeBinder &node) {
@@ -159,7 +159,7 @@ static Constants foldRange(NodeBinder &node) {
   FailureOr<int64_t> count = bindRange(node, bounds);
   if (failed(count))
     return failure();
-  ConstantTensor tensor(node.tensorOf({*count}));
+  ConstantTensor tensor(node.makeType({*count}));
   for (int64_t i = 0; i < *count; ++i) {
     if (tensor.isFloat())
       tensor.floats[i] = bounds[0].floats[0] + i * bounds[2].floats[0];
@@ -187,7 +187,7 @@ static Types inferCast(NodeBinder &node) {
 static Types inferCastLike(NodeBinder &node) {
   if (failed(node.operands({"input", "target_type"}, 2)))
     return failure();
-  return node.tensorOf(node.shape(0), 1);
+  return node.makeType(node.shape(0), 1);
 }
 
 static Constants foldCast(NodeBinder &node) {

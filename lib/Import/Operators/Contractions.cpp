@@ -68,7 +68,7 @@ LogicalResult Gemm::bind(NodeBinder &node) {
 }
 
 static Types inferGemm(Gemm &gemm, NodeBinder &node) {
-  return node.tensorOf({gemm.m, gemm.n});
+  return node.makeType({gemm.m, gemm.n});
 }
 
 static Values lowerGemm(Gemm &gemm, NodeBinder &node, Emitter &emitter) {
@@ -77,7 +77,7 @@ static Values lowerGemm(Gemm &gemm, NodeBinder &node, Emitter &emitter) {
     return transposed ? emitter.map(3, {column, row})
                       : emitter.map(3, {row, column});
   };
-  auto type = node.tensorOf({gemm.m, gemm.n});
+  auto type = node.makeType({gemm.m, gemm.n});
   Value product =
       emitter.contract(node.operand(0), node.operand(1), type,
                        {matrix(M, K, gemm.transA), matrix(K, N, gemm.transB),
@@ -129,7 +129,7 @@ static Values lowerFusedGemm(Gemm &gemm, NodeBinder &node, Emitter &emitter) {
   if (failed(bindActivation(node, activation)))
     return failure();
   Value sum = (*lowerGemm(gemm, node, emitter))[0];
-  return emitter.elementwise(Emitter::typeOf(sum), sum,
+  return emitter.elementwise(Emitter::getType(sum), sum,
                              [&](Emitter &inside, ArrayRef<Value> scalars) {
                                return activation.apply(inside, scalars[0]);
                              });
@@ -216,7 +216,7 @@ static Values lowerMatMul(MatMul &matMul, NodeBinder &node, Emitter &emitter) {
     int64_t rows = product(batchA) * m;
     Value a = emitter.reshape(node.operand(0), {rows, k});
     Value b = emitter.reshape(node.operand(1), {k, n});
-    Value c = emitter.contract(a, b, node.tensorOf({rows, n}),
+    Value c = emitter.contract(a, b, node.makeType({rows, n}),
                                {emitter.map(3, {0, 2}), emitter.map(3, {2, 1}),
                                 emitter.map(3, {0, 1})});
     return emitter.reshape(c, result);
@@ -256,7 +256,7 @@ static Values lowerMatMul(MatMul &matMul, NodeBinder &node, Emitter &emitter) {
   sizes.append({m, n});
   Value c = emitter.contract(
       emitter.reshape(node.operand(0), newA),
-      emitter.reshape(node.operand(1), newB), node.tensorOf(sizes),
+      emitter.reshape(node.operand(1), newB), node.makeType(sizes),
       {emitter.map(rank + 3, dimsA), emitter.map(rank + 3, dimsB),
        emitter.map(rank + 3, dimsC)});
   return emitter.reshape(c, result);

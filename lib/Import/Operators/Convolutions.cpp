@@ -136,7 +136,7 @@ static bool hasBias(NodeBinder &node) {
 static Value addBias(NodeBinder &node, Emitter &emitter, Value value) {
   if (!hasBias(node))
     return value;
-  RankedTensorType type = Emitter::typeOf(value);
+  RankedTensorType type = Emitter::getType(value);
   AffineMap all = emitter.builder.getMultiDimIdentityMap(type.getRank());
   AffineMap channel = emitter.map(type.getRank(), {1});
   return emitter.generic({value, node.operand(2)}, emitter.empty(type),
@@ -149,7 +149,7 @@ static Value addBias(NodeBinder &node, Emitter &emitter, Value value) {
 }
 
 static Value emitConv(NodeBinder &node, Emitter &emitter, const Conv &conv) {
-  auto type = node.tensorOf(conv.result);
+  auto type = node.makeType(conv.result);
   const Window &window = conv.window;
   Value result =
       nn::ConvOp::create(emitter.builder, node.getLoc(), node.operand(0),
@@ -184,7 +184,7 @@ LogicalResult FusedConv::bind(NodeBinder &node) {
                       node.shape(3) != ArrayRef<int64_t>(result)))
     return node.error() << "operand 'Z' is " << node.type(3)
                         << ", it must have the shape of the convolution, "
-                        << node.tensorOf(result);
+                        << node.makeType(result);
   if (auto list = dyn_cast_or_null<DenseF32ArrayAttr>(
           node.node.getParam("activation_params")))
     params.assign(list.asArrayRef().begin(), list.asArrayRef().end());
@@ -230,7 +230,7 @@ static Values lowerFusedConv(FusedConv &conv, NodeBinder &node,
   SmallVector<Value> terms = {emitConv(node, emitter, conv)};
   if (node.has(3))
     terms.push_back(node.operand(3));
-  return emitter.elementwise(Emitter::typeOf(terms[0]), terms,
+  return emitter.elementwise(Emitter::getType(terms[0]), terms,
                              [&](Emitter &inside, ArrayRef<Value> scalars) {
                                Value sum =
                                    scalars.size() == 2
@@ -244,7 +244,7 @@ static Values lowerFusedConv(FusedConv &conv, NodeBinder &node,
 
 static Values lowerConvTranspose(TransposedConv &conv, NodeBinder &node,
                                  Emitter &emitter) {
-  auto type = node.tensorOf(conv.result);
+  auto type = node.makeType(conv.result);
   Window &window = conv.window;
   Value result = emitter.make<nn::ConvInputGradOp>(
       node.operand(0), node.operand(1), emitter.empty(type), window.strides,

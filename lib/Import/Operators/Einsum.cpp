@@ -184,7 +184,7 @@ struct FusedMatMul {
   double alpha = 1;
   bool transA = false, transB = false;
   Labelled a, b;
-  /// Of the result: its axes by name, and their sizes.
+  /// The axes of the result by name, and their sizes.
   SmallVector<int64_t> labels, result;
   LogicalResult bind(NodeBinder &node);
 };
@@ -244,7 +244,7 @@ static Values lowerFusedMatMul(FusedMatMul &product, NodeBinder &node,
   Value value = multiply(emitter, product.a, product.b, product.labels).value;
   if (product.alpha != 1)
     value = emitter.elementwise(
-        Emitter::typeOf(value), value,
+        Emitter::getType(value), value,
         [&](Emitter &inside, ArrayRef<Value> scalars) {
           return inside.mul(scalars[0],
                             inside.scalar(scalars[0].getType(), product.alpha));

@@ -124,7 +124,7 @@ Value Emitter::constant(DenseElementsAttr value) {
 }
 
 Value Emitter::reshape(Value value, ArrayRef<int64_t> shape) {
-  RankedTensorType from = typeOf(value);
+  RankedTensorType from = getType(value);
   if (from.getShape() == shape)
     return value;
   auto to = RankedTensorType::get(shape, from.getElementType());
@@ -162,7 +162,7 @@ Value Emitter::reshape(Value value, ArrayRef<int64_t> shape) {
 Value Emitter::transpose(Value value, ArrayRef<int64_t> order) {
   if (llvm::equal(order, llvm::seq<int64_t>(0, order.size())))
     return value;
-  RankedTensorType from = typeOf(value);
+  RankedTensorType from = getType(value);
   SmallVector<int64_t> shape;
   for (int64_t axis : order)
     shape.push_back(from.getDimSize(axis));
@@ -184,7 +184,7 @@ Value Emitter::insert(Value part, Value into, ArrayRef<int64_t> offsets) {
   SmallVector<int64_t> ones(offsets.size(), 1);
   return tensor::InsertSliceOp::create(
       builder, loc, part, into, getAsIndexOpFoldResult(getContext(), offsets),
-      getAsIndexOpFoldResult(getContext(), shapeOf(part)),
+      getAsIndexOpFoldResult(getContext(), getShape(part)),
       getAsIndexOpFoldResult(getContext(), ones));
 }
 
@@ -218,7 +218,7 @@ Value Emitter::elementwise(RankedTensorType type, ArrayRef<Value> operands,
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
   for (Value operand : operands) {
-    ArrayRef<int64_t> shape = shapeOf(operand);
+    ArrayRef<int64_t> shape = getShape(operand);
     int64_t offset = rank - static_cast<int64_t>(shape.size());
     SmallVector<int64_t> dims, kept;
     for (auto [d, size] : llvm::enumerate(shape))
@@ -252,7 +252,7 @@ Value Emitter::broadcast(Value value, RankedTensorType type) {
 
 Value Emitter::reduce(Value value, ArrayRef<int64_t> axes, Value neutral,
                       Body combine) {
-  RankedTensorType from = typeOf(value);
+  RankedTensorType from = getType(value);
   int64_t rank = from.getRank();
   SmallVector<int64_t> kept, shape;
   SmallVector<utils::IteratorType> iterators(rank,

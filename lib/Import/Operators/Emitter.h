@@ -123,11 +123,11 @@ public:
   /// The map from a space of `rank` dimensions to `dims`.
   mlir::AffineMap map(int64_t rank, llvm::ArrayRef<int64_t> dims);
 
-  static mlir::RankedTensorType typeOf(mlir::Value value) {
+  static mlir::RankedTensorType getType(mlir::Value value) {
     return llvm::cast<mlir::RankedTensorType>(value.getType());
   }
-  static llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
-    return typeOf(value).getShape();
+  static llvm::ArrayRef<int64_t> getShape(mlir::Value value) {
+    return getType(value).getShape();
   }
 
 private:

@@ -55,7 +55,7 @@ LogicalResult Argument::bind(NodeBinder &node) {
 /// extremum of anything, as in numpy.
 static Value emitPosition(Emitter &emitter, Value value, int64_t axis,
                           bool isMaximum, bool selectLast) {
-  RankedTensorType type = Emitter::typeOf(value);
+  RankedTensorType type = Emitter::getType(value);
   // Unsigned integers are compared as wider signed ones.
   Type computed = Emitter::computedType(type.getElementType());
   if (computed != type.getElementType()) {
@@ -81,7 +81,7 @@ static Value emitPosition(Emitter &emitter, Value value, int64_t axis,
   Type i64 = emitter.builder.getI64Type();
   Value none = selectLast ? emitter.lowest(i64) : emitter.highest(i64);
   Value out = emitter.filled(
-      RankedTensorType::get(Emitter::shapeOf(extremum), i64), none);
+      RankedTensorType::get(Emitter::getShape(extremum), i64), none);
   AffineMap identity =
       AffineMap::getMultiDimIdentityMap(rank, emitter.getContext());
   AffineMap reduced = emitter.map(rank, others);
@@ -128,7 +128,7 @@ static Values lowerHardmax(SoftmaxAxis &along, NodeBinder &node,
   kept[along.axis] = 1;
   position = emitter.reshape(position, kept);
   Value result = emitter.elementwise(
-      Emitter::typeOf(input), position,
+      Emitter::getType(input), position,
       [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
         OpBuilder &b = inside.builder;
         Value index = linalg::IndexOp::create(b, inside.loc, along.axis);
@@ -188,9 +188,9 @@ static Types inferTopK(TopK &topK, NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(0));
   shape[topK.axis] = topK.k;
   if (node.node.getNumResults() < 2)
-    return node.tensorOf(shape);
+    return node.makeType(shape);
   return {
-      node.tensorOf(shape),
+      node.makeType(shape),
       RankedTensorType::get(shape, IntegerType::get(node.getContext(), 64))};
 }
 

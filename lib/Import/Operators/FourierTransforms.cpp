@@ -73,7 +73,7 @@ LogicalResult Transform::check(NodeBinder &node, int64_t operandParts) const {
 }
 
 Value Transform::emit(Emitter &emitter, Value input, int64_t axis) const {
-  RankedTensorType type = Emitter::typeOf(input);
+  RankedTensorType type = Emitter::getType(input);
   Type element = type.getElementType();
   int64_t operandParts = type.getShape().back(), before = 1, between = 1;
   for (int64_t size : type.getShape().take_front(axis))
@@ -162,7 +162,7 @@ static Types inferDft(Dft &dft, NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(0));
   shape[dft.axis] = dft.kept;
   shape.back() = dft.parts();
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 static Values lowerDft(Dft &dft, NodeBinder &node, Emitter &emitter) {
@@ -217,7 +217,7 @@ LogicalResult ShortTransform::bind(NodeBinder &node) {
 }
 
 static Types inferStft(ShortTransform &stft, NodeBinder &node) {
-  return node.tensorOf({node.shape(0)[0], stft.frames, stft.transform.kept, 2});
+  return node.makeType({node.shape(0)[0], stft.frames, stft.transform.kept, 2});
 }
 
 static Values lowerStft(ShortTransform &stft, NodeBinder &node,
@@ -228,7 +228,7 @@ static Values lowerStft(ShortTransform &stft, NodeBinder &node,
     for (int64_t i = 0; i < length; ++i)
       positions.push_back(frame * stft.step + i);
   auto type =
-      node.tensorOf({node.shape(0)[0], stft.frames, length, node.shape(0)[2]});
+      node.makeType({node.shape(0)[0], stft.frames, length, node.shape(0)[2]});
   Value frames = emitter.reshape(
       emitTake(emitter, node.operand(0), 1, positions), type.getShape());
   if (node.has(2))

@@ -75,7 +75,7 @@ LogicalResult GridSample::bind(NodeBinder &node) {
 static Types inferGridSample(GridSample &sample, NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(0).take_front(2));
   llvm::append_range(shape, node.shape(1).drop_front().drop_back());
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 /// Mirrored at the borders until it is between them.
@@ -148,7 +148,7 @@ static SmallVector<Value> cubicWeights(Emitter &inside, Value part) {
 
 Taps GridSample::getTaps(Emitter &emitter, Value coordinates,
                          int64_t size) const {
-  RankedTensorType given = Emitter::typeOf(coordinates);
+  RankedTensorType given = Emitter::getType(coordinates);
   auto places = RankedTensorType::get(given.getShape(),
                                       placeType(given.getElementType()));
   auto positions =
@@ -194,7 +194,7 @@ Taps GridSample::getTaps(Emitter &emitter, Value coordinates,
 
 /// Zeros around the spatial axes.
 static Value padWithZeros(Emitter &emitter, Value value) {
-  RankedTensorType type = Emitter::typeOf(value);
+  RankedTensorType type = Emitter::getType(value);
   SmallVector<OpFoldResult> widths;
   SmallVector<int64_t> shape;
   for (auto [axis, size] : llvm::enumerate(type.getShape())) {
@@ -220,7 +220,7 @@ static Values lowerGridSample(GridSample &sample, NodeBinder &node,
   for (int64_t i = 0; i < spatial; ++i) {
     // The grid names the last axis first.
     Value coordinates = tensor::ExtractSliceOp::create(
-        emitter.builder, emitter.loc, node.tensorOf({samples, points}, 1), grid,
+        emitter.builder, emitter.loc, node.makeType({samples, points}, 1), grid,
         getAsIndexOpFoldResult(emitter.getContext(), {0, 0, spatial - 1 - i}),
         getAsIndexOpFoldResult(emitter.getContext(), {samples, points, 1}),
         getAsIndexOpFoldResult(emitter.getContext(), {1, 1, 1}));
@@ -268,7 +268,7 @@ static Types inferAffineGrid(AffineGrid &grid, NodeBinder &node) {
   SmallVector<int64_t> shape(grid.size);
   shape.erase(shape.begin() + 1);
   shape.push_back(grid.spatial());
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 /// theta times (x, y, 1) of every point, the last axis first.

@@ -66,7 +66,7 @@ static Value emitGather(Emitter &emitter, RankedTensorType type, Value data,
 /// Indices in the shape of the iteration, which say the position at `axis`.
 static Access elementsAccess(MLIRContext *context, Value indices,
                              int64_t axis) {
-  int64_t rank = Emitter::typeOf(indices).getRank();
+  int64_t rank = Emitter::getType(indices).getRank();
   Access access(context, rank);
   for (int64_t d = 0; d < rank; ++d) {
     if (d == axis)
@@ -79,8 +79,8 @@ static Access elementsAccess(MLIRContext *context, Value indices,
 
 Value penstock::onnx::emitGatherElements(Emitter &emitter, Value data,
                                          Value indices, int64_t axis) {
-  auto type = RankedTensorType::get(Emitter::shapeOf(indices),
-                                    Emitter::typeOf(data).getElementType());
+  auto type = RankedTensorType::get(Emitter::getShape(indices),
+                                    Emitter::getType(data).getElementType());
   return emitGather(emitter, type, data,
                     elementsAccess(emitter.getContext(), indices, axis));
 }
@@ -88,7 +88,7 @@ Value penstock::onnx::emitGatherElements(Emitter &emitter, Value data,
 /// Slices along `axis` at the positions of an index tensor.
 static Access sliceAccess(MLIRContext *context, Value indices, int64_t axis,
                           int64_t dataRank) {
-  int64_t rank = Emitter::typeOf(indices).getRank();
+  int64_t rank = Emitter::getType(indices).getRank();
   Access access(context, dataRank - 1 + rank);
   for (int64_t d = 0; d < axis; ++d)
     access.addIndex(d);
@@ -100,7 +100,7 @@ static Access sliceAccess(MLIRContext *context, Value indices, int64_t axis,
 
 Value penstock::onnx::emitTake(Emitter &emitter, Value data, int64_t axis,
                                ArrayRef<int64_t> positions) {
-  RankedTensorType from = Emitter::typeOf(data);
+  RankedTensorType from = Emitter::getType(data);
   auto size = static_cast<int64_t>(positions.size());
   SmallVector<int64_t> shape(from.getShape());
   shape[axis] = size;
@@ -225,7 +225,7 @@ LogicalResult Elements::bind(NodeBinder &node) {
 }
 
 static Types inferGatherElements(GatherElements &, NodeBinder &node) {
-  return node.tensorOf(node.shape(1));
+  return node.makeType(node.shape(1));
 }
 
 static Values lowerGatherElements(GatherElements &elements, NodeBinder &node,
@@ -241,7 +241,7 @@ namespace {
 /// `batch` common ones, where.
 struct Tuples {
   int64_t batch = 0, tuple;
-  /// Of what a tuple of indices each names.
+  /// The shape of what a tuple of indices each names.
   SmallVector<int64_t> result;
   LogicalResult bind(NodeBinder &node);
   Access getAccess(NodeBinder &node) const;
@@ -324,7 +324,7 @@ static Types inferUpdated(NodeBinder &node, ArrayRef<int64_t> shape) {
   if (node.shape(2) != shape)
     return node.error() << "operand 'updates' is " << node.type(2)
                         << ", its shape must be that of what the indices name, "
-                        << node.tensorOf(shape);
+                        << node.makeType(shape);
   return node.type(0);
 }
 

@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace penstock::onnx;
 
 int64_t Labelled::sizeOf(int64_t label) const {
-  return Emitter::shapeOf(value)[llvm::find(labels, label) - labels.begin()];
+  return Emitter::getShape(value)[llvm::find(labels, label) - labels.begin()];
 }
 
 static Value addition(Emitter &emitter, ArrayRef<Value> scalars) {
@@ -36,14 +36,14 @@ Labelled penstock::onnx::takeDiagonals(Emitter &emitter, Labelled operand) {
       continue;
     }
     dims.push_back(axis);
-    shape.push_back(Emitter::shapeOf(operand.value)[axis]);
+    shape.push_back(Emitter::getShape(operand.value)[axis]);
     result.labels.push_back(label);
   }
   if (equal.empty())
     return operand;
   // The only term of the sum over the other axes that is not zero. So the maps
   // stay projections, and the derivative a product with the same condition.
-  Type element = Emitter::typeOf(operand.value).getElementType();
+  Type element = Emitter::getType(operand.value).getElementType();
   Value zeros = emitter.filled(RankedTensorType::get(shape, element),
                                emitter.scalar(element, 0));
   SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(0, rank));
@@ -72,7 +72,7 @@ Labelled penstock::onnx::sumOthers(Emitter &emitter, Labelled operand,
       axes.push_back(axis);
   if (axes.empty())
     return operand;
-  Type element = Emitter::typeOf(operand.value).getElementType();
+  Type element = Emitter::getType(operand.value).getElementType();
   return {
       emitter.reduce(operand.value, axes, emitter.scalar(element, 0), addition),
       labels};
@@ -127,7 +127,7 @@ static Labelled dropRepeated(Emitter &emitter, Labelled operand,
   Labelled result;
   SmallVector<int64_t> shape;
   for (auto [label, size] :
-       llvm::zip(operand.labels, Emitter::shapeOf(operand.value))) {
+       llvm::zip(operand.labels, Emitter::getShape(operand.value))) {
     if (size == 1 && other.has(label) && other.sizeOf(label) != 1)
       continue;
     result.labels.push_back(label);
@@ -173,7 +173,7 @@ Labelled penstock::onnx::multiply(Emitter &emitter, Labelled a, Labelled b,
     return emitter.map(rank, dims);
   };
   auto type =
-      RankedTensorType::get(shape, Emitter::typeOf(a.value).getElementType());
+      RankedTensorType::get(shape, Emitter::getType(a.value).getElementType());
   Labelled product{{}, order};
   if (!roles.k.empty()) {
     product.value =

@@ -194,7 +194,7 @@ LogicalResult EmbedNorm::bind(NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(Words));
   shape.push_back(node.shape(Word)[1]);
   return success(
-      succeeded(TrailingNorm::bind(node, node.tensorOf(shape, Word))) &&
+      succeeded(TrailingNorm::bind(node, node.makeType(shape, Word))) &&
       succeeded(bindAffine(node, Gamma)) && succeeded(bindAffine(node, Beta)));
 }
 
@@ -223,13 +223,13 @@ static std::optional<Operator::Range> rangeOfTokens(NodeBinder &node,
 /// The rows of a table that the indices name.
 static Value emitRows(Emitter &emitter, Value table, Value indices) {
   MLIRContext *context = emitter.getContext();
-  SmallVector<int64_t> shape(Emitter::shapeOf(indices));
-  shape.push_back(Emitter::shapeOf(table)[1]);
+  SmallVector<int64_t> shape(Emitter::getShape(indices));
+  shape.push_back(Emitter::getShape(table)[1]);
   AffineExpr at[] = {getAffineSymbolExpr(0, context),
                      getAffineDimExpr(2, context)};
   return nn::GatherOp::create(
       emitter.builder, emitter.loc,
-      RankedTensorType::get(shape, Emitter::typeOf(table).getElementType()),
+      RankedTensorType::get(shape, Emitter::getType(table).getElementType()),
       table, indices, AffineMap::get(3, 1, at, context),
       emitter.builder.getArrayAttr(AffineMapAttr::get(emitter.map(3, {0, 1}))));
 }

@@ -80,7 +80,7 @@ static Types inferLogic(NodeBinder &node) {
       failed(node.requireBool(1)) || failed(node.broadcast(0, shape)) ||
       failed(node.broadcast(1, shape)))
     return failure();
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 /// Conditions of shapes are folded; `combine` has them as 0 and 1.
@@ -154,7 +154,7 @@ static Types inferWhere(NodeBinder &node) {
   for (unsigned i = 0; i < 3; ++i)
     if (failed(node.broadcast(i, shape)))
       return failure();
-  return node.tensorOf(shape, 1);
+  return node.makeType(shape, 1);
 }
 
 static Values lowerWhere(NodeBinder &node, Emitter &emitter) {

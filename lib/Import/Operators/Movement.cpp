@@ -119,7 +119,7 @@ static Values lowerSlice(Slice &slice, NodeBinder &node, Emitter &emitter) {
   }
   bool isWhole =
       llvm::all_of(slice.strides, [](int64_t s) { return s == 1; }) &&
-      Emitter::shapeOf(value) == ArrayRef<int64_t>(slice.result);
+      Emitter::getShape(value) == ArrayRef<int64_t>(slice.result);
   if (!isWhole)
     value = emitter.slice(value, slice.offsets, slice.result, slice.strides);
   return value;
@@ -200,7 +200,7 @@ struct Split {
   int64_t axis = 0;
   SmallVector<int64_t> sizes;
   LogicalResult bind(NodeBinder &node);
-  SmallVector<int64_t> shapeOf(NodeBinder &node, int64_t size) const {
+  SmallVector<int64_t> getShape(NodeBinder &node, int64_t size) const {
     SmallVector<int64_t> shape(node.shape(0));
     shape[axis] = size;
     return shape;
@@ -253,7 +253,7 @@ LogicalResult Split::bind(NodeBinder &node) {
 static Types inferSplit(Split &split, NodeBinder &node) {
   SmallVector<Type> types;
   for (int64_t size : split.sizes)
-    types.push_back(node.tensorOf(split.shapeOf(node, size)));
+    types.push_back(node.makeType(split.getShape(node, size)));
   return types;
 }
 
@@ -269,7 +269,7 @@ static Constants foldSplit(Split &split, NodeBinder &node) {
       from[split.axis] += offset;
       return linearize(from, data.shape());
     };
-    results.push_back(data.gather(split.shapeOf(node, size), source).pack());
+    results.push_back(data.gather(split.getShape(node, size), source).pack());
     offset += size;
   }
   return results;
@@ -279,9 +279,9 @@ static Values lowerSplit(Split &split, NodeBinder &node, Emitter &emitter) {
   SmallVector<Value> results;
   SmallVector<int64_t> offsets(node.rank(0), 0);
   for (int64_t size : split.sizes) {
-    SmallVector<int64_t> shape = split.shapeOf(node, size);
+    SmallVector<int64_t> shape = split.getShape(node, size);
     results.push_back(size == 0
-                          ? emitter.empty(node.tensorOf(shape))
+                          ? emitter.empty(node.makeType(shape))
                           : emitter.slice(node.operand(0), offsets, shape));
     offsets[split.axis] += size;
   }
@@ -300,7 +300,7 @@ static Types inferExpand(NodeBinder &node) {
       return node.error() << "operand 'shape' has the size " << size;
   if (failed(node.broadcast(0, shape)))
     return failure();
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 static Constants foldExpand(NodeBinder &node) {

@@ -45,7 +45,7 @@ public:
   llvm::ArrayRef<int64_t> shape(unsigned i) { return type(i).getShape(); }
   int64_t rank(unsigned i) { return type(i).getRank(); }
   /// A tensor of this shape with the elements of operand `i`.
-  mlir::RankedTensorType tensorOf(llvm::ArrayRef<int64_t> shape,
+  mlir::RankedTensorType makeType(llvm::ArrayRef<int64_t> shape,
                                   unsigned i = 0) {
     return mlir::RankedTensorType::get(shape, elementType(i));
   }

@@ -48,7 +48,7 @@ Type penstock::onnx::widest(Type a, Type b) {
 }
 
 Value penstock::onnx::castTo(Emitter &emitter, Value value, Type element) {
-  RankedTensorType type = Emitter::typeOf(value);
+  RankedTensorType type = Emitter::getType(value);
   if (type.getElementType() == element)
     return value;
   return emitter.elementwise(RankedTensorType::get(type.getShape(), element),
@@ -101,11 +101,11 @@ Normalized penstock::onnx::emitTrailing(Emitter &emitter,
   ArrayRef<int64_t> full = norm.full.getShape();
   OpBuilder &builder = emitter.builder;
   Location loc = emitter.loc;
-  Type element = Emitter::typeOf(x).getElementType();
+  Type element = Emitter::getType(x).getElementType();
   Type compute = widest(element, norm.stash);
   Value rows =
       castTo(emitter, emitter.reshape(x, {norm.rows, norm.size}), compute);
-  auto type = Emitter::typeOf(rows);
+  auto type = Emitter::getType(rows);
   Normalized out;
   Value value, variance;
   if (centered) {
@@ -120,7 +120,7 @@ Normalized penstock::onnx::emitTrailing(Emitter &emitter,
   }
   // Scale and bias that are one row each leave the matrix a matrix.
   auto asRow = [&](Value operand) -> Value {
-    ArrayRef<int64_t> shape = Emitter::shapeOf(operand);
+    ArrayRef<int64_t> shape = Emitter::getShape(operand);
     while (!shape.empty() && shape.size() > full.size() - norm.axis &&
            shape.front() == 1)
       shape = shape.drop_front();
@@ -164,7 +164,7 @@ Normalized penstock::onnx::emitTrailing(Emitter &emitter,
   if (out.mean)
     out.mean = statistic(out.mean);
   out.rstd = statistic(emitter.elementwise(
-      Emitter::typeOf(variance), variance,
+      Emitter::getType(variance), variance,
       [&](Emitter &inside, ArrayRef<Value> scalars) {
         Value shifted =
             inside.add(scalars[0], inside.scalar(compute, norm.epsilon));

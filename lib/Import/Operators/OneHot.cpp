@@ -43,7 +43,7 @@ LogicalResult OneHot::bind(NodeBinder &node) {
 static Types inferOneHot(OneHot &hot, NodeBinder &node) {
   SmallVector<int64_t> shape(node.shape(0));
   shape.insert(shape.begin() + hot.axis, hot.depth);
-  return node.tensorOf(shape, 2);
+  return node.makeType(shape, 2);
 }
 
 /// Counts of repetitions are written so: a one where an axis is repeated, and

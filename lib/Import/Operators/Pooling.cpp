@@ -61,8 +61,8 @@ LogicalResult Pool::bind(NodeBinder &node) {
 
 static Types inferMaxPool(Pool &pool, NodeBinder &node) {
   if (node.node.getNumResults() < 2)
-    return node.tensorOf(pool.result);
-  return {node.tensorOf(pool.result),
+    return node.makeType(pool.result);
+  return {node.makeType(pool.result),
           RankedTensorType::get(pool.result,
                                 IntegerType::get(node.getContext(), 64))};
 }
@@ -74,7 +74,7 @@ static Value countThroughTensor(NodeBinder &node, Emitter &emitter,
   int64_t plane = 1;
   for (int64_t size : shape.drop_front(2))
     plane *= size;
-  auto type = RankedTensorType::get(Emitter::shapeOf(indices),
+  auto type = RankedTensorType::get(Emitter::getShape(indices),
                                     emitter.builder.getI64Type());
   auto body = [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
     OpBuilder &b = inside.builder;
@@ -113,7 +113,7 @@ static Values lowerMaxPool(Pool &pool, NodeBinder &node, Emitter &emitter) {
   if (storageOrder != 0 && storageOrder != 1)
     return node.badAttribute("storage_order", "0 or 1");
   auto op = nn::MaxPoolOp::create(
-      emitter.builder, emitter.loc, node.tensorOf(pool.result),
+      emitter.builder, emitter.loc, node.makeType(pool.result),
       RankedTensorType::get(pool.result, emitter.builder.getI32Type()),
       node.operand(0), pool.window.sizes, pool.window.strides,
       pool.window.dilations, pool.padsBefore());
@@ -127,7 +127,7 @@ static Values lowerMaxPool(Pool &pool, NodeBinder &node, Emitter &emitter) {
 
 static Value createSumPool(const Pool &pool, Emitter &emitter, Value input) {
   auto type = RankedTensorType::get(pool.result,
-                                    Emitter::typeOf(input).getElementType());
+                                    Emitter::getType(input).getElementType());
   return emitter.make<nn::SumPoolOp>(type, input, pool.window.sizes,
                                      pool.window.strides, pool.window.dilations,
                                      pool.padsBefore());
@@ -157,7 +157,7 @@ static Values lowerAveragePool(Pool &pool, NodeBinder &node, Emitter &emitter) {
   if (failed(node.attribute("count_include_pad", countPadding)))
     return failure();
   Value sum = createSumPool(pool, emitter, node.operand(0));
-  auto type = Emitter::typeOf(sum);
+  auto type = Emitter::getType(sum);
   unsigned rank = pool.window.rank();
   SmallVector<SmallVector<int64_t>> counts;
   bool isUniform = true;
@@ -224,7 +224,7 @@ static LogicalResult bindNorm(NodeBinder &node, double &p) {
 
 /// |x|^p.
 static Value toPower(Emitter &emitter, Value input, double p) {
-  return emitter.elementwise(Emitter::typeOf(input), input,
+  return emitter.elementwise(Emitter::getType(input), input,
                              [&](Emitter &inside, ArrayRef<Value> scalars) {
                                Value size =
                                    inside.make<math::AbsFOp>(scalars[0]);
@@ -233,7 +233,7 @@ static Value toPower(Emitter &emitter, Value input, double p) {
 }
 
 static Value takeRoot(Emitter &emitter, Value sum, double p) {
-  return emitter.elementwise(Emitter::typeOf(sum), sum,
+  return emitter.elementwise(Emitter::getType(sum), sum,
                              [&](Emitter &inside, ArrayRef<Value> scalars) {
                                return power(inside, scalars[0], 1 / p);
                              });
@@ -267,9 +267,9 @@ struct GlobalPool {
 /// The sum of each plane, as N x C.
 static Value sumPlanes(Emitter &emitter, Value input) {
   SmallVector<int64_t> axes;
-  for (int64_t axis = 2; axis < Emitter::typeOf(input).getRank(); ++axis)
+  for (int64_t axis = 2; axis < Emitter::getType(input).getRank(); ++axis)
     axes.push_back(axis);
-  Type element = Emitter::typeOf(input).getElementType();
+  Type element = Emitter::getType(input).getElementType();
   return emitter.reduce(input, axes, emitter.scalar(element, 0), &Emitter::add);
 }
 
@@ -285,7 +285,8 @@ static Values lowerGlobalAverage(GlobalPool &pool, NodeBinder &node,
   Value sum = sumPlanes(emitter, node.operand(0));
   double size = planeSize(node);
   Value mean = emitter.elementwise(
-      Emitter::typeOf(sum), sum, [&](Emitter &inside, ArrayRef<Value> scalars) {
+      Emitter::getType(sum), sum,
+      [&](Emitter &inside, ArrayRef<Value> scalars) {
         return inside.div(scalars[0],
                           inside.scalar(scalars[0].getType(), size));
       });
@@ -309,7 +310,7 @@ static Values lowerGlobalMax(GlobalPool &pool, NodeBinder &node,
     return node.error() << "takes the maximum of no elements";
   SmallVector<int64_t> ones(window.size(), 1), zeros(window.size(), 0);
   return emitter.make<nn::MaxPoolOp>(
-      node.tensorOf(pool.result),
+      node.makeType(pool.result),
       RankedTensorType::get(pool.result, emitter.builder.getI32Type()),
       node.operand(0), window, ones, ones, zeros);
 }

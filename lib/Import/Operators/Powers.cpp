@@ -20,7 +20,7 @@ static Types inferPow(NodeBinder &node) {
       failed(node.requireNumber(1, /*anyWidth=*/true)) ||
       failed(node.broadcast(0, shape)) || failed(node.broadcast(1, shape)))
     return failure();
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 /// Of integers only: what shapes are computed with.

@@ -210,7 +210,7 @@ static Types inferDynamic(NodeBinder &node) {
     return node.error() << "quantises " << node.type(0)
                         << ", which has no range";
   Type ui8 = IntegerType::get(node.getContext(), 8, IntegerType::Unsigned);
-  return {RankedTensorType::get(node.shape(0), ui8), node.tensorOf({}),
+  return {RankedTensorType::get(node.shape(0), ui8), node.makeType({}),
           RankedTensorType::get({}, ui8)};
 }
 

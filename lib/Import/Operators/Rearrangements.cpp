@@ -63,7 +63,7 @@ static Values lowerTile(Tile &tile, NodeBinder &node, Emitter &emitter) {
     after.push_back(size);
   }
   Value value = emitter.reshape(node.operand(0), before);
-  value = emitter.broadcast(value, node.tensorOf(after));
+  value = emitter.broadcast(value, node.makeType(after));
   return emitter.reshape(value, tile.result);
 }
 

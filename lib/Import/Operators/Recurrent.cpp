@@ -30,7 +30,7 @@ LogicalResult Recurrence::checkShape(NodeBinder &node, unsigned i,
     return success();
   return node.error() << "operand '" << node.operandName(i) << "' is "
                       << node.type(i) << ", it must be "
-                      << node.tensorOf(expected, X);
+                      << node.makeType(expected, X);
 }
 
 LogicalResult Recurrence::bindLengths(NodeBinder &node) {
@@ -125,14 +125,14 @@ RankedTensorType Recurrence::sequenceType(NodeBinder &node) const {
   SmallVector<int64_t> shape = {steps, directions, batch, hidden};
   if (batchFirst)
     shape = {batch, steps, directions, hidden};
-  return node.tensorOf(shape, X);
+  return node.makeType(shape, X);
 }
 
 RankedTensorType Recurrence::stateType(NodeBinder &node) const {
   SmallVector<int64_t> shape = {directions, batch, hidden};
   if (batchFirst)
     shape = {batch, directions, hidden};
-  return node.tensorOf(shape, X);
+  return node.makeType(shape, X);
 }
 
 static Types inferRecurrence(Recurrence &recurrence, NodeBinder &node) {
@@ -167,7 +167,7 @@ static Values lowerRecurrence(Recurrence &r, NodeBinder &node,
                    ArrayRef<int64_t> order) {
     Value all = parts.front();
     if (parts.size() > 1) {
-      all = emitter.empty(node.tensorOf(
+      all = emitter.empty(node.makeType(
           {static_cast<int64_t>(parts.size()) * r.batch, r.hidden}, X));
       SmallVector<int64_t> offsets = {0, 0};
       for (Value part : parts) {

@@ -23,7 +23,7 @@ DirectionWriter::DirectionWriter(NodeBinder &node, Emitter &emitter,
 
 Value DirectionWriter::slice(Value value, ArrayRef<int64_t> offsets,
                              ArrayRef<int64_t> sizes) {
-  if (Emitter::shapeOf(value) == sizes)
+  if (Emitter::getShape(value) == sizes)
     return value;
   auto list = [&](ArrayRef<int64_t> values) {
     return llvm::map_to_vector(values, [&](int64_t number) -> OpFoldResult {
@@ -37,8 +37,8 @@ Value DirectionWriter::slice(Value value, ArrayRef<int64_t> offsets,
 }
 
 Value DirectionWriter::ofDirection(Value value) {
-  SmallVector<int64_t> offsets(Emitter::shapeOf(value).size(), 0);
-  SmallVector<int64_t> sizes(Emitter::shapeOf(value));
+  SmallVector<int64_t> offsets(Emitter::getShape(value).size(), 0);
+  SmallVector<int64_t> sizes(Emitter::getShape(value));
   offsets[0] = direction;
   sizes[0] = 1;
   return emitter.reshape(slice(value, offsets, sizes),
@@ -146,7 +146,7 @@ Value DirectionWriter::keepWhere(int64_t step, Value value, Value other) {
 }
 
 Value DirectionWriter::addOf(Value a, Value b) {
-  return emitter.elementwise(Emitter::typeOf(a), {a, b}, &Emitter::add);
+  return emitter.elementwise(Emitter::getType(a), {a, b}, &Emitter::add);
 }
 
 Value DirectionWriter::activated(Value a, Value b) {

@@ -67,7 +67,7 @@ static Types inferReduction(Reduction &reduction, NodeBinder &node) {
   if (!isOfBool(kind, node) &&
       failed(needsFloat ? node.requireFloat(0) : node.requireArithmetic(0)))
     return failure();
-  return node.tensorOf(reduction.result);
+  return node.makeType(reduction.result);
 }
 
 /// What of an element is summed.
@@ -157,7 +157,7 @@ static Values lowerReduction(Reduction &reduction, NodeBinder &node,
                         << ": a mean of no integers";
   if (isMean || kind == Kind::L2 || kind == Kind::LogSum)
     value =
-        emitter.elementwise(Emitter::typeOf(value), value,
+        emitter.elementwise(Emitter::getType(value), value,
                             [&](Emitter &inside, ArrayRef<Value> scalars) {
                               return finish(kind, inside, scalars[0], count);
                             });
@@ -203,7 +203,7 @@ static Constants foldReduction(Reduction &reduction, NodeBinder &node) {
 static Types inferLogSumExp(Reduction &reduction, NodeBinder &node) {
   if (failed(node.requireFloat(0)))
     return failure();
-  return node.tensorOf(reduction.result);
+  return node.makeType(reduction.result);
 }
 
 static Values lowerLogSumExp(Reduction &reduction, NodeBinder &node,
@@ -211,7 +211,7 @@ static Values lowerLogSumExp(Reduction &reduction, NodeBinder &node,
   Value value = node.operand(0);
   // Of one element, it is that element; of none, the logarithm of 0.
   if (node.type(0).getNumElements() == 0)
-    value = emitter.filled(node.tensorOf(reduction.result),
+    value = emitter.filled(node.makeType(reduction.result),
                            emitter.lowest(node.elementType(0)));
   else if (!reduction.axes.empty())
     value = emitter.make<nn::LogSumExpOp>(value, reduction.axes);

@@ -312,7 +312,7 @@ Weights Resize::getWeights(const Axis &axis, int64_t o, bool &isOutside) const {
 }
 
 static Types inferResize(Resize &resize, NodeBinder &node) {
-  return node.tensorOf(resize.result);
+  return node.makeType(resize.result);
 }
 
 /// How often each element repeats, where the axis does just that; else 0.
@@ -331,7 +331,7 @@ static int64_t getRepeats(const Resize &resize, const Axis &axis) {
 
 /// Repeats every element along the axes that have factors other than 1.
 static Value repeat(Emitter &emitter, Value value, ArrayRef<int64_t> factors) {
-  RankedTensorType type = Emitter::typeOf(value);
+  RankedTensorType type = Emitter::getType(value);
   SmallVector<int64_t> shape, merged, own;
   for (auto [size, factor] : llvm::zip(type.getShape(), factors)) {
     own.push_back(static_cast<int64_t>(shape.size()));
@@ -391,7 +391,7 @@ static Values lowerResize(Resize &resize, NodeBinder &node, Emitter &emitter) {
     }
     Value weights = emitter.constant(DenseElementsAttr::get(
         RankedTensorType::get({axis.output, axis.input}, element), rounded));
-    SmallVector<int64_t> shape(Emitter::shapeOf(value));
+    SmallVector<int64_t> shape(Emitter::getShape(value));
     shape[position] = axis.output;
     SmallVector<int64_t> from = llvm::to_vector(llvm::seq<int64_t>(0, rank));
     SmallVector<int64_t> to = from;

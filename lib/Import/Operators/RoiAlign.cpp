@@ -69,15 +69,15 @@ LogicalResult RoiAlign::bind(NodeBinder &node) {
 }
 
 static Types inferRoiAlign(RoiAlign &align, NodeBinder &node) {
-  return node.tensorOf(
+  return node.makeType(
       {node.shape(1)[0], node.shape(0)[1], align.height, align.width});
 }
 
 Taps RoiAlign::getTaps(Emitter &emitter, Value regions, int64_t axis,
                        int64_t count, int64_t size) const {
   OpBuilder &builder = emitter.builder;
-  Type type = placeType(Emitter::typeOf(regions).getElementType());
-  int64_t number = Emitter::shapeOf(regions)[0];
+  Type type = placeType(Emitter::getType(regions).getElementType());
+  int64_t number = Emitter::getShape(regions)[0];
   // Corners are x1, y1, x2, y2.
   SmallVector<Value> operands;
   for (int64_t corner : {0, 1})

@@ -87,7 +87,7 @@ static Value emitAngles(NodeBinder &node, Emitter &emitter,
                        getAffineDimExpr(2, context)};
     angles = nn::GatherOp::create(
         emitter.builder, emitter.loc,
-        node.tensorOf({rotary.batch, rotary.sequence, rotary.turned / 2}, X),
+        node.makeType({rotary.batch, rotary.sequence, rotary.turned / 2}, X),
         angles, node.operand(Positions), AffineMap::get(3, 1, at, context),
         emitter.builder.getArrayAttr(
             AffineMapAttr::get(emitter.map(3, {0, 1}))));
@@ -117,7 +117,7 @@ static Values lowerRotary(Rotary &rotary, NodeBinder &node, Emitter &emitter) {
   SmallVector<int64_t> paired(sizes);
   paired.insert(paired.begin() + pairAxis, 2);
   pairs = emitter.reshape(pairs, paired);
-  auto half = node.tensorOf(sizes, X);
+  auto half = node.makeType(sizes, X);
   auto place = [&](int64_t which) {
     SmallVector<int64_t> at(5, 0);
     at[pairAxis] = which;
@@ -141,7 +141,7 @@ static Values lowerRotary(Rotary &rotary, NodeBinder &node, Emitter &emitter) {
       });
 
   // 3. Back to where they were.
-  Value result = emitter.empty(node.tensorOf(paired, X));
+  Value result = emitter.empty(node.makeType(paired, X));
   result = emitter.insert(emitter.reshape(real, one), result, place(0));
   result = emitter.insert(emitter.reshape(imaginary, one), result, place(1));
   sizes.back() = rotary.turned;

@@ -64,7 +64,7 @@ static Types inferCompress(Compress &compress, NodeBinder &node) {
     shape.push_back(0);
   shape[compress.axis.value_or(0)] =
       static_cast<int64_t>(compress.positions.size());
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 static Values lowerCompress(Compress &compress, NodeBinder &node,
@@ -152,7 +152,7 @@ static Types inferUnique(Unique &unique, NodeBinder &node) {
     shape[*unique.axis] = count;
   }
   Type i64 = IntegerType::get(node.getContext(), 64);
-  SmallVector<Type> types = {node.tensorOf(shape)};
+  SmallVector<Type> types = {node.makeType(shape)};
   const int64_t sizes[] = {count, static_cast<int64_t>(unique.inverse.size()),
                            count};
   for (unsigned i = 1; i < node.node.getNumResults() && i < 4; ++i)

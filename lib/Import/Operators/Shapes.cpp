@@ -63,7 +63,7 @@ static Types inferReshape(NodeBinder &node) {
                         << " elements, but " << node.type(0) << " has "
                         << elements;
   }
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 static Types inferFlatten(NodeBinder &node) {
@@ -76,7 +76,7 @@ static Types inferFlatten(NodeBinder &node) {
   SmallVector<int64_t> shape = {1, 1};
   for (auto [d, size] : llvm::enumerate(node.shape(0)))
     shape[static_cast<int64_t>(d) >= axis] *= size;
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 /// The name by which an error calls the axes of Squeeze and Unsqueeze.
@@ -101,7 +101,7 @@ static Types inferSqueeze(NodeBinder &node) {
     if (!named && (axes || size != 1))
       shape.push_back(size);
   }
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 static Types inferUnsqueeze(NodeBinder &node) {
@@ -120,7 +120,7 @@ static Types inferUnsqueeze(NodeBinder &node) {
   const int64_t *old = node.shape(0).begin();
   for (int64_t d = 0; d < rank; ++d)
     shape.push_back(llvm::is_contained(*axes, d) ? 1 : *old++);
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 static Types inferIdentity(NodeBinder &node) {

@@ -44,7 +44,7 @@ template <bool log>
 static Values lowerSoftmax(SoftmaxAxis &softmax, NodeBinder &node,
                            Emitter &emitter) {
   Value input = emitter.reshape(node.operand(0), softmax.shape);
-  RankedTensorType type = Emitter::typeOf(input);
+  RankedTensorType type = Emitter::getType(input);
   Value result;
   if (log)
     result = emitter.make<nn::LogSoftmaxOp>(input, softmax.axis);
@@ -99,7 +99,7 @@ LogicalResult ClassLoss::bind(NodeBinder &node) {
                           << ", it must have one weight for each of the "
                           << node.shape(0)[1] << " classes";
   }
-  loss = node.tensorOf(reduction == "none" ? ArrayRef<int64_t>(samples)
+  loss = node.makeType(reduction == "none" ? ArrayRef<int64_t>(samples)
                                            : ArrayRef<int64_t>());
   return success();
 }
@@ -112,7 +112,7 @@ Value ClassLoss::pick(NodeBinder &node, Emitter &emitter, Value operand,
       llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
   SmallVector<int64_t> scoreDims = sampleDims;
   scoreDims.insert(scoreDims.begin() + 1, rank - 1);
-  bool isVector = Emitter::shapeOf(operand).size() == 1;
+  bool isVector = Emitter::getShape(operand).size() == 1;
   bool each = reduction == "none";
 
   SmallVector<Value> operands = {operand, node.operand(1)};
@@ -191,7 +191,7 @@ static Value emitFromLogProbabilities(ClassLoss &loss, NodeBinder &node,
   // The mean is over the weights of the labels that count.
   Value ones = node.has(2)
                    ? node.operand(2)
-                   : emitter.filled(node.tensorOf({node.shape(0)[1]}),
+                   : emitter.filled(node.makeType({node.shape(0)[1]}),
                                     emitter.scalar(node.elementType(0), 1));
   Value total =
       loss.pick(node, emitter, ones,

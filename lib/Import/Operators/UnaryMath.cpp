@@ -33,7 +33,7 @@ Types penstock::onnx::inferTwo(NodeBinder &node, ArrayRef<StringRef> names) {
       failed(node.requireSameElementType(0, 1)) ||
       failed(node.broadcast(0, shape)) || failed(node.broadcast(1, shape)))
     return failure();
-  return node.tensorOf(shape);
+  return node.makeType(shape);
 }
 
 SmallVector<ConstantTensor>

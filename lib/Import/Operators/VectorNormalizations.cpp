@@ -43,7 +43,7 @@ static Values lowerMeanVariance(MeanVariance &norm, NodeBinder &node,
     Value sum = emitter.reduce(value, norm.axes, emitter.scalar(element, 0),
                                &Emitter::add);
     Value result = emitter.elementwise(
-        Emitter::typeOf(sum), sum,
+        Emitter::getType(sum), sum,
         [&](Emitter &inside, ArrayRef<Value> scalars) {
           return inside.div(scalars[0], inside.scalar(element, count));
         });
@@ -99,7 +99,7 @@ static Values lowerLpNorm(LpNorm &norm, NodeBinder &node, Emitter &emitter) {
   // Where the norm is zero it is replaced before the root and the division, so
   // that the derivative is a number as well.
   Value length = emitter.elementwise(
-      Emitter::typeOf(sum), sum,
+      Emitter::getType(sum), sum,
       [&](Emitter &inside, ArrayRef<Value> scalars) -> Value {
         Value one = inside.scalar(element, 1);
         Value isZero = inside.equal(scalars[0], inside.scalar(element, 0));
