@@ -150,6 +150,7 @@ config.substitutions += [
      f"{sys.executable} {os.path.join(config.test_source_root, 'expand_cases.py')}"),
     ("%expect-error",
      f"{sys.executable} {os.path.join(helpers, 'expect_error.py')}"),
+    ("%each", f"{sys.executable} {os.path.join(helpers, 'each.py')}"),
     ("%run-fixture",
      f"{sys.executable} {os.path.join(helpers, 'run_fixture.py')} "
      + os.path.join(fixtures, "losses.json")),
