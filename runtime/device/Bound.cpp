@@ -18,12 +18,16 @@ bool Bound::haveAllAsked(std::span<const Begun *const> devices) {
                      [](const Begun *begun) { return begun->load() > 0; });
 }
 
-int64_t Bound::hold(std::span<const Begun *const> devices) {
-  isShrinking.store(true, std::memory_order_seq_cst);
+int64_t Bound::findMost(std::span<const Begun *const> devices) {
   int64_t most = 0;
   for (const Begun *begun : devices)
     most = std::max(most, begun->load(std::memory_order_seq_cst));
   return most;
+}
+
+int64_t Bound::hold(std::span<const Begun *const> devices) {
+  state.store(Shrinking, std::memory_order_seq_cst);
+  return findMost(devices);
 }
 
 void Bound::release(int64_t most) {
@@ -33,6 +37,28 @@ void Bound::release(int64_t most) {
 }
 
 void Bound::shrink(std::span<const Begun *const> devices) {
-  if (!isShrinking.load(std::memory_order_relaxed) && haveAllAsked(devices))
-    release(hold(devices));
+  // A device and the thread that observes may both want it.
+  if (state.load(std::memory_order_relaxed) != Shrinking &&
+      haveAllAsked(devices) &&
+      state.exchange(Shrinking, std::memory_order_seq_cst) != Shrinking)
+    release(findMost(devices));
+}
+
+void Bound::pause(int64_t nanoseconds) {
+  pausedUntil.store(penstock::runtime::nanoseconds() + nanoseconds);
+  uint32_t running = Running;
+  state.compare_exchange_strong(running, Paused);
+}
+
+void Bound::waitForLength() {
+  while (state.load() == Paused) {
+    int64_t left = pausedUntil.load() - nanoseconds();
+    uint32_t paused = Paused;
+    if (left > 0)
+      agreed.park(0, left);
+    else
+      state.compare_exchange_strong(paused, Running);
+  }
+  if (state.load() == Shrinking)
+    agreed.wait(1, WaitPolicy());
 }

@@ -25,7 +25,7 @@ public:
   /// Before a segment; no device runs.
   void begin(int64_t updates) {
     length.store(updates, std::memory_order_relaxed);
-    isShrinking.store(false, std::memory_order_relaxed);
+    state.store(Running, std::memory_order_relaxed);
     agreed.reset(0);
   }
 
@@ -34,13 +34,13 @@ public:
     // Either this device sees that the segment becomes shorter, or shrink()
     // sees what it begins.
     begun.store(least, std::memory_order_seq_cst);
-    if (isShrinking.load(std::memory_order_seq_cst)) [[unlikely]]
-      agreed.wait(1, WaitPolicy());
+    if (state.load(std::memory_order_seq_cst) != Running) [[unlikely]]
+      waitForLength();
     return length.load(std::memory_order_relaxed);
   }
 
-  /// Makes the segment as short as it can become. Does nothing until all
-  /// devices have asked: there are device functions that never do.
+  /// Makes the segment as short as it can become, on any thread. Does nothing
+  /// until all devices have asked: there are device functions that never do.
   void shrink(std::span<const Begun *const> devices);
 
   // The same in steps, where other processes have devices, too: all of all
@@ -49,13 +49,21 @@ public:
   static bool haveAllAsked(std::span<const Begun *const> devices);
   int64_t hold(std::span<const Begun *const> devices);
   void release(int64_t most);
+  /// On any thread: lets devices that ask wait for these steps, but not longer
+  /// than that. The segment is as long as before.
+  void pause(int64_t nanoseconds);
 
   /// Of the last segment.
   int64_t updates() const { return length.load(std::memory_order_relaxed); }
 
 private:
-  std::atomic<int64_t> length{0};
-  std::atomic<bool> isShrinking{false};
+  enum State : uint32_t { Running, Paused, Shrinking };
+
+  void waitForLength();
+  static int64_t findMost(std::span<const Begun *const> devices);
+
+  std::atomic<int64_t> length{0}, pausedUntil{0};
+  std::atomic<uint32_t> state{Running};
   WaitWord agreed;
 };
 

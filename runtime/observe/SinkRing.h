@@ -12,6 +12,7 @@
 
 #include "runtime/support/Wait.h"
 
+#include <functional>
 #include <memory>
 #include <sched.h>
 
@@ -24,6 +25,10 @@ public:
     int64_t time; // nanoseconds() of the last value of an update, else 0
     uint64_t bits;
   };
+
+  /// Called with the number of each float that is not finite, by whoever pushes
+  /// it; none where values are integers.
+  std::function<void(int64_t n)> onNotFinite;
 
   /// Between segments: an update has so many values from now on.
   void begin(uint64_t valuesOfUpdate) {
@@ -42,6 +47,9 @@ public:
       pushed = 0;
     items[at % kSize] = {n, isLast ? nanoseconds() : 0, bits};
     head.store(at + 1, std::memory_order_release);
+    constexpr uint32_t kNotFinite = 0x7f800000; // the exponent of f32
+    if ((bits & kNotFinite) == kNotFinite && onNotFinite) [[unlikely]]
+      onNotFinite(n);
   }
 
   /// Returns true if a push would wait.

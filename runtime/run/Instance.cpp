@@ -284,7 +284,7 @@ Error Instance::run(const penstock_schedule &schedule, int64_t first,
                            endpoint.channel->description.stride);
   auto observeHere = [&] {
     while (isAborted.load())
-      pause();
+      ::pause();
     observe();
   };
   for (penstock_device *device : localDevices)
@@ -309,6 +309,20 @@ std::vector<const Begun *> Instance::listBegun() const {
 }
 
 void Instance::shrink() { context.bound.shrink(listBegun()); }
+
+void Instance::onNotFinite(
+    const std::function<void(int64_t microbatch)> &look) {
+  for (Endpoint &endpoint : context.endpoints) {
+    const penstock_channel &channel = endpoint.channel->description;
+    if (!endpoint.sink || channel.role != PENSTOCK_CHANNEL_LOSS)
+      continue;
+    endpoint.sink->onNotFinite = nullptr;
+    if (look)
+      endpoint.sink->onNotFinite = [look, &channel](int64_t n) {
+        look(n * channel.stride + channel.offset);
+      };
+  }
+}
 
 void Instance::read(const penstock_variable &variable, int64_t updates,
                     char *values, uint32_t copy) const {

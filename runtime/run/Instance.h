@@ -54,13 +54,16 @@ public:
             int64_t version, const DataSet &data,
             const std::function<void()> &observe);
 
-  /// From `observe`: makes the segment that runs as short as it can become,
+  /// On any thread: makes the segment that runs as short as it can become,
   /// soon. Only where all devices are in this process.
   void shrink();
   // Where they are not: the steps of Bound, of those that are.
   bool haveAllAsked() const { return Bound::haveAllAsked(listBegun()); }
   int64_t hold() { return context.bound.hold(listBegun()); }
   void release(int64_t most) { context.bound.release(most); }
+  /// On any thread: gives processes time to agree on that, before the devices
+  /// of this one begin more.
+  void pause(int64_t nanoseconds) { context.bound.pause(nanoseconds); }
   /// Of the last segment.
   int64_t updatesRun() const { return context.bound.updates(); }
 
@@ -130,6 +133,11 @@ public:
   void onMark(std::function<void(uint32_t task, int64_t number)> look) {
     context.onMark = std::move(look);
   }
+
+  /// Calls `look` with the microbatch of each loss that is not finite, on a
+  /// thread that must not wait; with none, stops that. Not while a segment
+  /// runs.
+  void onNotFinite(const std::function<void(int64_t microbatch)> &look);
 
   /// Chooses the GPUs of devices, in turn. Before open().
   void setGpus(std::vector<int> gpus) { context.gpus = std::move(gpus); }

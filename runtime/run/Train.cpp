@@ -253,8 +253,18 @@ Error penstock_run::trainSegment(int64_t updates) {
     earlyEnd.step(own || checkpoints.isRequested() || hasEndedForCheckpoint());
     checkProgress();
   };
+  // What follows a loss that is not finite is of no use: devices begin no more,
+  // whenever this thread looks.
+  constexpr int64_t kTimeToAgree = 1000000000;
+  if (!options.warnsOfNotFinite)
+    instance->onNotFinite([&](int64_t microbatch) {
+      if (hasTrainData && trainData.isEmpty(microbatch))
+        return;
+      peers.isAlone() ? instance->shrink() : instance->pause(kTimeToAgree);
+    });
   Error error = instance->run(*schedule, updatesDone, updates, updatesDone,
                               trainData, observe);
+  instance->onNotFinite(nullptr);
   if (error) {
     progress->clear();
     return error;

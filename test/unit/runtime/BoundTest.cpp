@@ -64,6 +64,61 @@ TEST(BoundTest, WaitsForDevicesThatHaveNotAsked) {
   EXPECT_EQ(bound.get(one, 4), 3);
 }
 
+// A device that finds a reason to end and the thread that hears of another.
+TEST(BoundTest, ShrinksOnceWhoeverAsks) {
+  for (int round = 0; round < 200; ++round) {
+    Bound bound;
+    bound.begin(1 << 20);
+    Begun begun{0}, other{0};
+    const Begun *all[] = {&begun, &other};
+    EXPECT_EQ(bound.get(other, 1), 1 << 20);
+    int64_t done = 0, ended = 0;
+    {
+      std::jthread observer([&] {
+        while (bound.updates() == 1 << 20)
+          bound.shrink(all);
+      });
+      std::jthread device([&] {
+        for (; done < bound.get(begun, done + 1); ++done)
+          if (done == round)
+            bound.shrink(all);
+        ended = bound.updates();
+      });
+    }
+    EXPECT_LE(done, round + 1);
+    EXPECT_EQ(done, ended);
+    EXPECT_EQ(ended, bound.updates());
+  }
+}
+
+TEST(BoundTest, PausesForAWhile) {
+  constexpr int64_t kShort = 20000000, kLong = 60000000000;
+  Bound bound;
+  bound.begin(7);
+  Begun begun{0};
+  EXPECT_EQ(bound.get(begun, 1), 7);
+  // 1. Nobody agrees.
+  int64_t start = nanoseconds();
+  bound.pause(kShort);
+  EXPECT_EQ(bound.get(begun, 2), 7);
+  EXPECT_GE(nanoseconds() - start, kShort);
+  // 2. Somebody does.
+  bound.pause(kLong);
+  int64_t length = 0;
+  {
+    std::jthread device([&] { length = bound.get(begun, 3); });
+    while (begun.load() < 3)
+      std::this_thread::yield();
+    const Begun *all[] = {&begun};
+    bound.release(bound.hold(all));
+  }
+  EXPECT_EQ(length, 3);
+  EXPECT_LT(nanoseconds() - start, kLong);
+  // 3. Too late for that.
+  bound.pause(kLong);
+  EXPECT_EQ(bound.get(begun, 4), 3);
+}
+
 // In the last iterations, a device counts on.
 TEST(BoundTest, NeverGrows) {
   Bound bound;
