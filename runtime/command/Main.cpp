@@ -288,6 +288,10 @@ extern "C" int penstock_main(int argc, char **argv,
                  penstock::toOneLine(error.text).c_str());
   for (const std::string &line : error.details)
     std::fprintf(stderr, "  %s\n", penstock::toOneLine(line).c_str());
+  if (std::string record = run.findRecord(error);
+      !record.empty() && run.hasAgreed() && run.isRoot())
+    std::fprintf(stderr, "  penstock-doctor %s says more\n",
+                 penstock::toOneLine(record).c_str());
   run.leave(error);
   return error.code;
 }

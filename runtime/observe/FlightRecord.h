@@ -40,6 +40,7 @@ public:
   Error open(const std::string &folder, const penstock_program &program,
              const Job &job, const Token &run, const ClockOffset &clock);
   bool isOpen() const { return header; }
+  const std::string &getFolder() const { return folder; }
   /// Null for a device of another process.
   FlightRing *find(uint32_t device);
   /// The process ends, and knows why. The first word counts.

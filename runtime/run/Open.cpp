@@ -314,6 +314,21 @@ Error penstock_run::openFlightRecord() {
   return {};
 }
 
+std::string penstock_run::findRecord(const Error &error) const {
+  bool isMistake = !error || error.code == PENSTOCK_USER_ERROR ||
+                   error.code == PENSTOCK_DOES_NOT_FIT || error.code >= 128;
+  return isMistake || !flightRecord.isOpen() ? "" : flightRecord.getFolder();
+}
+
+void penstock_run::leave(const Error &error) {
+  bool isKept = !findRecord(error).empty();
+  if (isKept && hasAgreed())
+    flightRecord.setEnd(FlightEnd::Agreed);
+  peers.leave(error);
+  if (!isKept)
+    flightRecord.remove();
+}
+
 Error penstock_run::connect() {
   std::string invitation;
   Error error;

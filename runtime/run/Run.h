@@ -46,10 +46,10 @@ struct penstock_run {
   /// options.warnsOfNotFinite.
   Error save(const std::string &path);
   /// The end of all processes, which may not return where it is an error.
-  void leave(const Error &error) {
-    peers.leave(error);
-    flightRecord.remove();
-  }
+  void leave(const Error &error);
+  /// The folder of a flight record that stays, or empty: devices did something
+  /// that should not be.
+  std::string findRecord(const Error &error) const;
   /// All processes know of the error that ends the run.
   bool hasAgreed() const { return peers.isAlone() || peers.hasAgreedOnEnd(); }
   /// Whether this process prints and writes.

@@ -353,7 +353,34 @@ std::string nameDevice(const Run &run, const Device &device) {
          ")";
 }
 
+/// Returns true if all processes ended together.
+bool haveAllAgreed(const Run &run) {
+  return int(run.processes.size()) == run.size &&
+         std::all_of(run.processes.begin(), run.processes.end(),
+                     [&](const auto &one) {
+                       return getEnd(run, one.first) == FlightEnd::Agreed;
+                     });
+}
+
+/// The device that did something last; there is one.
+const Device *findLast(const Run &run) {
+  auto getRootTime = [&](const Device &device) {
+    return device.getLastTime() + run.processes.at(device.rank).header->offset;
+  };
+  const Device *last = nullptr;
+  for (const auto &[number, device] : run.devices)
+    if (!last || getRootTime(device) > getRootTime(*last))
+      last = &device;
+  return last;
+}
+
 std::string summarize(const Run &run, const Device &first) {
+  if (haveAllAgreed(run)) {
+    const Device *last = findLast(run);
+    return "no device stopped first: all processes ended together; the last "
+           "action was at " +
+           getTime(run, last->rank, last->getLastTime());
+  }
   std::string text = nameDevice(run, first) + " stopped ";
   if (first.wait)
     text += "while it waited for " + describeEndpoint(run, *first.wait);
@@ -372,6 +399,20 @@ std::string summarize(const Run &run, const Device &first) {
   return text;
 }
 
+const char *describeEnd(FlightEnd end) {
+  switch (end) {
+  case FlightEnd::None:
+    return "no end mark: it was killed or stopped, or still runs";
+  case FlightEnd::Origin:
+    return "failed, or stood still";
+  case FlightEnd::Agreed:
+    return "ended with the others, for a reason that all knew";
+  case FlightEnd::Failed:
+    break;
+  }
+  return "ended when it learned that all do";
+}
+
 void printText(const Run &run, const Device *first) {
   for (int rank = 0; rank < run.size; ++rank) {
     if (!run.processes.count(rank)) {
@@ -379,11 +420,7 @@ void printText(const Run &run, const Device *first) {
       continue;
     }
     std::printf("rank %d%s: %s\n", rank, getHost(run, rank, " (", ")").c_str(),
-                getEnd(run, rank) == FlightEnd::None
-                    ? "no end mark: it was killed or stopped, or still runs"
-                : getEnd(run, rank) == FlightEnd::Origin
-                    ? "failed, or stood still"
-                    : "ended when it learned that all do");
+                describeEnd(getEnd(run, rank)));
     for (const auto &[number, device] : run.devices) {
       if (device.rank != rank)
         continue;

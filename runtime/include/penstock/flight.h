@@ -50,6 +50,7 @@ enum class FlightEnd : uint32_t {
   None,   // the process runs, or ended without a word
   Failed, // it knew that all end
   Origin, // because it failed itself, or stood still
+  Agreed, // all processes came to the same end, which was no success
 };
 
 /// Stands first. Behind it are `names_bytes` of names, and from `rings_offset`
