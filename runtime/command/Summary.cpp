@@ -142,9 +142,13 @@ std::string penstock::runtime::summarize(const penstock_run &run,
     const auto &[count, bytes, seconds] = checkpoints.getStatistics();
     text += format(
         "%lld checkpoints in '%s': %s in %.3f s, in %.3f s of which "
-        "training stood still\n",
+        "training stood still",
         (long long)count, penstock::toOneLine(checkpoints.getFolder()).c_str(),
         sizeText(bytes).c_str(), seconds, checkpoints.getPauseSeconds());
+    if (int64_t skipped = checkpoints.countSkipped())
+      text += format("; %lld more were due while one was being written",
+                     (long long)skipped);
+    text += "\n";
   }
   if (!job.isAlone()) {
     uint64_t most = 0;

@@ -46,6 +46,7 @@ void Checkpoints::begin(const Instance &instance, Manifest manifest) {
   int64_t start = nanoseconds();
   newestStep = manifest.step;
   newestTime = start;
+  isAwaited = false;
   begin(writer, instance, std::move(manifest));
   pauseSeconds += double(nanoseconds() - start) * 1e-9;
 }
@@ -261,7 +262,7 @@ void penstock_run::hearCheckpointRequests() {
     return;
   lastRequest = now;
   if (checkpoints.isOpen())
-    return checkpoints.request();
+    return checkpoints.request(/*isAsked=*/true);
   progress->clear();
   std::fprintf(stderr,
                "%sSIGUSR1 asks for a checkpoint, and there is none without "
@@ -280,13 +281,15 @@ bool penstock_run::agreeOnCheckpoint(bool mayBegin) {
   if (peers.isRoot()) {
     bool isDue = mayBegin && checkpoints.takeRequest();
     if (isDue && checkpoints.isBusy()) {
-      progress->clear();
-      std::fprintf(stderr,
-                   "%sno checkpoint of update %lld: that of update %lld is "
-                   "still being written\n",
-                   penstock::getSeverityText(penstock::Severity::Note),
-                   (long long)updatesDone, (long long)checkpoints.newest());
       isDue = false;
+      if (checkpoints.skip()) {
+        progress->clear();
+        std::fprintf(stderr,
+                     "%sno checkpoint of update %lld: that of update %lld is "
+                     "still being written\n",
+                     penstock::getSeverityText(penstock::Severity::Note),
+                     (long long)updatesDone, (long long)checkpoints.newest());
+      }
     }
     if (isDue)
       noteFailedCheckpoint();

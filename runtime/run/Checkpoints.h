@@ -43,12 +43,23 @@ public:
   /// Of the memory that holds what is written; 0 before it is open.
   uint64_t stagedBytes() const { return isOpen() ? offsets.back() : 0; }
 
-  /// The next pause is to write one.
-  void request() { isDue = true; }
+  /// The next pause is to write one; `isAsked`: somebody waits for it.
+  void request(bool isAsked = false) {
+    isDue = true;
+    isAwaited |= isAsked;
+  }
   bool isRequested() const { return isDue; }
   bool takeRequest() { return std::exchange(isDue, false); }
 
   bool isBusy() const { return writer.isBusy(); }
+  /// Counts one that was due while the last one was being written. Returns true
+  /// if that is to be said: not again and again while that one is.
+  bool skip() {
+    ++skipped;
+    bool isFirst = std::exchange(skippedAt, newestStep) != newestStep;
+    return std::exchange(isAwaited, false) || isFirst;
+  }
+  int64_t countSkipped() const { return skipped; }
   bool hasFailed() const { return writer.hasFailed(); }
   /// Copies all values and begins to write them, as of manifest.step.
   void begin(const Instance &instance, Manifest manifest);
@@ -79,8 +90,9 @@ private:
   std::vector<SavedValue> values; ///< of this process
   std::vector<uint64_t> offsets;  ///< in the memory; the last is its size
   CheckpointWriter writer;
-  bool isDue = false;
+  bool isDue = false, isAwaited = false;
   int64_t newestStep = -1, newestTime = 0;
+  int64_t skipped = 0, skippedAt = -1;
   double pauseSeconds = 0;
 };
 
