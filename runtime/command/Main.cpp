@@ -293,5 +293,8 @@ extern "C" int penstock_main(int argc, char **argv,
     std::fprintf(stderr, "  penstock-doctor %s says more\n",
                  penstock::toOneLine(record).c_str());
   run.leave(error);
+  // What is left to do may take long, where the launcher has little patience.
+  if (error && !run.getPeers().isAlone())
+    _exit(error.code);
   return error.code;
 }

@@ -223,6 +223,14 @@ void Control::leave() {
     flush(kFarewell);
 }
 
+void Control::waitForEnd(int rank) {
+  std::unique_lock<std::mutex> lock(mutex);
+  Connection *connection = find(rank);
+  changed.wait(lock, [&] {
+    return isOver || !connection || !connection->socket.isOpen();
+  });
+}
+
 void Control::read(Connection &connection) {
   // As much as one turn may take, so that beats of others are heard.
   for (int i = 0; i < 64; ++i) {
@@ -357,6 +365,7 @@ void Control::flush(int64_t limit) {
 void Control::lose(Connection &connection, std::string sentence) {
   connection.socket.close();
   connection.output.clear();
+  changed.notify_all();
   // One that fails itself blames nobody.
   if (connection.hasLeft || isOver || (own && job.rank != 0))
     return;

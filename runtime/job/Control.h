@@ -92,6 +92,8 @@ public:
   void fail(Failure failure);
   /// Waits until all processes are here; from then on none is missed.
   void leave();
+  /// After that: waits until a process is gone, or has closed its connection.
+  void waitForEnd(int rank);
 
   /// Whether this process reports when rank 0 is lost: rank 1 does, and others
   /// that are told so.

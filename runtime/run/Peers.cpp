@@ -797,5 +797,10 @@ void Peers::leave(const Error &error) {
   Limit limit(10, error.code, "");
   mpi.finalize();
   setFailureHandler(nullptr);
-  control.reset();
+  // A launcher ends the others as soon as it sees one end with an error: rank
+  // 0, which has something to say and a code to end with, is the first.
+  if (error && !isRoot())
+    control->waitForEnd(0);
+  if (!error)
+    control.reset();
 }

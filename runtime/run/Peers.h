@@ -157,6 +157,7 @@ public:
   /// All know of the error that this one ends with.
   void setAgreed() { hasAgreed = true; }
   /// The end: waits for all where they agree on it, else ends all at once.
+  /// After an error a process is to exit then, without taking anything apart.
   void leave(const Error &error);
 
 private:

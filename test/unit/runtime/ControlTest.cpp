@@ -14,9 +14,11 @@
 
 #include <arpa/inet.h>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -173,6 +175,30 @@ TEST(Control, LetsAllLeave) {
     EXPECT_EQ(listener.code, -1);
 }
 
+// Where the end of one makes a launcher end the others.
+TEST(Control, LetsTheFirstGoFirst) {
+  Star star(3);
+  std::atomic<bool> isGone{false};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      star.controls[rank]->leave();
+      if (rank == 0) {
+        usleep(50000);
+        isGone = true;
+        star.controls[0].reset();
+        return;
+      }
+      star.controls[rank]->waitForEnd(0);
+      EXPECT_TRUE(isGone);
+      star.controls[rank]->waitForEnd(0);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const Listener &listener : star.listeners)
+    EXPECT_EQ(listener.code, -1);
+}
+
 TEST(Control, EndsAllWhenOneIsLost) {
   Star star(4);
   while (star.controls[0]->getBeat(2).empty())
@@ -310,10 +336,20 @@ TEST(Control, RefusesWhatIsNoMessage) {
   }
 }
 
-// It ends, and never takes more memory than one message.
+static int64_t getPeakBytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t(usage.ru_maxrss) << 10;
+}
+
+// It ends, and never takes more memory than one message. PENSTOCK_FUZZ_SECONDS
+// asks for more of it.
 TEST(Control, SurvivesRandomBytes) {
-  int64_t end = nanoseconds() + 3000 * kMillisecond;
+  const char *seconds = std::getenv("PENSTOCK_FUZZ_SECONDS");
+  int64_t end =
+      nanoseconds() + (seconds ? std::atoll(seconds) : 3) * 1000 * kMillisecond;
   std::mt19937 random(11);
+  int64_t peak = getPeakBytes();
   for (int round = 0; round < 4 || nanoseconds() < end; ++round) {
     Victim victim;
     std::string noise(1 + random() % 100000, '\0');
@@ -327,6 +363,7 @@ TEST(Control, SurvivesRandomBytes) {
     victim.peer.close();
     ASSERT_TRUE(victim.listener.awaitEnd());
   }
+  EXPECT_LT(getPeakBytes() - peak, int64_t(4 * Control::kLargest));
 }
 
 //===----------------------------------------------------------------------===//
