@@ -268,19 +268,26 @@ int64_t penstock_bound(penstock_device *device, int64_t least) {
   return device->context.bound.get(device->begun, least);
 }
 
-void penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
+/// What follows a mark only on some devices, or in some runs.
+[[gnu::noinline]] static void notice(penstock_device *device, uint32_t task,
+                                     int64_t n) {
   if (device->runsBehind)
     device->pace();
-  device->position.taskNumber.store(n, std::memory_order_relaxed);
-  device->position.task.store(task, std::memory_order_relaxed);
-  add(device->position.progress, uint64_t(1));
   if (device->flight)
     recordFlight(device->flight, FlightKind::Mark, task, n);
   if (device->trace)
     device->trace->begin(device->context.program.tasks[task].letter, task, n,
                          device->getTraceTime());
-  if (device->context.onMark) [[unlikely]]
+  if (device->context.onMark)
     device->context.onMark(task, n);
+}
+
+void penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
+  device->position.taskNumber.store(n, std::memory_order_relaxed);
+  device->position.task.store(task, std::memory_order_relaxed);
+  add(device->position.progress, uint64_t(1));
+  if (device->noticesMarks)
+    notice(device, task, n);
 }
 
 double penstock_hyperparameter(penstock_device *device, uint32_t id) {

@@ -38,6 +38,7 @@ void penstock_device::run(penstock_device_function function, int64_t first,
                           int64_t updates, int64_t version) {
   firstTransfer = endTransfer = 0;
   begun.store(0);
+  noticesMarks = runsBehind || flight || trace || context.onMark;
   position.isRunning.store(true);
   start([=, this] {
     if (flight)

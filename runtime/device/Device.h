@@ -122,6 +122,8 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
   const uint32_t index;
   /// Its calls return before they are done.
   bool runsBehind = false;
+  /// Of this segment: somebody follows its marks.
+  bool noticesMarks = false;
   /// The first byte of the memory, as compiled code has it.
   char *arena = nullptr;
   std::unique_ptr<penstock::runtime::TraceBuffer> trace;
