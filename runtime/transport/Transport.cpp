@@ -10,7 +10,6 @@
 #include "runtime/transport/Transport.h"
 
 #include <algorithm>
-#include <sched.h>
 #include <utility>
 
 using namespace penstock::runtime;
@@ -36,9 +35,8 @@ static void wait(Transport &transport, WaitPolicy policy, IsDone isDone,
     if (std::exchange(hasMoved, false))
       begin = now;
     int64_t waited = now - begin;
-    if (yields > 0) {
+    if (yields > 0 && yieldIfQuick()) {
       --yields;
-      sched_yield();
     } else if (waited < spin) {
       __builtin_ia32_pause();
     } else {
