@@ -2,7 +2,7 @@
 
 usage: wave_clocks.py TRACE.json STAGES WAVE DISTANCE
 
-The clock of a worker is the waves that all of its stages have pushed; two are at
+The clock of a worker is the waves that all of its stages push or have pushed; two are at
 most D + 1 apart at any time. A microbatch reads weights with some own waves, and
 misses at most D of them of others: those that are not folded in by then, on the
 first stage. Exit code 1 if that is not so, or if the trace holds nothing.
@@ -23,16 +23,17 @@ def main():
                 int(event["name"][1:]), rows[event["tid"]])
                for event in events if event.get("cat") == "action"]
 
-    # 1. A wave of a worker is pushed when its last stage has done so.
+    # 1. A wave of a worker is pushed when its last stage begins to: the end of the
+    # action is seen late where those that wait for the wave take the core.
     pushed = collections.defaultdict(list)
-    for _, end, letter, number, stage in actions:
+    for begin, _, letter, number, stage in actions:
         if letter == "P":
-            pushed[stage // stages, number].append(end)
+            pushed[stage // stages, number].append(begin)
     clocks = collections.Counter()
     workers = {worker for worker, _ in pushed}
     furthest = 0
-    for (worker, _), ends in sorted(pushed.items(), key=lambda item: max(item[1])):
-        assert len(ends) == stages, (worker, len(ends))
+    for (worker, _), begins in sorted(pushed.items(), key=lambda item: max(item[1])):
+        assert len(begins) == stages, (worker, len(begins))
         clocks[worker] += 1
         if clocks[worker] == max(number for _, number in pushed) + 1:
             break
