@@ -268,7 +268,7 @@ int64_t penstock_bound(penstock_device *device, int64_t least) {
   return device->context.bound.get(device->begun, least);
 }
 
-/// What follows a mark only on some devices, or in some runs.
+/// Does what follows a mark only on some devices, or in some runs.
 [[gnu::noinline]] static void notice(penstock_device *device, uint32_t task,
                                      int64_t n) {
   if (device->runsBehind)

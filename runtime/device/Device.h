@@ -122,7 +122,7 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
   const uint32_t index;
   /// Its calls return before they are done.
   bool runsBehind = false;
-  /// Of this segment: somebody follows its marks.
+  /// Somebody follows its marks in this segment.
   bool noticesMarks = false;
   /// The first byte of the memory, as compiled code has it.
   char *arena = nullptr;
