@@ -66,8 +66,8 @@ static bool isTied(Operation *op, Attribute value) {
   auto variable = dyn_cast<VariableOp>(op);
   auto others = dyn_cast<DictionaryAttr>(value);
   return variable && others &&
-         (variable.getRole() == Role::Parameter ||
-          variable.getRole() == Role::Master) &&
+         llvm::is_contained({Role::Parameter, Role::Master, Role::Compensation},
+                            variable.getRole()) &&
          llvm::all_of(others, [&](NamedAttribute other) {
            if (auto transposed = dyn_cast<TransposedAttr>(other.getValue()))
              return static_cast<int64_t>(transposed.getOrder().size()) ==
@@ -152,8 +152,8 @@ static const AttributeRule rules[] = {
     {kKindAttr, isKind,
      "a word of small letters, on state of a parameter that it names"},
     {kTiedAttr, isTied,
-     "byte ranges by name, on a parameter or a master, transposed where they "
-     "have its rank"},
+     "byte ranges by name, on a parameter, its master or its average, "
+     "transposed where they have its rank"},
     {kRateScaleAttr,
      [](Operation *op, Attribute value) {
        auto scale = dyn_cast<FloatAttr>(value);

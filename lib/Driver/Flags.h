@@ -213,6 +213,10 @@ struct Flags {
   Text optimizer =
       text("optimizer", optimizerText, "sgd:lr=0.01", kOfTraining | kRecorded);
   std::string rateText =
+  Text average = text("ema",
+                      "Keep moving averages of the weights with this decay, as "
+                      "0.999, which are evaluated and saved",
+                      "", kNotEmpty | kOfTraining | kRecorded);
       "Course of the learning rate: " + listRateSchedules() +
       ", with parameters: cosine:total-steps=1000,warmup-steps=50";
   Text rateSchedule =

@@ -43,6 +43,7 @@ private:
   bool checkClassTargets(llvm::StringRef parameters);
   bool checkTarget();
   bool checkPlan();
+  bool checkAverage();
   bool checkSchedule();
   bool checkDeviceModel();
   bool checkReplicas();

@@ -70,7 +70,8 @@ std::optional<Report> Compilation::tryPlan(const StagePlan &plan,
 /// Buffers of a weight that trains, as far as all methods have them.
 static double getWeightCopies(const OptimizerSpec &optimizer) {
   return 2 +
-         static_cast<double>(Optimizer::create(optimizer)->getStates().size());
+         static_cast<double>(Optimizer::create(optimizer)->getStates().size()) +
+         (optimizer.getAverageDecay() > 0 ? 1 : 0);
 }
 
 /// Says which stage is how far over what the device has.

@@ -148,6 +148,8 @@ bool OptionChecker::checkPlan() {
   if (failed(optimizer))
     return fail("--optimizer=" + flags.optimizer + ": " + error);
   options.optimizer = *optimizer;
+  if (!checkAverage())
+    return false;
   FailureOr<RateSchedule> rates = parseRateSchedule(flags.rateSchedule, error);
   if (failed(rates))
     return fail("--lr-schedule=" + flags.rateSchedule + ": " + error);
@@ -158,6 +160,24 @@ bool OptionChecker::checkPlan() {
       return fail("--device-memory=" + flags.deviceMemory +
                   ": expected a size such as 16GiB or 512MiB");
   }
+  return true;
+}
+
+/// The decay is one of the numbers of the optimizer, which says what updates
+/// do.
+bool OptionChecker::checkAverage() {
+  StringRef text = flags.average;
+  if (text.empty())
+    return true;
+  double decay;
+  if (text.getAsDouble(decay) || !(decay > 0 && decay < 1))
+    return fail("--ema=" + text +
+                ": a decay above 0 and below 1 is needed, as in --ema=0.999");
+  if (options.optimizer.isGiven("ema") &&
+      options.optimizer.getAverageDecay() != decay)
+    return fail("--ema=" + text + ": --optimizer=" +
+                options.optimizer.getText() + " has another one");
+  options.optimizer.setAverageDecay(decay);
   return true;
 }
 

@@ -17,6 +17,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <charconv>
+
 using namespace mlir;
 using namespace penstock;
 
@@ -128,6 +130,14 @@ bool Compilation::agreesWithDevices() {
   return true;
 }
 
+/// As --ema has it.
+static std::string formatDecay(const OptimizerSpec &optimizer) {
+  char text[32];
+  std::to_chars_result end =
+      std::to_chars(text, std::end(text), optimizer.getAverageDecay());
+  return std::string(text, end.ptr);
+}
+
 bool Compilation::adoptFacts() {
   if (!checkEffects())
     return false;
@@ -161,13 +171,15 @@ bool Compilation::adoptFacts() {
   if (options.infer)
     return checkInference();
   pipeline::ClippingAttr clipping = training.getClippingAttr();
+  auto made = OptimizerSpec::fromAttr(training.getOptimizerAttr());
+  std::string average = formatDecay(options.optimizer);
   std::string batchNorm = stringifyBatchNorm(options.batchNorm).str();
   if (!adopt("microbatches", options.microbatches,
              int64_t(training.getMicrobatches())) ||
       !adopt("clip-grad-norm", options.clipGradNorm,
              clipping ? clipping.getNorm().getValueAsDouble() : 0) ||
-      !adopt("optimizer", options.optimizer,
-             OptimizerSpec::fromAttr(training.getOptimizerAttr())) ||
+      !adopt("ema", average, formatDecay(made)) ||
+      !adopt("optimizer", options.optimizer, made) ||
       !adopt("batch-norm", batchNorm,
              stringifyBatchNorm(training.getBatchNorm()).str()) ||
       !adopt("lr-schedule", options.rateSchedule,

@@ -61,6 +61,7 @@ static std::unique_ptr<Optimizer> create(const OptimizerSpec &spec) {
 static constexpr SpecKey kKeys[] = {{.name = "lr", .fallback = 1e-2},
                                     {.name = "lr-decay"},
                                     {.name = "weight-decay"},
-                                    {.name = "eps", .fallback = 1e-10}};
+                                    {.name = "eps", .fallback = 1e-10},
+                                    kAverage};
 
 const OptimizerKind penstock::kAdagrad = {{"adagrad", kKeys}, create};

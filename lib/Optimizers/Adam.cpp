@@ -52,13 +52,7 @@ public:
                                ValueRange rates) const override {
     if (!isW)
       gradient = addDecay(f, weightDecay, gradient, weight);
-    // PyTorch's lerp changes form at one half, for the sake of its ends.
-    double weightOfNew = 1 - beta1;
-    Value difference = f.sub(gradient, state[0]);
-    Value mean =
-        weightOfNew < 0.5
-            ? f.add(state[0], f.mul(f.constant(weightOfNew), difference))
-            : f.sub(gradient, f.mul(difference, f.constant(1 - weightOfNew)));
+    Value mean = f.lerp(state[0], gradient, 1 - beta1);
     Value square = f.mul(f.mul(f.constant(1 - beta2), gradient), gradient);
     Value variance = f.add(f.mul(state[1], f.constant(beta2)), square);
     return {mean, variance};
@@ -114,13 +108,11 @@ static constexpr SpecKey kBeta2 = {
 static constexpr SpecKey kEpsilon = {.name = "eps", .fallback = 1e-8};
 
 static constexpr SpecKey kAdamKeys[] = {
-    kRate, {.name = "weight-decay"}, kBeta1, kBeta2, kEpsilon};
+    kRate, {.name = "weight-decay"}, kBeta1, kBeta2, kEpsilon, kAverage};
 static constexpr SpecKey kAdamWKeys[] = {
-    kRate,
-    {.name = "weight-decay", .fallback = 1e-2},
-    kBeta1,
-    kBeta2,
-    kEpsilon};
+    kRate,    {.name = "weight-decay", .fallback = 1e-2},
+    kBeta1,   kBeta2,
+    kEpsilon, kAverage};
 
 const OptimizerKind penstock::kAdam = {{"adam", kAdamKeys}, createAdam};
 const OptimizerKind penstock::kAdamW = {{"adamw", kAdamWKeys}, createAdamW};

@@ -25,6 +25,12 @@ Value Arithmetic::floor(Value a) {
   return math::FloorOp::create(builder, loc, a);
 }
 
+Value Arithmetic::lerp(Value a, Value b, double weight) {
+  Value difference = sub(b, a);
+  return weight < 0.5 ? add(a, mul(constant(weight), difference))
+                      : sub(b, mul(difference, constant(1 - weight)));
+}
+
 Value Arithmetic::from(Value scalar) {
   if (scalar.getType().isIndex()) {
     scalar =

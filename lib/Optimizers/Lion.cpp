@@ -74,6 +74,7 @@ static constexpr SpecKey kKeys[] = {
     {.name = "lr", .fallback = 1e-4},
     {.name = "weight-decay"},
     {.name = "beta1", .fallback = 0.9, .below = 1},
-    {.name = "beta2", .fallback = 0.99, .below = 1}};
+    {.name = "beta2", .fallback = 0.99, .below = 1},
+    kAverage};
 
 const OptimizerKind penstock::kLion = {{"lion", kKeys}, create};

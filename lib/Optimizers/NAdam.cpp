@@ -107,6 +107,7 @@ static constexpr SpecKey kKeys[] = {
     {.name = "beta1", .fallback = 0.9, .below = 1},
     {.name = "beta2", .fallback = 0.999, .below = 1},
     {.name = "eps", .fallback = 1e-8},
-    {.name = "momentum-decay", .fallback = 4e-3}};
+    {.name = "momentum-decay", .fallback = 4e-3},
+    kAverage};
 
 const OptimizerKind penstock::kNAdam = {{"nadam", kKeys}, create};

@@ -17,6 +17,12 @@ namespace penstock {
 #include "Optimizers.def"
 #undef PENSTOCK_OPTIMIZER
 
+/// The decay of the moving average of the weights, which every row has.
+inline constexpr SpecKey kAverage = {.name = "ema",
+                                     .below = 1,
+                                     .wants = "a decay from 0 (off) to below 1",
+                                     .example = "0.999"};
+
 /// gradient + decay * weight
 inline mlir::Value addDecay(Arithmetic f, double decay, mlir::Value gradient,
                             mlir::Value weight) {

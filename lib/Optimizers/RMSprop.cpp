@@ -90,6 +90,7 @@ static constexpr SpecKey kKeys[] = {
     {.name = "weight-decay"},
     {.name = "momentum"},
     {.name = "centered", .type = SpecKey::Flag},
-    {.name = "eps", .fallback = 1e-8}};
+    {.name = "eps", .fallback = 1e-8},
+    kAverage};
 
 const OptimizerKind penstock::kRMSprop = {{"rmsprop", kKeys}, create};

@@ -87,6 +87,13 @@ void penstock::registerOptimizers(DialectRegistry &registry) {
   });
 }
 
+SmallVector<OptimizerState> Optimizer::listStates(RankedTensorType type) const {
+  SmallVector<OptimizerState> states;
+  for (StringRef name : getStates())
+    states.push_back({name, type});
+  return states;
+}
+
 std::unique_ptr<Optimizer> Optimizer::create(const OptimizerSpec &spec) {
   return spec.getKind().create(spec);
 }

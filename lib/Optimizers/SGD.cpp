@@ -97,6 +97,6 @@ static constexpr SpecKey kKeys[] = {
     {.name = "dampening", .least = -SpecKey::kNoLimit, .sameAs = "momentum"},
     {.name = "weight-decay"},
     {.name = "nesterov", .type = SpecKey::Flag},
-};
+    kAverage};
 
 const OptimizerKind penstock::kSGD = {{"sgd", kKeys, check}, create};

@@ -224,7 +224,8 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
   auto tiesOf = [&](VariableOp variable) {
     // A copy on another stage need not say so again.
     auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
-    if (whose && variable.getRole() == Role::Master)
+    if (whose && llvm::is_contained({Role::Master, Role::Compensation},
+                                    variable.getRole()))
       whose = module.lookupSymbol<VariableOp>(whose)
                   ->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
     return whose ? DictionaryAttr()

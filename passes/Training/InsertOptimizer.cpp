@@ -30,6 +30,9 @@ using namespace penstock::pipeline;
 
 namespace {
 
+/// The kind of a moving average.
+constexpr StringLiteral kAverageKind = "ema";
+
 /// Whose weights decay, if the optimizer has a decay, and whose do not.
 enum Group : unsigned { kDecays, kDoesNotDecay };
 
@@ -53,10 +56,13 @@ class InsertOptimizerPass
   }
   func::FuncOp getSumFunction(RankedTensorType type, unsigned count);
   Value readSum(OpBuilder &builder, ArrayRef<VariableOp> gradients);
-  VariableOp createState(VariableOp parameter, StringRef suffix);
+  VariableOp createState(VariableOp parameter, const OptimizerState &state,
+                         Role role = Role::Optimizer);
+  VariableOp createAverage(VariableOp parameter);
 
   std::shared_ptr<Optimizer> method; // shared, as passes are copied
   std::shared_ptr<Optimizer> withoutDecay;
+  double averageDecay = 0; ///< 0: no averages.
   RateSchedule course;
   SymbolTable *symbols = nullptr;
   func::FuncOp schedule;
@@ -84,6 +90,7 @@ void InsertOptimizerPass::runOnOperation() {
   if (const SpecKey *decay = plain.getKind().findKey("weight-decay"))
     plain.set(*decay, 0);
   withoutDecay = Optimizer::create(plain);
+  averageDecay = plain.getAverageDecay();
   course = RateSchedule::fromAttr(training->getRateAttr());
   schedule = rates[kDecays] = rates[kDoesNotDecay] = nullptr;
   scales.clear();
@@ -220,7 +227,8 @@ SmallVector<Value> InsertOptimizerPass::computeNumbers(TaskOp task,
 }
 
 /// (weight, gradient, state..., rates...) -> (weight, zero, state...), without
-/// the zero where the gradient is overwritten anyway.
+/// the zero where the gradient is overwritten anyway. The last state is the
+/// average, if there is one.
 func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
                                                     Group group,
                                                     bool overwritten,
@@ -230,14 +238,21 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
     return update;
   Optimizer *method = &getOptimizer(group);
   OpBuilder builder(&getContext());
-  unsigned tensors = 2 + method->getStates().size();
+  SmallVector<Type> arguments = {type, type};
+  for (const OptimizerState &state : method->listStates(type))
+    arguments.push_back(state.type);
+  unsigned states = arguments.size() - 2;
+  if (averageDecay > 0)
+    arguments.push_back(type);
+  unsigned tensors = arguments.size();
   unsigned numRates =
       method->hasRates() ? getRatesFunction(group, loc).getNumResults() : 1;
-  SmallVector<Type> arguments(tensors, type);
   arguments.append(numRates, builder.getF32Type());
   // Inputs of the loop come first, then what it writes.
   unsigned inputs = overwritten ? 2 : 1;
-  SmallVector<Type> results(1 + tensors - inputs, type);
+  SmallVector<Type> results = {type};
+  llvm::append_range(results,
+                     ArrayRef(arguments).slice(inputs, tensors - inputs));
   update =
       createFunction((method->getSpec().getName() + "." + describeType(type) +
                       (group == kDecays ? "" : ".no_decay"))
@@ -246,7 +261,9 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
   SmallVector<Attribute> terms, made;
   auto term = [&](Role role) { return RoleAttr::get(&getContext(), role); };
   terms = {term(Role::Parameter), term(Role::Gradient)};
-  terms.append(tensors - 2, term(Role::Optimizer));
+  terms.append(states, term(Role::Optimizer));
+  if (averageDecay > 0)
+    terms.push_back(term(Role::Compensation));
   made = {term(Role::Parameter)};
   llvm::append_range(made, ArrayRef(terms).slice(inputs, tensors - inputs));
   llvm::append_range(terms, nameRates(group));
@@ -259,31 +276,56 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
   SmallVector<Value> numbers;
   for (Value rate : update.getArguments().drop_front(tensors))
     numbers.push_back(Arithmetic{builder, loc, element}.from(rate));
-  SmallVector<Value> outputs = {
+  // Where steps take more than one element of each, that is computed first.
+  UpdateTensors first;
+  bool isElementwise = method->isElementwise();
+  if (!isElementwise)
+    first = method->emitTensors(
+        builder, loc, update.getArgument(0), update.getArgument(1),
+        update.getArguments().slice(2, states), numbers);
+  SmallVector<Value> read(update.getArguments().take_front(inputs));
+  llvm::append_range(read, first.inputs);
+  SmallVector<Value> written = {
       tensor::EmptyOp::create(builder, loc, type, ValueRange())};
-  llvm::append_range(outputs,
-                     update.getArguments().slice(inputs, tensors - inputs));
+  for (unsigned i = inputs; i < tensors; ++i)
+    if (isElementwise || i < 2 || i >= 2 + states)
+      written.push_back(update.getArgument(i));
   AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<AffineMap> maps(inputs, identity);
+  llvm::append_range(maps, first.maps);
+  maps.append(written.size(), identity);
   auto generic = linalg::GenericOp::create(
-      builder, loc, results, update.getArguments().take_front(inputs), outputs,
-      SmallVector<AffineMap>(tensors + 1, identity),
+      builder, loc, ValueRange(written).getTypes(), read, written, maps,
       SmallVector<utils::IteratorType>(type.getRank(),
                                        utils::IteratorType::parallel),
       [&](OpBuilder &body, Location loc, ValueRange elements) {
         Arithmetic f{body, loc, element};
         // The new weight's place stands between inputs and what is updated.
-        Value weight = elements[0], gradient = elements[overwritten ? 1 : 2];
-        SmallVector<Value> state = method->emitState(
-            f, weight, gradient, elements.drop_front(3), numbers);
+        ValueRange updated = elements.drop_front(read.size() + 1);
+        Value weight = elements[0];
+        Value gradient = overwritten ? elements[1] : updated[0];
+        if (!overwritten)
+          updated = updated.drop_front();
+        SmallVector<Value> state =
+            isElementwise
+                ? method->emitState(f, weight, gradient,
+                                    updated.take_front(states), numbers)
+                : llvm::to_vector(elements.slice(inputs, first.inputs.size()));
         Value step = method->emitStep(f, gradient, state, numbers);
         Value moved = f.sub(method->emitDecay(f, weight, numbers), step);
         SmallVector<Value> yielded = {moved};
         if (!overwritten)
           yielded.push_back(f.constant(0));
-        yielded.append(state);
+        if (isElementwise)
+          yielded.append(state);
+        if (averageDecay > 0)
+          yielded.push_back(f.lerp(elements.back(), moved, 1 - averageDecay));
         linalg::YieldOp::create(body, loc, yielded);
       });
-  func::ReturnOp::create(builder, loc, generic.getResults());
+  SmallVector<Value> returned(generic.getResults());
+  returned.insert(returned.begin() + 3 - inputs, first.states.begin(),
+                  first.states.end());
+  func::ReturnOp::create(builder, loc, returned);
   return update;
 }
 
@@ -327,16 +369,28 @@ Value InsertOptimizerPass::readSum(OpBuilder &builder,
 }
 
 VariableOp InsertOptimizerPass::createState(VariableOp parameter,
-                                            StringRef suffix) {
+                                            const OptimizerState &state,
+                                            Role role) {
   OpBuilder builder(&getContext());
-  auto state = VariableOp::create(builder, parameter.getLoc(),
-                                  (parameter.getSymName() + "." + suffix).str(),
-                                  parameter.getTensorType(), Role::Optimizer,
-                                  parameter.getStageAttr(), BytesAttr());
-  state->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
-  state->setAttr(kKindAttr, builder.getStringAttr(suffix));
-  insertAfterLast(getOperation(), *symbols, state);
-  return state;
+  auto variable = VariableOp::create(
+      builder, parameter.getLoc(),
+      (parameter.getSymName() + "." + state.name).str(), state.type, role,
+      parameter.getStageAttr(), BytesAttr());
+  variable->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
+  variable->setAttr(kKindAttr, builder.getStringAttr(state.name));
+  insertAfterLast(getOperation(), *symbols, variable);
+  return variable;
+}
+
+/// Starts as the parameter does, so that it needs no correction of a bias, and
+/// stands for all initializers that do.
+VariableOp InsertOptimizerPass::createAverage(VariableOp parameter) {
+  VariableOp average = createState(
+      parameter, {kAverageKind, parameter.getTensorType()}, Role::Compensation);
+  average.setInitAttr(parameter.getInitAttr());
+  if (Attribute tied = parameter->getAttr(kTiedAttr))
+    average->setAttr(kTiedAttr, tied);
+  return average;
 }
 
 LogicalResult InsertOptimizerPass::addTask(StageOp stage,
@@ -387,8 +441,11 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
     if (summed.front() != gradient)
       continue;
     SmallVector<VariableOp> variables = {parameter, gradient};
-    for (StringRef suffix : method->getStates())
-      variables.push_back(createState(parameter, suffix));
+    for (const OptimizerState &state :
+         method->listStates(parameter.getTensorType()))
+      variables.push_back(createState(parameter, state));
+    if (averageDecay > 0)
+      variables.push_back(createAverage(parameter));
     SmallVector<Value> operands;
     for (VariableOp variable : variables)
       operands.push_back(variable == gradient

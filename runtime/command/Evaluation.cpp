@@ -23,7 +23,8 @@ void Evaluation::print(const penstock_results &results) const {
     std::printf("%lld/", (long long)run.evaluatedCorrect);
   if (results.accuracy >= 0 && labels != samples)
     std::printf("%lld labels, ", labels);
-  std::printf("%lld samples)\n", samples);
+  std::printf("%lld samples%s)\n", samples,
+              run.evaluatesAverages() ? ", averaged weights" : "");
   std::fflush(stdout);
 }
 

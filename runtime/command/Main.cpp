@@ -53,9 +53,10 @@ static Error evaluateOnly(penstock_run &run) {
   Evaluation evaluation(run);
   if (Error error = evaluation.evaluate())
     return error;
-  if (!run.options.save.empty())
-    if (Error error = run.save(run.options.save))
-      return error;
+  for (const std::string &path : {run.options.save, run.options.saveRaw})
+    if (!path.empty())
+      if (Error error = run.save(path))
+        return error;
   if (Error error = run.finish())
     return error;
   return report(run, evaluation);
@@ -185,15 +186,17 @@ static Error trainAndPrint(penstock_run &run) {
                   (long long)(run.updatesDone - run.resumedAt),
                   run.program.variable_count, (long long)run.lossCount());
   }
-  if (!options.save.empty())
-    if (Error error = run.save(options.save)) {
-      if (error.code != PENSTOCK_NOT_FINITE)
-        return error;
-      append(ending, error);
-      if (!options.saveBest.empty() && evaluation.getBest().bestStep >= 0)
-        ending.text += "; '" + options.saveBest + "' has the model of " +
-                       evaluation.describeBest();
-    }
+  for (const std::string &path : {options.save, options.saveRaw}) {
+    Error error = path.empty() ? Error() : run.save(path);
+    if (!error)
+      continue;
+    if (error.code != PENSTOCK_NOT_FINITE)
+      return error;
+    append(ending, error);
+    if (!options.saveBest.empty() && evaluation.getBest().bestStep >= 0)
+      ending.text += "; '" + options.saveBest + "' has the model of " +
+                     evaluation.describeBest();
+  }
   if (Error error = run.finish())
     return error;
   if (Error error = report(run, evaluation))

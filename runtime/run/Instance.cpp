@@ -395,6 +395,72 @@ Error Instance::goOn(std::span<const Source> sources, int64_t updates) {
   return {};
 }
 
+/// Calls `take` with offset and size of the pieces of so many bytes: nobody has
+/// room for a second copy of a weight.
+template <typename Take> static void forEachPiece(uint64_t bytes, Take take) {
+  constexpr uint64_t kPiece = 1 << 20;
+  for (uint64_t at = 0; at < bytes; at += kPiece)
+    take(at, std::min(kPiece, bytes - at));
+}
+
+static void exchangeBytes(penstock_device &device, Address first,
+                          Address second, uint64_t bytes) {
+  std::vector<char> one, other;
+  forEachPiece(bytes, [&](uint64_t at, uint64_t size) {
+    one.resize(size);
+    other.resize(size);
+    device.download(one.data(), first + at, size);
+    device.download(other.data(), second + at, size);
+    device.upload(first + at, other.data(), size);
+    device.upload(second + at, one.data(), size);
+  });
+}
+
+/// Writes `from`, of f32, rounded to `to`.
+static void roundBytes(penstock_device &device, Address from, Address to,
+                       uint64_t bytes) {
+  std::vector<char> values, rounded;
+  forEachPiece(bytes, [&](uint64_t at, uint64_t size) {
+    values.resize(size);
+    rounded.resize(size / 2);
+    device.download(values.data(), from + at, size);
+    roundToBf16(rounded.data(), values.data(), size / sizeof(float));
+    device.upload(to + at / 2, rounded.data(), rounded.size());
+  });
+}
+
+Error Instance::exchange(std::span<const Average> averages, int64_t updates) {
+  std::vector<Error> errors(program.device_count);
+  auto exchangeOn = [&](penstock_device &device) {
+    for (const Average &each : averages) {
+      auto find = [&](const penstock_variable *variable) {
+        return variable ? findPlacement(*variable, device.index) : nullptr;
+      };
+      const penstock_placement *weight = find(each.weight);
+      const penstock_placement *average = find(each.average);
+      if (!weight || !average)
+        continue;
+      Address from = placeOf(device, *each.weight, *weight, updates);
+      exchangeBytes(device, from,
+                    placeOf(device, *each.average, *average, updates),
+                    each.weight->type.bytes);
+      if (const penstock_placement *rounded = find(each.rounded))
+        roundBytes(device, from,
+                   placeOf(device, *each.rounded, *rounded, updates),
+                   each.weight->type.bytes);
+    }
+    errors[device.index] = prepackWeights(device, updates);
+  };
+  for (penstock_device *device : localDevices)
+    device->start([&, device] { exchangeOn(*device); });
+  for (penstock_device *device : localDevices)
+    device->finish(-1);
+  for (Error &error : errors)
+    if (error)
+      return error;
+  return {};
+}
+
 std::vector<ArenaBytes> Instance::arenas() const {
   std::vector<ArenaBytes> arenas;
   for (const penstock_device *device : localDevices)

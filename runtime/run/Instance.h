@@ -14,6 +14,7 @@
 #include "runtime/device/Kinds.h"
 #include "runtime/io/ModelWriter.h"
 #include "runtime/observe/Memory.h"
+#include "runtime/run/Averages.h"
 #include "runtime/support/Roles.h"
 
 #include <span>
@@ -95,6 +96,10 @@ public:
   /// Goes on after `updates` updates: variables have these values, and weights
   /// are prepacked again.
   Error goOn(std::span<const Source> sources, int64_t updates);
+  /// Lets weights, as they are after `updates` updates, and averages change
+  /// places; parameters are rounded and prepacked again. Twice leaves all as it
+  /// was.
+  Error exchange(std::span<const Average> averages, int64_t updates);
 
   /// The arenas that were allocated.
   std::vector<ArenaBytes> arenas() const;

@@ -111,14 +111,16 @@ Error penstock_run::checkGpus() const {
 }
 
 Error penstock_run::checkOutputs() {
-  for (auto [flag, path] :
-       {std::pair("--save", &options.save), {"--save-best", &options.saveBest}})
+  for (auto [flag, path] : {std::pair("--save", &options.save),
+                            {"--save-best", &options.saveBest},
+                            {"--save-raw", &options.saveRaw}})
     if (!path->empty())
       if (Error error = writer->check(*path, flag))
         return error;
   for (auto [flag, path] : {std::pair("log", &options.log),
                             {"save", &options.save},
                             {"save-best", &options.saveBest},
+                            {"save-raw", &options.saveRaw},
                             {"trace", &options.trace},
                             {"memory", &options.memory},
                             {"summary-json", &options.summaryJson}})
@@ -150,6 +152,12 @@ Error penstock_run::checkOptions() const {
     return error;
   if (Error error = checkGpus())
     return error;
+  for (auto [flag, isGiven] : {std::pair("save-raw", !options.saveRaw.empty()),
+                               {"eval-raw", options.evaluatesRaw}})
+    if (isGiven && averages.empty())
+      return userError("--%s: this program keeps no averages of its weights; "
+                       "leave --%s out, or compile with --ema=0.999",
+                       flag, flag);
   if (options.verify && !program.replay)
     return userError("--verify: this program was compiled without its "
                      "one-device replay");

@@ -16,8 +16,13 @@ Error Options::checkTogether() const {
   if (steps && epochs)
     return userError("--steps and --epochs exclude each other");
   const std::pair<const char *, const std::string *> outputs[] = {
-      {"log", &log},     {"save", &save},     {"save-best", &saveBest},
-      {"trace", &trace}, {"memory", &memory}, {"summary-json", &summaryJson}};
+      {"log", &log},
+      {"save", &save},
+      {"save-best", &saveBest},
+      {"save-raw", &saveRaw},
+      {"trace", &trace},
+      {"memory", &memory},
+      {"summary-json", &summaryJson}};
   for (const auto &first : outputs)
     for (const auto &second : outputs)
       if (&first < &second && wouldReplace(*first.second, *second.second))
@@ -43,7 +48,8 @@ Error Options::checkTogether() const {
                          "samples to a file, or leave --%s out",
                          flag, flag);
   // The memory report is of a program that has been opened.
-  bool hasResult = evaluates() || !save.empty() || !memory.empty();
+  bool hasResult =
+      evaluates() || !save.empty() || !saveRaw.empty() || !memory.empty();
   if ((steps == 0 || epochs == 0) && !hasResult)
     return userError("--%s 0 does nothing: it needs --eval-data, --save or "
                      "--memory",
@@ -69,6 +75,7 @@ Error Options::checkTogether() const {
         {"eval-only", evalOnly},
         {"metrics", !metrics.empty()},
         {"save-best", !saveBest.empty()},
+        {"eval-raw", evaluatesRaw},
         {"stop-after-no-gain", mostWithoutGain.has_value()}})
     if (isGiven && !evaluates())
       return userError("--%s needs --eval-data", flag);

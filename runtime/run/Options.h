@@ -30,13 +30,13 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> data, evalData;
   std::string labels, evalLabels, log, save, trace, memory, outputs;
   std::string checkpointDir, resume, flightRecord;
-  std::string summaryJson, saveBest, model;
+  std::string summaryJson, saveBest, saveRaw, model;
   std::string metricsAddress, tensorboard;
   std::optional<int64_t> metricsPort;
   std::optional<int64_t> steps, epochs, evalEvery, seed;
   std::optional<int64_t> checkpointEvery, checkpointKeep;
   bool isEvalEveryEpochs = false; // evalEvery counts passes, not updates
-  bool evalOnly = false;
+  bool evalOnly = false, evaluatesRaw = false;
   std::vector<std::string> metrics; // besides those that come by themselves
   std::string bestMetric = "loss";
   std::optional<int64_t> mostWithoutGain; // evaluations

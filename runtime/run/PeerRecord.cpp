@@ -91,6 +91,7 @@ void penstock::runtime::describeFlags(Record &record, const Options &options) {
   std::string every = number(options.evalEvery);
   add("--eval-every", options.isEvalEveryEpochs ? every + " epochs" : every);
   add("--eval-only", given(options.evalOnly));
+  add("--eval-raw", given(options.evaluatesRaw));
   std::string metrics;
   for (const std::string &name : options.metrics)
     metrics += (metrics.empty() ? "" : ",") + name;
@@ -110,6 +111,7 @@ void penstock::runtime::describeFlags(Record &record, const Options &options) {
   // What all have to do something for.
   add("--verify", given(options.verify));
   add("--save", given(!options.save.empty()));
+  add("--save-raw", given(!options.saveRaw.empty()));
   add("--trace", given(!options.trace.empty()));
   add("--memory", given(!options.memory.empty()));
   add("--outputs", given(!options.outputs.empty()));

@@ -51,9 +51,13 @@ Error penstock_run::compareVariables(const Instance &again) const {
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
     const penstock_variable *other = nullptr;
+    // State of an initializer that trains as another one has its name.
     for (uint32_t j = 0; j < again.program.variable_count && !other; ++j)
-      if (!std::strcmp(again.program.variables[j].name, variable.name))
-        other = &again.program.variables[j];
+      if (const penstock_variable &candidate = again.program.variables[j];
+          candidate.role == variable.role &&
+          !std::strcmp(candidate.name, variable.name) &&
+          identify(again.program, j).kind == identify(program, i).kind)
+        other = &candidate;
     if (!other || other->type.bytes != variable.type.bytes)
       return defect("verify: the replay has no variable '%s'", variable.name);
     expected.resize(variable.type.bytes);

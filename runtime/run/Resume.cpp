@@ -46,6 +46,9 @@ private:
   void readWeights();
   Error readOptimizer();
   void readMethod();
+  void readBeside();
+  void readAverage(uint32_t variable, const Identity &identity,
+                   std::set<std::string> &averaged);
   void noteRest();
   Error describeDifferences() const;
 
@@ -313,7 +316,7 @@ Error Planner::readOptimizer() {
 void Planner::readMethod() {
   // The same word means other things to other methods.
   bool isSameMethod = nameOf(manifest.method) == nameOf(target.method);
-  std::set<std::string> anew;
+  std::set<std::string> anew, averaged;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
     const penstock_variable &variable = program.variables[i];
     if (variable.role != PENSTOCK_ROLE_COMPENSATION || variable.transient)
@@ -322,6 +325,10 @@ void Planner::readMethod() {
     // A copy of the weight.
     if (identity.kind.empty()) {
       read(i, find(identity));
+      continue;
+    }
+    if (isAverage(variable)) {
+      readAverage(i, identity, averaged);
       continue;
     }
     if (isSameMethod && find(identity)) {
@@ -337,6 +344,35 @@ void Planner::readMethod() {
     plan.notes.push_back(listKinds(anew) + " begin" +
                          (anew.size() == 1 ? "s" : "") +
                          " anew, as at the start of training");
+  if (!averaged.empty() && !target.isWeightsOnly)
+    plan.notes.push_back("the averages of " + listNames(averaged) +
+                         " begin as the weights of the checkpoint");
+}
+
+/// Lets all that begins as the weights do follow them, of weights alone.
+void Planner::readBeside() {
+  std::set<std::string> averaged;
+  for (uint32_t i = 0; i < program.variable_count; ++i) {
+    const penstock_variable &variable = program.variables[i];
+    Identity identity = identify(program, i);
+    if (isAverage(variable) || variable.role == PENSTOCK_ROLE_MASTER)
+      readAverage(i, identity, averaged);
+    else if (variable.role == PENSTOCK_ROLE_COMPENSATION && variable.file >= 0)
+      read(i, find({"", identity.name}));
+  }
+}
+
+/// Without an average in the checkpoint, it begins as the weight is there.
+void Planner::readAverage(uint32_t variable, const Identity &identity,
+                          std::set<std::string> &averaged) {
+  if (!target.isWeightsOnly) {
+    if (const Source *source = findFor(variable, identity))
+      return read(variable, source);
+    if (!fresh.contains(identity.name))
+      averaged.insert(identity.name);
+  }
+  const Source *master = find({"master", identity.name});
+  read(variable, master ? master : find({"", identity.name}));
 }
 
 /// What the checkpoint has and this program has no use for.
@@ -359,10 +395,7 @@ Error Planner::run() {
   readWeights();
   Error missing = target.isWeightsOnly ? Error() : readOptimizer();
   if (target.isWeightsOnly) {
-    for (uint32_t i = 0; i < program.variable_count; ++i)
-      if (program.variables[i].role == PENSTOCK_ROLE_COMPENSATION &&
-          program.variables[i].file >= 0)
-        read(i, find({"", identify(program, i).name}));
+    readBeside();
   } else {
     readMethod();
   }

@@ -31,7 +31,8 @@ struct penstock_run {
   penstock_run(const penstock_program &program,
                std::unique_ptr<penstock::runtime::Progress> progress)
       : program(program), checkpoints(program), progress(std::move(progress)),
-        monitor(program), peers(program), checkpointPeers(peers) {}
+        averages(penstock::runtime::listAverages(program)), monitor(program),
+        peers(program), checkpointPeers(peers) {}
 
   /// `mistake` is one of the command line: other processes learn of it.
   Error open(Error mistake = {});
@@ -39,11 +40,18 @@ struct penstock_run {
   /// loss that is not finite does, with PENSTOCK_NOT_FINITE: the updates until
   /// then are done.
   Error train(int64_t updates);
+  /// Evaluates the averages of the weights, where the program keeps any, unless
+  /// options.evaluatesRaw.
   Error evaluate(penstock_results &results);
+  bool evaluatesAverages() const {
+    return !averages.empty() && !options.evaluatesRaw;
+  }
   /// Writes all outputs of a program that does not train.
   Error infer();
   /// Values that are not finite replace no file (PENSTOCK_NOT_FINITE), unless
-  /// options.warnsOfNotFinite.
+  /// options.warnsOfNotFinite. Writes the averages of the weights where the
+  /// program keeps any; to --save-raw, and under options.evaluatesRaw to
+  /// --save-best, the weights.
   Error save(const std::string &path);
   /// The end of all processes, which may not return where it is an error.
   void leave(const Error &error);
@@ -168,6 +176,10 @@ private:
   void logUpdates(penstock::runtime::SinkValues &values,
                   const penstock_schedule &schedule);
   void setHyperparameters(penstock::runtime::Instance &instance);
+  /// Does it while the averages stand in for the weights, unless `isRaw`.
+  Error withAverages(bool isRaw, const std::function<Error()> &doIt);
+  Error evaluateWeights(penstock_results &results);
+  Error saveWeights(const std::string &path);
   Error evaluateHere(penstock_results &results,
                      const penstock::runtime::SinkValues &values,
                      int64_t microbatches);
@@ -241,6 +253,8 @@ private:
   bool hasLog = false, isTraceWritten = false, hasReplayed = false;
   int64_t startTime = 0; // of training
   std::unique_ptr<penstock::runtime::Progress> progress;
+  /// Beside the weights; none without --ema.
+  std::vector<penstock::runtime::Average> averages;
   penstock::runtime::Monitor monitor;
   /// Comes last, so that nothing that it knows of is gone.
   mutable penstock::runtime::Peers peers;

@@ -336,7 +336,23 @@ struct Sums {
 };
 } // namespace
 
+Error penstock_run::withAverages(bool isRaw,
+                                 const std::function<Error()> &doIt) {
+  if (isRaw || averages.empty())
+    return doIt();
+  if (Error error = peers.agree(instance->exchange(averages, updatesDone)))
+    return error;
+  Error error = doIt();
+  Error back = instance->exchange(averages, updatesDone);
+  return error ? error : back;
+}
+
 Error penstock_run::evaluate(penstock_results &results) {
+  return withAverages(options.evaluatesRaw,
+                      [&] { return evaluateWeights(results); });
+}
+
+Error penstock_run::evaluateWeights(penstock_results &results) {
   const penstock_schedule *schedule =
       findSchedule(program, PENSTOCK_SCHEDULE_EVALUATE);
   if (!schedule)
@@ -492,6 +508,12 @@ Error penstock_run::openLog() {
 }
 
 Error penstock_run::save(const std::string &path) {
+  bool isRaw = path == options.saveRaw ||
+               (path == options.saveBest && options.evaluatesRaw);
+  return withAverages(isRaw, [&] { return saveWeights(path); });
+}
+
+Error penstock_run::saveWeights(const std::string &path) {
   // 1. What all have to say.
   if (!options.warnsOfNotFinite)
     if (const penstock_variable *variable = findNotFinite()) {
@@ -508,8 +530,9 @@ Error penstock_run::save(const std::string &path) {
   }
   Error error;
   if (path != options.save)
-    error =
-        writer->check(path, path == options.saveBest ? "--save-best" : nullptr);
+    error = writer->check(path, path == options.saveBest  ? "--save-best"
+                                : path == options.saveRaw ? "--save-raw"
+                                                          : nullptr);
   auto read = [&](const penstock_variable &variable, const TakePiece &take) {
     return peers.readVariable(*instance, variable, updatesDone, /*copy=*/0,
                               /*inOrderOfFile=*/true, take);

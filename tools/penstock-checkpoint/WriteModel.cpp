@@ -24,23 +24,32 @@ namespace {
 
 class Writer {
 public:
-  explicit Writer(const Checkpoint &checkpoint) : checkpoint(checkpoint) {}
+  Writer(const Checkpoint &checkpoint, bool isRaw)
+      : checkpoint(checkpoint), isRaw(isRaw) {}
 
   Error open(const std::string &model);
   Error write(const std::string &output);
 
 private:
   Error openModel(const std::string &path);
+  void offer(const ManifestTensor &tensor, const char *values);
   Error addWeight(const ManifestTensor &tensor, const char *values);
   Error findFile(const TensorRange &range, int32_t &number);
 
   const Checkpoint &checkpoint;
+  const bool isRaw;
   penstock_program program = {};
   std::deque<std::string> paths; ///< of `files`
   std::vector<penstock_file> descriptions;
   std::vector<MappedFile> files, values;
   std::vector<TensorRange> ranges;
   std::map<std::string_view, const TensorRange *> initializers;
+  struct Weight {
+    int rank = 0;
+    const ManifestTensor *tensor = nullptr;
+    const char *values = nullptr;
+  };
+  std::map<std::string_view, Weight> best; ///< by initializer
   std::vector<penstock_variable> variables;
   std::vector<const char *> sources; ///< by variable
 };
@@ -85,6 +94,20 @@ Error Writer::findFile(const TensorRange &range, int32_t &number) {
   return files.emplace_back().open(path, "--onnx");
 }
 
+/// Keeps what stands for the initializer best: the weights as they are in the
+/// program, what they are rounded from, or their average.
+void Writer::offer(const ManifestTensor &tensor, const char *values) {
+  int rank = tensor.kind.empty()              ? 0
+             : tensor.kind == "master"        ? 1
+             : tensor.kind == "ema" && !isRaw ? 2
+                                              : -1;
+  if (rank < 0)
+    return;
+  Weight &known = best[tensor.name];
+  if (!known.tensor || rank > known.rank)
+    known = {rank, &tensor, values};
+}
+
 Error Writer::addWeight(const ManifestTensor &tensor, const char *source) {
   auto found = initializers.find(tensor.name);
   if (found == initializers.end() || !found->second)
@@ -123,11 +146,11 @@ Error Writer::open(const std::string &model) {
         !problem.empty())
       return userError("%s", problem.c_str());
     for (const ManifestTensor &tensor : file.tensors)
-      if (tensor.kind.empty())
-        if (Error error =
-                addWeight(tensor, values.back().data() + tensor.offset))
-          return error;
+      offer(tensor, values.back().data() + tensor.offset);
   }
+  for (const auto &[name, weight] : best)
+    if (Error error = addWeight(*weight.tensor, weight.values))
+      return error;
   for (size_t i = 0; i < paths.size(); ++i)
     descriptions.push_back({paths[i].c_str(), files[i].size(), {}});
   program.file_count = uint32_t(descriptions.size());
@@ -150,8 +173,8 @@ Error Writer::write(const std::string &output) {
 
 Error penstock::runtime::writeModel(const Checkpoint &checkpoint,
                                     const std::string &model,
-                                    const std::string &output) {
-  Writer writer(checkpoint);
+                                    const std::string &output, bool isRaw) {
+  Writer writer(checkpoint, isRaw);
   if (Error error = writer.open(model))
     return error;
   if (Error error = writer.write(output))

@@ -14,9 +14,9 @@
 namespace penstock::runtime {
 
 /// Writes `model` with the weights and statistics of a whole checkpoint to
-/// `output`.
+/// `output`: the averages of weights that have any, unless `isRaw`.
 Error writeModel(const Checkpoint &checkpoint, const std::string &model,
-                 const std::string &output);
+                 const std::string &output, bool isRaw);
 
 } // namespace penstock::runtime
 

@@ -23,7 +23,7 @@ using namespace penstock::runtime;
 
 static constexpr char kHelp[] =
     R"(usage: penstock-checkpoint FOLDER [--verify] [--json]
-       penstock-checkpoint FOLDER --onnx MODEL.onnx -o OUT.onnx
+       penstock-checkpoint FOLDER --onnx MODEL.onnx -o OUT.onnx [--raw]
        penstock-checkpoint --diff FIRST SECOND [--json]
 
 FOLDER holds checkpoints, or is one: run or run/step-000000500. Of several, the
@@ -33,6 +33,7 @@ options:
   --verify              check all checksums
   --onnx MODEL.onnx     write that model with the weights of the checkpoint
   -o OUT.onnx           to this file
+  --raw                 of averaged weights (--ema): those that are averaged
   --diff FIRST SECOND   compare two bitwise: 0 if they are equal, else 1
   --json                print JSON
   --help                print this and end
@@ -46,7 +47,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> folders;
   std::string model, output;
-  bool verify = false, diff = false, json = false;
+  bool verify = false, diff = false, json = false, raw = false;
   bool help = false, version = false;
 };
 
@@ -77,6 +78,7 @@ static Error parseArguments(int argc, char **argv, Arguments &arguments) {
     bool *flag = argument == "--verify"    ? &arguments.verify
                  : argument == "--diff"    ? &arguments.diff
                  : argument == "--json"    ? &arguments.json
+                 : argument == "--raw"     ? &arguments.raw
                  : argument == "--help"    ? &arguments.help
                  : argument == "--version" ? &arguments.version
                                            : nullptr;
@@ -106,8 +108,10 @@ static Error checkArguments(const Arguments &arguments) {
                                     : "one folder is needed (see --help)");
   if (arguments.model.empty() != arguments.output.empty())
     return userError("--onnx MODEL.onnx and -o OUT.onnx go together");
+  if (arguments.raw && arguments.model.empty())
+    return userError("--raw goes with --onnx MODEL.onnx");
   if (!arguments.model.empty() && (arguments.diff || arguments.json))
-    return userError("--onnx goes with no other flag but --verify");
+    return userError("--onnx goes with no other flag but --verify and --raw");
   return {};
 }
 
@@ -278,7 +282,8 @@ static Error run(const Arguments &arguments) {
   Checkpoint checkpoint;
   if (Error error = openWhole(arguments.folders.front(), checkpoint))
     return error;
-  return writeModel(checkpoint, arguments.model, arguments.output);
+  return writeModel(checkpoint, arguments.model, arguments.output,
+                    arguments.raw);
 }
 
 int main(int argc, char **argv) {

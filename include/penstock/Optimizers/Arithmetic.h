@@ -26,6 +26,9 @@ struct Arithmetic : Scalars {
   mlir::Value pow(mlir::Value a, mlir::Value b);
   mlir::Value cos(mlir::Value a);
   mlir::Value floor(mlir::Value a);
+  /// a + weight * (b - a) as PyTorch's lerp computes it, which starts from b
+  /// where the weight is one half or more.
+  mlir::Value lerp(mlir::Value a, mlir::Value b, double weight);
   /// a < b ? x : y
   mlir::Value selectLess(mlir::Value a, mlir::Value b, mlir::Value x,
                          mlir::Value y) {

@@ -36,6 +36,12 @@ public:
     return static_cast<const OptimizerKind &>(Spec::getKind());
   }
   double getLearningRate() const { return get("lr"); }
+  /// The decay of the moving average of the weights; 0: there is none.
+  double getAverageDecay() const { return get("ema"); }
+  /// Returns what is wrong with the decay, or an empty string.
+  std::string setAverageDecay(double decay) {
+    return set(*getKind().findKey("ema"), decay);
+  }
 
   pipeline::OptimizerAttr toAttr(mlir::MLIRContext *context) const;
   static OptimizerSpec fromAttr(pipeline::OptimizerAttr attr);

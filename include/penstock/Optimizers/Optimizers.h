@@ -19,6 +19,21 @@
 
 namespace penstock {
 
+/// A variable that holds state of a parameter: the suffix of its name, which is
+/// its name in checkpoints, too.
+struct OptimizerState {
+  llvm::StringRef name;
+  mlir::RankedTensorType type;
+};
+
+/// The results of an update on whole tensors, before it moves each element.
+struct UpdateTensors {
+  llvm::SmallVector<mlir::Value> states; ///< The new ones.
+  /// A step takes one element of each, by a map from its position.
+  llvm::SmallVector<mlir::Value> inputs;
+  llvm::SmallVector<mlir::AffineMap> maps;
+};
+
 class Optimizer {
 public:
   explicit Optimizer(const OptimizerSpec &spec) : spec(spec) {}
@@ -27,9 +42,22 @@ public:
 
   const OptimizerSpec &getSpec() const { return spec; }
 
-  /// The suffixes of the variables that hold the state of a parameter. They are
-  /// its names in checkpoints, too.
+  /// The names of the states that have the type of their parameter.
   virtual llvm::SmallVector<llvm::StringRef> getStates() const = 0;
+  /// The states of a parameter of this type.
+  virtual llvm::SmallVector<OptimizerState>
+  listStates(mlir::RankedTensorType type) const;
+  /// Returns true if an element of the weight moves by its own state alone.
+  /// Else emitTensors comes first, and emitStep has elements of its inputs in
+  /// place of the state.
+  virtual bool isElementwise() const { return true; }
+  virtual UpdateTensors emitTensors(mlir::OpBuilder &builder,
+                                    mlir::Location loc, mlir::Value weight,
+                                    mlir::Value gradient,
+                                    mlir::ValueRange state,
+                                    mlir::ValueRange rates) const {
+    return {};
+  }
 
   /// Whether the numbers of an update are others than the learning rate.
   virtual bool hasRates() const = 0;

@@ -73,17 +73,17 @@ pipeline.variable @m : tensor<2xf32> optimizer {pipeline.kind = "m:", pipeline.p
 
 // -----
 
-// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter or a master, transposed where they have its rank}}
+// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter, its master or its average, transposed where they have its rank}}
 pipeline.variable @w : tensor<2xf32> parameter {pipeline.tied = {v = 1}}
 
 // -----
 
-// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter or a master, transposed where they have its rank}}
+// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter, its master or its average, transposed where they have its rank}}
 pipeline.variable @w : tensor<2xf32> gradient {pipeline.tied = {v = #pipeline.bytes<"f", 0, 8>}}
 
 // -----
 
-// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter or a master, transposed where they have its rank}}
+// expected-error @+1 {{'pipeline.tied' is byte ranges by name, on a parameter, its master or its average, transposed where they have its rank}}
 pipeline.variable @w : tensor<2xf32> parameter {pipeline.tied = {v = #pipeline.transposed<#pipeline.bytes<"f", 0, 8> order [1, 0]>}}
 
 // -----

@@ -6,6 +6,7 @@
 // RUN: penstock-opt %s --pipeline-set-training=optimizer=adamw --pipeline-insert-optimizer | FileCheck %s --check-prefix=ADAMW
 // RUN: penstock-opt %s --pipeline-set-training='optimizer=adam lr-schedule=poly:total-steps=9,warmup-steps=2' --pipeline-insert-optimizer | FileCheck %s --check-prefix=COURSE
 // RUN: sed 's/\(variable @w : .* parameter of @s0\)/\1 {pipeline.rate_scale = 0.25 : f64, pipeline.no_decay}/' %s | penstock-opt - --pipeline-set-training=optimizer=adamw:weight-decay=0.5 --pipeline-insert-optimizer | FileCheck %s --check-prefix=GROUPS
+// RUN: penstock-opt %s --pipeline-set-training=optimizer=sgd:momentum=0.9,ema=0.75 --pipeline-insert-optimizer | FileCheck %s --check-prefix=AVERAGE
 // RUN: not penstock-opt %s --pipeline-set-training=lr-schedule=cosine 2>&1 | FileCheck %s --check-prefix=TOTAL
 // RUN: not penstock-opt %s --pipeline-set-training=optimizer=sophia 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not penstock-opt %s --pipeline-set-training=optimizer=adam:momentum=0.9 2>&1 | FileCheck %s --check-prefix=KEY
@@ -47,6 +48,21 @@
 // GROUPS: func.call @adamw.3x5.no_decay(%{{.*}}, %[[R]]#0, %[[R]]#1
 // GROUPS-LABEL: func.func private @lr.scaled
 // GROUPS: arith.constant 2.500000e-01 : f64
+
+// One more state: e' = e + (1 - decay) (w' - e).
+// AVERAGE: pipeline.variable @w.ema : tensor<3x5xf32> compensation of @s0 {pipeline.kind = "ema", pipeline.parameter = @w}
+// AVERAGE: %[[E:.*]] = pipeline.read @w.ema
+// AVERAGE: %[[N:.*]]:4 = func.call @sgd.3x5(%{{.*}}, %{{.*}}, %{{.*}}, %[[E]], %{{.*}})
+// AVERAGE: pipeline.write %[[N]]#3 to @w.ema
+// AVERAGE-LABEL: func.func private @sgd.3x5
+// AVERAGE-SAME: {pipeline.into = 3 : i64}
+// AVERAGE: ^bb0({{.*}}, %[[OLD:[^:]*]]: f32):
+// AVERAGE: %[[MOVED:.*]] = arith.subf
+// AVERAGE: %[[FAR:.*]] = arith.subf %[[MOVED]], %[[OLD]]
+// AVERAGE: %[[PART:.*]] = arith.constant 2.500000e-01
+// AVERAGE: %[[STEP:.*]] = arith.mulf %[[PART]], %[[FAR]]
+// AVERAGE: %[[NEXT:.*]] = arith.addf %[[OLD]], %[[STEP]]
+// AVERAGE: linalg.yield %[[MOVED]], %{{.*}}, %{{.*}}, %[[NEXT]]
 
 // The first buffer is the gradient itself.
 // DAMPENED: %[[R:.*]]:2 = func.call @sgd.rates(%{{.*}}, %t) : (f32, index) -> (f32, f32)

@@ -78,7 +78,7 @@ protected:
     return error.text;
   }
   /// "momentum:a", "zero or as in the model: -", by variable.
-  std::string sourceOf(uint32_t variable) {
+  std::string getSource(uint32_t variable) {
     for (const ResumeRead &read : result.reads)
       if (read.variable == variable)
         return read.tensor ? fileNameOf(*read.tensor) : "-";
@@ -101,11 +101,11 @@ TEST_F(ResumeTest, TakesAllThatItHas) {
   EXPECT_EQ(plan(), "");
   EXPECT_EQ(result.step, 6);
   EXPECT_EQ(result.notes, Texts());
-  EXPECT_EQ(sourceOf(0), "a");
-  EXPECT_EQ(sourceOf(1), "b");
-  EXPECT_EQ(sourceOf(2), "momentum:a");
-  EXPECT_EQ(sourceOf(3), "momentum:b");
-  EXPECT_EQ(sourceOf(gradient), "none");
+  EXPECT_EQ(getSource(0), "a");
+  EXPECT_EQ(getSource(1), "b");
+  EXPECT_EQ(getSource(2), "momentum:a");
+  EXPECT_EQ(getSource(3), "momentum:b");
+  EXPECT_EQ(getSource(gradient), "none");
 }
 
 // A synchronous program has a tied parameter on each of its stages.
@@ -114,8 +114,8 @@ TEST_F(ResumeTest, ReadsCopiesWhereTheirOwnerIs) {
   variables[copy].of = 0;
   uint32_t state = addState("momentum", PENSTOCK_ROLE_OPTIMIZER, 0);
   EXPECT_EQ(plan(), "");
-  EXPECT_EQ(sourceOf(copy), "a");
-  EXPECT_EQ(sourceOf(state), "momentum:a");
+  EXPECT_EQ(getSource(copy), "a");
+  EXPECT_EQ(getSource(state), "momentum:a");
   std::vector<SavedValue> saved = listSavedValues(program);
   ASSERT_EQ(saved.size(), 4u);
   for (const SavedValue &value : saved)
@@ -136,7 +136,7 @@ TEST_F(ResumeTest, KnowsWorkersApart) {
         variables[variable].worker = worker;
     }
   };
-  auto from = [&](uint32_t variable) { return sourceOf(variable); };
+  auto from = [&](uint32_t variable) { return getSource(variable); };
   addWorker(1);
   program.worker_count = 2;
 
@@ -185,9 +185,9 @@ TEST_F(ResumeTest, NeedsTheStateOfTheOptimizer) {
   target.isWeightsOnly = true;
   EXPECT_EQ(plan(), "");
   EXPECT_EQ(result.step, 0);
-  EXPECT_EQ(sourceOf(1), "b");
-  EXPECT_EQ(sourceOf(2), "-");
-  EXPECT_EQ(sourceOf(4), "-");
+  EXPECT_EQ(getSource(1), "b");
+  EXPECT_EQ(getSource(2), "-");
+  EXPECT_EQ(getSource(4), "-");
 }
 
 TEST_F(ResumeTest, LeavesOutWhatNobodyNeeds) {
@@ -207,8 +207,8 @@ TEST_F(ResumeTest, BeginsWhatAMethodKeepsAnew) {
   target.method = "pipemare:decay=0.5";
   manifest.method = "spectrain";
   EXPECT_EQ(plan(), "");
-  EXPECT_EQ(sourceOf(delta), "-");
-  EXPECT_EQ(sourceOf(seen), "b");
+  EXPECT_EQ(getSource(delta), "-");
+  EXPECT_EQ(getSource(seen), "b");
   EXPECT_EQ(result.notes,
             (Texts{"compensated, delta begin anew, as at the start of training",
                    "the method was spectrain and is pipemare:decay=0.5 now",
@@ -219,12 +219,45 @@ TEST_F(ResumeTest, BeginsWhatAMethodKeepsAnew) {
   save("compensated", "b");
   manifest.method = "pipemare:decay=0.7";
   EXPECT_EQ(plan(), "");
-  EXPECT_EQ(sourceOf(delta), "delta:b");
-  EXPECT_EQ(sourceOf(seen), "compensated:b");
+  EXPECT_EQ(getSource(delta), "delta:b");
+  EXPECT_EQ(getSource(seen), "compensated:b");
   manifest.method = "other";
   EXPECT_EQ(plan(), "");
-  EXPECT_EQ(sourceOf(delta), "-");
-  EXPECT_EQ(sourceOf(seen), "b");
+  EXPECT_EQ(getSource(delta), "-");
+  EXPECT_EQ(getSource(seen), "b");
+}
+
+TEST_F(ResumeTest, BeginsAveragesAsWeights) {
+  uint32_t average = addState("ema", PENSTOCK_ROLE_COMPENSATION, 1, 0);
+  uint32_t fresh = addVariable("c", "", PENSTOCK_ROLE_PARAMETER, 0);
+  uint32_t ofFresh = addState("ema", PENSTOCK_ROLE_COMPENSATION, fresh, 0);
+  EXPECT_EQ(plan(), "");
+  EXPECT_EQ(getSource(average), "b");
+  EXPECT_EQ(getSource(ofFresh), "-");
+  EXPECT_EQ(result.notes,
+            (Texts{"'c' did not train before: as in the model",
+                   "the averages of 'b' begin as the weights of the "
+                   "checkpoint"}));
+
+  // They are no method's, and go on under another one.
+  save("ema", "b");
+  manifest.method = "pipedream";
+  EXPECT_EQ(plan(), "");
+  EXPECT_EQ(getSource(average), "ema:b");
+  target.isWeightsOnly = true;
+  EXPECT_EQ(plan(), "");
+  EXPECT_EQ(getSource(average), "b");
+}
+
+// What is rounded begins with what it is rounded from.
+TEST_F(ResumeTest, TakesMastersWithWeightsAlone) {
+  uint32_t master = addState("master", PENSTOCK_ROLE_MASTER, 0, 0);
+  uint32_t average = addState("ema", PENSTOCK_ROLE_COMPENSATION, 0, 0);
+  save("master", "a");
+  target.isWeightsOnly = true;
+  EXPECT_EQ(plan(), "");
+  EXPECT_EQ(getSource(master), "master:a");
+  EXPECT_EQ(getSource(average), "master:a");
 }
 
 TEST_F(ResumeTest, ListsDifferences) {
@@ -258,15 +291,15 @@ TEST_F(ResumeTest, LetsParametersTrainThatDidNot) {
   uint32_t fresh = addVariable("c", "", PENSTOCK_ROLE_PARAMETER, 0);
   uint32_t state = addState("momentum", PENSTOCK_ROLE_OPTIMIZER, fresh);
   EXPECT_EQ(plan(), "");
-  EXPECT_EQ(sourceOf(fresh), "-");
-  EXPECT_EQ(sourceOf(state), "-");
+  EXPECT_EQ(getSource(fresh), "-");
+  EXPECT_EQ(getSource(state), "-");
   EXPECT_EQ(result.notes, Texts{"'c' did not train before: as in the model"});
   // And the reverse: its value is that of the checkpoint.
   variables.resize(4);
   variables[1].frozen = 1;
   variables.pop_back();
   EXPECT_EQ(plan(), "");
-  EXPECT_EQ(sourceOf(1), "b");
+  EXPECT_EQ(getSource(1), "b");
   EXPECT_EQ(result.notes,
             Texts{"left out, as this program does not need it: momentum"});
 }
@@ -286,7 +319,7 @@ TEST_F(ResumeTest, TiesWhatIsEqual) {
   EXPECT_EQ(details, Texts{"'b' trains as 'a' here, which has other values"});
   manifest.files[0].tensors[1].checksum = manifest.files[0].tensors[0].checksum;
   EXPECT_EQ(plan(), "");
-  EXPECT_EQ(sourceOf(1), "b");
+  EXPECT_EQ(getSource(1), "b");
 }
 
 TEST_F(ResumeTest, CountsUpdatesOfOtherSizes) {
