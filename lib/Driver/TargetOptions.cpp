@@ -50,6 +50,11 @@ bool OptionChecker::checkTarget() {
     return fail("--precision=bf16: --method=i-timeprest blends weights of "
                 "several versions, of which only rounded ones are kept; use "
                 "--method=v-timeprest, or --precision=f32");
+  if (options.precision == "bf16" && !options.infer &&
+      !Optimizer::create(options.optimizer)->isElementwise())
+    return fail("--precision=bf16: --optimizer=" + options.optimizer.getName() +
+                " updates whole tensors, and keeps no f32 weights beside "
+                "rounded ones; use --precision=f32, or another optimizer");
   if (auto waves = options.method.getMethod().getWaves(options.method);
       waves && waves->workers > 1) {
     if (options.precision == "bf16")

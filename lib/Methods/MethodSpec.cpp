@@ -77,8 +77,13 @@ LogicalResult penstock::checkMethod(const MethodSpec &method,
                                     ArrayRef<int64_t> replicas,
                                     const OptimizerSpec &optimizer,
                                     std::string &error) {
-  error = method.getMethod().checkUse(method, microbatches, replicas,
-                                      *Optimizer::create(optimizer));
+  auto emitter = Optimizer::create(optimizer);
+  error = method.getMethod().checkUse(method, microbatches, replicas, *emitter);
+  if (error.empty() && !emitter->isElementwise() &&
+      method.getMethod().extendsUpdates(method))
+    error = "adjusts each element of a weight by itself, and " +
+            optimizer.getName().str() +
+            " updates whole tensors: choose another optimizer";
   return success(error.empty());
 }
 

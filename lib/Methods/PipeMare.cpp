@@ -53,6 +53,10 @@ public:
     return spec.getWhole("warmup-steps");
   }
 
+  bool extendsUpdates(const MethodSpec &spec) const override {
+    return spec.get("decay") > 0;
+  }
+
   double getRateFactor(const MethodSpec &spec, double tau) const override {
     if (spec.get("anneal-steps") == 0 || tau <= 1)
       return 1;

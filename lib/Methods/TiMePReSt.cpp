@@ -92,6 +92,9 @@ public:
       return {stage.ahead, stage.ahead};
     return {stage.ahead, 0, stage.ahead / stage.microbatches};
   }
+  bool extendsUpdates(const MethodSpec &spec) const override {
+    return spec.get("decay") != 0;
+  }
   LogicalResult adjust(ModuleOp module, const StageTasks &stage,
                        const MethodUse &use) const override {
     if (stage.lags.update == 0 || !stage.update)

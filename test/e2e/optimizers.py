@@ -103,29 +103,73 @@ class Element:
             + self.a * following / (1 - self.product * following))
 
 
+class ByElement:
+    """A weight, each element of which has an optimizer of its own."""
+
+    def __init__(self, name, keys, rows, columns):
+        self.elements = [[Element(name, keys) for _ in range(columns)] for _ in range(rows)]
+
+    def update(self, weight, gradient):
+        for row, line, slopes in zip(self.elements, weight, gradient):
+            for j, element in enumerate(row):
+                element.step += 1
+                line[j] = element.update(line[j], slopes[j])
+
+
+class Adafactor:
+    """A matrix, or a vector as one row."""
+
+    def __init__(self, keys, rows, columns, is_vector):
+        self.keys, self.is_vector, self.step = keys, is_vector, 0
+        self.rows, self.columns = [0.0] * rows, [0.0] * columns
+
+    def update(self, weight, gradient):
+        key = self.keys.get
+        self.step += 1
+        part = self.step ** key("beta2-decay", -0.8)
+        rate, eps1 = key("lr", 1e-2), key("eps1", 2.0 ** -23)
+        mean = lambda values: sum(values) / len(values)
+        move = lambda old, new: [a + part * (b - a) for a, b in zip(old, new)]
+        squares = [[g * g for g in line] for line in gradient]
+        if self.is_vector:
+            self.columns = move(self.columns, squares[0])
+            variances = [self.columns]
+        else:
+            self.rows = move(self.rows, map(mean, squares))
+            self.columns = move(self.columns, map(mean, zip(*squares)))
+            common = max(mean(self.rows), eps1)
+            variances = [[r * c / common for c in self.columns] for r in self.rows]
+        steps = [[g / math.sqrt(max(v, eps1 ** 2)) for g, v in zip(*pair)]
+                 for pair in zip(gradient, variances)]
+        size = lambda lines: math.sqrt(mean([v * v for line in lines for v in line]))
+        length = (max(key("eps2", 1e-3), size(weight)) * min(rate, self.step ** -0.5)
+                  / max(1, size(steps) / key("d", 1)))
+        for line, moves in zip(weight, steps):
+            for j, move in enumerate(moves):
+                line[j] = line[j] * (1 - rate * key("weight-decay", 0)) - length * move
+
+
 def train(spec, updates):
     name, keys = parse(spec)
     x, y = make_data()
     w = [[0.1, -0.2], [0.3, 0.4], [-0.5, 0.6]]
     b = [0.25, -0.5]
-    elements = [[Element(name, keys) for _ in range(OUTPUTS)]
-                for _ in range(INPUTS + 1)]
+    if name == "adafactor":
+        optimizers = [Adafactor(keys, INPUTS, OUTPUTS, False), Adafactor(keys, 1, OUTPUTS, True)]
+    else:
+        optimizers = [ByElement(name, keys, rows, OUTPUTS) for rows in (INPUTS, 1)]
     for t in range(updates):
         rows = [(t * UPDATE + i) % SAMPLES for i in range(UPDATE)]
         errors = [[sum(x[i][k] * w[k][j] for k in range(INPUTS)) + b[j] - y[i][j]
                    for j in range(OUTPUTS)] for i in rows]
         count = UPDATE * OUTPUTS
         yield sum(e ** 2 for row in errors for e in row) / count
-        for j in range(OUTPUTS):
-            for k in range(INPUTS + 1):
-                gradient = sum(2 * row[j] * (x[i][k] if k < INPUTS else 1)
-                               for i, row in zip(rows, errors)) / count
-                element = elements[k][j]
-                element.step += 1
-                if k < INPUTS:
-                    w[k][j] = element.update(w[k][j], gradient)
-                else:
-                    b[j] = element.update(b[j], gradient)
+        slope = lambda j, of: sum(2 * row[j] * of(x[i]) for i, row in zip(rows, errors)) / count
+        slopes = [[slope(j, lambda sample: sample[k]) for j in range(OUTPUTS)]
+                  for k in range(INPUTS)]
+        ends = [slope(j, lambda sample: 1) for j in range(OUTPUTS)]
+        optimizers[0].update(w, slopes)
+        optimizers[1].update([b], [ends])
 
 
 def compare(spec, path):

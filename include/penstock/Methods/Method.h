@@ -152,6 +152,12 @@ public:
   /// that all of them need the same one.
   virtual bool predictsWeights() const { return false; }
 
+  /// Returns true if updates compute adjusted weights, each element from what
+  /// the update has of that element.
+  virtual bool extendsUpdates(const MethodSpec &spec) const {
+    return predictsWeights();
+  }
+
   /// The updates at the start of training that flush the pipeline each.
   virtual int64_t getFlushedUpdates(const MethodSpec &spec) const { return 0; }
   /// The factor of the learning rate with which a stage begins to train that is

@@ -58,7 +58,7 @@ pipeline.training optimizer<sgd> method<pipemare, decay = 0.5, decay = 0.5>
 
 // -----
 
-// expected-error @+1 {{unknown optimizer 'sophia': known are sgd, adam, adamw, nadam, rmsprop, adagrad, lion}}
+// expected-error @+1 {{unknown optimizer 'sophia': known are sgd, adam, adamw, nadam, rmsprop, adagrad, lion, adafactor}}
 pipeline.training optimizer<sophia>
 
 // -----

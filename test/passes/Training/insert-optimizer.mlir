@@ -7,6 +7,7 @@
 // RUN: penstock-opt %s --pipeline-set-training='optimizer=adam lr-schedule=poly:total-steps=9,warmup-steps=2' --pipeline-insert-optimizer | FileCheck %s --check-prefix=COURSE
 // RUN: sed 's/\(variable @w : .* parameter of @s0\)/\1 {pipeline.rate_scale = 0.25 : f64, pipeline.no_decay}/' %s | penstock-opt - --pipeline-set-training=optimizer=adamw:weight-decay=0.5 --pipeline-insert-optimizer | FileCheck %s --check-prefix=GROUPS
 // RUN: penstock-opt %s --pipeline-set-training=optimizer=sgd:momentum=0.9,ema=0.75 --pipeline-insert-optimizer | FileCheck %s --check-prefix=AVERAGE
+// RUN: penstock-opt %s --pipeline-set-training=optimizer=adafactor:d=2,ema=0.75 --pipeline-insert-optimizer | FileCheck %s --check-prefix=FACTORED
 // RUN: not penstock-opt %s --pipeline-set-training=lr-schedule=cosine 2>&1 | FileCheck %s --check-prefix=TOTAL
 // RUN: not penstock-opt %s --pipeline-set-training=optimizer=sophia 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not penstock-opt %s --pipeline-set-training=optimizer=adam:momentum=0.9 2>&1 | FileCheck %s --check-prefix=KEY
@@ -64,6 +65,21 @@
 // AVERAGE: %[[NEXT:.*]] = arith.addf %[[OLD]], %[[STEP]]
 // AVERAGE: linalg.yield %[[MOVED]], %{{.*}}, %{{.*}}, %[[NEXT]]
 
+// The state of a matrix is a vector for its rows and one for its columns. The last
+// loop alone writes the weight, and reads it.
+// FACTORED-DAG: pipeline.variable @w.row_var : tensor<3xf32> optimizer of @s0 {pipeline.kind = "row_var", pipeline.parameter = @w}
+// FACTORED-DAG: pipeline.variable @w.col_var : tensor<5xf32> optimizer of @s0 {pipeline.kind = "col_var", pipeline.parameter = @w}
+// FACTORED: %[[N:.*]]:5 = func.call @adafactor.3x5
+// FACTORED-DAG: pipeline.write %[[N]]#0 to @w :
+// FACTORED-DAG: pipeline.write %[[N]]#2 to @w.row_var
+// FACTORED-DAG: pipeline.write %[[N]]#4 to @w.ema
+// FACTORED-LABEL: func.func private @adafactor.3x5
+// FACTORED-SAME: %[[W:[^:]*]]: tensor<3x5xf32>, %[[G:[^:]*]]: tensor<3x5xf32> {pipeline.into = 1 : i64}, %[[R:[^:]*]]: tensor<3xf32> {pipeline.into = 2 : i64}, %[[C:[^:]*]]: tensor<5xf32> {pipeline.into = 3 : i64}, %{{.*}}: tensor<3x5xf32> {pipeline.into = 4 : i64}
+// FACTORED: %[[ROWS:.*]] = linalg.generic {{.*}}iterator_types = ["parallel"]{{.*}} outs(%[[R]] :
+// FACTORED: %[[COLUMNS:.*]] = linalg.generic {{.*}}iterator_types = ["parallel"]{{.*}} outs(%[[C]] :
+// FACTORED: %[[LAST:.*]]:3 = linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]{{.*}} ins(%[[W]], %[[ROWS]], %[[COLUMNS]],
+// FACTORED: return %[[LAST]]#0, %[[LAST]]#1, %[[ROWS]], %[[COLUMNS]], %[[LAST]]#2
+
 // The first buffer is the gradient itself.
 // DAMPENED: %[[R:.*]]:2 = func.call @sgd.rates(%{{.*}}, %t) : (f32, index) -> (f32, f32)
 // DAMPENED: func.call @sgd.3x5(%{{.*}}, %[[R]]#0, %[[R]]#1)
@@ -110,7 +126,7 @@
 // COURSE: arith.select
 
 // TOTAL: for the --lr-schedule option: cosine needs total-steps, the update after which the rate stays: cosine:total-steps=1000
-// UNKNOWN: for the --optimizer option: unknown optimizer 'sophia': known are sgd, adam, adamw, nadam, rmsprop, adagrad, lion
+// UNKNOWN: for the --optimizer option: unknown optimizer 'sophia': known are sgd, adam, adamw, nadam, rmsprop, adagrad, lion, adafactor
 // KEY: for the --optimizer option: adam has no option 'momentum': known are lr, weight-decay, beta1, beta2, eps
 // BARE: for the --optimizer option: sgd: nesterov needs momentum > 0 and dampening = 0, as in sgd:momentum=0.9,nesterov
 
