@@ -16,8 +16,49 @@
 #include "llvm/Support/WithColor.h"
 
 #include <cstdlib>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace llvm;
+
+namespace {
+
+/// Keeps what is written to standard error in its lifetime: there LLVM's parser
+/// says by itself, and in words of its own, what is wrong with a value.
+class ErrorCapture {
+public:
+  ErrorCapture()
+      : file(memfd_create("errors", MFD_CLOEXEC)), stream(dup(STDERR_FILENO)) {
+    if (file >= 0 && stream >= 0)
+      dup2(file, STDERR_FILENO);
+  }
+  ~ErrorCapture() {
+    if (stream >= 0) {
+      dup2(stream, STDERR_FILENO);
+      close(stream);
+    }
+    if (file >= 0)
+      close(file);
+  }
+
+  std::string getText() const {
+    std::string text;
+    char buffer[1024];
+    for (off_t at = 0; file >= 0;) {
+      ssize_t size = pread(file, buffer, sizeof(buffer), at);
+      if (size <= 0)
+        break;
+      text.append(buffer, static_cast<size_t>(size));
+      at += size;
+    }
+    return text;
+  }
+
+private:
+  int file, stream;
+};
+
+} // namespace
 
 void penstock::reportError(StringRef tool, const Twine &message,
                            raw_ostream &errors) {
@@ -53,6 +94,31 @@ static std::string describeUnknownFlag(StringRef line) {
           (nearest.empty() ? "" : "; did you mean --" + nearest + "?") +
           " (see --help)")
       .str();
+}
+
+/// Returns `line` as our messages say it: "penstockc: for the --x option: 'y'
+/// value invalid for long argument!".
+static std::string describeValue(StringRef line) {
+  auto [place, message] = line.split(" option: ");
+  StringRef flag = place.rsplit("for the ").second;
+  if (message.empty() || !flag.starts_with("-"))
+    return line.str();
+  message.consume_back("!");
+  std::string value;
+  if (message.consume_front("'"))
+    value = ("=" + message.split('\'').first).str();
+  auto needs = [&](StringRef what) {
+    return (flag + value + ": " + what).str();
+  };
+  if (message.ends_with("value invalid for floating point argument"))
+    return needs("a number is needed");
+  if (message.contains("value invalid for"))
+    return needs("a whole number is needed");
+  if (message.contains("is invalid value for boolean"))
+    return needs("it is given without a value");
+  if (message == "requires a value")
+    return needs("a value is needed");
+  return (flag + ": " + (value.empty() ? "" : "'") + message).str();
 }
 
 bool penstock::parseFlags(const ToolText &tool, int argc,
@@ -91,8 +157,18 @@ bool penstock::parseFlags(const ToolText &tool, int argc,
   // LLVM says more than one line, and starts with the program's path or name.
   std::string text;
   raw_string_ostream stream(text);
-  if (cl::ParseCommandLineOptions(argc, argv, tool.overview, &stream))
+  std::string ofValues;
+  bool isParsed = [&] {
+    ErrorCapture capture;
+    bool result =
+        cl::ParseCommandLineOptions(argc, argv, tool.overview, &stream);
+    ofValues = capture.getText();
+    return result;
+  }();
+  if (isParsed) {
+    errors << ofValues;
     return true;
+  }
   StringRef line = StringRef(text).ltrim().split('\n').first;
   if (!line.consume_front(argv[0]))
     line.consume_front(sys::path::filename(argv[0]));
@@ -101,9 +177,9 @@ bool penstock::parseFlags(const ToolText &tool, int argc,
     reportError(tool.name, unknown, errors);
     return false;
   }
-  // What is wrong with a value was said already, in one line.
-  if (!line.rtrim().empty())
-    reportError(tool.name, line.rtrim(), errors);
+  if (line.rtrim().empty())
+    line = StringRef(ofValues).split('\n').first;
+  reportError(tool.name, describeValue(line.rtrim()), errors);
   return false;
 }
 
