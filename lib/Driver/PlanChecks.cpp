@@ -114,11 +114,14 @@ int Compilation::checkMemory() {
       });
   smallestNeed = worst->getLargestArena();
   return fail(
-      llvm::formatv("--device-memory={0}: stage {1} needs {2} bytes, {3} more "
-                    "than its device has; use more stages, fewer microbatches "
-                    "in flight or a smaller --microbatch-size",
-                    *options.deviceMemory, worst - report.stages.begin(),
-                    *smallestNeed, *smallestNeed - *options.deviceMemory),
+      llvm::formatv(
+          "--device-memory={0}: stage {1} needs {2} than its device has; "
+          "--device-memory={3} would do, and less with more stages, "
+          "{4}fewer microbatches in flight or a smaller --microbatch-size",
+          *options.deviceMemory, worst - report.stages.begin(),
+          formatNeed(*smallestNeed, *options.deviceMemory), *smallestNeed,
+          options.infer || options.recompute != "none" ? ""
+                                                       : "--recompute=auto, "),
       kDoesNotFit);
 }
 

@@ -111,16 +111,16 @@ int Compilation::chooseWithin(int64_t limit) {
       answer->worstBytes = needs[answer->worstStage];
     }
   std::string text = llvm::formatv(
-      "--device-memory={0}: {1}; stage {2} needs {3} bytes, {4} more than its "
-      "device has; use more devices, {5}fewer microbatches in flight or a "
-      "smaller --microbatch-size",
+      "--device-memory={0}: {1}; stage {2} needs {3} than its device has; "
+      "--device-memory={4} would do, and less with more devices, {5}fewer "
+      "microbatches in flight or a smaller --microbatch-size",
       limit,
       !request.choosesCuts ? "the plan does not fit"
       : answer->isProved
           ? "no plan fits, and this is the closest of those that were built"
           : "none of the plans that were built fits, and this is the closest",
-      answer->worstStage, answer->worstBytes, answer->worstBytes - limit,
-      request.mayRecompute ? "" : "--recompute=auto, ");
+      answer->worstStage, formatNeed(answer->worstBytes, limit),
+      answer->worstBytes, request.mayRecompute ? "" : "--recompute=auto, ");
   smallestNeed = answer->worstBytes;
   return fail(text, kDoesNotFit);
 }

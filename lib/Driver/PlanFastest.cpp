@@ -259,8 +259,9 @@ int FastestSearch::sayRefusal() const {
                                std::to_string(options.globalBatch) + " fits";
   beginMessage(llvm::errs(), "penstockc", Severity::Error) << llvm::formatv(
       "--device-memory={0}: {1}; the closest is {2}, where a device "
-      "needs at least {3} bytes, {4} more than it has; use more devices{5}\n",
-      *options.deviceMemory, what, flags, need, need - *options.deviceMemory,
+      "needs at least {3} than it has; use more devices{4}\n",
+      *options.deviceMemory, what, flags,
+      formatNeed(need, *options.deviceMemory),
       options.recompute == "none" ? " or --recompute=auto" : "");
   return kDoesNotFit;
 }

@@ -27,6 +27,11 @@ std::string penstock::formatBytes(int64_t bytes) {
                    : llvm::formatv("{0:F1} {1}", value, kUnits[unit]).str();
 }
 
+std::string penstock::formatNeed(int64_t bytes, int64_t limit) {
+  return llvm::formatv("{0} ({1} bytes), {2} more", formatBytes(bytes), bytes,
+                       formatBytes(bytes - limit));
+}
+
 void Report::printVersions(llvm::raw_ostream &stream) const {
   stream << llvm::formatv("without flushes: {0:F2} times the throughput of "
                           "the same pipeline with flushes\n",

@@ -88,7 +88,7 @@ class Settings:
                         "hand", *self.fixed, *flags.split(), f"--recompute={policy}", *limit)
                     check(report or status in (1, DOES_NOT_FIT), flags, status)
                     if status == DOES_NOT_FIT:
-                        self.needs.append(int(re.search(r"needs (\d+) bytes", said)[1]))
+                        self.needs.append(int(re.search(r"needs [^(]*\((\d+) bytes", said)[1]))
                     if report:
                         found[flags, policy] = report["simulated_seconds"]
         return found
@@ -102,7 +102,7 @@ class Settings:
         every = self.by_hand(rows, limit)
         if not every:
             check(status == DOES_NOT_FIT, status, said)
-            need = int(re.search(r"a device needs at least (\d+) bytes", said)[1])
+            need = int(re.search(r"a device needs at least [^(]*\((\d+) bytes", said)[1])
             check(need <= min(self.needs), "a setting by hand needs less:", self.needs, said)
             return None, 0
         check(report, "it is refused, and", every, "fit:", status, said)

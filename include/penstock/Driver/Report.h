@@ -184,6 +184,10 @@ private:
 /// As "1.5 MiB".
 std::string formatBytes(int64_t bytes);
 
+/// Describes a need that is above a limit: "126.1 KiB (129088 bytes), 26.1 KiB
+/// more".
+std::string formatNeed(int64_t bytes, int64_t limit);
+
 } // namespace penstock
 
 #endif // PENSTOCK_DRIVER_REPORT_H
