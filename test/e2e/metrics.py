@@ -73,7 +73,9 @@ def main():
                               re.MULTILINE)
             first = read(found[1]) if found else {}
         later = first
-        while later["penstock_step"] == first["penstock_step"]:
+        evaluates = any(word.startswith("--eval-data") for word in program)
+        while (later["penstock_step"] == first["penstock_step"]
+               or evaluates and not later.get("penstock_evaluation")):
             assert time.monotonic() < end
             time.sleep(0.1)
             later = read(found[1])
@@ -95,6 +97,8 @@ def main():
     moved = later["penstock_transfer_bytes_total"]
     print("channels between processes:",
           sum(value > 0 for value in moved.values()))
+    for labels, value in sorted(later["penstock_evaluation"].items()):
+        print("evaluation:", labels, "is", "finite" if abs(value) < 1e9 else value)
     files = list((folder / "events").glob("events.out.tfevents.*"))
     assert len(files) == 1 and files[0].stat().st_size > 100 * step // 2, files
 
