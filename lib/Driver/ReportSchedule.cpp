@@ -82,7 +82,9 @@ void Report::collectSeconds(ScheduleOp schedule) {
 
 void Report::collectSchedule(ModuleOp module) {
   auto numbers = numberStages(module);
-  stages.resize(numbers.size());
+  // Those of other workers were not in the module that was cut.
+  if (stages.size() != numbers.size())
+    collectStages(module);
   collectSimulation(module);
   collectWaves(module);
   collectAges(module, numbers);

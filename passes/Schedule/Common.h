@@ -38,7 +38,8 @@ mlir::LogicalResult addEvaluation(mlir::ModuleOp module,
                                   pipeline::GeneratorAttr generator);
 
 /// Places the transfers of a schedule that has runs only.
-mlir::LogicalResult orderTransfers(pipeline::ScheduleOp schedule);
+mlir::LogicalResult orderTransfers(pipeline::ScheduleOp schedule,
+                                   llvm::ArrayRef<double> speeds = {});
 
 /// Sizes all storage of a module from its schedules.
 mlir::LogicalResult sizeStorage(mlir::ModuleOp module);

@@ -78,7 +78,7 @@ struct GenerateSchedulePass
     std::vector<double> taskTimes;
     if (schedule.name() == "zb-auto") {
       // What it searches for depends on how long things take.
-      taskTimes = penstock::getTaskSeconds(module, *imported);
+      taskTimes = penstock::getTaskSeconds(module, *imported, speeds);
       times.transfer = 0;
       for (auto [channel, op] :
            llvm::zip_equal(imported->model.channels, imported->channels))

@@ -23,7 +23,8 @@ namespace penstock {
 #define GEN_PASS_DEF_PIPELINEORDERTRANSFERS
 #include "passes/Schedule/Passes.h.inc"
 
-LogicalResult orderTransfers(pipeline::ScheduleOp schedule) {
+LogicalResult orderTransfers(pipeline::ScheduleOp schedule,
+                             ArrayRef<double> speeds) {
   FailureOr<Imported> imported = importSchedule(schedule, Sizes::Ignore);
   if (failed(imported))
     return failure();
@@ -37,7 +38,7 @@ LogicalResult orderTransfers(pipeline::ScheduleOp schedule) {
   });
   // Functions may be declarations, without costs.
   std::vector<double> taskTimes =
-      getTaskSeconds(schedule->getParentOfType<ModuleOp>(), *imported);
+      getTaskSeconds(schedule->getParentOfType<ModuleOp>(), *imported, speeds);
   if (llvm::all_of(taskTimes, [](double time) { return time == 0; }))
     taskTimes.clear();
   if (hasTransfers) {
@@ -69,9 +70,11 @@ namespace {
 
 struct OrderTransfersPass
     : penstock::impl::PipelineOrderTransfersBase<OrderTransfersPass> {
+  using PipelineOrderTransfersBase::PipelineOrderTransfersBase;
+
   void runOnOperation() override {
     for (auto schedule : getOperation().getOps<pipeline::ScheduleOp>())
-      if (failed(penstock::orderTransfers(schedule)))
+      if (failed(penstock::orderTransfers(schedule, speeds)))
         return signalPassFailure();
   }
 };

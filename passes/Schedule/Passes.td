@@ -179,7 +179,10 @@ def PipelineGenerateSchedule
   }];
   let options = [
     Option<"schedule", "schedule", "::penstock::schedule::ScheduleSpec", "",
-           "The schedule, with parameters: interleaved:chunks=2">
+           "The schedule, with parameters: interleaved:chunks=2">,
+    ListOption<"speeds", "speeds", "double",
+               "For zb-auto: speed of the device of each stage; none: they are "
+               "equal">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
@@ -262,6 +265,10 @@ def PipelineOrderTransfers
     }
     ```
   }];
+  let options = [
+    ListOption<"speeds", "speeds", "double",
+               "Speed of the device of each stage; none: they are equal">
+  ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }
 

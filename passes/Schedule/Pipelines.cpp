@@ -38,11 +38,16 @@ void penstock::buildSchedulePipeline(mlir::OpPassManager &manager,
   } else {
     PipelineGenerateScheduleOptions generate;
     generate.schedule = options.schedule;
+    for (double speed : options.speeds)
+      generate.speeds.push_back(speed);
     manager.addPass(createPipelineGenerateSchedule(generate));
   }
   manager.addPass(createPipelineAssignVersions());
   // Transfers need only the runs; storage needs lags and transfers.
-  manager.addPass(createPipelineOrderTransfers());
+  PipelineOrderTransfersOptions transfers;
+  for (double speed : options.speeds)
+    transfers.speeds.push_back(speed);
+  manager.addPass(createPipelineOrderTransfers(transfers));
   manager.addPass(createPipelineSizeStorage());
   // The bubble that the report compares with the measured one.
   PipelineSimulateOptions simulate;

@@ -52,8 +52,9 @@ static double getAnalyticSeconds(pipeline::TaskOp task) {
   return total;
 }
 
-std::vector<double>
-penstock::getTaskSeconds(ModuleOp module, const schedule::Imported &imported) {
+/// The same on devices of speed 1.
+static std::vector<double> getSeconds(ModuleOp module,
+                                      const schedule::Imported &imported) {
   std::vector<double> seconds;
   for (pipeline::TaskOp task : imported.tasks)
     seconds.push_back(getAnalyticSeconds(task));
@@ -80,6 +81,16 @@ penstock::getTaskSeconds(ModuleOp module, const schedule::Imported &imported) {
     else if (task.letter == 'U')
       value = measured[3 * task.stage + 2];
   }
+  return seconds;
+}
+
+std::vector<double> penstock::getTaskSeconds(ModuleOp module,
+                                             const schedule::Imported &imported,
+                                             ArrayRef<double> speeds) {
+  std::vector<double> seconds = getSeconds(module, imported);
+  if (speeds.size() == imported.model.stages.size())
+    for (auto [task, value] : llvm::zip_equal(imported.model.tasks, seconds))
+      value /= speeds[task.stage];
   return seconds;
 }
 

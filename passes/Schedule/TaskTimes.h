@@ -14,10 +14,12 @@
 
 namespace penstock {
 
-/// By task of the model. Halves of a measured backward have their shares of the
+/// Returns the seconds of each task of the model, on devices of these speeds
+/// (none: all are 1). Halves of a measured backward have their shares of the
 /// analytic one.
 std::vector<double> getTaskSeconds(mlir::ModuleOp module,
-                                   const schedule::Imported &imported);
+                                   const schedule::Imported &imported,
+                                   llvm::ArrayRef<double> speeds = {});
 
 /// Of a sum over all devices of a group: each of them adds up its share, and
 /// gathers those of the others.
