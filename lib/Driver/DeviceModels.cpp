@@ -12,6 +12,8 @@
 
 #include "penstock/nearest.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -113,12 +115,24 @@ static std::optional<DeviceModel> readModel(StringRef path,
     return std::nullopt;
   }
   for (const auto &[key, value] : *object) {
+    if (StringRef(key) == "latency") {
+      std::optional<StringRef> text = value.getAsString();
+      std::optional<double> seconds =
+          text ? parseSeconds(*text) : value.getAsNumber();
+      if (!seconds || !std::isfinite(*seconds) || *seconds < 0) {
+        error = "'latency' needs seconds or a text as 5us";
+        return std::nullopt;
+      }
+      model.latencySeconds = *seconds;
+      continue;
+    }
     auto known = llvm::find_if(fields, [&](const auto &field) {
       return field.first == StringRef(key);
     });
     if (known == std::end(fields)) {
       error = "'" + StringRef(key).str() +
-              "' is unknown; there are flops, memory_bandwidth, link, memory";
+              "' is unknown; there are flops, memory_bandwidth, link, memory, "
+              "latency";
       return std::nullopt;
     }
     std::optional<double> rate = readRate(value);
@@ -150,4 +164,68 @@ std::optional<DeviceModel> penstock::findDeviceModel(StringRef name,
   error = "unknown; there are " + listDeviceModels() + ", and FILE.json" +
           suggestNearest(name, names);
   return std::nullopt;
+}
+
+/// The least of two numbers that are said.
+static double getLeast(double a, double b) {
+  return a == 0 ? b : b == 0 ? a : std::min(a, b);
+}
+
+std::optional<DeviceModels> penstock::findDeviceModels(StringRef text,
+                                                       std::string &error) {
+  constexpr int64_t kMostDevices = 4096;
+  DeviceModels result;
+  SmallVector<StringRef> hosts;
+  text.split(hosts, ';');
+  bool differ = hosts.size() > 1;
+  for (auto [host, groups] : enumerate(hosts)) {
+    SmallVector<StringRef> parts;
+    groups.split(parts, ',');
+    for (auto [index, part] : enumerate(parts)) {
+      auto [name, number] = part.trim().rsplit('*');
+      std::optional<DeviceModel> model = findDeviceModel(name.trim(), error);
+      if (!model) {
+        error = (Twine("'") + name + "': " + error).str();
+        return std::nullopt;
+      }
+      bool isAlone = hosts.size() == 1 && parts.size() == 1;
+      int64_t count = 1;
+      bool isCounted = part.contains('*');
+      if (isCounted && (number.trim().getAsInteger(10, count) || count < 1 ||
+                        count > kMostDevices)) {
+        error = ("'" + part + "': a number of devices from 1 to " +
+                 Twine(kMostDevices) + " is needed, as in h100*4")
+                    .str();
+        return std::nullopt;
+      }
+      if (isAlone && !isCounted)
+        return DeviceModels{*model, 0, ""};
+      if (result.count == 0)
+        result.model = *model;
+      double base = result.model.rates.flopsPerSecond;
+      double speed = model->rates.flopsPerSecond / base;
+      differ |=
+          model->rates.flopsPerSecond != base ||
+          model->rates.bytesPerSecond != result.model.rates.bytesPerSecond;
+      result.count += count;
+      DeviceModel &all = result.model;
+      all.linkBytesPerSecond =
+          getLeast(all.linkBytesPerSecond, model->linkBytesPerSecond);
+      all.memoryBytes = getLeast(all.memoryBytes, model->memoryBytes);
+      all.latencySeconds = std::max(all.latencySeconds, model->latencySeconds);
+      std::string each = formatv("{0:F4}", speed);
+      for (int64_t i = 0; i < count; ++i)
+        result.speeds += (result.speeds.empty()              ? ""
+                          : i == 0 && index == 0 && host > 0 ? ";"
+                                                             : ",") +
+                         each;
+    }
+  }
+  if (result.count > kMostDevices) {
+    error = ("at most " + Twine(kMostDevices) + " devices").str();
+    return std::nullopt;
+  }
+  if (!differ)
+    result.speeds.clear();
+  return result;
 }

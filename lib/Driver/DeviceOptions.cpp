@@ -17,11 +17,11 @@ bool OptionChecker::checkDeviceModel() {
   DeviceModel model;
   if (!flags.deviceModel.empty()) {
     std::string error;
-    std::optional<DeviceModel> found =
-        findDeviceModel(flags.deviceModel, error);
+    std::optional<DeviceModels> found =
+        findDeviceModels(flags.deviceModel, error);
     if (!found)
       return fail("--device-model=" + flags.deviceModel + ": " + error);
-    model = *found;
+    model = found->model;
   }
   bool isSaid = !flags.deviceModel.empty();
   const std::pair<Flags::Text *, double *> rates[] = {

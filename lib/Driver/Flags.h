@@ -171,7 +171,8 @@ struct Flags {
       "1", kUntilTraining);
   std::string deviceModelText =
       "Plan for devices that need not be there: " + listDeviceModels() +
-      ", or FILE.json; their rates, link and memory";
+      ", or FILE.json; their rates, link and memory. h100*4,a100-80g*4 says "
+      "how many of each, too";
   Text deviceModel =
       text("device-model", deviceModelText, "", kNotEmpty | kUntilTraining);
   Text flops = text(
@@ -212,11 +213,11 @@ struct Flags {
                               ", with parameters: sgd:lr=0.1,momentum=0.9";
   Text optimizer =
       text("optimizer", optimizerText, "sgd:lr=0.01", kOfTraining | kRecorded);
-  std::string rateText =
   Text average = text("ema",
                       "Keep moving averages of the weights with this decay, as "
                       "0.999, which are evaluated and saved",
                       "", kNotEmpty | kOfTraining | kRecorded);
+  std::string rateText =
       "Course of the learning rate: " + listRateSchedules() +
       ", with parameters: cosine:total-steps=1000,warmup-steps=50";
   Text rateSchedule =

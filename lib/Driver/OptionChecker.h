@@ -44,6 +44,7 @@ private:
   bool checkTarget();
   bool checkPlan();
   bool checkAverage();
+  bool checkDeviceGroups(bool saysStages);
   bool checkSchedule();
   bool checkDeviceModel();
   bool checkReplicas();

@@ -143,6 +143,8 @@ bool OptionChecker::checkPlan() {
   if (!flags.deviceSpeeds.empty() &&
       !adoptDeviceSpeeds(flags.deviceSpeeds, options, saysStages, error))
     return fail("--device-speeds=" + flags.deviceSpeeds + ": " + error);
+  if (!checkDeviceGroups(saysStages))
+    return false;
   FailureOr<OptimizerSpec> optimizer =
       parseOptimizerSpec(flags.optimizer, error);
   if (failed(optimizer))
@@ -160,6 +162,32 @@ bool OptionChecker::checkPlan() {
       return fail("--device-memory=" + flags.deviceMemory +
                   ": expected a size such as 16GiB or 512MiB");
   }
+  return true;
+}
+
+/// Models of devices say how many there are, and how fast each is.
+bool OptionChecker::checkDeviceGroups(bool saysStages) {
+  std::string error, flag = "--device-model=" + flags.deviceModel;
+  std::optional<DeviceModels> found =
+      findDeviceModels(flags.deviceModel, error);
+  // What is no model is said with all that is of models.
+  if (!found || found->count == 0)
+    return true;
+  if (!flags.deviceSpeeds.empty())
+    return fail(Twine(flag) + ": says how fast each device is; leave "
+                              "--device-speeds out");
+  if (!found->speeds.empty())
+    return adoptDeviceSpeeds(found->speeds, options, saysStages, error) ||
+           fail(Twine(flag) + ": " + error);
+  if (options.devices != 0 && options.devices != found->count)
+    return fail(Twine(flag) + ": has " + Twine(found->count) +
+                " devices, and --devices=" + Twine(options.devices));
+  if (options.devices != 0)
+    return true;
+  options.devices = found->count;
+  bool isOpen = !saysStages && options.splitAt.empty();
+  if (isOpen && options.replicas.empty() && options.scheduleFile.empty())
+    options.stages = options.devices * options.generator.chunks();
   return true;
 }
 

@@ -106,12 +106,14 @@ std::vector<PlanStage> Search::makeStages(int64_t width, int64_t depth,
     stage.activationBytes =
         scale(samples) * (states[end - 1].activationBytes -
                           before(first, &PlanState::activationBytes));
+    auto getTransfer = [&](int64_t last) {
+      return 2 * (scale(samples) * states[last].cutBytes / depthBandwidth +
+                  options.latencySeconds);
+    };
     if (index > 0)
-      stage.times.input =
-          2 * scale(samples) * states[first - 1].cutBytes / depthBandwidth;
+      stage.times.input = getTransfer(first - 1);
     if (index + 1 < depth)
-      stage.times.output =
-          2 * scale(samples) * states[end - 1].cutBytes / depthBandwidth;
+      stage.times.output = getTransfer(end - 1);
     stage.times.allReduce = 2 * static_cast<double>(width - 1) /
                             static_cast<double>(width) * stage.weightBytes /
                             widthBandwidth;

@@ -145,7 +145,8 @@ double Solver::stage(size_t level, int64_t i, int64_t j, int64_t replicas) {
 }
 
 double Solver::transfer(size_t level, int64_t after, int64_t replicas) const {
-  double full = 2 * cutBytes(after) / options.bandwidths[level];
+  double full = 2 * (cutBytes(after) / options.bandwidths[level] +
+                     options.latencySeconds);
   if (!isReleased())
     return full;
   if (options.compressionRatio == 0)

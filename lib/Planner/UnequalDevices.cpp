@@ -328,8 +328,10 @@ double WorkerSearch::getInputSeconds(int64_t begin, int previous,
   if (begin == 0)
     return 0;
   bool isInside = classes[previous].kind.host == classes[kind].kind.host;
-  return 2 * states[begin - 1].cutBytes /
-         (isInside ? options.bandwidthInside : options.bandwidthBetween);
+  return 2 *
+         (states[begin - 1].cutBytes /
+              (isInside ? options.bandwidthInside : options.bandwidthBetween) +
+          options.latencySeconds);
 }
 
 double WorkerSearch::getBytes(int64_t stage, int64_t begin, int64_t end) const {

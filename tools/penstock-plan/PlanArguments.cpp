@@ -127,7 +127,8 @@ static cl::opt<int64_t>
          cl::cat(category));
 static std::string modelText =
     "Devices that need not be there: " + listDeviceModels() +
-    ", or FILE.json; their rates, link and memory";
+    ", or FILE.json; their rates, link and memory. h100*4,a100-80g*4 says how "
+    "many of each, in place of --devices";
 static cl::opt<std::string> deviceModel("device-model",
                                         cl::value_desc("name|file"),
                                         cl::desc(modelText), cl::cat(category));
@@ -144,6 +145,11 @@ static cl::opt<std::string> linkRate(
     cl::desc("Bytes per second between devices, as 450GB/s: --bandwidth "
              "of all levels"),
     cl::cat(category));
+static cl::opt<std::string>
+    latency("latency", cl::value_desc("T"),
+            cl::desc("Seconds before a message between stages moves, as 5us "
+                     "(default 0)"),
+            cl::cat(category));
 static cl::opt<bool> asJson("json", cl::desc("Print JSON"), cl::cat(category));
 
 static bool fail(const Twine &message) {
@@ -378,11 +384,19 @@ static bool checkDeviceModel(PlanArguments &arguments) {
                   deviceModel.getNumOccurrences();
   if (deviceModel.getNumOccurrences()) {
     std::string error;
-    std::optional<DeviceModel> found = findDeviceModel(deviceModel, error);
+    std::optional<DeviceModels> found = findDeviceModels(deviceModel, error);
     if (!found)
       return fail("--device-model=" + deviceModel + ": " + error);
-    model = *found;
+    model = found->model;
   }
+  if (latency.getNumOccurrences()) {
+    std::optional<double> seconds = parseSeconds(latency);
+    if (!seconds)
+      return fail("--latency=" + latency + ": a time is needed, such as 5us");
+    model.latencySeconds = *seconds;
+  }
+  arguments.pipeDream.latencySeconds = model.latencySeconds;
+  arguments.unequal.latencySeconds = model.latencySeconds;
   if (hasRates && !arguments.isModel)
     return fail("--device-model, --flops, --memory-bandwidth: " + input +
                 " is a profile, whose times are of the device that it was "
@@ -413,6 +427,25 @@ static bool checkDeviceModel(PlanArguments &arguments) {
   return true;
 }
 
+/// Models of devices say how many there are, and how fast each is.
+static bool adoptDeviceGroups() {
+  std::string error;
+  std::optional<DeviceModels> found = findDeviceModels(deviceModel, error);
+  // What is no model is said with all that is of models.
+  if (!found || found->count == 0)
+    return true;
+  for (const cl::opt<std::string> *flag : {&devices, &deviceSpeeds})
+    if (!flag->empty())
+      return fail("--device-model=" + deviceModel +
+                  ": says how many devices there are; leave --" + flag->ArgStr +
+                  " out");
+  if (found->speeds.empty())
+    devices = std::to_string(found->count);
+  else
+    deviceSpeeds = found->speeds;
+  return true;
+}
+
 /// What --algorithm=2bw is told.
 static DoubleBufferOptions getDoubleBuffer(const PlanArguments &arguments) {
   const PipeDreamOptions &asked = arguments.pipeDream;
@@ -421,6 +454,7 @@ static DoubleBufferOptions getDoubleBuffer(const PlanArguments &arguments) {
   options.devicesPerServer = asked.devices.front();
   options.bandwidthInside = asked.bandwidths.front();
   options.bandwidthBetween = asked.bandwidths.back();
+  options.latencySeconds = asked.latencySeconds;
   options.profileBatch = profileBatch;
   options.batch = batch ? batch : profileBatch * options.devices;
   options.blocks = blocks;
@@ -435,6 +469,8 @@ std::optional<PlanArguments> penstock::parseArguments(int argc,
   if (!parseFlags({"penstock-plan", "spreads a model over devices",
                    "MODEL.onnx|PROFILE.txt --devices=N [options]"},
                   argc, argv, errs()))
+    return std::nullopt;
+  if (!adoptDeviceGroups())
     return std::nullopt;
   PlanArguments arguments;
   arguments.input = input;

@@ -34,6 +34,22 @@ std::string listDeviceModels();
 std::optional<DeviceModel> findDeviceModel(llvm::StringRef name,
                                            std::string &error);
 
+/// Devices of one kind, or of several.
+struct DeviceModels {
+  /// The first kind, with the least link and memory of all, and the largest
+  /// latency.
+  DeviceModel model;
+  int64_t count = 0; ///< 0: not said.
+  /// The products of each device per second, relative to the first one, as
+  /// --device-speeds has them; empty where all are alike, and on one host.
+  std::string speeds;
+};
+
+/// Reads "h100", "h100*8" or "h100*4,a100-80g*4", with semicolons between
+/// hosts. Where it is none, `error` says why.
+std::optional<DeviceModels> findDeviceModels(llvm::StringRef text,
+                                             std::string &error);
+
 /// Reads "67TFLOPS", "3.35TB/s" or "1e9": a number of at least 1 with a
 /// decimal prefix or, of bytes, a binary one, and a unit that may be left out.
 std::optional<double> parseRate(llvm::StringRef text);

@@ -32,9 +32,10 @@ struct DoubleBufferOptions {
   int64_t devices = 1;
   int64_t devicesPerServer = 1;
   double bandwidthInside = 1e9, bandwidthBetween = 1e9; ///< Of servers.
-  int64_t batch = 1;        ///< The largest global batch that still learns.
-  int64_t profileBatch = 1; ///< Samples that the times of the layers are for.
-  int64_t blocks = 0;       ///< 0: every layer is one.
+  double latencySeconds = 0; ///< Of a message between stages.
+  int64_t batch = 1;         ///< The largest global batch that still learns.
+  int64_t profileBatch = 1;  ///< Samples that the times of the layers are for.
+  int64_t blocks = 0;        ///< 0: every layer is one.
   double recomputeFactor = 4.0 / 3;
   MemoryModel memory;
   /// Where plans have programs: bytes of the stages, in place of sizes times

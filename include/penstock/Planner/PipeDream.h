@@ -35,7 +35,8 @@ struct PipeDreamOptions {
   /// from the lowest level up.
   std::vector<int64_t> devices;
   std::vector<double> bandwidths;
-  bool straight = false; ///< No replicas.
+  double latencySeconds = 0; ///< Of a message between stages.
+  bool straight = false;     ///< No replicas.
   /// A number that all numbers of replicas divide; 0: they need not.
   int64_t microbatches = 0;
   /// Of transfers, Released only; 0: transfers are not counted.

@@ -51,6 +51,7 @@ struct UnequalOptions {
   WorkerPolicy policy = WorkerPolicy::Equal;
   /// Bytes per second on a host, and between hosts.
   double bandwidthInside = 1e9, bandwidthBetween = 1e9;
+  double latencySeconds = 0; ///< Of a message between stages.
   /// D: whole waves of others that a worker may lack.
   int64_t distance = 0;
   /// N: microbatches of a wave, and in flight in a worker; 0: as many as there
