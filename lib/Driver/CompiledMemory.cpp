@@ -54,6 +54,7 @@ Compilation::searchPlans(const StageSearchProblem &problem,
                          std::string &reason) {
   if (!loadUnits(static_cast<int64_t>(problem.floorBytes.size()), reason))
     return std::nullopt;
+  std::vector<MeasuredPlan> measured;
   StageSearchResult result = searchStages(
       problem,
       [&](const StagePlan &plan) -> std::optional<std::vector<int64_t>> {
@@ -63,8 +64,10 @@ Compilation::searchPlans(const StageSearchProblem &problem,
         std::optional<Report> report = tryPlan(plan, {});
         if (!report)
           return std::nullopt;
-        return getNeeds(*report);
+        measured.push_back({plan, getNeeds(*report)});
+        return measured.back().bytes;
       });
+  result.measured = std::move(measured);
   if (result.bytes.empty())
     reason = result.trials > 0 ? "no plan could be compiled"
                                : "the weights alone take more than the limit";

@@ -160,6 +160,36 @@ static void printProgram(const Plan &plan, raw_ostream &stream) {
                       formatSeconds(plan.branchedSeconds));
 }
 
+/// "0-4 | 5-10 x 2": layers, and on how many devices if several.
+static std::string formatStages(const PlanReport &report,
+                                const PlanCandidate &candidate) {
+  std::string text;
+  for (size_t i = 0; i < candidate.replicas.size(); ++i) {
+    int64_t first = i == 0 ? 0 : candidate.cuts[i - 1];
+    int64_t end = i < candidate.cuts.size()
+                      ? candidate.cuts[i]
+                      : static_cast<int64_t>(report.states.size());
+    text +=
+        formatv("{0}{1}-{2}", i == 0 ? "" : " | ", getFirstLayer(report, first),
+                getLastLayer(report, end - 1));
+    if (candidate.replicas[i] > 1)
+      text += formatv(" x {0}", candidate.replicas[i]);
+  }
+  return text;
+}
+
+/// The plans that were compiled until one fitted; one alone is the plan itself.
+static void printCandidates(const PlanReport &report, raw_ostream &stream) {
+  if (report.plan.candidates.size() < 2)
+    return;
+  stream << "compiled  slowest stage      memory  layers of the stages\n";
+  for (const PlanCandidate &candidate : report.plan.candidates)
+    stream << formatv(
+        "{0,-9}{1,14}{2,12}  {3}\n", candidate.fits ? "fits" : "too large",
+        formatSeconds(candidate.slowestSeconds),
+        formatBytes(candidate.memoryBytes), formatStages(report, candidate));
+}
+
 static StringRef getMemorySource(const Plan &plan) {
   return plan.isCompiled ? "compiled program" : "layer sizes";
 }
@@ -185,6 +215,7 @@ void penstock::printPlan(const PlanReport &report, raw_ostream &stream) {
   printStages(report, stream);
   printLevels(report, stream);
   printProgram(plan, stream);
+  printCandidates(report, stream);
   for (const PlanCut &cut : plan.cuts) {
     if (cut.alternatives.empty())
       continue;
@@ -241,6 +272,16 @@ json::Value penstock::toJson(const PlanReport &report) {
                       {"speedup_over_one", plan.getSpeedup()},
                       {"one_device_seconds", plan.oneDeviceSeconds},
                       {"cuts", std::move(cuts)}};
+  json::Array candidates;
+  for (const PlanCandidate &candidate : plan.candidates)
+    candidates.push_back(
+        json::Object{{"cuts", json::Array(candidate.cuts)},
+                     {"replicas", json::Array(candidate.replicas)},
+                     {"slowest_seconds", candidate.slowestSeconds},
+                     {"memory_bytes", candidate.memoryBytes},
+                     {"fits", candidate.fits}});
+  if (!candidates.empty())
+    object["candidates"] = std::move(candidates);
   if (!plan.flags.empty())
     object["flags"] = json::Array(plan.flags);
   if (plan.branchedSeconds > 0)

@@ -137,6 +137,14 @@ penstock::planCompiled(const LayerGraph &graph,
   for (auto [stage, bytes] : zip_equal(plan->stages, found->bytes))
     stage.memoryBytes = static_cast<double>(bytes);
   plan->isCompiled = true;
+  for (const MeasuredPlan &each : found->measured) {
+    int64_t most = *llvm::max_element(each.bytes);
+    plan->candidates.push_back(
+        {std::vector<int64_t>(each.plan.cuts.begin(), each.plan.cuts.end()),
+         std::vector<int64_t>(each.plan.replicas.begin(),
+                              each.plan.replicas.end()),
+         each.plan.seconds, static_cast<double>(most), most <= problem.limit});
+  }
   compile.microbatches = getMicrobatches(found->plan.replicas);
   plan->flags = getFlags(compile, found->plan, graph);
   return CompiledPlan{std::move(*plan), found->fits};

@@ -53,6 +53,15 @@ struct LevelStage {
   int64_t first = 0, last = 0, replicas = 1;
 };
 
+/// A plan that was compiled on the way to the one that was taken.
+struct PlanCandidate {
+  std::vector<int64_t> cuts; ///< The first state of each stage but the first.
+  std::vector<int64_t> replicas;
+  double slowestSeconds = 0;
+  double memoryBytes = 0; ///< Of the device that needs most.
+  bool fits = false;
+};
+
 struct Plan {
   std::vector<PlanStage> stages; ///< Flat: replicas of all levels multiplied.
   /// Whether its schedule has been proved, where memory was counted in it.
@@ -67,6 +76,8 @@ struct Plan {
   double branchedSeconds = 0;
   std::vector<LevelStage> levels; ///< From the highest level down.
   std::vector<PlanCut> cuts;
+  /// All plans that were compiled, in that order.
+  std::vector<PlanCandidate> candidates;
   double slowestSeconds = 0;
   double oneDeviceSeconds = 0;
   double dataParallelSeconds = 0; ///< All devices replicate the whole model.

@@ -66,6 +66,12 @@ struct StageSearchProblem {
 using MeasureStages =
     std::function<std::optional<std::vector<int64_t>>(const StagePlan &)>;
 
+/// A plan that was built, and the bytes of its stages.
+struct MeasuredPlan {
+  StagePlan plan;
+  std::vector<int64_t> bytes;
+};
+
 struct StageSearchResult {
   /// The fastest plan that was measured and fits, or else the one that comes
   /// closest; no bytes if none could be built.
@@ -75,6 +81,8 @@ struct StageSearchResult {
   /// Whether no plan that is faster can fit, or, where none fits, none at all.
   bool isProved = false;
   int64_t trials = 0;
+  /// All that were built, in that order, where whoever builds them notes it.
+  std::vector<MeasuredPlan> measured = {};
 };
 
 StageSearchResult searchStages(const StageSearchProblem &problem,
