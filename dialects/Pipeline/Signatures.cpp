@@ -118,7 +118,8 @@ SmallVector<FlatSymbolRefAttr> ValueTerms::getTargets(Value result) {
       targets.push_back(write.getVariableAttr());
     else if (auto put = dyn_cast<PutOp>(user))
       if (auto channel = symbols.lookup<ChannelOp>(put.getChannel());
-          channel && channel.getSink())
+          channel && (channel.getSink() || (channel->hasAttr(kParameterAttr) &&
+                                            !channel.getOwnQueue())))
         targets.push_back(put.getChannelAttr());
   }
   llvm::sort(targets, [](FlatSymbolRefAttr a, FlatSymbolRefAttr b) {

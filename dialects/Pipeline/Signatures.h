@@ -27,7 +27,8 @@ public:
   /// The term of a value of a task: what made it, through all channels that it
   /// came by; unit if that cannot be said.
   mlir::Attribute getTerm(mlir::Value value);
-  /// The variables that a result is written to and the sinks that it is put to.
+  /// The variables that a result is written to, and the sinks and the messages
+  /// about a variable that it is put to.
   llvm::SmallVector<mlir::FlatSymbolRefAttr> getTargets(mlir::Value result);
   /// The op that put what a value was taken from last, for messages; else the
   /// value's own.

@@ -22,8 +22,18 @@ def PipelineVerify : Pass<"pipeline-verify", "::mlir::ModuleOp"> {
     - **C43**: from level `graph` on no ONNX node is left, from `stages` on no
       boundary; before, there is one stage. Shapes are static. Before `program`
       tasks and schedules have bodies; at it, no op makes a tensor.
+    - **C28**: a loop of a function asks for the bound once.
+    - **C33**: stages are of workers that the method has, each of which holds
+      all weights.
+    - **C38**: a message about a variable is of that variable; what is adjusted
+      is a weight, along the only state of its optimizer or along what a
+      function makes of several.
+    - **C41**: a difference of weights, of kind `delta` or `wave`, starts at
+      zero; all else that stands for a parameter starts as that.
+    - **C42**: the replay has the sources of its program.
     - **C44**: what an op names is an op of the module, of the kind that it
       names.
+    - **C45**: what an update task leaves in a gradient is zero.
   }];
   let options = [
     Option<"level", "level", "std::string", "",

@@ -50,7 +50,7 @@ private:
         succeeded(verifyProgramOps(subject)) &&
         succeeded(verifyLevel(subject)) && succeeded(verifyTraining(subject)) &&
         succeeded(verifyCalls(subject)) && succeeded(verifySums(subject)) &&
-        succeeded(verifyFacts(subject)));
+        succeeded(verifyFacts(subject)) && succeeded(verifyZeros(subject)));
   }
 };
 } // namespace

@@ -62,6 +62,8 @@ private:
   LogicalResult verifyOrder(func::CallOp call, ArrayRef<Described> values);
   LogicalResult verifyTargets(func::CallOp call, SignatureAttr signature);
   LogicalResult verifyAdjusted(Operation *op);
+  bool isState(Value value);
+  LogicalResult verifyMessage(PutOp put);
   Described describe(Value value);
   Described describe(VariableOp variable);
   InFlightDiagnostic report(func::CallOp call, unsigned argument,
@@ -330,6 +332,20 @@ LogicalResult CallRules::verifyTargets(func::CallOp call,
   return success();
 }
 
+/// Returns true of optimizer state, as it is read or as an update makes it.
+bool CallRules::isState(Value value) {
+  if (value.getDefiningOp<ReadOp>())
+    return true;
+  auto call = value.getDefiningOp<func::CallOp>();
+  auto callee = call ? subject.symbols.lookup<func::FuncOp>(call.getCallee())
+                     : func::FuncOp();
+  SignatureAttr signature = callee ? getSignature(callee) : SignatureAttr();
+  return signature &&
+         llvm::is_contained(
+             signature.getResults().getValue(),
+             Attribute(RoleAttr::get(value.getContext(), Role::Parameter)));
+}
+
 /// Adjusted weights are of one parameter, and a prediction moves by the rate of
 /// its own steps.
 LogicalResult CallRules::verifyAdjusted(Operation *op) {
@@ -342,8 +358,12 @@ LogicalResult CallRules::verifyAdjusted(Operation *op) {
     return op->emitOpError("C38: mixes what belongs to ")
            << owner << " and to " << value.whose;
   };
-  if (failed(check(describe(op->getOperand(0)))) ||
-      failed(check(describe(op->getOperand(1)))))
+  Described weight = describe(op->getOperand(0));
+  if (weight.role && *weight.role != Role::Parameter &&
+      *weight.role != Role::Master && *weight.role != Role::Compensation)
+    return op->emitOpError("C38: adjusts ")
+           << nameValue(op->getOperand(0)) << ", which is no weight";
+  if (failed(check(weight)) || failed(check(describe(op->getOperand(1)))))
     return failure();
   for (Operation *user : op->getResult(0).getUsers())
     if (auto write = dyn_cast<WriteOp>(user))
@@ -353,6 +373,16 @@ LogicalResult CallRules::verifyAdjusted(Operation *op) {
   auto predict = dyn_cast<PredictOp>(op);
   if (!predict)
     return success();
+  // Of several states none is the direction; a function makes that of them.
+  auto states = llvm::count_if(
+      subject.module.getOps<VariableOp>(), [&](VariableOp variable) {
+        return variable.getRole() == Role::Optimizer && owner &&
+               variable->getAttr(kParameterAttr) == owner;
+      });
+  if (states > 1 && isState(predict.getVelocity()))
+    return op->emitOpError("C38: moves along ")
+           << nameValue(predict.getVelocity()) << ", one of " << states
+           << " states of " << owner;
   auto name = dyn_cast<StringAttr>(terms.getTerm(predict.getRate()));
   std::string expected = getRateName(predict.getSteps().convertToDouble());
   bool isNamed = predict.getRate().getDefiningOp<func::CallOp>() != nullptr;
@@ -360,6 +390,22 @@ LogicalResult CallRules::verifyAdjusted(Operation *op) {
     return success();
   return op->emitOpError("C38: moves by the number ")
          << name << " instead of the " << expected;
+}
+
+/// Checks that a message about a variable is not of another one.
+LogicalResult CallRules::verifyMessage(PutOp put) {
+  auto channel = subject.symbols.lookup<ChannelOp>(put.getChannel());
+  Attribute whose = channel ? channel->getAttr(kParameterAttr) : Attribute();
+  if (!whose || channel.getOwnQueue())
+    return success();
+  for (Value value : put.getValues()) {
+    Described known = describe(value);
+    if (known.whose && known.whose != whose)
+      return put.emitOpError("C38: puts ")
+             << nameValue(value) << " into " << put.getChannelAttr()
+             << ", a message about " << whose;
+  }
+  return success();
 }
 
 LogicalResult CallRules::verify(TaskOp task) {
@@ -372,6 +418,11 @@ LogicalResult CallRules::verify(TaskOp task) {
   for (Operation &op : task.getBody().front()) {
     if (isa<PredictOp, CompensateOp, BlendOp>(op)) {
       if (failed(verifyAdjusted(&op)))
+        return failure();
+      continue;
+    }
+    if (auto put = dyn_cast<PutOp>(op)) {
+      if (failed(verifyMessage(put)))
         return failure();
       continue;
     }

@@ -228,6 +228,28 @@ static LogicalResult verifyBytes(VariableOp variable, BytesAttr bytes,
          << "', which has " << model.getLength();
 }
 
+/// Checks that what stands for a weight starts as that, a difference at zero.
+static LogicalResult verifyCompensation(Subject &subject, VariableOp variable) {
+  auto name = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+  auto parameter =
+      name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
+  if (!parameter)
+    return success();
+  auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);
+  bool isDifference =
+      kind && (kind.getValue() == "delta" || kind.getValue() == "wave");
+  BytesAttr due = isDifference ? BytesAttr() : parameter.getInitAttr();
+  if (variable.getInitAttr() == due)
+    return success();
+  InFlightDiagnostic diagnostic = variable.emitOpError("C41: ");
+  if (isDifference)
+    return diagnostic << "of kind " << kind
+                      << " starts at zero, not as an init says";
+  diagnostic << "stands for " << name << ", but does not start as that";
+  diagnostic.attachNote(parameter.getLoc()) << "the parameter";
+  return diagnostic;
+}
+
 static LogicalResult verifyInit(Subject &subject) {
   ModuleOp root = subject.module;
   while (auto parent = root->getParentOfType<ModuleOp>())
@@ -244,6 +266,9 @@ static LogicalResult verifyInit(Subject &subject) {
         (role == Role::Parameter || role == Role::Statistic))
       return variable.emitOpError("C41: of role ")
              << stringifyRole(role) << " has no init, where it starts";
+    if (model && role == Role::Compensation &&
+        failed(verifyCompensation(subject, variable)))
+      return failure();
     if (BytesAttr init = variable.getInitAttr())
       if (failed(verifyBytes(variable, init, model, "init")))
         return failure();
@@ -318,6 +343,17 @@ static LogicalResult verifyReplay(Subject &subject) {
         own.getStageAttr() != other.getStageAttr() ||
         own->getAttr(kParameterAttr) != other->getAttr(kParameterAttr) ||
         own->getAttr(kTiedAttr) != other->getAttr(kTiedAttr))
+      return reportReplay(own, other, "differs from that of the program");
+  }
+  for (auto own : subject.module.getOps<ChannelOp>()) {
+    if (!own.getSource())
+      continue;
+    auto other = symbols.lookup<ChannelOp>(own.getSymName());
+    if (!other)
+      return own.emitOpError("C42: of the replay is none of the program");
+    if (own.getTypes() != other.getTypes() ||
+        own.getSourceAttr() != other.getSourceAttr() ||
+        own->getAttr(kRangeAttr) != other->getAttr(kRangeAttr))
       return reportReplay(own, other, "differs from that of the program");
   }
   for (auto own : subject.module.getOps<TaskOp>()) {

@@ -112,6 +112,11 @@ LogicalResult penstock::verifyProgramOps(Subject &subject) {
         return WalkResult(success(
             isSum || subject.resolve<ChannelOp>(op, await.getChannelAttr())));
       }
+      if (auto bound = dyn_cast<BoundOp>(op))
+        for (auto other : bound->getBlock()->getOps<BoundOp>())
+          if (other != bound && other->isBeforeInBlock(bound))
+            return WalkResult(
+                bound.emitOpError("C28: is the second of its loop"));
       if (auto mark = dyn_cast<MarkOp>(op))
         return WalkResult(success(static_cast<bool>(
             subject.resolve<TaskOp>(op, mark.getTaskAttr()))));

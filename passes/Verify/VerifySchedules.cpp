@@ -113,6 +113,38 @@ static LogicalResult verifyGroup(Subject &subject, GroupOp group) {
   return success();
 }
 
+/// C30: what evaluates runs evaluate tasks, and is called so where the program
+/// trains as well.
+static LogicalResult verifyRole(ScheduleOp schedule, bool evaluates,
+                                bool trains) {
+  ScheduleRole expected = !evaluates ? ScheduleRole::Train
+                          : trains   ? ScheduleRole::Evaluate
+                                     : ScheduleRole::Infer;
+  if (schedule.getRole() == expected)
+    return success();
+  return schedule.emitOpError("C30: has the role ")
+         << stringifyScheduleRole(schedule.getRole())
+         << ", but what it runs is to " << stringifyScheduleRole(expected);
+}
+
+/// At level program, functions mark the tasks that they execute.
+static LogicalResult verifyMarked(Subject &subject, ScheduleOp schedule) {
+  bool executes = false, evaluates = true;
+  for (auto function : subject.module.getOps<func::FuncOp>()) {
+    auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
+    if (!name || name.getAttr() != schedule.getSymNameAttr())
+      continue;
+    function.walk([&](MarkOp mark) {
+      executes = true;
+      if (auto task = subject.symbols.lookup<TaskOp>(mark.getTask()))
+        evaluates &= task.getKind() == TaskKind::Evaluate;
+    });
+  }
+  return executes ? verifyRole(schedule, evaluates,
+                               penstock::pipeline::trains(subject.module))
+                  : success();
+}
+
 namespace {
 /// One schedule under check.
 class ScheduleRules {
@@ -123,7 +155,6 @@ public:
   LogicalResult verify();
 
 private:
-  LogicalResult verifyRole();
   LogicalResult verifyOverwrites();
   LogicalResult verifyRun(RunOp run, int64_t device);
   LogicalResult verifyTransfer(Operation *op, FlatSymbolRefAttr name,
@@ -305,19 +336,6 @@ LogicalResult ScheduleRules::verifyOverwrites() {
   return success();
 }
 
-/// C30: what evaluates runs evaluate tasks, and is called so where the program
-/// trains as well.
-LogicalResult ScheduleRules::verifyRole() {
-  ScheduleRole expected = !set.evaluates ? ScheduleRole::Train
-                          : trains       ? ScheduleRole::Evaluate
-                                         : ScheduleRole::Infer;
-  if (set.tasks.empty() || schedule.getRole() == expected)
-    return success();
-  return schedule.emitOpError("C30: has the role ")
-         << stringifyScheduleRole(schedule.getRole())
-         << ", but what it runs is to " << stringifyScheduleRole(expected);
-}
-
 LogicalResult ScheduleRules::verify() {
   trains = penstock::pipeline::trains(subject.module);
   // The ends of channels, among the tasks that this schedule runs.
@@ -338,7 +356,9 @@ LogicalResult ScheduleRules::verify() {
              << schedule.getMicrobatches() << " microbatches for "
              << getDevices(stage).size() << " replicas of stage @"
              << stage.getSymName() << ": not a multiple";
-  if (failed(verifyRole()) || failed(verifyOverwrites()))
+  if ((!set.tasks.empty() &&
+       failed(verifyRole(schedule, set.evaluates, trains))) ||
+      failed(verifyOverwrites()))
     return failure();
   for (OrderOp order : schedule.getBody().getOps<OrderOp>()) {
     int64_t device = order.getDevice();
@@ -382,6 +402,8 @@ LogicalResult penstock::verifySchedules(Subject &subject) {
     if (schedule.isBodyless()) {
       if (!subject.isFrom(Level::Program))
         return schedule.emitOpError("C43: needs orders before level program");
+      if (failed(verifyMarked(subject, schedule)))
+        return failure();
       continue;
     }
     if (failed(ScheduleRules(subject, schedule).verify()))

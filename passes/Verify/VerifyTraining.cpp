@@ -12,6 +12,8 @@
 #include "dialects/Pipeline/Replicas.h"
 #include "penstock/Methods/Method.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
@@ -88,8 +90,37 @@ static LogicalResult verifyWavesOfMethod(Subject &subject) {
   return success();
 }
 
+/// C33: the workers are those of the method, and each holds every weight.
+static LogicalResult verifyWorkers(Subject &subject) {
+  TrainingOp training = getTraining(subject.module);
+  if (!training || !subject.isFrom(Level::Schedule))
+    return success();
+  MethodSpec method = MethodSpec::fromAttr(training.getMethodAttr());
+  auto waves = method.getMethod().getWaves(method);
+  int64_t workers = waves ? waves->workers : 1;
+  std::vector<llvm::SetVector<Attribute>> weights(workers);
+  for (auto stage : subject.module.getOps<StageOp>())
+    if (static_cast<int64_t>(stage.getWorker()) >= workers)
+      return stage.emitOpError("C33: is of worker ")
+             << stage.getWorker() << ", the method of pipeline.training has "
+             << workers;
+  for (auto variable : subject.module.getOps<VariableOp>())
+    if (variable.getRole() == Role::Parameter && variable.getStageAttr() &&
+        variable.getInit())
+      if (auto stage = subject.symbols.lookup<StageOp>(*variable.getStage()))
+        weights[stage.getWorker()].insert(variable.getInitAttr());
+  for (auto &own : weights)
+    for (Attribute weight : weights.front())
+      if (!own.contains(weight))
+        return training.emitOpError("C33: has a method of ")
+               << workers << " workers, of which " << &own - weights.data()
+               << " does not hold the weight of " << weight;
+  return success();
+}
+
 LogicalResult penstock::verifyTraining(Subject &subject) {
   return success(succeeded(verifyOnce(subject)) &&
                  succeeded(verifyMicrobatches(subject)) &&
-                 succeeded(verifyWavesOfMethod(subject)));
+                 succeeded(verifyWavesOfMethod(subject)) &&
+                 succeeded(verifyWorkers(subject)));
 }

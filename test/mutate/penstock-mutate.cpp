@@ -362,11 +362,20 @@ static bool isParameterOfTraining(Operation *op, StringRef name) {
   return isa<TrainingOp>(op) && name != "microbatches" && name != "infers";
 }
 
+/// Returns true of what the user has to give: the name of an input, the range
+/// of its numbers. Only a replay states them a second time.
+static bool isInterface(NamedAttribute attribute) {
+  return isa<SourceAttr>(attribute.getValue()) ||
+         attribute.getName() == kRangeAttr;
+}
+
 bool Mutator::changeAttribute(Kind kind) {
+  bool isAlone = module.getOps<ModuleOp>().empty();
   SmallVector<std::pair<Operation *, NamedAttribute>> all;
   for (Operation *op : collect([](Operation *) { return true; }))
     for (NamedAttribute attribute : op->getAttrs())
-      if (!isParameterOfTraining(op, attribute.getName()))
+      if (!isParameterOfTraining(op, attribute.getName()) &&
+          !(isAlone && isInterface(attribute)))
         all.push_back({op, attribute});
   for (NamedAttribute attribute : module->getAttrs())
     all.push_back({module, attribute});

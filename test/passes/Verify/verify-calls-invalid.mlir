@@ -245,3 +245,90 @@ pipeline.task @s0.B backward of @s0(%k) {
 // expected-error @+1 {{'pipeline.signature' is a term for each argument and result, on a function}}
 func.func private @f(!t) -> !t
   attributes {pipeline.signature = #pipeline.signature<(_, _) -> (_)>}
+
+// -----
+
+// A message about a variable is what stands for that variable.
+!t = tensor<2xf32>
+pipeline.stage @s0
+pipeline.variable @w : !t parameter of @s0
+pipeline.variable @v : !t parameter of @s0
+pipeline.channel @sent : [!t] {pipeline.parameter = @w}
+pipeline.task @s0.F forward of @s0(%k) {
+  %0 = pipeline.read @v : !t
+  // expected-error @+1 {{C38: puts @v of role parameter into @sent, a message about @w}}
+  pipeline.put %0 to @sent : !t
+}
+pipeline.task @s0.B backward of @s0(%k) {
+  %0 = pipeline.take @sent : !t
+}
+
+// -----
+
+// So is a result that goes there.
+!t = tensor<2xf32>
+pipeline.stage @s0
+pipeline.channel @x : [!t] source(input "x")
+pipeline.variable @mean : !t statistic of @s0
+pipeline.variable @var : !t statistic of @s0
+pipeline.channel @mean.seen : [!t] {pipeline.parameter = @mean}
+pipeline.channel @var.seen : [!t] {pipeline.parameter = @var}
+func.func private @s0.forward(!t) -> (!t, !t)
+  attributes {pipeline.signature = #pipeline.signature<(@x) -> (@mean.seen, @var.seen)>}
+pipeline.task @s0.F forward of @s0(%k) {
+  %0 = pipeline.take @x : !t
+  // expected-error @+1 {{C38: has result 0 of @s0.forward go to @var.seen, which stands for @mean.seen}}
+  %1:2 = func.call @s0.forward(%0) : (!t) -> (!t, !t)
+  pipeline.put %1#1 to @mean.seen : !t
+  pipeline.put %1#0 to @var.seen : !t
+}
+pipeline.task @s0.B backward of @s0(%k) {
+  %0 = pipeline.take @mean.seen : !t
+  %1 = pipeline.take @var.seen : !t
+}
+
+// -----
+
+// What is adjusted is a weight, and moves along what is made to be a direction.
+!t = tensor<2xf32>
+pipeline.stage @s0
+pipeline.variable @w : !t parameter of @s0
+pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
+pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s0.B backward of @s0(%k) {
+  %0 = pipeline.read @w.grad : !t
+  pipeline.write %0 to @w.grad : !t
+}
+pipeline.task @s0.U update of @s0(%t) {
+  %lr = pipeline.hyperparameter "lr" default(1.0e-2) : f32
+  %g = pipeline.read @w.grad : !t
+  %m = pipeline.read @w.m : !t
+  // expected-error @+1 {{C38: adjusts @w.grad of role gradient, which is no weight}}
+  %0 = pipeline.predict %g, %m, %lr steps(1.0) : !t, f32
+  pipeline.write %0 to @w : !t
+}
+
+// -----
+
+!t = tensor<2xf32>
+pipeline.stage @s0
+pipeline.variable @w : !t parameter of @s0
+pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
+pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
+pipeline.variable @w.v : !t optimizer of @s0 {pipeline.parameter = @w}
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s0.B backward of @s0(%k) {
+  %0 = pipeline.read @w.grad : !t
+  pipeline.write %0 to @w.grad : !t
+}
+pipeline.task @s0.U update of @s0(%t) {
+  %lr = pipeline.hyperparameter "lr" default(1.0e-2) : f32
+  %w = pipeline.read @w : !t
+  %v = pipeline.read @w.v : !t
+  // expected-error @+1 {{C38: moves along @w.v of role optimizer, one of 2 states of @w}}
+  %0 = pipeline.predict %w, %v, %lr steps(1.0) : !t, f32
+  pipeline.write %0 to @w : !t
+}

@@ -316,3 +316,53 @@ pipeline.variable @w.ahead.packed : tensor<2xf32> prepacked of @s0 {kernel.packi
 pipeline.variable @w.grad.packed : tensor<2xf32> prepacked of @s0 {kernel.packing = #panels, pipeline.parameter = @w.grad}
 pipeline.task @s0.F forward of @s0(%k) {
 }
+
+// -----
+
+// C41: what stands for a weight starts as that, a difference at zero.
+module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
+  pipeline.training optimizer<sgd>
+  pipeline.stage @s0
+  // expected-note @+1 {{the parameter}}
+  pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 80, 8>
+  // expected-error @+1 {{C41: stands for @w, but does not start as that}}
+  pipeline.variable @w.global : tensor<2xf32> compensation of @s0 {pipeline.parameter = @w}
+  pipeline.task @s0.F forward of @s0(%k) {
+  }
+}
+
+// -----
+
+@@
+-  pipeline.variable @w.global : tensor<2xf32> compensation of @s0 {pipeline.parameter = @w}
++  // expected-error @+1 {{C41: of kind "delta" starts at zero, not as an init says}}
++  pipeline.variable @w.delta : tensor<2xf32> compensation of @s0 init <"m.onnx", 80, 8> {pipeline.kind = "delta", pipeline.parameter = @w}
+
+// -----
+
+// C42: the replay is fed as the program is.
+pipeline.training optimizer<sgd> method<sync>
+pipeline.stage @s0 devices [0]
+// expected-note @+1 {{in the program}}
+pipeline.channel @x : [tensor<2xf32>] source(input "x")
+pipeline.task @s0.F forward of @s0(%k) {
+  %0 = pipeline.take @x : tensor<2xf32>
+}
+pipeline.schedule @train microbatches(1) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.recv @x pipeline.run @s0.F
+  } }
+}
+module @replay {
+  pipeline.stage @s0 devices [0]
+  // expected-error @+1 {{C42: of the replay differs from that of the program}}
+  pipeline.channel @x : [tensor<2xf32>] source(input "y")
+  pipeline.task @s0.F forward of @s0(%k) {
+    %0 = pipeline.take @x : tensor<2xf32>
+  }
+  pipeline.schedule @train microbatches(1) {
+    pipeline.order 0 { pipeline.repeat updates {
+      pipeline.recv @x pipeline.run @s0.F
+    } }
+  }
+}

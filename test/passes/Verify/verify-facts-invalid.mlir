@@ -74,3 +74,19 @@ pipeline.schedule @train microbatches(4) {
     pipeline.repeat times 4 { pipeline.recv @x pipeline.run @a.F }
   } }
 }
+
+// -----
+
+// C33: workers are those of the method,
+pipeline.training optimizer<sgd> method<sync>
+// expected-error @+1 {{C33: is of worker 1, the method of pipeline.training has 1}}
+pipeline.stage @a devices [0] {worker = 1 : i64}
+pipeline.channel @x : [tensor<3xf32>] source(input "x")
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : tensor<3xf32>
+}
+pipeline.schedule @train microbatches(1) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.recv @x pipeline.run @a.F
+  } }
+}

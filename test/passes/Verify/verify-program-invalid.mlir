@@ -145,3 +145,33 @@ pipeline.stage @s devices [0]
 pipeline.schedule @train microbatches(2)
 // expected-error @+1 {{C30: is the second schedule with the role train}}
 pipeline.schedule @again microbatches(2)
+
+// -----
+
+// C28: one bound for a loop.
+pipeline.stage @s0 devices [0]
+pipeline.variable @w : tensor<2xf32> parameter of @s0
+func.func @train.0(%first: index, %updates: index) {
+  %c1 = arith.constant 1 : index
+  scf.for %t = %first to %updates step %c1 {
+    %a = pipeline.bound %t
+    // expected-error @+1 {{C28: is the second of its loop}}
+    %b = pipeline.bound %t
+  }
+  return
+}
+
+// -----
+
+// C30: by the tasks that its functions execute.
+pipeline.stage @s0 devices [0]
+pipeline.task @s0.F forward of @s0
+pipeline.task @s0.B backward of @s0
+pipeline.task @s0.E evaluate of @s0
+func.func @evaluate.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @evaluate, pipeline.device = 0 : i64} {
+  pipeline.mark @s0.E[%first]
+  return
+}
+// expected-error @+1 {{C30: has the role infer, but what it runs is to evaluate}}
+pipeline.schedule @evaluate to infer microbatches(1)
