@@ -37,7 +37,7 @@ DETAILS = {
     "planning.md#costs": "profile",
     "planning.md#how-large-microbatches-are": "microbatch-size",
     "planning.md#recomputation": "recompute",
-    "cuda.md": "target device-targets gpu-arch library-workspace gpu-kernels cuda-path ptxas gpus",
+    "cuda.md": "target device-targets gpu-arch library-workspace gpu-kernels cuda-path ptxas gpus tune",
     "json.md": "report-json summary-json memory log",
     "ir.md": "emit",
     "running.md#data": "data labels shuffle eval-data eval-labels",

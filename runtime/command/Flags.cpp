@@ -375,6 +375,10 @@ constexpr Flag kFlags[] = {
      setWatchdog, For::Both},
     {"gpus", "LIST", "GPUs of the devices, in turn, as 0,1 (all)", setGpus,
      For::Both},
+    {"tune", "FILE",
+     "on GPUs, the fastest algorithms of cuBLASLt and cuDNN by measurement, "
+     "kept in FILE (what these suggest)",
+     setFile<&Options::tune>, For::Both},
     {"transport", "NAME", "auto, threads, mpi or nccl (auto)", setTransport,
      For::Both},
     {"alone", nullptr, "train by itself, though a launcher started several",

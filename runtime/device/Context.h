@@ -44,6 +44,10 @@ struct Context {
   Bound bound;
   /// The GPUs that devices are on, in turn; empty: all of the machine.
   std::vector<int> gpus;
+  /// Keeps which algorithms of libraries are fastest; empty: nothing does.
+  std::string tunePath;
+  /// The rest is measured.
+  bool measures = false;
   /// Called before a task runs, if there is one, on the thread of its device.
   std::function<void(uint32_t task, int64_t number)> onMark;
 };

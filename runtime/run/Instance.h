@@ -147,6 +147,13 @@ public:
   /// Chooses the GPUs of devices, in turn. Before open().
   void setGpus(std::vector<int> gpus) { context.gpus = std::move(gpus); }
 
+  /// Has devices choose algorithms by what a file says or, where `measures` is
+  /// set, by measurement. Before open().
+  void setTuning(std::string path, bool measures) {
+    context.tunePath = std::move(path);
+    context.measures = measures;
+  }
+
   /// Restricts what is traced. Before open().
   void setTraceSteps(const TraceSteps &steps) { traceSteps = steps; }
 

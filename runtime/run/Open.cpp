@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unistd.h>
 
 using namespace penstock::runtime;
 
@@ -110,6 +111,20 @@ Error penstock_run::checkGpus() const {
                    options.gpus.size(), count);
 }
 
+Error penstock_run::checkTune() const {
+  const std::string &path = options.tune;
+  if (path.empty())
+    return {};
+  if (!countDevices(program, "cuda", program.device_count))
+    return userError("--tune: this program has no device on a GPU; compile it "
+                     "with --target=cuda");
+  if (!peers.isAlone() && access(path.c_str(), R_OK))
+    return userError("--tune: '%s' cannot be read, and several processes do "
+                     "not measure; make it by one process, with --alone",
+                     path.c_str());
+  return checkWritable(path, "--tune");
+}
+
 Error penstock_run::checkOutputs() {
   for (auto [flag, path] : {std::pair("--save", &options.save),
                             {"--save-best", &options.saveBest},
@@ -158,6 +173,8 @@ Error penstock_run::checkOptions() const {
       return userError("--%s: this program keeps no averages of its weights; "
                        "leave --%s out, or compile with --ema=0.999",
                        flag, flag);
+  if (Error error = checkTune())
+    return error;
   if (options.verify && !program.replay)
     return userError("--verify: this program was compiled without its "
                      "one-device replay");
@@ -257,6 +274,7 @@ Error penstock_run::openInstances() {
   if (Error error = finishData())
     return error;
   instance->setGpus(peers.chooseGpus(options.gpus));
+  instance->setTuning(options.tune, peers.isAlone());
   instance->setOversubscribed(peers.divideCores());
   instance->setTraceSteps(getTraceSteps());
   if (Error error = instance->open(files, !options.trace.empty()))
@@ -271,6 +289,7 @@ Error penstock_run::openInstances() {
   if (options.verify && peers.isRoot()) {
     oneDevice = std::make_unique<Instance>(*program.replay);
     oneDevice->setGpus(peers.chooseGpus(options.gpus));
+    oneDevice->setTuning(options.tune, peers.isAlone());
     if (Error error = oneDevice->open(files, /*isTraced=*/false))
       return error;
     setHyperparameters(*oneDevice);

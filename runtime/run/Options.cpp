@@ -22,7 +22,8 @@ Error Options::checkTogether() const {
       {"save-raw", &saveRaw},
       {"trace", &trace},
       {"memory", &memory},
-      {"summary-json", &summaryJson}};
+      {"summary-json", &summaryJson},
+      {"tune", &tune}};
   for (const auto &first : outputs)
     for (const auto &second : outputs)
       if (&first < &second && wouldReplace(*first.second, *second.second))

@@ -30,7 +30,7 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> data, evalData;
   std::string labels, evalLabels, log, save, trace, memory, outputs;
   std::string checkpointDir, resume, flightRecord;
-  std::string summaryJson, saveBest, saveRaw, model;
+  std::string summaryJson, saveBest, saveRaw, model, tune;
   std::string metricsAddress, tensorboard;
   std::optional<int64_t> metricsPort;
   std::optional<int64_t> steps, epochs, evalEvery, seed;

@@ -74,6 +74,14 @@ void penstock::runtime::describeMachine(Record &record, bool comparesCpus) {
         record.cores.push_back(core);
 }
 
+/// A digest of what is in a file; empty where there is none.
+static std::string digestFile(const std::string &path) {
+  MappedFile file;
+  if (path.empty() || file.open(path, "digest"))
+    return "";
+  return digestText(file.data(), file.size());
+}
+
 void penstock::runtime::describeFlags(Record &record, const Options &options) {
   auto add = [&](const char *flag, std::string value) {
     record.facts.push_back({Fact::Flag, flag, std::move(value)});
@@ -107,6 +115,7 @@ void penstock::runtime::describeFlags(Record &record, const Options &options) {
   add("--resume", given(!options.resume.empty()));
   add("--resume-if-any", given(options.resumeIfAny));
   add("--resume-weights", given(options.resumeWeights));
+  add("--tune", digestFile(options.tune));
   add("--on-nan", options.warnsOfNotFinite ? "warn" : "");
   // What all have to do something for.
   add("--verify", given(options.verify));

@@ -153,6 +153,7 @@ struct penstock_run {
 
 private:
   Error checkGpus() const;
+  Error checkTune() const;
   Error checkOptions() const;
   Error openInputs();
   Error openInstances();

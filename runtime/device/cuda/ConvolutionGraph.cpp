@@ -440,9 +440,11 @@ bool ConvolutionGraph::State::take(Descriptor candidateEngine,
   return true;
 }
 
-std::string ConvolutionGraph::choose(uint64_t workspaceBytes,
-                                     EngineFilter filter) {
+std::vector<ConvolutionPlan> ConvolutionGraph::list(uint64_t workspaceBytes,
+                                                    EngineFilter filter,
+                                                    size_t most) {
   const Cudnn &library = *state->library;
+  std::vector<ConvolutionPlan> plans;
   // The second list has engines that are always there.
   for (int32_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     Descriptor heuristic(library, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -473,10 +475,22 @@ std::string ConvolutionGraph::choose(uint64_t workspaceBytes,
     for (std::vector<Candidate> *list : {&ready, &toCompile})
       for (Candidate &each : *list)
         if (state->take(std::move(each.engine), std::move(each.config),
-                        workspaceBytes))
-          return "";
+                        workspaceBytes)) {
+          plans.push_back(state->plan);
+          if (plans.size() == most)
+            return plans;
+        }
   }
-  return "no engine of cuDNN " + std::to_string(library.cudnnGetVersion()) +
+  return plans;
+}
+
+std::string ConvolutionGraph::choose(uint64_t workspaceBytes,
+                                     EngineFilter filter) {
+  // It takes the last one that it lists.
+  if (!list(workspaceBytes, filter, 1).empty())
+    return "";
+  return "no engine of cuDNN " +
+         std::to_string(state->library->cudnnGetVersion()) +
          " computes it in " + state->getPrecision(filter) + " with " +
          std::to_string(workspaceBytes) + " bytes of workspace";
 }

@@ -19,6 +19,8 @@
 
 namespace penstock::runtime::cuda {
 
+class Tuning;
+
 /// The convolutions of one device. Prepared, run and destroyed on its thread,
 /// whose current context is the device's.
 class Convolutions {
@@ -27,9 +29,10 @@ public:
   ~Convolutions();
 
   /// Takes the engines that were planned, or chooses others within their
-  /// scratch in the arena where cuDNN is another version than planned for.
-  Error prepare(const penstock_program &program, uint32_t device,
-                Address arena);
+  /// scratch in the arena where cuDNN is another version than planned for, or
+  /// where a tuning knows a faster one.
+  Error prepare(const penstock_program &program, uint32_t device, Address arena,
+                Tuning *tuning = nullptr);
   /// Puts a convolution on a stream: tensors in their roles, whichever of them
   /// is computed.
   Error run(uint32_t id, Address input, Address weights, Address output,
@@ -44,7 +47,10 @@ private:
   };
 
   Error prepare(const penstock_conv_descriptor &conv, Address scratch,
-                Prepared &result);
+                Tuning *tuning, Prepared &result);
+  bool tune(const penstock_conv_descriptor &conv, EngineFilter filter,
+            Tuning &tuning, ConvolutionGraph &graph);
+  int setStream(Stream on);
 
   const Cudnn *library = nullptr;
   CudnnState *handle = nullptr;

@@ -10,6 +10,7 @@
 #include "runtime/device/cuda/Device.h"
 
 #include "runtime/device/Cores.h"
+#include "runtime/device/cuda/Tuning.h"
 #include "runtime/observe/Failure.h"
 
 #include <algorithm>
@@ -153,6 +154,7 @@ Error CudaDevice::openMemory() {
     scalars.push_back(bytes);
     bytes += context.program.actions[i].scalar_count * kWord;
   }
+  std::lock_guard<std::mutex> hold(gpu->memory);
   size_t free = 0, total = 0;
   if (int status = driver->cuMemGetInfo(&free, &total))
     return describeFailure(*driver, status, "cuMemGetInfo");
@@ -188,6 +190,7 @@ Error CudaDevice::openConstants() {
   }
   if (bytes == 0)
     return {};
+  std::lock_guard<std::mutex> hold(gpu->memory);
   int status = driver->cuMemAlloc(&constants, bytes);
   for (uint32_t i = 0; i < program.constant_count && !status; ++i)
     status = driver->cuMemcpyHtoDAsync(constants + constantOffsets[i],
@@ -247,9 +250,25 @@ Error CudaDevice::open() {
   const char *setting = std::getenv("PENSTOCK_GRAPHS");
   graphs.open(*driver, context.program, index,
               !setting || std::strcmp(setting, "0"));
-  if (Error error = products.prepare(context.program, index, origin))
+  return openLibraries();
+}
+
+Error CudaDevice::openLibraries() {
+  Tuning tuning;
+  if (!context.tunePath.empty()) {
+    std::string name;
+    if (int status = gpu->getName(name))
+      return describeFailure(*driver, status, "cuDeviceGetName");
+    if (Error error = tuning.open(context.tunePath, context.measures, name,
+                                  *driver, direct, gpu->memory))
+      return error;
+  }
+  if (Error error = products.prepare(context.program, index, origin, &tuning))
     return error;
-  return convolutions.prepare(context.program, index, origin);
+  if (Error error =
+          convolutions.prepare(context.program, index, origin, &tuning))
+    return error;
+  return tuning.close(index);
 }
 
 void CudaDevice::close() {

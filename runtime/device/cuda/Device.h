@@ -78,6 +78,7 @@ private:
   Error openMemory();
   Error openStreams();
   Error openConstants();
+  Error openLibraries();
 
   /// Runs of tasks that the host may be ahead.
   static constexpr uint64_t kAhead = 64;

@@ -136,6 +136,13 @@ Error Gpu::load(const penstock_program &program) {
   return {};
 }
 
+int Gpu::getName(std::string &name) const {
+  char text[256] = {};
+  int status = driver.cuDeviceGetName(text, sizeof(text), gpu);
+  name = text;
+  return status;
+}
+
 Gpu::~Gpu() {
   if (!context)
     return;

@@ -13,7 +13,9 @@
 #include "runtime/device/cuda/Driver.h"
 
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace penstock::runtime::cuda {
@@ -49,9 +51,15 @@ public:
     DriverContext before = nullptr;
   };
 
+  /// Asks the driver for its name. Returns a status.
+  int getName(std::string &name) const;
+
   const Driver &driver;
   const int ordinal;
   DriverContext context = nullptr;
+  /// Held by who takes memory, so that what is taken for a while takes it from
+  /// nobody.
+  std::mutex memory;
   /// By kernel number of the program.
   std::vector<Function> functions;
 

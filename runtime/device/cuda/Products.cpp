@@ -5,7 +5,8 @@
 //
 // Turns what ProductCalls.cpp planned into descriptors of cuBLASLt, and takes
 // the first algorithm of its heuristic that computes the same bits each time:
-// one that keeps partial sums apart, in f32, and adds them in order.
+// one that keeps partial sums apart, in f32, and adds them in order. A tuning
+// takes the fastest of those.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/Products.h"
@@ -13,7 +14,9 @@
 #include "penstock/cuda.h"
 
 #include "runtime/device/LibraryCalls.h"
+#include "runtime/device/cuda/Tuning.h"
 
+#include <charconv>
 #include <span>
 #include <utility>
 
@@ -25,6 +28,8 @@ using namespace penstock::runtime::cuda;
 static constexpr uint32_t kAlignment = 16;
 /// Offers of the heuristic, the fastest first, of which one is taken.
 static constexpr int kChoices = 8;
+/// As it is called where choices are kept.
+static constexpr char kLibrary[] = "cuBLASLt";
 
 namespace {
 
@@ -62,6 +67,50 @@ private:
 
 } // namespace
 
+/// An address that a library takes as a pointer.
+static void *toPointer(Address address) {
+  return reinterpret_cast<void *>(address);
+}
+
+static uint64_t alignUp(uint64_t bytes) {
+  return bytes + -bytes % kWorkspaceAlignment;
+}
+
+/// Returns whether an algorithm keeps partial sums apart, in f32, and adds them
+/// in order.
+static bool isOrdered(const CublasLt &library,
+                      const MatmulAlgorithm &algorithm) {
+  uint32_t scheme = 0;
+  size_t written = 0;
+  return !library.cublasLtMatmulAlgoConfigGetAttribute(
+             &algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
+             sizeof(scheme), &written) &&
+         (scheme == CUBLASLT_REDUCTION_SCHEME_NONE ||
+          scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+}
+
+/// The words of an algorithm, which the library lets its callers keep.
+static std::string print(const MatmulAlgorithm &algorithm) {
+  std::string text;
+  for (uint64_t word : algorithm.data)
+    text += format("%016llx", (unsigned long long)word);
+  return text;
+}
+
+static bool parse(std::string_view text, MatmulAlgorithm &algorithm) {
+  constexpr size_t kDigits = 16;
+  if (text.size() != std::size(algorithm.data) * kDigits)
+    return false;
+  for (uint64_t &word : algorithm.data) {
+    const char *last = text.data() + kDigits;
+    auto [stop, status] = std::from_chars(text.data(), last, word, 16);
+    if (status != std::errc() || stop != last)
+      return false;
+    text.remove_prefix(kDigits);
+  }
+  return true;
+}
+
 struct Products::Prepared {
   explicit Prepared(const CublasLt &library)
       : library(library), left(library), right(library), result(library) {}
@@ -73,8 +122,14 @@ struct Products::Prepared {
   }
 
   int describe(bool accumulate, bool isTf32);
-  int choose(CublasLtHandle handle, uint32_t alignment,
-             MatmulAlgorithm &algorithm) const;
+  int list(CublasLtHandle handle, uint32_t alignment,
+           std::vector<MatmulAlgorithm> &algorithms) const;
+  int choose(CublasLtHandle handle, uint32_t alignment, const std::string &key,
+             Tuning *tuning, MatmulAlgorithm &algorithm) const;
+  bool takes(CublasLtHandle handle, const MatmulAlgorithm &algorithm) const;
+  int multiply(CublasLtHandle handle, Address leftAt, Address rightAt,
+               Address resultAt, const MatmulAlgorithm &algorithm,
+               Address workspaceAt, Stream stream) const;
 
   const CublasLt &library;
   ProductCalls calls;
@@ -117,8 +172,10 @@ int Products::Prepared::describe(bool accumulate, bool isTf32) {
   return result.create(calls.result, calls.batch, isResultBf16);
 }
 
-int Products::Prepared::choose(CublasLtHandle handle, uint32_t alignment,
-                               MatmulAlgorithm &algorithm) const {
+/// The algorithms that compute the same bits each time, the fastest first by
+/// the library's heuristic.
+int Products::Prepared::list(CublasLtHandle handle, uint32_t alignment,
+                             std::vector<MatmulAlgorithm> &algorithms) const {
   MatmulPreference preference = nullptr;
   int status = library.cublasLtMatmulPreferenceCreate(&preference);
   auto set = [&](int attribute, auto value) {
@@ -145,21 +202,86 @@ int Products::Prepared::choose(CublasLtHandle handle, uint32_t alignment,
   if (status)
     return status;
 
-  for (const MatmulChoice &choice : std::span(choices, size_t(count))) {
-    uint32_t scheme = 0;
-    size_t written = 0;
-    if (choice.status || choice.workspaceBytes > workspaceBytes ||
-        library.cublasLtMatmulAlgoConfigGetAttribute(
-            &choice.algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
-            sizeof(scheme), &written))
-      continue;
-    if (scheme != CUBLASLT_REDUCTION_SCHEME_NONE &&
-        scheme != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
-      continue;
-    algorithm = choice.algorithm;
+  for (const MatmulChoice &choice : std::span(choices, size_t(count)))
+    if (!choice.status && choice.workspaceBytes <= workspaceBytes &&
+        isOrdered(library, choice.algorithm))
+      algorithms.push_back(choice.algorithm);
+  return algorithms.empty() ? CUBLAS_STATUS_NOT_SUPPORTED
+                            : CUBLAS_STATUS_SUCCESS;
+}
+
+/// Returns whether an algorithm, which may come from a file, computes this
+/// product.
+bool Products::Prepared::takes(CublasLtHandle handle,
+                               const MatmulAlgorithm &algorithm) const {
+  MatmulChoice checked = {};
+  return !library.cublasLtMatmulAlgoCheck(handle, matmul, left.get(),
+                                          right.get(), result.get(),
+                                          result.get(), &algorithm, &checked) &&
+         checked.workspaceBytes <= workspaceBytes &&
+         isOrdered(library, algorithm);
+}
+
+int Products::Prepared::multiply(CublasLtHandle handle, Address leftAt,
+                                 Address rightAt, Address resultAt,
+                                 const MatmulAlgorithm &algorithm,
+                                 Address workspaceAt, Stream stream) const {
+  const float alpha = 1.0f;
+  return library.cublasLtMatmul(handle, matmul, &alpha, toPointer(leftAt),
+                                left.get(), toPointer(rightAt), right.get(),
+                                &beta, toPointer(resultAt), result.get(),
+                                toPointer(resultAt), result.get(), &algorithm,
+                                toPointer(workspaceAt), workspaceBytes, stream);
+}
+
+/// The number of elements from a matrix's first to its last in a batch.
+static uint64_t getSpan(const ColumnMatrix &matrix, int64_t batch) {
+  return uint64_t((batch - 1) * matrix.batchStride +
+                  (matrix.columns - 1) * matrix.leading + matrix.rows);
+}
+
+int Products::Prepared::choose(CublasLtHandle handle, uint32_t alignment,
+                               const std::string &key, Tuning *tuning,
+                               MatmulAlgorithm &algorithm) const {
+  std::vector<MatmulAlgorithm> algorithms;
+  if (int status = list(handle, alignment, algorithms))
+    return status;
+  algorithm = algorithms.front();
+  if (!tuning)
     return CUBLAS_STATUS_SUCCESS;
-  }
-  return CUBLAS_STATUS_NOT_SUPPORTED;
+
+  // Operands one after the other, aligned as these are and no better.
+  uint64_t bytes = alignUp(workspaceBytes);
+  uint64_t begins[3] = {};
+  auto place = [&](const ColumnMatrix &matrix, bool is16) {
+    uint64_t begin = bytes + alignment;
+    bytes = alignUp(begin + getSpan(matrix, calls.batch) * getBytes(is16));
+    return begin;
+  };
+  begins[0] = place(calls.left, isBf16);
+  begins[1] = place(calls.right, isBf16);
+  begins[2] = place(calls.result, isResultBf16);
+  std::string choice = tuning->choose(
+      kLibrary, int64_t(library.cublasLtGetVersion()), key, bytes,
+      [&](Address memory) {
+        std::vector<Candidate> candidates;
+        for (const MatmulAlgorithm &each : algorithms)
+          candidates.push_back({print(each), [=, this](Stream stream) {
+                                  return !multiply(handle, memory + begins[0],
+                                                   memory + begins[1],
+                                                   memory + begins[2], each,
+                                                   memory, stream);
+                                }});
+        return candidates;
+      });
+  if (choice.empty())
+    return CUBLAS_STATUS_SUCCESS;
+  MatmulAlgorithm kept;
+  if (parse(choice, kept) && takes(handle, kept))
+    algorithm = kept;
+  else
+    tuning->reject(kLibrary, key);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 Products::Products() = default;
@@ -181,8 +303,29 @@ static std::string describe(const penstock_gemm_descriptor &gemm) {
                 (long long)gemm.n);
 }
 
+/// All that the choice of an algorithm depends on.
+static std::string getKey(const penstock_gemm_descriptor &gemm, bool isTf32,
+                          uint32_t alignment, uint64_t workspaceBytes) {
+  auto getElementName = [&](uint32_t element) {
+    return element == PENSTOCK_BF16 ? "bf16" : isTf32 ? "tf32" : "f32";
+  };
+  std::string key =
+      format("%s %s", describe(gemm).c_str(), getElementName(gemm.element));
+  if (gemm.result_element && gemm.result_element != gemm.element)
+    key += format(" to %s", getElementName(gemm.result_element));
+  if (gemm.accumulate)
+    key += " adding";
+  for (const int64_t *strides : {gemm.stride_a, gemm.stride_b, gemm.stride_c}) {
+    key += " strides";
+    for (uint32_t i = 0; i < gemm.batch_rank + 2; ++i)
+      key += format("%c%lld", i ? ',' : ' ', (long long)strides[i]);
+  }
+  return key + format(" aligned %u workspace %llu", alignment,
+                      (unsigned long long)workspaceBytes);
+}
+
 Error Products::prepare(const penstock_gemm_descriptor &gemm, Address scratch,
-                        std::unique_ptr<Prepared> &result) {
+                        Tuning *tuning, std::unique_ptr<Prepared> &result) {
   result = std::make_unique<Prepared>(*library);
   std::string reason = planProductCalls(gemm, result->calls);
   if (!reason.empty())
@@ -202,7 +345,10 @@ Error Products::prepare(const penstock_gemm_descriptor &gemm, Address scratch,
   const uint32_t alignments[] = {kAlignment,
                                  uint32_t(Prepared::getBytes(result->isBf16))};
   for (size_t i = 0; i < std::size(alignments) && !status; ++i)
-    status = result->choose(handle, alignments[i], result->algorithms[i]);
+    status = result->choose(
+        handle, alignments[i],
+        getKey(gemm, isTf32, alignments[i], result->workspaceBytes), tuning,
+        result->algorithms[i]);
   if (status)
     return userError("cuBLASLt has no algorithm for the product %s with %llu "
                      "bytes of workspace: %s",
@@ -213,7 +359,7 @@ Error Products::prepare(const penstock_gemm_descriptor &gemm, Address scratch,
 }
 
 Error Products::prepare(const penstock_program &program, uint32_t device,
-                        Address arena) {
+                        Address arena, Tuning *tuning) {
   products.resize(program.gemm_count);
   for (uint32_t i = 0; i < program.gemm_count; ++i) {
     const penstock_gemm_descriptor &gemm = program.gemms[i];
@@ -228,21 +374,15 @@ Error Products::prepare(const penstock_program &program, uint32_t device,
                          library->cublasLtGetStatusName(status));
     }
     if (Error error = prepare(gemm, arena + scratchOffset(gemm.scratch, device),
-                              products[i]))
+                              tuning, products[i]))
       return error;
   }
   return {};
 }
 
-/// An address that a library takes as a pointer.
-static void *toPointer(Address address) {
-  return reinterpret_cast<void *>(address);
-}
-
 Error Products::run(uint32_t id, Address a, Address b, Address c,
                     Stream stream) const {
   const Prepared &product = *products[id];
-  const float alpha = 1.0f;
   for (const ProductCalls::Offsets &offset : product.calls.offsets) {
     uint64_t bytes = Prepared::getBytes(product.isBf16);
     Address left = a + uint64_t(offset.a) * bytes;
@@ -252,12 +392,9 @@ Error Products::run(uint32_t id, Address a, Address b, Address c,
     if (product.calls.isExchanged)
       std::swap(left, right);
     size_t choice = (left | right | to) % kAlignment ? 1 : 0;
-    int status = library->cublasLtMatmul(
-        handle, product.matmul, &alpha, toPointer(left), product.left.get(),
-        toPointer(right), product.right.get(), &product.beta, toPointer(to),
-        product.result.get(), toPointer(to), product.result.get(),
-        &product.algorithms[choice], toPointer(product.workspace),
-        product.workspaceBytes, stream);
+    int status =
+        product.multiply(handle, left, right, to, product.algorithms[choice],
+                         product.workspace, stream);
     if (status)
       return defect("cublasLtMatmul failed in product %u, %lld x %lld by %lld "
                     "columns: %s",

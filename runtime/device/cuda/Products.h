@@ -19,6 +19,8 @@
 
 namespace penstock::runtime::cuda {
 
+class Tuning;
+
 /// The products of one device. Prepared, run and destroyed on its thread, whose
 /// current context is the device's.
 class Products {
@@ -27,9 +29,9 @@ public:
   ~Products();
 
   /// Chooses the algorithms of the device's products within their scratch in
-  /// the arena.
-  Error prepare(const penstock_program &program, uint32_t device,
-                Address arena);
+  /// the arena, by measurement if there is a tuning.
+  Error prepare(const penstock_program &program, uint32_t device, Address arena,
+                Tuning *tuning = nullptr);
   /// Puts a product on a stream.
   Error run(uint32_t id, Address a, Address b, Address c, Stream stream) const;
   /// Destroys every product.
@@ -39,7 +41,7 @@ private:
   struct Prepared;
 
   Error prepare(const penstock_gemm_descriptor &gemm, Address scratch,
-                std::unique_ptr<Prepared> &result);
+                Tuning *tuning, std::unique_ptr<Prepared> &result);
 
   const CublasLt *library = nullptr;
   CublasLtHandle handle = nullptr;

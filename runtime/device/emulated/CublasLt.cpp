@@ -58,9 +58,17 @@ namespace {
 
 /// What an algorithm was chosen for, in its data.
 struct Algorithm {
+  static constexpr uint32_t kMark = 0x756d6531;
+
   uint64_t workspaceBytes;
   uint32_t alignments[4];
   uint32_t reductionScheme;
+  uint32_t mark = kMark; // the library made it
+
+  /// Without partial sums, terms are added in f32, one after the other.
+  bool isPlain() const {
+    return reductionScheme == CUBLASLT_REDUCTION_SCHEME_NONE;
+  }
 };
 static_assert(sizeof(Algorithm) <= sizeof(MatmulAlgorithm));
 
@@ -192,6 +200,7 @@ struct Matmul {
 
   static int read(MatmulDescriptor matmul, MatrixLayout a, MatrixLayout b,
                   MatrixLayout c, MatrixLayout d, Matmul &result);
+  template <typename Sum>
   void run(float alpha, const void *a, const void *b, float beta, const void *c,
            void *d) const;
 };
@@ -241,6 +250,8 @@ int Matmul::read(MatmulDescriptor matmul, MatrixLayout a, MatrixLayout b,
   return fits ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
+/// Adds up in `Sum`.
+template <typename Sum>
 void Matmul::run(float alpha, const void *a, const void *b, float beta,
                  const void *c, void *d) const {
   bool ta = operations.transposeA == CUBLAS_OP_T,
@@ -250,7 +261,7 @@ void Matmul::run(float alpha, const void *a, const void *b, float beta,
   };
   // The left operand by columns, and the sums of a column of the result.
   std::vector<float> left(m * k);
-  std::vector<double> sums(m);
+  std::vector<Sum> sums(m);
   const Elements fromA{a, this->a}, fromB{b, this->b}, fromC{c, this->c},
       to{d, this->d};
   for (int32_t batch = 0; batch < this->d.batch; ++batch) {
@@ -259,10 +270,9 @@ void Matmul::run(float alpha, const void *a, const void *b, float beta,
         left[p * m + i] =
             read(ta ? fromA.get(batch, p, i) : fromA.get(batch, i, p));
     for (uint64_t j = 0; j < n; ++j) {
-      std::fill(sums.begin(), sums.end(), 0.0);
+      std::fill(sums.begin(), sums.end(), Sum(0));
       for (uint64_t p = 0; p < k; ++p) {
-        double right =
-            read(tb ? fromB.get(batch, j, p) : fromB.get(batch, p, j));
+        Sum right = read(tb ? fromB.get(batch, j, p) : fromB.get(batch, p, j));
         for (uint64_t i = 0; i < m; ++i)
           sums[i] += left[p * m + i] * right;
       }
@@ -270,7 +280,7 @@ void Matmul::run(float alpha, const void *a, const void *b, float beta,
         // With beta = 0, C is not read: it may hold anything.
         double added =
             beta == 0.0f ? 0.0 : double(beta) * fromC.get(batch, i, j);
-        to.set(batch, i, j, float(alpha * sums[i] + added));
+        to.set(batch, i, j, float(double(alpha) * sums[i] + added));
       }
     }
   }
@@ -285,11 +295,14 @@ static int getHeuristic(CublasLtHandle, MatmulDescriptor matmul, MatrixLayout a,
     return CUBLAS_STATUS_INVALID_VALUE;
   if (int status = Matmul::read(matmul, a, b, c, d, product))
     return status;
-  // The fastest one adds partial sums in place, in any order.
+  // The fastest one adds partial sums in place, in any order. The last has
+  // none, and is always allowed.
   *count = 0;
   for (uint32_t scheme : {CUBLASLT_REDUCTION_SCHEME_INPLACE,
-                          CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}) {
-    if (!(scheme & preference->reductionSchemes) || *count == wanted)
+                          CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+                          CUBLASLT_REDUCTION_SCHEME_NONE}) {
+    if ((scheme && !(scheme & preference->reductionSchemes)) ||
+        *count == wanted)
       continue;
     Algorithm algorithm = {
         std::min<uint64_t>(preference->workspaceBytes, kClaimedWorkspace),
@@ -314,6 +327,23 @@ static int getAlgorithmAttribute(const MatmulAlgorithm *algorithm,
     return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(value, &chosen.reductionScheme, bytes);
   *written = bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int checkAlgorithm(CublasLtHandle, MatmulDescriptor matmul,
+                          MatrixLayout a, MatrixLayout b, MatrixLayout c,
+                          MatrixLayout d, const MatmulAlgorithm *algorithm,
+                          MatmulChoice *result) {
+  Matmul product;
+  if (int status = Matmul::read(matmul, a, b, c, d, product))
+    return status;
+  Algorithm chosen;
+  std::memcpy(&chosen, algorithm, sizeof(chosen));
+  if (chosen.mark != Algorithm::kMark)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  *result = {};
+  result->algorithm = *algorithm;
+  result->workspaceBytes = chosen.workspaceBytes;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -346,8 +376,11 @@ static int runMatmul(CublasLtHandle, MatmulDescriptor matmul, const void *alpha,
       std::fill_n(static_cast<float *>(atAddress(workspace)),
                   chosen.workspaceBytes / sizeof(float),
                   std::numeric_limits<float>::quiet_NaN());
-    product.run(alpha, atAddress(a), atAddress(b), beta, atAddress(c),
-                atAddress(d));
+    if (!chosen.isPlain())
+      emulated::beSlow();
+    auto run = chosen.isPlain() ? &Matmul::run<float> : &Matmul::run<double>;
+    (product.*run)(alpha, atAddress(a), atAddress(b), beta, atAddress(c),
+                   atAddress(d));
   });
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -367,4 +400,5 @@ constinit const CublasLt emulated::cublasLt = {getVersion,
                                                setPreferenceAttribute,
                                                getHeuristic,
                                                getAlgorithmAttribute,
+                                               checkAlgorithm,
                                                runMatmul};

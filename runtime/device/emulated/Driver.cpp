@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -377,6 +378,15 @@ int cuDeviceGetAttribute(int *value, int attribute, int gpu) {
     default:
       return CUDA_ERROR_INVALID_VALUE;
     }
+  });
+}
+
+int cuDeviceGetName(char *name, int length, int gpu) {
+  return callDriver([&](Machine &machine) {
+    if (gpu < 0 || gpu >= machine.settings.gpus)
+      return CUDA_ERROR_INVALID_DEVICE;
+    std::snprintf(name, size_t(length), "emulated GPU");
+    return CUDA_SUCCESS;
   });
 }
 

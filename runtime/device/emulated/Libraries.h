@@ -16,11 +16,20 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
+#include <unistd.h>
 
 namespace penstock::runtime::emulated {
 
 extern const cuda::CublasLt cublasLt;
 extern const cuda::Cudnn cudnn;
+
+/// Where the environment says PENSTOCK_EMULATED_SLOW, what heuristics offer
+/// first takes so many microseconds longer than the rest.
+inline void beSlow() {
+  if (const char *microseconds = std::getenv("PENSTOCK_EMULATED_SLOW"))
+    usleep(unsigned(std::atoi(microseconds)));
+}
 
 /// Rounds an operand to the 10 bits of mantissa that tensor cores read, to the
 /// nearest; halves away from zero. Infinities and NaN stay.

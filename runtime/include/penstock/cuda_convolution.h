@@ -69,6 +69,10 @@ public:
   /// tf32 if it may, or of bf16 in f32, the same bits each time, and needs at
   /// most so much workspace.
   std::string choose(uint64_t workspaceBytes, EngineFilter filter);
+  /// Returns the plans that `choose` could make, the fastest first by the same
+  /// heuristics, so many at most. `restore` takes one of them.
+  std::vector<ConvolutionPlan> list(uint64_t workspaceBytes,
+                                    EngineFilter filter, size_t most);
   /// Takes this engine with these knobs, if `choose` could have.
   std::string restore(int64_t engine,
                       const std::vector<penstock_cuda_knob> &knobs,

@@ -285,7 +285,7 @@ TEST_F(CudaProductsTest, FindsExchangedOperands) {
 }
 
 // An algorithm that adds partial sums in any order is not taken, though it is
-// offered first.
+// offered first, and alone.
 TEST_F(CudaProductsTest, RefusesOtherReductions) {
   functions.cublasLtMatmulPreferenceSetAttribute =
       [](cuda::MatmulPreference preference, int attribute, const void *value,
@@ -295,6 +295,14 @@ TEST_F(CudaProductsTest, RefusesOtherReductions) {
           value = &inPlace;
         return emulated::cublasLt.cublasLtMatmulPreferenceSetAttribute(
             preference, attribute, value, bytes);
+      };
+  functions.cublasLtMatmulAlgoGetHeuristic =
+      [](cuda::CublasLtHandle handle, cuda::MatmulDescriptor matmul,
+         cuda::MatrixLayout a, cuda::MatrixLayout b, cuda::MatrixLayout c,
+         cuda::MatrixLayout d, cuda::MatmulPreference preference, int,
+         cuda::MatmulChoice *choices, int *count) {
+        return emulated::cublasLt.cublasLtMatmulAlgoGetHeuristic(
+            handle, matmul, a, b, c, d, preference, 1, choices, count);
       };
   cuda::Products products;
   Error error = open(
