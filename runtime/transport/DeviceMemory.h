@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace penstock::runtime {
 
@@ -45,6 +46,20 @@ struct Handover {
   std::unique_ptr<Marker> done;
 };
 
+class DeviceMemory;
+
+/// Elements at one place in the values of a sum, in the order of its summands.
+struct SumPart {
+  struct Value {
+    DeviceMemory *memory;
+    Address at;
+    uint32_t reset; // PENSTOCK_SUM_*
+  };
+  std::span<const Value> values;
+  bool isDouble = false;
+  uint64_t bytes = 0;
+};
+
 class DeviceMemory {
 public:
   virtual ~DeviceMemory() = default;
@@ -71,6 +86,23 @@ public:
   virtual void mark(Marker &marker) {}
   /// What it issues from now on comes after a marker of any device.
   virtual void waitFor(Marker &marker) { marker.synchronize(); }
+
+  // Sums of values that no host need see.
+
+  /// Makes ready to add up with values of another device, or this one; false
+  /// where it does not reach them.
+  virtual bool reaches(DeviceMemory &other) { return false; }
+  /// Adds up values that it reaches, behind `ready` markers of all devices that
+  /// have some, and gives the sum to all that receive it or add to it. Sets
+  /// `done`, a marker of its own.
+  virtual void sum(const SumPart &part, std::span<Marker *const> ready,
+                   Marker &done) {}
+  /// Sets bytes to zero, behind all that it has issued.
+  virtual void clear(Address at, uint64_t bytes) {}
+
+  /// Returns what devices of its own kind know it as; null if it is none of
+  /// `kind`.
+  virtual void *getNative(const void *kind) { return nullptr; }
 
   /// Where the host may read and write the byte itself, or null.
   virtual void *hostAddress(Address at) { return nullptr; }

@@ -285,7 +285,8 @@ void CudaDevice::close() {
   for (Event event : paces)
     if (event)
       (void)driver->cuEventDestroy(event);
-  for (Stream stream : {compute, transfer, input, direct})
+  sumKernels.close(*driver);
+  for (Stream stream : {compute, transfer, input, direct, sums})
     if (stream)
       (void)driver->cuStreamDestroy(stream);
   if (origin)
@@ -390,8 +391,9 @@ void CudaDevice::drain() {
     // The watchdog sees what is done here.
     position.progress.store(position.progress.load() + 1);
   }
-  for (Stream stream : {compute, transfer, input})
-    check(driver->cuStreamSynchronize(stream), "cuStreamSynchronize");
+  for (Stream stream : {compute, transfer, input, sums})
+    if (stream)
+      check(driver->cuStreamSynchronize(stream), "cuStreamSynchronize");
   check(outputs.drain(*driver), "cuEventSynchronize");
   if (!trace)
     return;
@@ -423,20 +425,24 @@ void CudaDevice::download(void *host, Address at, uint64_t bytes) {
         "copying to the host");
 }
 
+int CudaDevice::copyOnGpu(Address at, const CudaDevice &to, Address fromAt,
+                          const CudaDevice &from, uint64_t bytes,
+                          Stream on) const {
+  if (from.gpu->ordinal == to.gpu->ordinal && to.gpu->ordinal == gpu->ordinal)
+    return driver->cuMemcpyDtoDAsync(at, fromAt, bytes, on);
+  return driver->cuMemcpyPeerAsync(at, to.gpu->context, fromAt,
+                                   from.gpu->context, bytes, on);
+}
+
 void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
                       uint64_t bytes, const Handover &order) {
   Gpu::Visit visit(*gpu);
   if (Event ready = eventOf(order.ready)) {
     for (Event event : {eventOf(order.free), ready})
       check(driver->cuStreamWaitEvent(transfer, event, 0), "cuStreamWaitEvent");
-    const auto &sender = static_cast<CudaDevice &>(from);
-    if (sender.gpu->ordinal == gpu->ordinal)
-      check(driver->cuMemcpyDtoDAsync(at, fromAt, bytes, transfer),
-            "cuMemcpyDtoDAsync");
-    else
-      check(driver->cuMemcpyPeerAsync(at, gpu->context, fromAt,
-                                      sender.gpu->context, bytes, transfer),
-            "cuMemcpyPeerAsync");
+    check(copyOnGpu(at, *this, fromAt, static_cast<CudaDevice &>(from), bytes,
+                    transfer),
+          "copying between GPUs");
     check(driver->cuEventRecord(eventOf(order.done), transfer),
           "cuEventRecord");
   } else {
@@ -478,4 +484,72 @@ void CudaDevice::waitFor(Marker &marker) {
           "cuStreamWaitEvent");
   else
     marker.synchronize();
+}
+
+//===----------------------------------------------------------------------===//
+// Sums over devices of the process
+//===----------------------------------------------------------------------===//
+
+Error CudaDevice::openSums() {
+  if (sumKernels.isOpen())
+    return {};
+  int least = 0, greatest = 0;
+  int status = driver->cuCtxGetStreamPriorityRange(&least, &greatest);
+  if (!status)
+    status = driver->cuStreamCreateWithPriority(&sums, CU_STREAM_NON_BLOCKING,
+                                                greatest);
+  return status ? describeFailure(*driver, status, "opening streams")
+                : sumKernels.open(*driver);
+}
+
+void *CudaDevice::getNative(const void *kind) {
+  return kind == &penstock_cuda ? this : nullptr;
+}
+
+static CudaDevice *toCudaDevice(DeviceMemory &memory) {
+  return static_cast<CudaDevice *>(memory.getNative(&penstock_cuda));
+}
+
+bool CudaDevice::reaches(DeviceMemory &other) {
+  const CudaDevice *device = toCudaDevice(other);
+  if (!device)
+    return false;
+  Gpu::Visit visit(*gpu);
+  if (!gpu->reaches(*device->gpu))
+    return false;
+  check(openSums());
+  return true;
+}
+
+/// One term after the other is added in the place of the first or, so that
+/// sums of two are stored near, the second.
+void CudaDevice::sum(const SumPart &part, std::span<Marker *const> ready,
+                     Marker &done) {
+  for (Marker *marker : ready)
+    check(driver->cuStreamWaitEvent(
+              sums, static_cast<Event>(marker->getNative(&penstock_cuda)), 0),
+          "cuStreamWaitEvent");
+  std::vector<const SumPart::Value *> terms;
+  for (const SumPart::Value &value : part.values)
+    if (terms.empty() || value.reset != PENSTOCK_SUM_RECEIVES)
+      terms.push_back(&value);
+  const SumPart::Value *to = terms.front(), *from = to;
+  if (terms.size() > 1 && toCudaDevice(*terms[1]->memory) == this)
+    to = terms[1];
+  uint64_t count = part.bytes / (part.isDouble ? 8 : 4);
+  for (size_t i = 1; i < terms.size() && count; ++i, from = to)
+    check(sumKernels.launch(*driver, part.isDouble, from->at,
+                            terms[i]->at - from->at, 2, to->at, count, sums));
+  for (const SumPart::Value &value : part.values)
+    if (&value != to && value.reset != PENSTOCK_SUM_RESETS && count)
+      check(copyOnGpu(value.at, *toCudaDevice(*value.memory), to->at,
+                      *toCudaDevice(*to->memory), part.bytes, sums),
+            "copying a sum");
+  check(driver->cuEventRecord(
+            static_cast<Event>(done.getNative(&penstock_cuda)), sums),
+        "cuEventRecord");
+}
+
+void CudaDevice::clear(Address at, uint64_t bytes) {
+  check(driver->cuMemsetD8Async(at, 0, bytes, compute), "cuMemsetD8Async");
 }

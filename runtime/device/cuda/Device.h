@@ -5,8 +5,8 @@
 //
 // Calls return when their work is on a stream. One stream computes, one brings
 // messages of other devices, one samples; what the host asks for in between
-// goes through a fourth. Events order them, and no thread of the host waits but
-// to stay near.
+// goes through a fourth, and sums over devices of the process through a fifth.
+// Events order them, and no thread of the host waits but to stay near.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_DEVICE_CUDA_DEVICE_H
@@ -19,6 +19,7 @@
 #include "runtime/device/cuda/Graphs.h"
 #include "runtime/device/cuda/PinnedRings.h"
 #include "runtime/device/cuda/Products.h"
+#include "runtime/device/cuda/SumKernels.h"
 #include "runtime/device/cuda/Timeline.h"
 
 namespace penstock::runtime::cuda {
@@ -61,6 +62,11 @@ public:
   std::unique_ptr<Marker> createMarker() override;
   void mark(Marker &marker) override;
   void waitFor(Marker &marker) override;
+  bool reaches(DeviceMemory &other) override;
+  void sum(const SumPart &part, std::span<Marker *const> ready,
+           Marker &done) override;
+  void clear(Address at, uint64_t bytes) override;
+  void *getNative(const void *kind) override;
 
   // For a transport of its own kind, once it is open.
   const Gpu &getGpu() const { return *gpu; }
@@ -79,6 +85,9 @@ private:
   Error openStreams();
   Error openConstants();
   Error openLibraries();
+  Error openSums();
+  int copyOnGpu(Address at, const CudaDevice &to, Address fromAt,
+                const CudaDevice &from, uint64_t bytes, Stream on) const;
 
   /// Runs of tasks that the host may be ahead.
   static constexpr uint64_t kAhead = 64;
@@ -87,6 +96,8 @@ private:
   const Driver *driver = nullptr;
   Stream compute = nullptr, transfer = nullptr, input = nullptr,
          direct = nullptr;
+  Stream sums = nullptr; // where there are any within the process
+  SumKernels sumKernels;
   Products products;
   Convolutions convolutions;
   Graphs graphs;

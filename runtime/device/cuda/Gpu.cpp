@@ -136,6 +136,17 @@ Error Gpu::load(const penstock_program &program) {
   return {};
 }
 
+bool Gpu::reaches(const Gpu &other) const {
+  if (ordinal == other.ordinal)
+    return true;
+  int isConnected = 0;
+  if (driver.cuDeviceCanAccessPeer(&isConnected, gpu, other.gpu) ||
+      !isConnected)
+    return false;
+  int status = driver.cuCtxEnablePeerAccess(other.context, 0);
+  return !status || status == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+}
+
 int Gpu::getName(std::string &name) const {
   char text[256] = {};
   int status = driver.cuDeviceGetName(text, sizeof(text), gpu);

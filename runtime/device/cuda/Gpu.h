@@ -51,6 +51,9 @@ public:
     DriverContext before = nullptr;
   };
 
+  /// Lets kernels of this GPU, which the calling thread is in, have the memory
+  /// of another; false where the two are not connected.
+  bool reaches(const Gpu &other) const;
   /// Asks the driver for its name. Returns a status.
   int getName(std::string &name) const;
 

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -42,6 +43,8 @@ struct cuda::ContextState {
   int retained = 0;
   uint64_t allocatedBytes = 0;
   std::vector<std::unique_ptr<ModuleState>> modules;
+  /// Those whose memory its kernels may have.
+  std::set<DriverContext> peers;
   /// What a kernel did wrong. Nothing else runs in the context after that.
   std::string failure;
 
@@ -83,6 +86,7 @@ struct Machine {
     read("PENSTOCK_EMULATED_GPUS", settings.gpus);
     read("PENSTOCK_EMULATED_MEMORY", settings.memoryBytes);
     read("PENSTOCK_EMULATED_CAPTURE", settings.capturesLaunches);
+    read("PENSTOCK_EMULATED_PEERS", settings.arePeers);
     // Whoever waits has the lock.
     streams.idle = [this] {
       changed.wait_for(mutex, std::chrono::milliseconds(1));
@@ -188,6 +192,15 @@ static bool isAllocated(const Machine &machine, uint64_t address,
   const auto &[begin, allocation] = *std::prev(after);
   return allocation.context == context &&
          address - begin + bytes <= allocation.bytes;
+}
+
+/// Returns the context whose memory is at an address, or null.
+static DriverContext findOwner(const Machine &machine, uint64_t address) {
+  auto after = machine.allocations.upper_bound(address);
+  if (after == machine.allocations.begin())
+    return nullptr;
+  const auto &[begin, allocation] = *std::prev(after);
+  return address - begin < allocation.bytes ? allocation.context : nullptr;
 }
 
 static bool isPinned(const Machine &machine, const void *memory,
@@ -435,9 +448,32 @@ int cuDevicePrimaryCtxRelease(int gpu) {
       return true;
     });
     context->modules.clear();
+    context->peers.clear();
     context->allocatedBytes = 0;
     context->failure.clear();
     return CUDA_SUCCESS;
+  });
+}
+
+int cuDeviceCanAccessPeer(int *can, int gpu, int peer) {
+  return callDriver([&](Machine &machine) {
+    for (int each : {gpu, peer})
+      if (each < 0 || each >= machine.settings.gpus)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *can = machine.settings.arePeers && gpu != peer;
+    return CUDA_SUCCESS;
+  });
+}
+
+int cuCtxEnablePeerAccess(DriverContext peer, unsigned flags) {
+  return callInContext([&](Machine &machine) {
+    if (flags || peer->retained == 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (!machine.settings.arePeers || peer == current)
+      return CUDA_ERROR_INVALID_DEVICE;
+    return current->peers.insert(peer).second
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   });
 }
 
@@ -533,6 +569,17 @@ int cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
     std::vector<uint64_t> words;
     for (; *parameters; ++parameters)
       words.push_back(*static_cast<uint64_t *>(*parameters));
+    for (uint64_t word : words)
+      if (DriverContext owner = findOwner(machine, word);
+          owner && owner != current && !current->peers.count(owner)) {
+        enqueueWork(machine, stream, [=, &kernel, context = current] {
+          context->failure =
+              format("kernel %s: the GPU does not reach the "
+                     "memory of GPU %d at 0x%llx",
+                     kernel.name, owner->gpu, (unsigned long long)word);
+        });
+        return CUDA_SUCCESS;
+      }
     enqueueWork(machine, stream,
                 [=, &machine, &kernel, context = current,
                  words = std::move(words)]() mutable {

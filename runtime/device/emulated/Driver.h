@@ -23,13 +23,16 @@ namespace penstock::runtime::emulated {
 
 /// What the emulated GPUs are like. At first as the environment says:
 /// PENSTOCK_EMULATED_ORDER, PENSTOCK_EMULATED_GPUS, PENSTOCK_EMULATED_MEMORY,
-/// PENSTOCK_EMULATED_CAPTURE (0: launches cannot be captured).
+/// PENSTOCK_EMULATED_CAPTURE (0: launches cannot be captured),
+/// PENSTOCK_EMULATED_PEERS (0: no GPU reaches another).
 struct Settings {
   uint64_t order = 0; // of streams, blocks and threads
   int gpus = 1;
   uint64_t memoryBytes = uint64_t(8) << 30; // of each
   /// Kernels can be launched on a stream that is captured.
   bool capturesLaunches = true;
+  /// GPUs may have each other's memory.
+  bool arePeers = true;
 };
 
 /// Changes them. No context may be retained.

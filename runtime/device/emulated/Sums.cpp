@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What transport/nccl/SumKernels.cpp has as PTX, thread by thread.
+// What device/cuda/SumKernels.cpp has as PTX, thread by thread.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/emulated/Enqueue.h"

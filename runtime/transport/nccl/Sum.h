@@ -11,6 +11,7 @@
 #ifndef PENSTOCK_RUNTIME_TRANSPORT_NCCL_SUM_H
 #define PENSTOCK_RUNTIME_TRANSPORT_NCCL_SUM_H
 
+#include "runtime/device/cuda/SumKernels.h"
 #include "runtime/job/Job.h"
 #include "runtime/transport/nccl/Communicator.h"
 #include "runtime/transport/threads/AllReduce.h"
@@ -18,24 +19,6 @@
 #include <set>
 
 namespace penstock::runtime::cuda {
-
-/// Adds up on the GPU what lies there.
-class SumKernels {
-public:
-  Error open(const Driver &driver);
-  void close(const Driver &driver);
-  /// Stores the sums of `terms` rows of `count` elements, `stride` bytes apart.
-  Error launch(const Driver &driver, bool isDouble, uint64_t from,
-               uint64_t stride, uint64_t terms, uint64_t to, uint64_t count,
-               Stream stream) const;
-
-private:
-  Module module = nullptr;
-  Function functions[2] = {}; // of f32 and f64
-};
-
-/// Their code, for GPUs from sm_80 on.
-extern const char *const kSumPtx;
 
 /// The part that this process, which has one device, has in the sums of one
 /// group.

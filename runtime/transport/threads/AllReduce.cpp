@@ -54,11 +54,19 @@ void AllReduce::open(const std::vector<DeviceMemory *> &devices) {
       continue;
     isHostAddressable &= side.memory->isHostAddressable();
     side.ready = side.memory->createMarker();
-    if (far)
-      side.done = side.memory->createMarker();
   }
+  auto reachesAll = [&](const Side &side) {
+    return std::all_of(sides.begin(), sides.end(), [&](const Side &other) {
+      return side.memory->reaches(*other.memory);
+    });
+  };
+  isOnDevices = !far && !isHostAddressable &&
+                std::all_of(sides.begin(), sides.end(), reachesAll);
+  for (Side &side : sides)
+    if (side.memory && (far || isOnDevices))
+      side.done = side.memory->createMarker();
   for (Workspace &workspace : workspaces)
-    if (!isHostAddressable && !far)
+    if (!isHostAddressable && !isOnDevices && !far)
       workspace.pieces.resize(description.summand_count * kPieceBytes);
 }
 
@@ -159,22 +167,55 @@ void AllReduce::sumValues(uint64_t index, uint32_t type, uint64_t begin,
   }
 }
 
-void AllReduce::sumShare(uint64_t index) {
+uint64_t AllReduce::sizeOf(uint32_t type) const {
+  return description.types[type].element == PENSTOCK_F64 ? 8 : 4;
+}
+
+uint64_t AllReduce::getBegin(uint32_t type, uint64_t index) const {
   // Shares end at cache lines.
   constexpr uint64_t kLine = 64;
-  for (uint32_t j = 0; j < description.type_count; ++j) {
-    const penstock_tensor &type = description.types[j];
-    uint64_t size = type.element == PENSTOCK_F64 ? 8 : 4;
-    uint64_t lines = (type.bytes + kLine - 1) / kLine;
-    uint64_t count = type.bytes / size, perLine = kLine / size;
-    auto at = [&](uint64_t i) {
-      return std::min(lines * i / sides.size() * perLine, count);
-    };
-    if (type.element == PENSTOCK_F64)
-      sumValues<double>(index, j, at(index), at(index + 1));
+  uint64_t bytes = description.types[type].bytes, size = sizeOf(type);
+  uint64_t lines = (bytes + kLine - 1) / kLine;
+  return std::min(lines * index / sides.size() * (kLine / size), bytes / size);
+}
+
+void AllReduce::sumShare(uint64_t index) {
+  for (uint32_t j = 0; j < description.type_count; ++j)
+    if (description.types[j].element == PENSTOCK_F64)
+      sumValues<double>(index, j, getBegin(j, index), getBegin(j, index + 1));
     else
-      sumValues<float>(index, j, at(index), at(index + 1));
+      sumValues<float>(index, j, getBegin(j, index), getBegin(j, index + 1));
+}
+
+/// Puts the share on the device, behind the values.
+void AllReduce::sumOnDevice(uint64_t index) {
+  Side &side = sides[index];
+  std::vector<Marker *> ready;
+  for (const Side &other : sides)
+    ready.push_back(other.ready.get());
+  std::vector<SumPart::Value> values(description.summand_count);
+  for (uint32_t j = 0; j < description.type_count; ++j) {
+    uint64_t begin = getBegin(j, index), end = getBegin(j, index + 1);
+    for (uint32_t k = 0; k < description.summand_count; ++k) {
+      const Cell &cell = cells[uint64_t(k) * description.type_count + j];
+      values[k] = {cell.memory, cell.at + begin * sizeOf(j),
+                   description.resets[k]};
+    }
+    side.memory->sum({values, sizeOf(j) == 8, (end - begin) * sizeOf(j)}, ready,
+                     *side.done);
   }
+}
+
+/// Work that a device issues from now on comes after all shares. By then no
+/// value is read, so those that are reset may be.
+void AllReduce::takeSums(Side &side) {
+  for (const Side &other : sides)
+    side.memory->waitFor(*other.done);
+  for (uint32_t k = 0; k < description.summand_count; ++k)
+    if (description.devices[k] == side.device &&
+        description.resets[k] == PENSTOCK_SUM_RESETS)
+      for (uint32_t j = 0; j < description.type_count; ++j)
+        side.memory->clear(getAddress(k, j), description.types[j].bytes);
 }
 
 void AllReduce::nap(const Side &side, int64_t nanoseconds) {
@@ -186,11 +227,20 @@ void AllReduce::nap(const Side &side, int64_t nanoseconds) {
 void AllReduce::complete(Side &side, WaitPolicy policy) {
   uint32_t target = uint32_t(side.completed + 1) * uint32_t(sides.size());
   posted.wait(target, policy);
-  for (const Side &summand : sides)
-    if (summand.ready)
-      summand.ready->synchronize();
-  sumShare(&side - sides.data());
+  uint64_t index = uint64_t(&side - sides.data());
+  if (isOnDevices) {
+    sumOnDevice(index);
+  } else {
+    for (const Side &summand : sides)
+      if (summand.ready)
+        summand.ready->synchronize();
+    sumShare(index);
+  }
+  // Where devices add up, all shares are on streams then, behind markers that
+  // nobody sets again before all have posted the next sum.
   done.bump(/*wake=*/true);
   done.wait(target, policy);
+  if (isOnDevices)
+    takeSums(side);
   ++side.completed;
 }

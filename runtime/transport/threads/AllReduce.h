@@ -6,8 +6,8 @@
 // Every device says where its values are. When all have, each adds up its share
 // of the elements, in the order of the summands, and stores the sums in all of
 // them. So the sum does not depend on who was first, nor on how many devices
-// there are. Where the host cannot address a value, its elements come and go in
-// pieces.
+// there are. Devices that reach each other's memory add up there. Where neither
+// they do nor the host can address a value, its elements come and go in pieces.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_TRANSPORT_THREADS_ALLREDUCE_H
@@ -30,7 +30,8 @@ public:
     DeviceMemory *memory = nullptr;
     /// Its values are there; null where calls are done when they return.
     std::shared_ptr<Marker> ready = nullptr;
-    /// The sum is there, where a transport does it behind the host.
+    /// The sum is there, where a transport does it behind the host; the share
+    /// of this device is, where devices do.
     std::shared_ptr<Marker> done = nullptr;
     int64_t base = 0, posted = 0, completed = 0;
   };
@@ -85,7 +86,12 @@ public:
   const penstock_group &description;
 
 private:
+  uint64_t sizeOf(uint32_t type) const;
+  /// The first element of a side's share of a value.
+  uint64_t getBegin(uint32_t type, uint64_t index) const;
   void sumShare(uint64_t index);
+  void sumOnDevice(uint64_t index);
+  void takeSums(Side &side);
 
   struct Workspace;
   template <typename T>
@@ -111,6 +117,7 @@ private:
   std::vector<Workspace> workspaces; // by side
   std::vector<Cell> cells;           // by summand and type
   bool isHostAddressable = true;     // all of them
+  bool isOnDevices = false;          // all reach each other
   bool far = false;
   /// How many devices have posted, and have done their share, over all sums.
   /// Of sums over processes: the devices of this one, and the sums.

@@ -444,6 +444,47 @@ TEST_F(KernelTest, HasTheLimitsOfAGpu) {
 
 // One index more than there is memory for, before and behind. The context is
 // lost, as that of a GPU.
+// A kernel may have the memory of another GPU once that is asked for.
+TEST_F(DriverTest, ReachesPeersWhenAsked) {
+  emulated::Settings settings;
+  settings.gpus = 2;
+  for (bool arePeers : {false, true}) {
+    settings.arePeers = arePeers;
+    open(settings);
+    DriverContext other = nullptr;
+    ASSERT_EQ(driver.cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    uint64_t here = allocateMemory(8);
+    int can = -1;
+    EXPECT_EQ(driver.cuDeviceCanAccessPeer(&can, 1, 0), CUDA_SUCCESS);
+    EXPECT_EQ(can, int(arePeers));
+    ASSERT_EQ(driver.cuCtxSetCurrent(other), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuCtxEnablePeerAccess(other, 0),
+              CUDA_ERROR_INVALID_DEVICE);
+    if (arePeers) {
+      EXPECT_EQ(driver.cuCtxEnablePeerAccess(context, 0), CUDA_SUCCESS);
+      EXPECT_EQ(driver.cuCtxEnablePeerAccess(context, 0),
+                CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    }
+    Stream stream = createStream();
+    Module module = nullptr;
+    Function scale = nullptr;
+    ASSERT_EQ(driver.cuModuleLoadDataEx(&module, &image, 0, nullptr, nullptr),
+              CUDA_SUCCESS);
+    ASSERT_EQ(driver.cuModuleGetFunction(&scale, module, "scale"),
+              CUDA_SUCCESS);
+    uint64_t out = allocateMemory(8), factor = 0, count = 2;
+    void *parameters[] = {&out, &here, &factor, &count, nullptr};
+    EXPECT_EQ(driver.cuLaunchKernel(scale, 1, 1, 1, 2, 1, 1, 0, stream,
+                                    parameters, nullptr),
+              CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamSynchronize(stream),
+              arePeers ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED);
+    ASSERT_EQ(driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+    close();
+  }
+}
+
 TEST_F(KernelTest, FindsIndicesOutOfRange) {
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

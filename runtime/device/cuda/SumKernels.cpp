@@ -9,8 +9,11 @@
 // its own in device/emulated/Sums.cpp.
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/cuda/SumKernels.h"
+
 #include "runtime/device/cuda/Libraries.h"
-#include "runtime/transport/nccl/Sum.h"
+
+#include <utility>
 
 using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
@@ -87,7 +90,7 @@ Error SumKernels::launch(const Driver &driver, bool isDouble, uint64_t from,
                          uint64_t stride, uint64_t terms, uint64_t to,
                          uint64_t count, Stream stream) const {
   constexpr unsigned kBlock = 256;
-  // A piece has few enough blocks for one dimension.
+  // No value has more blocks than one dimension does.
   auto blocks = unsigned((count + kBlock - 1) / kBlock);
   void *parameters[] = {&from,  &stride, &terms, &to,
                         &count, nullptr}; // where the emulated driver stops
