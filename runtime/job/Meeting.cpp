@@ -119,6 +119,20 @@ std::string listRanks(const std::vector<int> &ranks) {
   return text;
 }
 
+/// Returns whether both ends of a connection are this socket: where nobody
+/// listens, the system may choose the port that is tried as the one of the
+/// caller.
+bool isWithItself(const Socket &socket) {
+  sockaddr_storage own = {}, other = {};
+  socklen_t ownLength = sizeof(own), otherLength = sizeof(other);
+  auto toAddress = [](sockaddr_storage &address) {
+    return reinterpret_cast<sockaddr *>(&address);
+  };
+  return getsockname(socket.get(), toAddress(own), &ownLength) == 0 &&
+         getpeername(socket.get(), toAddress(other), &otherLength) == 0 &&
+         ownLength == otherLength && std::memcmp(&own, &other, ownLength) == 0;
+}
+
 /// Connects to one address, in a limited time.
 bool connectTo(const addrinfo &address, int64_t deadline, Socket &socket) {
   deadline = std::min(deadline, nanoseconds() + kPatience);
@@ -126,6 +140,9 @@ bool connectTo(const addrinfo &address, int64_t deadline, Socket &socket) {
                            SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.isOpen())
     return false;
+  // Whatever port it gets stays free for rank 0 to listen on.
+  int yes = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   if (connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS)
       return false;
@@ -140,6 +157,10 @@ bool connectTo(const addrinfo &address, int64_t deadline, Socket &socket) {
       errno = reason;
       return false;
     }
+  }
+  if (isWithItself(socket)) {
+    errno = ECONNREFUSED;
+    return false;
   }
   setNoDelay(socket.get());
   return true;

@@ -14,12 +14,17 @@
 
 #include <arpa/inet.h>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <random>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace penstock::runtime;
@@ -464,6 +469,43 @@ TEST(Meeting, RefusesTheSameRankTwice) {
                         "3 with one of each number");
   for (std::thread &thread : threads)
     thread.join();
+}
+
+constexpr int kNoNamespaces = 77;
+
+/// Looks for rank 0, which is not there, where the port that is tried is one of
+/// two that a socket can get.
+int visitAmongTwoPorts() {
+  if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+    return kNoNamespaces;
+  int socketForLinks = socket(AF_INET, SOCK_DGRAM, 0);
+  ifreq link = {};
+  std::strcpy(link.ifr_name, "lo");
+  link.ifr_flags = IFF_UP;
+  FILE *range = std::fopen("/proc/sys/net/ipv4/ip_local_port_range", "w");
+  if (ioctl(socketForLinks, SIOCSIFFLAGS, &link) != 0 || !range ||
+      std::fputs("40000 40001", range) < 0 || std::fclose(range) != 0)
+    return kNoNamespaces;
+  Meeting meeting;
+  meeting.addresses = {"127.0.0.1"};
+  meeting.port = 40000;
+  Socket found;
+  Error error = visit(meeting, 1, 2, 1, found);
+  return error.text.rfind("rank 1 found no rank 0 at port 40000", 0) != 0;
+}
+
+// A socket that connects to its own port is no rank 0, though what it answers
+// is what it was told.
+TEST(Meeting, IsNotWithOneself) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(visitAmongTwoPorts());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoNamespaces)
+    GTEST_SKIP() << "no network namespaces here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(Meeting, SaysThatAPortIsTaken) {
