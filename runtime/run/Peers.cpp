@@ -44,6 +44,10 @@ enum Tag : uint16_t {
   kBytesTaken
 };
 
+/// The microseconds that a process which ends in silence leaves to the one of
+/// its host that speaks.
+constexpr unsigned kTimeToSpeak = 1000000;
+
 /// Of values that rank 0 has not taken.
 constexpr int64_t kMostSinkBytes = 1 << 20;
 
@@ -197,11 +201,14 @@ Error Peers::join(const Options &options) {
   mpi.finalize();
   job = {};
   job.place(program.device_count);
-  if (facts.rank > 0 && facts.localRank != 0)
+  if (facts.rank > 0 && facts.localRank != 0) {
     error.text.clear();
-  else if (facts.rank > 0)
+    // The launcher may end who says it as soon as another one ends.
+    usleep(kTimeToSpeak);
+  } else if (facts.rank > 0) {
     error.text = format("[rank %d %s] %s", facts.rank, getHostName().c_str(),
                         error.text.c_str());
+  }
   return error;
 }
 
