@@ -3,7 +3,12 @@
 #   bench/gpu.sh prepare FILE.tar.xz [--arch=sm_90]   here: needs the build and torch
 #   bench/gpu.sh run FILE.tar.xz OUT [STEP..]         there: needs Python, numpy, torch
 #   bench/gpu.sh dry-run [STEP..]                     both, small, on the emulated GPU
-# gpu_run.py lists the steps. PYTHON names the interpreter.
+# gpu_run.py lists the steps, with their minutes: 27 together. Where a command has
+# ten, take these; OUT stays from one to the next, and has results.json:
+#   run FILE OUT versions bits train sanitize --minutes=9
+#   run FILE OUT rates compare-bf16 --minutes=9
+#   run FILE OUT compare-f32 compare-tf32 --minutes=9
+# PYTHON names the interpreter.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
@@ -28,7 +33,7 @@ case $what in
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     "$python" "$here/gpu_prepare.py" "$work/gpu.tar.xz" --arch=emulated --tiny
-    if (($# == 0)); then set -- bits train rates compare; fi
+    if (($# == 0)); then set -- bits train rates compare-f32 compare-tf32 compare-bf16; fi
     "$here/gpu.sh" run "$work/gpu.tar.xz" "$work/out" "$@"
     ;;
   *)

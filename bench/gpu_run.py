@@ -1,24 +1,29 @@
 """Second half of bench/gpu.sh, on the machine with the GPU.
 
-    gpu_run.py FOLDER OUT STEP.. [--seconds=N]
+    gpu_run.py FOLDER OUT STEP.. [--seconds=N] [--minutes=N]
 
-FOLDER is what gpu_prepare.py packed. Steps, in this order when none is named:
+FOLDER is what gpu_prepare.py packed. Steps, in this order when none is named,
+with the minutes that they may take on an H100:
 
-    versions   GPU, driver, libraries; the rate of a copy and of bf16 products
-    bits       each class of kernels: the bytes of the emulated GPU's outputs
-    train      small models: --verify, losses near the emulated GPU's, and the
-               saved models of 1 and 4 stages the same bytes
-    sanitize   compute-sanitizer over small models, without graphs
-    rates      each class of kernels at full size, beside the rate of a copy
-    compare    updates per second beside PyTorch: eager, compiled, with graphs
+    versions      1  GPU, driver, libraries; the rate of a copy and of products
+    bits          1  each class of kernels: the bytes of the emulated GPU's outputs
+    train         2  small models: --verify, losses near the emulated GPU's, and
+                     the saved models of 1 and 4 stages the same bytes
+    sanitize      3  compute-sanitizer over small models, without graphs
+    rates         4  each class of kernels at full size, beside the rate of a copy
+    compare-bf16  6  samples per second beside PyTorch: eager, compiled, with
+    compare-f32   5  graphs; and with --tune
+    compare-tf32  5
 
 A step that fails prints why and lets the others run; the last lines say which
-failed. OUT gets results.json and the output of every command. A command has
---seconds at most. Needs numpy; versions, rates and compare need torch.
+failed. OUT gets results.json, from which a later run goes on, and the output of
+every command. A command has --seconds at most, and so has each mode of PyTorch; all
+steps together have --minutes. Needs numpy; versions, rates and compare need torch.
 """
 
 import argparse
 import filecmp
+import functools
 import gzip
 import json
 import math
@@ -26,6 +31,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -43,6 +49,10 @@ class Failed(Exception):
     pass
 
 
+class Late(Exception):
+    pass
+
+
 def find_libraries():
     """Folders of the libraries that torch brings along, and of the toolkit."""
     roots = [pathlib.Path("/usr/local/cuda")]
@@ -57,8 +67,11 @@ def find_libraries():
 class Runner:
     def __init__(self, options):
         self.folder, self.out, self.seconds = options.folder, options.out, options.seconds
+        self.end = time.perf_counter() + 60 * options.minutes
         self.plan = json.loads((self.folder / "plan.json").read_text())
-        self.results, self.commands = {}, 0
+        self.saved = self.out / "results.json"
+        self.results = json.loads(self.saved.read_text()) if self.saved.exists() else {}
+        self.commands = sum(1 for _ in self.out.glob("[0-9]*-*.txt"))
         self.environment = {**os.environ}
         if self.plan["arch"] != "emulated":
             libraries = find_libraries()
@@ -67,19 +80,27 @@ class Runner:
             self.environment["LD_LIBRARY_PATH"] = ":".join(
                 [*libraries, os.environ.get("LD_LIBRARY_PATH", "")])
 
+    def time_left(self):
+        """Seconds that a command may take."""
+        left = min(self.seconds, self.end - time.perf_counter())
+        if left < 5:
+            raise Failed("no time left: run this step again, with results.json")
+        return left
+
     def run(self, *command, fails=False, **environment):
         """Runs a command; returns what it printed."""
+        seconds = self.time_left()
         self.commands += 1
         log = self.out / f"{self.commands:03}-{pathlib.Path(command[0]).name}.txt"
         begin = time.perf_counter()
         try:
             done = subprocess.run(
                 [str(part) for part in command], cwd=self.folder, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, timeout=self.seconds,
+                stderr=subprocess.STDOUT, text=True, timeout=seconds,
                 env={**self.environment, **environment}, check=False)
             text, code = done.stdout, done.returncode
         except subprocess.TimeoutExpired as late:
-            text, code = (late.stdout or b"").decode(errors="replace"), f"after {self.seconds} s"
+            text, code = (late.stdout or b"").decode(errors="replace"), f"after {seconds:.0f} s"
         except OSError as error:
             text, code = str(error), "not found"
         log.write_text(f"{' '.join(map(str, command))}\n{text}\n"
@@ -262,15 +283,15 @@ def rates(runner):
         raise Failed(f"below the goal: {', '.join(slow)}")
 
 
-def our_rate(runner, run):
+def our_rate(runner, run, *flags):
     """Samples per second: a long run less a short one."""
     few, many = (2, 60) if runner.plan["tiny"] else (10, 40)
     walls = []
     for steps in (few, many):
         text = runner.run(f"./{run['name']}", "--data", "x=x.npy", "--labels", "labels.npy",
-                          "--steps", steps, "--model", f"{run['model']}-model.onnx")
+                          "--steps", steps, "--model", f"{run['model']}-model.onnx", *flags)
         walls.append(float(re.search(r"samples in ([0-9.]+) s", text)[1]))
-    (runner.out / f"{run['name']}.summary.txt").write_text(text)
+    (runner.out / f"{run['name']}{'-tuned' if flags else ''}.summary.txt").write_text(text)
     if walls[1] <= walls[0]:
         raise Failed(f"{few} and {many} updates take {walls[0]} and {walls[1]} s: too few to tell")
     return run["batch"] * (many - few) / (walls[1] - walls[0])
@@ -288,8 +309,14 @@ def torch_rates(runner, model, precision, batch):
     x, labels = (torch.from_numpy(part).cuda() for part in gpu_models.make_samples(
         model, tiny, batch))
     found = {}
-    for mode in ("eager", "default", "max-autotune"):
+
+    def stop(*_):
+        raise Late
+    for mode in ("eager", "default", "reduce-overhead"):
         try:
+            # What compiles may take minutes.
+            signal.signal(signal.SIGALRM, stop)
+            signal.alarm(math.ceil(runner.time_left()))
             module = model.build(tiny).cuda().train()
             optimizer = torch.optim.SGD(module.parameters(), lr=1e-4, momentum=0.9)
             call = module if mode == "eager" else torch.compile(module, mode=mode)
@@ -307,41 +334,59 @@ def torch_rates(runner, model, precision, batch):
             torch.cuda.reset_peak_memory_stats()
             found[mode] = batch / statistics.median(time_of(torch, update, 10) for _ in range(3))
             found[f"{mode} GiB"] = torch.cuda.max_memory_allocated() / 2**30
+        except Late:
+            print(f"{model.name} {precision} {mode}: not within its time")
+        except Failed as failure:
+            print(f"{model.name} {precision} {mode}: {failure}")
         except Exception as error:  # Out of memory, or what compilers say.
-            print(f"{model.name} {precision} {mode}: {str(error).splitlines()[0][:120]}")
+            print(f"{model.name} {precision} {mode}: {(str(error).splitlines() or [type(error).__name__])[0][:120]}")
+        finally:
+            signal.alarm(0)
         module = optimizer = call = None
         torch.cuda.empty_cache()
     return found
 
 
-def compare(runner):
-    wrong = []
+def compare(runner, precision):
+    """Ours first: those of PyTorch may take what time is left."""
+    wrong, rates = [], {}
+    batches = {run["model"]: run["batch"] for run in runner.plan["models"]}
     for model in gpu_models.MODELS.values():
         runner.unpack(f"{model.name}-model.onnx")
-        runs = [run for run in runner.plan["models"] if run["model"] == model.name]
-        batch = runs[0]["batch"]
-        x, labels = gpu_models.make_samples(model, runner.plan["tiny"], 2 * batch)
+        x, labels = gpu_models.make_samples(model, runner.plan["tiny"], 2 * batches[model.name])
         numpy.save(runner.folder / "x.npy", x)
         numpy.save(runner.folder / "labels.npy", labels)
-        for precision in ("f32", "tf32", "bf16"):
-            theirs = torch_rates(runner, model, precision, batch)
-            best = max((rate for mode, rate in theirs.items() if "GiB" not in mode), default=0)
-            for run in [run for run in runs if run["precision"] == precision]:
-                try:
-                    rate = our_rate(runner, run)
-                except (Failed, TypeError) as failure:
-                    print(f"{run['name']}: {failure}")
-                    wrong.append(run["name"])
-                    continue
-                runner.results[run["name"]] = {"penstock": rate, **theirs}
-                text = ", ".join(f"{mode} {value:.1f}" for mode, value in theirs.items())
-                times = f"{rate / best:.2f} x the best of" if best else "no"
-                print(f"{run['name']}: {rate:.1f} samples/s, {times} PyTorch ({text})")
+        for run in runner.plan["models"]:
+            if (run["model"], run["precision"]) != (model.name, precision):
+                continue
+            try:
+                rates[run["name"]] = our_rate(runner, run)
+                print(f"{run['name']}: {rates[run['name']]:.1f} samples/s", flush=True)
+                if run["stages"] == 1:
+                    tuned = our_rate(runner, run, "--tune", runner.out / f"{run['name']}.tune")
+                    runner.results[f"{run['name']} tuned"] = tuned
+                    print(f"{run['name']}, tuned: {tuned:.1f} samples/s", flush=True)
+            except (Failed, TypeError) as failure:
+                print(f"{run['name']}: {failure}")
+                wrong.append(run["name"])
+    for model in gpu_models.MODELS.values():
+        theirs = torch_rates(runner, model, precision, batches[model.name])
+        best = max((rate for mode, rate in theirs.items() if "GiB" not in mode), default=0)
+        text = ", ".join(f"{mode} {value:.1f}" for mode, value in theirs.items())
+        for run in runner.plan["models"]:
+            rate = rates.get(run["name"])
+            if run["model"] != model.name or rate is None:
+                continue
+            runner.results[run["name"]] = {"penstock": rate, **theirs}
+            times = f"{rate / best:.2f} x the best of" if best else "no"
+            print(f"{run['name']}: {rate:.1f} samples/s, {times} PyTorch ({text})", flush=True)
     if wrong:
         raise Failed(", ".join(wrong))
 
 
-STEPS = {step.__name__: step for step in (versions, bits, train, sanitize, rates, compare)}
+STEPS = {step.__name__: step for step in (versions, bits, train, sanitize, rates)} | {
+    f"compare-{precision}": functools.partial(compare, precision=precision)
+    for precision in ("bf16", "f32", "tf32")}
 
 
 def main():
@@ -350,6 +395,7 @@ def main():
     parser.add_argument("out", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("steps", nargs="*", choices=[[], *STEPS], default=[])
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--minutes", type=float, default=30)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     runner = Runner(options)
@@ -363,7 +409,7 @@ def main():
             print(f"FAILED {name}: {failure}")
             failed.append(name)
         print(f"== {name}: {time.perf_counter() - begin:.0f} s", flush=True)
-        (runner.out / "results.json").write_text(json.dumps(runner.results, indent=1))
+        runner.saved.write_text(json.dumps(runner.results, indent=1))
     print("failed: " + ", ".join(failed) if failed else "all steps passed")
     sys.exit(bool(failed))
 
