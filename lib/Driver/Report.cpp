@@ -94,6 +94,11 @@ static llvm::json::Object describeWaves(const WaveReport &waves) {
     own.push_back(table.getOwn(k));
     others.push_back(table.getWaves(k));
   }
+  llvm::json::Array waits;
+  for (const WaveReport::Waits &worker : waves.waits)
+    waits.push_back(llvm::json::Object{{"wave_seconds", worker.waveSeconds},
+                                       {"waiting_share", worker.others},
+                                       {"waiting_share_in_line", worker.line}});
   return llvm::json::Object{{"workers", waves.workers},
                             {"wave", waves.wave},
                             {"distance", waves.distance},
@@ -103,7 +108,8 @@ static llvm::json::Object describeWaves(const WaveReport &waves) {
                             {"own_read", std::move(own)},
                             {"waves_read", std::move(others)},
                             {"bytes", waves.bytes},
-                            {"kept_bytes", waves.keptBytes}};
+                            {"kept_bytes", waves.keptBytes},
+                            {"waits", std::move(waits)}};
 }
 
 llvm::json::Value Report::toJson() const {

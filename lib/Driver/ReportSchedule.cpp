@@ -94,6 +94,23 @@ void Report::collectSchedule(ModuleOp module) {
   collectLeastBytes(module, numbers);
 }
 
+/// Simulates how long workers wait for each other, by the costs that cuts are
+/// planned by.
+void Report::collectWaits(ModuleOp module) {
+  PipelineSimulateOptions options;
+  options.speeds.assign(speeds.begin(), speeds.end());
+  options.costs = "seconds";
+  for (ScheduleOp schedule : module.getOps<ScheduleOp>()) {
+    if (schedule.getRole() != ScheduleRole::Train || schedule.isBodyless())
+      continue;
+    auto found = simulateWorkers(schedule, options);
+    if (failed(found))
+      return;
+    for (const WorkerWaits &worker : *found)
+      waves.waits.push_back({worker.waveSeconds, worker.others, worker.line});
+  }
+}
+
 /// What workers exchange: all that of the first one.
 void Report::collectWaves(ModuleOp module) {
   waves = {};
@@ -109,6 +126,8 @@ void Report::collectWaves(ModuleOp module) {
       waves.wave = static_cast<int64_t>(schedule.getWave());
       waves.distance = static_cast<int64_t>(schedule.getDistance());
     }
+  if (waves.workers > 1)
+    collectWaits(module);
   for (TaskOp task : module.getOps<TaskOp>()) {
     auto stage = symbols.lookup<StageOp>(task.getStage());
     if (task.isBodyless() || !task.countsWaves() || stage.getWorker() != 0)
@@ -121,8 +140,8 @@ void Report::collectWaves(ModuleOp module) {
       if (task.getKind() == TaskKind::Push) {
         waves.bytes += bytes;
         waves.keptBytes += bytes * (waves.distance + 1);
-      } else if (symbols.lookup<VariableOp>(write.getVariable()).getRole() !=
-                 Role::Parameter) {
+      } else if (symbols.lookup<VariableOp>(write.getVariable()).getRole() ==
+                 Role::Compensation) {
         waves.keptBytes += bytes;
       }
     }

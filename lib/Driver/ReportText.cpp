@@ -70,6 +70,11 @@ void Report::printWaves(llvm::raw_ostream &stream) const {
         table.getGlobalStaleness(), table.getClockDistance(),
         table.getClockDistance() == 1 ? "" : "s", formatBytes(waves.bytes),
         formatBytes(waves.keptBytes));
+  for (auto [worker, own] : llvm::enumerate(waves.waits))
+    stream << llvm::formatv(
+        "worker {0}: a wave in {1:F3} ms, simulated; waits for others {2:F1} % "
+        "of the time, in its line {3:F1} %\n",
+        worker, 1e3 * own.waveSeconds, 100 * own.others, 100 * own.line);
 }
 
 /// Which program this is: one line, or two where one has no room.

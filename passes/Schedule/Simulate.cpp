@@ -66,15 +66,11 @@ static FailureOr<double> analyticCost(pipeline::TaskOp task) {
   return total;
 }
 
-FailureOr<penstock::Simulation>
-penstock::simulateSchedule(pipeline::ScheduleOp schedule,
-                           const PipelineSimulateOptions &options) {
-  FailureOr<Imported> imported = importSchedule(schedule);
-  if (failed(imported))
-    return failure();
-  const Model &model = imported->model;
-
-  // 1. Costs.
+static FailureOr<Costs>
+getCosts(pipeline::ScheduleOp schedule, const Imported &imported,
+         const penstock::PipelineSimulateOptions &options) {
+  using namespace penstock;
+  const Model &model = imported.model;
   Costs costs;
   costs.task.resize(model.tasks.size());
   costs.channel.resize(model.channels.size());
@@ -89,10 +85,10 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   bool inSeconds = measured || options.costs == "seconds";
   std::vector<double> seconds;
   if (inSeconds)
-    seconds = getTaskSeconds(schedule->getParentOfType<ModuleOp>(), *imported);
+    seconds = getTaskSeconds(schedule->getParentOfType<ModuleOp>(), imported);
   for (auto [id, task] : llvm::enumerate(model.tasks)) {
     if (options.costs == "analytic") {
-      FailureOr<double> cost = analyticCost(imported->tasks[id]);
+      FailureOr<double> cost = analyticCost(imported.tasks[id]);
       if (failed(cost))
         return failure();
       costs.task[id] = *cost;
@@ -114,24 +110,44 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   for (auto [id, channel] : llvm::enumerate(model.channels))
     if (channel.hasPeer())
       costs.channel[id] =
-          inSeconds ? getTransferSeconds(imported->channels[id]) : options.comm;
+          inSeconds ? getTransferSeconds(imported.channels[id]) : options.comm;
   if (inSeconds)
-    for (pipeline::GroupOp group : imported->groups)
+    for (pipeline::GroupOp group : imported.groups)
       costs.group.push_back(getSumSeconds(group));
+  return costs;
+}
 
-  // 2. One segment.
+/// A segment of so many updates of a model with these orders.
+static Execution runSegment(const Model &model, ArrayRef<Order> orders,
+                            int64_t updates, const Costs &costs,
+                            bool recordRuns) {
   std::vector<Order> byDevice(model.devices);
   for (int device = 0; device < model.devices; ++device)
     byDevice[device].device = device;
-  for (const Order &order : imported->orders)
+  for (const Order &order : orders)
     byDevice[order.device] = order;
+  return execute(
+      model,
+      [&](int device, int64_t updates) {
+        return expand(model, byDevice[device], updates);
+      },
+      updates, Awaits::Implied, costs, recordRuns);
+}
+
+FailureOr<penstock::Simulation>
+penstock::simulateSchedule(pipeline::ScheduleOp schedule,
+                           const PipelineSimulateOptions &options) {
+  FailureOr<Imported> imported = importSchedule(schedule);
+  if (failed(imported))
+    return failure();
+  const Model &model = imported->model;
+  FailureOr<Costs> costs = getCosts(schedule, *imported, options);
+  if (failed(costs))
+    return failure();
+
+  // 1. One segment.
   auto run = [&](int64_t updates, bool recordRuns) {
-    return execute(
-        model,
-        [&](int device, int64_t updates) {
-          return expand(model, byDevice[device], updates);
-        },
-        updates, Awaits::Implied, costs, recordRuns);
+    return runSegment(model, imported->orders, updates, *costs, recordRuns);
   };
   // A segment has whole waves.
   Execution execution =
@@ -144,7 +160,7 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
     if (!model.tasks[interval.task].perUpdate())
       result.work += interval.end - interval.start;
 
-  // 3. What never drains has a fill and a drain once in a training: the steady
+  // 2. What never drains has a fill and a drain once in a training: the steady
   // state between them counts, which is what a longer segment adds.
   bool open = llvm::any_of(imported->orders, [](const Order &order) {
     return !order.loops.empty() &&
@@ -161,6 +177,69 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
     steady.busy.push_back(most - least);
   result.bubble = bubbleOf(model, steady);
   return result;
+}
+
+FailureOr<std::vector<penstock::WorkerWaits>>
+penstock::simulateWorkers(pipeline::ScheduleOp schedule,
+                          const PipelineSimulateOptions &options) {
+  FailureOr<Imported> imported = importSchedule(schedule);
+  if (failed(imported))
+    return failure();
+  FailureOr<Costs> costs = getCosts(schedule, *imported, options);
+  if (failed(costs))
+    return failure();
+  const Model &model = imported->model;
+  std::vector<int64_t> workers; // by task
+  int64_t count = 0;
+  for (const Task &task : model.tasks) {
+    workers.push_back(
+        static_cast<int64_t>(imported->stages[task.stage].getWorker()));
+    count = std::max(count, workers.back() + 1);
+  }
+
+  // 1. The same without waves: nobody waits for them, or for room.
+  Model apart = model;
+  for (Task &task : apart.tasks)
+    for (auto *channels : {&task.takes, &task.puts})
+      llvm::erase_if(*channels,
+                     [&](int id) { return model.channels[id].ownQueue; });
+
+  // 2. What a segment takes of each worker, and how long its devices work.
+  struct Times {
+    double end = 0, busy = 0;
+    llvm::SmallDenseSet<int> devices;
+  };
+  auto measure = [&](const Model &which, int64_t updates) {
+    std::vector<Times> times(count);
+    Execution execution = runSegment(which, imported->orders, updates, *costs,
+                                     /*recordRuns=*/true);
+    for (const Interval &interval : execution.runs) {
+      Times &own = times[workers[interval.task]];
+      own.end = std::max(own.end, interval.end);
+      own.busy += interval.end - interval.start;
+      own.devices.insert(interval.device);
+    }
+    return times;
+  };
+
+  // 3. The steady state is what a longer segment adds.
+  int64_t waves = 8 * (model.distance + 2);
+  int64_t length = waves * model.wave;
+  auto shorter = measure(model, length), longer = measure(model, 2 * length);
+  auto fewer = measure(apart, length), more = measure(apart, 2 * length);
+  std::vector<WorkerWaits> waits(count);
+  for (int64_t worker = 0; worker < count; ++worker) {
+    double all = longer[worker].end - shorter[worker].end;
+    double alone = more[worker].end - fewer[worker].end;
+    auto devices = static_cast<double>(more[worker].devices.size());
+    double busy = (more[worker].busy - fewer[worker].busy) / devices;
+    if (all <= 0)
+      continue;
+    waits[worker].waveSeconds = alone / static_cast<double>(waves);
+    waits[worker].others = std::max(0.0, 1 - alone / all);
+    waits[worker].line = std::max(0.0, (alone - busy) / all);
+  }
+  return waits;
 }
 
 namespace {

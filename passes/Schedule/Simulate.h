@@ -22,6 +22,20 @@ struct Simulation {
   std::vector<std::string> timeline;
 };
 
+/// The time of a worker of several in the steady state.
+struct WorkerWaits {
+  /// A wave, where no other worker is waited for.
+  double waveSeconds = 0;
+  /// The shares of its time in which it waits for waves of others, and in which
+  /// its devices wait for each other.
+  double others = 0, line = 0;
+};
+
+/// Simulates a schedule whose workers exchange waves; one entry for each.
+mlir::FailureOr<std::vector<WorkerWaits>>
+simulateWorkers(pipeline::ScheduleOp schedule,
+                const PipelineSimulateOptions &options);
+
 /// Executes a segment of a schedule at level `schedule`.
 mlir::FailureOr<Simulation>
 simulateSchedule(pipeline::ScheduleOp schedule,

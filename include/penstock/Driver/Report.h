@@ -82,6 +82,12 @@ struct WaveReport {
   /// That a worker sends to each other one per wave, and keeps besides its
   /// weights: the global ones, and waves.
   int64_t bytes = 0, keptBytes = 0;
+  /// As simulated, by worker: seconds of a wave alone, and the shares of the
+  /// time in which it waits for others and within its line.
+  struct Waits {
+    double waveSeconds = 0, others = 0, line = 0;
+  };
+  std::vector<Waits> waits;
 };
 
 struct Report {
@@ -160,6 +166,7 @@ private:
   static StageNumbers numberStages(mlir::ModuleOp module);
   void collectSimulation(mlir::ModuleOp module);
   void collectWaves(mlir::ModuleOp module);
+  void collectWaits(mlir::ModuleOp module);
   void collectSeconds(pipeline::ScheduleOp schedule);
   void collectAges(mlir::ModuleOp module, const StageNumbers &numbers);
   void collectEnds(mlir::ModuleOp module, const StageNumbers &numbers);
