@@ -40,8 +40,8 @@ def Pipeline_VariableOp : Pipeline_Op<"variable", [Symbol, InModule]> {
     - **C3**: the shape is static; `init` has as many bytes as the type, or, if
       that is bf16, as f32.
     - **C12**: parameters, optimizer state, compensation and masters are written
-      by updates (after waves, parameters also by folds, compensation by pushes
-      and folds); gradients by backward or weight_grad tasks, which read them,
+      by updates (after waves, parameters and masters also by folds,
+      compensation by pushes and folds); gradients by backward or weight_grad tasks, which read them,
       and by updates; statistics by forward tasks, or by updates from what
       backward tasks noted; scalars by norm and update tasks. With one
       microbatch per update a gradient may be written unread, and stay as it is

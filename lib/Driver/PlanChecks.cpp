@@ -53,16 +53,10 @@ int Compilation::checkDevices() {
   if (auto waves = options.method.getMethod().getWaves(options.method);
       waves && waves->workers > 1)
     for (auto variable : module->getOps<pipeline::VariableOp>()) {
-      if (variable.getRole() == pipeline::Role::Statistic &&
-          options.batchNorm != pipeline::BatchNorm::Frozen)
-        return fail("--method=" + options.method.getText() +
-                    ": every worker would have running statistics of its own, "
-                    "such as '" +
-                    variable.getSymName() +
-                    "'; use --batch-norm=frozen, or another method");
       if (variable.getRole() == pipeline::Role::Parameter &&
           !variable.getFrozen() &&
-          !variable.getTensorType().getElementType().isF32())
+          !variable.getTensorType().getElementType().isF32() &&
+          options.precision != "bf16")
         return fail("--method=" + options.method.getText() +
                     ": its waves are of f32, and '" + variable.getSymName() +
                     "' is not; freeze it, or use another method");

@@ -57,9 +57,6 @@ bool OptionChecker::checkTarget() {
                 "rounded ones; use --precision=f32, or another optimizer");
   if (auto waves = options.method.getMethod().getWaves(options.method);
       waves && waves->workers > 1) {
-    if (options.precision == "bf16")
-      return fail("--precision=bf16: --method=hetpipe exchanges changes of "
-                  "weights, which are rounded with them; use --precision=f32");
     if (usesCuda)
       return fail(
           "--method=hetpipe: its waves are no transfers of CUDA devices "

@@ -14,6 +14,8 @@
 //          w = G + own d of later waves, the oldest first
 //
 // Without later waves, w is G after a fold, and what a wave begins with.
+// Weights in bf16 have masters in f32, which are w, and are rounded from them
+// anew.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/Passes.h"
@@ -41,7 +43,10 @@ namespace {
 
 /// A parameter that is updated, of one worker.
 struct Weight {
-  VariableOp parameter, global, wave;
+  VariableOp parameter, master, global, wave;
+
+  /// Returns what an update moves: the master of a parameter that is rounded.
+  VariableOp getTrained() const { return master ? master : parameter; }
 };
 
 /// A stage of a worker that updates, and what it exchanges, as the first worker
@@ -75,15 +80,15 @@ class VirtualWorkersPass
   void shareMicrobatches(TaskOp task, int64_t worker);
   void countWaves(TaskOp update);
   LogicalResult collectExchanges();
-  LogicalResult addWeight(VariableOp parameter, Weight &weight);
+  LogicalResult addWeight(Weight &weight);
   void addChannels();
   void addPush(const Exchange &exchange, int64_t worker);
   void addFold(const Exchange &exchange, int64_t worker);
   func::FuncOp getFunction(StringRef name, FunctionType type);
-  func::FuncOp getPushFunction(RankedTensorType type);
-  func::FuncOp getFoldFunction(RankedTensorType type, Attribute later);
+  func::FuncOp getPushFunction(const Weight &weight);
+  func::FuncOp getFoldFunction(const Weight &weight, Attribute later);
   template <typename Op> Op insert(Op op);
-  VariableOp addVariable(VariableOp parameter, StringRef kind, bool isWeight);
+  VariableOp addVariable(const Weight &weight, StringRef name, bool isWeight);
   std::string nameOf(StringRef name, int64_t worker) const {
     return worker == 0 ? name.str() : ("vw" + Twine(worker) + "." + name).str();
   }
@@ -202,17 +207,6 @@ void VirtualWorkersPass::collectSeconds() {
 /// What workers would have to agree on and do not.
 LogicalResult VirtualWorkersPass::check() {
   ModuleOp module = getOperation();
-  bool isFrozen = getTraining(module).getBatchNorm() == BatchNorm::Frozen;
-  for (auto variable : module.getOps<VariableOp>()) {
-    if (variable.getRole() == Role::Statistic && !isFrozen)
-      return variable.emitError()
-             << "hetpipe does not train running statistics, which every worker "
-                "would have its own of: freeze batch normalization, or use "
-                "another method";
-    if (variable.getRole() == Role::Master)
-      return variable.emitError("hetpipe trains in f32: its waves would be "
-                                "differences of rounded weights");
-  }
   for (auto group : module.getOps<GroupOp>())
     return group.emitError("hetpipe does not sum over stages");
   for (ModuleOp line : lines)
@@ -404,34 +398,36 @@ void VirtualWorkersPass::countWaves(TaskOp update) {
 // Exchange
 //===----------------------------------------------------------------------===//
 
-VariableOp VirtualWorkersPass::addVariable(VariableOp parameter, StringRef kind,
+VariableOp VirtualWorkersPass::addVariable(const Weight &weight, StringRef name,
                                            bool isWeight) {
   OpBuilder builder(&getContext());
+  VariableOp parameter = weight.parameter, trained = weight.getTrained();
   auto variable = VariableOp::create(
-      builder, parameter.getLoc(), (parameter.getSymName() + "." + kind).str(),
-      parameter.getTensorType(), Role::Compensation, parameter.getStageAttr(),
+      builder, parameter.getLoc(), (parameter.getSymName() + "." + name).str(),
+      trained.getTensorType(), Role::Compensation, parameter.getStageAttr(),
       isWeight ? parameter.getInitAttr() : BytesAttr());
   variable->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
-  // What is equal to the weight between segments needs no name in checkpoints.
+  // What is equal to the weight between segments has its name in checkpoints.
   if (!isWeight)
-    variable->setAttr(kKindAttr, builder.getStringAttr(kind));
-  symbols->insert(variable, std::next(parameter->getIterator()));
+    variable->setAttr(kKindAttr, builder.getStringAttr(name));
+  else if (Attribute kind = trained->getAttr(kKindAttr))
+    variable->setAttr(kKindAttr, kind);
+  symbols->insert(variable, std::next(trained->getIterator()));
   return variable;
 }
 
-LogicalResult VirtualWorkersPass::addWeight(VariableOp parameter,
-                                            Weight &weight) {
-  if (!parameter.getTensorType().getElementType().isF32())
-    return parameter.emitError("hetpipe trains f32 parameters, this is ")
-           << parameter.getType();
-  weight.parameter = parameter;
-  weight.wave = addVariable(parameter, "wave", /*isWeight=*/false);
-  weight.global = addVariable(parameter, "global", /*isWeight=*/true);
+LogicalResult VirtualWorkersPass::addWeight(Weight &weight) {
+  VariableOp trained = weight.getTrained();
+  if (!trained.getTensorType().getElementType().isF32())
+    return trained.emitError("hetpipe trains f32 parameters, this is ")
+           << trained.getType();
+  weight.wave = addVariable(weight, "wave", /*isWeight=*/false);
+  weight.global = addVariable(weight, "global", /*isWeight=*/true);
   if (waves.distance == 0)
     return success();
   OpBuilder builder(&getContext());
   builder.setInsertionPointAfter(weight.wave);
-  WeightStashOp::create(builder, parameter.getLoc(),
+  WeightStashOp::create(builder, trained.getLoc(),
                         FlatSymbolRefAttr::get(weight.wave),
                         builder.getI64IntegerAttr(waves.distance + 1));
   return success();
@@ -453,15 +449,20 @@ LogicalResult VirtualWorkersPass::collectExchanges() {
     Exchange exchange{stage, {}};
     for (auto write : task.getBody().getOps<WriteOp>()) {
       auto variable = symbols->lookup<VariableOp>(write.getVariable());
-      if (!variable || variable.getRole() != Role::Parameter)
+      bool isMaster = variable && variable.getRole() == Role::Master;
+      if (!variable || (!isMaster && variable.getRole() != Role::Parameter))
         continue;
-      StringAttr name = variable.getSymNameAttr();
+      StringAttr name =
+          isMaster ? variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr)
+                         .getAttr()
+                   : variable.getSymNameAttr();
       if (worker > 0)
         name = original[worker].lookup(name);
       SmallVector<Weight> &all = weights[name];
       all.resize(waves.workers);
-      all[worker].parameter = variable;
-      exchange.parameters.push_back(name);
+      (isMaster ? all[worker].master : all[worker].parameter) = variable;
+      if (!isMaster)
+        exchange.parameters.push_back(name);
     }
     if (!exchange.parameters.empty())
       exchanges[worker].push_back(std::move(exchange));
@@ -471,10 +472,11 @@ LogicalResult VirtualWorkersPass::collectExchanges() {
   for (auto &[name, all] : weights)
     for (auto [worker, weight] : llvm::enumerate(all)) {
       if (!weight.parameter ||
-          weight.parameter.getType() != all.front().parameter.getType())
+          weight.parameter.getType() != all.front().parameter.getType() ||
+          !weight.master != !all.front().master)
         return module.emitError("worker ")
                << worker << " does not train " << name << " as the others do";
-      if (failed(addWeight(weight.parameter, weight)))
+      if (failed(addWeight(weight)))
         return failure();
     }
   return success();
@@ -487,11 +489,11 @@ void VirtualWorkersPass::addChannels() {
       for (int64_t to : llvm::seq<int64_t>(0, waves.workers)) {
         if (from == to)
           continue;
-        VariableOp parameter = all.front().parameter;
+        VariableOp trained = all.front().getTrained();
         builder.clearInsertionPoint();
         auto channel = ChannelOp::create(
-            builder, parameter.getLoc(), channelOf(name, from, to),
-            builder.getTypeArrayAttr(parameter.getTensorType()), SourceAttr(),
+            builder, trained.getLoc(), channelOf(name, from, to),
+            builder.getTypeArrayAttr(trained.getTensorType()), SourceAttr(),
             SinkAttr(), IntegerAttr(), IntegerAttr());
         channel.setOwnQueue(true);
         insert(channel);
@@ -507,8 +509,11 @@ func::FuncOp VirtualWorkersPass::getFunction(StringRef name,
 }
 
 /// (weight, base) -> weight - base.
-func::FuncOp VirtualWorkersPass::getPushFunction(RankedTensorType type) {
-  std::string name = "push." + describeType(type);
+func::FuncOp VirtualWorkersPass::getPushFunction(const Weight &weight) {
+  VariableOp trained = weight.getTrained();
+  RankedTensorType type = trained.getTensorType();
+  std::string name =
+      (weight.master ? "push.master." : "push.") + describeType(type);
   if (auto known = symbols->lookup<func::FuncOp>(name))
     return known;
   OpBuilder builder(&getContext());
@@ -531,17 +536,21 @@ func::FuncOp VirtualWorkersPass::getPushFunction(RankedTensorType type) {
   auto term = [&](Role role) { return RoleAttr::get(&getContext(), role); };
   setSignature(
       function,
-      {term(Role::Parameter),
-       term(waves.distance == 0 ? Role::Compensation : Role::Parameter)},
+      {term(trained.getRole()),
+       term(waves.distance == 0 ? Role::Compensation : trained.getRole())},
       {term(Role::Compensation)});
   return function;
 }
 
 /// (waves of all workers..., own later waves..., global, how many of the later
-/// ones there are) -> (weight, global). `later` is the term of that number.
-func::FuncOp VirtualWorkersPass::getFoldFunction(RankedTensorType type,
+/// ones there are) -> (weight, global, rounded weight if there is one). `later`
+/// is the term of that number.
+func::FuncOp VirtualWorkersPass::getFoldFunction(const Weight &weight,
                                                  Attribute later) {
-  std::string name = "fold." + describeType(type);
+  VariableOp trained = weight.getTrained(), rounded = weight.parameter;
+  RankedTensorType type = trained.getTensorType();
+  std::string name =
+      (weight.master ? "fold.master." : "fold.") + describeType(type);
   if (auto known = symbols->lookup<func::FuncOp>(name))
     return known;
   OpBuilder builder(&getContext());
@@ -550,17 +559,24 @@ func::FuncOp VirtualWorkersPass::getFoldFunction(RankedTensorType type,
   SmallVector<Type> arguments(inputs + 1, type);
   if (waves.distance > 0)
     arguments.push_back(builder.getF32Type());
+  SmallVector<Type> made{type, type};
+  if (weight.master)
+    made.push_back(rounded.getTensorType());
   func::FuncOp function =
-      getFunction(name, builder.getFunctionType(arguments, {type, type}));
+      getFunction(name, builder.getFunctionType(arguments, made));
   function.setArgAttr(inputs, kIntoAttr, builder.getI64IntegerAttr(1));
   builder.setInsertionPointToEnd(&function.front());
   AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
   ValueRange values = function.getArguments();
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
+  SmallVector<Value> into{
+      tensor::EmptyOp::create(builder, loc, type, ValueRange()),
+      values[inputs]};
+  if (weight.master)
+    into.push_back(tensor::EmptyOp::create(
+        builder, loc, rounded.getTensorType(), ValueRange()));
   auto generic = linalg::GenericOp::create(
-      builder, loc, TypeRange{type, type}, values.take_front(inputs),
-      ValueRange{empty, values[inputs]},
-      SmallVector<AffineMap>(inputs + 2, identity),
+      builder, loc, made, values.take_front(inputs), into,
+      SmallVector<AffineMap>(inputs + into.size(), identity),
       SmallVector<utils::IteratorType>(type.getRank(),
                                        utils::IteratorType::parallel),
       [&](OpBuilder &body, Location loc, ValueRange elements) {
@@ -568,22 +584,29 @@ func::FuncOp VirtualWorkersPass::getFoldFunction(RankedTensorType type,
         Value global = elements[inputs + 1];
         for (Value wave : elements.take_front(waves.workers))
           global = f.add(global, wave);
-        Value weight = global;
+        Value next = global;
         for (int64_t later : llvm::seq<int64_t>(0, waves.distance))
-          weight =
-              f.add(weight,
-                    f.selectLess(f.constant(static_cast<double>(later) + 0.5),
+          next = f.add(
+              next, f.selectLess(f.constant(static_cast<double>(later) + 0.5),
                                  values.back(), elements[waves.workers + later],
                                  f.constant(0)));
-        linalg::YieldOp::create(body, loc, ValueRange{weight, global});
+        SmallVector<Value> results{next, global};
+        if (weight.master)
+          results.push_back(
+              Arithmetic{body, loc, rounded.getTensorType().getElementType()}
+                  .from(next));
+        linalg::YieldOp::create(body, loc, results);
       });
   func::ReturnOp::create(builder, loc, generic.getResults());
   auto term = [&](Role role) { return RoleAttr::get(&getContext(), role); };
   SmallVector<Attribute> terms(inputs + 1, term(Role::Compensation));
   if (later)
     terms.push_back(later);
-  setSignature(function, terms,
-               {term(Role::Parameter), term(Role::Compensation)});
+  SmallVector<Attribute> results{term(trained.getRole()),
+                                 term(Role::Compensation)};
+  if (weight.master)
+    results.push_back(term(Role::Parameter));
+  setSignature(function, terms, results);
   return function;
 }
 
@@ -603,12 +626,12 @@ void VirtualWorkersPass::addPush(const Exchange &exchange, int64_t worker) {
   builder.setInsertionPointToEnd(task.addBody());
   for (StringAttr name : exchange.parameters) {
     const Weight &weight = weights.find(name)->second[worker];
-    VariableOp parameter = weight.parameter;
-    Location loc = parameter.getLoc();
-    Value now = read(builder, parameter);
+    VariableOp trained = weight.getTrained();
+    Location loc = trained.getLoc();
+    Value now = read(builder, trained);
     Value before = waves.distance == 0 ? read(builder, weight.global)
-                                       : read(builder, parameter, waves.wave);
-    func::FuncOp push = getPushFunction(parameter.getTensorType());
+                                       : read(builder, trained, waves.wave);
+    func::FuncOp push = getPushFunction(weight);
     // A value is in one place: that which is kept, and that which is sent.
     auto make = [&] {
       return func::CallOp::create(builder, loc, push, ValueRange{now, before})
@@ -643,9 +666,9 @@ void VirtualWorkersPass::addFold(const Exchange &exchange, int64_t worker) {
   }
   for (StringAttr name : exchange.parameters) {
     const Weight &weight = weights.find(name)->second[worker];
-    VariableOp parameter = weight.parameter;
-    RankedTensorType type = parameter.getTensorType();
-    Location at = parameter.getLoc();
+    VariableOp trained = weight.getTrained();
+    RankedTensorType type = trained.getTensorType();
+    Location at = trained.getLoc();
     SmallVector<Value> operands;
     for (int64_t other : llvm::seq<int64_t>(0, waves.workers))
       operands.push_back(other == worker
@@ -659,10 +682,13 @@ void VirtualWorkersPass::addFold(const Exchange &exchange, int64_t worker) {
     if (later)
       operands.push_back(later);
     auto call = func::CallOp::create(
-        builder, at, getFoldFunction(type, laterTerm), operands);
+        builder, at, getFoldFunction(weight, laterTerm), operands);
     WriteOp::create(builder, at, call.getResult(0),
-                    FlatSymbolRefAttr::get(parameter));
+                    FlatSymbolRefAttr::get(trained));
     WriteOp::create(builder, at, call.getResult(1),
                     FlatSymbolRefAttr::get(weight.global));
+    if (weight.master)
+      WriteOp::create(builder, at, call.getResult(2),
+                      FlatSymbolRefAttr::get(weight.parameter));
   }
 }

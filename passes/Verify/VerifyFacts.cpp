@@ -138,7 +138,8 @@ static LogicalResult verifyStated(Subject &subject, TaskOp task) {
                        : role == Role::Statistic    ? kind == TaskKind::Forward
                        : role == Role::Scalar       ? kind == TaskKind::Norm
                        : role == Role::Compensation ? makesWeights
-                       : role == Role::Parameter || role == Role::Prepacked
+                       : role == Role::Parameter || role == Role::Prepacked ||
+                               role == Role::Master
                            ? kind == TaskKind::Fold
                            : false;
         if (!allowed)

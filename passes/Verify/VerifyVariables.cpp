@@ -53,6 +53,7 @@ static LogicalResult verifyWriter(Subject &subject, TaskOp task, WriteOp write,
   bool allowed = false;
   switch (role) {
   case Role::Parameter:
+  case Role::Master:
   case Role::Prepacked:
     allowed = kind == TaskKind::Update || kind == TaskKind::Fold;
     break;
@@ -60,7 +61,6 @@ static LogicalResult verifyWriter(Subject &subject, TaskOp task, WriteOp write,
     allowed = kind == TaskKind::Update || task.countsWaves();
     break;
   case Role::Optimizer:
-  case Role::Master:
     allowed = kind == TaskKind::Update;
     break;
   case Role::Gradient:

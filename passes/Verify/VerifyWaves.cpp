@@ -34,15 +34,24 @@ private:
   LogicalResult verifyFold(TaskOp fold, int64_t worker);
   LogicalResult verifyFoldOf(TaskOp fold, int64_t worker, func::CallOp call);
   LogicalResult verifyEntries();
-  bool isParameter(FlatSymbolRefAttr name) {
+  bool isWeight(FlatSymbolRefAttr name) {
     auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
-    return variable && variable.getRole() == Role::Parameter;
+    return variable && llvm::is_contained({Role::Parameter, Role::Master},
+                                          variable.getRole());
   }
-  /// The variable's parameter, or the channel's by what its push reads.
+  /// A weight that is not rounded from another one.
+  bool isTrained(FlatSymbolRefAttr name) {
+    return isWeight(name) && !rounded.contains(name);
+  }
   FlatSymbolRefAttr getParameter(FlatSymbolRefAttr variable) {
     auto op = subject.symbols.lookup<VariableOp>(variable.getValue());
     return op ? op->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr)
               : FlatSymbolRefAttr();
+  }
+  /// The parameter that a trained weight is, or is the master of.
+  FlatSymbolRefAttr getOwner(FlatSymbolRefAttr trained) {
+    auto op = subject.symbols.lookup<VariableOp>(trained.getValue());
+    return op.getRole() == Role::Master ? getParameter(trained) : trained;
   }
 
   Subject &subject;
@@ -60,7 +69,10 @@ private:
   };
   /// The wave that each channel brings.
   llvm::DenseMap<Attribute, Wave> sent;
-  /// The weight that each parameter is, and the variable of its waves.
+  /// Parameters that are rounded from masters.
+  llvm::DenseSet<Attribute> rounded;
+  /// The weight that each parameter or master is, and the variable of its
+  /// waves.
   llvm::DenseMap<Attribute, Weight> weights;
   llvm::DenseMap<Attribute, Attribute> kept;
 };
@@ -82,6 +94,13 @@ WaveRules::WaveRules(Subject &subject, ScheduleOp schedule,
             variable.getInitAttr(),
             counts[{static_cast<int64_t>(stage.getWorker()),
                     variable.getInitAttr()}]++};
+  for (auto variable : subject.module.getOps<VariableOp>()) {
+    auto name = FlatSymbolRefAttr::get(variable);
+    if (variable.getRole() != Role::Master || !getParameter(name))
+      continue;
+    rounded.insert(getParameter(name));
+    weights[name] = weights.lookup(getParameter(name));
+  }
   for (TaskOp task : tasks) {
     auto stage = subject.symbols.lookup<StageOp>(task.getStage());
     StageTasks &own = stages[stage];
@@ -135,7 +154,7 @@ LogicalResult WaveRules::verifyStage(StageOp stage, StageTasks own) {
   for (WriteOp write : own.fold.getBody().getOps<WriteOp>())
     folded.insert(write.getVariableAttr());
   for (WriteOp write : own.update.getBody().getOps<WriteOp>())
-    if (isParameter(write.getVariableAttr()) &&
+    if (isWeight(write.getVariableAttr()) &&
         !folded.contains(write.getVariableAttr()))
       return own.fold.emitOpError("C31: does not fold waves into ")
              << write.getVariableAttr() << ", which @"
@@ -153,7 +172,7 @@ LogicalResult WaveRules::verifyPush(TaskOp push) {
     for (Value operand : call.getOperands())
       if (auto read = operand.getDefiningOp<ReadOp>())
         reads.push_back(read);
-    if (reads.size() != 2 || !isParameter(reads[0].getVariableAttr()))
+    if (reads.size() != 2 || !isTrained(reads[0].getVariableAttr()))
       return call.emitOpError(
           "C31: of a push is not of a weight and what it was before");
     ReadOp now = reads[0], before = reads[1];
@@ -164,7 +183,7 @@ LogicalResult WaveRules::verifyPush(TaskOp push) {
                                      before.getLag().value_or(0)) != wave
                      : isOwn || before.getLag() ||
                            getParameter(before.getVariableAttr()) !=
-                               now.getVariableAttr())
+                               getOwner(now.getVariableAttr()))
       return before.emitOpError("C31: of a push is not of ")
              << now.getVariableAttr() << " as the wave before left it"
              << (distance > 0 ? ": expected lag(" + std::to_string(wave) + ")"
@@ -210,14 +229,14 @@ LogicalResult WaveRules::verifyFoldOf(TaskOp fold, int64_t worker,
   for (OpResult result : call.getResults())
     for (Operation *user : result.getUsers())
       if (auto write = dyn_cast<WriteOp>(user);
-          write && isParameter(write.getVariableAttr()))
+          write && isTrained(write.getVariableAttr()))
         written = subject.symbols.lookup<VariableOp>(write.getVariable());
   if (!written)
     return call.emitOpError("C31: of a fold makes no weight");
   auto name = FlatSymbolRefAttr::get(written);
   auto isOf = [&](Value value, std::optional<int64_t> lag) {
     auto read = value.getDefiningOp<ReadOp>();
-    return read && getParameter(read.getVariableAttr()) == name &&
+    return read && getParameter(read.getVariableAttr()) == getOwner(name) &&
            (lag ? read.getLag() && static_cast<int64_t>(*read.getLag()) == *lag
                 : !read.getLag());
   };

@@ -213,8 +213,9 @@ Error ModelWriter::verify(const std::string &path, const ReadVariable &read) {
       return error;
     for (uint32_t i = 0; i < program.variable_count; ++i) {
       const penstock_variable &variable = program.variables[i];
+      // All workers have the same weights, each its own statistics.
       bool isInFile =
-          variable.role == PENSTOCK_ROLE_STATISTIC ||
+          (variable.role == PENSTOCK_ROLE_STATISTIC && !variable.worker) ||
           variable.role == PENSTOCK_ROLE_MASTER ||
           (variable.role == PENSTOCK_ROLE_PARAMETER && !variable.file_element);
       if (!isInFile || variable.file != file || variable.placement_count == 0)
