@@ -13,6 +13,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 #include <cstdint>
 #include <vector>
@@ -63,9 +64,10 @@ template <typename Key>
 std::vector<size_t> orderByFalling(size_t count, Key key) {
   std::vector<size_t> order;
   llvm::append_range(order, llvm::seq<size_t>(0, count));
+  // Each key once: some take a walk over all events.
+  auto keys = llvm::map_to_vector(order, key);
   llvm::sort(order, [&](size_t a, size_t b) {
-    auto first = key(a), second = key(b);
-    return first != second ? first > second : a < b;
+    return keys[a] != keys[b] ? keys[a] > keys[b] : a < b;
   });
   return order;
 }
