@@ -22,19 +22,6 @@ static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 // A yield to a runnable thread costs less than half of a sleep and a wake.
 constexpr int kYields = 16;
 
-bool penstock::runtime::yieldIfQuick() {
-  constexpr int64_t kLong = 1000000, kPause = 500000000;
-  thread_local int64_t again = 0;
-  int64_t begin = nanoseconds();
-  if (begin < again)
-    return false;
-  sched_yield();
-  int64_t end = nanoseconds();
-  if (end - begin > kLong)
-    again = end + kPause;
-  return true;
-}
-
 void WaitWord::wakeAll() {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
@@ -61,8 +48,7 @@ void WaitWord::wait(uint32_t target, WaitPolicy policy) {
   } else {
     // The other side may be runnable and need only this core.
     for (int i = 0; i < kYields && !hasReached(target); ++i)
-      if (!yieldIfQuick())
-        break;
+      sched_yield();
   }
   for (uint32_t value = load(); !hasReached(value, target); value = load())
     park(value);

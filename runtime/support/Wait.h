@@ -29,11 +29,6 @@ struct WaitPolicy {
   int64_t spinNanoseconds = 0;
 };
 
-/// Lets others have this core for a moment. Returns false where that took long
-/// a short time ago, as on a machine with too much to do: whoever yields there
-/// stands behind all others, while whoever sleeps is let in when it is woken.
-bool yieldIfQuick();
-
 class WaitWord {
 public:
   uint32_t load() const { return word.load(std::memory_order_acquire); }

@@ -10,6 +10,7 @@
 #include "runtime/transport/Transport.h"
 
 #include <algorithm>
+#include <sched.h>
 #include <utility>
 
 using namespace penstock::runtime;
@@ -35,8 +36,9 @@ static void wait(Transport &transport, WaitPolicy policy, IsDone isDone,
     if (std::exchange(hasMoved, false))
       begin = now;
     int64_t waited = now - begin;
-    if (yields > 0 && yieldIfQuick()) {
+    if (yields > 0) {
       --yields;
+      sched_yield();
     } else if (waited < spin) {
       __builtin_ia32_pause();
     } else {
