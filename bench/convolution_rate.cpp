@@ -9,7 +9,7 @@
 //   convolution_rate threads resnet18|unet
 // Rates are products of the definition per second, so that layouts compare. Of
 // a model's convolutions those that are chosen are timed, with one thread and
-// with several in turns.
+// with several, one after the other.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/convolution.h"

@@ -24,7 +24,7 @@ def PipelineVerify : Pass<"pipeline-verify", "::mlir::ModuleOp"> {
       tasks and schedules have bodies; at it, no op makes a tensor.
     - **C28**: a loop of a function asks for the bound once.
     - **C33**: stages are of workers that the method has, each of which holds
-      all weights.
+      all weights, and takes its own microbatches.
     - **C38**: a message about a variable is of that variable; what is adjusted
       is a weight, along the only state of its optimizer or along what a
       function makes of several.

@@ -118,9 +118,59 @@ static LogicalResult verifyWorkers(Subject &subject) {
   return success();
 }
 
+/// C33: a worker takes from each source, and gives each sink, its microbatches.
+static LogicalResult verifyShares(Subject &subject) {
+  TrainingOp training = getTraining(subject.module);
+  if (!training || !subject.isFrom(Level::Schedule))
+    return success();
+  MethodSpec method = MethodSpec::fromAttr(training.getMethodAttr());
+  auto waves = method.getMethod().getWaves(method);
+  int64_t workers = waves ? waves->workers : 1;
+  Builder builder(training.getContext());
+  for (TaskOp task : subject.module.getOps<TaskOp>()) {
+    if (task.getKind() == TaskKind::Evaluate)
+      continue;
+    auto stage = subject.symbols.lookup<StageOp>(task.getStage());
+    auto own = static_cast<int64_t>(stage.getWorker());
+    Attribute due = workers > 1 ? builder.getDenseI64ArrayAttr({own, workers})
+                                : DenseI64ArrayAttr();
+    auto verify = [&](FlatSymbolRefAttr name) -> LogicalResult {
+      auto channel = subject.symbols.lookup<ChannelOp>(name.getValue());
+      if (!channel || (!channel.getSource() && !channel.getSink()) ||
+          channel->getAttr(kTurnAttr) == due)
+        return success();
+      return channel.emitOpError("C33: is of worker ")
+             << own << " of " << workers << ", but of other microbatches";
+    };
+    WalkResult result = task.walk([&](Operation *op) {
+      FlatSymbolRefAttr name;
+      if (auto take = dyn_cast<TakeOp>(op))
+        name = take.getChannelAttr();
+      else if (auto put = dyn_cast<PutOp>(op))
+        name = put.getChannelAttr();
+      return name && failed(verify(name)) ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+    if (ArrayAttr puts = task.getPutsAttr())
+      for (auto put : puts.getAsRange<PutAttr>())
+        if (failed(verify(put.getChannel())))
+          return failure();
+    if (ArrayAttr calls = task.getCallsAttr())
+      for (auto call : calls.getAsRange<CallAttr>())
+        for (Attribute term : call.getOperands())
+          if (auto operand = dyn_cast<OperandAttr>(term))
+            if (failed(verify(operand.getSymbol())))
+              return failure();
+  }
+  return success();
+}
+
 LogicalResult penstock::verifyTraining(Subject &subject) {
   return success(succeeded(verifyOnce(subject)) &&
                  succeeded(verifyMicrobatches(subject)) &&
                  succeeded(verifyWavesOfMethod(subject)) &&
-                 succeeded(verifyWorkers(subject)));
+                 succeeded(verifyWorkers(subject)) &&
+                 succeeded(verifyShares(subject)));
 }

@@ -90,3 +90,19 @@ pipeline.schedule @train microbatches(1) {
     pipeline.recv @x pipeline.run @a.F
   } }
 }
+
+// -----
+
+// which take their own microbatches.
+pipeline.training optimizer<sgd> method<sync>
+pipeline.stage @a devices [0]
+// expected-error @+1 {{C33: is of worker 0 of 1, but of other microbatches}}
+pipeline.channel @x : [tensor<3xf32>] source(input "x") {pipeline.turn = array<i64: 1, 2>}
+pipeline.task @a.F forward of @a(%k) {
+  %x = pipeline.take @x : tensor<3xf32>
+}
+pipeline.schedule @train microbatches(1) {
+  pipeline.order 0 { pipeline.repeat updates {
+    pipeline.recv @x pipeline.run @a.F
+  } }
+}
