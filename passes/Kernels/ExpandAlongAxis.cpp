@@ -15,11 +15,8 @@
 #include "penstock/Support/Structured.h"
 #include "penstock/Target/Target.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <limits>
 
@@ -29,23 +26,6 @@ using utils::IteratorType;
 
 namespace {
 
-Value createIndex(OpBuilder &builder, Location loc, int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-
-Value createEmpty(OpBuilder &builder, Location loc, RankedTensorType type) {
-  return tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                 type.getElementType());
-}
-
-Value createFilled(OpBuilder &builder, Location loc, RankedTensorType type,
-                   TypedAttr value) {
-  Value scalar = arith::ConstantOp::create(builder, loc, value);
-  return linalg::FillOp::create(builder, loc, scalar,
-                                createEmpty(builder, loc, type))
-      .getResult(0);
-}
-
 //===--- Cumulative sum ---===//
 
 /// A step adds one slice of the input to the sum so far and copies the sum, in
@@ -54,96 +34,88 @@ struct ExpandCumulativeSum : OpRewritePattern<nn::CumulativeSumOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::CumulativeSumOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
+    Structured emit(rewriter, op.getLoc());
     auto type = cast<RankedTensorType>(op.getInput().getType());
-    auto dim = static_cast<int64_t>(op.getDim());
-    int64_t size = type.getDimSize(dim);
-    SmallVector<int64_t> shape(type.getShape());
-    shape.erase(shape.begin() + dim);
-    auto sliceType = RankedTensorType::get(shape, type.getElementType());
-    Value zeros = createFilled(rewriter, loc, sliceType,
-                               rewriter.getZeroAttr(type.getElementType()));
-    if (prefersParallelLoops(op)) {
-      rewriter.replaceOp(op, hasLongSums(op)
-                                 ? expandInParts(rewriter, op)
-                                 : expandLines(rewriter, op, zeros));
-      return success();
-    }
-    auto loop = scf::ForOp::create(
-        rewriter, loc, createIndex(rewriter, loc, 0),
-        createIndex(rewriter, loc, size), createIndex(rewriter, loc, 1),
-        ValueRange{createEmpty(rewriter, loc, type), zeros},
-        [&](OpBuilder &b, Location, Value step, ValueRange carried) {
-          Value at = step;
-          if (op.getReverse())
-            at = arith::SubIOp::create(b, loc, createIndex(b, loc, size - 1),
-                                       step);
-          SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
-          SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
-          SmallVector<OpFoldResult> sizes;
-          for (int64_t extent : type.getShape())
-            sizes.push_back(b.getIndexAttr(extent));
-          offsets[dim] = at;
-          sizes[dim] = b.getIndexAttr(1);
-          Value slice = tensor::ExtractSliceOp::create(
-              b, loc, sliceType, op.getInput(), offsets, sizes, strides);
-          Value place = tensor::ExtractSliceOp::create(
-              b, loc, sliceType, carried[0], offsets, sizes, strides);
-          int64_t rank = sliceType.getRank();
-          SmallVector<AffineMap> maps(3, b.getMultiDimIdentityMap(rank));
-          auto sums = linalg::GenericOp::create(
-              b, loc, TypeRange{sliceType, sliceType}, slice,
-              ValueRange{place, carried[1]}, maps,
-              SmallVector<IteratorType>(rank, IteratorType::parallel),
-              [&](OpBuilder &inside, Location, ValueRange elements) {
-                yieldSums(inside, op, elements[0], elements[2]);
-              });
-          Value result = tensor::InsertSliceOp::create(
-              b, loc, sums.getResult(0), carried[0], offsets, sizes, strides);
-          scf::YieldOp::create(b, loc, ValueRange{result, sums.getResult(1)});
-        });
-    rewriter.replaceOp(op, loop.getResult(0));
+    auto slice = RankedTensorType::Builder(type).dropDim(op.getDim());
+    Value zeros = emit.filled(RankedTensorType(slice), 0);
+    if (!prefersParallelLoops(op))
+      rewriter.replaceOp(op, expandSlices(emit, op, zeros));
+    else
+      rewriter.replaceOp(op, hasLongSums(op) ? expandInParts(rewriter, op)
+                                             : expandLines(emit, op, zeros));
     return success();
   }
 
   /// The result of an element, and the sum that the next one starts with.
-  static void yieldSums(OpBuilder &b, nn::CumulativeSumOp op, Value element,
-                        Value before) {
-    Location loc = op.getLoc();
-    Value sum = isa<FloatType>(element.getType())
-                    ? Value(arith::AddFOp::create(b, loc, before, element))
-                    : Value(arith::AddIOp::create(b, loc, before, element));
-    linalg::YieldOp::create(b, loc,
-                            ValueRange{op.getExclusive() ? before : sum, sum});
+  static SmallVector<Value> add(Scalars &s, nn::CumulativeSumOp op,
+                                Value element, Value before) {
+    Value sum = s.add(before, element);
+    return {op.getExclusive() ? before : sum, sum};
+  }
+
+  /// A loop along the axis, over all lines at once.
+  static Value expandSlices(Structured &emit, nn::CumulativeSumOp op,
+                            Value zeros) {
+    auto type = cast<RankedTensorType>(op.getInput().getType());
+    auto dim = static_cast<int64_t>(op.getDim());
+    int64_t size = type.getDimSize(dim), rank = type.getRank() - 1;
+    Value first = emit.make<arith::ConstantIndexOp>(0);
+    Value end = emit.make<arith::ConstantIndexOp>(size);
+    Value one = emit.make<arith::ConstantIndexOp>(1);
+    return emit.make<scf::ForOp>(
+        first, end, one, ValueRange{emit.empty(type), zeros},
+        [&](OpBuilder &b, Location loc, Value step, ValueRange carried) {
+          Structured s(b, loc);
+          Value at = step;
+          if (op.getReverse())
+            at = s.sub(s.make<arith::ConstantIndexOp>(size - 1), step);
+          SmallVector<OpFoldResult> offsets(rank + 1, b.getIndexAttr(0));
+          SmallVector<OpFoldResult> strides(rank + 1, b.getIndexAttr(1));
+          SmallVector<OpFoldResult> sizes =
+              getAsIndexOpFoldResult(b.getContext(), type.getShape());
+          offsets[dim] = at;
+          sizes[dim] = b.getIndexAttr(1);
+          auto read = [&](Value tensor) {
+            return s.make<tensor::ExtractSliceOp>(
+                cast<RankedTensorType>(zeros.getType()), tensor, offsets, sizes,
+                strides);
+          };
+          Value slice = read(op.getInput());
+          SmallVector<AffineMap> maps(3, s.identity(rank));
+          SmallVector<Value> sums = s.generics(
+              slice, {read(carried[0]), carried[1]}, maps,
+              Structured::parallel(rank), [&](Scalars &s, ValueRange in) {
+                return add(s, op, in[0], in[2]);
+              });
+          Value result = s.make<tensor::InsertSliceOp>(sums[0], carried[0],
+                                                       offsets, sizes, strides);
+          scf::YieldOp::create(b, loc, ValueRange{result, sums[1]});
+        });
   }
 
   /// One op over all lines, of which each carries its sum.
-  static Value expandLines(OpBuilder &builder, nn::CumulativeSumOp op,
+  static Value expandLines(Structured &emit, nn::CumulativeSumOp op,
                            Value zeros) {
-    Location loc = op.getLoc();
     auto type = cast<RankedTensorType>(op.getInput().getType());
     auto dim = static_cast<unsigned>(op.getDim());
-    int64_t size = type.getDimSize(dim);
-    AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
+    int64_t size = type.getDimSize(dim), rank = type.getRank();
+    AffineMap all = emit.identity(rank);
     AffineExpr along = all.getResult(dim);
     AffineMap line = all.dropResult(dim);
-    AffineMap axis = AffineMap::get(type.getRank(), 0, along);
+    AffineMap axis = AffineMap::get(rank, 0, along);
     if (op.getReverse())
-      all = all.replace(along, size - 1 - along, type.getRank(), 0);
-    SmallVector<IteratorType> iterators(type.getRank(), IteratorType::parallel);
+      all = all.replace(along, size - 1 - along, rank, 0);
+    Structured::Iterators iterators = Structured::parallel(rank);
     iterators[dim] = IteratorType::reduction;
     // Says how long the loop is, which a reversed index does not.
     Value extent =
-        tensor::EmptyOp::create(builder, loc, {size}, type.getElementType());
-    return linalg::GenericOp::create(
-               builder, loc, TypeRange{type, zeros.getType()},
-               ValueRange{op.getInput(), extent},
-               ValueRange{createEmpty(builder, loc, type), zeros},
-               ArrayRef<AffineMap>{all, axis, all, line}, iterators,
-               [&](OpBuilder &inside, Location, ValueRange elements) {
-                 yieldSums(inside, op, elements[0], elements[3]);
-               })
-        .getResult(0);
+        emit.empty(RankedTensorType::get({size}, type.getElementType()));
+    return emit
+        .generics(
+            {op.getInput(), extent}, {emit.empty(type), zeros},
+            {all, axis, all, line}, iterators,
+            [&](Scalars &s, ValueRange in) { return add(s, op, in[0], in[3]); })
+        .front();
   }
 };
 
@@ -155,11 +127,11 @@ struct ExpandTopK : OpRewritePattern<nn::TopKOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::TopKOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
+    Structured emit(rewriter, op.getLoc());
     auto type = cast<RankedTensorType>(op.getInput().getType());
     RankedTensorType resultType = op.getResult().getType();
     auto dim = static_cast<int64_t>(op.getDim());
-    Value start = createEmpty(rewriter, loc, resultType);
+    Value start = emit.empty(resultType);
     if (resultType.getNumElements() == 0) {
       rewriter.replaceOp(op, start);
       return success();
@@ -169,30 +141,42 @@ struct ExpandTopK : OpRewritePattern<nn::TopKOp> {
       return success();
     }
     SmallVector<Value> iteration(type.getRank());
-    std::function<Value(OpBuilder &, int64_t, Value)> nest =
-        [&](OpBuilder &b, int64_t d, Value carried) -> Value {
+    std::function<Value(Scalars &, int64_t, Value)> nest =
+        [&](Scalars &s, int64_t d, Value carried) -> Value {
       if (d == dim)
         ++d;
       if (d >= type.getRank())
-        return selectRow(b, op, iteration, carried);
-      auto loop = scf::ForOp::create(
-          b, loc, createIndex(b, loc, 0),
-          createIndex(b, loc, type.getDimSize(d)), createIndex(b, loc, 1),
-          carried,
-          [&](OpBuilder &inside, Location, Value counter, ValueRange values) {
-            iteration[d] = counter;
-            scf::YieldOp::create(inside, loc,
-                                 nest(inside, d + 1, values.front()));
-          });
-      return loop.getResult(0);
+        return selectRow(s, op, iteration, carried);
+      return loop(s, type.getDimSize(d), carried,
+                  [&](Scalars &s, Value counter,
+                      ValueRange values) -> SmallVector<Value> {
+                    iteration[d] = counter;
+                    return {nest(s, d + 1, values.front())};
+                  });
     };
-    rewriter.replaceOp(op, nest(rewriter, 0, start));
+    rewriter.replaceOp(op, nest(emit, 0, start));
     return success();
   }
 
-  static Value selectRow(OpBuilder &builder, nn::TopKOp op,
-                         ArrayRef<Value> iteration, Value carried) {
-    Location loc = op.getLoc();
+  /// Returns the first of the values that are carried through a loop.
+  using LoopBody =
+      function_ref<SmallVector<Value>(Scalars &, Value, ValueRange)>;
+  static Value loop(Scalars &s, int64_t count, ValueRange carried,
+                    LoopBody body) {
+    Value zero = s.make<arith::ConstantIndexOp>(0);
+    Value end = s.make<arith::ConstantIndexOp>(count);
+    Value one = s.make<arith::ConstantIndexOp>(1);
+    return s.make<scf::ForOp>(
+        zero, end, one, carried,
+        [&](OpBuilder &builder, Location loc, Value counter,
+            ValueRange values) {
+          Scalars inside(builder, loc);
+          scf::YieldOp::create(builder, loc, body(inside, counter, values));
+        });
+  }
+
+  static Value selectRow(Scalars &s, nn::TopKOp op, ArrayRef<Value> iteration,
+                         Value result) {
     auto type = cast<RankedTensorType>(op.getInput().getType());
     auto dim = static_cast<int64_t>(op.getDim());
     bool smallest = op.getSmallest();
@@ -201,53 +185,35 @@ struct ExpandTopK : OpRewritePattern<nn::TopKOp> {
       indices[dim] = i;
       return indices;
     };
-    auto load = [&](OpBuilder &b, Value i) -> Value {
-      return tensor::ExtractOp::create(b, loc, op.getInput(), at(i));
+    auto load = [&](Scalars &s, Value i) {
+      return s.make<tensor::ExtractOp>(op.getInput(), at(i));
     };
-    Value zero = createIndex(builder, loc, 0),
-          one = createIndex(builder, loc, 1);
-    Value size = createIndex(builder, loc, type.getDimSize(dim));
-    Value count =
-        createIndex(builder, loc, op.getResult().getType().getDimSize(dim));
-    Value none = createIndex(builder, loc, -1);
+    Value zero = s.make<arith::ConstantIndexOp>(0);
+    Value none = s.make<arith::ConstantIndexOp>(-1);
     // Carried: the result, and the position of the element before.
-    auto places = scf::ForOp::create(
-        builder, loc, zero, count, one, ValueRange{carried, none},
-        [&](OpBuilder &b, Location, Value place, ValueRange state) {
-          Value last = arith::MaxSIOp::create(b, loc, state[1], zero);
-          Value isFirst = arith::CmpIOp::create(
-              b, loc, arith::CmpIPredicate::eq, state[1], none);
-          Value lastValue = load(b, last);
-          auto search = scf::ForOp::create(
-              b, loc, zero, size, one, ValueRange{none},
-              [&](OpBuilder &inside, Location, Value i, ValueRange best) {
-                Value value = load(inside, i);
-                Value held = arith::MaxSIOp::create(inside, loc, best[0], zero);
-                Value behind = arith::OrIOp::create(
-                    inside, loc, isFirst,
-                    comesBefore(inside, loc, smallest, lastValue, last, value,
-                                i));
-                Value isBest = arith::OrIOp::create(
-                    inside, loc,
-                    arith::CmpIOp::create(inside, loc, arith::CmpIPredicate::eq,
-                                          best[0], none),
-                    comesBefore(inside, loc, smallest, value, i,
-                                load(inside, held), held));
-                Value taken =
-                    arith::AndIOp::create(inside, loc, behind, isBest);
-                scf::YieldOp::create(
-                    inside, loc,
-                    arith::SelectOp::create(inside, loc, taken, i, best[0])
-                        .getResult());
-              });
-          Value found = search.getResult(0);
+    return loop(
+        s, op.getResult().getType().getDimSize(dim), {result, none},
+        [&](Scalars &s, Value place, ValueRange state) -> SmallVector<Value> {
+          Value last = s.max(state[1], zero);
+          Value isFirst = s.equal(state[1], none);
+          Value lastValue = load(s, last);
+          auto search = [&](Scalars &s, Value i,
+                            ValueRange best) -> SmallVector<Value> {
+            Value value = load(s, i);
+            Value held = s.max(best[0], zero);
+            Value behind =
+                s.any(isFirst, comesBefore(s.builder, s.loc, smallest,
+                                           lastValue, last, value, i));
+            Value isBest = s.any(s.equal(best[0], none),
+                                 comesBefore(s.builder, s.loc, smallest, value,
+                                             i, load(s, held), held));
+            return {s.select(s.both(behind, isBest), i, best[0])};
+          };
+          Value found = loop(s, type.getDimSize(dim), none, search);
           Value number =
-              arith::IndexCastOp::create(b, loc, b.getI64Type(), found);
-          Value next =
-              tensor::InsertOp::create(b, loc, number, state[0], at(place));
-          scf::YieldOp::create(b, loc, ValueRange{next, found});
+              s.make<arith::IndexCastOp>(s.builder.getI64Type(), found);
+          return {s.make<tensor::InsertOp>(number, state[0], at(place)), found};
         });
-    return places.getResult(0);
   }
 };
 

@@ -35,41 +35,22 @@ TypedAttr getMark(Type element) {
   return IntegerAttr::get(element, value);
 }
 
-/// One op on a row: `body` has the elements of `inputs` and the old one.
-Value emitRow(OpBuilder &b, Location loc, ValueRange inputs, Value out,
-              function_ref<Value(OpBuilder &, ValueRange)> body) {
-  auto type = cast<RankedTensorType>(out.getType());
-  SmallVector<AffineMap> maps(inputs.size() + 1,
-                              b.getMultiDimIdentityMap(type.getRank()));
-  SmallVector<utils::IteratorType> iterators(type.getRank(),
-                                             utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             b, loc, TypeRange(type), inputs, ValueRange(out), maps, iterators,
-             [&](OpBuilder &inside, Location, ValueRange elements) {
-               linalg::YieldOp::create(inside, loc, body(inside, elements));
-             })
-      .getResult(0);
-}
-
 //===--- Gather ---===//
 
 struct ExpandGather : OpRewritePattern<nn::GatherOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::GatherOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
     RankedTensorType type = op.getResult().getType();
-    IndexWalker walker(rewriter, loc, type, op.getData().getType(),
+    IndexWalker walker(rewriter, op.getLoc(), type, op.getData().getType(),
                        op.getIndices(), op.getAt(), op.getIndexMaps());
-    Value mark = arith::ConstantOp::create(rewriter, loc,
-                                           getMark(type.getElementType()));
-    Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
-                                          type.getElementType());
+    Value mark = walker.make<arith::ConstantOp>(getMark(type.getElementType()));
     if (walker.hasNoPositions()) {
-      rewriter.replaceOpWithNewOp<linalg::FillOp>(op, mark, empty);
+      rewriter.replaceOp(op, walker.filled(type, mark));
       return success();
     }
     bool byRows = walker.hasRows() && !prefersParallelLoops(op);
+    Value empty = walker.empty(type);
     rewriter.replaceOp(op, byRows ? rows(walker, op, mark, empty)
                                   : elements(walker, op, mark, empty));
     return success();
@@ -77,83 +58,53 @@ struct ExpandGather : OpRewritePattern<nn::GatherOp> {
 
   static Value rows(IndexWalker &walker, nn::GatherOp op, Value mark,
                     Value empty) {
-    Location loc = op.getLoc();
-    return walker.loop(
-        walker.outerRank(), empty,
-        [&](OpBuilder &b, ValueRange iteration, Value carried) -> Value {
-          IndexWalker::Position from =
-              walker.find(b, iteration, walker.loadIndices(b, iteration),
-                          IndexWalker::Unit::Row);
-          IndexWalker::Slice source = walker.rowAt(from.at);
-          IndexWalker::Slice target = walker.rowAt(iteration);
-          RankedTensorType rowType = walker.rowType();
-          Value row = tensor::ExtractSliceOp::create(
-              b, loc, rowType, op.getData(), source.offsets, source.sizes,
-              source.strides);
-          Value place = tensor::ExtractSliceOp::create(
-              b, loc, rowType, carried, target.offsets, target.sizes,
-              target.strides);
-          row = emitRow(b, loc, row, place,
-                        [&](OpBuilder &inside, ValueRange elements) {
-                          return from.valid ? walker.select(inside, from.valid,
-                                                            elements[0], mark)
-                                            : elements[0];
-                        });
-          return tensor::InsertSliceOp::create(b, loc, row, carried,
-                                               target.offsets, target.sizes,
-                                               target.strides);
-        });
+    return walker.loop(walker.outerRank(), empty,
+                       [&](Structured &s, ValueRange iteration, Value carried) {
+                         IndexWalker::Position from =
+                             walker.find(s, iteration, IndexWalker::Unit::Row);
+                         return walker.combineRows(
+                             s, op.getData(), from.at, carried, iteration,
+                             [&](Scalars &s, ValueRange in) {
+                               return from.valid
+                                          ? s.select(from.valid, in[0], mark)
+                                          : in[0];
+                             });
+                       });
   }
 
   static Value elements(IndexWalker &walker, nn::GatherOp op, Value mark,
                         Value empty) {
-    Location loc = op.getLoc();
-    OpBuilder &builder = walker.builder;
     int64_t rank = walker.space.getRank();
     SmallVector<AffineMap> maps = walker.indexMaps;
-    maps.push_back(builder.getMultiDimIdentityMap(rank));
-    SmallVector<utils::IteratorType> iterators(rank,
-                                               utils::IteratorType::parallel);
-    return linalg::GenericOp::create(
-               builder, loc, TypeRange(walker.space), op.getIndices(),
-               ValueRange(empty), maps, iterators,
-               [&](OpBuilder &b, Location, ValueRange scalars) {
-                 SmallVector<Value> iteration;
-                 for (int64_t d = 0; d < rank; ++d)
-                   iteration.push_back(linalg::IndexOp::create(b, loc, d));
-                 IndexWalker::Position from =
-                     walker.find(b, iteration, scalars.drop_back(),
-                                 IndexWalker::Unit::Element);
-                 Value value =
-                     tensor::ExtractOp::create(b, loc, op.getData(), from.at);
-                 if (from.valid)
-                   value = walker.select(b, from.valid, value, mark);
-                 linalg::YieldOp::create(b, loc, value);
-               })
-        .getResult(0);
+    maps.push_back(walker.identity(rank));
+    return walker.generic(
+        op.getIndices(), empty, maps, Structured::parallel(rank),
+        [&](Scalars &s, ValueRange in) {
+          SmallVector<Value> iteration;
+          for (int64_t d = 0; d < rank; ++d)
+            iteration.push_back(s.make<linalg::IndexOp>(d));
+          IndexWalker::Position from = walker.find(s, iteration, in.drop_back(),
+                                                   IndexWalker::Unit::Element);
+          Value value = s.make<tensor::ExtractOp>(op.getData(), from.at);
+          return from.valid ? s.select(from.valid, value, mark) : value;
+        });
   }
 };
 
 //===--- Scatter ---===//
 
-Value combine(OpBuilder &b, Location loc, nn::ScatterKind kind, Value old,
-              Value update) {
-  bool isFloat = isa<FloatType>(update.getType());
+Value combine(Scalars &s, nn::ScatterKind kind, Value old, Value update) {
   switch (kind) {
   case nn::ScatterKind::None:
     return update;
   case nn::ScatterKind::Add:
-    return isFloat ? Value(arith::AddFOp::create(b, loc, old, update))
-                   : Value(arith::AddIOp::create(b, loc, old, update));
+    return s.add(old, update);
   case nn::ScatterKind::Mul:
-    return isFloat ? Value(arith::MulFOp::create(b, loc, old, update))
-                   : Value(arith::MulIOp::create(b, loc, old, update));
+    return s.mul(old, update);
   case nn::ScatterKind::Max:
-    return isFloat ? Value(arith::MaximumFOp::create(b, loc, old, update))
-                   : Value(arith::MaxSIOp::create(b, loc, old, update));
+    return s.max(old, update);
   case nn::ScatterKind::Min:
-    return isFloat ? Value(arith::MinimumFOp::create(b, loc, old, update))
-                   : Value(arith::MinSIOp::create(b, loc, old, update));
+    return s.min(old, update);
   }
   return update;
 }
@@ -176,54 +127,41 @@ struct ExpandScatter : OpRewritePattern<nn::ScatterOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::ScatterOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    IndexWalker walker(rewriter, loc, op.getUpdates().getType(),
+    IndexWalker walker(rewriter, op.getLoc(), op.getUpdates().getType(),
                        op.getInit().getType(), op.getIndices(), op.getAt(),
                        op.getIndexMaps());
     if (walker.hasNoPositions()) {
       rewriter.replaceOp(op, op.getInit());
       return success();
     }
-    Value mark = arith::ConstantOp::create(
-        rewriter, loc, getMark(walker.space.getElementType()));
-    auto join = [&](OpBuilder &b, Value old, Value update, Value valid) {
-      Value value = combine(b, loc, op.getKind(), old, update);
-      return valid ? walker.select(b, valid, value, mark) : value;
+    Value mark =
+        walker.make<arith::ConstantOp>(getMark(walker.space.getElementType()));
+    auto join = [&](Scalars &s, Value old, Value update, Value valid) {
+      Value value = combine(s, op.getKind(), old, update);
+      return valid ? s.select(valid, value, mark) : value;
     };
-    bool rows = walker.hasRows();
+    auto scatterRow = [&](Structured &s, ValueRange iteration, Value carried) {
+      IndexWalker::Position to =
+          walker.find(s, iteration, IndexWalker::Unit::Row);
+      return walker.combineRows(s, op.getUpdates(), iteration, carried, to.at,
+                                [&](Scalars &s, ValueRange in) {
+                                  return join(s, in[1], in[0], to.valid);
+                                });
+    };
+    auto scatterElement = [&](Structured &s, ValueRange iteration,
+                              Value carried) {
+      IndexWalker::Position to =
+          walker.find(s, iteration, IndexWalker::Unit::Element);
+      Value update = s.make<tensor::ExtractOp>(op.getUpdates(), iteration);
+      Value old = s.make<tensor::ExtractOp>(carried, to.at);
+      return s.make<tensor::InsertOp>(join(s, old, update, to.valid), carried,
+                                      to.at);
+    };
+    Value start = getStart(rewriter, op);
     rewriter.replaceOp(
-        op,
-        walker.loop(
-            rows ? walker.outerRank() : walker.space.getRank(),
-            getStart(rewriter, op),
-            [&](OpBuilder &b, ValueRange iteration, Value carried) -> Value {
-              IndexWalker::Position to = walker.find(
-                  b, iteration, walker.loadIndices(b, iteration),
-                  rows ? IndexWalker::Unit::Row : IndexWalker::Unit::Element);
-              if (!rows) {
-                Value update = tensor::ExtractOp::create(
-                    b, loc, op.getUpdates(), iteration);
-                Value old = tensor::ExtractOp::create(b, loc, carried, to.at);
-                return tensor::InsertOp::create(
-                    b, loc, join(b, old, update, to.valid), carried, to.at);
-              }
-              IndexWalker::Slice source = walker.rowAt(iteration);
-              IndexWalker::Slice target = walker.rowAt(to.at);
-              Value update = tensor::ExtractSliceOp::create(
-                  b, loc, walker.rowType(), op.getUpdates(), source.offsets,
-                  source.sizes, source.strides);
-              Value place = tensor::ExtractSliceOp::create(
-                  b, loc, walker.rowType(), carried, target.offsets,
-                  target.sizes, target.strides);
-              Value row = emitRow(b, loc, update, place,
-                                  [&](OpBuilder &inside, ValueRange elements) {
-                                    return join(inside, elements[1],
-                                                elements[0], to.valid);
-                                  });
-              return tensor::InsertSliceOp::create(b, loc, row, carried,
-                                                   target.offsets, target.sizes,
-                                                   target.strides);
-            }));
+        op, walker.hasRows()
+                ? walker.loop(walker.outerRank(), start, scatterRow)
+                : walker.loop(walker.space.getRank(), start, scatterElement));
     return success();
   }
 };

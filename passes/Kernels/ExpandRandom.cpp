@@ -10,31 +10,25 @@
 
 #include "dialects/Nn/Nn.h"
 #include "passes/Kernels/Composites.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "penstock/Support/Scalars.h"
 
 using namespace mlir;
 using namespace penstock;
 
 namespace {
 
-class Philox {
-public:
-  Philox(OpBuilder &builder, Location loc)
-      : builder(builder), loc(loc), i32(builder.getI32Type()),
-        i64(builder.getI64Type()) {}
+struct Philox : Scalars {
+  using Scalars::Scalars;
 
   Value word(uint32_t value) {
-    return arith::ConstantOp::create(
-        builder, loc, builder.getIntegerAttr(i32, static_cast<int32_t>(value)));
+    return integer(builder.getI32Type(), static_cast<int32_t>(value));
   }
   Value low(Value wide) {
-    return arith::TruncIOp::create(builder, loc, i32, wide);
+    return make<arith::TruncIOp>(builder.getI32Type(), wide);
   }
   Value high(Value wide) {
-    Value shift =
-        arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(32));
-    return low(arith::ShRUIOp::create(builder, loc, wide, shift));
+    Value shift = integer(builder.getI64Type(), 32);
+    return low(make<arith::ShRUIOp>(wide, shift));
   }
 
   /// One round on the counter, with the key.
@@ -45,26 +39,15 @@ public:
                      mix(high(product0), counter[3], key1), low(product0)};
     llvm::copy(next, counter);
   }
-  Value add(Value a, Value b) {
-    return arith::AddIOp::create(builder, loc, a, b);
-  }
 
 private:
   Value multiply(uint32_t factor, Value word) {
-    Value constant = arith::ConstantOp::create(
-        builder, loc, builder.getI64IntegerAttr(factor));
-    return arith::MulIOp::create(
-        builder, loc, constant,
-        arith::ExtUIOp::create(builder, loc, i64, word));
+    Value constant = integer(builder.getI64Type(), factor);
+    return mul(constant, make<arith::ExtUIOp>(builder.getI64Type(), word));
   }
   Value mix(Value a, Value b, Value c) {
-    return arith::XOrIOp::create(builder, loc,
-                                 arith::XOrIOp::create(builder, loc, a, b), c);
+    return make<arith::XOrIOp>(make<arith::XOrIOp>(a, b), c);
   }
-
-  OpBuilder &builder;
-  Location loc;
-  Type i32, i64;
 };
 
 struct ExpandRandomBits : OpRewritePattern<nn::RandomBitsOp> {

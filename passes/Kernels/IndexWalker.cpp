@@ -9,9 +9,6 @@
 #include "passes/Kernels/IndexWalker.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-
-#include <functional>
 
 using namespace mlir;
 using namespace penstock;
@@ -19,7 +16,7 @@ using namespace penstock;
 IndexWalker::IndexWalker(OpBuilder &builder, Location loc,
                          RankedTensorType space, RankedTensorType data,
                          ValueRange indices, AffineMap at, ArrayAttr indexMaps)
-    : builder(builder), loc(loc), space(space), data(data), indices(indices),
+    : Structured(builder, loc), space(space), data(data), indices(indices),
       at(at) {
   for (Attribute map : indexMaps)
     this->indexMaps.push_back(cast<AffineMapAttr>(map).getValue());
@@ -52,23 +49,23 @@ bool IndexWalker::hasRows() const {
   return rowAxes > 0 && size >= 4;
 }
 
-SmallVector<Value> IndexWalker::loadIndices(OpBuilder &b,
-                                            ValueRange iteration) {
+IndexWalker::Position IndexWalker::find(Scalars &s, ValueRange iteration,
+                                        Unit unit) {
   SmallVector<Value> values;
   for (auto [tensor, map] : llvm::zip_equal(indices, indexMaps)) {
     SmallVector<Value> where;
     for (AffineExpr result : map.getResults()) {
       if (auto constant = dyn_cast<AffineConstantExpr>(result))
-        where.push_back(index(b, constant.getValue()));
+        where.push_back(s.make<arith::ConstantIndexOp>(constant.getValue()));
       else
         where.push_back(iteration[cast<AffineDimExpr>(result).getPosition()]);
     }
-    values.push_back(tensor::ExtractOp::create(b, loc, tensor, where));
+    values.push_back(s.make<tensor::ExtractOp>(tensor, where));
   }
-  return values;
+  return find(s, iteration, values, unit);
 }
 
-IndexWalker::Position IndexWalker::find(OpBuilder &b, ValueRange iteration,
+IndexWalker::Position IndexWalker::find(Scalars &s, ValueRange iteration,
                                         ValueRange values, Unit unit) {
   Position position;
   int64_t rank = data.getRank() - (unit == Unit::Row ? rowAxes : 0);
@@ -78,29 +75,24 @@ IndexWalker::Position IndexWalker::find(OpBuilder &b, ValueRange iteration,
       position.at.push_back(iteration[dim.getPosition()]);
       continue;
     }
-    Value value = arith::IndexCastOp::create(
-        b, loc, b.getIndexType(),
+    Value value = s.make<arith::IndexCastOp>(
+        s.builder.getIndexType(),
         values[cast<AffineSymbolExpr>(result).getPosition()]);
     int64_t extent = data.getDimSize(axis);
-    Value zero = index(b, 0), size = index(b, extent);
-    Value negative =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, value, zero);
-    value =
-        select(b, negative, arith::AddIOp::create(b, loc, value, size), value);
-    Value valid =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, value, size);
-    value = arith::MaxSIOp::create(b, loc, value, zero);
-    value = arith::MinSIOp::create(b, loc, value, index(b, extent - 1));
+    Value zero = s.make<arith::ConstantIndexOp>(0);
+    Value size = s.make<arith::ConstantIndexOp>(extent);
+    Value negative = s.less(value, zero);
+    value = s.select(negative, s.add(value, size), value);
+    Value valid = s.compare(arith::CmpIPredicate::ult, value, size);
+    value = s.max(value, zero);
+    value = s.min(value, s.make<arith::ConstantIndexOp>(extent - 1));
     position.at.push_back(value);
-    position.valid =
-        position.valid
-            ? Value(arith::AndIOp::create(b, loc, position.valid, valid))
-            : valid;
+    position.valid = position.valid ? s.both(position.valid, valid) : valid;
   }
   return position;
 }
 
-IndexWalker::Slice IndexWalker::rowAt(ValueRange position) {
+IndexWalker::Slice IndexWalker::getRow(ValueRange position) {
   Slice slice;
   for (Value offset : position) {
     slice.offsets.push_back(offset);
@@ -114,31 +106,48 @@ IndexWalker::Slice IndexWalker::rowAt(ValueRange position) {
   return slice;
 }
 
-Value IndexWalker::loop(
-    int64_t rank, Value start,
-    function_ref<Value(OpBuilder &, ValueRange, Value)> body) {
+Value IndexWalker::combineRows(Structured &s, Value from, ValueRange position,
+                               Value into, ValueRange to, Body body) {
+  auto type = RankedTensorType::get(space.getShape().take_back(rowAxes),
+                                    space.getElementType());
+  auto read = [&](Value tensor, const Slice &slice) {
+    return s.make<tensor::ExtractSliceOp>(type, tensor, slice.offsets,
+                                          slice.sizes, slice.strides);
+  };
+  Slice target = getRow(to);
+  Value row = read(from, getRow(position));
+  AffineMap identity = s.identity(rowAxes);
+  row = s.generic(row, read(into, target), {identity, identity},
+                  parallel(rowAxes), body);
+  return s.make<tensor::InsertSliceOp>(row, into, target.offsets, target.sizes,
+                                       target.strides);
+}
+
+Value IndexWalker::loop(int64_t rank, Value start, const LoopBody &body) {
   SmallVector<Value> iteration;
-  std::function<Value(OpBuilder &, Value)> nest = [&](OpBuilder &b,
-                                                      Value carried) -> Value {
+  std::function<Value(Structured &, Value)> nest = [&](Structured &s,
+                                                       Value carried) -> Value {
     auto depth = static_cast<int64_t>(iteration.size());
     if (depth == rank)
-      return body(b, iteration, carried);
+      return body(s, iteration, carried);
+    Value zero = s.make<arith::ConstantIndexOp>(0);
     if (space.getDimSize(depth) == 1) {
-      iteration.push_back(index(b, 0));
-      Value result = nest(b, carried);
+      iteration.push_back(zero);
+      Value result = nest(s, carried);
       iteration.pop_back();
       return result;
     }
-    auto loop = scf::ForOp::create(
-        b, loc, index(b, 0), index(b, space.getDimSize(depth)), index(b, 1),
-        carried,
-        [&](OpBuilder &inside, Location, Value counter, ValueRange values) {
+    Value size = s.make<arith::ConstantIndexOp>(space.getDimSize(depth));
+    Value one = s.make<arith::ConstantIndexOp>(1);
+    return s.make<scf::ForOp>(
+        zero, size, one, carried,
+        [&](OpBuilder &inside, Location loc, Value counter, ValueRange values) {
+          Structured nested(inside, loc);
           iteration.push_back(counter);
-          Value result = nest(inside, values.front());
+          Value result = nest(nested, values.front());
           iteration.pop_back();
           scf::YieldOp::create(inside, loc, result);
         });
-    return loop.getResult(0);
   };
-  return nest(builder, start);
+  return nest(*this, start);
 }

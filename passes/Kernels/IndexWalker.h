@@ -10,14 +10,15 @@
 #ifndef PENSTOCK_PASSES_KERNELS_INDEXWALKER_H
 #define PENSTOCK_PASSES_KERNELS_INDEXWALKER_H
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Builders.h"
+#include "penstock/Support/Structured.h"
+
+#include <functional>
 
 namespace penstock {
 
 /// Emits for one gather or scatter: `space` is what it iterates over, `data`
 /// where the positions are.
-class IndexWalker {
+class IndexWalker : public Structured {
 public:
   IndexWalker(mlir::OpBuilder &builder, mlir::Location loc,
               mlir::RankedTensorType space, mlir::RankedTensorType data,
@@ -32,10 +33,6 @@ public:
   int64_t outerRank() const { return space.getRank() - rowAxes; }
   /// Rows that are worth a vector loop.
   bool hasRows() const;
-  mlir::RankedTensorType rowType() const {
-    return mlir::RankedTensorType::get(space.getShape().take_back(rowAxes),
-                                       space.getElementType());
-  }
 
   /// What is read or written at a time.
   enum class Unit { Element, Row };
@@ -48,36 +45,23 @@ public:
   };
   /// The position of an iteration; `values` are its index tensors' elements.
   /// That of a row has no index for the row's own axes.
-  Position find(mlir::OpBuilder &b, mlir::ValueRange iteration,
-                mlir::ValueRange values, Unit unit);
-  /// The elements of the index tensors at an iteration.
-  llvm::SmallVector<mlir::Value> loadIndices(mlir::OpBuilder &b,
-                                             mlir::ValueRange iteration);
+  Position find(Scalars &s, mlir::ValueRange iteration, mlir::ValueRange values,
+                Unit unit);
+  /// With the index tensors' elements at the iteration.
+  Position find(Scalars &s, mlir::ValueRange iteration, Unit unit);
 
-  /// The row at a position of the leading axes.
-  struct Slice {
-    llvm::SmallVector<mlir::OpFoldResult> offsets, sizes, strides;
-  };
-  Slice rowAt(mlir::ValueRange position);
+  /// `into` with another row at a position `to` of the leading axes: `body` has
+  /// the elements of the row of `from`, and those that are there.
+  mlir::Value combineRows(Structured &s, mlir::Value from,
+                          mlir::ValueRange position, mlir::Value into,
+                          mlir::ValueRange to, Body body);
 
   /// A loop over the first `rank` axes of the space, through which `start` is
   /// carried.
-  mlir::Value
-  loop(int64_t rank, mlir::Value start,
-       llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange,
-                                      mlir::Value)>
-           body);
+  using LoopBody =
+      std::function<mlir::Value(Structured &, mlir::ValueRange, mlir::Value)>;
+  mlir::Value loop(int64_t rank, mlir::Value start, const LoopBody &body);
 
-  mlir::Value select(mlir::OpBuilder &b, mlir::Value condition, mlir::Value a,
-                     mlir::Value other) {
-    return mlir::arith::SelectOp::create(b, loc, condition, a, other);
-  }
-  mlir::Value index(mlir::OpBuilder &b, int64_t value) {
-    return mlir::arith::ConstantIndexOp::create(b, loc, value);
-  }
-
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
   mlir::RankedTensorType space, data;
   mlir::ValueRange indices;
   mlir::AffineMap at;
@@ -86,6 +70,10 @@ public:
 
 private:
   void countRowAxes();
+  struct Slice {
+    llvm::SmallVector<mlir::OpFoldResult> offsets, sizes, strides;
+  };
+  Slice getRow(mlir::ValueRange position);
 };
 
 } // namespace penstock
