@@ -67,11 +67,10 @@ Value createArgMax(Structured &emit, Value logits) {
   iterators.back() = IteratorType::reduction;
   Value lowest = emit.filled(RankedTensorType::get(rows, type.getElementType()),
                              -std::numeric_limits<double>::infinity());
-  Value largest = emit.generic(
-      logits, lowest, {identity, row}, iterators,
-      [](Scalars &s, ValueRange in) -> Value {
-        return s.make<arith::MaxNumFOp>(in[1], in[0]);
-      });
+  Value largest = emit.generic(logits, lowest, {identity, row}, iterators,
+                               [](Scalars &s, ValueRange in) -> Value {
+                                 return s.make<arith::MaxNumFOp>(in[1], in[0]);
+                               });
   TypedAttr nowhere = emit.builder.getI64IntegerAttr(kNowhere);
   Value first = emit.filled(RankedTensorType::get(rows, i64),
                             emit.make<arith::ConstantOp>(nowhere));
@@ -82,8 +81,7 @@ Value createArgMax(Structured &emit, Value logits) {
             s.make<arith::IndexCastOp>(i64, s.make<linalg::IndexOp>(rank - 1));
         Value isLargest = s.compare(arith::CmpFPredicate::OEQ, in[0], in[1]);
         Value none = s.make<arith::ConstantOp>(nowhere);
-        return s.make<arith::MinSIOp>(in[2],
-                                      s.select(isLargest, index, none));
+        return s.make<arith::MinSIOp>(in[2], s.select(isLargest, index, none));
       });
 }
 

@@ -25,13 +25,19 @@
 
 using namespace penstock::runtime;
 
+/// Returns true if all that was printed has arrived. A text that fills the
+/// buffer may have failed before.
+static bool finishStdout() {
+  return std::fflush(stdout) == 0 && !std::ferror(stdout);
+}
+
 /// What ends a run: its table, on standard output and as JSON.
 static Error report(const penstock_run &run, const Evaluation &evaluation) {
   if (!run.isRoot())
     return {};
   if (!run.options.quiet)
     std::fputs(summarize(run, evaluation).c_str(), stdout);
-  if (std::fflush(stdout) != 0)
+  if (!finishStdout())
     return userError("cannot write to standard output");
   return writeSummary(run, evaluation);
 }
@@ -216,7 +222,7 @@ static Error inferAndPrint(penstock_run &run) {
   if (Error error = run.finish())
     return error;
   std::fputs(run.results.c_str(), stdout);
-  if (std::fflush(stdout) != 0)
+  if (!finishStdout())
     return userError("cannot write to standard output");
   return {};
 }
@@ -232,7 +238,7 @@ static void holdStandardStreams() {
 
 /// Ends what only prints.
 static int finishOutput() {
-  if (std::fflush(stdout) == 0)
+  if (finishStdout())
     return PENSTOCK_DONE;
   std::fprintf(stderr, "%scannot write to standard output\n",
                penstock::getSeverityText(penstock::Severity::Error));

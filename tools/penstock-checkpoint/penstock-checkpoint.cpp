@@ -295,7 +295,7 @@ int main(int argc, char **argv) {
     std::printf("penstock %s\n", PENSTOCK_VERSION);
   else if (!error)
     error = run(arguments);
-  if (std::fflush(stdout) != 0 && !error)
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && !error)
     error = userError("cannot write to standard output");
   if (!error.text.empty())
     std::fprintf(stderr, "%s%s\n",

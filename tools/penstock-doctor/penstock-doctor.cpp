@@ -511,5 +511,5 @@ int main(int argc, char **argv) {
     printJson(run, first);
   else
     printText(run, first);
-  return std::fflush(stdout) == 0 ? 0 : 1;
+  return std::fflush(stdout) == 0 && !std::ferror(stdout) ? 0 : 1;
 }
