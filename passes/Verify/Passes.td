@@ -26,8 +26,8 @@ def PipelineVerify : Pass<"pipeline-verify", "::mlir::ModuleOp"> {
     - **C33**: stages are of workers that the method has, each of which holds
       all weights, and takes its own microbatches.
     - **C38**: a message about a variable is of that variable; what is adjusted
-      is a weight, along the only state of its optimizer or along what a
-      function makes of several.
+      is a weight, along the only state or the momentum of its optimizer, or
+      along what a function makes of several.
     - **C41**: a difference of weights, of kind `delta` or `wave`, starts at
       zero; all else that stands for a parameter starts as that.
     - **C42**: the replay has the sources of its program.

@@ -63,6 +63,7 @@ private:
   LogicalResult verifyTargets(func::CallOp call, SignatureAttr signature);
   LogicalResult verifyAdjusted(Operation *op);
   bool isState(Value value);
+  bool isMomentum(Value value);
   LogicalResult verifyMessage(PutOp put);
   Described describe(Value value);
   Described describe(VariableOp variable);
@@ -346,6 +347,23 @@ bool CallRules::isState(Value value) {
              Attribute(RoleAttr::get(value.getContext(), Role::Parameter)));
 }
 
+/// Returns true of the state of this kind, as it is read or as it is written.
+bool CallRules::isMomentum(Value value) {
+  auto hasKind = [&](FlatSymbolRefAttr name) {
+    auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
+    auto kind = variable ? variable->getAttrOfType<StringAttr>(kKindAttr)
+                         : StringAttr();
+    return kind && kind.getValue() == "momentum";
+  };
+  if (auto read = value.getDefiningOp<ReadOp>())
+    return hasKind(read.getVariableAttr());
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    auto write = dyn_cast<WriteOp>(user);
+    return write && write.getValue() == value &&
+           hasKind(write.getVariableAttr());
+  });
+}
+
 /// Adjusted weights are of one parameter, and a prediction moves by the rate of
 /// its own steps.
 LogicalResult CallRules::verifyAdjusted(Operation *op) {
@@ -373,13 +391,15 @@ LogicalResult CallRules::verifyAdjusted(Operation *op) {
   auto predict = dyn_cast<PredictOp>(op);
   if (!predict)
     return success();
-  // Of several states none is the direction; a function makes that of them.
+  // Of several states the momentum is the direction, or a function makes one of
+  // them.
   auto states = llvm::count_if(
       subject.module.getOps<VariableOp>(), [&](VariableOp variable) {
         return variable.getRole() == Role::Optimizer && owner &&
                variable->getAttr(kParameterAttr) == owner;
       });
-  if (states > 1 && isState(predict.getVelocity()))
+  if (states > 1 && isState(predict.getVelocity()) &&
+      !isMomentum(predict.getVelocity()))
     return op->emitOpError("C38: moves along ")
            << nameValue(predict.getVelocity()) << ", one of " << states
            << " states of " << owner;
