@@ -72,6 +72,13 @@ StageAdjuster::getUpdatesOfAll(ArrayRef<TaskOp> readers) {
   return updates;
 }
 
+/// Returns true of the state of an optimizer that averages weights.
+static bool isAverage(VariableOp variable) {
+  auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);
+  return variable.getRole() == Role::Compensation && kind &&
+         kind.getValue() == "ema";
+}
+
 /// Beside the parameter. A weight starts as the parameter does, and has its
 /// type; what is added up has that of the weights that are updated.
 VariableOp StageAdjuster::addVariable(const WeightUpdate &update,
@@ -87,7 +94,13 @@ VariableOp StageAdjuster::addVariable(const WeightUpdate &update,
                          isWeight ? parameter.getInitAttr() : BytesAttr());
   variable->setAttr(kParameterAttr, FlatSymbolRefAttr::get(parameter));
   variable->setAttr(kKindAttr, builder.getStringAttr(suffix));
-  symbols.insert(variable, std::next(parameter->getIterator()));
+  // In the order in which the update has them: averages are its own.
+  Operation *before = parameter;
+  for (auto other : module.getOps<VariableOp>())
+    if (isAverage(other) &&
+        other->getAttr(kParameterAttr) == variable->getAttr(kParameterAttr))
+      before = other;
+  symbols.insert(variable, std::next(before->getIterator()));
   return variable;
 }
 
