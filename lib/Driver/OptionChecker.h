@@ -50,8 +50,6 @@ private:
   bool checkReplicas();
   bool checkPlannedReplicas();
   bool checkMirror(const schedule::ScheduleSpec &spec);
-  /// Flags whose machinery is not in this build: only the default is there.
-  bool checkDefaults();
   bool checkRegex(llvm::StringRef flag, std::string &text,
                   llvm::StringRef wants = "a regular expression");
   bool positive(llvm::StringRef flag, int64_t value) {

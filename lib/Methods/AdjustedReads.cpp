@@ -76,7 +76,7 @@ StageAdjuster::getUpdatesOfAll(ArrayRef<TaskOp> readers) {
 static bool isAverage(VariableOp variable) {
   auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);
   return variable.getRole() == Role::Compensation && kind &&
-         kind.getValue() == "ema";
+         kind.getValue() == kAverageKind;
 }
 
 /// Beside the parameter. A weight starts as the parameter does, and has its

@@ -83,7 +83,7 @@ private:
   llvm::SmallVector<int64_t> axes;
   mlir::AffineMap fullMap, rowMap;
   Structured::Iterators reducing;
-  /// What `perClass` made.
+  /// Holds the results of `perClass`.
   mlir::Value classValues;
 };
 

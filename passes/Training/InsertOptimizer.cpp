@@ -30,9 +30,6 @@ using namespace penstock::pipeline;
 
 namespace {
 
-/// The kind of a moving average.
-constexpr StringLiteral kAverageKind = "ema";
-
 /// Whose weights decay, if the optimizer has a decay, and whose do not.
 enum Group : unsigned { kDecays, kDoesNotDecay };
 

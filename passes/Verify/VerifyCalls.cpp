@@ -10,6 +10,7 @@
 #include "Rules.h"
 
 #include "dialects/Pipeline/Signatures.h"
+#include "penstock/Optimizers/Optimizers.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -63,7 +64,7 @@ private:
   LogicalResult verifyTargets(func::CallOp call, SignatureAttr signature);
   LogicalResult verifyAdjusted(Operation *op);
   bool isState(Value value);
-  bool isMomentum(Value value);
+  bool isDirection(Value value);
   LogicalResult verifyMessage(PutOp put);
   Described describe(Value value);
   Described describe(VariableOp variable);
@@ -347,13 +348,23 @@ bool CallRules::isState(Value value) {
              Attribute(RoleAttr::get(value.getContext(), Role::Parameter)));
 }
 
-/// Returns true of the state of this kind, as it is read or as it is written.
-bool CallRules::isMomentum(Value value) {
+/// Returns true of the state that the optimizer says to be its direction, as it
+/// is read or as it is written.
+bool CallRules::isDirection(Value value) {
+  TrainingOp training = getTraining(subject.module);
+  if (!training || !training.getOptimizerAttr())
+    return false;
+  std::unique_ptr<Optimizer> optimizer =
+      Optimizer::create(OptimizerSpec::fromAttr(training.getOptimizerAttr()));
+  std::optional<unsigned> direction = optimizer->getDirectionState();
+  if (!direction)
+    return false;
+  StringRef wanted = optimizer->getStates()[*direction];
   auto hasKind = [&](FlatSymbolRefAttr name) {
     auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
     auto kind = variable ? variable->getAttrOfType<StringAttr>(kKindAttr)
                          : StringAttr();
-    return kind && kind.getValue() == "momentum";
+    return kind && kind.getValue() == wanted;
   };
   if (auto read = value.getDefiningOp<ReadOp>())
     return hasKind(read.getVariableAttr());
@@ -399,7 +410,7 @@ LogicalResult CallRules::verifyAdjusted(Operation *op) {
                variable->getAttr(kParameterAttr) == owner;
       });
   if (states > 1 && isState(predict.getVelocity()) &&
-      !isMomentum(predict.getVelocity()))
+      !isDirection(predict.getVelocity()))
     return op->emitOpError("C38: moves along ")
            << nameValue(predict.getVelocity()) << ", one of " << states
            << " states of " << owner;

@@ -90,14 +90,19 @@ static LogicalResult verifyWavesOfMethod(Subject &subject) {
   return success();
 }
 
+/// Returns how many workers the method has.
+static int64_t countWorkers(TrainingOp training) {
+  MethodSpec method = MethodSpec::fromAttr(training.getMethodAttr());
+  auto waves = method.getMethod().getWaves(method);
+  return waves ? waves->workers : 1;
+}
+
 /// C33: the workers are those of the method, and each holds every weight.
 static LogicalResult verifyWorkers(Subject &subject) {
   TrainingOp training = getTraining(subject.module);
   if (!training || !subject.isFrom(Level::Schedule))
     return success();
-  MethodSpec method = MethodSpec::fromAttr(training.getMethodAttr());
-  auto waves = method.getMethod().getWaves(method);
-  int64_t workers = waves ? waves->workers : 1;
+  int64_t workers = countWorkers(training);
   std::vector<llvm::SetVector<Attribute>> weights(workers);
   for (auto stage : subject.module.getOps<StageOp>())
     if (static_cast<int64_t>(stage.getWorker()) >= workers)
@@ -123,9 +128,7 @@ static LogicalResult verifyShares(Subject &subject) {
   TrainingOp training = getTraining(subject.module);
   if (!training || !subject.isFrom(Level::Schedule))
     return success();
-  MethodSpec method = MethodSpec::fromAttr(training.getMethodAttr());
-  auto waves = method.getMethod().getWaves(method);
-  int64_t workers = waves ? waves->workers : 1;
+  int64_t workers = countWorkers(training);
   Builder builder(training.getContext());
   for (TaskOp task : subject.module.getOps<TaskOp>()) {
     if (task.getKind() == TaskKind::Evaluate)

@@ -302,7 +302,7 @@ extern "C" int penstock_main(int argc, char **argv,
     std::fprintf(stderr, "  penstock-doctor %s says more\n",
                  penstock::toOneLine(record).c_str());
   run.leave(error);
-  // What is left to do may take long, where the launcher has little patience.
+  // Taking the process apart may take long, and a launcher kills what is slow.
   if (error && !run.getPeers().isAlone())
     _exit(error.code);
   return error.code;

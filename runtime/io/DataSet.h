@@ -90,7 +90,6 @@ public:
   /// Name, type, shape and a digest of each array: of its header, its size, and
   /// of 64 blocks spread evenly over it.
   std::vector<ManifestData> describe() const;
-  bool isShuffled() const { return shuffle; }
   /// Returns true if an array of it comes from standard input.
   bool hasStream() const;
 

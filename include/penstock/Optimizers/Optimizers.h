@@ -26,6 +26,9 @@ struct OptimizerState {
   mlir::RankedTensorType type;
 };
 
+/// The kind of the variables that hold moving averages of weights.
+inline constexpr llvm::StringLiteral kAverageKind = "ema";
+
 /// The results of an update on whole tensors, before it moves each element.
 struct UpdateTensors {
   llvm::SmallVector<mlir::Value> states; ///< The new ones.

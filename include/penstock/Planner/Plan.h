@@ -53,7 +53,7 @@ struct LevelStage {
   int64_t first = 0, last = 0, replicas = 1;
 };
 
-/// A plan that was compiled on the way to the one that was taken.
+/// A plan that was compiled and compared, whether it was taken or not.
 struct PlanCandidate {
   std::vector<int64_t> cuts; ///< The first state of each stage but the first.
   std::vector<int64_t> replicas;

@@ -22,7 +22,7 @@
 
 namespace penstock::runtime::cuda {
 
-/// A way to compute something, as it is kept.
+/// An algorithm that may compute a call, and its name in the file.
 struct Candidate {
   std::string choice;
   /// Puts it on a stream. False: it fails.

@@ -35,7 +35,7 @@ pipeline.task @s0.U update of @s0(%t) {
 
 // -----
 
-// A zero is right, in whatever way it is made.
+// A zero is right, whatever makes it.
 @@
 -  %cst = arith.constant 0.25 : f32
 +  %cst = arith.constant 0.0 : f32
