@@ -379,20 +379,27 @@ void Instance::read(std::span<const Target> targets, int64_t updates) const {
     device->finish(-1);
 }
 
-Error Instance::goOn(std::span<const Source> sources, int64_t updates) {
-  std::vector<Error> errors(program.device_count);
-  for (penstock_device *device : localDevices)
-    device->start([&, device] {
-      for (const Source &source : sources)
-        write(*source.variable, *device, source.values, updates);
-      errors[device->index] = prepackWeights(*device, updates);
-    });
-  for (penstock_device *device : localDevices)
+/// Calls a function for each device, on its thread. Returns the first error, in
+/// the order of the devices.
+template <typename Devices, typename Function>
+static Error callOnEach(const Devices &devices, Function function) {
+  std::vector<Error> errors(devices.size());
+  for (size_t i = 0; i < devices.size(); ++i)
+    devices[i]->start([&, i] { errors[i] = function(*devices[i]); });
+  for (penstock_device *device : devices)
     device->finish(-1);
   for (Error &error : errors)
     if (error)
-      return error;
+      return std::move(error);
   return {};
+}
+
+Error Instance::goOn(std::span<const Source> sources, int64_t updates) {
+  return callOnEach(localDevices, [&](penstock_device &device) {
+    for (const Source &source : sources)
+      write(*source.variable, device, source.values, updates);
+    return prepackWeights(device, updates);
+  });
 }
 
 /// Calls `take` with offset and size of the pieces of so many bytes: nobody has
@@ -430,8 +437,7 @@ static void roundBytes(penstock_device &device, Address from, Address to,
 }
 
 Error Instance::exchange(std::span<const Average> averages, int64_t updates) {
-  std::vector<Error> errors(program.device_count);
-  auto exchangeOn = [&](penstock_device &device) {
+  return callOnEach(localDevices, [&](penstock_device &device) {
     for (const Average &each : averages) {
       auto find = [&](const penstock_variable *variable) {
         return variable ? findPlacement(*variable, device.index) : nullptr;
@@ -449,16 +455,8 @@ Error Instance::exchange(std::span<const Average> averages, int64_t updates) {
                    placeOf(device, *each.rounded, *rounded, updates),
                    each.weight->type.bytes);
     }
-    errors[device.index] = prepackWeights(device, updates);
-  };
-  for (penstock_device *device : localDevices)
-    device->start([&, device] { exchangeOn(*device); });
-  for (penstock_device *device : localDevices)
-    device->finish(-1);
-  for (Error &error : errors)
-    if (error)
-      return error;
-  return {};
+    return prepackWeights(device, updates);
+  });
 }
 
 std::vector<ArenaBytes> Instance::arenas() const {
