@@ -145,7 +145,9 @@ def main():
                 "kernels": prepare_kernels(folder, options.arch, options.tiny),
                 "models": prepare_models(folder, options.arch, options.tiny)}
         (folder / "plan.json").write_text(json.dumps(plan, indent=1))
-        with lzma.open(options.out, "wb", preset=6) as packed, \
+        # All programs have the same runtime: a dictionary that spans several of them.
+        filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 128 << 20}]
+        with lzma.open(options.out, "wb", filters=filters) as packed, \
                 tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(folder, "gpu")
     size = options.out.stat().st_size / 2**20

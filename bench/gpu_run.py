@@ -11,8 +11,9 @@ with the minutes that they may take on an H100:
                      the saved models of 1 and 4 stages the same bytes
     sanitize      3  compute-sanitizer over small models, without graphs
     rates         4  each class of kernels at full size, beside the rate of a copy
+    kernels       3  where an update's time goes, kernel by kernel, by ncu
     compare-bf16  6  samples per second beside PyTorch: eager, compiled, with
-    compare-f32   5  graphs; and with --tune
+    compare-f32   5  graphs; with --tune; processor time, launches and memory
     compare-tf32  5
 
 A step that fails prints why and lets the others run; the last lines say which
@@ -22,6 +23,7 @@ steps together have --minutes. Needs numpy; versions, rates and compare need tor
 """
 
 import argparse
+import csv
 import filecmp
 import functools
 import gzip
@@ -30,6 +32,7 @@ import math
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import statistics
@@ -200,11 +203,15 @@ def train(runner):
         name = run["name"]
         log, saved = runner.out / f"{name}.jsonl", runner.out / f"{name}.onnx"
         data = [flag for one in run["data"] for flag in ("--data", one)]
+        command = [f"./{name}", *data, "--labels", run["labels"], "--steps", 20, "--verify",
+                   "--log", log, "--save", saved, "--model", run["model"]]
         try:
-            text = runner.run(f"./{name}", *data, "--labels", run["labels"], "--steps", 20,
-                              "--verify", "--log", log, "--save", saved, "--model", run["model"])
+            text = runner.run(*command)
         except Failed as failure:
             print(f"{name}: {failure}")
+            # Call by call, so that the one that fails is named.
+            text = runner.run(*command, fails=True, PENSTOCK_GRAPHS="0", CUDA_LAUNCH_BLOCKING="1")
+            print(f"  call by call: {' '.join(text.split()[-40:])}")
             wrong.append(name)
             continue
         a, b = read_losses(log), read_losses(runner.folder / f"{name}.jsonl")
@@ -283,21 +290,79 @@ def rates(runner):
         raise Failed(f"below the goal: {', '.join(slow)}")
 
 
+def list_kernels(text):
+    """Name, grid and microseconds of each launch in what ncu prints."""
+    rows = csv.DictReader(line for line in text.splitlines() if line.startswith('"'))
+    return [(row["Kernel Name"], row["Grid Size"], float(row["Metric Value"].replace(",", "")) / 1e3)
+            for row in rows if row["Metric Name"] == "gpu__time_duration.sum"]
+
+
+def kernels(runner):
+    wrong = []
+    for run in runner.plan["models"]:
+        if run["stages"] != 1 or run["precision"] == "tf32":
+            continue
+        runner.unpack(f"{run['model']}-model.onnx")
+        model = gpu_models.MODELS[run["model"]]
+        x, labels = gpu_models.make_samples(model, runner.plan["tiny"], run["batch"])
+        numpy.save(runner.folder / "x.npy", x)
+        numpy.save(runner.folder / "labels.npy", labels)
+        try:
+            text = runner.run(
+                "ncu", "--csv", "--clock-control", "none", "--cache-control", "none",
+                "--metrics", "gpu__time_duration.sum", f"./{run['name']}", "--data", "x=x.npy",
+                "--labels", "labels.npy", "--steps", 3, "--model", f"{run['model']}-model.onnx",
+                PENSTOCK_GRAPHS="0")
+            launches = list_kernels(text)
+            # The last of three updates.
+            launches = launches[len(launches) - len(launches) // 3:]
+        except Failed as failure:
+            print(f"{run['name']}: {failure}")
+            wrong.append(run["name"])
+            continue
+        (runner.out / f"{run['name']}.kernels.csv").write_text("".join(
+            f"{time:.1f},{grid},{name}\n" for name, grid, time in launches))
+        total = sum(time for _, _, time in launches)
+        print(f"{run['name']}: {len(launches)} launches, {total / 1e3:.2f} ms")
+        by_name = {}
+        for name, _, time in launches:
+            count, sum_of_times = by_name.get(name, (0, 0))
+            by_name[name] = count + 1, sum_of_times + time
+        for name, (count, time) in sorted(by_name.items(), key=lambda item: -item[1][1])[:10]:
+            print(f"  {time / total:6.1%} {time:9.1f} us in {count:4} of {name[:80]}")
+    if wrong:
+        raise Failed(", ".join(wrong))
+
+
 def our_rate(runner, run, *flags):
-    """Samples per second: a long run less a short one."""
+    """Samples per second, of a long run less a short one, and what else it takes."""
     few, many = (2, 60) if runner.plan["tiny"] else (10, 40)
-    walls = []
+    walls, hosts = [], []
+    memory = runner.out / "memory.json"
     for steps in (few, many):
         # On the emulated GPU an update may take seconds.
         if walls and runner.plan["tiny"]:
             many = steps = few + min(many - few, 3 + int(10 * few / max(walls[0], 0.01)))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         text = runner.run(f"./{run['name']}", "--data", "x=x.npy", "--labels", "labels.npy",
-                          "--steps", steps, "--model", f"{run['model']}-model.onnx", *flags)
+                          "--steps", steps, "--model", f"{run['model']}-model.onnx",
+                          "--memory", memory, *flags)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         walls.append(float(re.search(r"samples in ([0-9.]+) s", text)[1]))
+        hosts.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     (runner.out / f"{run['name']}{'-tuned' if flags else ''}.summary.txt").write_text(text)
     if walls[1] <= walls[0]:
         raise Failed(f"{few} and {many} updates take {walls[0]} and {walls[1]} s: too few to tell")
-    return run["batch"] * (many - few) / (walls[1] - walls[0])
+    return {"samples/s": run["batch"] * (many - few) / (walls[1] - walls[0]),
+            "ms": 1e3 * (walls[1] - walls[0]) / (many - few),
+            "host ms": 1e3 * (hosts[1] - hosts[0]) / (many - few),
+            "GiB": sum(each["arena"] for each in json.loads(memory.read_text())["devices"]) / 2**30,
+            "launches": sum(map(float, re.findall(r"([0-9.]+) launches per update", text)))}
+
+
+def describe(ours):
+    return (f"{ours['samples/s']:.1f} samples/s, {ours['ms']:.2f} ms an update, of the host "
+            f"{ours['host ms']:.2f} ms, {ours['launches']:.0f} launches, {ours['GiB']:.2f} GiB")
 
 
 def torch_rates(runner, model, precision, batch):
@@ -363,12 +428,13 @@ def compare(runner, precision):
             if (run["model"], run["precision"]) != (model.name, precision):
                 continue
             try:
-                rates[run["name"]] = our_rate(runner, run)
-                print(f"{run['name']}: {rates[run['name']]:.1f} samples/s", flush=True)
+                ours = our_rate(runner, run)
+                rates[run["name"]] = ours
+                print(f"{run['name']}: {describe(ours)}", flush=True)
                 if run["stages"] == 1:
                     tuned = our_rate(runner, run, "--tune", runner.out / f"{run['name']}.tune")
                     runner.results[f"{run['name']} tuned"] = tuned
-                    print(f"{run['name']}, tuned: {tuned:.1f} samples/s", flush=True)
+                    print(f"{run['name']}, tuned: {describe(tuned)}", flush=True)
             except (Failed, TypeError) as failure:
                 print(f"{run['name']}: {failure}")
                 wrong.append(run["name"])
@@ -377,17 +443,17 @@ def compare(runner, precision):
         best = max((rate for mode, rate in theirs.items() if "GiB" not in mode), default=0)
         text = ", ".join(f"{mode} {value:.1f}" for mode, value in theirs.items())
         for run in runner.plan["models"]:
-            rate = rates.get(run["name"])
-            if run["model"] != model.name or rate is None:
+            if run["model"] != model.name or run["name"] not in rates:
                 continue
-            runner.results[run["name"]] = {"penstock": rate, **theirs}
+            runner.results[run["name"]] = {"penstock": rates[run["name"]], **theirs}
+            rate = rates[run["name"]]["samples/s"]
             times = f"{rate / best:.2f} x the best of" if best else "no"
             print(f"{run['name']}: {rate:.1f} samples/s, {times} PyTorch ({text})", flush=True)
     if wrong:
         raise Failed(", ".join(wrong))
 
 
-STEPS = {step.__name__: step for step in (versions, bits, train, sanitize, rates)} | {
+STEPS = {step.__name__: step for step in (versions, bits, train, sanitize, rates, kernels)} | {
     f"compare-{precision}": functools.partial(compare, precision=precision)
     for precision in ("bf16", "f32", "tf32")}
 

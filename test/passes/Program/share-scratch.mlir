@@ -1,8 +1,6 @@
 // RUN: penstock-opt %s --pipeline-share-scratch --split-input-file | FileCheck %s
 // RUN: not penstock-opt %S/inputs/called-kernel.mlir --pipeline-share-scratch \
 // RUN:   2>&1 | FileCheck %s --check-prefix=CALLED
-// RUN: not penstock-opt %S/inputs/slow-product.mlir --pipeline-share-scratch \
-// RUN:   2>&1 | FileCheck %s --check-prefix=SLOW
 
 // A library call without scratch takes nothing.
 
@@ -86,4 +84,3 @@ func.func @caller(%a: tensor<2x8x16x24xf32>, %b: tensor<16x8x3x3xf32>, %c: tenso
 }
 
 // CALLED: error: is called already: its temporaries are placed before pipeline-lower-schedule
-// SLOW: error: no library can compute this product: oneDNN has only its reference implementation

@@ -39,6 +39,10 @@
 
 #include <cstdlib>
 
+/// Of the runtime; what compiled code calls where a processor rounds no bf16.
+extern "C" float
+__truncsfbf2(float value); // NOLINT(bugprone-reserved-identifier)
+
 using namespace mlir;
 using namespace penstock;
 
@@ -337,6 +341,7 @@ std::unique_ptr<Kernels> Kernels::compile(ModuleOp module,
         llvm::orc::ExecutorAddr::fromPtr(function),
         llvm::JITSymbolFlags::Exported};
   };
+  define("__truncsfbf2", &__truncsfbf2);
   define("penstock_find_constant", &testFindConstant);
   define("penstock_gemm", &testGemm);
   define("penstock_launch", &testLaunch);

@@ -1,0 +1,1 @@
+penstockc: error: mlp.onnx: no such file
