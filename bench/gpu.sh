@@ -3,10 +3,11 @@
 #   bench/gpu.sh prepare FILE.tar.xz [--arch=sm_90]   here: needs the build and torch
 #   bench/gpu.sh run FILE.tar.xz OUT [STEP..]         there: needs Python, numpy, torch
 #   bench/gpu.sh dry-run [STEP..]                     both, small, on the emulated GPU
-# gpu_run.py lists the steps, with their minutes: 27 together. Where a command has
+# gpu_run.py lists the steps, with their minutes: 30 together. Where a command has
 # ten, take these; OUT stays from one to the next, and has results.json:
 #   run FILE OUT versions bits train sanitize --minutes=9
-#   run FILE OUT rates compare-bf16 --minutes=9
+#   run FILE OUT rates kernels --minutes=9
+#   run FILE OUT compare-bf16 --minutes=9
 #   run FILE OUT compare-f32 compare-tf32 --minutes=9
 # PYTHON names the interpreter.
 set -euo pipefail

@@ -291,10 +291,16 @@ def rates(runner):
 
 
 def list_kernels(text):
-    """Name, grid and microseconds of each launch in what ncu prints."""
+    """Name, grid and microseconds of each launch in what ncu prints, in nanoseconds."""
     rows = csv.DictReader(line for line in text.splitlines() if line.startswith('"'))
     return [(row["Kernel Name"], row["Grid Size"], float(row["Metric Value"].replace(",", "")) / 1e3)
             for row in rows if row["Metric Name"] == "gpu__time_duration.sum"]
+
+
+def write_samples(runner, model, count):
+    x, labels = gpu_models.make_samples(model, runner.plan["tiny"], count)
+    numpy.save(runner.folder / "x.npy", x)
+    numpy.save(runner.folder / "labels.npy", labels)
 
 
 def kernels(runner):
@@ -303,17 +309,16 @@ def kernels(runner):
         if run["stages"] != 1 or run["precision"] == "tf32":
             continue
         runner.unpack(f"{run['model']}-model.onnx")
-        model = gpu_models.MODELS[run["model"]]
-        x, labels = gpu_models.make_samples(model, runner.plan["tiny"], run["batch"])
-        numpy.save(runner.folder / "x.npy", x)
-        numpy.save(runner.folder / "labels.npy", labels)
+        write_samples(runner, gpu_models.MODELS[run["model"]], run["batch"])
         try:
             text = runner.run(
-                "ncu", "--csv", "--clock-control", "none", "--cache-control", "none",
+                "ncu", "--csv", "--clock-control", "none", "--cache-control", "none", "--print-units", "base",
                 "--metrics", "gpu__time_duration.sum", f"./{run['name']}", "--data", "x=x.npy",
                 "--labels", "labels.npy", "--steps", 3, "--model", f"{run['model']}-model.onnx",
                 PENSTOCK_GRAPHS="0")
             launches = list_kernels(text)
+            if len(launches) < 3:
+                raise Failed("ncu lists no launches")
             # The last of three updates.
             launches = launches[len(launches) - len(launches) // 3:]
         except Failed as failure:
@@ -421,9 +426,7 @@ def compare(runner, precision):
     batches = {run["model"]: run["batch"] for run in runner.plan["models"]}
     for model in gpu_models.MODELS.values():
         runner.unpack(f"{model.name}-model.onnx")
-        x, labels = gpu_models.make_samples(model, runner.plan["tiny"], 2 * batches[model.name])
-        numpy.save(runner.folder / "x.npy", x)
-        numpy.save(runner.folder / "labels.npy", labels)
+        write_samples(runner, model, 2 * batches[model.name])
         for run in runner.plan["models"]:
             if (run["model"], run["precision"]) != (model.name, precision):
                 continue

@@ -23,6 +23,7 @@
 
 #include "runtime/device/emulated/Enqueue.h"
 #include "runtime/device/emulated/Fibers.h"
+#include "runtime/support/CompilerCalls.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -38,10 +39,6 @@
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 #include <cstdlib>
-
-/// Of the runtime; what compiled code calls where a processor rounds no bf16.
-extern "C" float
-__truncsfbf2(float value); // NOLINT(bugprone-reserved-identifier)
 
 using namespace mlir;
 using namespace penstock;

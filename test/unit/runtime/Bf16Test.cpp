@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/support/Bf16.h"
+#include "runtime/support/CompilerCalls.h"
 
 #include "gtest/gtest.h"
 
@@ -93,5 +94,29 @@ TEST(Bf16, RoundsBytesAtAnyAddress) {
     uint16_t rounded;
     std::memcpy(&rounded, to.data() + 1 + 2 * i, sizeof(rounded));
     EXPECT_EQ(rounded, roundToBf16(values[i]));
+  }
+}
+
+/// The bits that the function of the code generator returns.
+static uint32_t roundForCompiler(float value) {
+  return std::bit_cast<uint32_t>(__truncsfbf2(value));
+}
+
+TEST(Bf16, IsMovedByCompiledCodeUnchanged) {
+  constexpr uint32_t kQuiet = 0x40;
+  for (uint32_t bits = 0; bits < 1u << 16; ++bits) {
+    auto value = std::bit_cast<float>(bits << 16);
+    EXPECT_EQ(roundForCompiler(value), std::isnan(value) ? bits | kQuiet : bits)
+        << std::hex << bits;
+  }
+}
+
+TEST(Bf16, IsRoundedByCompiledCodeAsByUs) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 100000; ++i) {
+    auto value = std::bit_cast<float>(uint32_t(random()));
+    if (std::isnormal(value))
+      EXPECT_EQ(roundForCompiler(value), roundToBf16(value))
+          << std::hex << std::bit_cast<uint32_t>(value);
   }
 }

@@ -1,1 +1,0 @@
-penstockc: error: mlp.onnx: no such file
