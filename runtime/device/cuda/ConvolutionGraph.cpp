@@ -380,9 +380,11 @@ std::string ConvolutionGraph::describe(const penstock_conv_descriptor &conv,
   operation.set(names.weights, state->weights);
   operation.set(names.output, state->output);
   operation.set(names.convolution, convolution);
-  operation.set(names.alpha, CUDNN_TYPE_DOUBLE, 1.0);
-  operation.set(names.beta, CUDNN_TYPE_DOUBLE,
-                conv.kind == PENSTOCK_CONV_WEIGHT_GRAD ? 1.0 : 0.0);
+  // Of the type in which it computes. cuDNN accepts a double, too, and reads
+  // its first half: 1.0 is 0.0f then.
+  operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
+  operation.set(names.beta, CUDNN_TYPE_FLOAT,
+                conv.kind == PENSTOCK_CONV_WEIGHT_GRAD ? 1.0f : 0.0f);
   if (int status = operation.finalize())
     return state->explain("such operation", status);
 

@@ -108,8 +108,8 @@ constexpr Row kRows[] = {
       {type, prefix##_##weights, CUDNN_TYPE_BACKEND_DESCRIPTOR, true},         \
       {type, prefix##_##output, CUDNN_TYPE_BACKEND_DESCRIPTOR, true},          \
       {type, prefix##_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, true},         \
-      {type, prefix##_ALPHA, CUDNN_TYPE_DOUBLE, true}, {                       \
-    type, prefix##_BETA, CUDNN_TYPE_DOUBLE, true                               \
+      {type, prefix##_ALPHA, CUDNN_TYPE_FLOAT, true}, {                        \
+    type, prefix##_BETA, CUDNN_TYPE_FLOAT, true                                \
   }
     PENSTOCK_OPERATION(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
                        CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD, X, W, Y),
@@ -202,6 +202,7 @@ static size_t getElementSize(int type) {
   switch (type) {
   case CUDNN_TYPE_CHAR:
     return 1;
+  case CUDNN_TYPE_FLOAT:
   case CUDNN_TYPE_DATA_TYPE:
   case CUDNN_TYPE_CONVOLUTION_MODE:
   case CUDNN_TYPE_HEUR_MODE:
@@ -442,8 +443,8 @@ bool Convolution::read(const Descriptor &operation, Convolution &result) {
         1 + (in[at + 2] + before[i] + after[i] - extent) / strides[i])
       return false;
   }
-  result.alpha = operation.get<double>(names.alpha);
-  result.beta = operation.get<double>(names.beta);
+  result.alpha = operation.get<float>(names.alpha);
+  result.beta = operation.get<float>(names.beta);
   // All tensors have one type; the library has engines for nothing else. The
   // weights have the input channels of one group.
   return result.input.isBf16 == result.output.isBf16 &&

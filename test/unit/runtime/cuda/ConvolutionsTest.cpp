@@ -392,7 +392,7 @@ TEST_F(CudaConvolutionsTest, FindsMistakes) {
   functions.cudnnBackendSetAttribute = [](cuda::CudnnDescriptor descriptor,
                                           int attribute, int type,
                                           int64_t count, const void *values) {
-    const double zero = 0.0;
+    const float zero = 0.0f;
     if (attribute == cuda::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA)
       values = &zero;
     return emulated::cudnn.cudnnBackendSetAttribute(descriptor, attribute, type,
